@@ -1,14 +1,14 @@
 //! The operators' API of the daemon, with their token.
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use narthex_model::{ErrorKind, command::completed, json::with_whole_pairs};
+use narthex_model::{CallErrorKind, ErrorKind, command::completed, json::with_whole_pairs};
 use narthex_upstream::client::HttpResponse;
 use narthex_wire::{Payload, SseParser, headers::has_media_type};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::{DaemonClient, failure, refused};
-use narthex_failure::Failure;
+use narthex_failure::{Failure, FailureKind};
 
 /// A request of the API.
 #[derive(Debug, Default)]
@@ -231,11 +231,15 @@ pub(super) fn of_problem(status: StatusCode, problem: &Value) -> Failure {
                 }
             }
             let mut details = errors.map(|errors| json!({ "errors": errors }));
-            // Faults in files have a code of their own.
+            let mut failed = Failure::new(kind, detail);
+            // Faults in files have a code of their own, and failed calls a kind.
             if let Some(failure) = problem.get("failure") {
+                let call = CallErrorKind::ALL.into_iter();
+                let mut call = call.filter(|kind| failure["kind"] == kind.as_str());
+                failed.kind = call.next().map_or(failed.kind, FailureKind::Call);
                 details.get_or_insert_with(|| json!({}))["failure"] = failure.clone();
             }
-            Failure { details, ..Failure::new(kind, detail) }
+            Failure { details, ..failed }
         }
         _ => refused(status, &problem.to_string()),
     }

@@ -173,7 +173,8 @@ impl Asked {
             _ => (Code::Driver, "server_error"),
         };
         let mut failure = Failure::new(code, kind, error.message);
-        let details = json!({ "code": error.code, "data": error.data });
+        let (own, data) = rpc::own_error(error.code, error.data);
+        let details = json!({ "code": own, "data": data });
         failure.details = Some(details.to_string());
         failure
     }

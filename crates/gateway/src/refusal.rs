@@ -305,10 +305,12 @@ fn is_before_sending(kind: CallErrorKind) -> bool {
     )
 }
 
-/// When there is room again, if a limit was reached.
+/// The time until there is room again, if a limit was reached, or until the server works again.
 fn retry_after(error: &CallError) -> Option<Duration> {
     let wait = error.details.as_ref()?.get("retry_after_ms")?.as_u64()?;
-    (error.kind == CallErrorKind::LimitExceeded).then(|| Duration::from_millis(wait))
+    let is_later =
+        matches!(error.kind, CallErrorKind::LimitExceeded | CallErrorKind::TransportError);
+    is_later.then(|| Duration::from_millis(wait))
 }
 
 impl From<CallError> for Refusal {

@@ -97,9 +97,10 @@ fn answered(reply: Reply) -> Response {
         Ok(result) => return json(StatusCode::OK, result.into()),
         Err(error) => error,
     };
+    let (code, data) = rpc::own_error(error.code, error.data);
     let mut problem =
-        Problem::new(rpc::kind_of(error.code), error.message).with("code", error.code.into());
-    if let Some(data) = error.data {
+        Problem::new(rpc::kind_of(error.code), error.message).with("code", code.into());
+    if let Some(data) = data {
         problem = problem.with("data", data);
     }
     let mut response = problem.answer();

@@ -127,6 +127,7 @@ pub(crate) fn one(row: &ServerRow, reader: Reader, pid: Option<Pid>, has_tools: 
         "last_success": row.health.last_success().map(time),
         "is_probed": row.is_probed,
         "is_asleep": row.is_asleep,
+        "has_logs": row.log.has_output(),
     });
     add_by_reader(&mut document, row, reader);
     if reader == Reader::Operator {

@@ -74,6 +74,7 @@ pub(crate) fn server(row: &ServerRow, reader: Reader) -> Value {
         "definitions_changed": row.changed,
         "definitions_held_back": row.pinned.as_ref().map_or(0, |said| said.held().count()),
         "last_success": row.health.last_success().map(time),
+        "has_logs": row.log.has_output(),
     });
     add_by_reader(&mut document, row, reader);
     document

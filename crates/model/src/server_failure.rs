@@ -27,7 +27,34 @@ pub struct ServerFailure {
     cause: Arc<str>,
     details: Option<Arc<Value>>,
     words: Option<&'static str>,
-    retry_after: Option<Duration>,
+    answer: Option<HttpAnswer>,
+}
+
+/// The answer of HTTP by which a server refused a request. Holds no words of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HttpAnswer {
+    /// The status.
+    pub status: u16,
+    /// The time until the server takes requests again, if it named one.
+    pub retry_after: Option<Duration>,
+    /// The code of the JSON-RPC error in the body.
+    pub code: Option<i64>,
+}
+
+impl HttpAnswer {
+    /// The answer for programs: `status`, `retry_after_ms` and `code`.
+    #[must_use]
+    pub fn details(self) -> Value {
+        let mut details = json!({ "status": self.status });
+        if let Some(wait) = self.retry_after {
+            let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            details["retry_after_ms"] = ms.into();
+        }
+        if let Some(code) = self.code {
+            details["code"] = code.into();
+        }
+        details
+    }
 }
 
 /// The end of a text for a run whose operator finds more in the logs of the server.
@@ -37,7 +64,7 @@ impl ServerFailure {
     /// A failure with its cause, which only operators read. The cause holds no secret.
     #[must_use]
     pub fn new(kind: CallErrorKind, cause: impl Into<Arc<str>>) -> Self {
-        Self { kind, cause: cause.into(), details: None, words: None, retry_after: None }
+        Self { kind, cause: cause.into(), details: None, words: None, answer: None }
     }
 
     /// A failure whose message and details are for operators.
@@ -59,10 +86,10 @@ impl ServerFailure {
         Self { words: Some(words), ..self }
     }
 
-    /// The failure of a server that answered HTTP 429 and named the time until it takes requests.
+    /// The failure of a server that refused a request by this answer.
     #[must_use]
-    pub fn with_retry_after(self, wait: Option<Duration>) -> Self {
-        Self { retry_after: wait, ..self }
+    pub fn with_answer(self, answer: Option<HttpAnswer>) -> Self {
+        Self { answer, ..self }
     }
 
     /// The cause. For operators, logs and tests only.
@@ -90,7 +117,8 @@ impl ServerFailure {
     /// The failure in words for this reader: the start of a text that [`Self::hint`] ends.
     #[must_use]
     pub fn words(&self, reader: Reader) -> Cow<'_, str> {
-        match (reader, self.words, self.retry_after) {
+        let retry_after = self.answer.and_then(|answer| answer.retry_after);
+        match (reader, self.words, retry_after) {
             (Reader::Operator, ..) => Cow::Borrowed(&self.cause),
             (Reader::Run, Some(words), _) => Cow::Borrowed(words),
             (Reader::Run, None, Some(wait)) => {
@@ -123,13 +151,10 @@ impl ServerFailure {
     /// More for a program, as far as this reader may know it.
     #[must_use]
     pub fn details(&self, reader: Reader) -> Option<Value> {
-        let wait = self.retry_after.map(|wait| {
-            let ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            json!({ "status": 429, "retry_after_ms": ms })
-        });
+        let answer = self.answer.map(HttpAnswer::details);
         match reader {
-            Reader::Operator => self.details.as_deref().cloned().or(wait),
-            Reader::Run => wait,
+            Reader::Operator => self.details.as_deref().cloned().or(answer),
+            Reader::Run => answer,
         }
     }
 }
@@ -159,14 +184,17 @@ mod tests {
 
     const CAUSE: &str = "cannot start `/opt/secret-tool --key`: stderr said no";
 
+    fn limited() -> HttpAnswer {
+        HttpAnswer { status: 429, retry_after: Some(Duration::from_secs(3)), code: None }
+    }
+
     /// D28: of a failure of any kind a run reads no word of the cause and of its details.
     #[test]
     fn d28_a_run_reads_no_word_of_the_cause() {
         for kind in CallErrorKind::ALL {
             let details = Some(json!({ "file": CAUSE }));
             let error = CallError { details, ..CallError::new(kind, CAUSE) };
-            let waits =
-                ServerFailure::new(kind, CAUSE).with_retry_after(Some(Duration::from_secs(3)));
+            let waits = ServerFailure::new(kind, CAUSE).with_answer(Some(limited()));
             for failure in [ServerFailure::of_operators(error.clone()), waits] {
                 let read = failure.read_by(Reader::Run);
                 let text = format!("{read:?} {}", failure.words(Reader::Run));
@@ -186,7 +214,7 @@ mod tests {
         let off = read(ServerFailure::new(CallErrorKind::ServerDisabled, CAUSE));
         assert_eq!(off.message, "it is switched off");
         let limit = ServerFailure::new(CallErrorKind::LimitExceeded, CAUSE);
-        let limit = read(limit.with_retry_after(Some(Duration::from_secs(3))));
+        let limit = read(limit.with_answer(Some(limited())));
         assert_eq!(limit.message, "it takes no more requests for now; try again after 3 s");
         assert_eq!(limit.details, Some(json!({ "status": 429, "retry_after_ms": 3000 })));
         let asked = ServerFailure::new(CallErrorKind::AuthUnavailable, CAUSE);

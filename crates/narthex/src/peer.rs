@@ -156,10 +156,9 @@ pub(crate) fn protocol_failure(answer: &Message) -> Failure {
 
 /// The failure of a call whose server answered with an error of JSON-RPC.
 fn server_error(code: i64, message: String, data: Option<Value>) -> CallError {
-    // The code was another where the caller's era has no room for it.
-    let original = data.as_ref().and_then(|data| data["details"]["code"].as_i64());
-    let mut details = json!({ "code": original.unwrap_or(code) });
-    if let Some(data) = data.filter(|_| original.is_none()) {
+    let (code, data) = rpc::own_error(code, data);
+    let mut details = json!({ "code": code });
+    if let Some(data) = data {
         details["data"] = data;
     }
     CallError { details: Some(details), ..CallError::new(CallErrorKind::ServerError, message) }

@@ -1,10 +1,11 @@
 //! The registry's rows as people and programs see them.
 
 use narthex_model::{
-    CallError, CallErrorKind, RowWarning, ServerFailure, ServerState,
+    CallError, CallErrorKind, RowWarning, ServerFailure, ServerState, WarningKind,
     command::{CommandLine, narthex},
 };
 use narthex_registry::{ServerRow, Snapshot};
+use narthex_wire::method;
 use serde::{Deserialize, Serialize};
 
 /// One server in events and tables, and as the daemon reports it.
@@ -29,6 +30,9 @@ pub(crate) struct Row {
     /// Faults that take away a part of it, each with its kind.
     #[serde(default)]
     pub(crate) warnings: Vec<Warning>,
+    /// True if its program has written anything.
+    #[serde(default)]
+    pub(crate) has_logs: bool,
     /// The step that it is busy with while it connects.
     pub(crate) activity: Option<String>,
     pub(crate) error: Option<CallError>,
@@ -61,6 +65,7 @@ impl Row {
             changed: row.changed,
             held_back: row.pinned.as_ref().map_or(0, |said| said.held().count()),
             warnings: row.warnings().into_iter().map(Warning::from).collect(),
+            has_logs: row.log.has_output(),
             activity: row.activity.map(str::to_owned),
             error: row.error.as_ref().map(ServerFailure::for_operators),
         }
@@ -74,8 +79,15 @@ impl Row {
 
     /// The command that shows what a program wrote that failed.
     fn logs(&self) -> Option<String> {
-        let (transport, error) = (self.transport.as_deref()?, self.error.as_ref()?);
-        logs_of(&self.alias, transport, error.kind.as_str())
+        logs_of(&self.alias, self.error.as_ref()?.kind.as_str(), self.has_logs)
+    }
+
+    /// Why its tools could not be listed, if that is so.
+    pub(crate) fn unlisted_tools(&self) -> Option<&str> {
+        let kind = WarningKind::ListFailed.as_str();
+        let start = format!("`{}`", method::TOOLS_LIST);
+        let mut failed = self.warnings.iter().filter(|warning| warning.kind == kind);
+        failed.find(|warning| warning.message.starts_with(&start)).map(|one| &*one.message)
     }
 
     /// The state in one line, without the name.
@@ -112,25 +124,26 @@ pub(crate) fn warned(message: &str) -> String {
     format!("; warning: {message}")
 }
 
-/// The command that shows what the program of a server wrote, if that may say why it failed.
-pub(crate) fn logs_of(name: &str, transport: &str, kind: &str) -> Option<String> {
-    told_in_logs(transport, kind).then(|| shown_by(&narthex("mcp logs {}", &[&name])))
+/// The command that shows what the program of a server wrote, if it wrote anything and that may say
+/// why it failed.
+pub(crate) fn logs_of(name: &str, kind: &str, has_logs: bool) -> Option<String> {
+    told_in_logs(kind, has_logs).then(|| shown_by(&narthex("mcp logs {}", &[&name])))
 }
 
 /// The same for the mount of a run of a workspace.
 pub(crate) fn logs_of_mount(
     mount: &str,
     workspace: &str,
-    transport: &str,
     kind: &str,
+    has_logs: bool,
 ) -> Option<String> {
     let logs = || narthex("mcp logs {}", &[&mount]).option("--workspace", workspace);
-    told_in_logs(transport, kind).then(|| shown_by(&logs()))
+    told_in_logs(kind, has_logs).then(|| shown_by(&logs()))
 }
 
-fn told_in_logs(transport: &str, kind: &str) -> bool {
+fn told_in_logs(kind: &str, has_logs: bool) -> bool {
     let kinds = [CallErrorKind::TransportError, CallErrorKind::Timeout];
-    transport == "stdio" && kinds.iter().any(|one| one.as_str() == kind)
+    has_logs && kinds.iter().any(|one| one.as_str() == kind)
 }
 
 fn shown_by(logs: &CommandLine) -> String {
@@ -154,6 +167,7 @@ mod tests {
             changed: 0,
             held_back: 2,
             warnings: Vec::new(),
+            has_logs: false,
             activity: None,
             error: None,
         };
@@ -169,7 +183,18 @@ mod tests {
         row.status = ServerState::Error;
         row.transport = Some("stdio".to_owned());
         row.error = Some(CallError::new(CallErrorKind::TransportError, "it ended"));
+        assert_eq!(row.summary(), "error: transport_error: it ended", "it wrote nothing");
+        row.has_logs = true;
         assert!(row.summary().ends_with("it ended; `narthex mcp logs git` shows what it wrote"));
+        // Of the failures of lists that of the tools counts.
+        let failed = |list: &str| Warning {
+            kind: "list_failed".to_owned(),
+            message: format!("`{list}` failed, so it is so"),
+        };
+        row.warnings = vec![failed("prompts/list"), failed("tools/list")];
+        assert_eq!(row.unlisted_tools(), Some("`tools/list` failed, so it is so"));
+        row.warnings.pop();
+        assert_eq!(row.unlisted_tools(), None);
         row.is_overridden = true;
         assert_eq!(row.summary(), "overridden");
     }

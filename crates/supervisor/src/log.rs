@@ -61,6 +61,7 @@ struct Shared {
     subscribers: broadcast::Sender<Arc<str>>,
     cut: AtomicU64,
     has_served: AtomicBool,
+    has_output: AtomicBool,
 }
 
 impl Default for LogRing {
@@ -79,6 +80,7 @@ impl LogRing {
             subscribers: broadcast::Sender::new(SUBSCRIBER_LINES),
             cut: AtomicU64::new(0),
             has_served: AtomicBool::new(false),
+            has_output: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -87,6 +89,12 @@ impl LogRing {
     #[must_use]
     pub fn tail(&self) -> Vec<String> {
         self.tail_since(0)
+    }
+
+    /// True if a child has written more than blank lines, since the ring began.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        self.shared.has_output.load(Ordering::Relaxed)
     }
 
     /// The lines from now on. A slow subscriber loses the oldest.
@@ -226,6 +234,9 @@ impl Reader {
             line = %text,
             "a process wrote"
         );
+        if !text.trim().is_empty() {
+            self.log.shared.has_output.store(true, Ordering::Relaxed);
+        }
         self.log.add(&line, text);
     }
 }

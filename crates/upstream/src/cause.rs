@@ -69,10 +69,44 @@ pub(crate) fn cause(lines: &[String]) -> Option<String> {
 /// The same, and `None` where no line looks like a cause.
 pub(crate) fn likely_cause(lines: &[String]) -> Option<String> {
     let lines: Vec<_> = lines.iter().map(|line| line.trim_end()).collect();
-    let weighed = lines.iter().map(|line| (weight(line), *line)).filter(|(weight, _)| *weight > 0);
-    let best = weighed.max_by_key(|(weight, _)| *weight).map(|(_, line)| line);
-    let found = of_npm(&lines).or_else(|| best.map(bare))?;
+    let weighed = lines.iter().enumerate().map(|(at, line)| (weight(line), at));
+    let best = weighed.filter(|(weight, _)| *weight > 0).max_by_key(|(weight, _)| *weight);
+    let found = of_npm(&lines).or_else(|| best.map(|(_, at)| with_root(&lines, at)))?;
     Some(found.chars().take(LINE_MAX).collect())
+}
+
+/// A line with the last cause that stands below it, as Node, Java and Rust print causes: the error
+/// itself often says no more than that something failed.
+fn with_root<'l>(lines: &[&'l str], at: usize) -> String {
+    let error = bare(lines[at]);
+    let below = &lines[at + 1..];
+    let cause_at = |(index, line): (usize, &&'l str)| {
+        let text = line.trim_start();
+        let cause = CAUSED.iter().find_map(|start| text.strip_prefix(start))?;
+        let cause = cause.trim_end_matches('{').trim();
+        if !cause.is_empty() {
+            return Some(cause);
+        }
+        // Rust has its causes in the lines below, each with its number.
+        let causes = below[index + 1..].iter().take_while(|line| line.starts_with([' ', '\t']));
+        causes.last().map(|line| unnumbered(line))
+    };
+    match below.iter().enumerate().filter_map(cause_at).last() {
+        Some(cause) if !error.contains(cause) => format!("{error}; caused by: {cause}"),
+        Some(_) | None => error,
+    }
+}
+
+/// How a line with a cause begins.
+const CAUSED: [&str; 2] = ["[cause]:", "Caused by:"];
+
+/// A line without the number that stands before it.
+fn unnumbered(line: &str) -> &str {
+    let text = line.trim();
+    match text.split_once(": ") {
+        Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => rest,
+        _ => text,
+    }
 }
 
 /// Weight of a line as the cause; 0 if it cannot be one.
@@ -214,6 +248,40 @@ mod tests {
             ),
         ] {
             assert_eq!(found(text), expected);
+        }
+    }
+
+    /// Errors that say little themselves are told with the last of their causes.
+    #[test]
+    fn an_error_is_told_with_its_cause() {
+        for (text, expected) in [
+            (
+                "node:internal/deps/undici/undici:15422\n      Error.captureStackTrace(err);\n\n\
+                 TypeError: fetch failed\n    at node:internal/deps/undici/undici:15422:13\n    \
+                 at async file:///a/server.mjs:2:11 {\n  \
+                 [cause]: Error: getaddrinfo ENOTFOUND api.example\n      \
+                 at GetAddrInfoReqWrap.onlookupall [as oncomplete] (node:dns:122:26) {\n    \
+                 errno: -3008,\n    code: 'ENOTFOUND',\n    syscall: 'getaddrinfo',\n    \
+                 hostname: 'api.example'\n  }\n}\n\nNode.js v22.1.0",
+                "TypeError: fetch failed; caused by: Error: getaddrinfo ENOTFOUND api.example",
+            ),
+            (
+                "java.lang.IllegalStateException: cannot start\n\tat a.Main.main(Main.java:3)\n\
+                 Caused by: a.Wrapped: x\n\tat a.B.c(B.java:4)\n\
+                 Caused by: java.net.UnknownHostException: api.example\n\t... 4 more",
+                "java.lang.IllegalStateException: cannot start; caused by: \
+                 java.net.UnknownHostException: api.example",
+            ),
+            (
+                "Error: cannot read the settings\n\nCaused by:\n    0: cannot open /a.toml\n    \
+                 1: No such file or directory (os error 2)",
+                "Error: cannot read the settings; caused by: No such file or directory (os error \
+                 2)",
+            ),
+            ("Error: no disk\n\nCaused by:\n", "Error: no disk"),
+            ("Error: no disk\n  [cause]: no disk", "Error: no disk"),
+        ] {
+            assert_eq!(found(text), expected, "{text}");
         }
     }
 

@@ -273,7 +273,6 @@ impl ConnectError {
                 | LinkError::SessionEnded
                 | LinkError::BrokenOff(_)
                 | LinkError::Client(_)
-                | LinkError::TooMany { .. }
                 | LinkError::AuthRejected { .. }
                 | LinkError::Deadline(_)
                 | LinkError::Request(_),

@@ -2,10 +2,11 @@
 
 use std::{borrow::Cow, error::Error, sync::Arc, time::Duration};
 
-use narthex_model::{CallErrorKind, ErrorKind, Side};
+use narthex_model::{CallErrorKind, ErrorKind, HttpAnswer, Side};
 use narthex_wire::{Message, Redactor};
+use serde_json::Value;
 
-use crate::client::ClientError;
+use crate::{RetryAfter, client::ClientError};
 
 /// One thing that a server sends while it works on a request.
 #[derive(Debug)]
@@ -69,6 +70,9 @@ impl CutReason {
     }
 }
 
+/// The status of too many requests.
+const TOO_MANY: u16 = 429;
+
 /// The reason why a request brought no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LinkError {
@@ -90,25 +94,23 @@ pub enum LinkError {
     /// HTTP failed below MCP.
     #[error("{0}")]
     Client(#[source] Arc<ClientError>),
-    /// An HTTP status without a JSON-RPC body.
-    #[error("the server answered HTTP {status}{}", hint(.text))]
-    Status {
-        /// The status code.
-        status: u16,
-        /// The start of the body, if it is text.
-        text: String,
-    },
-    /// The server takes no more requests for now (HTTP 429).
+    /// An HTTP status without a JSON-RPC body, or one that says that the server takes no requests
+    /// for now (429, or 503 with a time), whatever its body is.
     #[error(
-        "the server answered HTTP 429, too many requests{}{}",
+        "the server answered HTTP {status}{}{}{}",
+        if *.status == TOO_MANY { ", too many requests" } else { "" },
         hint(.text),
         again(.retry_after.as_ref())
     )]
-    TooMany {
-        /// The start of the body, if it is text.
+    Status {
+        /// The status code.
+        status: u16,
+        /// The start of the body, if it is text, or the message of its JSON-RPC error.
         text: String,
-        /// The time at which it takes some again, in its own words.
-        retry_after: Option<Arc<str>>,
+        /// The time at which the server takes requests again, as it says so.
+        retry_after: Option<RetryAfter>,
+        /// The code of the JSON-RPC error in the body.
+        code: Option<i64>,
     },
     /// The server refuses our credential, or wants one.
     #[error("the server refuses the credential (HTTP {status})")]
@@ -148,25 +150,26 @@ fn hint(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
-fn again(retry_after: Option<&Arc<str>>) -> String {
-    match retry_after {
-        None => String::new(),
-        Some(when) if when.parse::<u64>().is_ok() => format!("; try again after {when} s"),
-        Some(when) => format!("; try again after {when}"),
-    }
+fn again(retry_after: Option<&RetryAfter>) -> String {
+    retry_after.map(|when| format!("; try again after {when}")).unwrap_or_default()
 }
 
 impl LinkError {
+    /// A bare status.
+    pub(crate) fn status(status: u16) -> Self {
+        Self::Status { status, text: String::new(), retry_after: None, code: None }
+    }
+
     /// Kind of the failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
+            Self::Status { status: TOO_MANY, .. } => ErrorKind::Exhausted,
             Self::Closed(_)
             | Self::Unread(_)
             | Self::SessionEnded
             | Self::Cut(_)
             | Self::Status { .. } => ErrorKind::Unavailable,
-            Self::TooMany { .. } => ErrorKind::Exhausted,
             Self::BrokenOff(error) => error.kind(),
             Self::Client(error) => error.kind(),
             Self::AuthRejected { .. } => ErrorKind::Unauthenticated,
@@ -188,7 +191,6 @@ impl LinkError {
             | Self::BrokenOff(_)
             | Self::Client(_)
             | Self::Status { .. }
-            | Self::TooMany { .. }
             | Self::AuthRejected { .. }
             | Self::Protocol(_)
             | Self::Refused { .. }
@@ -204,7 +206,7 @@ impl LinkError {
             Self::Deadline(_) => CallErrorKind::Timeout,
             Self::Cut(reason) => reason.call_kind(),
             Self::Request(_) => CallErrorKind::InvalidArguments,
-            Self::TooMany { .. } => CallErrorKind::LimitExceeded,
+            Self::Status { status: TOO_MANY, .. } => CallErrorKind::LimitExceeded,
             Self::BrokenOff(error) => error.call_kind(),
             Self::Client(error) if error.kind() == ErrorKind::Timeout => CallErrorKind::Timeout,
             Self::Closed(_)
@@ -221,11 +223,23 @@ impl LinkError {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::TooMany { retry_after, .. } => {
-                Some(Duration::from_secs(retry_after.as_ref()?.parse().ok()?))
-            }
+            Self::Status { retry_after, .. } => retry_after.as_ref()?.wait(),
             _ => None,
         }
+    }
+
+    /// The answer of HTTP that refused the request; `None` if no status came.
+    #[must_use]
+    pub fn answer(&self) -> Option<HttpAnswer> {
+        let Self::Status { status, code, .. } = self else { return None };
+        Some(HttpAnswer { status: *status, retry_after: self.retry_after(), code: *code })
+    }
+
+    /// Details for programs: the status of HTTP, the time until the next try, and the server's own
+    /// code. `None` if no status came.
+    #[must_use]
+    pub fn details(&self) -> Option<Value> {
+        self.answer().map(HttpAnswer::details)
     }
 
     /// True if the server certainly did not act on the request, so that it may be sent again.
@@ -238,7 +252,6 @@ impl LinkError {
             | Self::Cut(_)
             | Self::BrokenOff(_)
             | Self::Status { .. }
-            | Self::TooMany { .. }
             | Self::AuthRejected { .. }
             | Self::Protocol(_)
             | Self::Refused { .. }
@@ -257,7 +270,6 @@ impl LinkError {
             | Self::SessionEnded
             | Self::Cut(_)
             | Self::Status { .. }
-            | Self::TooMany { .. }
             | Self::AuthRejected { .. }
             | Self::Protocol(_)
             | Self::Refused { .. }
@@ -272,16 +284,12 @@ impl LinkError {
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::BrokenOff(error) => error.is_unreachable(),
-            Self::Closed(_)
-            | Self::Unread(_)
-            | Self::SessionEnded
-            | Self::TooMany { .. }
-            | Self::Deadline(_) => true,
+            Self::Closed(_) | Self::Unread(_) | Self::SessionEnded | Self::Deadline(_) => true,
             Self::Client(error) => {
                 matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout)
                     && !error.is_configured_wrong()
             }
-            Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500..),
+            Self::Status { status, .. } => matches!(*status, 408 | 425 | TOO_MANY | 500..),
             Self::Cut(_)
             | Self::AuthRejected { .. }
             | Self::Protocol(_)
@@ -296,10 +304,11 @@ impl LinkError {
         match self {
             Self::Closed(why) => Self::Closed(clean(&why).into()),
             Self::Unread(why) => Self::Unread(clean(&why).into()),
-            Self::Status { status, text } => Self::Status { status, text: clean(&text) },
-            Self::TooMany { text, retry_after } => Self::TooMany {
+            Self::Status { status, text, retry_after, code } => Self::Status {
+                status,
                 text: clean(&text),
-                retry_after: retry_after.map(|it| clean(&it).into()),
+                retry_after: retry_after.map(|when| when.map(clean)),
+                code,
             },
             Self::Protocol(text) => Self::Protocol(clean(&text)),
             Self::Refused { code, text } => Self::Refused { code, text: clean(&text) },

@@ -152,7 +152,6 @@ impl LinkError {
             | Self::Protocol(_)
             | Self::Deadline(_) => Doubt::Slight,
             Self::Status { .. }
-            | Self::TooMany { .. }
             | Self::Closed(_)
             | Self::Unread(_)
             | Self::Cut(_)
@@ -167,10 +166,6 @@ impl LinkError {
 mod tests {
     use super::*;
 
-    fn status(status: u16) -> LinkError {
-        LinkError::Status { status, text: String::new() }
-    }
-
     /// D30: failures of the server ask for a check, those of one call do not.
     #[test]
     fn d30_only_failures_of_the_server_ask_for_a_check() {
@@ -180,13 +175,13 @@ mod tests {
             (health.doubt(), health.last_failure().is_some())
         };
         for code in [404, 410, 502, 503, 504] {
-            assert_eq!(doubt(&status(code)), (Doubt::Grave, true), "{code}");
+            assert_eq!(doubt(&LinkError::status(code)), (Doubt::Grave, true), "{code}");
         }
         for code in [405, 500, 501, 520] {
-            assert_eq!(doubt(&status(code)), (Doubt::Slight, true), "{code}");
+            assert_eq!(doubt(&LinkError::status(code)), (Doubt::Slight, true), "{code}");
         }
         for code in [400, 409, 413, 429] {
-            assert_eq!(doubt(&status(code)), (Doubt::None, true), "{code}");
+            assert_eq!(doubt(&LinkError::status(code)), (Doubt::None, true), "{code}");
         }
         let rejected = LinkError::AuthRejected { status: 401 };
         assert_eq!(doubt(&rejected), (Doubt::Grave, true));
@@ -204,8 +199,8 @@ mod tests {
         assert!(health.last_success().is_none());
         health.answered();
         assert!(health.last_success().is_some_and(|at| at <= SystemTime::now()));
-        health.failed_by(&status(502));
-        health.failed_by(&status(500));
+        health.failed_by(&LinkError::status(502));
+        health.failed_by(&LinkError::status(500));
         assert_eq!(health.doubted().await, Doubt::Grave);
         health.clear();
         let again = health.doubted();

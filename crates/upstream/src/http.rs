@@ -16,15 +16,15 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use narthex_wire::{
-    Limits, Message, MessageKind, Payload, Revision,
-    headers::{LAST_EVENT_ID, has_media_type},
-};
+use narthex_wire::{Limits, Message, MessageKind, Payload, Revision, headers::LAST_EVENT_ID};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub(crate) use self::{answer::is_event_stream, stream::HttpStream};
+pub(crate) use self::{
+    answer::{failure, is_event_stream},
+    stream::HttpStream,
+};
 use self::{
-    answer::{parse_answer, snippet},
+    answer::{is_other, parse_answer, refusal},
     headers::{Established, Headers},
     session::{Hint, names_lost_session},
 };
@@ -287,26 +287,16 @@ impl HttpLink {
             if !is_result && let Some(lost) = self.lost_by(&bytes).await {
                 return Err(lost);
             }
-            return answer;
+            let other = |error| match is_other(status, &headers, &bytes) {
+                Some(other) => LinkError::Protocol(other),
+                None => error,
+            };
+            return answer.map_err(other);
         }
         if let Some(lost) = self.lost_by_status(status, &bytes).await {
             return Err(lost);
         }
-        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Err(LinkError::AuthRejected { status: status.as_u16() });
-        }
-        if has_media_type(&headers, "application/json")
-            && let Ok(message) = Message::parse_lenient(bytes.clone(), &self.limits)
-            && message.kind() == MessageKind::Error
-        {
-            return Ok(message);
-        }
-        let text = snippet(&headers, &bytes);
-        if status == StatusCode::TOO_MANY_REQUESTS {
-            let when = headers.get(header::RETRY_AFTER).and_then(|when| when.to_str().ok());
-            return Err(LinkError::TooMany { text, retry_after: when.map(Arc::from) });
-        }
-        Err(LinkError::Status { status: status.as_u16(), text })
+        refusal((status, &headers), &bytes, &self.limits)
     }
 
     /// The error of a request whose answer shows that the session is over, if it does.
@@ -314,7 +304,7 @@ impl HttpLink {
         self.session()?;
         match Hint::of(status, bytes) {
             Hint::Over => self.end_lost(),
-            Hint::Words => Box::pin(self.lost_session()).await,
+            Hint::Words => Box::pin(self.lost_session(bytes)).await,
             Hint::Unclear | Hint::None => None,
         }
     }
@@ -322,7 +312,7 @@ impl HttpLink {
     /// The same for an error, or an unreadable body, in an answer that is no refusal of HTTP.
     pub(super) async fn lost_by(&self, bytes: &[u8]) -> Option<LinkError> {
         match self.session().is_some() && names_lost_session(bytes) {
-            true => Box::pin(self.lost_session()).await,
+            true => Box::pin(self.lost_session(bytes)).await,
             false => None,
         }
     }
@@ -382,13 +372,10 @@ impl HttpLink {
         let bytes = body.collect(ERROR_BODY_BYTES).await?;
         // Many servers have no such stream, and answer that by 404, too.
         let may_be_lost = self.session().is_some() && Hint::of(status, &bytes) != Hint::None;
-        if may_be_lost && let Some(lost) = Box::pin(self.lost_session()).await {
+        if may_be_lost && let Some(lost) = Box::pin(self.lost_session(&bytes)).await {
             return Err(lost);
         }
-        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            return Err(LinkError::AuthRejected { status: status.as_u16() });
-        }
-        Err(LinkError::Status { status: status.as_u16(), text: snippet(&headers, &bytes) })
+        Err(failure((status, &headers), &bytes, &self.limits))
     }
 
     /// Keeps the server's own stream open as long as the link lives (legacy). What this gives is

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, header};
 use narthex_wire::{Limits, Payload, SseParser};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
@@ -10,14 +10,16 @@ use tokio_util::task::TaskTracker;
 use crate::{
     LinkError,
     aside::is_large,
-    client::{HttpClient, ResponseBody},
+    client::{HttpClient, HttpResponse, ResponseBody},
     duplex::{Duplex, Outgoing},
-    http::is_event_stream,
+    http::{failure, is_event_stream},
     outlet::Outlet,
 };
 
 /// Longest time of one POST; the server only has to accept it.
 const POST_DEADLINE: Duration = Duration::from_secs(30);
+/// The largest answer to a POST that is read.
+const ANSWER_BYTES: usize = 1024 * 1024;
 
 /// A link to a server over HTTP+SSE.
 #[derive(Debug)]
@@ -44,13 +46,10 @@ impl SseLink {
         request.headers_mut().insert(header::ACCEPT, accept);
         let response = parts.client.send(request).await?;
         match response.status {
-            status if status.is_success() && is_event_stream(&response.headers) => {}
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                return Err(LinkError::AuthRejected { status: response.status.as_u16() });
-            }
-            status => {
-                return Err(LinkError::Status { status: status.as_u16(), text: String::new() });
-            }
+            status if !status.is_success() => return Err(read_failure(response).await?),
+            _ if is_event_stream(&response.headers) => {}
+            // Its body may have no end.
+            status => return Err(LinkError::status(status.as_u16())),
         }
         let mut reader = Reader {
             body: response.body,
@@ -154,18 +153,15 @@ async fn write(
             posted = posting => posted,
         };
         let error = match posted {
-            Ok(Ok(status)) if status.is_success() => continue,
-            Ok(Ok(StatusCode::NOT_FOUND | StatusCode::GONE)) => {
+            Ok(Ok(None)) => continue,
+            Ok(Ok(Some(LinkError::Status { status: 404 | 410, .. }))) => {
                 // Only this one was refused: those before it were taken.
                 if let Some(id) = request {
                     duplex.fail(id, LinkError::SessionEnded);
                 }
                 return duplex.end(LinkError::SessionEnded);
             }
-            Ok(Ok(status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN))) => {
-                LinkError::AuthRejected { status: status.as_u16() }
-            }
-            Ok(Ok(status)) => LinkError::Status { status: status.as_u16(), text: String::new() },
+            Ok(Ok(Some(refused))) => refused,
             Ok(Err(error)) => return duplex.close(&error.to_string()),
             Err(_) => return duplex.close("the server did not take a message in time"),
         };
@@ -181,19 +177,29 @@ async fn write(
     }
 }
 
+/// Sends a message; the failure that the server answers it with, if it does not take it.
 async fn post(
     client: &HttpClient,
     path: &str,
     payload: Payload,
     headers: &HeaderMap,
-) -> Result<StatusCode, LinkError> {
+) -> Result<Option<LinkError>, LinkError> {
     let mut request = request(Method::POST, path, payload, headers)?;
     let json = HeaderValue::from_static("application/json");
     request.headers_mut().insert(header::CONTENT_TYPE, json);
     let response = client.send(request).await?;
-    let status = response.status;
-    response.body.collect(1024 * 1024).await?;
-    Ok(status)
+    if response.status.is_success() {
+        response.body.collect(ANSWER_BYTES).await?;
+        return Ok(None);
+    }
+    read_failure(response).await.map(Some)
+}
+
+/// The failure that an answer stands for.
+async fn read_failure(response: HttpResponse) -> Result<LinkError, LinkError> {
+    let HttpResponse { status, headers, body, .. } = response;
+    let bytes = body.collect(ANSWER_BYTES).await?;
+    Ok(failure((status, &headers), &bytes, &Limits { message_bytes: ANSWER_BYTES }))
 }
 
 fn request(

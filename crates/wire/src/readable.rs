@@ -276,7 +276,7 @@ fn is_odd_hint(key: &str, value: Raw<'_>) -> bool {
     }
 }
 
-/// Whether clients refuse an annotation of a resource or a template.
+/// True if clients refuse an annotation of a resource or a template.
 fn is_odd_annotation(key: &str, value: Raw<'_>) -> bool {
     match key {
         "audience" => !is_array_of(value, |one| is_one_of(one, &["user", "assistant"])),
@@ -302,7 +302,7 @@ fn is_number(value: Raw<'_>) -> bool {
     value.as_bytes().first().is_some_and(|first| first.is_ascii_digit() || *first == b'-')
 }
 
-/// Whether a value is a number from 0 to 1.
+/// True if a value is a number from 0 to 1.
 fn is_fraction(value: Raw<'_>) -> bool {
     is_number(value) && value.parse::<f64>().is_ok_and(|number| (0.0..=1.0).contains(&number))
 }

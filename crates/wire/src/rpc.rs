@@ -79,6 +79,21 @@ pub fn kind_of(code: i64) -> ErrorKind {
     }
 }
 
+/// The code and the data that a server itself gave an error, of those that its caller reads: across
+/// the eras a code may be another, and `data` then has both.
+#[must_use]
+pub fn own_error(code: i64, data: Option<Value>) -> (i64, Option<Value>) {
+    let of_server = data.as_ref().filter(|data| data["kind"] == "server_error");
+    let details = of_server.and_then(|data| data.get("details"));
+    let own = details.and_then(|details| details.get("code")).and_then(Value::as_i64);
+    match (own, code) {
+        (Some(own), code::INTERNAL_ERROR) => {
+            (own, details.and_then(|details| details.get("data")).cloned())
+        }
+        _ => (code, data),
+    }
+}
+
 /// Writes a modern request of a client that offers nothing. `members` are those of its parameters,
 /// by their names, each as JSON; `client` is an object, what the client calls itself.
 #[must_use]

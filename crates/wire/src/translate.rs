@@ -172,7 +172,7 @@ pub fn result_to_modern<'a>(
 
 /// Changes a modern server's error in answer to `method` for a legacy client.
 ///
-/// Codes that legacy clients do not know become internal errors.
+/// Codes that legacy clients do not know become internal errors, which name the code in `data`.
 #[must_use]
 pub fn error_to_legacy<'a>(method: &str, error: &Message) -> Rewrite<'a> {
     let mut rewrite = Rewrite::default();
@@ -185,13 +185,13 @@ pub fn error_to_legacy<'a>(method: &str, error: &Message) -> Rewrite<'a> {
         {
             rewrite.body.set("code", number(code::LEGACY_RESOURCE_NOT_FOUND));
         }
-        Some(code::MISSING_CLIENT_CAPABILITY) => {
+        Some(own @ code::MISSING_CLIENT_CAPABILITY) => {
             let required = data.and_then(|data| data.get("requiredCapabilities"));
-            rewrite.body.set("code", number(code::INTERNAL_ERROR));
+            set_internal(&mut rewrite, own, data);
             rewrite.body.set("message", encode_string(&missing_message(required)));
         }
-        Some(code::HEADER_MISMATCH | code::UNSUPPORTED_VERSION) => {
-            rewrite.body.set("code", number(code::INTERNAL_ERROR));
+        Some(own @ (code::HEADER_MISMATCH | code::UNSUPPORTED_VERSION)) => {
+            set_internal(&mut rewrite, own, data);
         }
         _ => {}
     }
@@ -211,7 +211,7 @@ fn missing_message(required: Option<Raw<'_>>) -> String {
 /// Changes a legacy server's error for a modern client.
 ///
 /// Codes that the modern protocol reserves would have another meaning there, so they become
-/// internal errors, which name the code in `data` unless the server has data of its own.
+/// internal errors, which name the code in `data`.
 #[must_use]
 pub fn error_to_modern<'a>(error: &Message) -> Rewrite<'a> {
     let mut rewrite = Rewrite::default();
@@ -225,15 +225,24 @@ pub fn error_to_modern<'a>(error: &Message) -> Rewrite<'a> {
             rewrite.body.set("data", &required[..]);
         }
         Some(own @ -32099..=-32020) => {
-            rewrite.body.set("code", number(code::INTERNAL_ERROR));
-            if error.get("data").is_none() {
-                let data = format!(r#"{{"kind":"server_error","details":{{"code":{own}}}}}"#);
-                rewrite.body.set("data", data.into_bytes());
-            }
+            set_internal(&mut rewrite, own, error.get("data"));
         }
         _ => {}
     }
     rewrite
+}
+
+/// Makes an error an internal one, since its code says something else to who reads it. `data` then
+/// has the code, and what the server said of it: [`rpc::own_error`] reads both.
+fn set_internal(rewrite: &mut Rewrite<'_>, own: i64, data: Option<Raw<'_>>) {
+    let mut kept = format!(r#"{{"kind":"server_error","details":{{"code":{own}"#).into_bytes();
+    if let Some(data) = data {
+        kept.extend_from_slice(br#","data":"#);
+        kept.extend_from_slice(data.as_bytes());
+    }
+    kept.extend_from_slice(b"}}");
+    rewrite.body.set("code", number(code::INTERNAL_ERROR));
+    rewrite.body.set("data", kept);
 }
 
 /// The rewrite that a modern server's answer to `method` needs for a legacy client.

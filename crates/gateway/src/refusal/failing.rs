@@ -92,7 +92,7 @@ impl Refusal {
         }
         let failure = ServerFailure::new(error.call_kind(), error.to_string());
         let when = When::Sent { may_have_acted: error.may_have_acted() };
-        let failure = failure.with_retry_after(error.retry_after());
+        let failure = failure.with_answer(error.answer());
         Self::failing(server, when, failure, error.is_unsent())
     }
 
@@ -186,6 +186,11 @@ mod tests {
 
     const CAUSE: &str = "cannot start `/opt/tool --key`: stderr said no";
 
+    fn refused_by(status: u16) -> LinkError {
+        let (text, code) = (CAUSE.to_owned(), Some(-32000));
+        LinkError::Status { status, text, retry_after: None, code }
+    }
+
     fn texts(refusal: Refusal) -> [String; 2] {
         let Refusal::Failed(failing) = refusal else { panic!("{refusal:?}") };
         [Reader::Operator, Reader::Run].map(|reader| failing.read_by(reader).message)
@@ -211,8 +216,8 @@ mod tests {
             LinkError::Closed(CAUSE.into()),
             LinkError::Unread(CAUSE.into()),
             LinkError::BrokenOff(Arc::new(LinkError::Closed(CAUSE.into()))),
-            LinkError::Status { status: 502, text: CAUSE.to_owned() },
-            LinkError::TooMany { text: CAUSE.to_owned(), retry_after: Some("7".into()) },
+            refused_by(502),
+            refused_by(429),
             LinkError::Protocol(CAUSE.to_owned()),
             LinkError::Refused { code: -32000, text: CAUSE.to_owned() },
         ];
@@ -222,10 +227,10 @@ mod tests {
             assert!(run.contains("`files`"), "{run}");
             assert!(!run.contains("stderr") && !run.contains("/opt"), "{run}");
         }
-        let limit = LinkError::TooMany { text: CAUSE.to_owned(), retry_after: Some("7".into()) };
-        let Refusal::Failed(limit) = of_link(limit) else { panic!() };
+        let Refusal::Failed(limit) = of_link(refused_by(429)) else { panic!() };
         let read = limit.read_by(Reader::Run);
-        assert_eq!(read.details.unwrap()["retry_after_ms"], 7000);
+        let expected = serde_json::json!({"status": 429, "code": -32000});
+        assert_eq!(read.details, Some(expected), "the status is no word of the server");
     }
 
     #[test]

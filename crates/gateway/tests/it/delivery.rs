@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::world::{World, http_server, transparent};
 
 /// Ways in which a server refuses what comes in a session that it does not know.
-const WAYS: [(&str, u16, &str, &str); 12] = [
+const WAYS: [(&str, u16, &str, &str); 14] = [
     ("404 without words", 404, "text/html", "<html>nope</html>"),
     ("410", 410, "text/plain", "gone"),
     (
@@ -63,7 +63,29 @@ const WAYS: [(&str, u16, &str, &str); 12] = [
         "text/event-stream",
         "event: message\ndata: {\"error\":\"Session not found\"}\n\n",
     ),
+    (
+        "200 without a handshake",
+        200,
+        "application/json",
+        concat!(
+            r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32602,"#,
+            r#""message":"Received request before initialization was complete"}}"#,
+        ),
+    ),
+    (
+        PYTHON,
+        200,
+        "text/event-stream",
+        concat!(
+            "event: message\r\ndata: ",
+            r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32602,"#,
+            r#""message":"Received request before initialization was complete"}}"#,
+            "\r\n\r\n",
+        ),
+    ),
 ];
+/// The SDK answers a ping before the handshake, too.
+const PYTHON: &str = "the Python SDK";
 
 /// The replies of an ordinary server with one tool.
 fn reply(seen: &Seen, session: Option<&str>) -> Reply {
@@ -124,8 +146,9 @@ async fn call(world: &World, caller: &narthex_gateway::Caller) -> Value {
 #[tokio::test]
 async fn r_e45_each_way_to_end_a_session_gets_one_new_session_and_the_call_once() {
     for (way, status, kind, body) in WAYS {
-        let server = Forgetful::start(move |seen| {
-            text(status, kind, body.replace("ID", &seen.body["id"].to_string()))
+        let server = Forgetful::start(move |seen| match (way, seen.rpc()) {
+            (PYTHON, "ping") => reply(seen, None),
+            _ => text(status, kind, body.replace("ID", &seen.body["id"].to_string())),
         })
         .await;
         let world = server.world().await;

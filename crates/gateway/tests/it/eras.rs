@@ -370,6 +370,9 @@ async fn a_status_is_chosen_after_the_code_is_translated() {
         let told = answer.status;
         let answer = value(answer.payload);
         assert_eq!((answer["error"]["code"].as_i64(), told), (Some(shown), status), "{answer}");
+        let own = &answer["error"]["data"]["details"]["code"];
+        let is_kept = own.as_i64() == Some(code);
+        assert_eq!(is_kept, shown == -32603, "E48: the server's own code is not lost: {answer}");
     }
     world.gateway.drain().await;
 }

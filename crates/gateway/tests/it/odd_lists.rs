@@ -132,6 +132,7 @@ async fn e73_a_call_says_that_the_tools_cannot_be_listed() {
 async fn e48_a_busy_server_says_when_it_works_again() {
     let peer = Peer::legacy(|seen| {
         let status = match seen.rpc() {
+            "tools/list" => return Some(result(seen, &json!({"tools": [{"name": "a"}]}))),
             "tools/call" => 429,
             "resources/read" => 503,
             _ => return None,

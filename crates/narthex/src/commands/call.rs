@@ -32,6 +32,10 @@ pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Fa
             Err(failure) if failure.kind == FailureKind::Call(CallErrorKind::AuthUnavailable) => {
                 Err(with_remedy(failure, &args, &context).await)
             }
+            Err(failure) if is_absent(&failure) => {
+                let rows = rows_if_up(&context).await;
+                Err(with_cause(failure, rows, &args))
+            }
             called => called,
         };
     };
@@ -40,16 +44,43 @@ pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Fa
     let app = in_process::start(loaded, args.timeout, &context).await?;
     in_process::run(&app, async {
         in_process::settle(&app).await;
-        call(Peer::Local(&app), &args, &context).await
+        let called = call(Peer::Local(&app), &args, &context).await;
+        called.map_err(|failure| match is_absent(&failure) {
+            true => with_cause(failure, Row::all(&app.registry().snapshot()), &args),
+            false => failure,
+        })
     })
     .await
+}
+
+/// The rows of the daemon, as far as this user may see them.
+async fn rows_if_up(context: &Context) -> Vec<Row> {
+    match DaemonClient::operator_if_up(&context.settings) {
+        Ok(Some(client)) => client.rows::<Row>().await.unwrap_or_default(),
+        Ok(None) | Err(_) => Vec::new(),
+    }
+}
+
+/// True if a tool is not there.
+fn is_absent(failure: &Failure) -> bool {
+    failure.kind == FailureKind::Call(CallErrorKind::ToolNotFound)
+}
+
+/// Why a tool is not there, if its server cannot list its tools: its row has the cause, which is
+/// for operators.
+fn with_cause(mut failure: Failure, rows: Vec<Row>, args: &CallArgs) -> Failure {
+    let row = rows.into_iter().find(|row| row.alias == args.alias.as_str() && !row.is_overridden);
+    let cause = row.as_ref().and_then(Row::unlisted_tools);
+    if let Some(cause) = cause {
+        failure.message = format!("{}; {cause}", failure.message.trim_end_matches('.'));
+    }
+    failure
 }
 
 /// Adds what a person does about the credential, as the server's row has it for operators. The
 /// answer to a call is for models, which do not read that.
 async fn with_remedy(mut failure: Failure, args: &CallArgs, context: &Context) -> Failure {
-    let Ok(Some(client)) = DaemonClient::operator_if_up(&context.settings) else { return failure };
-    let rows = client.rows::<Row>().await.unwrap_or_default();
+    let rows = rows_if_up(context).await;
     let row = rows.into_iter().find(|row| row.alias == args.alias.as_str() && !row.is_overridden);
     if let Some(error) = row.and_then(|row| row.error)
         && error.kind == CallErrorKind::AuthUnavailable

@@ -76,10 +76,11 @@ fn servers_of(run: &Value) -> Vec<Vec<String>> {
         let mount = format!("{pid}-{}", table::text(server, "alias"));
         let member =
             |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
-        let (workspace, transport) = (member(run, "workspace"), member(server, "transport"));
+        let workspace = member(run, "workspace");
         let error = server["error"]["message"].as_str().map(|text| {
             let kind = member(&server["error"], "kind");
-            let logs = logs_of_mount(&mount, &workspace, &transport, &kind);
+            let has_logs = server["has_logs"] == true;
+            let logs = logs_of_mount(&mount, &workspace, &kind, has_logs);
             harmless(&format!(": {}{}", completed(text), logs.unwrap_or_default()))
         });
         vec![

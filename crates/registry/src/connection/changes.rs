@@ -37,6 +37,10 @@ pub(super) async fn hear(
             ended = listen(&link, acknowledged.take()) => ended,
         };
         match ended {
+            // One that takes no requests for now may announce them later.
+            Err(error @ LinkError::Status { status: 429, .. }) => {
+                tracing::debug!(server.name = link.name(), %error, "stream refused");
+            }
             Err(LinkError::Refused { .. } | LinkError::Status { .. }) => {
                 tracing::debug!(server.name = link.name(), "does not announce changes");
                 return;

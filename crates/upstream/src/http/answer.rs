@@ -1,10 +1,10 @@
 //! Reads a response without a stream.
 
 use bytes::Bytes;
-use http::{HeaderMap, header};
-use narthex_wire::{Limits, Message, MessageError, MessageKind, headers::has_media_type};
+use http::{HeaderMap, StatusCode, header};
+use narthex_wire::{Limits, Message, MessageError, MessageKind, Raw, headers::has_media_type};
 
-use crate::LinkError;
+use crate::{LinkError, RetryAfter};
 
 /// Number of bytes of an error body that are shown.
 const SNIPPET_BYTES: usize = 300;
@@ -25,6 +25,65 @@ pub(super) fn parse_answer(bytes: Bytes, limits: &Limits) -> Result<Message, Lin
     found.ok_or_else(|| LinkError::Protocol("a JSON body without an answer".to_owned()))
 }
 
+/// Why a body is no answer, if it is something else than JSON: the status, and the media type.
+pub(super) fn is_other(status: StatusCode, headers: &HeaderMap, bytes: &Bytes) -> Option<String> {
+    let status = status.as_u16();
+    if bytes.trim_ascii().is_empty() {
+        return Some(format!("HTTP {status} with an empty body"));
+    }
+    let kind = content_type(headers);
+    if is_page(kind.as_deref(), bytes) {
+        return Some(format!("HTTP {status} with {}", page(kind.as_deref())));
+    }
+    let kind = kind.filter(|kind| !is_json(kind))?;
+    let text = snippet(headers, bytes);
+    let text = if text.is_empty() { text } else { format!(": {text}") };
+    Some(format!("HTTP {status} with `{kind}` and not JSON{text}"))
+}
+
+/// The answer of a server that refuses a request: its error of JSON-RPC, unless the status says
+/// more than that.
+pub(crate) fn refusal(
+    (status, headers): (StatusCode, &HeaderMap),
+    bytes: &Bytes,
+    limits: &Limits,
+) -> Result<Message, LinkError> {
+    if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        return Err(LinkError::AuthRejected { status: status.as_u16() });
+    }
+    let retry_after = RetryAfter::of(headers);
+    let is_busy = status == StatusCode::TOO_MANY_REQUESTS
+        || (status == StatusCode::SERVICE_UNAVAILABLE && retry_after.is_some());
+    let is_json = has_media_type(headers, "application/json");
+    let message = is_json.then(|| Message::parse_lenient(bytes.clone(), limits).ok()).flatten();
+    let message = message.filter(|message| message.kind() == MessageKind::Error);
+    let (text, code) = match message {
+        Some(message) if !is_busy => return Ok(message),
+        Some(message) => {
+            let text = message.get("message").and_then(Raw::as_str).unwrap_or_default();
+            (shown(&text), message.error_code())
+        }
+        None => (snippet(headers, bytes), None),
+    };
+    Err(LinkError::Status { status: status.as_u16(), text, retry_after, code })
+}
+
+/// The same where nothing reads an error of JSON-RPC: a failure in any case.
+pub(crate) fn failure(
+    (status, headers): (StatusCode, &HeaderMap),
+    bytes: &Bytes,
+    limits: &Limits,
+) -> LinkError {
+    match refusal((status, headers), bytes, limits) {
+        Err(error) => error,
+        Ok(message) => {
+            let text = message.get("message").and_then(Raw::as_str).unwrap_or_default();
+            let (text, code) = (shown(&text), message.error_code());
+            LinkError::Status { status: status.as_u16(), text, retry_after: None, code }
+        }
+    }
+}
+
 /// The media type of a body, in small letters and without parameters.
 fn content_type(headers: &HeaderMap) -> Option<String> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
@@ -36,19 +95,46 @@ pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
 }
 
 /// The start of an error body, if it is text.
-pub(super) fn snippet(headers: &HeaderMap, bytes: &Bytes) -> String {
-    // A page for browsers has little of use in its first bytes.
-    let is_text = match content_type(headers) {
+fn snippet(headers: &HeaderMap, bytes: &Bytes) -> String {
+    let kind = content_type(headers);
+    if is_page(kind.as_deref(), bytes) {
+        // A page for browsers has little of use in its first bytes.
+        return page(kind.as_deref());
+    }
+    let is_text = match kind {
         None => std::str::from_utf8(bytes).is_ok(),
-        Some(kind) => {
-            (kind.starts_with("text/") && kind != "text/html")
-                || kind == "application/json"
-                || kind.ends_with("+json")
-        }
+        Some(kind) => kind.starts_with("text/") || is_json(&kind),
     };
     if !is_text {
         return String::new();
     }
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SNIPPET_BYTES)]);
-    text.chars().filter(|c| !c.is_control()).collect()
+    shown(&String::from_utf8_lossy(&bytes[..bytes.len().min(SNIPPET_BYTES)]))
+}
+
+/// The start of a text in one line.
+fn shown(text: &str) -> String {
+    text.chars().take(SNIPPET_BYTES).filter(|c| !c.is_control()).collect()
+}
+
+fn is_json(kind: &str) -> bool {
+    kind == "application/json" || kind.ends_with("+json")
+}
+
+/// True if a body is a page for browsers.
+fn is_page(kind: Option<&str>, bytes: &Bytes) -> bool {
+    let start = |text: &str| {
+        let start = bytes.trim_ascii_start().get(..text.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(text.as_bytes()))
+    };
+    let has_body = !bytes.trim_ascii().is_empty();
+    let is_page = kind.is_some_and(|kind| kind == "text/html" || kind == "application/xhtml+xml");
+    (is_page && has_body) || start("<!doctype html") || start("<html")
+}
+
+/// Words for a page for browsers of this media type.
+fn page(kind: Option<&str>) -> String {
+    match kind {
+        Some(kind) => format!("HTML and not JSON (`{kind}`)"),
+        None => "HTML and not JSON (without a content type)".to_owned(),
+    }
 }

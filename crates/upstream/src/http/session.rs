@@ -43,8 +43,10 @@ const WORDS: [&str; 20] = [
     "not active",
     "no session",
 ];
-/// Words of servers that were started anew and hold one session, which is not opened yet.
-const UNINITIALIZED: [&str; 2] = ["not initialized", "not been initialized"];
+/// Words of servers that were started anew and hold one session, which no client has opened. The
+/// last are those of the Python SDK, which answers a ping all the same.
+const UNINITIALIZED: [&str; 3] =
+    ["not initialized", "not been initialized", "before initialization was complete"];
 
 /// The hint of an answer about its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,19 +75,42 @@ impl Hint {
 
 /// True if an error reads as that of a server that does not know a session.
 pub(super) fn names_lost_session(body: &[u8]) -> bool {
-    let start = String::from_utf8_lossy(&body[..body.len().min(WORDS_BYTES)]).to_ascii_lowercase();
+    let start = start_of(body);
     let has = |word: &&str| start.contains(*word);
-    (start.contains("session") && WORDS.iter().any(has)) || UNINITIALIZED.iter().any(has)
+    (start.contains("session") && WORDS.iter().any(has)) || has_no_handshake(body)
+}
+
+/// True if an error reads as that of a server that waits for a handshake.
+fn has_no_handshake(body: &[u8]) -> bool {
+    let start = start_of(body);
+    UNINITIALIZED.iter().any(|word| start.contains(*word))
+}
+
+/// The start of a body, in small letters.
+fn start_of(body: &[u8]) -> String {
+    String::from_utf8_lossy(&body[..body.len().min(WORDS_BYTES)]).to_ascii_lowercase()
+}
+
+/// True if a body holds a result of JSON-RPC, alone or as an event: its words are no refusal.
+fn is_result(body: &[u8]) -> bool {
+    let start = body.trim_ascii_start();
+    let json = match start.starts_with(b"{") {
+        true => Some(start),
+        false => start.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"data:")),
+    };
+    json.is_some_and(|json| Raw::new(json.trim_ascii()).get("result").is_some())
 }
 
 impl HttpLink {
     /// Makes sure of words about a lost session. If it is lost, this ends the link and gives the
     /// error of a request that the server refused because of it.
-    pub(super) async fn lost_session(&self) -> Option<LinkError> {
-        match self.refuses(method::PING, Refused::ByWords).await {
-            true => self.end_lost(),
-            false => None,
-        }
+    pub(super) async fn lost_session(&self, words: &[u8]) -> Option<LinkError> {
+        let is_lost = match has_no_handshake(words) {
+            // A ping needs no handshake.
+            true => self.refuses(method::TOOLS_LIST, Refused::WithoutHandshake).await,
+            false => self.refuses(method::PING, Refused::ByWords).await,
+        };
+        if is_lost { self.end_lost() } else { None }
     }
 
     /// Ends the link because the server does not know its session. `None` if it was stopped before:
@@ -135,6 +160,7 @@ impl HttpLink {
 #[derive(Debug, Clone, Copy)]
 enum Refused {
     ByWords,
+    WithoutHandshake,
     ByStatus(StatusCode),
 }
 
@@ -142,6 +168,7 @@ impl Refused {
     fn is(self, status: StatusCode, body: &Bytes) -> bool {
         match self {
             Self::ByWords => names_lost_session(body),
+            Self::WithoutHandshake => has_no_handshake(body) && !is_result(body),
             Self::ByStatus(refused) => status == refused,
         }
     }
@@ -167,12 +194,23 @@ mod tests {
             "Unauthorized: Session not found",
             "session expired",
             "Bad Request: Server not initialized",
+            "Received request before initialization was complete",
             "No session for 5b0e",
         ] {
             assert!(names_lost_session(words.as_bytes()), "{words}");
         }
         for words in ["", "Bad Request", "Internal Server Error", "tool not found", "session"] {
             assert!(!names_lost_session(words.as_bytes()), "{words}");
+        }
+        // A list of tools may have such words in a description.
+        let text = "before initialization was complete";
+        for (result, error) in [
+            (r#"{"id":1,"result":"#, r#"{"id":1,"error":"#),
+            ("event: message\r\ndata: {\"result\":", "id: 1\ndata:{\"error\":"),
+        ] {
+            let body = |start: &str| Bytes::from(format!("{start}{{\"m\":\"{text}\"}}}}\r\n\r\n"));
+            assert!(!Refused::WithoutHandshake.is(StatusCode::OK, &body(result)), "{result}");
+            assert!(Refused::WithoutHandshake.is(StatusCode::OK, &body(error)), "{error}");
         }
         let status = |code: u16| Hint::of(StatusCode::from_u16(code).unwrap(), b"no");
         assert_eq!([status(404), status(410)], [Hint::Over; 2]);

@@ -1,16 +1,16 @@
-//! Whether a text is a regular expression of JavaScript.
+//! Recognizes regular expressions of JavaScript.
 //!
 //! Clients in JavaScript compile the patterns of schemas with the flag `u`, which refuses much that
 //! other engines take: `\-`, `\Z`, `(?P<name>…)`, a `{` that is no quantifier.
 
-/// What may stand behind a backslash and is then itself.
+/// Characters that stand for themselves behind a backslash.
 const ITSELF: &str = "^$\\.*+?()[]{}|/";
 /// Classes of characters.
 const CLASSES: &str = "dDwWsS";
 /// Characters by a letter.
 const LETTERS: &str = "fnrtv";
 
-/// Whether JavaScript compiles a pattern with the flag `u`. Takes time that grows with its length.
+/// True if JavaScript compiles a pattern with the flag `u`. Takes time that grows with its length.
 pub(super) fn is_js_pattern(pattern: &str) -> bool {
     let mut reader = Reader { left: pattern, ..Reader::default() };
     reader.pattern().is_some()
@@ -59,7 +59,7 @@ impl<'p> Reader<'p> {
 
     /// `None` as soon as something is wrong.
     fn pattern(&mut self) -> Option<()> {
-        // Whether a quantifier may follow.
+        // True if a quantifier may follow.
         let mut is_atom = false;
         while let Some(next) = self.next() {
             is_atom = match next {
@@ -93,7 +93,7 @@ impl<'p> Reader<'p> {
         let count = self.until('}')?;
         let number = |text: &str| {
             let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            // What has more digits is as good as without an end.
+            // A number with more digits is as good as no bound.
             is_number.then(|| text.parse::<u64>().unwrap_or(u64::MAX))
         };
         match count.split_once(',') {

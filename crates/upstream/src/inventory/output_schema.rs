@@ -1,4 +1,4 @@
-//! Whether clients can compile the output schema of a tool.
+//! Checks that clients can compile the output schema of a tool.
 //!
 //! The official TypeScript SDK (1.x) compiles each one while it reads a list, and refuses the whole
 //! list for one that fails. It reads all of them as draft 7, whatever they declare.
@@ -55,7 +55,7 @@ pub(super) struct SchemaChecker {
 }
 
 impl SchemaChecker {
-    /// Whether clients can compile a schema. Takes time that grows with its length.
+    /// True if clients can compile a schema. Takes time that grows with its length.
     pub(super) fn compiles(&self, schema: Raw<'_>) -> bool {
         let length = schema.as_bytes().len();
         let spent = self.spent.get().saturating_add(length);
@@ -116,7 +116,7 @@ fn by_name(schema: &mut Map<String, Value>) -> Option<()> {
     Some(())
 }
 
-/// Whether `nullable`, a word of OpenAPI, stands where the validator of the SDK lets it.
+/// True if `nullable`, a word of OpenAPI, stands where the validator of the SDK lets it.
 fn is_nullable(schema: &Map<String, Value>) -> bool {
     let Some(nullable) = schema.get("nullable") else { return true };
     let has_null = match schema.get("type") {

@@ -44,7 +44,7 @@ impl Link {
     }
 }
 
-/// Whether reading a page delays others: it is large, or has output schemas to compile.
+/// True if reading a page delays others: it is large, or has output schemas to compile.
 fn takes_long(answer: &Message) -> bool {
     let bytes = answer.bytes();
     is_large(bytes)

@@ -337,3 +337,75 @@ async fn e48_too_many_requests_keep_their_words_and_their_time() {
     assert_eq!(error.retry_after(), Some(std::time::Duration::from_secs(7)));
     link.stop().await;
 }
+
+/// E48: HTTP 429, and 503 with a time, count whatever error of JSON-RPC is the body; any other such
+/// error is the server's own.
+#[tokio::test]
+async fn e48_a_busy_server_keeps_its_time_whatever_its_body_is() {
+    let peer = Peer::legacy(|seen| {
+        let (status, id, when) = match seen.body["params"]["name"].as_str()? {
+            "429" => (429, seen.body["id"].clone(), Some("7")),
+            "429 null" => (429, Value::Null, Some("7")),
+            "429 bare" => (429, Value::Null, None),
+            "503" => (503, seen.body["id"].clone(), Some("7")),
+            _ => (503, seen.body["id"].clone(), None),
+        };
+        let error = json!({"code": -32000, "message": "slow down"});
+        let body = json!({"jsonrpc": "2.0", "id": id, "error": error});
+        let mut reply = text(status, "application/json", body.to_string());
+        if let (Reply::Now(response), Some(when)) = (&mut reply, when) {
+            response.headers_mut().insert("retry-after", when.parse().unwrap());
+        }
+        Some(reply)
+    })
+    .await;
+    let link = World::new().link(&http(&peer.url)).await;
+    for (name, kind, details) in [
+        ("429", CallErrorKind::LimitExceeded, json!({"status": 429, "retry_after_ms": 7000})),
+        ("429 null", CallErrorKind::LimitExceeded, json!({"status": 429, "retry_after_ms": 7000})),
+        ("429 bare", CallErrorKind::LimitExceeded, json!({"status": 429})),
+        ("503", CallErrorKind::TransportError, json!({"status": 503, "retry_after_ms": 7000})),
+    ] {
+        let mut details = details;
+        details["code"] = json!(-32000);
+        let error = call(&link, name, json!({})).await.unwrap_err();
+        assert_eq!((error.call_kind(), error.details()), (kind, Some(details)), "{name}");
+        assert!(error.to_string().contains(": slow down"), "{error}");
+    }
+    let message = call(&link, "503 bare", json!({})).await.unwrap();
+    assert_eq!(message.error_code(), Some(-32000), "an answer of the server");
+    link.stop().await;
+}
+
+/// E63: an answer that is no JSON is named, with its status and its media type.
+#[tokio::test]
+async fn e63_an_answer_that_is_no_json_is_named() {
+    let peer = Peer::legacy(|seen| {
+        Some(match seen.body["params"]["name"].as_str()? {
+            "page" => text(200, "Text/HTML; charset=utf-8", "<html>Welcome</html>"),
+            "claimed" => text(200, "application/json", "\n<!DOCTYPE html><p>Welcome"),
+            "text" => text(200, "text/plain", "Welcome"),
+            "empty" => text(200, "application/json", ""),
+            "refused" => text(502, "text/html", "<html>bad gateway</html>"),
+            _ => text(200, "application/json", "{"),
+        })
+    })
+    .await;
+    let link = World::new().link(&http(&peer.url)).await;
+    let unusable = "the server sent an unusable answer: ";
+    for (name, expected) in [
+        ("page", "HTTP 200 with HTML and not JSON (`text/html`)"),
+        ("claimed", "HTTP 200 with HTML and not JSON (`application/json`)"),
+        ("text", "HTTP 200 with `text/plain` and not JSON: Welcome"),
+        ("empty", "HTTP 200 with an empty body"),
+    ] {
+        let error = call(&link, name, json!({})).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("{unusable}{expected}"));
+    }
+    let error = call(&link, "refused", json!({})).await.unwrap_err();
+    let expected = "the server answered HTTP 502: HTML and not JSON (`text/html`)";
+    assert_eq!(error.to_string(), expected);
+    let error = call(&link, "broken", json!({})).await.unwrap_err();
+    assert!(error.to_string().contains("not valid JSON"), "{error}");
+    link.stop().await;
+}

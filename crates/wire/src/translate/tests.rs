@@ -1,7 +1,7 @@
 //! Each message of one era as the other era gets it.
 
 use super::*;
-use crate::Limits;
+use crate::{Limits, rpc};
 
 fn parse(text: &str) -> Message {
     Message::parse(text.to_owned().into(), &Limits::default()).unwrap()
@@ -190,6 +190,11 @@ fn error_codes_are_those_of_the_readers_era() {
         let changed = answer_to_legacy(method, &message).apply(&message).into_bytes();
         let changed = Message::parse(changed, &Limits::default()).unwrap();
         assert_eq!(changed.error_code(), Some(after), "{method} {before}");
+        if after == code::INTERNAL_ERROR {
+            let data = changed.get("data").unwrap().parse().unwrap();
+            let own = rpc::own_error(after, Some(data));
+            assert_eq!(own, (before, Some(serde_json::json!({"uri": "a:b"}))));
+        }
     }
     let to_modern = [
         (-32002, -32602),
@@ -208,10 +213,11 @@ fn error_codes_are_those_of_the_readers_era() {
         let data = if after == -32603 { format!(r#","data":{details}"#) } else { String::new() };
         assert_eq!(changed, format!(r#"{{"code":{after},"message":"m"{data}}}"#));
     }
-    // The server's own data of an error stays.
-    let message = error(r#"{"code":-32041,"message":"m","data":7}"#);
+    // The server's own data of an error stands beside the code.
+    let message = error(r#"{"code":-32041,"message":"m","data":7.0}"#);
     let changed = applied(&answer_to_modern("tools/call", &message, None), &message);
-    assert_eq!(changed, r#"{"code":-32603,"message":"m","data":7}"#);
+    let details = r#"{"kind":"server_error","details":{"code":-32041,"data":7.0}}"#;
+    assert_eq!(changed, format!(r#"{{"code":-32603,"message":"m","data":{details}}}"#));
     // A URL that must be visited is an ability that the client lacks.
     let message = error(r#"{"code":-32042,"message":"m","data":{"elicitations":[]}}"#);
     let changed = applied(&answer_to_modern("tools/call", &message, None), &message);

@@ -75,7 +75,7 @@ fn check(row: &Row) -> Check {
                 _ if error.as_ref().is_some_and(is_refused) => {
                     "change the value that is named here, or have the server accept it".to_owned()
                 }
-                Some("stdio") => {
+                Some("stdio") if row.has_logs => {
                     let logs = narthex("mcp logs {}", &[name]);
                     let again = narthex("mcp reconnect {}", &[name]);
                     format!("look at what it wrote with `{logs}`, and try again with `{again}`")

@@ -90,7 +90,7 @@ fn show(rows: &[Value], now: SystemTime, context: &Context) -> Result<(), Failur
     output::line(&table::render(&columns, &cells, "The daemon has no servers."))?;
     for row in rows.iter().filter(|row| row["error"].is_object()) {
         let (name, error) = (shown_name(row), &row["error"]);
-        let logs = logs_of(&name, text(row, "transport"), text(error, "kind"));
+        let logs = logs_of(&name, text(error, "kind"), row["has_logs"] == true);
         let told = format!("{}{}", text(error, "message"), logs.unwrap_or_default());
         output::notice(&format!("{}: {}", harmless(&name), harmless(&told)));
     }

@@ -82,7 +82,7 @@ fn came_out(name: &str, answer: &Value, context: &Context) -> Result<ExitCode, F
             let text = format!("the daemon's answer cannot be read: {error}");
             Failure::new(ErrorKind::Invalid, text)
         })?;
-        let logs = logs_of(name, text(&answer["server"], "transport"), error.kind.as_str());
+        let logs = logs_of(name, error.kind.as_str(), answer["server"]["has_logs"] == true);
         error.message.push_str(&logs.unwrap_or_default());
         return Err(Failure::call(error));
     }
