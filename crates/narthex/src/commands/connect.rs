@@ -58,8 +58,8 @@ async fn connect(args: &ConnectArgs, context: &Context) -> Result<(), Failure> {
     let (mut input, mut output) = (Input::begin(limits), Output::new());
     let mut dialer = Dialer::new(args, context, input.closed());
     let mut session = Session::new(limits);
-    let end = dialer.end();
-    let mut link = Link::new(dialer.dial(end).await?, limits);
+    let mut wait = dialer.wait();
+    let mut link = Link::new(dialer.dial(&mut wait).await?, limits);
     loop {
         match pass(&mut link, &mut input, &mut output, &mut session).await? {
             End::Done => return Ok(()),
@@ -92,16 +92,16 @@ async fn redial(
     session: &mut Session,
     output: &mut Output,
 ) -> Result<Link, Failure> {
-    let end = dialer.end();
+    let mut wait = dialer.wait();
     loop {
-        let mut link = Link::new(dialer.dial(end).await?, session.limits());
+        let mut link = Link::new(dialer.dial(&mut wait).await?, session.limits());
         let Some(hello) = session.hello() else { return Ok(link) };
         if dialer.within(reopens(&mut link, session, &hello)).await? {
             output.write(session.news()).await?;
             return Ok(link);
         }
         // A daemon that is about to end still takes connections.
-        if !dialer.pauses(end).await {
+        if !dialer.pauses(&wait).await {
             return Err(closed());
         }
     }

@@ -1,7 +1,7 @@
 //! `narthex connect`: a client that speaks over standard input and output, in both eras.
 
 use std::{
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read, Write},
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio},
 };
 
@@ -191,6 +191,30 @@ fn a_daemon_is_waited_for() {
     client.ends();
 }
 
+/// Each text is told once, and no wait is named where there is none.
+#[test]
+fn a_wait_is_told_once_and_as_it_is() {
+    let place = Place::new();
+    let now = place.run(["connect", "--wait", "3600s"]);
+    assert!(!now.stderr.contains("3600"), "{now:?}");
+    now.failed(1, &["error: unavailable: no daemon runs with the data directory"]);
+    for is_json in [false, true] {
+        let mut words = vec!["connect", "--wait", "1s"];
+        words.extend(is_json.then_some("--json"));
+        let Client { mut child, input, mut said, .. } = Client::begin(&place, &words);
+        let mut told = String::new();
+        said.read_to_string(&mut told).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+        drop(input);
+        let once = ["no daemon runs with the data directory", "for up to 1 s", "1 s are over"];
+        for text in once {
+            assert_eq!(told.matches(text).count(), 1, "{text:?} in {told}");
+        }
+        let remedy = place.printed("connect --start");
+        assert!(told.contains(&remedy), "{told}");
+    }
+}
+
 /// The session of a client outlives its daemon: it is opened again at the next one. A request that
 /// was under way gets an error and is not sent again.
 #[test]
@@ -248,7 +272,7 @@ fn a_daemon_that_does_not_come_is_waited_for_within_a_bound() {
     let place = Place::new();
     let mut client = Client::begin(&place, &["connect", "--wait", "1s"]);
     client.told("waiting for one, for up to 1 s");
-    client.told("error: unavailable: no daemon runs");
+    client.told("error: unavailable: 1 s are over, and no daemon came");
     assert_eq!(client.child.wait().unwrap().code(), Some(1));
 }
 

@@ -19,6 +19,8 @@ use crate::{Failure, cli::Context, config, data_dir::DataDir, output};
 
 /// The pause between two looks for a daemon.
 const PAUSE: Duration = Duration::from_millis(200);
+/// The code of a failure without a daemon.
+const DOWN: &str = "daemon_down";
 /// The log of a daemon that was started here, in the data directory.
 const LOG: &str = "daemon.log";
 /// As much of it as is shown.
@@ -32,6 +34,13 @@ pub(super) struct Dialer<'a> {
     has_dialed: bool,
     /// The client has closed standard input: no daemon is waited for any more.
     closed: CancellationToken,
+}
+
+/// One wait for a daemon.
+pub(super) struct Wait {
+    end: Instant,
+    /// The reason of the wait, once a notice has told it.
+    told: Option<String>,
 }
 
 /// Why there is no connection.
@@ -51,15 +60,15 @@ impl<'a> Dialer<'a> {
         Self { args, context, has_dialed: false, closed }
     }
 
-    /// Until when a daemon is waited for from now on.
-    pub(super) fn end(&self) -> Instant {
-        Instant::now() + self.args.wait
+    /// A wait for a daemon that begins now.
+    pub(super) fn wait(&self) -> Wait {
+        Wait { end: Instant::now() + self.args.wait, told: None }
     }
 
     /// Waits a moment before the next try; false, at once, if the time is over or the client has
     /// closed standard input.
-    pub(super) async fn pauses(&self, end: Instant) -> bool {
-        if self.is_over(end) {
+    pub(super) async fn pauses(&self, wait: &Wait) -> bool {
+        if self.is_over(wait) {
             return false;
         }
         self.pause().await;
@@ -75,17 +84,21 @@ impl<'a> Dialer<'a> {
 
     /// True if no daemon is waited for any more. A daemon that is started here answers the requests
     /// from before the client closed standard input.
-    fn is_over(&self, end: Instant) -> bool {
-        Instant::now() >= end || (self.closed.is_cancelled() && !self.args.start)
+    fn is_over(&self, wait: &Wait) -> bool {
+        Instant::now() >= wait.end || self.is_closed()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.is_cancelled() && !self.args.start
     }
 
     /// Connects, as soon as there is a daemon to connect to.
     ///
     /// # Errors
-    /// When there is none before `end` or before the client closes standard input, or none can be
-    /// used.
-    pub(super) async fn dial(&mut self, end: Instant) -> Result<UnixStream, Failure> {
-        let (mut started, mut is_told): (Option<Child>, bool) = (None, false);
+    /// When there is none before the end of the wait or before the client closes standard input,
+    /// or none can be used.
+    pub(super) async fn dial(&mut self, wait: &mut Wait) -> Result<UnixStream, Failure> {
+        let mut started: Option<Child> = None;
         loop {
             let failure = match self.once().await {
                 Ok(stream) => {
@@ -106,19 +119,53 @@ impl<'a> Dialer<'a> {
                     }
                 }
             }
-            if self.is_over(end) {
-                return Err(failure);
-            }
-            if !is_told {
-                let most = self.args.wait.as_secs_f64();
-                output::notice(&format!(
-                    "{}; waiting for one, for up to {most} s",
-                    failure.message
-                ));
-                is_told = true;
+            if self.is_over(wait) {
+                return Err(self.given_up(failure, wait));
             }
             self.pause().await;
+            // Standard input may have ended already: then there is no wait.
+            if wait.told.is_none() && !self.is_over(wait) {
+                output::notice(&self.notice(&failure));
+                wait.told = Some(failure.message);
+            }
         }
+    }
+
+    /// The reason of a wait, and its limit.
+    fn notice(&self, failure: &Failure) -> String {
+        let (most, data) = (self.args.wait.as_secs_f64(), self.context.settings.data.display());
+        match failure.code {
+            Some(DOWN) if self.args.start => {
+                format!("waiting for the daemon, for up to {most} s")
+            }
+            Some(DOWN) => format!(
+                "no daemon runs with the data directory {data}: waiting for one, for up to {most} \
+                 s. `{}` starts one.",
+                narthex("up", &[])
+            ),
+            _ => format!("{}; trying again, for up to {most} s", failure.message),
+        }
+    }
+
+    /// The failure at the end of a wait, without the text that a notice has told.
+    fn given_up(&self, failure: Failure, wait: &Wait) -> Failure {
+        let Some(told) = &wait.told else { return failure };
+        let why = match self.is_closed() {
+            true => "the client closed standard input".to_owned(),
+            false => format!("{} s are over", self.args.wait.as_secs_f64()),
+        };
+        let message = match failure.code {
+            Some(DOWN) => format!(
+                "{why}, and no daemon came; start one with `{}`, or have `{}` start it",
+                narthex("up", &[]),
+                narthex("connect --start", &[])
+            ),
+            _ if failure.message == *told => {
+                format!("{why}, and there is no connection; see `{}`", narthex("status", &[]))
+            }
+            _ => format!("{why}: {}", failure.message),
+        };
+        Failure { message, ..failure }
     }
 
     /// Gives up what takes longer than is waited for a daemon.
@@ -141,7 +188,7 @@ impl<'a> Dialer<'a> {
 
     async fn once(&self) -> Result<UnixStream, Fault> {
         let daemon = self.data().daemon().map_err(|failure| match failure.code {
-            Some("daemon_down") => Fault::Passing(failure),
+            Some(DOWN) => Fault::Passing(failure),
             _ => Fault::Lasting(failure),
         })?;
         let folder = daemon.socket_dir.ok_or_else(|| {
