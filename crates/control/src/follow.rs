@@ -27,8 +27,10 @@ pub struct FileStatus {
     pub applied_at: Option<SystemTime>,
     /// The reason why its present content is not used.
     pub error: Option<String>,
-    /// The time since which its present content is refused.
+    /// The time at which its present content was found, while that is refused.
     pub refused_since: Option<SystemTime>,
+    /// The time at which a look first missed it, if an earlier one had found it.
+    pub gone_since: Option<SystemTime>,
     /// The time of the last look at it.
     pub last_read: Option<SystemTime>,
 }
@@ -79,6 +81,7 @@ impl Control {
             applied_at: None,
             error: Some(error),
             refused_since: now,
+            gone_since: None,
             last_read: now,
         })
     }
@@ -104,6 +107,7 @@ fn statuses(state: &LayersState) -> Vec<FileStatus> {
         applied_at: file.applied_at,
         error: file.error.as_ref().map(ToString::to_string),
         refused_since: file.refused_since,
+        gone_since: file.gone_since,
         last_read: file.last_read,
     };
     state.files.iter().map(status).collect()
@@ -126,6 +130,10 @@ pub(crate) async fn run(shared: Arc<Shared>, mut events: Subscription) {
             }
             Some(LayersEvent::Recovered { file }) => {
                 tracing::info!(file = %file.display(), "can be used again");
+            }
+            Some(LayersEvent::Gone { file }) => {
+                let file = file.display();
+                tracing::warn!(%file, "is gone; none of its servers is served until it is back");
             }
         }
     }

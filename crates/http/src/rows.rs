@@ -190,15 +190,14 @@ fn capabilities(row: &ServerRow) -> Option<Value> {
 
 /// The status of a followed file.
 pub(crate) fn file(status: &FileStatus) -> Value {
-    let FileStatus { file, provenance, is_present, applied_at, error, refused_since, last_read } =
-        status;
     json!({
-        "file": file,
-        "provenance": provenance,
-        "is_present": is_present,
-        "applied_at": applied_at.map(time),
-        "error": error,
-        "refused_since": refused_since.map(time),
-        "last_read": last_read.map(time),
+        "file": status.file,
+        "provenance": status.provenance,
+        "is_present": status.is_present,
+        "applied_at": status.applied_at.map(time),
+        "error": status.error,
+        "refused_since": status.refused_since.map(time),
+        "gone_since": status.gone_since.map(time),
+        "last_read": status.last_read.map(time),
     })
 }

@@ -1,4 +1,5 @@
-//! The configuration files that the daemon follows, and those whose present content it refuses.
+//! The configuration files that the daemon follows: those whose present content it refuses, and
+//! those that were deleted.
 
 use std::time::SystemTime;
 
@@ -18,6 +19,23 @@ pub(super) async fn followed(client: &DaemonClient) -> Result<Vec<Value>, Failur
     unless_hidden(client.api_all("/api/files").await)
 }
 
+/// A sentence for each file that does not count as it is: its content is refused, or it is gone.
+pub(super) fn warnings(files: &[Value], now: SystemTime) -> Vec<String> {
+    refused(files, now).into_iter().chain(gone(files, now)).collect()
+}
+
+/// A sentence for each file that was there and is gone.
+pub(super) fn gone(files: &[Value], now: SystemTime) -> Vec<String> {
+    let sentence = |file: &Value| {
+        let (name, since) = (file["file"].as_str()?, ago(file, "gone_since", now)?);
+        Some(harmless(&format!(
+            "{name} was deleted or moved {since}, and the daemon serves none of its servers: put \
+             the file back, and the daemon reads it at once"
+        )))
+    };
+    files.iter().filter_map(sentence).collect()
+}
+
 /// A sentence for each file whose present content is refused: the content that is used instead, the
 /// reason, and the command or the place that mends it.
 pub(super) fn refused(files: &[Value], now: SystemTime) -> Vec<String> {
@@ -25,12 +43,9 @@ pub(super) fn refused(files: &[Value], now: SystemTime) -> Vec<String> {
         let (name, error) = (file["file"].as_str()?, file["error"].as_str()?);
         // The daemon's reasons begin with the file.
         let reason = error.strip_prefix(&format!("{name}: ")).unwrap_or(error);
-        let ago = |member: &str| {
-            let time = file[member].as_str().and_then(Timestamp::read);
-            time.map(|time| age(time, now))
-        };
-        let since = ago("refused_since").map(|ago| format!(" {ago}")).unwrap_or_default();
-        let used = match (file["is_present"] == true, ago("applied_at")) {
+        let since = ago(file, "refused_since", now).map(|ago| format!(" {ago}"));
+        let since = since.unwrap_or_default();
+        let used = match (file["is_present"] == true, ago(file, "applied_at", now)) {
             (true, Some(ago)) => format!("the daemon still uses the content that it read {ago}"),
             (true, None) => "the daemon still uses an older content".to_owned(),
             (false, _) => "the daemon uses no content of it".to_owned(),
@@ -39,6 +54,12 @@ pub(super) fn refused(files: &[Value], now: SystemTime) -> Vec<String> {
         Some(harmless(&completed(&told)))
     };
     files.iter().filter_map(sentence).collect()
+}
+
+/// How long ago a time of a file was.
+fn ago(file: &Value, member: &str, now: SystemTime) -> Option<String> {
+    let time = file[member].as_str().and_then(Timestamp::read);
+    time.map(|time| age(time, now))
 }
 
 #[cfg(test)]
@@ -64,5 +85,20 @@ mod tests {
         assert!(told(file.clone())[0].contains("and the daemon uses no content of it: line 1"));
         file["error"] = Value::Null;
         assert_eq!(told(file), [""; 0]);
+    }
+
+    /// E124: a file that was deleted is told with what is served now.
+    #[test]
+    fn e124_a_file_that_is_gone_is_told() {
+        let now = SystemTime::now();
+        let at = Timestamp::new(now - Duration::from_secs(12)).to_string();
+        let mut file = json!({ "file": "/f/mcp.json", "is_present": false, "error": null,
+            "gone_since": at });
+        let told = warnings(&[file.clone()], now);
+        let expected = "/f/mcp.json was deleted or moved 12s ago, and the daemon serves none of \
+                        its servers: put the file back, and the daemon reads it at once";
+        assert_eq!(told, [expected]);
+        file["gone_since"] = Value::Null;
+        assert_eq!(warnings(&[file], now), [""; 0]);
     }
 }

@@ -62,7 +62,7 @@ pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     };
     let header = ["run", "pid", "workspace", "status", "agent"];
     output::line(&format!("\n{}", table::render(&header, &runs, &none)))?;
-    for sentence in files::refused(&files, SystemTime::now()) {
+    for sentence in files::warnings(&files, SystemTime::now()) {
         output::line(&format!("\nwarning: {sentence}"))?;
     }
     Ok(ExitCode::SUCCESS)

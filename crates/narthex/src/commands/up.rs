@@ -236,8 +236,8 @@ enum Event<'a> {
     Removed { alias: &'a str },
     /// All servers have settled, for the first time.
     Ready { servers: &'a [Row] },
-    /// A configuration file cannot be used any more, or can be again.
-    File { file: &'a Path, error: Option<String> },
+    /// A configuration file cannot be used any more, is gone, or can be used again.
+    File { file: &'a Path, error: Option<String>, is_gone: bool },
     /// Every child has ended.
     Stopped,
 }
@@ -325,7 +325,7 @@ impl Reporter<'_> {
 
     /// Reports the result of a file's change.
     fn file(&self, event: &LayersEvent) -> Result<(), Failure> {
-        let (file, error) = match event {
+        let (file, error, is_gone) = match event {
             LayersEvent::Changed { warnings, .. } => {
                 if !self.context.format.is_json() {
                     output::notice("the configuration has changed");
@@ -335,19 +335,21 @@ impl Reporter<'_> {
                 }
                 return Ok(());
             }
-            LayersEvent::Failed { file, error } => (file, Some(error.to_string())),
-            LayersEvent::Recovered { file } => (file, None),
+            LayersEvent::Failed { file, error } => (file, Some(error.to_string()), false),
+            LayersEvent::Recovered { file } => (file, None, false),
+            LayersEvent::Gone { file } => (file, None, true),
         };
         if self.context.format.is_json() {
-            return output::json(&Event::File { file, error });
+            return output::json(&Event::File { file, error, is_gone });
         }
-        if error.is_some() && narthex_telemetry::tells_of_files() {
+        if (error.is_some() || is_gone) && narthex_telemetry::tells_of_files() {
             return Ok(());
         }
-        let what = error.map_or_else(
-            || "can be used again".to_owned(),
-            |error| format!("is not applied, and what was there before goes on: {error}"),
-        );
+        let what = match error {
+            Some(error) => format!("is not applied, and what was there before goes on: {error}"),
+            None if is_gone => "is gone; none of its servers is served until it is back".to_owned(),
+            None => "can be used again".to_owned(),
+        };
         output::notice(&format!("{} {what}", file.display()));
         Ok(())
     }

@@ -106,6 +106,33 @@ fn e118_tables_tell_of_a_content_that_is_not_used() {
     assert!(!clean.contains("refused"), "{clean}");
 }
 
+/// E124, D27: a trusted file that is deleted is told by the daemon and by tables, with what is
+/// served now. The same content that is back counts without a new approval.
+#[test]
+fn e124_tables_tell_of_a_file_that_is_gone() {
+    let place = Place::new();
+    place.run(["trust", "--yes"]).succeeded();
+    let daemon = place.start(&["up", "--listen", "127.0.0.1:0"]);
+    daemon.event("ready");
+    let clean = place.run(["status"]).succeeded().stdout;
+    assert!(!clean.contains("mcp.json was"), "{clean}");
+    fs_err::rename(place.path("mcp.json"), place.path("away.json")).unwrap();
+    let told = daemon.event("file");
+    assert_eq!((&told["is_gone"], &told["error"]), (&json!(true), &json!(null)), "{told}");
+    let status = place.run(["status"]).succeeded().stdout;
+    let list = place.run(["mcp", "list"]).succeeded().stderr;
+    let reload = place.run(["mcp", "reload"]).succeeded().stderr;
+    for told in [status, list, reload] {
+        let sentence =
+            format!("warning: {} was deleted or moved", place.path("mcp.json").display());
+        assert!(told.contains(&sentence) && told.contains("serves none of its servers"), "{told}");
+    }
+    fs_err::rename(place.path("away.json"), place.path("mcp.json")).unwrap();
+    daemon.server_in("fixture", "ready");
+    let clean = place.run(["status"]).succeeded().stdout;
+    assert!(!clean.contains("mcp.json was"), "{clean}");
+}
+
 /// E118: a fault of a file is reported to a person once, by the log where there is one.
 #[test]
 fn e118_a_fault_of_a_file_is_told_once() {
@@ -131,10 +158,13 @@ fn e118_a_fault_of_a_file_is_told_once() {
         until("what was there before goes on");
         place.write("mcp.json", r#"{"servers": {"a": {}}}"#);
         until("the configuration has changed");
+        fs_err::remove_file(place.path("mcp.json")).unwrap();
+        until("mcp.json");
         kill(&up);
         told.extend(lines);
         up.wait().unwrap();
-        for word in ["timeoutMs", "what was there before goes on"] {
+        let gone = "is gone; none of its servers is served";
+        for word in ["timeoutMs", "what was there before goes on", gone] {
             let count = told.iter().filter(|line| line.contains(word)).count();
             assert_eq!(count, 1, "{word:?} at {level}: {told:#?}");
         }

@@ -82,7 +82,18 @@ pub(super) enum Found {
         hash: ContentHash,
         config: LoadedConfig,
     },
-    Bad(FollowError),
+    Bad {
+        error: FollowError,
+        /// The content, where it could be read.
+        hash: Option<ContentHash>,
+    },
+}
+
+impl Found {
+    /// A file whose content is not known.
+    pub(super) fn bad(error: FollowError) -> Self {
+        Self::Bad { error, hash: None }
+    }
 }
 
 impl Source {
@@ -117,20 +128,21 @@ impl Source {
 
     /// Reads the file; blocks. `known` is the content that counts now.
     pub(super) fn look(&self, options: &LayerOptions, known: Option<ContentHash>) -> Found {
-        let fail = |error| Found::Bad(FollowError::File(Arc::new(error)));
+        let fault = |error| FollowError::File(Arc::new(error));
         let text = match config::read(&self.file) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Found::Missing,
-            Err(error) => return fail(error),
+            Err(error) => return Found::bad(fault(error)),
         };
+        let hash: ContentHash = Sha256::digest(&text).into();
+        let bad = |error| Found::Bad { error, hash: Some(hash) };
         // The file decides which programs are started, and no approval is bound to its content.
         if self.is_trusted_by_name()
             && let Err(error) = narthex_private::check_named(&self.file)
         {
             let refused = Refused { reason: error.to_string() };
-            return Found::Bad(FollowError::Refused { file: self.file.clone(), refused });
+            return bad(FollowError::Refused { file: self.file.clone(), refused });
         }
-        let hash = Sha256::digest(&text).into();
         if known == Some(hash) {
             return Found::Same;
         }
@@ -148,13 +160,13 @@ impl Source {
                     let env = |name: &str| Some(format!("${{env:{name}}}"));
                     let unfilled = LoadContext { env: &env, ..context };
                     let read = config::parse(&text, &unfilled);
-                    return read.map_or_else(fail, |_config| Found::Bad(refused));
+                    return bad(read.map_or_else(fault, |_config| refused));
                 }
                 let file = approvals.is_some().then_some(&self.file);
                 config::parse(&text, &context).map(|config| config.approved_in(file))
             }
         };
-        parsed.map_or_else(fail, |config| Found::Good { hash, config })
+        parsed.map_or_else(|error| bad(fault(error)), |config| Found::Good { hash, config })
     }
 }
 

@@ -46,9 +46,10 @@ pub struct FileState {
     pub applied_at: Option<SystemTime>,
     /// Reason why the present content does not count; an older one may.
     pub error: Option<FollowError>,
-    /// Time when the first reading found a content that does not count, with none that counts since
-    /// then.
+    /// Time when the first reading found the present content, while it does not count.
     pub refused_since: Option<SystemTime>,
+    /// Time when the first reading missed the file, if an earlier one had found it.
+    pub gone_since: Option<SystemTime>,
     /// Time of the last reading.
     pub last_read: Option<SystemTime>,
     /// Number of readings.
@@ -59,6 +60,8 @@ pub struct FileState {
     pub(super) failures: u64,
     /// Counts the ends of failures.
     pub(super) recoveries: u64,
+    /// Counts how often the file went away.
+    pub(super) departures: u64,
 }
 
 /// State that the tasks of one [`super::LayerFiles`] share.
@@ -88,6 +91,8 @@ struct Content {
     /// `None` if the file is missing, or never was any good.
     hash: Option<ContentHash>,
     config: LoadedConfig,
+    /// The present content, while it is refused.
+    refused: Option<ContentHash>,
 }
 
 /// Outcome of reading a file.
@@ -101,19 +106,7 @@ pub(super) enum Examined {
 
 impl Shared {
     pub(super) fn new(options: LayerOptions, tasks: TaskTracker, sources: Vec<Source>) -> Self {
-        let files = sources.iter().map(|source| FileState {
-            file: source.file.clone(),
-            provenance: source.provenance(),
-            is_present: false,
-            applied_at: None,
-            error: None,
-            refused_since: None,
-            last_read: None,
-            reads: 0,
-            watching: None,
-            failures: 0,
-            recoveries: 0,
-        });
+        let files = sources.iter().map(FileState::new);
         let state = LayersState {
             declared: Arc::default(),
             warnings: Arc::default(),
@@ -123,6 +116,7 @@ impl Shared {
         let empty = || Content {
             hash: None,
             config: LoadedConfig { entries: Vec::new(), warnings: Vec::new() },
+            refused: None,
         };
         let contents = Contents { files: sources.iter().map(|_| empty()).collect(), given: None };
         Self {
@@ -207,21 +201,21 @@ impl Shared {
         look.await.unwrap_or_else(|error| {
             let file = self.sources[index].file.clone();
             tracing::error!(%error, file = %file.display(), "reading a configuration failed");
-            Found::Bad(FollowError::Bug { file })
+            Found::bad(FollowError::Bug { file })
         })
     }
 
     fn stalled(&self, index: usize) -> Found {
         let file = self.sources[index].file.clone();
-        Found::Bad(FollowError::Stalled { file, after: self.options.read_deadline })
+        Found::bad(FollowError::Stalled { file, after: self.options.read_deadline })
     }
 
     /// A save may remove the file for a moment, or leave it half written.
     fn is_in_doubt(&self, index: usize, found: &Found) -> bool {
         let state = &self.states.borrow().files[index];
         match found {
-            Found::Missing => state.is_present,
-            Found::Bad(error) => error.may_pass() && is_news(state.error.as_ref(), error),
+            Found::Missing => state.is_there(),
+            Found::Bad { error, .. } => error.may_pass() && is_news(state.error.as_ref(), error),
             Found::Same | Found::Good { .. } => false,
         }
     }
@@ -230,34 +224,28 @@ impl Shared {
         let mut contents = self.contents();
         let content = &mut contents.files[index];
         let now = SystemTime::now();
-        let mut error = None;
         let mut state = LayersState::clone(&self.states.borrow());
         let file = &mut state.files[index];
+        // The first reading gives the initial state, and no event (E122).
+        let is_first = file.reads == 0;
+        file.note(&found, content.refused, now);
         match found {
-            Found::Same => {}
+            Found::Same => content.refused = None,
             Found::Missing => {
+                content.refused = None;
                 content.hash = None;
                 file.applied_at = None;
                 content.config = LoadedConfig { entries: Vec::new(), warnings: Vec::new() };
             }
             Found::Good { hash, config } => {
+                content.refused = None;
                 content.hash = Some(hash);
                 content.config = config;
                 file.applied_at = Some(now);
             }
-            Found::Bad(bad) => error = Some(bad),
+            Found::Bad { hash, .. } => content.refused = hash.or(content.refused),
         }
-        let is_present = content.hash.is_some();
-        // The first reading gives the initial state, and no event (E122).
-        let is_first = file.reads == 0;
-        match &error {
-            Some(error) if !is_first && is_news(file.error.as_ref(), error) => file.failures += 1,
-            None if file.error.is_some() => file.recoveries += 1,
-            Some(_) | None => {}
-        }
-        file.refused_since = error.is_some().then(|| file.refused_since.unwrap_or(now));
-        file.error = error;
-        file.is_present = is_present;
+        file.is_present = content.hash.is_some();
         file.last_read = Some(now);
         file.reads += 1;
         self.put_together(&contents, &mut state, is_first);
@@ -317,7 +305,105 @@ impl Shared {
     }
 }
 
+impl FileState {
+    fn new(source: &Source) -> Self {
+        Self {
+            file: source.file.clone(),
+            provenance: source.provenance(),
+            is_present: false,
+            applied_at: None,
+            error: None,
+            refused_since: None,
+            gone_since: None,
+            last_read: None,
+            reads: 0,
+            watching: None,
+            failures: 0,
+            recoveries: 0,
+            departures: 0,
+        }
+    }
+
+    /// True if the last look found a file, good or not.
+    fn is_there(&self) -> bool {
+        self.is_present || self.error.is_some()
+    }
+
+    /// Notes what a look found: the fault of the present content, the file's absence, and since
+    /// when. `refused` is the content that the look before refused.
+    fn note(&mut self, found: &Found, refused: Option<ContentHash>, now: SystemTime) {
+        let error = match found {
+            Found::Bad { error, .. } => Some(error.clone()),
+            Found::Missing | Found::Same | Found::Good { .. } => None,
+        };
+        let is_new = error.as_ref().is_some_and(|error| is_news(self.error.as_ref(), error));
+        let is_missing = matches!(found, Found::Missing);
+        match is_missing {
+            true if self.is_there() => {
+                self.departures += 1;
+                self.gone_since = Some(now);
+            }
+            true => {}
+            false => self.gone_since = None,
+        }
+        if is_new && self.reads > 0 {
+            self.failures += 1;
+        }
+        if self.error.is_some() && error.is_none() && !is_missing {
+            self.recoveries += 1;
+        }
+        // Without a content to compare, another fault is another content.
+        let is_same = match found {
+            Found::Bad { hash: Some(hash), .. } => refused == Some(*hash),
+            _ => !is_new,
+        };
+        let since = self.refused_since.filter(|_| is_same).unwrap_or(now);
+        self.refused_since = error.is_some().then_some(since);
+        self.error = error;
+    }
+}
+
 /// True if an error differs from the one that is reported already.
 fn is_news(told: Option<&FollowError>, error: &FollowError) -> bool {
     told.is_none_or(|told| told.to_string() != error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::content::{Origin, Refused},
+        *,
+    };
+
+    fn refused(content: u8, reason: &str) -> Found {
+        let file: Arc<Path> = Path::new("/f/mcp.json").into();
+        let refused = Refused { reason: reason.to_owned() };
+        Found::Bad { error: FollowError::Refused { file, refused }, hash: Some([content; 32]) }
+    }
+
+    /// E118: a content is refused since it was found, not since an older one was refused.
+    #[test]
+    fn e118_each_refused_content_has_its_own_time() {
+        let mut file = FileState::new(&Source::new(Path::new("/f/mcp.json"), Origin::Settings));
+        let at = |seconds| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        let mut before = None;
+        for (time, found, since) in [
+            (1, refused(1, "is not trusted"), Some(1)),
+            (2, refused(1, "is not trusted"), Some(1)),
+            // Another content, with the same words.
+            (3, refused(2, "is not trusted"), Some(3)),
+            // The same content, with other words.
+            (4, refused(2, "line 1"), Some(3)),
+            (5, Found::Same, None),
+            (6, refused(2, "is not trusted"), Some(6)),
+            (7, Found::Missing, None),
+        ] {
+            file.note(&found, before, at(time));
+            before = match found {
+                Found::Bad { hash, .. } => hash,
+                Found::Missing | Found::Same | Found::Good { .. } => None,
+            };
+            assert_eq!(file.refused_since, since.map(at), "{time}");
+        }
+    }
 }

@@ -24,8 +24,13 @@ pub enum LayersEvent {
         /// The reason and the remedy.
         error: FollowError,
     },
-    /// A file that had failed is good again, or is removed.
+    /// A file that had failed is good again.
     Recovered {
+        /// The file.
+        file: Arc<Path>,
+    },
+    /// A file that was there is gone, and declares nothing until it is there again.
+    Gone {
         /// The file.
         file: Arc<Path>,
     },
@@ -66,6 +71,11 @@ fn news(seen: &LayersState, state: &LayersState) -> Vec<LayersEvent> {
     for (old, new) in files().filter(|(_, new)| new.error.is_none()) {
         if new.recoveries > old.recoveries {
             events.push(LayersEvent::Recovered { file: new.file.clone() });
+        }
+    }
+    for (old, new) in files().filter(|(_, new)| new.gone_since.is_some()) {
+        if new.departures > old.departures {
+            events.push(LayersEvent::Gone { file: new.file.clone() });
         }
     }
     if state.revision != seen.revision {

@@ -134,7 +134,7 @@ async fn next(events: &mut Subscription) -> LayersEvent {
 fn changed(event: LayersEvent) -> Vec<String> {
     match event {
         LayersEvent::Changed { declared, .. } => short(&declared),
-        LayersEvent::Failed { .. } | LayersEvent::Recovered { .. } => panic!("{event:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -143,6 +143,6 @@ fn changed(event: LayersEvent) -> Vec<String> {
 fn failed(event: LayersEvent) -> String {
     match event {
         LayersEvent::Failed { error, .. } => error.to_string(),
-        LayersEvent::Changed { .. } | LayersEvent::Recovered { .. } => panic!("{event:?}"),
+        other => panic!("{other:?}"),
     }
 }

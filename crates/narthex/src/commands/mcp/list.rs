@@ -73,7 +73,7 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
     } else {
         show(&rows, now, context)?;
     }
-    for sentence in files::refused(&files, now) {
+    for sentence in files::warnings(&files, now) {
         output::notice(&format!("warning: {sentence}"));
     }
     Ok(ExitCode::SUCCESS)

@@ -21,7 +21,8 @@ pub(super) async fn reload(context: &Context) -> Result<ExitCode, Failure> {
     let asked = waiting("reading the files", context, client.api_post("/api/reload"));
     let reloaded = asked.await?;
     let files = reloaded["files"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let refused = files::refused(files, SystemTime::now());
+    let now = SystemTime::now();
+    let refused = files::refused(files, now);
     if !refused.is_empty() {
         let details = Some(reloaded);
         return Err(Failure { details, ..Failure::new(ErrorKind::Invalid, refused.join("\n")) });
@@ -29,6 +30,9 @@ pub(super) async fn reload(context: &Context) -> Result<ExitCode, Failure> {
     if context.format.is_json() {
         output::done(&reloaded)?;
         return Ok(ExitCode::SUCCESS);
+    }
+    for sentence in files::gone(files, now) {
+        output::notice(&format!("warning: {sentence}"));
     }
     let count = reloaded["server_count"].as_u64().unwrap_or(0);
     match context.format.is_quiet() {

@@ -91,11 +91,31 @@ async fn e124_a_deleted_file_is_an_empty_layer_until_it_is_made_anew() {
     let (files, mut events) = world.follow().await;
     for round in 0..5 {
         fs_err::remove_file(world.project()).unwrap();
+        let gone = next(&mut events).await;
+        let LayersEvent::Gone { file } = gone else { panic!("{gone:?}") };
+        assert_eq!(*file, world.project());
         assert_eq!(changed(next(&mut events).await), [""; 0]);
-        assert!(!files.current().files[1].is_present);
+        let file = files.current().files[1].clone();
+        assert!(!file.is_present && file.gone_since.is_some(), "{file:?}");
         fs_err::write(world.project(), project("a", &round.to_string())).unwrap();
         assert_eq!(changed(next(&mut events).await), [format!("a={round}")]);
+        assert_eq!(files.current().files[1].gone_since, None);
     }
+}
+
+/// E118, E124: a file with a fault that is deleted is gone, and not good again.
+#[tokio::test]
+async fn e124_a_broken_file_that_is_deleted_is_gone() {
+    let world = World::new();
+    fs_err::write(world.project(), "{").unwrap();
+    let (files, mut events) = world.follow().await;
+    fs_err::remove_file(world.project()).unwrap();
+    let gone = next(&mut events).await;
+    assert!(matches!(gone, LayersEvent::Gone { .. }), "{gone:?}");
+    let file = files.current().files[1].clone();
+    assert!(file.error.is_none() && file.refused_since.is_none(), "{file:?}");
+    fs_err::write(world.project(), project("a", "1")).unwrap();
+    assert_eq!(changed(next(&mut events).await), ["a=1"]);
 }
 
 /// E124: a save that removes the file before it writes it anew never empties the set.
@@ -262,7 +282,7 @@ async fn e10_polling_finds_what_events_would() {
     fs_err::write(world.project(), "{").unwrap();
     assert!(failed(events.next().await.unwrap()).contains("ends too early"));
     fs_err::remove_file(world.project()).unwrap();
-    assert!(matches!(events.next().await.unwrap(), LayersEvent::Recovered { .. }));
+    assert!(matches!(events.next().await.unwrap(), LayersEvent::Gone { .. }));
     assert_eq!(changed(events.next().await.unwrap()), [""; 0]);
 }
 
