@@ -2,7 +2,7 @@
 //! becomes a server of the catalog (X-M12, D7).
 
 use narthex_model::{
-    SecretReference, UnknownKey,
+    ClientVariable, SecretReference, UnknownKey, VariablePlace,
     json::{Place, shortened},
     written::is_variable_name,
 };
@@ -27,6 +27,8 @@ pub struct Pasted {
 pub struct PastedFault {
     /// Its place in the file, such as `mcpServers.docs.args[1]`.
     pub place: String,
+    /// The fault, without the remedy.
+    pub message: String,
     /// The remedy.
     pub remedy: String,
 }
@@ -94,7 +96,21 @@ struct Reader {
 
 impl Reader {
     fn fault(&mut self, at: &Place, remedy: impl Into<String>) {
-        self.faults.push(PastedFault { place: at.to_string(), remedy: remedy.into() });
+        self.refuse(at, "this cannot be used", remedy);
+    }
+
+    fn refuse(&mut self, at: &Place, message: impl Into<String>, remedy: impl Into<String>) {
+        let (message, remedy) = (message.into(), remedy.into());
+        self.faults.push(PastedFault { place: at.to_string(), message, remedy });
+    }
+
+    /// Refuses a text with a variable that only clients fill in; true if it has one.
+    fn is_of_clients(&mut self, text: &str, at: &Place, place: VariablePlace) -> bool {
+        let found = ClientVariable::find(text);
+        if let Some(variable) = found {
+            self.refuse(at, variable.to_string(), variable.remedy(place));
+        }
+        found.is_some()
     }
 
     fn object<'v>(&mut self, value: &'v Value, at: &Place) -> Option<&'v Map<String, Value>> {
@@ -122,7 +138,7 @@ impl Reader {
             self.headers(&mut server, &given, &at.key(HEADERS), &mut moved);
         }
         if let Some(url) = server.get_mut("url") {
-            *url = self.value(url, &at.key("url"), false).into();
+            *url = self.value(url, &at.key("url"), Spot::Url).into();
         }
         self.arguments(&server, &at.key("args"));
         Some(PastedServer { value: server.into(), place: at.clone(), moved })
@@ -139,7 +155,7 @@ impl Reader {
             return;
         }
         for (key, written) in env.as_object_mut().into_iter().flatten() {
-            *written = self.value(written, &at.key(key), true).into();
+            *written = self.value(written, &at.key(key), Spot::Variable).into();
             // The catalog has variables in its configuration.
             moved.push((place("default_config", key), place("env", key)));
         }
@@ -150,13 +166,16 @@ impl Reader {
         let args = server.get("args").and_then(Value::as_array).into_iter().flatten();
         for (index, arg) in args.enumerate() {
             let at = at.index(index);
-            match arg {
-                Value::String(text) if rewritten(text).contains("${env.") => self.fault(
+            let Value::String(text) = arg else {
+                self.fault(&at, "a text belongs here");
+                continue;
+            };
+            let is_told = self.is_of_clients(text, &at, VariablePlace::Argument);
+            if !is_told && Rewritten::of(text).has_variable {
+                self.fault(
                     &at,
                     "all users of the machine can read arguments; hand the variable over in `env`",
-                ),
-                Value::String(_) => {}
-                _ => self.fault(&at, "a text belongs here"),
+                );
             }
         }
     }
@@ -183,7 +202,7 @@ impl Reader {
                 moved.push(("auth".to_owned(), place(HEADERS, name)));
                 continue;
             }
-            config.insert(name.clone(), self.value(written, &at, true).into());
+            config.insert(name.clone(), self.value(written, &at, Spot::Header(name)).into());
             moved.push((place("default_config", name), place(HEADERS, name)));
         }
         if !config.is_empty() {
@@ -193,8 +212,8 @@ impl Reader {
     }
 
     /// A value as the catalog writes it. `${VAR}` alone is a secret of the workspace where there
-    /// may be one; else, and inside a longer text, a variable of the daemon.
-    fn value(&mut self, written: &Value, at: &Place, may_be_secret: bool) -> String {
+    /// may be one; else, and inside a longer text, a variable of the daemon, as `${env:VAR}` is.
+    fn value(&mut self, written: &Value, at: &Place, spot: Spot<'_>) -> String {
         let written = match written {
             Value::String(text) => text.clone(),
             Value::Number(_) | Value::Bool(_) => written.to_string(),
@@ -203,17 +222,49 @@ impl Reader {
                 return String::new();
             }
         };
-        if may_be_secret && SecretReference::parse(&written).is_ok() {
+        if self.is_of_clients(&written, at, spot.of_variable(&written)) {
+            return written;
+        }
+        if spot != Spot::Url && SecretReference::parse(&written).is_ok() {
             self.notices.push(format!("{at}: `{written}` is read as the secret of that name"));
             return written;
         }
-        let rewritten = rewritten(&written);
-        if rewritten != written {
-            self.notices.push(format!(
-                "{at}: `{written}` is read as `{rewritten}`, with variables of the daemon"
-            ));
+        let Rewritten { text, has_variable, with_default, as_text } = Rewritten::of(&written);
+        if let Some(name) = with_default {
+            let message =
+                format!("the catalog has no default for the variable of `${{{name}:-…}}`");
+            self.refuse(at, message, format!("leave the default out: write `${{{name}}}`"));
+            return written;
         }
-        rewritten
+        if has_variable {
+            self.notices.push(format!(
+                "{at}: `{written}` is read as `{text}`, with variables of the daemon"
+            ));
+        } else if let Some(name) = as_text {
+            self.notices.push(format!("{at}: `{name}` names no variable, and stays as it is"));
+        }
+        text
+    }
+}
+
+/// Where a value stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spot<'n> {
+    /// The address of a server, which is no secret.
+    Url,
+    /// A variable of a program.
+    Variable,
+    /// The header with this name.
+    Header(&'n str),
+}
+
+impl Spot<'_> {
+    fn of_variable(self, text: &str) -> VariablePlace {
+        match self {
+            Self::Url => VariablePlace::Text,
+            Self::Variable => VariablePlace::in_value(text, None),
+            Self::Header(name) => VariablePlace::in_value(text, Some(name)),
+        }
     }
 }
 
@@ -222,124 +273,64 @@ fn place(member: &str, key: &str) -> String {
     Place::root(member).key(key).to_string()
 }
 
-fn rewritten(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        out.push_str(before);
-        let name = after.split_once('}').filter(|(name, _)| is_variable_name(name));
-        match name {
-            Some((name, behind)) => {
-                out.push_str(&format!("${{env.{name}}}"));
-                rest = behind;
-            }
-            None => {
-                // Not a variable: text, as it was.
-                out.push_str("$${");
+/// A text with `${NAME}` and `${env:NAME}` as the catalog writes them.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Rewritten {
+    text: String,
+    /// True if a variable of the daemon is in the text.
+    has_variable: bool,
+    /// The first variable with a default, without the default, such as `env:NAME`.
+    with_default: Option<String>,
+    /// The first `${…}` that is no variable, as it may be shown.
+    as_text: Option<String>,
+}
+
+impl Rewritten {
+    fn of(text: &str) -> Self {
+        let mut read = Self { text: String::with_capacity(text.len()), ..Self::default() };
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("${") {
+            read.text.push_str(before);
+            if before.ends_with('$') {
+                // Two dollars: text, in both.
+                read.text.push_str("${");
                 rest = after;
+                continue;
             }
+            rest = match after.split_once('}') {
+                Some((inside, behind)) if read.variable(inside) => behind,
+                Some(_) | None => {
+                    read.text.push_str("$${");
+                    after
+                }
+            };
         }
+        read.text.push_str(rest);
+        read
     }
-    out.push_str(rest);
-    out
+
+    /// Adds a variable; false if this names none, and is text.
+    fn variable(&mut self, inside: &str) -> bool {
+        let (written, default) = match inside.split_once(":-") {
+            Some((written, default)) => (written, Some(default)),
+            None => (inside, None),
+        };
+        let name = written.strip_prefix("env:").unwrap_or(written);
+        if !is_variable_name(name) {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.:-".contains(c);
+            // Anything else could be part of a secret.
+            let shown = if inside.chars().all(is_plain) { inside } else { "…" };
+            self.as_text.get_or_insert_with(|| format!("${{{}}}", shortened(shown)));
+            return false;
+        }
+        if default.is_some() {
+            self.with_default.get_or_insert_with(|| written.to_owned());
+        }
+        self.has_variable = true;
+        self.text.push_str(&format!("${{env.{name}}}"));
+        true
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn document(text: &str) -> Document {
-        crate::document::parse("d.json", text, true).unwrap().remove(0)
-    }
-
-    fn of(value: &Value) -> Document {
-        document(&value.to_string())
-    }
-
-    /// X-M12, D7: each pasted server becomes one server, and rewritten parts are reported.
-    #[test]
-    fn x_m12_servers_of_a_desktop_client_are_taken_out() {
-        let document = json!({ "mcpServers": {
-            "docs": { "url": "https://${HOST}/mcp", "headers": {
-                "authorization": "Bearer ${TOKEN}", "x-key": "${DOCS_KEY}" } },
-            "github": { "command": "npx", "args": ["-y", "x", "$HOME"],
-                        "env": { "TOKEN": "${GITHUB_TOKEN}", "PORT": 80 } } } });
-        let Pasted { servers, notices, faults } = take_out(&of(&document)).unwrap();
-        assert_eq!(faults, []);
-        let values: Vec<_> = servers.iter().map(|server| server.value.clone()).collect();
-        assert_eq!(
-            values,
-            [
-                json!({ "id": "docs", "url": "https://${env.HOST}/mcp", "verbatim_headers": true,
-                    "default_config": { "x-key": "${DOCS_KEY}" },
-                    "auth": { "mode": "apiKey", "key": "${TOKEN}", "headerName": "Authorization",
-                              "valuePrefix": "Bearer " } }),
-                json!({ "id": "github", "command": "npx", "args": ["-y", "x", "$HOME"],
-                    "env": { "TOKEN": "${GITHUB_TOKEN}", "PORT": "80" } }),
-            ]
-        );
-        assert_eq!(notices.len(), 4, "{notices:?}");
-        assert!(notices[0].starts_with("mcpServers.docs.headers.authorization"), "{notices:?}");
-        for (server, field, place) in [
-            (0, "", "mcpServers.docs"),
-            (0, "auth.key", "mcpServers.docs.headers.authorization"),
-            (0, "default_config.x-key", "mcpServers.docs.headers.x-key"),
-            (0, "url", "mcpServers.docs.url"),
-            (1, "default_config.TOKEN", "mcpServers.github.env.TOKEN"),
-            (1, "args[2]", "mcpServers.github.args[2]"),
-        ] {
-            assert_eq!(servers[server].place(field), place, "{field}");
-        }
-    }
-
-    #[test]
-    fn x_m12_one_server_is_left_as_it_is() {
-        for one in [json!({ "id": "a", "command": "npx" }), json!([]), json!(null)] {
-            assert!(take_out(&of(&one)).is_none(), "{one}");
-        }
-    }
-
-    #[test]
-    fn x_m12_what_cannot_be_used_is_named() {
-        for (value, place) in [
-            (json!({ "mcpServers": [] }), "mcpServers"),
-            (json!({ "mcpServers": { "a": 1 } }), "mcpServers.a"),
-            (json!({ "mcpServers": { "a": { "id": "b" } } }), "mcpServers.a.id"),
-            (json!({ "mcpServers": { "a": { "env": { "B": {} } } } }), "mcpServers.a.env.B"),
-            (json!({ "mcpServers": { "a": { "args": [{}] } } }), "mcpServers.a.args[0]"),
-            (json!({ "mcpServers": {}, "theme": "dark" }), "theme"),
-        ] {
-            let faults = take_out(&of(&value)).unwrap().faults;
-            assert!(matches!(&faults[..], [one] if one.place == place), "{faults:?}");
-        }
-    }
-
-    /// X-M12: every fault is reported at once, each with its server, its line and one remedy.
-    #[test]
-    fn x_m12_all_faults_have_their_server_and_line() {
-        let text = r#"{
-            "mcpServers": {
-                "a": {
-                    "url": "https://a.test",
-                    "hedaers": {}
-                },
-                "b": {
-                    "command": "x",
-                    "args": ["-y", "--key=${API_KEY}"]
-                }
-            }
-        }"#;
-        let document = document(text);
-        let faults = take_out(&document).unwrap().faults;
-        let told: Vec<_> = faults
-            .iter()
-            .map(|one| (&*one.place, document.line(&one.place), &*one.remedy))
-            .collect();
-        let in_env = "all users of the machine can read arguments; hand the variable over in `env`";
-        let expected = [
-            ("mcpServers.a.hedaers", Some(5), "did you mean `headers`?"),
-            ("mcpServers.b.args[1]", Some(9), in_env),
-        ];
-        assert_eq!(told, expected);
-    }
-}
+mod tests;

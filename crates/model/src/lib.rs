@@ -8,6 +8,7 @@ mod alias;
 mod auth;
 mod built_in_tools;
 mod catalog;
+mod client_variable;
 pub mod command;
 mod confinement;
 mod env_binding;
@@ -57,6 +58,7 @@ pub use auth::{
 };
 pub use built_in_tools::BuiltInTools;
 pub use catalog::CatalogKind;
+pub use client_variable::{ClientVariable, VariablePlace};
 pub use confinement::{
     Confinement, ConfinementProblem, EntryConfinement, FileAccess, NetworkAccess, ProcessLimits,
 };

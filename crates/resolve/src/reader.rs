@@ -318,7 +318,7 @@ impl Reader {
 
     /// A string with placeholders that may be no secret.
     pub(crate) fn template(&mut self, node: &Node, at: &Place) -> Option<Template> {
-        match template::parse(self.as_text(node, at)?) {
+        match template::parse(self.as_text(node, at)?, false) {
             Ok(Text::Template(template)) => Some(template),
             Ok(Text::Secret(name)) => {
                 let message = format!("the secret `{name}` may not stand here");
@@ -339,7 +339,7 @@ impl Reader {
             Node::Null => Some(ConfigValue::Removed),
             Node::Text(text) => {
                 self.as_text(node, at)?;
-                match template::parse(text) {
+                match template::parse(text, true) {
                     Ok(Text::Secret(name)) => Some(ConfigValue::Secret(name)),
                     Ok(Text::Template(text)) => Some(ConfigValue::Tree(Tree::text(text))),
                     Err(bad) => {

@@ -298,7 +298,7 @@ pub(crate) fn tree(
 ) -> Option<Tree> {
     match node {
         Node::Null | Node::Bool(_) | Node::Number(_) => Some(Tree::Plain(node.to_value())),
-        Node::Text(text) => match parse(text) {
+        Node::Text(text) => match parse(text, false) {
             Ok(Text::Template(template)) => Some(Tree::text(template)),
             Ok(Text::Secret(name)) => {
                 fault(place, partial_secret(&name));

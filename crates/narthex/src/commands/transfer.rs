@@ -141,10 +141,9 @@ impl Bundle {
                     self.servers.push(whole());
                     return;
                 };
-                let fault = |PastedFault { place, remedy }: PastedFault| {
+                let fault = |PastedFault { place, message, remedy }: PastedFault| {
                     json!({ "field": place, "code": "value_invalid", "source": source,
-                            "line": from.line(&place), "message": "this cannot be used",
-                            "remedy": remedy })
+                            "line": from.line(&place), "message": message, "remedy": remedy })
                 };
                 self.faults.extend(pasted.faults.into_iter().map(fault));
                 for notice in pasted.notices {

@@ -269,6 +269,38 @@ fn x_m12_all_faults_of_a_pasted_file_are_told_at_once() {
     assert_eq!(place.run(["servers", "list", "--quiet"]).succeeded().stdout, "");
 }
 
+/// D7: a variable that only clients fill in has one cause and one remedy, in files of clients, in
+/// manifests and in entries. The file with the remedies is stored.
+#[test]
+fn d7_variables_of_clients_have_remedies_that_work() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    let pasted = |args: &str, key: &str| {
+        let file = json!({ "mcpServers": { "one": { "command": "npx", "args": [args],
+            "env": { "KEY": key } } } });
+        place.write("desktop.json", &serde_json::to_string_pretty(&file).unwrap());
+        place.run(["servers", "apply", "--file", "desktop.json"])
+    };
+    let remedy = place.printed("secrets set API_KEY");
+    let told = ["`${workspaceRoot}` is a variable of clients", "write the path", "`${API_KEY}`"];
+    let refused = pasted("${workspaceRoot}", "${input:api-key}").failed(1, &told);
+    assert!(refused.stderr.contains(&remedy), "{refused:?}");
+    assert_eq!(refused.stderr.lines().count(), 3, "one cause and one remedy each: {refused:?}");
+    let manifest = json!({ "name": "helper", "mcp": { "servers": { "one": { "command": "npx",
+        "args": ["${workspaceFolder}/x"], "env": { "KEY": "${input:api-key}" } } } } });
+    let entry = json!({ "id": "two", "command": "${workspaceFolder}/run",
+        "default_config": { "KEY": "${input:api-key}" } });
+    for (kind, document) in [("agents", manifest), ("servers", entry)] {
+        place.write("document.json", &document.to_string());
+        let refused = place.run([kind, "apply", "--file", "document.json"]);
+        assert!(refused.stderr.contains(&remedy), "{refused:?}");
+        assert!(refused.stderr.contains("write the "), "{refused:?}");
+        assert_eq!(refused.stderr.lines().count(), 3, "{refused:?}");
+    }
+    place.pipe(&["secrets", "set", "API_KEY"], "canary-41").succeeded();
+    pasted("/srv/project", "${API_KEY}").succeeded();
+}
+
 /// R-M4: each fault and each warning has its file, its place and its line, for people and for
 /// programs; a server that is taken out of a manifest is reported, and deleted where that is asked
 /// for.

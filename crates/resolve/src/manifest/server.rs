@@ -1,7 +1,7 @@
 //! Converts one server inside a manifest into the words of the catalog.
 
 use narthex_model::{
-    SecretReference,
+    ClientVariable, SecretReference, VariablePlace,
     json::shortened,
     written::{duration, is_variable_name},
 };
@@ -48,9 +48,9 @@ const TIMES: [(&str, &str); 3] = [
 const TRANSPORT_KEYS: [&str; 2] = ["transport_type", "type"];
 /// The place of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spot {
-    /// The value of a variable or a header.
-    Value,
+enum Spot<'n> {
+    /// The value of a variable, or of the header with this name.
+    Value(Option<&'n str>),
     /// The address of a server.
     Url,
     /// An argument of a program, which all users of the machine can read.
@@ -220,7 +220,8 @@ impl Reading {
         let given = fields.get(key).filter(|given| !given.is_null())?;
         let mut values = Map::new();
         for (name, value) in self.object(given, &at)? {
-            let text = self.text(value, &format!("{at}.{}", shortened(name)), Spot::Value);
+            let spot = Spot::Value((key == "headers").then_some(name));
+            let text = self.text(value, &format!("{at}.{}", shortened(name)), spot);
             values.extend(text.map(|text| (name.clone(), text.into())));
         }
         Some(values)
@@ -235,7 +236,7 @@ impl Reading {
     }
 
     /// A text as the catalog writes it.
-    fn text(&mut self, written: &Value, at: &str, spot: Spot) -> Option<String> {
+    fn text(&mut self, written: &Value, at: &str, spot: Spot<'_>) -> Option<String> {
         let written = match written {
             Value::String(text) => text.clone(),
             Value::Number(_) | Value::Bool(_) => written.to_string(),
@@ -244,8 +245,17 @@ impl Reading {
                 return None;
             }
         };
+        if let Some(variable) = ClientVariable::find(&written) {
+            let place = match spot {
+                Spot::Value(header) => VariablePlace::in_value(&written, header),
+                Spot::Url => VariablePlace::Text,
+                Spot::Argument => VariablePlace::Argument,
+            };
+            self.fault(at, variable.to_string(), variable.remedy(place));
+            return None;
+        }
         if SecretReference::parse(&written).is_ok() {
-            if spot == Spot::Value {
+            if matches!(spot, Spot::Value(_)) {
                 self.notice(at, format!("`{written}` is read as the secret of that name"));
                 return Some(written);
             }

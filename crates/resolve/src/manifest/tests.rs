@@ -115,6 +115,36 @@ fn a_1_a_secret_is_a_whole_value() {
     assert!(faults[1].remedy.contains("${env:TOKEN}"), "{faults:?}");
 }
 
+/// D7: a variable that only clients fill in is one fault with one remedy, at each place.
+#[test]
+fn d7_variables_of_clients_are_one_fault_each() {
+    let program = with(json!({ "command": "x", "args": ["${workspaceFolder}/a", "${input:key}"],
+        "env": { "A": "${workspaceRoot}", "B": "${input:b-key}", "C": "x ${userHome}" } }));
+    let faults = wrong(program);
+    let told: Vec<_> = faults.iter().map(|fault| (&*fault.field, &*fault.remedy)).collect();
+    let folder = "write the path of the folder itself, as it is on the daemon's machine";
+    let expected = [
+        ("args[0]", folder),
+        (
+            "args[1]",
+            "hand the value over in `env`, as `${KEY}`, and store that secret with \
+                     `narthex secrets set KEY`",
+        ),
+        ("env.A", folder),
+        ("env.B", "write `${B_KEY}`, and store that secret with `narthex secrets set B_KEY`"),
+        ("env.C", folder),
+    ];
+    for (told, (place, remedy)) in told.iter().zip(expected) {
+        assert_eq!(*told, (&*format!("mcp.servers.s.{place}"), remedy));
+    }
+    assert_eq!(told.len(), expected.len(), "{told:?}");
+    let called = with(json!({ "url": "https://${input:host}/mcp",
+        "headers": { "authorization": "Bearer ${input:token}" } }));
+    let faults = wrong(called);
+    assert_eq!(fields(&faults), ["mcp.servers.s.url", "mcp.servers.s.headers.authorization"]);
+    assert!(faults[1].remedy.starts_with("write `Bearer ${TOKEN}`, and"), "{faults:?}");
+}
+
 /// R-M5: arguments, which all users of the machine can read, hold neither a secret nor a variable
 /// of the daemon, whose value counts as a secret.
 #[test]

@@ -1,6 +1,7 @@
 //! The shape of a server: a URL, or a program, a script or an image that is started.
 
 use narthex_model::{
+    ClientVariable, VariablePlace,
     json::{Node, Place},
     package::unpinned,
 };
@@ -190,8 +191,13 @@ fn plain(reader: &mut Reader, object: &Object<'_>, key: &str, longest: usize) ->
         reader.invalid(&at, message, "correct its length");
     }
     if text.contains("${") {
-        let message = "no placeholder may stand here";
-        reader.fault(&at, FaultCode::PlaceholderNotAllowed, message, "write the text itself");
+        let (message, remedy) = match ClientVariable::find(text) {
+            Some(variable) => (variable.to_string(), variable.remedy(VariablePlace::Text)),
+            None => {
+                ("no placeholder may stand here".to_owned(), "write the text itself".to_owned())
+            }
+        };
+        reader.fault(&at, FaultCode::PlaceholderNotAllowed, message, remedy);
     }
     Some(text.to_owned())
 }
@@ -199,7 +205,9 @@ fn plain(reader: &mut Reader, object: &Object<'_>, key: &str, longest: usize) ->
 fn command(reader: &mut Reader, object: &Object<'_>) -> Option<CommandShape> {
     let command = plain(reader, object, "command", 64);
     let is_fine = |c: char| c.is_ascii_alphanumeric() || "_./-".contains(c);
-    if command.as_ref().is_some_and(|command| !command.chars().all(is_fine)) {
+    // A placeholder is told already.
+    let is_line = |command: &String| !command.contains("${") && !command.chars().all(is_fine);
+    if command.as_ref().is_some_and(is_line) {
         // X-E4: no shell ever reads it, but a person might paste a whole line.
         let message = "this is more than the name of a program";
         reader.invalid(&object.at.key("command"), message, "put its arguments into `args`");

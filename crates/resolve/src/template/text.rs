@@ -1,6 +1,6 @@
 //! Takes strings apart: the grammar of placeholders, escapes and references of secrets.
 
-use narthex_model::SecretName;
+use narthex_model::{ClientVariable, SecretName, VariablePlace};
 
 use super::{BadText, Placeholder, Source, Template};
 
@@ -15,8 +15,8 @@ pub(crate) enum Text {
     Template(Template),
 }
 
-/// Takes a string apart.
-pub(crate) fn parse(text: &str) -> Result<Text, BadText> {
+/// Takes a string apart; with `takes_secret` the whole of it may be a secret.
+pub(crate) fn parse(text: &str, takes_secret: bool) -> Result<Text, BadText> {
     let mut template = Template::default();
     let mut rest = text;
     while let Some(start) = rest.find("${") {
@@ -37,7 +37,10 @@ pub(crate) fn parse(text: &str) -> Result<Text, BadText> {
         match SecretName::new(inside) {
             Ok(name) if text.len() == inside.len() + 3 => return Ok(Text::Secret(name)),
             Ok(name) => return Err(partial_secret(&name)),
-            Err(_) => template.push(placeholder(inside)?),
+            Err(_) => match ClientVariable::read(inside) {
+                Some(variable) => return Err(of_clients(variable, text, takes_secret)),
+                None => template.push(placeholder(inside)?),
+            },
         }
         rest = after;
     }
@@ -47,6 +50,14 @@ pub(crate) fn parse(text: &str) -> Result<Text, BadText> {
 
 pub(super) fn bad(message: impl Into<String>, remedy: impl Into<String>) -> BadText {
     BadText { is_secret: false, message: message.into(), remedy: remedy.into() }
+}
+
+fn of_clients(variable: ClientVariable<'_>, text: &str, takes_secret: bool) -> BadText {
+    let place = match takes_secret {
+        true => VariablePlace::in_value(text, None),
+        false => VariablePlace::Text,
+    };
+    bad(variable.to_string(), variable.remedy(place))
 }
 
 pub(super) fn partial_secret(name: &SecretName) -> BadText {
