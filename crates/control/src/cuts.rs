@@ -11,8 +11,8 @@ use std::sync::{
 };
 
 use narthex_live::Polls;
-use narthex_model::WorkspaceId;
-use narthex_registry::{CutReason, MountIdentity};
+use narthex_model::{SecretName, WorkspaceId};
+use narthex_registry::{ClearedSecret, CutReason, MountIdentity};
 use narthex_store::{Cut, Store};
 use tokio::sync::Mutex;
 
@@ -60,9 +60,22 @@ impl Control {
                     let mut held = identity.secrets.iter();
                     held.any(|(held, version)| *held == key && version <= last)
                 };
-                registry.cut(&CutReason::SecretCleared(name.as_str().into()), is_meant);
+                let secret = ClearedSecret {
+                    workspace: workspace.as_str().into(),
+                    name: name.as_str().into(),
+                    is_set_again: false,
+                };
+                registry.cut(&CutReason::SecretCleared(secret), is_meant);
             }
         }
+    }
+
+    /// Has the servers that were cut for a secret here show that it is set again.
+    pub(crate) fn secret_set_again(&self, workspace: &WorkspaceId, name: &SecretName) {
+        let key = secret_key(workspace, name);
+        let is_meant =
+            |identity: &MountIdentity| identity.secrets.iter().any(|(held, _)| *held == key);
+        self.shared.registry.secret_set_again(is_meant);
     }
 
     /// A number that differs after each cut.

@@ -50,6 +50,7 @@ impl Control {
             let mut noted = this.note(event).await?;
             let put = Put { workspace: &workspace, name: &name, value: &value, by: &id };
             let stored = vault.put(put).await?;
+            this.secret_set_again(&workspace, &name);
             let version = stored.version.get();
             // The names of X-M59.
             let kind = if stored.was_set { kind::SECRET_REPLACED } else { kind::SECRET_SET };

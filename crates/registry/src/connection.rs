@@ -95,6 +95,8 @@ pub(crate) struct Connection {
     off: OnceLock<CutReason>,
     /// True if the reason in `off` is already published in the found state.
     is_told: AtomicBool,
+    /// Whether the secret for which it was cut is set again.
+    is_set_again: AtomicBool,
     /// A row of the registry shows it, or did: it is not some mount's alone.
     is_shown: AtomicBool,
     /// The shared link is being opened.
@@ -153,6 +155,7 @@ impl Connection {
             cut: shared.shutdown.child_token(),
             off: OnceLock::new(),
             is_told: AtomicBool::new(false),
+            is_set_again: AtomicBool::new(false),
             is_shown: AtomicBool::new(false),
             is_connecting: AtomicBool::new(false),
             ended: watch::Sender::new(None),
@@ -220,7 +223,25 @@ impl Connection {
     pub(crate) fn cut_for(&self, shared: &Shared, reason: CutReason) {
         self.cut_because(reason);
         self.is_told.store(true, Ordering::Release);
+        self.is_set_again.store(false, Ordering::Release);
         self.update(shared, |_cut_off| {});
+    }
+
+    /// Shows that the secret for which it was cut is set again; it stays cut.
+    pub(crate) fn secret_set_again(&self, shared: &Shared) {
+        if matches!(self.off.get(), Some(CutReason::SecretCleared(_))) {
+            self.is_set_again.store(true, Ordering::Release);
+            self.update(shared, |_cut_off| {});
+        }
+    }
+
+    /// Why it was cut, as it is now.
+    fn cut_reason(&self) -> Option<CutReason> {
+        let mut reason = self.off.get()?.clone();
+        if let CutReason::SecretCleared(secret) = &mut reason {
+            secret.is_set_again = self.is_set_again.load(Ordering::Acquire);
+        }
+        Some(reason)
     }
 
     fn cut_because(&self, reason: CutReason) {
@@ -253,7 +274,7 @@ impl Connection {
         change(&mut found);
         // No later change brings the server back.
         if self.is_told.load(Ordering::Acquire)
-            && let Some(reason) = self.off.get()
+            && let Some(reason) = self.cut_reason()
         {
             found.state = ServerState::Error;
             found.activity = None;

@@ -190,6 +190,14 @@ impl Registry {
         }
     }
 
+    /// Has the connections that were cut for a secret show that it is set again. They stay cut: a
+    /// run keeps the values of its creation (D10).
+    pub fn secret_set_again(&self, is_meant: impl Fn(&MountIdentity) -> bool) {
+        for mount in self.shared.pool.of_identity(is_meant) {
+            mount.connection().secret_set_again(&self.shared);
+        }
+    }
+
     /// Starts the servers that may be started: none, in a strict set with a server that may not.
     fn begin(&self, set: Vec<Mountable>, options: &MountOptions) -> Result<Begun, MountError> {
         // The lock keeps every caller from switching a server off between the check and the start.

@@ -1,8 +1,8 @@
 //! Messages that come back from a server, and failures.
 
-use std::{borrow::Cow, error::Error, sync::Arc, time::Duration};
+use std::{borrow::Cow, error::Error, fmt, sync::Arc, time::Duration};
 
-use narthex_model::{CallErrorKind, ErrorKind, HttpAnswer, Side};
+use narthex_model::{CallErrorKind, ErrorKind, HttpAnswer, Side, command::narthex};
 use narthex_wire::{Message, Redactor};
 use serde_json::Value;
 
@@ -55,8 +55,37 @@ pub enum CutReason {
     #[error("the server was switched off")]
     SwitchedOff,
     /// A person has cleared a secret that it holds.
-    #[error("the secret `{0}` was cleared, which the server needs; set it, and start a new run")]
-    SecretCleared(Arc<str>),
+    #[error("{0}")]
+    SecretCleared(ClearedSecret),
+}
+
+/// A secret of a workspace that was cleared while a server held it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClearedSecret {
+    /// The workspace's id.
+    pub workspace: Arc<str>,
+    /// The secret's name there.
+    pub name: Arc<str>,
+    /// Whether it was set again since. The server does not get the new value (D10).
+    pub is_set_again: bool,
+}
+
+/// What happened, and the next step, which is another one once the secret is set again.
+impl fmt::Display for ClearedSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.name;
+        write!(
+            f,
+            "the secret `{name}` was cleared, which ended this server for the rest of the run"
+        )?;
+        match self.is_set_again {
+            true => f.write_str("; it is set again: create a new run, which gets the new value"),
+            false => {
+                let set = narthex("secrets set {}", &[name]).in_workspace(&self.workspace);
+                write!(f, "; create a new run once `{set}` has set it again")
+            }
+        }
+    }
 }
 
 impl CutReason {

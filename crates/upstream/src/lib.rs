@@ -34,7 +34,7 @@ pub use connect::{
     ConnectContext, ConnectError, Deadlines, Dialect, OnPhase, Phase, Supervision, connect,
 };
 pub use connect_stdio::may_install;
-pub use frame::{CutReason, Frame, LinkError, LinkEvent};
+pub use frame::{ClearedSecret, CutReason, Frame, LinkError, LinkEvent};
 pub use health::{Doubt, Failure, Health};
 pub use inventory::{Inventory, InventoryEntry, ListError, Listed};
 pub use link::{

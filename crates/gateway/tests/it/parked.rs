@@ -7,7 +7,7 @@ use narthex_gateway::{Answering, Caller, Endpoint, GatewayOptions, Step};
 use narthex_policy::RunPolicy;
 use narthex_registry::config::Entry;
 use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
-use narthex_upstream::CutReason;
+use narthex_upstream::{ClearedSecret, CutReason};
 use narthex_wire::Message;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -327,6 +327,10 @@ async fn e184_a_call_ends_with_its_run() {
     }
 }
 
+fn cleared() -> ClearedSecret {
+    ClearedSecret { workspace: "team".into(), name: "KEY".into(), is_set_again: false }
+}
+
 /// E184, D10: a server that is switched off, a secret that is cleared, and the end of a run end a
 /// call that waits at once. Its retry is refused for that reason, and the server, which has not
 /// got the client's answer, is given up.
@@ -349,7 +353,7 @@ async fn e184_what_cuts_off_a_server_ends_calls_that_wait() {
         let registry = world.gateway.registry();
         match why {
             "server_disabled" => registry.disable("one").unwrap(),
-            "secret_cleared" => registry.cut(&CutReason::SecretCleared("KEY".into()), |_| true),
+            "secret_cleared" => registry.cut(&CutReason::SecretCleared(cleared()), |_| true),
             _ => drop(world.gateway.end_run(run.id).await.unwrap()),
         }
         none_parked(&world).await;

@@ -7,7 +7,7 @@ use narthex_model::{
     Target,
 };
 use narthex_registry::{
-    CutReason, MountIdentity, MountOptions, Mountable, OpenError, Registry, Sharing,
+    ClearedSecret, CutReason, MountIdentity, MountOptions, Mountable, OpenError, Registry, Sharing,
 };
 use narthex_testkit::fixture::{Options, Quirk, Running};
 use narthex_upstream::Ended;
@@ -83,7 +83,9 @@ async fn d12_what_differs_is_not_shared() {
     assert_eq!(sets[7].get("x").unwrap().id(), ids[5]);
 
     // D10: only connections that hold the cleared secret end, and they stay ended.
-    let reason = CutReason::SecretCleared("TOKEN".into());
+    let secret =
+        ClearedSecret { workspace: "team".into(), name: "TOKEN".into(), is_set_again: false };
+    let reason = CutReason::SecretCleared(secret);
     let holds =
         |identity: &MountIdentity| identity.secrets.iter().any(|(_, version)| *version == 2);
     let link = sets[5].get("x").unwrap().found().link.clone().unwrap();
@@ -96,6 +98,17 @@ async fn d12_what_differs_is_not_shared() {
         assert_eq!(kind, is_cut.then_some(CallErrorKind::SecretCleared), "{index}");
         assert_eq!(found.link.is_some(), !is_cut, "{index}");
     }
+    // The text follows the secret; the server stays cut.
+    let said = || {
+        let error = sets[5].get("x").unwrap().found().error.clone().unwrap();
+        error.operator_cause().to_owned()
+    };
+    assert!(said().contains("`narthex secrets set TOKEN --workspace team`"), "{}", said());
+    registry.secret_set_again(|_identity| true);
+    assert!(said().ends_with("it is set again: create a new run, which gets the new value"));
+    assert!(sets[0].get("x").unwrap().found().error.is_none(), "it was never cut");
+    registry.cut(&reason, holds);
+    assert!(said().ends_with("has set it again"), "{}", said());
     drop(sets);
     in_time(registry.close()).await;
 }

@@ -37,7 +37,10 @@ pub struct Opening<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// A secret was cleared since the run was created.
-    #[error("`{alias}` needs the secret `{name}` for `{field}`, and it has no value any more")]
+    #[error(
+        "`{alias}` needs the secret `{name}` for `{field}`, and the value that the run was created \
+         with was cleared; create a new run once the secret is set"
+    )]
     Secret {
         /// The server.
         alias: Alias,

@@ -32,8 +32,15 @@ async fn d10_clearing_a_secret_cuts_through() {
     let reply = operator.echoes(begun["token"].as_str().unwrap()).await;
     assert_eq!(reply.kind(), "secret_cleared", "{reply:?}");
     operator.works(beside["token"].as_str().unwrap()).await;
-    // Setting it anew is for the next run.
+    // Setting it anew is for the next run, and what is said of the server follows.
+    let path = format!("{HOME}/runs/{}", begun["run_id"].as_str().unwrap());
+    let said = async || {
+        let run = operator.ask("GET", &path, "").await.json();
+        run["servers"][0]["error"]["message"].as_str().unwrap_or_default().to_owned()
+    };
+    assert!(said().await.contains("narthex secrets set LIBRARY_TOKEN"), "{}", said().await);
     operator.put("secrets/LIBRARY_TOKEN", &json!({ "value": "again" })).await;
+    assert!(said().await.contains("is set again: create a new run"), "{}", said().await);
     assert_eq!(operator.echoes(begun["token"].as_str().unwrap()).await.kind(), "secret_cleared");
     operator.works(operator.begin(&request()).await["token"].as_str().unwrap()).await;
 }
