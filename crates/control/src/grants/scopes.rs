@@ -27,18 +27,32 @@ pub struct RequiredScopes {
 
 impl RequiredScopes {
     /// A warning of a tool scope that nothing of the workspace requires and that nearly spells one
-    /// that is required. A rule may require any scope, so no other scope is warned of.
-    #[must_use]
-    pub fn misspelt(&self, scope: &str) -> Option<String> {
+    /// that is required. A server or a rule to come may require any scope, so no other scope is
+    /// warned of.
+    fn misspelt(&self, scope: &str) -> Option<String> {
         if self.of_rules.contains(scope) || self.of_servers.contains(scope) {
             return None;
         }
-        let meant = did_you_mean(scope, self.of_servers.iter().map(String::as_str))?;
-        Some(format!("no server requires `{scope}`; {meant}"))
+        let required = self.of_servers.iter().chain(&self.of_rules);
+        let meant = did_you_mean(scope, required.map(String::as_str))?;
+        Some(format!("no server and no rule requires `{scope}`; {meant}"))
+    }
+
+    /// Warnings of the tool scopes that the rules require and no server does, where each nearly
+    /// spells one of a server: a grant of the server's scope would not let a call through.
+    #[must_use]
+    pub fn misspelt_in_rules(&self) -> Vec<String> {
+        let known = || self.of_servers.iter().map(String::as_str);
+        let warning = |scope: &String| {
+            let meant = did_you_mean(scope, known())?;
+            Some(format!("`@approval` requires `{scope}`, which no server requires; {meant}"))
+        };
+        self.of_rules.difference(&self.of_servers).filter_map(warning).collect()
     }
 
     /// A warning of a grant for a tool that requires other scopes, so that no call of it would be
-    /// let through, or else as [`misspelt`](Self::misspelt). `None` for grants of other kinds.
+    /// let through, or else of a scope that nothing requires and that nearly spells one that is
+    /// required. `None` for grants of other kinds.
     #[must_use]
     pub fn warning_of(&self, of: &GrantOf) -> Option<String> {
         let GrantOf::ToolScope(ToolScopeGrant { scope, server, tool, .. }) = of else {

@@ -8,7 +8,7 @@ use http_body::Body;
 use narthex_control::{
     Control, ControlError, GrantError, GrantRequestRow, GrantRequestStatus, GrantRow, Granter,
 };
-use narthex_model::{GrantId, GrantOf, RunId, SessionId, Timestamp};
+use narthex_model::{GrantId, RunId, SessionId, Timestamp};
 use narthex_screen::harmless;
 use serde_json::{Value, json};
 
@@ -67,11 +67,9 @@ impl Asked<'_> {
         let made = self.control()?.grant_create(&workspace, text.as_bytes(), by).await?;
         let place = format!("/api/workspaces/{workspace}/grants/{}", made.grant.id);
         let mut shown = self.shown_grant(&made)?;
-        if let GrantOf::ToolScope(_) = &made.grant.of {
-            let required = self.control()?.required_scopes(&workspace).await?;
-            if let Some(warning) = required.warning_of(&made.grant.of) {
-                shown["warnings"] = json!([warning]);
-            }
+        let warnings = self.warnings_of_grant(&made.grant.of).await?;
+        if !warnings.is_empty() {
+            shown["warnings"] = json!(warnings);
         }
         Ok(created(&shown, &place))
     }
@@ -144,6 +142,7 @@ impl Asked<'_> {
         let mut shown = request(control, &decided);
         if is_approved {
             shown["is_advisory"] = json!(is_advisory);
+            shown["warnings"] = json!(self.warnings_of_grant(&decided.of).await?);
         }
         Ok(ok(&shown))
     }

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_control::{FieldWarning, Named, RuleName, WrittenRules};
 use narthex_model::{
-    Alias, BuiltInTools, CatalogKind, ErrorKind, GATE_FIELDS, ServerId, WorkspaceId,
-    command::narthex, meant_hint, unmatched_in,
+    Alias, BuiltInTools, CatalogKind, ErrorKind, GATE_FIELDS, GrantOf, ServerId, ToolScopeGrant,
+    WorkspaceId, command::narthex, meant_hint, unmatched_in,
 };
 use narthex_registry::ServerRow;
+use narthex_wire::Template;
 use serde_json::Value;
 
 use super::Asked;
@@ -18,6 +19,8 @@ use crate::problem::Problem;
 const NAMES_MAX: u32 = 500;
 /// The kind of a tool among what a server has listed.
 const TOOL: &str = "tool";
+/// The kind of a template of resources there.
+const TEMPLATE: &str = "template";
 
 impl Asked<'_> {
     /// Warnings of the agent, the server and the tool that a question about rules names.
@@ -36,7 +39,24 @@ impl Asked<'_> {
         Ok(warnings)
     }
 
-    /// Warnings of the names that rules use, each with the id of its rule.
+    /// Warnings of what a grant is for: the server and the tool that it names, and its scope.
+    pub(super) async fn warnings_of_grant(&self, of: &GrantOf) -> Result<Vec<String>, Problem> {
+        let GrantOf::ToolScope(ToolScopeGrant { server, tool, .. }) = of else {
+            return Ok(Vec::new());
+        };
+        let mut names = Names::new(self)?;
+        let unknown = match (server, tool) {
+            (Some(server), None) => names.unknown_at(server.as_str(), None).await?,
+            (Some(server), Some(thing)) => names.unlisted_at(server.as_str(), thing).await?,
+            (None, Some(thing)) => names.unlisted(thing).await?,
+            (None, None) => None,
+        };
+        let required = self.control()?.required_scopes(&self.workspace()?).await?;
+        Ok(unknown.into_iter().chain(required.warning_of(of)).collect())
+    }
+
+    /// Warnings of the names that rules use, each with the id of its rule, and of the tool scopes
+    /// that they require.
     pub(super) async fn unknown_in_rules(
         &self,
         rules: &WrittenRules,
@@ -52,6 +72,10 @@ impl Asked<'_> {
                 Named::Pattern(pattern) => names.uncovered(of, pattern).await?,
             };
             warnings.extend(warning.map(|warning| format!("rule `{rule}`: {warning}")));
+        }
+        if !rules.scopes.is_empty() {
+            let required = self.control()?.required_scopes(&self.workspace()?).await?;
+            warnings.extend(required.misspelt_in_rules());
         }
         Ok(warnings)
     }
@@ -128,6 +152,35 @@ impl<'a> Names<'a> {
             let meant = meant_hint(tool, tools.iter().copied());
             format!("the server `{server}` has listed no tool `{tool}`{meant}")
         }))
+    }
+
+    /// A server that there is none of, or a tool, prompt or resource that it has not listed.
+    async fn unlisted_at(&mut self, server: &str, thing: &str) -> Result<Option<String>, Problem> {
+        if let Some(warning) = self.unknown_at(server, None).await? {
+            return Ok(Some(warning));
+        }
+        let listed = self.listed_by(server).await?.unwrap_or_default();
+        if listed.is_empty() || has(listed, thing) {
+            return Ok(None);
+        }
+        let meant = meant_hint(thing, listed.iter().map(|(_, name)| name.as_str()));
+        let told = format!("the server `{server}` has listed no tool, prompt or resource");
+        Ok(Some(format!("{told} `{thing}`{meant}")))
+    }
+
+    /// A tool, prompt or resource that no server has listed. Nothing is said while some server has
+    /// listed nothing.
+    async fn unlisted(&mut self, thing: &str) -> Result<Option<String>, Problem> {
+        let mut names = BTreeSet::new();
+        for server in self.servers().await?.to_vec() {
+            let Some(listed) = self.listed_by(&server).await? else { continue };
+            if listed.is_empty() || has(listed, thing) {
+                return Ok(None);
+            }
+            names.extend(listed.iter().map(|(_, name)| name.clone()));
+        }
+        let meant = meant_hint(thing, names.iter().map(String::as_str));
+        Ok(Some(format!("no server has listed a tool, prompt or resource `{thing}`{meant}")))
     }
 
     /// A thing that a rule names without its server, so that it matches no call, and the servers
@@ -260,6 +313,14 @@ fn further_name(asked: &Value) -> Option<String> {
     ))
 }
 
+/// True if a server has listed a thing, or a template that its address fits.
+fn has(listed: &[Listed], thing: &str) -> bool {
+    let fits = |(kind, name): &Listed| {
+        name == thing || (kind == TEMPLATE && Template::parse(name).matches(thing))
+    };
+    listed.iter().any(fits)
+}
+
 /// The names that a server has listed, each with its kind.
 fn names_of(row: &ServerRow) -> Vec<(String, String)> {
     let inventory = &row.inventory;
@@ -267,7 +328,7 @@ fn names_of(row: &ServerRow) -> Vec<(String, String)> {
         (TOOL, &inventory.tools),
         ("prompt", &inventory.prompts),
         ("resource", &inventory.resources),
-        ("template", &inventory.templates),
+        (TEMPLATE, &inventory.templates),
     ];
     let named = kinds.into_iter().flat_map(|(kind, entries)| {
         entries.iter().map(move |entry| (kind.to_owned(), entry.key.to_string()))

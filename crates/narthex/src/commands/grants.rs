@@ -166,9 +166,7 @@ async fn create(
         output::line(&table::text(&made, "id"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    for warning in made["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        output::notice(&format!("warning: {}", harmless(warning)));
-    }
+    warn_of(&made, context);
     output::told(&made, &sentence(&made), context.format)
 }
 
@@ -184,11 +182,22 @@ async fn decide(
     let body = body.to_string();
     let asked = client.api(ApiRequest::new(Method::POST, path).entry(&body));
     let decided = waiting("deciding", context, asked).await?;
+    warn_of(&decided, context);
     let text = match decided["grant_id"].as_str() {
         Some(grant) => format!("{} is granted as {grant}{}", harmless(id), advisory(&decided)),
         None => format!("{} is refused", harmless(id)),
     };
     output::told(&decided, &text, context.format)
+}
+
+/// Prints the warnings of an answer; JSON has them itself.
+fn warn_of(answer: &Value, context: &Context) {
+    if context.format.is_json() || context.format.is_quiet() {
+        return;
+    }
+    for warning in answer["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        output::notice(&format!("warning: {}", harmless(warning)));
+    }
 }
 
 /// An object of the fields that have a value.

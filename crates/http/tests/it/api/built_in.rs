@@ -381,9 +381,9 @@ async fn d15_a_misspelt_scope_is_not_asked_for() {
     let path = "/api/workspaces/default/grant-requests";
     let rows = api.get(path).await["items"].as_array().unwrap().clone();
     let of = |scope: &str| rows.iter().find(|row| row["details"]["scope"] == scope).unwrap();
-    let told = "no server requires `hidden.wirte`; did you mean `hidden.write`?";
+    let told = "no server and no rule requires `hidden.wirte`; did you mean `hidden.write`?";
     assert_eq!(of("hidden.wirte")["warnings"], json!([told]), "a human may know");
-    let told = "no server requires `hidden.wirtes`; did you mean `hidden.write`?";
+    let told = "no server and no rule requires `hidden.wirtes`; did you mean `hidden.write`?";
     assert_eq!(of("hidden.wirtes")["warnings"], json!([told]), "a comment is no scope");
     assert_eq!(of("demo.wirte")["warnings"], json!([]), "a rule requires it");
     assert_eq!(of("quite.other")["warnings"], json!([]));

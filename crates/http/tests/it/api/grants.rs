@@ -4,7 +4,7 @@ use http::StatusCode;
 use narthex_control::RequestOf;
 use narthex_model::{GrantOf, Role, ToolScope, ToolScopeGrant};
 use narthex_store::Store;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -406,7 +406,7 @@ async fn d15_a_misspelt_scope_is_warned_of() {
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
         made.json()["warnings"].clone()
     };
-    let warning = "no server requires `demo.wirte`; did you mean `demo.write`?";
+    let warning = "no server and no rule requires `demo.wirte`; did you mean `demo.write`?";
     assert_eq!(grant("demo.wirte").await, json!([warning]));
     assert_eq!(grant("demo.write").await, Value::Null);
     assert_eq!(grant("quite.other").await, Value::Null);
@@ -415,6 +415,54 @@ async fn d15_a_misspelt_scope_is_warned_of() {
     let warning = "`echo` requires `demo.write`, and not `quite.other`: this grant would let no \
                    call of it through";
     assert_eq!(made.json()["warnings"], json!([warning]), "{}", made.text());
+    // A scope that a rule alone requires is one, too; one of a rule that no server requires is
+    // warned of where it nearly spells one of a server.
+    let rules = r#"@approval("team.release, demo.wirte")
+        forbid(principal, action, resource == Tool::"one/echo");"#;
+    let rules = json!({ "rules": rules }).to_string();
+    let set = api.send("PUT", "/api/workspaces/default/policy", rules).await.succeeded();
+    let warning =
+        "`@approval` requires `demo.wirte`, which no server requires; did you mean `demo.write`?";
+    assert_eq!(set["warnings"], json!([warning]));
+    let warning = "no server and no rule requires `team.relaese`; did you mean `team.release`?";
+    assert_eq!(grant("team.relaese").await, json!([warning]));
+    assert_eq!(grant("demo.wirte").await, Value::Null);
+}
+
+/// A granted server that there is none of, and a granted thing that no server has listed, are
+/// warned of, when a grant is created and when a request is approved.
+#[tokio::test]
+async fn d15_unknown_servers_and_things_of_a_grant_are_warned_of() {
+    let place = tempfile::tempdir().unwrap();
+    let api = gated(&place).await;
+    let warnings = async |details: Value| {
+        let made = api.grant(json!({ "details": details })).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+        made.json()["warnings"].clone()
+    };
+    let of = |server: &str, tool: &str| {
+        let all = [("scope", "demo.write"), ("server", server), ("tool", tool)];
+        let said = all.into_iter().filter(|(_, text)| !text.is_empty());
+        said.map(|(key, text)| (key.to_owned(), json!(text))).collect::<Map<_, _>>()
+    };
+    let absent = "there is no server `onee`, neither in the catalog nor live; did you mean `one`?";
+    assert_eq!(warnings(json!(of("onee", ""))).await, json!([absent]));
+    assert_eq!(warnings(json!(of("onee", "echo"))).await, json!([absent]));
+    let unlisted = "the server `one` has listed no tool, prompt or resource `ecko`; did you mean \
+                    `echo`?";
+    assert_eq!(warnings(json!(of("one", "ecko"))).await, json!([unlisted]));
+    let nowhere = "no server has listed a tool, prompt or resource `ecko`; did you mean `echo`?";
+    assert_eq!(warnings(json!(of("", "ecko"))).await, json!([nowhere]));
+    for (server, tool) in [("one", "echo"), ("", "echo"), ("one", "")] {
+        assert_eq!(warnings(json!(of(server, tool))).await, Value::Null, "{server} {tool}");
+    }
+    let (token, _) = run(&api, json!({})).await;
+    let view = api.world.gateway.runs().identify(&token).unwrap();
+    let asked = api.control.request_grant(&view, wanted("demo.wirte", "x")).await.unwrap();
+    let path = format!("/api/workspaces/default/grant-requests/{}/approve", asked.row.id);
+    let approved = api.send("POST", &path, "{}").await.succeeded();
+    let misspelt = "no server and no rule requires `demo.wirte`; did you mean `demo.write`?";
+    assert_eq!(approved["warnings"], json!([misspelt]));
 }
 
 /// D15: a run asks, a human decides, and what is approved lets the next call of that run through.
