@@ -5,6 +5,7 @@ use std::fmt;
 use narthex_model::{
     CatalogKind, ErrorKind, WorkspaceId,
     command::{CommandLine, narthex},
+    written::faults,
 };
 use narthex_resolve::{Fault, FaultCode, Faults, Warning};
 use serde::Serialize;
@@ -87,10 +88,13 @@ pub enum CatalogError {
     #[error("`servers`: this needs the role admin in the workspace; leave servers out")]
     ServersDenied,
     /// The object is wrong, or does not fit the others.
-    #[error("nothing was stored: {}", told(.0))]
+    #[error("{}", told("nothing was stored", .0))]
     Refused(Vec<FieldError>),
     /// The stored object cannot be used.
-    #[error("the {kind} `{id}` cannot be used as it is stored, write it anew: {}", told(.errors))]
+    #[error(
+        "{}",
+        told(&format!("the {kind} `{id}` cannot be used as it is stored, write it anew"), .errors)
+    )]
     Unreadable {
         /// The kind of the object.
         kind: CatalogKind,
@@ -264,10 +268,10 @@ fn told_users(users: &[FieldError]) -> String {
     format!("{}; {remedy}", told.join(", "))
 }
 
-fn told(errors: &[FieldError]) -> String {
+fn told(heading: &str, errors: &[FieldError]) -> String {
     let mut told: Vec<_> = errors.iter().take(TOLD_MAX).map(ToString::to_string).collect();
     if errors.len() > TOLD_MAX {
         told.push(format!("and {} more", errors.len() - TOLD_MAX));
     }
-    told.join("; ")
+    faults(heading, &told)
 }

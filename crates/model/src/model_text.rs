@@ -25,7 +25,7 @@ pub fn for_operators(part: impl Display) -> String {
 }
 
 /// The text without what [`for_operators`] marks, and without its clauses that name a command or an
-/// address of operators. A clause ends at a semicolon or a full stop.
+/// address of operators. A clause ends at a semicolon, a full stop or the end of its line.
 #[must_use]
 pub fn for_models(text: &str) -> Cow<'_, str> {
     if !is_for_operators(text) {
@@ -36,9 +36,12 @@ pub fn for_models(text: &str) -> Cow<'_, str> {
     for clause in clauses(text) {
         if !is_for_operators(clause) {
             kept.push_str(clause);
+        } else if clause.ends_with('\n') && !kept.ends_with('\n') {
+            kept.truncate(kept.trim_end_matches([' ', ';']).len());
+            kept.push('\n');
         }
     }
-    let kept = kept.trim_end_matches([' ', ';']);
+    let kept = kept.trim_end_matches([' ', ';', '\n']);
     Cow::Owned(if kept.is_empty() { MENDED_BY_HUMANS.to_owned() } else { kept.to_owned() })
 }
 
@@ -60,15 +63,16 @@ fn is_for_operators(text: &str) -> bool {
     text.contains(FOR_OPERATORS) || OPERATOR.iter().any(|mark| text.contains(mark))
 }
 
-/// The clauses of a text, each with the sign and the space that end it.
+/// The clauses of a text, each with what ends it.
 fn clauses(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
-        let end = ["; ", ". "].iter().filter_map(|sign| rest.find(sign)).min();
-        let (clause, left) = rest.split_at(end.map_or(rest.len(), |end| end + 2));
+        let ends = ["; ", ". ", "\n"].iter();
+        let end = ends.filter_map(|sign| Some(rest.find(sign)? + sign.len())).min();
+        let (clause, left) = rest.split_at(end.unwrap_or(rest.len()));
         rest = left;
         Some(clause)
     })
@@ -124,6 +128,15 @@ mod tests {
         let part = for_operators("the header `x-key` has the value of `config.key`: correct it");
         assert_eq!(for_models(&format!("HTTP 401; {part}; so be it. Yes")), "HTTP 401");
         assert_eq!(for_models(&part), MENDED_BY_HUMANS);
+    }
+
+    /// D28: a fault in a line of its own is kept, whatever the lines before it say.
+    #[test]
+    fn d28_lines_are_clauses() {
+        let text = "nothing was stored:\n`a`: is not set; set it with `narthex secrets set A`\n\
+                    `b`: is no name; choose another";
+        let kept = "nothing was stored:\n`a`: is not set\n`b`: is no name; choose another";
+        assert_eq!(for_models(text), kept);
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! The notations of values that people write: durations with their unit, names of variables.
+//! The notations of values that people write: durations with their unit, names of variables; and
+//! of faults that people read.
 
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
 /// Reads a duration that is written as a number and its unit, such as `500ms` or `30s`.
 ///
@@ -28,6 +29,20 @@ pub fn is_variable_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with(|c: char| c.is_ascii_digit())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Faults behind a heading: one in its line, several in a line each.
+///
+/// ```
+/// # use narthex_model::written::faults;
+/// assert_eq!(faults("nothing was stored", &["a"]), "nothing was stored: a");
+/// assert_eq!(faults("nothing was stored", &["a", "b"]), "nothing was stored:\na\nb");
+/// ```
+#[must_use]
+pub fn faults(heading: &str, faults: &[impl Display]) -> String {
+    let separator = if faults.len() == 1 { ' ' } else { '\n' };
+    let lines = faults.iter().map(|fault| format!("{separator}{fault}"));
+    format!("{heading}:{}", lines.collect::<String>())
 }
 
 /// A place of the document, and below it one of the object at that place.

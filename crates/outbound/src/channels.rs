@@ -6,7 +6,7 @@ use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_control::{By, CatalogError, Control, ControlError, FieldError};
 use narthex_model::{
     ChannelName, ErrorKind, RunId, Secret, SecretName, SecretReference, SessionId, Timestamp,
-    UnknownKey, WorkspaceId, json::Node,
+    UnknownKey, WorkspaceId, command::narthex, json::Node,
 };
 use narthex_store::ChannelRow;
 use serde_json::{Map, Value, json};
@@ -285,7 +285,11 @@ impl Outbound {
         fields: &mut Fields,
     ) -> Result<(), OutboundError> {
         match self.secret(workspace, name).await? {
-            None => fields.fault(field, "this secret is not set", "set it first"),
+            None => {
+                let set = narthex("secrets set {}", &[name]).in_workspace(workspace);
+                let message = format!("the secret `{name}` is not set");
+                fields.fault(field, &message, &format!("set it with `{set}`"));
+            }
             Some(value) if field == "url" => {
                 if let Err(why) = self.shared.poster.check(&value) {
                     let remedy = "set it to an https address, or have an operator allow its host";

@@ -6,7 +6,7 @@ use narthex_audit::AuditFull;
 use narthex_gateway::NotAllowed;
 use narthex_model::{
     AgentName, Alias, ErrorKind, ExecutorName, OverBudget, Reader, RunId, SessionId, WorkspaceId,
-    command::narthex,
+    command::narthex, written,
 };
 use narthex_registry::{LookError, MountFault};
 use narthex_resolve::{Fault, FaultCode, Faults};
@@ -129,15 +129,15 @@ pub enum RunError {
     #[error(transparent)]
     Sharing(#[from] SharingError),
     /// Entries cannot be used, or have aliases that are taken.
-    #[error("no run was begun: {}", told(.0))]
+    #[error("{}", told("no run was begun", .0))]
     Entries(Vec<RunFault>),
     /// It would start more than its workspace allows.
-    #[error("no run was begun: {0}")]
+    #[error("{}", written::faults("no run was begun", &.0.0))]
     OverBudget(OverBudget),
     /// Servers did not start.
     #[error(
-        "no run was begun, and nothing of it is left: {}",
-        told(&RunFault::of_all(.workspace, .faults))
+        "{}",
+        told("no run was begun, and nothing of it is left", &RunFault::of_all(.workspace, .faults))
     )]
     Mount {
         /// The workspace of the run.
@@ -441,7 +441,7 @@ fn with_logs(workspace: &WorkspaceId, fault: &MountFault) -> String {
     }
 }
 
-fn told(faults: &[RunFault]) -> String {
+fn told(heading: &str, faults: &[RunFault]) -> String {
     let told = |fault: &RunFault| format!("server `{}`: {}", fault.server, fault.message);
-    faults.iter().map(told).collect::<Vec<_>>().join("; ")
+    written::faults(heading, &faults.iter().map(told).collect::<Vec<_>>())
 }

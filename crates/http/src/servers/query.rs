@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use narthex_control::FieldError;
-use narthex_model::UnknownKey;
+use narthex_model::{UnknownKey, written};
 use percent_encoding::percent_decode_str;
 
 use crate::problem::Problem;
@@ -92,6 +92,5 @@ impl Query {
 
 /// Refuses an address for all that is wrong with it.
 pub(super) fn refused(faults: &[FieldError]) -> Problem {
-    let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
-    Problem::of_fields(format!("the address cannot be used: {}", told.join("; ")), faults)
+    Problem::of_fields(written::faults("the address cannot be used", faults), faults)
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_body::Body;
 use narthex_control::FieldError;
-use narthex_model::{ShareId, ThreadId, Timestamp};
+use narthex_model::{ShareId, ThreadId, Timestamp, written};
 use narthex_runs::{CommentOn, Commenter, SeenThread, ShareRow, SharedFileRow};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -155,8 +155,7 @@ impl Asked<'_> {
 }
 
 fn refused(faults: &[FieldError]) -> Problem {
-    let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
-    Problem::of_fields(format!("this cannot be used: {}", told.join("; ")), faults)
+    Problem::of_fields(written::faults("this cannot be used", faults), faults)
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {

@@ -109,7 +109,29 @@ pub(crate) async fn import(args: &ImportArgs, context: &Context) -> Result<ExitC
         return Err(Failure::new(ErrorKind::Invalid, text));
     };
     let asked = Asked { place: &args.place, is_dry: args.dry_run, is_pruned: false, context };
-    asked.tell(&asked.send(&document.value).await?)
+    let sent = asked.send(&document.value).await;
+    let mut stored = sent.map_err(|failure| in_document(document, failure))?;
+    for warning in stored["warnings"].as_array_mut().into_iter().flatten() {
+        Written::at(document, text(warning, "field")).note(warning);
+    }
+    asked.tell(&stored)
+}
+
+/// A refusal of one document, whose places are those of what was sent.
+fn in_document(document: &Document, mut failure: Failure) -> Failure {
+    let errors = failure.details.as_mut().and_then(|details| details["errors"].as_array_mut());
+    let Some(errors) = errors else { return failure };
+    for error in errors.iter_mut() {
+        Written::at(document, text(error, "field")).note(error);
+    }
+    failure.message = refusal(errors);
+    failure
+}
+
+/// The message of a refusal: a line for each fault.
+fn refusal(errors: &[Value]) -> String {
+    let lines: Vec<_> = errors.iter().map(line).collect();
+    format!("nothing was stored:\n{}", lines.join("\n"))
 }
 
 pub(crate) async fn export(args: &ExportArgs, context: &Context) -> Result<ExitCode, Failure> {
@@ -217,8 +239,7 @@ impl Bundle {
             written.note(&mut error);
             errors.push(error);
         }
-        let lines: Vec<_> = errors.iter().map(line).collect();
-        failure.message = format!("nothing was stored:\n{}", lines.join("\n"));
+        failure.message = refusal(errors);
         failure
     }
 
@@ -249,6 +270,12 @@ impl Bundle {
 }
 
 impl Written {
+    /// A place in the one document that was sent as it is.
+    fn at(document: &Document, field: &str) -> Self {
+        let (source, line) = (Some(document.source.clone()), document.line(field));
+        Self { source, field: field.to_owned(), line, has_headers: false }
+    }
+
     /// Adds it to a fault or a warning, for programs.
     fn note(&self, told: &mut Value) {
         told["field"] = json!(self.field);

@@ -269,6 +269,34 @@ fn x_m12_all_faults_of_a_pasted_file_are_told_at_once() {
     assert_eq!(place.run(["servers", "list", "--quiet"]).succeeded().stdout, "");
 }
 
+/// D9: each fault has a line of its own with its field, whatever command stores the document.
+#[test]
+fn d9_each_fault_has_a_line_of_its_own() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    let rule = |word: &str| format!("@{word}(\"x\")\nforbid(principal, action, resource);\n");
+    place.write("rules.cedar", &format!("{}{}", rule("nope"), rule("more")));
+    let document = json!({ "version": 1, "servers": [{ "id": "a", "url": "nope", "colour": 1 }] });
+    place.write("all.json", &serde_json::to_string_pretty(&document).unwrap());
+    let set = place.printed("secrets set A_URL");
+    let webhook = ["webhooks", "set", "ops", "--url", "${A_URL}", "--signing-key", "${A_KEY}"];
+    for (words, faults) in [
+        (&["policy", "set", "--file", "rules.cedar"][..], ["`rules`: ", "`rules`: "]),
+        (&["import", "all.json"], ["all.json: `servers[0].url` (line ", "all.json: `servers[0].c"]),
+        (&["env-bindings", "set", "NONE", "--agent", "none"], ["`scope_id`: ", "`secret`: "]),
+        (&webhook, [&*format!("`url`: the secret `A_URL` is not set; set it with {set}"), "`sign"]),
+    ] {
+        let refused = place.run(words).failed(1, &[]);
+        let mut lines = refused.stderr.lines();
+        assert_eq!(lines.next(), Some("error: invalid: nothing was stored:"), "{refused:?}");
+        let lines: Vec<_> = lines.collect();
+        assert_eq!(lines.len(), 2, "{refused:?}");
+        for fault in faults {
+            assert!(lines.iter().any(|line| line.starts_with(fault)), "{fault:?}: {refused:?}");
+        }
+    }
+}
+
 /// D7: a variable that only clients fill in has one cause and one remedy, in files of clients, in
 /// manifests and in entries. The file with the remedies is stored.
 #[test]
