@@ -95,7 +95,7 @@ pub(crate) struct Connection {
     off: OnceLock<CutReason>,
     /// True if the reason in `off` is already published in the found state.
     is_told: AtomicBool,
-    /// Whether the secret for which it was cut is set again.
+    /// True once the secret for which it was cut is set again.
     is_set_again: AtomicBool,
     /// A row of the registry shows it, or did: it is not some mount's alone.
     is_shown: AtomicBool,
@@ -110,6 +110,17 @@ pub(crate) struct Connection {
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+/// The text of a cut in a mount's row, with the next step: the mount stays cut.
+fn lasting(reason: &CutReason) -> String {
+    match reason {
+        CutReason::SwitchedOff => format!(
+            "{reason}, which ended it for the rest of the run; create a new run once it is \
+             switched on"
+        ),
+        CutReason::SecretCleared(_) => reason.to_string(),
+    }
+}
 
 impl Connection {
     pub(crate) fn new(
@@ -280,7 +291,7 @@ impl Connection {
             found.activity = None;
             found.link = None;
             (found.is_asleep, found.is_probed) = (false, false);
-            found.error = Some(ServerFailure::new(reason.call_kind(), reason.to_string()));
+            found.error = Some(ServerFailure::new(reason.call_kind(), lasting(&reason)));
         }
         let found = Arc::new(found);
         self.found.store(found.clone());

@@ -66,11 +66,11 @@ pub struct ClearedSecret {
     pub workspace: Arc<str>,
     /// The secret's name there.
     pub name: Arc<str>,
-    /// Whether it was set again since. The server does not get the new value (D10).
+    /// True once it is set again. The server does not get the new value (D10).
     pub is_set_again: bool,
 }
 
-/// What happened, and the next step, which is another one once the secret is set again.
+/// The event, and the next step, which is another one once the secret is set again.
 impl fmt::Display for ClearedSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;

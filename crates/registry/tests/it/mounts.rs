@@ -146,8 +146,10 @@ async fn x_m14_what_a_person_signs_in_to_is_shared_with_nobody() {
 
     // A server that is switched off is off here, too, and a mount that is released ends.
     registry.cut(&CutReason::SwitchedOff, |identity| identity.credential.as_deref() == Some("bob"));
-    let found = sets[3].get("x").unwrap().found();
-    assert_eq!(found.error.as_ref().unwrap().kind, CallErrorKind::ServerDisabled);
+    let error = sets[3].get("x").unwrap().found().error.clone().unwrap();
+    assert_eq!(error.kind, CallErrorKind::ServerDisabled);
+    let told = error.operator_cause();
+    assert!(told.ends_with("create a new run once it is switched on"), "{told}");
     for set in sets {
         in_time(set.unmount()).await;
     }
