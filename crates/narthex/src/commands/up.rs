@@ -11,7 +11,7 @@ use narthex_cli::UpArgs;
 use narthex_control::Control;
 use narthex_http::TokenHash;
 use narthex_listener::Workers;
-use narthex_model::{Alias, ErrorKind, with_causes};
+use narthex_model::{Alias, ErrorKind, meant_hint, with_causes};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Snapshot, watch::LayersEvent};
 use narthex_runs::ShareOptions;
@@ -106,10 +106,12 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
 fn tell_unknown(policy: &RunPolicy, snapshot: &Snapshot) {
     let RunPolicy::Attached(named) = policy else { return };
     let is_unknown = |alias: &&Alias| snapshot.get(alias.as_str()).is_none();
-    let unknown: Vec<_> = named.iter().filter(is_unknown).map(Alias::as_str).collect();
-    if !unknown.is_empty() {
-        let names = unknown.join(", ");
-        output::notice(&format!("warning: `tools` names servers that are not there: {names}"));
+    let known = || snapshot.servers.iter().map(|row| row.name.as_str());
+    for name in named.iter().filter(is_unknown).map(Alias::as_str) {
+        let meant = meant_hint(name, known());
+        output::notice(&format!(
+            "warning: `tools` names a server that is not there: `{name}`{meant}"
+        ));
     }
 }
 

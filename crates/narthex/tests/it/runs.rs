@@ -400,6 +400,10 @@ fn e7_the_command_line_begins_and_ends_runs() {
     let local = listed.lines().next().unwrap();
     place.run(["runs", "end", local]).failed(1, &["conflict", "daemon stop"]);
 
+    let near = place.run(["runs", "create", "--tools", "fixtur", "--json"]).succeeded();
+    let told = "warning: there is no shared server `fixtur` yet; did you mean `fixture`?";
+    assert!(near.stderr.contains(told), "{near:?}");
+    place.run(["runs", "end", near.json()["data"]["run_id"].as_str().unwrap()]).succeeded();
     place.run(["runs", "create"]).failed(2, &["--tools"]);
     place.run(["runs", "create", "absent.json"]).failed(1, &["absent.json"]);
     place.write("bad.json", &json!({ "servers": { "x": missing() } }).to_string());

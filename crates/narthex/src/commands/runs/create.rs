@@ -7,14 +7,14 @@ use std::{
 
 use http::Method;
 use narthex_cli::CreateArgs;
-use narthex_model::{ErrorKind, command::narthex, json::without_comments};
+use narthex_model::{ErrorKind, command::narthex, json::without_comments, meant_hint};
 use serde_json::{Map, Value, json};
 
 use super::{runs_path, text, words};
 use crate::{
     Failure, FailureKind, arguments,
     cli::Context,
-    commands::waiting::waiting,
+    commands::{across::unless_hidden, waiting::waiting},
     daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
     output::{self, counted, harmless},
 };
@@ -38,7 +38,23 @@ pub(super) async fn run(args: &CreateArgs, context: &Context) -> Result<(), Fail
     let request = request.entry(&document.to_string());
     let asked = Box::pin(client.api(request));
     let asked = waiting("starting the servers of the run", context, asked).await;
-    told(&begun(asked, context)?, context)
+    told(&begun(asked, context)?, &client, context).await
+}
+
+/// Warns of shared servers that are not there, each with the one that was probably meant.
+async fn tell_missing(begun: &Value, client: &DaemonClient) -> Result<(), Failure> {
+    let missing = begun["missing"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let rows = unless_hidden(client.api_all("/api/servers").await)?;
+    let known = || rows.iter().map(|row| text(row, "name"));
+    for name in missing.iter().filter_map(Value::as_str) {
+        let warning =
+            format!("there is no shared server `{name}` yet{}", meant_hint(name, known()));
+        output::notice(&format!("warning: {}", harmless(&warning)));
+    }
+    Ok(())
 }
 
 /// The answer of the daemon, or its refusal as people read it.
@@ -50,13 +66,14 @@ pub(crate) fn begun(asked: Result<Value, Failure>, context: &Context) -> Result<
 }
 
 /// Shows a run that was created.
-pub(crate) fn told(begun: &Value, context: &Context) -> Result<(), Failure> {
+pub(crate) async fn told(
+    begun: &Value,
+    client: &DaemonClient,
+    context: &Context,
+) -> Result<(), Failure> {
+    tell_missing(begun, client).await?;
     for warning in begun["warnings"].as_array().into_iter().flatten() {
         output::notice(&format!("warning: {}", harmless(warning.as_str().unwrap_or_default())));
-    }
-    for name in begun["missing"].as_array().into_iter().flatten() {
-        let name = harmless(name.as_str().unwrap_or_default());
-        output::notice(&format!("warning: there is no shared server `{name}` yet"));
     }
     for server in begun["servers"].as_array().into_iter().flatten() {
         if server["error"].is_object() {

@@ -27,7 +27,8 @@ pub(super) async fn resume(
     let request = ApiRequest::new(Method::POST, path).entry(&document.to_string());
     let asked = Box::pin(client.api(request));
     let begun = waiting("starting the servers of the run", context, asked).await;
-    create::told(&create::begun(begun.map_err(with_remedy), context)?, context)?;
+    let begun = create::begun(begun.map_err(with_remedy), context)?;
+    create::told(&begun, client, context).await?;
     Ok(ExitCode::SUCCESS)
 }
 
