@@ -104,7 +104,7 @@ pub fn given_token(settings: &Settings) -> Result<Option<Secret>, Failure> {
 }
 
 fn read(path: &Path) -> Result<Secret, Failure> {
-    narthex_private::check_named(path)?;
+    narthex_private::check_secret(path)?;
     let mut text = String::new();
     fs::File::open(path)?.take(TOKEN_MAX).read_to_string(&mut text)?;
     let text = Secret::new(text);

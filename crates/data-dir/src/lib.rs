@@ -27,6 +27,20 @@ const STATE_MAX: u64 = 1 << 20;
 /// which runs and executors work.
 const FOLDERS: [&str; 4] = ["audit", "shares", "folders", "executors"];
 
+/// Files in the data folder that are opened by their names, so that a link would be followed. What
+/// is always replaced whole, such as `daemon.json`, is none of them.
+const FILES: [&str; 9] = [
+    "daemon.lock",
+    "admin.token",
+    "client.token",
+    "master.key",
+    "store.db",
+    "store.db-wal",
+    "store.db-shm",
+    "store.db-journal",
+    "daemon.log",
+];
+
 /// The folder of data that outlive the daemon.
 #[derive(Debug, Clone)]
 pub struct DataDir {
@@ -74,11 +88,9 @@ impl DataDir {
                 let path = fs::canonicalize(path)?;
                 narthex_private::check_folder(&path)?;
                 for inner in FOLDERS.map(|name| path.join(name)) {
-                    match narthex_private::check_inner_folder(&inner) {
-                        Err(error) if !error.is_absent() => return Err(error.into()),
-                        Ok(()) | Err(_) => {}
-                    }
+                    unless_absent(narthex_private::check_inner_folder(&inner))?;
                 }
+                check_files(&path)?;
                 Ok(Self { path, store_url: None })
             }
         }
@@ -291,8 +303,8 @@ impl DataDir {
             return Ok(None);
         }
         let path = self.lock_file();
-        let text = fs::read_to_string(&path)?;
-        text.trim().parse().map(Some).map_err(|error| {
+        let text = narthex_private::read(&path, STATE_MAX)?;
+        String::from_utf8_lossy(&text).trim().parse().map(Some).map_err(|error| {
             let text = format!(
                 "a daemon holds {}, but the file does not say which process it is ({error}); find \
                  it with `fuser {}`",
@@ -301,6 +313,34 @@ impl DataDir {
             );
             Failure::new(ErrorKind::Invalid, text)
         })
+    }
+}
+
+/// Sees that the files of a data folder are no links and no other user's: what was planted while
+/// the folder was open to others is not followed.
+fn check_files(folder: &Path) -> Result<(), Failure> {
+    for file in FILES.map(|name| folder.join(name)) {
+        unless_absent(narthex_private::check_inner_file(&file))?;
+    }
+    let records = match fs::read_dir(folder.join("audit")) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    for entry in records {
+        let entry = entry?;
+        if !entry.file_type()?.is_dir() {
+            // A daemon that runs may move one away just now.
+            unless_absent(narthex_private::check_inner_file(&entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+fn unless_absent(checked: Result<(), PrivateError>) -> Result<(), Failure> {
+    match checked {
+        Err(error) if !error.is_absent() => Err(error.into()),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
@@ -347,6 +387,33 @@ mod tests {
             fs::remove_file(&inner).unwrap();
             fs::create_dir(&inner).unwrap();
             DataDir::open(dir.path()).unwrap();
+        }
+    }
+
+    /// D4, S9: no file of the data folder is opened through a link, nor one of another user.
+    #[test]
+    fn d4_files_of_the_data_folder_are_no_links() {
+        let outside = tempfile::NamedTempFile::new().unwrap();
+        for name in FILES.into_iter().chain(["audit/audit-01.jsonl"]) {
+            let (dir, _) = data();
+            let inner = fs::canonicalize(dir.path()).unwrap().join(name);
+            fs::create_dir_all(inner.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(outside.path(), &inner).unwrap();
+            let failure = DataDir::open(dir.path()).unwrap_err();
+            let remedy = format!("`mv '{0}' '{0}.old'`", inner.display());
+            assert!(failure.message.contains(&remedy), "{failure}");
+            fs::rename(&inner, inner.with_extension("old")).unwrap();
+            if name.contains('/') {
+                // The whole folder is looked at.
+                fs::remove_file(inner.with_extension("old")).unwrap();
+            }
+            DataDir::open(dir.path()).unwrap();
+            if rustix::process::geteuid().is_root() {
+                fs::write(&inner, "").unwrap();
+                std::os::unix::fs::chown(&inner, Some(65_534), None).unwrap();
+                let failure = DataDir::open(dir.path()).unwrap_err();
+                assert!(failure.message.contains("65534"), "{failure}");
+            }
         }
     }
 

@@ -15,6 +15,8 @@ use rustix::fs::OFlags;
 
 /// The bits of a mode by which the group or others may write.
 const WRITE: u32 = 0o022;
+/// The bits of a mode by which the group or others may do anything.
+const OTHERS: u32 = 0o077;
 
 /// The reason for which a file or folder is not used.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +43,18 @@ pub enum PrivateError {
     )]
     Writable {
         /// The file or folder.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// Others may read a file with a secret.
+    #[error(
+        "`{}` has the mode {mode:04o}, so that other users may have read the secret in it; make it \
+         private with `chmod 600 '{}'`",
+        path.display(), path.display()
+    )]
+    Readable {
+        /// The file.
         path: PathBuf,
         /// Its mode.
         mode: u32,
@@ -114,6 +128,19 @@ pub fn check_inner_folder(path: &Path) -> Result<(), PrivateError> {
     check_owner(path, &metadata)
 }
 
+/// Checks a file inside a folder that passed [`check_folder`]: it is no link that leads out, and no
+/// other user can have written it.
+///
+/// # Errors
+/// When it is not there, a link, no regular file, or others may write it.
+pub fn check_inner_file(path: &Path) -> Result<(), PrivateError> {
+    let metadata = fs_err::symlink_metadata(path)?;
+    if !metadata.is_file() {
+        return Err(PrivateError::NoFile { path: path.to_owned() });
+    }
+    check(path, &metadata)
+}
+
 /// Opens a file to read that no other user can have written. A link is not followed, and a pipe not
 /// waited for.
 ///
@@ -175,6 +202,22 @@ pub fn check_named(path: &Path) -> Result<(), PrivateError> {
     }
 }
 
+/// The same for a file with a secret. As with the keys of `ssh`, one of this process's user must not
+/// be readable for others.
+///
+/// # Errors
+/// When others may write it, or read a file of this user.
+pub fn check_secret(path: &Path) -> Result<(), PrivateError> {
+    check_named(path)?;
+    match fs_err::metadata(path) {
+        Ok(metadata) if metadata.is_file() && is_own(&metadata) && metadata.mode() & OTHERS != 0 => {
+            let mode = metadata.mode() & 0o7777;
+            Err(PrivateError::Readable { path: path.to_owned(), mode })
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// Puts a file, for its owner alone, in the place of the old one, at once. It is written under a
 /// name that cannot be known before, where no file is.
 ///
@@ -218,6 +261,10 @@ fn check_owner(path: &Path, metadata: &Metadata) -> Result<(), PrivateError> {
         return Err(PrivateError::OtherUser { path: path.to_owned(), owner, own });
     }
     Ok(())
+}
+
+fn is_own(metadata: &Metadata) -> bool {
+    metadata.uid() == rustix::process::geteuid().as_raw()
 }
 
 #[cfg(test)]
@@ -278,6 +325,30 @@ mod tests {
         // A person may name one by a link.
         check_named(&link).unwrap();
         assert!(open(&folder.path().join("absent")).unwrap_err().is_absent());
+    }
+
+    #[test]
+    fn a_file_inside_is_no_link_and_a_secret_is_read_by_its_owner_alone() {
+        let (folder, file) = place();
+        check_inner_file(&file).unwrap();
+        let error = check_secret(&file).unwrap_err().to_string();
+        let remedy = format!("`chmod 600 '{}'`", file.display());
+        assert!(error.contains("0644") && error.contains(&remedy), "{error}");
+        set(&file, 0o600);
+        check_secret(&file).unwrap();
+        // Such as the end of a pipe.
+        check_secret(Path::new("/dev/null")).unwrap();
+        let link = folder.path().join("link");
+        symlink(&file, &link).unwrap();
+        check_secret(&link).unwrap();
+        let error = check_inner_file(&link).unwrap_err();
+        assert!(matches!(error, PrivateError::NoFile { .. }), "{error}");
+        assert!(check_inner_file(&folder.path().join("absent")).unwrap_err().is_absent());
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&file, Some(65_534), None).unwrap();
+            let error = check_inner_file(&file).unwrap_err();
+            assert!(matches!(error, PrivateError::OtherUser { .. }), "{error}");
+        }
     }
 
     #[test]

@@ -189,7 +189,7 @@ pub(crate) async fn in_time<T>(work: impl Future<Output = Result<T, Fault>>) -> 
 fn make_private(path: &Path) -> Result<(), OpenError> {
     let failed = |source| OpenError::File { path: path.to_owned(), source };
     match create_private(path) {
-        Ok(()) => return Ok(()),
+        Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(failed(error)),
     }
@@ -204,10 +204,24 @@ pub fn create_private(path: &Path) -> io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// Sees that a file is for its owner alone.
+/// Sees that a file is for its owner alone, and so are those that SQLite has beside it.
 fn see_private(path: &Path) -> Result<(), OpenError> {
+    see_one(path)?;
+    for suffix in ["-wal", "-shm", "-journal"] {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(suffix);
+        match see_one(Path::new(&beside)) {
+            Err(OpenError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            seen => seen?,
+        }
+    }
+    Ok(())
+}
+
+/// The same for one of them. A link is none: it could lead to any file of this user.
+fn see_one(path: &Path) -> Result<(), OpenError> {
     let failed = |source| OpenError::File { path: path.to_owned(), source };
-    let metadata = fs::metadata(path).map_err(failed)?;
+    let metadata = fs::symlink_metadata(path).map_err(failed)?;
     let path = path.to_owned();
     let mode = metadata.mode() & 0o777;
     if !metadata.is_file() {

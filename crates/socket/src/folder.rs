@@ -34,13 +34,23 @@ pub enum SocketError {
     },
     /// Other users could enter: any client in the folder counts as the run.
     #[error(
-        "the socket folder `{}` must belong to you and admit no other user; run \
-         `chmod 700 '{}'` if it is yours, or name one that does not exist yet",
+        "the socket folder `{}` has the mode {mode:04o}, so that other users may enter it; close it \
+         with `chmod 700 '{}'`",
         folder.display(), folder.display()
     )]
     OpenFolder {
         /// The folder.
         folder: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// A link or a file has the name of the folder, or the folder is another user's.
+    #[error("{}", not_ours(folder, *owner))]
+    NotOurs {
+        /// The folder.
+        folder: PathBuf,
+        /// Its owner, if it is a folder of another user.
+        owner: Option<u32>,
     },
     /// Another process serves this folder.
     #[error("another process serves `{}`; stop it, or choose another folder", path.display())]
@@ -90,7 +100,7 @@ impl SocketError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::PathTooLong { .. } => ErrorKind::Invalid,
-            Self::OpenFolder { .. } => ErrorKind::Denied,
+            Self::OpenFolder { .. } | Self::NotOurs { .. } => ErrorKind::Denied,
             Self::InUse { .. } | Self::NotASocket { .. } => ErrorKind::Conflict,
             Self::Io { .. } => ErrorKind::Unavailable,
         }
@@ -151,6 +161,7 @@ impl Folder {
         let lock = path.join(LOCK);
         let mut options = fs_err::OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
+        options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
         let file = options.open(&lock).map_err(failed)?;
         match file.file().try_lock() {
             Ok(()) => Ok(Self { path: path.to_owned(), is_passing, _lock: file }),
@@ -202,11 +213,44 @@ fn make_private(path: &Path) -> Result<(), SocketError> {
         Ok(()) | Err(_) => {}
     }
     let metadata = fs_err::symlink_metadata(path).map_err(failed)?;
-    let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
-    if !metadata.is_dir() || !is_ours || metadata.permissions().mode() & 0o077 != 0 {
-        return Err(SocketError::OpenFolder { folder: path.to_owned() });
+    let folder = path.to_owned();
+    if !metadata.is_dir() {
+        return Err(SocketError::NotOurs { folder, owner: None });
     }
-    Ok(())
+    if metadata.uid() != own_user() {
+        return Err(SocketError::NotOurs { folder, owner: Some(metadata.uid()) });
+    }
+    match metadata.permissions().mode() & 0o777 {
+        mode if mode & 0o077 != 0 => Err(SocketError::OpenFolder { folder, mode }),
+        _ => Ok(()),
+    }
+}
+
+fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Names the fault of a folder and the command that mends it. In a folder of others, such as that
+/// for temporary files, nothing of another user can be moved: another place is needed.
+fn not_ours(folder: &Path, owner: Option<u32>) -> String {
+    let place = folder.display();
+    let fault = match owner {
+        Some(owner) => format!("belongs to the user with the id {owner}"),
+        None => "is a link or no folder".to_owned(),
+    };
+    let own = own_user();
+    let is_movable = own == 0
+        || folder
+            .parent()
+            .and_then(|outer| fs_err::metadata(outer).ok())
+            .is_some_and(|outer| outer.uid() == own);
+    let remedy = match is_movable {
+        true => format!("move it away with `mv '{place}' '{place}.old'`"),
+        false => "set `XDG_RUNTIME_DIR` to a folder of yours, or choose a shorter folder with \
+                  --data"
+            .to_owned(),
+    };
+    format!("the socket folder `{place}` {fault}; {remedy}, and start the daemon again")
 }
 
 impl Socket {
@@ -273,11 +317,31 @@ mod tests {
         drop(Folder::open(&own).unwrap());
         let link = home.path().join("link");
         fs_err::os::unix::fs::symlink(&own, &link).unwrap();
-        for path in [open, link] {
-            let error = Folder::open(&path).unwrap_err();
-            assert!(matches!(error, SocketError::OpenFolder { .. }), "{error:?}");
+        let refused = |path: &Path| {
+            let error = Folder::open(path).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Denied);
+            error.to_string()
+        };
+        let error = refused(&open);
+        assert!(error.contains(&format!("`chmod 700 '{}'`", open.display())), "{error}");
+        fs_err::set_permissions(&open, std::fs::Permissions::from_mode(0o700)).unwrap();
+        drop(Folder::open(&open).unwrap());
+        // `chmod` mends neither of these.
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&open, Some(65_534), None).unwrap();
+            let error = refused(&open);
+            assert!(error.contains("65534") && !error.contains("chmod"), "{error}");
         }
+        let error = refused(&link);
+        let remedy = format!("`mv '{0}' '{0}.old'`", link.display());
+        assert!(error.contains(&remedy) && !error.contains("chmod"), "{error}");
+        fs_err::rename(&link, home.path().join("link.old")).unwrap();
+        drop(Folder::open(&link).unwrap());
+        // Nor is a link followed to the file of the lock.
+        let aside = home.path().join("aside");
+        fs_err::remove_file(link.join(LOCK)).unwrap();
+        fs_err::os::unix::fs::symlink(&aside, link.join(LOCK)).unwrap();
+        assert!(Folder::open(&link).is_err() && !aside.exists());
     }
 
     #[tokio::test]

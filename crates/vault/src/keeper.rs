@@ -54,8 +54,11 @@ pub enum KeeperError {
         /// The fault. Never a part of the text.
         fault: KeyFault,
     },
-    /// A folder, a device or the like.
-    #[error("the key file {} is no regular file; move it away", .0.display())]
+    /// A link, a folder, a device or the like.
+    #[error(
+        "the key file {} is no regular file; move it away with `mv '{}' '{}.old'`",
+        .0.display(), .0.display(), .0.display()
+    )]
     NoFile(PathBuf),
     /// Other users may have read it, or can change it.
     #[error(

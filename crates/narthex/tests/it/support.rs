@@ -60,7 +60,12 @@ impl Place {
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
+        let is_new = !self.path(name).exists();
         fs::write(self.path(name), text).unwrap();
+        // Files with tokens must not be readable for others.
+        if is_new {
+            self.set_mode(name, 0o600);
+        }
     }
 
     pub(crate) fn mode(&self, name: &str) -> u32 {

@@ -5,7 +5,7 @@
 
 use std::{
     io::{self, Read, Write},
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -43,11 +43,15 @@ impl KeyFile {
     }
 
     fn read(&self) -> Result<KeyRing, KeeperError> {
-        let found = fs::metadata(&self.path).map_err(|error| self.failed(error))?;
+        let found = fs::symlink_metadata(&self.path).map_err(|error| self.failed(error))?;
         if !found.is_file() {
             return Err(KeeperError::NoFile(self.path.clone()));
         }
-        let file = fs::File::open(&self.path).map_err(|error| self.failed(error))?;
+        let mut options = fs::OpenOptions::new();
+        options.read(true);
+        let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+        options.options_mut().custom_flags(flags);
+        let file = options.open(&self.path).map_err(|error| self.failed(error))?;
         let metadata = file.metadata().map_err(|error| self.failed(error))?;
         let own = rustix::process::geteuid().as_raw();
         is_private(&self.path, metadata.uid() == own, metadata.mode() & 0o777)?;

@@ -114,16 +114,18 @@ fn s27_the_file_of_another_user_is_refused_whatever_its_mode() {
     }
 }
 
-/// A link is as good as its target.
+/// A link is not followed, wherever it leads.
 #[test]
-fn links_lead_to_the_same_checks() {
+fn links_are_refused() {
     let (dir, file) = place();
-    let ring = file.create().unwrap();
+    file.create().unwrap();
     let link = KeyFile::new(dir.path().join("link"));
     symlink(&file.path, &link.path).unwrap();
-    assert_eq!(link.load().unwrap(), Some(ring));
-    set_mode(&file, 0o640);
-    assert!(matches!(link.load(), Err(KeeperError::NotPrivate { mode: 0o640, .. })));
+    let error = link.load().unwrap_err();
+    assert!(matches!(error, KeeperError::NoFile(_)), "{error}");
+    let remedy = format!("`mv '{0}' '{0}.old'`", link.path.display());
+    assert!(error.to_string().contains(&remedy), "{error}");
+    assert!(link.create().is_err() && file.load().unwrap().is_some());
 }
 
 /// S15: a file without a key is not filled: it may belong to another program.
