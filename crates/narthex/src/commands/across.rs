@@ -11,6 +11,9 @@ use crate::{
 
 /// The workspace of the daemon's own servers.
 pub(super) const HOME: &str = "default";
+/// Said where the daemon's own servers are left out.
+pub(super) const OWN_HIDDEN: &str =
+    "The daemon's own servers are shown to operators alone, and this token is none of theirs.";
 /// Number of other workspaces that are named.
 const NAMED: usize = 5;
 
@@ -73,6 +76,15 @@ pub(super) fn unless_hidden(found: Result<Vec<Value>, Failure>) -> Result<Vec<Va
     match found {
         Err(failure) if is_hidden(&failure) => Ok(Vec::new()),
         found => found,
+    }
+}
+
+/// The daemon's own servers, as they are listed; `None` where the token may not see them, as that of
+/// a member of workspaces may not.
+pub(super) fn if_operator<T>(listed: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    match listed {
+        Err(failure) if failure.kind.as_str() == ErrorKind::Denied.as_str() => Ok(None),
+        listed => listed.map(Some),
     }
 }
 

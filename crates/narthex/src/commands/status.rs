@@ -10,7 +10,7 @@ use crate::{
     Failure,
     cli::Context,
     commands::{
-        across::{HOME, active_runs, workspaces},
+        across::{HOME, OWN_HIDDEN, active_runs, if_operator, workspaces},
         files,
     },
     daemon_client::DaemonClient,
@@ -21,7 +21,9 @@ use crate::{
 
 pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
-    let rows = client.rows::<Row>().await?;
+    let own = if_operator(client.rows::<Row>().await)?;
+    let is_operator = own.is_some();
+    let rows = own.unwrap_or_default();
     let files = files::followed(&client).await?;
     let workspaces = workspaces(&client).await?;
     let mut runs = Vec::new();
@@ -54,7 +56,11 @@ pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     });
     let servers: Vec<_> = shared.chain(runs.iter().flat_map(servers_of)).collect();
     let header = ["server", "workspace", "transport", "status"];
-    output::line(&table::render(&header, &servers, "There are no servers."))?;
+    let none = if is_operator { "There are no servers." } else { "No run has servers of its own." };
+    output::line(&table::render(&header, &servers, none))?;
+    if !is_operator {
+        output::notice(OWN_HIDDEN);
+    }
     let runs: Vec<_> = runs.iter().map(run_row).collect();
     let none = match &workspaces[..] {
         [] => "This token may see no workspace, and so no runs.".to_owned(),

@@ -64,6 +64,35 @@ fn o99_servers_of_runs_are_tried_and_their_warnings_are_shown() {
     place.run(["mcp", "test", "docs"]).failed(1, &told);
 }
 
+/// D36: a member of one workspace sees the runs and their servers there, and reads that the daemon's
+/// own are left out.
+#[test]
+fn d36_a_member_sees_what_their_token_may_see() {
+    let place = Place::new();
+    let _daemon = place.up();
+    for workspace in ["team", "other"] {
+        place.run(["workspaces", "create", workspace]).succeeded();
+        place.write("run.json", &json!({ "servers": { workspace: fixture_entry() } }).to_string());
+        place.run(["runs", "create", "run.json", "--workspace", workspace]).succeeded();
+    }
+    for role in ["runner", "admin"] {
+        let made = ["tokens", "create", role, "--role", role, "--workspace", "team", "--quiet"];
+        let token = place.run(made).succeeded().stdout;
+        place.write("member.token", &token);
+        let words = ["status", "--token-file", "member.token"];
+        let status = place.run(words).succeeded();
+        assert!(status.stdout.contains("-team ") && status.stdout.contains("run_"), "{status:?}");
+        assert!(!status.stdout.contains("other") && !status.stdout.contains("default"));
+        assert!(status.stderr.contains("shown to operators alone"), "{status:?}");
+        let json = place.run([&words[..], &["--json"]].concat()).succeeded().json();
+        assert_eq!((&json["servers"], &json["workspaces"]), (&json!([]), &json!(["team"])));
+        assert_eq!(json["runs"].as_array().unwrap().len(), 1, "{json}");
+        let listed = place.run(["mcp", "list", "--token-file", "member.token"]).succeeded();
+        assert!(listed.stdout.contains("-team ") && !listed.stdout.contains("other"), "{listed:?}");
+        assert!(listed.stderr.contains("shown to operators alone"), "{listed:?}");
+    }
+}
+
 /// D36: an agent that is not there is one error at each command, with workspace and nearest name.
 #[test]
 fn d36_a_missing_agent_is_one_error_with_the_nearest_name() {

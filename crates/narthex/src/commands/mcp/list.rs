@@ -14,7 +14,7 @@ use crate::{
     Failure,
     cli::Context,
     commands::{
-        across::{HOME, all_active_runs},
+        across::{HOME, OWN_HIDDEN, all_active_runs, if_operator},
         files,
         source::{self, trusting, untrusted},
     },
@@ -41,14 +41,14 @@ const WORKSPACE: usize = 1;
 
 pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator_if_up(&context.settings)?;
-    let (rows, files) = match &client {
-        Some(client) => {
-            let own = client.api_all("/api/servers").await?;
-            let rows: Vec<_> = own.into_iter().map(at_home).chain(of_runs(client).await?).collect();
-            (rows, files::followed(client).await?)
-        }
-        None => (Vec::new(), Vec::new()),
-    };
+    let (mut rows, mut files, mut sees_own) = (Vec::new(), Vec::new(), true);
+    if let Some(client) = &client {
+        let own = if_operator(client.api_all("/api/servers").await)?;
+        sees_own = own.is_some();
+        rows.extend(own.into_iter().flatten().map(at_home));
+        rows.extend(of_runs(client).await?);
+        files = files::followed(client).await?;
+    }
     if context.format.is_json() {
         let mounts: Vec<_> = rows.iter().map(mount).collect();
         let daemon = if client.is_some() { "running" } else { "down" };
@@ -68,7 +68,12 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let now = SystemTime::now();
-    if rows.is_empty() {
+    if !sees_own {
+        output::notice(OWN_HIDDEN);
+    }
+    if rows.is_empty() && !sees_own {
+        output::line("No active run that this token may see has servers of its own.")?;
+    } else if rows.is_empty() {
         nothing(client.is_some(), context).await?;
     } else {
         show(&rows, now, context)?;
