@@ -9,6 +9,7 @@ mod requests;
 mod scopes;
 
 use std::{
+    fmt,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -74,13 +75,9 @@ pub enum GrantError {
     #[error(
         "only a human who has proved to be one grants here (`grants.require_proof`, on by itself \
          once there is a passkey or a provider), and the operator's token or a link proves \
-         nothing: sign in with a passkey or at a provider{}",
-        .page.as_ref().map(|page| format!(" at {page}, and decide there")).unwrap_or_default()
+         nothing: {0}"
     )]
-    NoProof {
-        /// The address of the page to sign in at. `None` where sign-in is off.
-        page: Option<String>,
-    },
+    NoProof(ProvedWay),
     /// Runs may ask no human here (X-E80).
     #[error(
         "runs of this workspace ask humans for nothing (`runtime_requests` is off); go on without \
@@ -100,7 +97,7 @@ impl GrantError {
         match self {
             Self::Unknown(_) | Self::UnknownRequest(_) => ErrorKind::NotFound,
             Self::Decided(..) | Self::SubjectGone => ErrorKind::Conflict,
-            Self::NoHuman(_) | Self::NoProof { .. } | Self::RequestsOff => ErrorKind::Denied,
+            Self::NoHuman(_) | Self::NoProof(_) | Self::RequestsOff => ErrorKind::Denied,
             Self::TooMany(_) => ErrorKind::Exhausted,
         }
     }
@@ -114,9 +111,48 @@ impl GrantError {
             Self::Decided(..) => "grant_request_decided",
             Self::SubjectGone => "grant_subject_gone",
             Self::NoHuman(_) => "admin_denied",
-            Self::NoProof { .. } => "proof_required",
+            Self::NoProof(_) => "proof_required",
             Self::RequestsOff => "runtime_requests_disabled",
             Self::TooMany(_) => "too_many_grant_requests",
+        }
+    }
+}
+
+/// The way on which a human who has proved to be one grants something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProvedWay {
+    /// The page of a request, which has the decision. `None` where nobody signs in here.
+    Decide(Option<String>),
+    /// No page creates a grant: the address of the page to sign in at, and the route that creates
+    /// it in the session of that browser.
+    Create {
+        /// `None` where nobody signs in here.
+        sign_in: Option<String>,
+        /// The path of the API.
+        route: String,
+    },
+}
+
+impl fmt::Display for ProvedWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Decide(None) => f.write_str("sign in with a passkey or at a provider"),
+            Self::Decide(Some(page)) => {
+                write!(f, "sign in with a passkey or at a provider at {page}, and decide there")
+            }
+            Self::Create { sign_in, route } => {
+                let pending = narthex("grants pending", &[]);
+                write!(
+                    f,
+                    "let the run ask for it, with its tool `request_grant`, and decide on the page \
+                     of its request, which `{pending}` names; or sign in with a passkey or at a \
+                     provider"
+                )?;
+                if let Some(page) = sign_in {
+                    write!(f, " at {page}")?;
+                }
+                write!(f, ", and send `POST {route}` from that browser")
+            }
         }
     }
 }
@@ -149,7 +185,10 @@ impl Control {
         by: Granter,
     ) -> Result<GrantRow, ControlError> {
         let store = self.catalog_store(workspace).await?;
-        self.proved(&by, || Some(self.sign_in_origin()?.at("/signin")))?;
+        self.proved(&by, || ProvedWay::Create {
+            sign_in: self.sign_in_origin().map(|origin| origin.at("/signin")),
+            route: format!("/api/workspaces/{workspace}/grants"),
+        })?;
         let asked = asked::read(text)?;
         let grant = self.checked(store, workspace, asked).await?;
         let reason = grant.1;
@@ -179,14 +218,10 @@ impl Control {
         Some(self.sign_in_origin()?.at(&decision_path(workspace, id)))
     }
 
-    /// Refuses a grant that would not count; `page` is where a human signs in to grant it.
-    fn proved(
-        &self,
-        by: &Granter,
-        page: impl FnOnce() -> Option<String>,
-    ) -> Result<(), GrantError> {
+    /// Refuses a grant that would not count; `way` is how a human grants it.
+    fn proved(&self, by: &Granter, way: impl FnOnce() -> ProvedWay) -> Result<(), GrantError> {
         match by.is_advisory && self.needs_proof() {
-            true => Err(GrantError::NoProof { page: page() }),
+            true => Err(GrantError::NoProof(way())),
             false => Ok(()),
         }
     }

@@ -40,8 +40,8 @@ pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
 pub use grants::{
-    GrantError, GrantOptions, GrantRequested, Granter, RequestOf, RequiredScopes, StoreLedger,
-    decision_path,
+    GrantError, GrantOptions, GrantRequested, Granter, ProvedWay, RequestOf, RequiredScopes,
+    StoreLedger, decision_path,
 };
 pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest, digest_of};
 pub use keys::{secret_key, server_key};

@@ -14,7 +14,7 @@ use narthex_model::{
 use narthex_store::{GrantDecision, GrantRequestRow, GrantRequestStatus, OPEN_MAX};
 use serde_json::json;
 
-use super::{GrantError, Granter, asked, asked::random, granted, new_row, page};
+use super::{GrantError, Granter, ProvedWay, asked, asked::random, granted, new_row, page};
 use crate::{CatalogError, Control, ControlError, FieldError, Page};
 
 /// The longest stored reason of a run, in characters.
@@ -188,7 +188,7 @@ impl Control {
         text: &[u8],
         by: Granter,
     ) -> Result<GrantRequestRow, ControlError> {
-        self.proved(&by, || self.grant_request_page(workspace, id))?;
+        self.proved(&by, || ProvedWay::Decide(self.grant_request_page(workspace, id)))?;
         let mut fields = Fields::read(text, &["scope", "reason"])?;
         let (scope, reason) = (fields.text("scope"), fields.text("reason").unwrap_or_default());
         let request = self.pending(workspace, id).await?;

@@ -182,6 +182,11 @@ async fn d15_where_proof_is_asked_for_only_humans_who_proved_it_grant() {
     let by_token = site.api.send("POST", GRANTS, grant.to_string()).await;
     let told = by_token.problem(StatusCode::FORBIDDEN, "denied");
     assert!(told.contains("grants.require_proof"), "{told}");
+    // No page creates a grant: the ways that exist are named.
+    let ways =
+        ["`request_grant`", "narthex grants pending", &format!("`POST {GRANTS}`"), "/signin"];
+    assert!(ways.iter().all(|way| told.contains(way)), "{told}");
+    assert!(!told.contains("decide there"), "{told}");
     let mut ada = site.browser("ada").await;
     let by_link = ada.script(GRANTS, &grant).await;
     by_link.problem(StatusCode::FORBIDDEN, "denied");

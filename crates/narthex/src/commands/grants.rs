@@ -220,7 +220,9 @@ fn sentence(grant: &Value) -> String {
 fn advisory(grant: &Value) -> String {
     match grant["is_advisory"].as_bool() {
         Some(true) => format!(
-            "; advisory: nothing proves that a human granted it, until one has a passkey: {}",
+            "; advisory: nothing proves that a human granted it. With proof asked for, only grants \
+             of proved humans count: that begins with the first passkey or provider, unless the \
+             daemon's setting `grants.require_proof` is off. To make a passkey, {}",
             super::users::first_passkey()
         ),
         _ => String::new(),
