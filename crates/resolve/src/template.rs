@@ -255,9 +255,9 @@ impl fmt::Debug for Tree {
 }
 
 impl ConfigValue {
-    /// True if it is an empty text.
+    /// Whether it is a text without anything in it, or with blanks alone.
     pub(crate) fn is_empty_text(&self) -> bool {
-        matches!(self, Self::Tree(Tree::Plain(Value::String(text))) if text.is_empty())
+        matches!(self, Self::Tree(Tree::Plain(Value::String(text))) if text.trim().is_empty())
     }
 
     /// The value as it is written; a secret as its reference.

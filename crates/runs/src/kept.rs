@@ -2,7 +2,7 @@
 //! frozen configuration (D10).
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     mem::take,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::{Duration, SystemTime},
@@ -291,6 +291,7 @@ impl Runs {
             inputs: &agent.inputs,
             scope: &agent.scope(),
             given_scope: None,
+            of_children: &BTreeSet::new(),
             variables: self.control().variables(),
             driver: row.driver.as_ref(),
             env: &agent.env,

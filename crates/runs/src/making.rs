@@ -1,6 +1,10 @@
 //! The parts of a run, found and mounted before it begins: all faults are reported at once.
 
-use std::{collections::BTreeMap, mem::take, sync::atomic::Ordering};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem::take,
+    sync::atomic::Ordering,
+};
 
 use narthex_audit::ActorKind;
 use narthex_control::{CatalogError, Control, ControlError};
@@ -10,7 +14,7 @@ use narthex_model::{
 };
 use narthex_policy::RunPolicy;
 use narthex_registry::MountSet;
-use narthex_resolve::{Agent, RunKind};
+use narthex_resolve::{Agent, EnvValue, Plan, RunKind, Surroundings};
 use narthex_traffic::RunMeters;
 
 use crate::{
@@ -22,6 +26,8 @@ use crate::{
 
 /// Number of agents that a misspelt name is compared with.
 const NAMES_MAX: u32 = 500;
+/// How many agents below one are looked at for what they take from the scope.
+const FAMILY_MAX: usize = 50;
 
 /// The parts of a run before any server is started.
 pub(crate) struct Ready {
@@ -147,6 +153,7 @@ impl Runs {
         let (run, session) = (draft.token.run_id(), session.id);
         let (inputs, scope, is_direct) = (&inputs, &scope, request.is_direct);
         let built_in_url = self.shared.options.built_in_url.as_deref();
+        let of_children = self.scope_of_children(draft, &parts.agent).await?;
         let env_names = &env;
         let of = Of {
             workspace,
@@ -155,6 +162,7 @@ impl Runs {
             inputs,
             scope,
             given_scope: Some(&request.scope),
+            of_children: &of_children,
             variables,
             driver: draft.driver.as_ref(),
             env: env_names,
@@ -164,6 +172,38 @@ impl Runs {
         let prepared = prepare::agent(of, &parts, &opened, isolation)?;
         let agent_env = opened.agent_env(&env);
         Ok((prepared, Made::Agent(Box::new(frozen)), agent_env))
+    }
+
+    /// The keys of a scope that servers of the agents take which an agent may start, they and those
+    /// below them. Empty where the request gives no scope.
+    async fn scope_of_children(
+        &self,
+        draft: &Draft,
+        agent: &Agent,
+    ) -> Result<BTreeSet<String>, RunError> {
+        let mut keys = BTreeSet::new();
+        if draft.request.scope.values().is_empty() {
+            return Ok(keys);
+        }
+        let mut next: Vec<_> = agent.spawnable_agents.iter().cloned().collect();
+        let mut seen = BTreeSet::new();
+        while let Some(name) = next.pop() {
+            if seen.len() >= FAMILY_MAX || !seen.insert(name.clone()) {
+                continue;
+            }
+            // What cannot be read now cannot be started, either.
+            let found = Control::agent_parts(self.store()?, &draft.workspace, &name).await;
+            let Ok(parts) = found else { continue };
+            let surroundings = Surroundings {
+                workspace: &draft.workspace,
+                env: &|_| EnvValue::Unset,
+                allowing: &|_| String::new(),
+                is_secret_set: &|_| true,
+            };
+            keys.extend(Plan::new(&parts.catalog, &parts.agent, surroundings).scope_keys());
+            next.extend(parts.agent.spawnable_agents);
+        }
+        Ok(keys)
     }
 
     /// The error of an agent that the workspace does not have, with the nearest name for those who

@@ -87,6 +87,8 @@ pub(crate) struct Of<'a> {
     pub(crate) scope: &'a RunScope,
     /// The part of it that the run's request gives. `None` for a run that begins again.
     pub(crate) given_scope: Option<&'a RunScope>,
+    /// Keys of the scope that servers of the agents take which its agent may start.
+    pub(crate) of_children: &'a BTreeSet<String>,
     pub(crate) variables: &'a Variables,
     /// The human who drives it.
     pub(crate) driver: Option<&'a PrincipalId>,
@@ -233,8 +235,8 @@ pub(crate) fn agent(
     };
     let (run_id, session_id) = (of.run.to_text(), of.session.to_text());
     let plan = Plan::new(&parts.catalog, &parts.agent, surroundings).with_agent_env(of.env);
-    let given = of.given_scope.into_iter().flat_map(|scope| scope.values().keys());
-    let plan = plan.with_given_scope(given);
+    let given = of.given_scope.into_iter().flat_map(|scope| scope.values());
+    let plan = plan.with_given_scope(given, of.of_children.clone());
     let resolved = plan.resolve(RunInputs {
         run_id: &run_id,
         session_id: &session_id,

@@ -7,6 +7,7 @@ use narthex_model::{
     did_you_mean,
     json::{Place, shortened},
 };
+use serde_json::Value;
 
 use super::{Plan, PlannedServer};
 use crate::{
@@ -19,14 +20,37 @@ use crate::{
 const TOLD_MAX: usize = 20;
 
 impl Plan<'_> {
-    /// Checks the keys of the scope in a run's request as well. A key that no server takes causes a
-    /// warning; if a server's schema is closed, the key refuses the run.
+    /// The keys of a run's scope that the servers take.
     #[must_use]
-    pub fn with_given_scope<'k>(mut self, keys: impl IntoIterator<Item = &'k String>) -> Self {
-        let known: BTreeSet<String> = self.servers.values().flat_map(taken).collect();
+    pub fn scope_keys(&self) -> BTreeSet<String> {
+        self.servers.values().flat_map(taken).collect()
+    }
+
+    /// The same for a run whose request gives these values of its scope. A key that neither a server
+    /// of it nor one of its children (`of_children`) takes is warned of; where a server says that
+    /// there are no others, it refuses the run. An empty text is warned of, too: it narrows nothing.
+    #[must_use]
+    pub fn with_given_scope<'k>(
+        mut self,
+        given: impl IntoIterator<Item = (&'k String, &'k Value)>,
+        of_children: BTreeSet<String>,
+    ) -> Self {
+        let mut known = self.scope_keys();
+        known.extend(of_children);
+        let given: Vec<_> = given.into_iter().collect();
+        let is_blank = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
+        let blank = given.iter().filter(|(key, value)| known.contains(*key) && is_blank(value));
+        for (key, _) in blank.take(TOLD_MAX) {
+            let path = Place::root("run").key("scope").key(key).to_string();
+            let message = format!(
+                "`{}` is an empty text, so that it narrows nothing; give its value",
+                shortened(key)
+            );
+            self.scope_warnings.push(Warning { path, message });
+        }
         let mut entries = self.servers.values().filter_map(|server| server.entry);
         let is_closed = entries.any(|entry| entry.scope_schema.is_closed);
-        let unknown = keys.into_iter().filter(|key| !known.contains(*key));
+        let unknown = given.iter().map(|(key, _)| *key).filter(|key| !known.contains(*key));
         for key in unknown.take(TOLD_MAX) {
             let at = Place::root("run").key("scope").key(key);
             let message =

@@ -125,7 +125,7 @@ impl Resolver<'_, '_, '_> {
         }
         let is_required = planned.schema.is_some_and(|schema| schema.required);
         // An empty literal is a fault of the plan.
-        if text.is_empty() && is_required && !planned.value.is_empty_text() {
+        if text.trim().is_empty() && is_required && !planned.value.is_empty_text() {
             let message = format!("Missing required value for config key '{name}': it is empty");
             let remedy = "give a value that is not empty";
             self.fault(&at, Some(name), FaultCode::MissingRequiredMcpConfig, message, remedy);

@@ -100,12 +100,15 @@ fn o59_an_unresolved_override_does_not_fall_back() {
 fn o58_empty_is_present_and_null_is_missing() {
     let schema = json!({ "k": { "required": true, "sensitive": true } });
     let world = World::one(schema, json!({}), json!({ "k": "${scope.k}" }));
-    for missing in [json!({ "k": "" }), json!({ "k": null })] {
+    for missing in [json!({ "k": "" }), json!({ "k": "   " }), json!({ "k": null })] {
         let codes = world.clone().scope(missing).codes();
         assert_eq!(codes, [FaultCode::MissingRequiredMcpConfig]);
     }
-    let written = World::one(json!({ "k": { "required": true } }), json!({}), json!({ "k": "" }));
-    assert_eq!(written.codes(), [FaultCode::MissingRequiredMcpConfig]);
+    for blank in ["", "  "] {
+        let schema = json!({ "k": { "required": true } });
+        let written = World::one(schema, json!({}), json!({ "k": blank }));
+        assert_eq!(written.codes(), [FaultCode::MissingRequiredMcpConfig], "{blank:?}");
+    }
     let world = World::one(json!({ "k": {} }), json!({}), json!({ "k": "${scope.k}" }));
     let run = world.scope(json!({ "k": "" })).run();
     assert_eq!(run.servers.values().next().unwrap().config.len(), 1);

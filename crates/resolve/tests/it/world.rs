@@ -24,6 +24,8 @@ pub(crate) struct World {
     pub(crate) secrets: BTreeMap<SecretName, String>,
     pub(crate) params: Map<String, Value>,
     pub(crate) scope: RunScope,
+    /// Keys of the scope that children of the agent take.
+    pub(crate) of_children: BTreeSet<String>,
     pub(crate) project_dir: Option<String>,
 }
 
@@ -73,6 +75,7 @@ impl World {
             secrets: BTreeMap::new(),
             params: Map::new(),
             scope: RunScope::default(),
+            of_children: BTreeSet::new(),
             project_dir: None,
         }
     }
@@ -123,6 +126,12 @@ impl World {
         self
     }
 
+    /// Children of the agent take this key of the scope.
+    pub(crate) fn of_children(mut self, key: &str) -> Self {
+        self.of_children.insert(key.to_owned());
+        self
+    }
+
     pub(crate) fn params(mut self, params: Value) -> Self {
         self.params = object(params);
         self
@@ -136,7 +145,8 @@ impl World {
     /// A run whose request gives all of its scope.
     pub(crate) fn given(&self) -> Result<ResolvedRun, Faults> {
         self.with_plan(|plan| {
-            plan.with_given_scope(self.scope.values().keys()).resolve(self.inputs())
+            let given = self.scope.values().iter();
+            plan.with_given_scope(given, self.of_children.clone()).resolve(self.inputs())
         })
     }
 

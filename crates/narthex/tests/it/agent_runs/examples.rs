@@ -297,6 +297,16 @@ async fn o26_example_4_agents_share_a_server() {
         let recorded = operator.get(&path).await;
         assert_eq!(recorded["items"][0]["details"]["omitted"], omitted, "{recorded}");
         assert!(!recorded.to_string().contains("team-alpha\""), "{recorded}");
+        // A parent gives for its children what they take; an empty text narrows nothing.
+        let lead = json!({ "name": "lead", "spawnable_agents": ["team-alpha-analyst"] });
+        operator.put("agents/lead", &lead).await;
+        for (partition, is_warned) in [("team-alpha", false), ("", true)] {
+            let scope = json!({ "team_partition": partition });
+            let run = operator.begin(&json!({ "agent_name": "lead", "scope": scope })).await;
+            let warned = run["warnings"].to_string();
+            assert_eq!(warned.contains("`team_partition` is an empty text"), is_warned, "{run}");
+            assert_eq!(warned.contains("team_partition"), is_warned, "{run}");
+        }
         // Where the server says that there are no other keys, nothing of such a run begins.
         let closed = json!({ "id": "neo4j", "config_schema": { "partition": {} },
             "scope_schema": { "additionalProperties": false } });
