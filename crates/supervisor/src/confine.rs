@@ -49,7 +49,10 @@ pub enum ConfinementFault {
     )]
     NoPorts,
     /// The kernel has no filter of system calls.
-    #[error("this kernel cannot filter system calls; leave out `syscalls`, and `network` with it")]
+    #[error(
+        "this kernel cannot filter system calls; leave out `syscalls` and `network`, and ask for \
+         `bwrap` where there is `filesystem`"
+    )]
     NoFilter,
     /// `bwrap` is missing.
     #[error("`bwrap` was not found in PATH: install bubblewrap, or leave out `bwrap`")]

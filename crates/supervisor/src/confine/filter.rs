@@ -105,6 +105,9 @@ pub(super) fn programs(plan: &Plan) -> Result<Vec<BpfProgram>, Error> {
         programs.push(compile(absent, libc::ENOSYS)?);
     }
     sockets(&mut denied, plan.sockets)?;
+    if !plan.has_unix_sockets || plan.sockets == Sockets::None {
+        unix_sockets(&mut denied, plan.sockets)?;
+    }
     if !denied.is_empty() {
         programs.push(compile(denied, libc::EPERM)?);
     }
@@ -151,6 +154,21 @@ fn sockets(denied: &mut Rules, sockets: Sockets) -> Result<(), Error> {
     Ok(())
 }
 
+/// Closes the way to Unix sockets of other processes, which no rule on files knows. Pairs, by which
+/// a program speaks with its own children, stay, but for those that can still send elsewhere.
+fn unix_sockets(denied: &mut Rules, sockets: Sockets) -> Result<(), Error> {
+    if sockets != Sockets::None {
+        deny(denied, libc::SYS_socket, vec![rule(vec![is(0, libc::AF_UNIX)?])?]);
+    }
+    if sockets == Sockets::All {
+        // A way around every rule on system calls.
+        deny(denied, libc::SYS_io_uring_setup, Vec::new());
+    }
+    let datagrams = rule(vec![is(0, libc::AF_UNIX)?, has_type(1, libc::SOCK_DGRAM)?])?;
+    deny(denied, libc::SYS_socketpair, vec![datagrams]);
+    Ok(())
+}
+
 fn deny(rules: &mut Rules, call: c_long, cases: Vec<SeccompRule>) {
     let numbers =
         if cfg!(target_arch = "x86_64") { vec![call, call | SECOND_NUMBER] } else { vec![call] };
@@ -172,6 +190,11 @@ fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, Error> {
 
 fn has(argument: u8, flag: u64) -> Result<SeccompCondition, Error> {
     condition(argument, SeccompCmpOp::MaskedEq(flag), flag)
+}
+
+/// The type of a socket, whatever flags come with it.
+fn has_type(argument: u8, kind: libc::c_int) -> Result<SeccompCondition, Error> {
+    condition(argument, SeccompCmpOp::MaskedEq(0xf), small(kind))
 }
 
 fn is(argument: u8, value: impl TryInto<u32>) -> Result<SeccompCondition, Error> {

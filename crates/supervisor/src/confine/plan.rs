@@ -1,6 +1,7 @@
 //! The shim's plan for confining a child as requested.
 
 use std::ffi::OsString;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use narthex_model::{Confinement, FileAccess, NetworkAccess, ProcessLimits};
@@ -16,6 +17,9 @@ pub(crate) struct Plan {
     /// The only ports that TCP may be connected to.
     pub(crate) ports: Option<Vec<u16>>,
     pub(crate) sockets: Sockets,
+    /// Whether Unix sockets may be made that reach other processes. The rules for files do not
+    /// know them.
+    pub(crate) has_unix_sockets: bool,
     pub(crate) filters_system_calls: bool,
     pub(crate) privileges: Privileges,
     pub(crate) limits: ProcessLimits,
@@ -77,7 +81,12 @@ impl Plan {
             NetworkAccess::Connect(_) if !abilities.ports => return Err(ConfinementFault::NoPorts),
             NetworkAccess::Connect(ports) => (Some(ports.clone()), Sockets::Usual),
         };
-        if (*filters_system_calls || sockets != Sockets::All) && !abilities.filter {
+        let has_unix_sockets = match files {
+            Some(files) if bwrap.is_none() => names_socket(files),
+            Some(_) | None => true,
+        };
+        let filters_sockets = sockets != Sockets::All || !has_unix_sockets;
+        if (*filters_system_calls || filters_sockets) && !abilities.filter {
             return Err(ConfinementFault::NoFilter);
         }
         if limits.processes.is_some() && abilities.is_root {
@@ -91,7 +100,16 @@ impl Plan {
             (false, false) => Privileges::All,
         };
         let limits = *limits;
-        Ok(Self { files, ports, sockets, filters_system_calls, privileges, limits, bwrap })
+        Ok(Self {
+            files,
+            ports,
+            sockets,
+            has_unix_sockets,
+            filters_system_calls,
+            privileges,
+            limits,
+            bwrap,
+        })
     }
 
     /// The place for the folder of its own that the program is to have for temporary files; `None`
@@ -100,6 +118,14 @@ impl Plan {
         let files = self.files.as_mut().filter(|_| self.bwrap.is_none());
         files.map(|files| &mut files.temporary)
     }
+}
+
+/// Whether the files that a program may have include a socket by its own name: whoever names one
+/// wants it reached.
+fn names_socket(files: &FileAccess) -> bool {
+    let is_socket =
+        |path: &PathBuf| fs_err::metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    files.read.iter().chain(&files.write).any(is_socket)
 }
 
 fn paths(
@@ -167,8 +193,10 @@ mod tests {
         assert_eq!(fault, ConfinementFault::NoBwrap);
         let fault = refused(&with_ports, Abilities { ports: false, ..all() });
         assert_eq!(fault, ConfinementFault::NoPorts);
-        let fault = refused(&with_filter, Abilities { filter: false, ..all() });
-        assert_eq!(fault, ConfinementFault::NoFilter);
+        for asked in [&with_filter, &with_files] {
+            let fault = refused(asked, Abilities { filter: false, ..all() });
+            assert_eq!(fault, ConfinementFault::NoFilter);
+        }
         let fault = refused(&with_processes, Abilities { is_root: true, ..all() });
         assert_eq!(fault, ConfinementFault::RootProcesses);
     }

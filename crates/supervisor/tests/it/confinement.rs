@@ -1,6 +1,7 @@
 //! Confined children: forbidden parts of the system are gone, and needed ones are there.
 
 use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 
 use narthex_model::{Confinement, ErrorKind, FileAccess, NetworkAccess, ProcessLimits};
@@ -190,6 +191,42 @@ async fn d22_children_of_a_confined_child_are_confined() {
     assert!(said.contains("Permission denied") && !said.contains("text"), "{said}");
 }
 
+/// D22: sockets of others in the file system, such as the daemon's own, are out of reach of a
+/// program whose files are limited, wherever they lie; one that is named is not.
+#[tokio::test]
+async fn d22_a_program_whose_files_are_limited_reaches_no_unix_socket() {
+    let scene = Scene::new();
+    let places = ["tmp/sock", "secret/sock", "in/sock", "out/sock"].map(|name| scene.path(name));
+    let _listeners = places.clone().map(|path| UnixListener::bind(path).unwrap());
+    let tries: String = places
+        .iter()
+        .map(|path| {
+            let path = path.display();
+            format!("attempt('unix', lambda: socket.socket(socket.AF_UNIX).connect('{path}'))\n")
+        })
+        .collect();
+    let pairs = "attempt('pair', lambda: socket.socketpair())\n\
+                 attempt('datagrams', lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))\n\
+                 attempt('tcp', lambda: socket.socket())\n\
+                 attempt('io_uring', lambda: call(425, 8, 0))\n";
+    let no = "Operation not permitted";
+    let unix = format!("unix {no}");
+    let (datagrams, io_uring) = (format!("datagrams {no}"), format!("io_uring {no}"));
+    let expected = [&*unix, &unix, &unix, &unix, "pair ok", &datagrams, "tcp ok", &io_uring];
+    let open = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    for network in [NetworkAccess::All, NetworkAccess::Connect(vec![open])] {
+        let confinement = Confinement { files: scene.files(), network, ..Confinement::default() };
+        let said = scene.python(confinement, &format!("{tries}{pairs}")).await;
+        assert_eq!(lines(&said), expected);
+    }
+    // A socket that is named, such as that of a database, keeps the family open.
+    let mut files = scene.files().unwrap();
+    files.write.push(places[3].clone());
+    let confinement = Confinement { files: Some(files), ..Confinement::default() };
+    let said = scene.python(confinement, &tries).await;
+    assert_eq!(lines(&said).last(), Some(&"unix ok"), "{said}");
+}
+
 #[tokio::test]
 async fn d22_without_a_network_there_is_no_socket() {
     let scene = Scene::new();
@@ -199,6 +236,7 @@ attempt("tcp", lambda: socket.socket())
 attempt("udp", lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM))
 attempt("unix", lambda: socket.socket(socket.AF_UNIX))
 attempt("pair", lambda: socket.socketpair())
+attempt("datagrams", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
 attempt("io_uring", lambda: call(425, 8, 0))
 attempt("ptrace", lambda: call(101 if os.uname().machine == "x86_64" else 117, 0, 0, 0, 0))
 attempt("memory", lambda: open(f"/proc/{os.getppid()}/mem", "r+b"))
@@ -210,6 +248,8 @@ attempt("memory", lambda: open(f"/proc/{os.getppid()}/mem", "r+b"))
         format!("udp {no}"),
         format!("unix {no}"),
         "pair ok".to_owned(),
+        // Such a pair can send to any socket.
+        format!("datagrams {no}"),
         format!("io_uring {no}"),
         // Other processes have sockets, and a process that can reach into them has those.
         format!("ptrace {no}"),
