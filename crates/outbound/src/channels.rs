@@ -286,8 +286,8 @@ impl Outbound {
     ) -> Result<(), OutboundError> {
         match self.secret(workspace, name).await? {
             None => {
-                let set = narthex("secrets set {}", &[name]).in_workspace(workspace);
-                let message = format!("the secret `{name}` is not set");
+                let set = narthex("secrets set {}", &[name]).in_workspace(workspace.as_str());
+                let message = format!("the secret `{name}` is not set in workspace `{workspace}`");
                 fields.fault(field, &message, &format!("set it with `{set}`"));
             }
             Some(value) if field == "url" => {

@@ -204,7 +204,11 @@ pub(crate) fn trusting(path: &Path) -> CommandLine {
 /// The approval of a folder's file. Looks without making anything: where there is no store, nothing
 /// was approved.
 pub(crate) async fn standing(path: &Path, settings: &Settings) -> Result<Standing, Failure> {
-    let folder = Folder::read(path)?;
+    standing_of(&Folder::read(path)?, settings).await
+}
+
+/// The same of a content that was read already.
+pub(crate) async fn standing_of(folder: &Folder, settings: &Settings) -> Result<Standing, Failure> {
     let data = DataDir::at(&settings.data).with_store(settings.store_url.clone());
     let Some(store) = data.look_at_store().await? else { return Ok(Standing::Unknown) };
     let standing = folder.standing(store.trusted_files()).await;

@@ -26,7 +26,7 @@ use crate::{
     config,
     data_dir::DataDir,
     output::{self, harmless},
-    trust::Folder,
+    trust::{Folder, Standing},
 };
 
 const HIDDEN: &str = "[hidden]";
@@ -53,6 +53,10 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
         show(&servers)?;
     }
     let name = harmless(&path.display().to_string());
+    let standing = source::standing_of(&folder, &context.settings).await;
+    if matches!(standing, Ok(Standing::Approved)) && !args.yes {
+        return already(&name, &data, &context);
+    }
     // A user who is shown nothing, or not here, is not asked.
     let is_approved = args.yes || (is_text && is_seen() && asked(&name).await?);
     if !is_approved {
@@ -74,6 +78,16 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
     } else if is_text {
         let then = harmless(&taking_effect(&place, &folder));
         output::line(&format!("\ntrusted {name} as it is now; {then}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A content that is approved needs no second answer: nothing changes.
+fn already(name: &str, data: &Value, context: &Context) -> Result<ExitCode, Failure> {
+    if context.format.is_json() {
+        output::json(data)?;
+    } else if !context.format.is_quiet() {
+        output::line(&format!("\n{name} is trusted as it is now already; nothing has changed"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

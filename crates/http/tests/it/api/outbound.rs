@@ -330,6 +330,9 @@ async fn what_is_configured_is_checked() {
         let answer = api.send("PUT", &path, said.to_string()).await;
         answer.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
         assert!(!answer.text().contains("a-path-that-is-secret"), "{}", answer.text());
+        if said["url"] == "${NOT_SET}" {
+            assert!(answer.text().contains("`narthex secrets set NOT_SET"), "{}", answer.text());
+        }
         let answer = answer.json();
         let errors = answer["errors"].as_array().unwrap();
         let mut found: Vec<_> = errors.iter().map(|one| one["field"].as_str().unwrap()).collect();
