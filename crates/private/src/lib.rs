@@ -210,7 +210,9 @@ pub fn check_named(path: &Path) -> Result<(), PrivateError> {
 pub fn check_secret(path: &Path) -> Result<(), PrivateError> {
     check_named(path)?;
     match fs_err::metadata(path) {
-        Ok(metadata) if metadata.is_file() && is_own(&metadata) && metadata.mode() & OTHERS != 0 => {
+        Ok(metadata)
+            if metadata.is_file() && is_own(&metadata) && metadata.mode() & OTHERS != 0 =>
+        {
             let mode = metadata.mode() & 0o7777;
             Err(PrivateError::Readable { path: path.to_owned(), mode })
         }
