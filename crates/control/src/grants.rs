@@ -121,12 +121,12 @@ impl GrantError {
 /// The way on which a human who has proved to be one grants something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProvedWay {
-    /// The page of a request, which has the decision. `None` where nobody signs in here.
+    /// The page of a request, which has the decision. `None` where sign-in is off.
     Decide(Option<String>),
     /// No page creates a grant: the address of the page to sign in at, and the route that creates
     /// it in the session of that browser.
     Create {
-        /// `None` where nobody signs in here.
+        /// `None` where sign-in is off.
         sign_in: Option<String>,
         /// The path of the API.
         route: String,

@@ -255,7 +255,7 @@ impl fmt::Debug for Tree {
 }
 
 impl ConfigValue {
-    /// Whether it is a text without anything in it, or with blanks alone.
+    /// True for a text that is empty, or has blanks alone.
     pub(crate) fn is_empty_text(&self) -> bool {
         matches!(self, Self::Tree(Tree::Plain(Value::String(text))) if text.trim().is_empty())
     }

@@ -191,7 +191,7 @@ impl Runs {
             if seen.len() >= FAMILY_MAX || !seen.insert(name.clone()) {
                 continue;
             }
-            // What cannot be read now cannot be started, either.
+            // An agent that cannot be read cannot be started, either.
             let found = Control::agent_parts(self.store()?, &draft.workspace, &name).await;
             let Ok(parts) = found else { continue };
             let surroundings = Surroundings {

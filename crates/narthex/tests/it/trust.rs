@@ -75,7 +75,7 @@ fn d27_nothing_is_approved_unasked() {
     assert!(!place.path("data").exists(), "nothing was made");
     let approved = place.run(["trust", "--yes", "--json"]).succeeded().json();
     assert_eq!(approved, outcome["error"]["details"]);
-    // What is approved already is not asked for again, and nothing says that it is not.
+    // An approved content is not asked for again.
     let again = place.run(["trust"]).succeeded();
     assert!(again.stdout.contains("mcp.json is trusted as it is now already"), "{again:?}");
     assert_eq!(place.run(["trust", "--json"]).succeeded().json(), approved);

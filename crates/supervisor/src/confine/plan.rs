@@ -17,8 +17,8 @@ pub(crate) struct Plan {
     /// The only ports that TCP may be connected to.
     pub(crate) ports: Option<Vec<u16>>,
     pub(crate) sockets: Sockets,
-    /// Whether Unix sockets may be made that reach other processes. The rules for files do not
-    /// know them.
+    /// True if the program may make Unix sockets that reach other processes. The rules for files do
+    /// not know them.
     pub(crate) has_unix_sockets: bool,
     pub(crate) filters_system_calls: bool,
     pub(crate) privileges: Privileges,
@@ -120,8 +120,7 @@ impl Plan {
     }
 }
 
-/// Whether the files that a program may have include a socket by its own name: whoever names one
-/// wants it reached.
+/// True if the files of a program include a socket by its own name: its author wants it reached.
 fn names_socket(files: &FileAccess) -> bool {
     let is_socket =
         |path: &PathBuf| fs_err::metadata(path).is_ok_and(|found| found.file_type().is_socket());
