@@ -27,8 +27,8 @@ const STATE_MAX: u64 = 1 << 20;
 /// which runs and executors work.
 const FOLDERS: [&str; 4] = ["audit", "shares", "folders", "executors"];
 
-/// Files in the data folder that are opened by their names, so that a link would be followed. What
-/// is always replaced whole, such as `daemon.json`, is none of them.
+/// Files in the data folder that are opened by their names, so that a link would be followed. Files
+/// that are always replaced whole, such as `daemon.json`, are not among them.
 const FILES: [&str; 9] = [
     "daemon.lock",
     "admin.token",

@@ -202,17 +202,16 @@ pub fn check_named(path: &Path) -> Result<(), PrivateError> {
     }
 }
 
-/// The same for a file with a secret. As with the keys of `ssh`, one of this process's user must not
-/// be readable for others.
+/// The same for a file with a secret. As with the keys of `ssh`, a file of this process's user must
+/// not be readable for others.
 ///
 /// # Errors
 /// When others may write it, or read a file of this user.
 pub fn check_secret(path: &Path) -> Result<(), PrivateError> {
     check_named(path)?;
+    let is_open = |found: &Metadata| is_own(found) && found.mode() & OTHERS != 0;
     match fs_err::metadata(path) {
-        Ok(metadata)
-            if metadata.is_file() && is_own(&metadata) && metadata.mode() & OTHERS != 0 =>
-        {
+        Ok(metadata) if metadata.is_file() && is_open(&metadata) => {
             let mode = metadata.mode() & 0o7777;
             Err(PrivateError::Readable { path: path.to_owned(), mode })
         }

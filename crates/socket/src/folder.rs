@@ -34,8 +34,8 @@ pub enum SocketError {
     },
     /// Other users could enter: any client in the folder counts as the run.
     #[error(
-        "the socket folder `{}` has the mode {mode:04o}, so that other users may enter it; close it \
-         with `chmod 700 '{}'`",
+        "the socket folder `{}` has the mode {mode:04o}, so that other users may enter it; close \
+         it with `chmod 700 '{}'`",
         folder.display(), folder.display()
     )]
     OpenFolder {

@@ -79,8 +79,8 @@ pub(super) fn unless_hidden(found: Result<Vec<Value>, Failure>) -> Result<Vec<Va
     }
 }
 
-/// The daemon's own servers, as they are listed; `None` where the token may not see them, as that of
-/// a member of workspaces may not.
+/// The daemon's own servers, as they are listed; `None` where the token may not see them, such as
+/// the token of a member.
 pub(super) fn if_operator<T>(listed: Result<T, Failure>) -> Result<Option<T>, Failure> {
     match listed {
         Err(failure) if failure.kind.as_str() == ErrorKind::Denied.as_str() => Ok(None),

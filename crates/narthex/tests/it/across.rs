@@ -64,8 +64,8 @@ fn o99_servers_of_runs_are_tried_and_their_warnings_are_shown() {
     place.run(["mcp", "test", "docs"]).failed(1, &told);
 }
 
-/// D36: a member of one workspace sees the runs and their servers there, and reads that the daemon's
-/// own are left out.
+/// D36: a member of one workspace sees the runs there and their servers, and reads that the
+/// daemon's own are left out.
 #[test]
 fn d36_a_member_sees_what_their_token_may_see() {
     let place = Place::new();

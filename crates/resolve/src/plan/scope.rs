@@ -26,9 +26,9 @@ impl Plan<'_> {
         self.servers.values().flat_map(taken).collect()
     }
 
-    /// The same for a run whose request gives these values of its scope. A key that neither a server
-    /// of it nor one of its children (`of_children`) takes is warned of; where a server says that
-    /// there are no others, it refuses the run. An empty text is warned of, too: it narrows nothing.
+    /// Checks the scope in a run's request as well. A key that neither a server of the run nor one
+    /// of its children (`of_children`) takes causes a warning; if a server's schema is closed, the
+    /// key refuses the run. An empty text causes a warning, too: it narrows nothing.
     #[must_use]
     pub fn with_given_scope<'k>(
         mut self,

@@ -205,10 +205,12 @@ async fn d22_a_program_whose_files_are_limited_reaches_no_unix_socket() {
             format!("attempt('unix', lambda: socket.socket(socket.AF_UNIX).connect('{path}'))\n")
         })
         .collect();
-    let pairs = "attempt('pair', lambda: socket.socketpair())\n\
-                 attempt('datagrams', lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))\n\
-                 attempt('tcp', lambda: socket.socket())\n\
-                 attempt('io_uring', lambda: call(425, 8, 0))\n";
+    let pairs = r#"
+attempt("pair", lambda: socket.socketpair())
+attempt("datagrams", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+attempt("tcp", lambda: socket.socket())
+attempt("io_uring", lambda: call(425, 8, 0))
+"#;
     let no = "Operation not permitted";
     let unix = format!("unix {no}");
     let (datagrams, io_uring) = (format!("datagrams {no}"), format!("io_uring {no}"));

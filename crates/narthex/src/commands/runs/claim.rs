@@ -80,8 +80,8 @@ mod tests {
     fn o80_the_brief_of_a_claim_is_shown() {
         let claimed = json!({ "prompt": "count\nall", "params": { "depth": 2 }, "model": "big",
             "system_prompt": "Be \u{1b}[2Jbrief.", "runtime_type": null });
-        let expected = "Model: big\n\nSystem prompt: Be \u{fffd}[2Jbrief.\n\nPrompt:\ncount\nall\n\n\
-                        Params:\n{\n  \"depth\": 2\n}\n\n";
+        let expected = "Model: big\n\nSystem prompt: Be \u{fffd}[2Jbrief.\n\n\
+                        Prompt:\ncount\nall\n\nParams:\n{\n  \"depth\": 2\n}\n\n";
         assert_eq!(brief(&claimed), expected);
         assert_eq!(brief(&json!({ "prompt": "", "params": {} })), "");
     }
