@@ -110,7 +110,8 @@ impl Runs {
             None => AgentName::new(&session.agent)
                 .map_err(|_unfit| RunError::SessionOver { id: session.id, why: OWN_SERVERS })?,
         };
-        // Also where a frozen agent is used: an author who has removed the agent meant this run, too.
+        // Also where a frozen agent is used: an author who has removed the agent meant this run,
+        // too.
         let now = match Control::agent_parts(self.store()?, workspace, &name).await {
             Ok(parts) => parts,
             Err(error) if is_unknown_agent(&error) => {

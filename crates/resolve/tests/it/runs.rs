@@ -122,12 +122,12 @@ fn o94_a_misspelt_key_of_the_scope_is_told() {
     let unknown = |path| (FaultCode::UnknownField, path);
     assert_eq!(faults, [unknown("run.scope.team_partitoin"), unknown("run.scope.workflow")]);
     // A key that children of the agent take is theirs, and no mistake.
-    let of_children = json!({ "team_partition": "x", "workflow": 1 });
+    let of_children = json!({ "tenant": "t", "team_partition": "x", "workflow": 1 });
     let run = world(false).scope(of_children).of_children("workflow").given().unwrap();
     assert!(run.warnings.is_empty(), "{:?}", run.warnings);
     // One that is empty narrows as little as one that is missing.
     for empty in ["", "  "] {
-        let given = json!({ "team_partition": empty, "workflow": empty });
+        let given = json!({ "tenant": "t", "team_partition": empty, "workflow": empty });
         let run = world(false).scope(given).of_children("workflow").given().unwrap();
         let told: Vec<_> = run.warnings.iter().map(|one| one.path.as_str()).collect();
         assert_eq!(told, ["run.scope.team_partition", "run.scope.workflow"]);
