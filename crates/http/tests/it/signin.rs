@@ -157,6 +157,15 @@ async fn d15_a_passkey_proves_a_human_and_a_link_does_not() {
     assert!(listed["items"][0]["used_at"].is_string());
 }
 
+/// No page creates a grant: the refusal names the ways that exist.
+fn names_the_ways(told: &str, route: &str) {
+    let post = format!("`POST {route}`");
+    for way in ["`request_grant`", "narthex grants pending", &post, "/signin"] {
+        assert!(told.contains(way), "{told}");
+    }
+    assert!(!told.contains("decide there"), "{told}");
+}
+
 /// D15, X-M58: where proof is asked for, neither the operator's token nor a link grants anything,
 /// and a link adds the first passkey alone; an earlier grant counts no more.
 #[tokio::test]
@@ -182,11 +191,7 @@ async fn d15_where_proof_is_asked_for_only_humans_who_proved_it_grant() {
     let by_token = site.api.send("POST", GRANTS, grant.to_string()).await;
     let told = by_token.problem(StatusCode::FORBIDDEN, "denied");
     assert!(told.contains("grants.require_proof"), "{told}");
-    // No page creates a grant: the ways that exist are named.
-    let ways =
-        ["`request_grant`", "narthex grants pending", &format!("`POST {GRANTS}`"), "/signin"];
-    assert!(ways.iter().all(|way| told.contains(way)), "{told}");
-    assert!(!told.contains("decide there"), "{told}");
+    names_the_ways(&told, GRANTS);
     let mut ada = site.browser("ada").await;
     let by_link = ada.script(GRANTS, &grant).await;
     by_link.problem(StatusCode::FORBIDDEN, "denied");
