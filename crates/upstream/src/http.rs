@@ -17,6 +17,7 @@ use std::{
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use narthex_wire::{Limits, Message, MessageKind, Payload, Revision, headers::LAST_EVENT_ID};
+use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use self::{
@@ -60,6 +61,8 @@ pub(crate) struct HttpLink {
     logs_aside: AtomicBool,
     /// True while a task checks that the server still knows the session.
     is_checking: AtomicBool,
+    /// Notified when it has looked.
+    checked: Notify,
     outlet: Outlet,
     pub(crate) limits: Limits,
     tasks: TaskTracker,
@@ -120,6 +123,7 @@ impl HttpLink {
             is_given_back: AtomicBool::new(false),
             logs_aside: AtomicBool::new(false),
             is_checking: AtomicBool::new(false),
+            checked: Notify::new(),
             outlet: parts.outlet,
             limits: parts.limits,
             tasks: parts.tasks,
@@ -215,9 +219,15 @@ impl HttpLink {
     ) -> Result<HttpCall, LinkError> {
         let called = self.try_call(id, body, extra).await;
         match &called {
-            Ok(HttpCall::Single(_)) => self.outlet.health().answered(),
+            Ok(HttpCall::Single(answer)) => {
+                self.outlet.health().answered();
+                answer.iter().for_each(|answer| self.note_answer(answer));
+            }
             Ok(HttpCall::Stream(_)) => {}
-            Err(error) => self.outlet.blame(error),
+            Err(error) => {
+                self.outlet.blame(error);
+                self.note_failure(error);
+            }
         }
         called
     }
@@ -252,16 +262,8 @@ impl HttpLink {
             }
             return Ok(HttpCall::Stream(stream));
         }
-        let status = response.status;
         let answer = self.while_open(self.single(response)).await;
         guard.disarm();
-        let is_unclear = match &answer {
-            Ok(message) => message.id().is_some_and(|id| id.as_bytes() == b"null"),
-            Err(error) => matches!(error, LinkError::Status { .. }),
-        };
-        if is_unclear && self.session().is_some() && Hint::of(status, b"") == Hint::Unclear {
-            self.check_session_later(status);
-        }
         answer.map(|message| HttpCall::Single(Some(message)))
     }
 
@@ -418,6 +420,9 @@ impl HttpCall {
             Self::Single(message) => message.take().map(|message| Ok(Frame::Answer(message))),
             Self::Stream(stream) => {
                 let next = stream.buffered()?;
+                if let Ok(Frame::Answer(answer)) = &next {
+                    stream.link().note_answer(answer);
+                }
                 Some(stream.link().before_the_end(next))
             }
         }
@@ -433,10 +438,13 @@ impl HttpCall {
                 let link = stream.link().clone();
                 let next = link.while_open(stream.next()).await;
                 let next = next.and_then(|frame| link.before_the_end(Ok(frame)));
-                if let Err(error) = &next
-                    && !stream.is_blameless
-                {
-                    link.outlet.blame(error);
+                match &next {
+                    Ok(Frame::Answer(answer)) => link.note_answer(answer),
+                    Err(error) if !stream.is_blameless => {
+                        link.outlet.blame(error);
+                        link.note_failure(error);
+                    }
+                    Ok(_) | Err(_) => {}
                 }
                 next
             }

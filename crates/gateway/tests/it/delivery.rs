@@ -2,18 +2,20 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use narthex_gateway::GatewayOptions;
 use narthex_registry::config::Entry;
-use narthex_testkit::peer::{Peer, Reply, Seen, events_of, legacy_reply, result, text};
+use narthex_testkit::peer::{
+    Peer, Reply, Seen, events_of, initialize_result, legacy_reply, result, text,
+};
 use serde_json::{Value, json};
 
 use super::world::{World, http_server, transparent};
 
 /// Ways in which a server refuses what comes in a session that it does not know.
-const WAYS: [(&str, u16, &str, &str); 14] = [
+const WAYS: [(&str, u16, &str, &str); 16] = [
     ("404 without words", 404, "text/html", "<html>nope</html>"),
     ("410", 410, "text/plain", "gone"),
     (
@@ -83,6 +85,25 @@ const WAYS: [(&str, u16, &str, &str); 14] = [
             "\r\n\r\n",
         ),
     ),
+    ("200 and a code", 200, "application/json", r#"{"error":"session_not_found"}"#),
+    ("an event of another name", 200, "text/event-stream", "event: error\ndata: session gone\n\n"),
+];
+
+/// Refusals that name no session: the call may have been acted on.
+const WITHOUT_A_REASON: [(u16, &str, &str); 9] = [
+    (400, "text/plain", "KeyError"),
+    (500, "text/plain", "KeyError"),
+    (422, "application/json", r#"{"detail":"invalid"}"#),
+    (502, "text/html", "<html>bad gateway</html>"),
+    (503, "text/plain", ""),
+    (200, "application/json", r#"{"error":"no"}"#),
+    (200, "text/event-stream", "event: error\ndata: no\n\n"),
+    (
+        200,
+        "application/json",
+        r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"no"},"id":null}"#,
+    ),
+    (409, "text/plain", "no"),
 ];
 /// The SDK answers a ping before the handshake, too.
 const PYTHON: &str = "the Python SDK";
@@ -96,36 +117,61 @@ fn reply(seen: &Seen, session: Option<&str>) -> Reply {
     }
 }
 
+/// The answer that opens session `number`.
+fn opening(seen: &Seen, revision: &str, number: u64) -> Reply {
+    let mut about = initialize_result();
+    about["protocolVersion"] = revision.into();
+    let Reply::Now(mut response) = result(seen, &about) else { unreachable!("an answer") };
+    response.headers_mut().insert("mcp-session-id", format!("s-{number}").parse().unwrap());
+    Reply::Now(response)
+}
+
 /// A server with one session at a time, named by a number that tests may raise.
 struct Forgetful {
     peer: Peer,
     current: Arc<AtomicU64>,
+    /// It knows each session that was opened since it last forgot all.
+    many: Arc<AtomicBool>,
+    forgotten: Arc<AtomicU64>,
 }
 
 impl Forgetful {
     /// `refuse` answers what comes in a session that is not the current one.
     async fn start(refuse: impl Fn(&Seen) -> Reply + Clone + Send + Sync + 'static) -> Self {
+        Self::of("2025-11-25", refuse).await
+    }
+
+    /// The same at this revision.
+    async fn of(
+        revision: &'static str,
+        refuse: impl Fn(&Seen) -> Reply + Clone + Send + Sync + 'static,
+    ) -> Self {
         let current = Arc::<AtomicU64>::default();
-        let known = current.clone();
+        let (many, forgotten) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let (known, all, gone) = (current.clone(), many.clone(), forgotten.clone());
         let peer = Peer::start(move |seen| {
-            let name = |number: u64| format!("s-{number}");
-            if seen.method != "POST" || seen.header("mcp-session-id").is_none() {
+            let session = seen.header("mcp-session-id").and_then(|id| id.strip_prefix("s-"));
+            let session = session.and_then(|number| number.parse::<u64>().ok());
+            let Some(session) = session.filter(|_| seen.method == "POST") else {
                 if seen.rpc() == "initialize" {
                     let opened = known.fetch_add(1, Ordering::SeqCst) + 1;
-                    return reply(seen, Some(&name(opened)));
+                    return opening(seen, revision, opened);
                 }
                 return reply(seen, None);
-            }
-            let is_known =
-                seen.header("mcp-session-id") == Some(&name(known.load(Ordering::SeqCst)));
+            };
+            let is_known = match all.load(Ordering::SeqCst) {
+                true => session > gone.load(Ordering::SeqCst),
+                false => session == known.load(Ordering::SeqCst),
+            };
             if is_known { reply(seen, None) } else { refuse(seen) }
         })
         .await;
-        Self { peer, current }
+        Self { peer, current, many, forgotten }
     }
 
     fn forget(&self) {
-        self.current.fetch_add(1, Ordering::SeqCst);
+        let last = self.current.fetch_add(1, Ordering::SeqCst);
+        self.forgotten.store(last + 1, Ordering::SeqCst);
     }
 
     fn count(&self, rpc: &str) -> usize {
@@ -192,27 +238,77 @@ async fn r_e45_words_of_a_tool_about_sessions_are_its_answer() {
 }
 
 /// R-E45: a refusal that names no reason may come from a call that was acted on. It is not sent
-/// again, and the next call has a new session.
+/// again, and the next call has a new session: on the shared link, and on one of a session's own.
 #[tokio::test]
 async fn r_e45_a_refusal_without_a_reason_costs_one_call_and_no_second_delivery() {
-    for status in [400, 500] {
-        let server = Forgetful::start(move |_| text(status, "text/plain", "KeyError")).await;
-        let world = server.world().await;
-        let caller = world.modern_caller(transparent("one"));
-        server.forget();
-        let answer = call(&world, &caller).await;
-        assert_eq!(answer["result"]["isError"], true, "{answer}");
-        assert_eq!(server.count("tools/call"), 1, "{status}");
-        server.peer.wait(|seen| seen.header("mcp-session-id") == Some("s-3")).await;
-        let ready = |all: &narthex_registry::Snapshot| {
-            all.get("one").is_some_and(|row| row.is_ready() && row.losses == 1)
-        };
-        world.gateway.registry().wait_until(super::world::SOON, ready).await;
-        let answer = call(&world, &caller).await;
-        assert_eq!(answer["result"]["content"], json!([]), "{answer}");
-        assert_eq!((server.count("tools/call"), server.count("initialize")), (2, 2), "{status}");
+    for (status, kind, body) in WITHOUT_A_REASON {
+        for is_own in [false, true] {
+            let way = format!("{status} {body}, own: {is_own}");
+            let server = Forgetful::start(move |_| text(status, kind, body)).await;
+            server.many.store(true, Ordering::SeqCst);
+            let world = server.world().await;
+            let caller = match is_own {
+                true => {
+                    let asked = json!({"roots": {}, "elicitation": {}});
+                    world.legacy_caller_with(transparent("one"), asked).await
+                }
+                false => world.modern_caller(transparent("one")),
+            };
+            assert_eq!(call(&world, &caller).await["result"]["content"], json!([]), "{way}");
+            let (calls, opened) = (server.count("tools/call"), server.count("initialize"));
+            server.forget();
+            let answer = call(&world, &caller).await;
+            let is_error = !answer["error"].is_null() || answer["result"]["isError"] == true;
+            assert!(is_error, "{way}: {answer}");
+            assert_eq!(server.count("tools/call") - calls, 1, "{way}");
+            let answer = call(&world, &caller).await;
+            assert_eq!(answer["result"]["content"], json!([]), "{way}: {answer}");
+            assert_eq!(server.count("tools/call") - calls, 2, "{way}");
+            assert!(server.count("initialize") > opened, "{way}");
+            world.gateway.drain().await;
+        }
+    }
+}
+
+/// R-E45: a session in which a server answers lives, whatever it answered to one call, and keeps
+/// its state at the server.
+#[tokio::test]
+async fn r_e45_a_refusal_of_one_call_ends_no_session() {
+    for (status, kind, body) in WITHOUT_A_REASON {
+        let peer = Peer::session(move |seen| match seen.rpc() {
+            "tools/call" => Some(text(status, kind, body)),
+            "tools/list" => Some(reply(seen, None)),
+            _ => None,
+        })
+        .await;
+        let entry = Entry::Server(http_server("one", &peer.url));
+        let world = World::settled(vec![entry], GatewayOptions::default()).await;
+        let asked = json!({"roots": {}, "elicitation": {}});
+        let caller = world.legacy_caller_with(transparent("one"), asked).await;
+        for _ in 0..3 {
+            call(&world, &caller).await;
+        }
+        let count = |rpc: &str| peer.seen().iter().filter(|seen| seen.rpc() == rpc).count();
+        assert_eq!((count("tools/call"), count("initialize")), (3, 2), "{status} {body}");
         world.gateway.drain().await;
     }
+}
+
+/// R-E45: the link that legacy sessions of one revision share beside the main one is opened anew
+/// when its session has ended.
+#[tokio::test]
+async fn r_e45_a_pooled_link_whose_session_has_ended_is_opened_anew() {
+    let refuse = |_: &Seen| text(404, "text/plain", "Session not found");
+    let server = Forgetful::of("2025-06-18", refuse).await;
+    server.many.store(true, Ordering::SeqCst);
+    let world = server.world().await;
+    let caller = world.legacy_caller(transparent("one")).await;
+    for _ in 0..3 {
+        let answer = call(&world, &caller).await;
+        assert_eq!(answer["result"]["content"], json!([]), "{answer}");
+        server.forget();
+    }
+    world.gateway.drain().await;
 }
 
 /// D37: whatever a call was answered, a redirect too, it was delivered.

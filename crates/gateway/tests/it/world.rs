@@ -201,7 +201,12 @@ impl World {
     }
 
     pub(crate) async fn legacy_caller(&self, endpoint: Endpoint) -> Caller {
-        let session = self.session(&endpoint, json!({})).await;
+        self.legacy_caller_with(endpoint, json!({})).await
+    }
+
+    /// The same of a client with these capabilities.
+    pub(crate) async fn legacy_caller_with(&self, endpoint: Endpoint, client: Value) -> Caller {
+        let session = self.session(&endpoint, client).await;
         Caller::new(self.run.clone(), endpoint, Some(session))
     }
 

@@ -3,15 +3,20 @@
 //! The specification knows one way: 404. Servers of the SDKs and their examples also answer 400,
 //! 401, 410, 500, or 200 with an error, JSON-RPC or not. A tool's own error may use the same words.
 //! So all but 404 and 410 count only after the server refused a ping of the session, too.
+//! After a failure without such words, the link looks by itself: a session in which the server
+//! answers nothing as MCP is over. All links over HTTP do so, shared or not.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use narthex_wire::{Raw, method, rpc};
+use narthex_wire::{Message, MessageKind, Raw, method, rpc};
 
-use super::HttpLink;
-use crate::{LinkError, client::HttpResponse};
+use super::{HttpCall, HttpLink};
+use crate::{Frame, LinkError, client::HttpResponse};
 
 /// Time for the answer to the request that makes sure.
 const CHECK_DEADLINE: Duration = Duration::from_secs(5);
@@ -73,7 +78,8 @@ impl Hint {
     }
 }
 
-/// True if an error reads as that of a server that does not know a session.
+/// True if an error reads as that of a server that does not know a session. Codes such as
+/// `session_not_found` count like words.
 pub(super) fn names_lost_session(body: &[u8]) -> bool {
     let start = start_of(body);
     let has = |word: &&str| start.contains(*word);
@@ -86,9 +92,10 @@ fn has_no_handshake(body: &[u8]) -> bool {
     UNINITIALIZED.iter().any(|word| start.contains(*word))
 }
 
-/// The start of a body, in small letters.
+/// The start of a body, in small letters and with blanks between its words.
 fn start_of(body: &[u8]) -> String {
-    String::from_utf8_lossy(&body[..body.len().min(WORDS_BYTES)]).to_ascii_lowercase()
+    let start = String::from_utf8_lossy(&body[..body.len().min(WORDS_BYTES)]);
+    start.to_ascii_lowercase().replace(['_', '-'], " ")
 }
 
 /// True if a body holds a result of JSON-RPC, alone or as an event: its words are no refusal.
@@ -120,28 +127,101 @@ impl HttpLink {
         matches!(self.outlet.end(), LinkError::SessionEnded).then_some(LinkError::SessionEnded)
     }
 
-    /// Checks if the session is the reason why a server refused a request without one. That request
-    /// may have been acted on, so it stays failed; the next one gets a new session.
-    pub(super) fn check_session_later(self: &std::sync::Arc<Self>, status: StatusCode) {
-        if self.is_checking.swap(true, std::sync::atomic::Ordering::AcqRel) {
+    /// Notes how a request of the session failed. If the session may be why, this checks it in the
+    /// background. The request may have been acted on, so it stays failed; the next one waits for
+    /// the check, and gets a new session if this one is over.
+    pub(super) fn note_failure(self: &Arc<Self>, error: &LinkError) {
+        if error.may_be_of_session() {
+            self.check_session_later();
+        }
+    }
+
+    /// The same for an answer: an error without an id may be one of the transport, which knows no
+    /// session.
+    pub(super) fn note_answer(self: &Arc<Self>, answer: &Message) {
+        let is_nameless = answer.id().is_some_and(|id| id.as_bytes() == b"null");
+        if is_nameless && answer.kind() == MessageKind::Error {
+            self.check_session_later();
+        }
+    }
+
+    fn check_session_later(self: &Arc<Self>) {
+        let is_open = self.session().is_some() && !self.closed().is_cancelled();
+        if !is_open || self.is_checking.swap(true, Ordering::AcqRel) {
             return;
         }
         let link = self.clone();
         self.tasks.spawn(async move {
-            let checking = link.refuses(method::TOOLS_LIST, Refused::ByStatus(status));
             let is_lost = tokio::select! {
                 biased;
                 () = link.closed().cancelled() => false,
-                is_lost = checking => is_lost,
+                is_lost = link.refuses_all() => is_lost,
             };
-            link.is_checking.store(false, std::sync::atomic::Ordering::Release);
             if is_lost && link.end_lost().is_some() {
-                tracing::info!(%status, "the server refuses everything in this session");
+                tracing::info!("the server refuses everything in this session");
             }
+            link.is_checking.store(false, Ordering::Release);
+            link.checked.notify_waiters();
         });
     }
 
-    /// True if the server refuses a harmless request within the session as it refused another one.
+    /// True while a check of the session is on its way.
+    pub(crate) fn is_checking(&self) -> bool {
+        self.is_checking.load(Ordering::Acquire)
+    }
+
+    /// Waits for the check of the session that is on its way.
+    ///
+    /// # Errors
+    /// When the link has ended, by the check or before.
+    pub(crate) async fn checked(&self) -> Result<(), LinkError> {
+        loop {
+            let done = self.checked.notified();
+            tokio::pin!(done);
+            done.as_mut().enable();
+            if self.closed().is_cancelled() {
+                return Err(self.outlet.end());
+            }
+            if !self.is_checking() {
+                return Ok(());
+            }
+            tokio::select! {
+                () = done => {}
+                () = self.closed().cancelled() => {}
+            }
+        }
+    }
+
+    /// True if the server answers none of two harmless requests in the session. One that does not
+    /// answer in time, is not reached or refuses the credential shows nothing.
+    async fn refuses_all(self: &Arc<Self>) -> bool {
+        for method in [method::PING, method::TOOLS_LIST] {
+            let asked = tokio::time::timeout(CHECK_DEADLINE, self.is_answered(method)).await;
+            match asked {
+                Ok(Err(error)) if error.may_be_of_session() => {}
+                Ok(Ok(false)) => {}
+                Ok(Ok(true) | Err(_)) | Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// True if the server answers a request of our own with a message that is meant for it.
+    async fn is_answered(self: &Arc<Self>, method: &str) -> Result<bool, LinkError> {
+        let id = self.next_id();
+        let body = rpc::request(Raw::new(id.to_string().as_bytes()), method, None);
+        let answer = match Box::pin(self.try_call(id, body, HeaderMap::new())).await? {
+            HttpCall::Single(answer) => answer,
+            HttpCall::Stream(mut stream) => loop {
+                if let Frame::Answer(answer) = stream.next().await? {
+                    break Some(answer);
+                }
+            },
+        };
+        Ok(answer.and_then(|answer| answer.id()?.as_u64()) == Some(id))
+    }
+
+    /// True if the server refuses a harmless request within the session in words about it.
     async fn refuses(&self, method: &str, how: Refused) -> bool {
         let id = self.next_id().to_string();
         let body = rpc::request(Raw::new(id.as_bytes()), method, None);
@@ -152,7 +232,7 @@ impl HttpLink {
         };
         let asked = tokio::time::timeout(CHECK_DEADLINE, asking).await;
         let Ok(Some((status, body))) = asked else { return false };
-        status == StatusCode::NOT_FOUND || status == StatusCode::GONE || how.is(status, &body)
+        status == StatusCode::NOT_FOUND || status == StatusCode::GONE || how.is(&body)
     }
 }
 
@@ -161,15 +241,35 @@ impl HttpLink {
 enum Refused {
     ByWords,
     WithoutHandshake,
-    ByStatus(StatusCode),
 }
 
 impl Refused {
-    fn is(self, status: StatusCode, body: &Bytes) -> bool {
+    fn is(self, body: &Bytes) -> bool {
         match self {
             Self::ByWords => names_lost_session(body),
             Self::WithoutHandshake => has_no_handshake(body) && !is_result(body),
-            Self::ByStatus(refused) => status == refused,
+        }
+    }
+}
+
+impl LinkError {
+    /// True if the cause may be a session that the server does not know any more.
+    fn may_be_of_session(&self) -> bool {
+        match self {
+            // A server that says when it takes requests again knows the session.
+            Self::Status { status, retry_after, .. } => *status != 429 && retry_after.is_none(),
+            Self::Protocol(_) => true,
+            Self::Client(error) => error.may_have_arrived(),
+            Self::BrokenOff(error) => error.may_be_of_session(),
+            // A session that is over already needs no check.
+            Self::SessionEnded
+            | Self::AuthRejected { .. }
+            | Self::Closed(_)
+            | Self::Unread(_)
+            | Self::Cut(_)
+            | Self::Refused { .. }
+            | Self::Deadline(_)
+            | Self::Request(_) => false,
         }
     }
 }
@@ -196,6 +296,9 @@ mod tests {
             "Bad Request: Server not initialized",
             "Received request before initialization was complete",
             "No session for 5b0e",
+            r#"{"error":"session_not_found"}"#,
+            r#"{"code":"INVALID_SESSION"}"#,
+            "session-expired",
         ] {
             assert!(names_lost_session(words.as_bytes()), "{words}");
         }
@@ -209,8 +312,8 @@ mod tests {
             ("event: message\r\ndata: {\"result\":", "id: 1\ndata:{\"error\":"),
         ] {
             let body = |start: &str| Bytes::from(format!("{start}{{\"m\":\"{text}\"}}}}\r\n\r\n"));
-            assert!(!Refused::WithoutHandshake.is(StatusCode::OK, &body(result)), "{result}");
-            assert!(Refused::WithoutHandshake.is(StatusCode::OK, &body(error)), "{error}");
+            assert!(!Refused::WithoutHandshake.is(&body(result)), "{result}");
+            assert!(Refused::WithoutHandshake.is(&body(error)), "{error}");
         }
         let status = |code: u16| Hint::of(StatusCode::from_u16(code).unwrap(), b"no");
         assert_eq!([status(404), status(410)], [Hint::Over; 2]);

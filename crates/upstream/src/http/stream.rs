@@ -139,6 +139,11 @@ impl Events {
             }
             self.retry_ms = event.retry_ms.or(self.retry_ms);
             let is_message = event.event.as_deref().is_none_or(|name| name == b"message");
+            if event.event.as_deref() == Some(b"error") {
+                // No message of MCP, but it may say why none comes.
+                self.unreadable = event.data;
+                continue;
+            }
             if is_message && is_large(&event.data) {
                 self.large = Large::Waiting(event.data);
                 return Ok(None);

@@ -13,20 +13,29 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 const PING_DEADLINE: Duration = Duration::from_secs(2);
 
 impl Link {
-    /// True if [`Link::check`] would ask the server.
+    /// Whether [`Link::check`] would ask the server, or wait for a check that is on its way.
     #[must_use]
     pub fn needs_check(&self) -> bool {
-        // A server that works for another caller may be too busy to answer at once.
-        self.is_one_channel() && !self.uses.is_shared() && self.uses.since_last() > IDLE_MAX
+        match &self.inner {
+            Inner::Http(http) => http.is_checking(),
+            // A server that works for another caller may be too busy to answer at once.
+            Inner::Stdio(_) | Inner::Sse(_) => {
+                !self.uses.is_shared() && self.uses.since_last() > IDLE_MAX
+            }
+        }
     }
 
-    /// Asks a server on one channel if it is there, when it has had no call for over 30 s; there is
-    /// no timer. One that does not answer within 2 s ends the link, so that it is connected anew. A
-    /// server over HTTP shows at each call if it is there.
+    /// Asks a server on one channel whether it is there, if nobody has called it for over 30 s;
+    /// there is no timer. One that does not answer within 2 s ends the link, so that it is
+    /// connected anew. A server over HTTP shows at each call whether it is there; after one that
+    /// failed, its session is checked, and this waits for that.
     ///
     /// # Errors
     /// When the link has ended, or ends because of it.
     pub async fn check(&self) -> Result<(), LinkError> {
+        if let Inner::Http(http) = &self.inner {
+            return http.checked().await;
+        }
         if !self.needs_check() {
             return Ok(());
         }
