@@ -12,11 +12,15 @@ use super::source::Source;
 use super::syntax::Syntax;
 
 /// The file that declares the command line.
-const COMMAND_LINE: &str = "crates/narthex/src/cli.rs";
+const COMMAND_LINE: &str = "crates/command/narthex/src/cli.rs";
 /// The builder itself, the search for commands that no model may read, and programs that print
 /// nothing of the product's.
-const EXEMPT: [&str; 4] =
-    ["crates/model/src/command.rs", "crates/model/src/model_text.rs", "crates/testkit/", "xtask/"];
+const EXEMPT: [&str; 4] = [
+    "crates/words/model/src/command.rs",
+    "crates/words/model/src/model_text.rs",
+    "crates/dev/testkit/",
+    "xtask/",
+];
 /// Attributes whose texts are printed.
 const PRINTED: &str = "error";
 
@@ -156,7 +160,7 @@ mod tests {
         }
         let text = "fn a() { b(\"narthex up\") }";
         assert_eq!(found("crates/a/tests/it/main.rs", text), Vec::<String>::new());
-        assert_eq!(found("crates/model/src/command.rs", text), Vec::<String>::new());
+        assert_eq!(found("crates/words/model/src/command.rs", text), Vec::<String>::new());
     }
 
     #[test]

@@ -85,7 +85,8 @@ fn listed_crate(line: &str) -> Option<&str> {
     let rest = line.trim_start_matches(['-', '*', '|', ' ']).strip_prefix('`')?;
     let (name, _) = rest.split_once('`')?;
     let name = name.trim_end_matches('/');
-    let is_crate = name.strip_prefix("crates/").is_some_and(|name| !name.contains(['/', '*']));
+    let place = name.strip_prefix("crates/").and_then(|place| place.split_once('/'));
+    let is_crate = place.is_some_and(|(_, name)| !name.contains(['/', '*']));
     (is_crate || name == "xtask").then_some(name)
 }
 
@@ -101,21 +102,22 @@ mod tests {
             dir: dir.to_owned(),
             ..Package::default()
         };
-        let packages = [package("wire", "crates/wire"), package("xtask", "xtask")];
+        let packages = [package("wire", "crates/words/wire"), package("xtask", "xtask")];
         check_list(&source, &packages).into_iter().map(|f| f.place + ": " + &f.message).collect()
     }
 
     #[test]
     fn lists_and_tables_both_count() {
-        assert!(check("- `crates/wire`: the wire\n| `xtask/` | tasks |\n").is_empty());
+        assert!(check("- `crates/words/wire`: the wire\n| `xtask/` | tasks |\n").is_empty());
     }
 
     #[test]
     fn a_forgotten_crate_and_a_stale_line_are_found() {
-        let found = check("- `crates/wire`: see `crates/other`\n- `crates/gone`: not any more\n");
+        let found =
+            check("- `crates/words/wire`: see `crates/a/b`\n- `crates/words/gone`: not any more\n");
         let expected = [
             "A.md: has no line that begins with `xtask`",
-            "A.md:2: there is no crate `crates/gone`",
+            "A.md:2: there is no crate `crates/words/gone`",
         ];
         assert_eq!(found, expected);
     }

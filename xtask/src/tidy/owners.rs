@@ -65,7 +65,7 @@ mod tests {
 
     fn found(crate_name: &str, dependency: &str, is_dev: bool) -> Vec<Finding> {
         let external = vec![External { name: dependency.to_owned(), is_dev }];
-        let dir = format!("crates/{crate_name}");
+        let dir = format!("crates/a/{crate_name}");
         check(&[Package { name: crate_name.to_owned(), dir, external, ..Package::default() }])
     }
 
@@ -74,7 +74,7 @@ mod tests {
         assert!(found("xtask", "clap", false).is_empty());
         assert!(found("gateway", "tokio", false).is_empty());
         let expected = Finding::new(
-            "crates/gateway/Cargo.toml",
+            "crates/a/gateway/Cargo.toml",
             "`clap` is for cli, narthex, testkit, xtask \
                  only",
         );

@@ -3,7 +3,7 @@
 //! An entry begins with `- **E42** …` and ends before the next entry, heading or empty line. After
 //! the word `Test:` (or `Tests:`) it names tests in backticks: by path, such as
 //! `narthex_wire::sse::tests::joins_lines` (`wire` alone will do for the crate), or by file, as in
-//! `crates/wire/tests/it/sse.rs::joins_lines`. Python and JavaScript files count as well.
+//! `crates/words/wire/tests/it/sse.rs::joins_lines`. Python and JavaScript files count as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -139,18 +139,16 @@ fn exists(test: &str, sources: &[Source]) -> bool {
     let Some((place, name)) = test.rsplit_once("::") else { return false };
     let is_here = |source: &&Source| match place.contains('/') {
         true => source.path == place,
-        false => source.is_rust() && source.crate_dir() == Some(&crate_dir(place)),
+        false => source.is_rust() && source.crate_dir().is_some_and(|dir| is_of(dir, place)),
     };
     sources.iter().filter(is_here).any(|source| has_function(&source.text, name))
 }
 
-/// The folder of the crate that a path begins with.
-fn crate_dir(path: &str) -> String {
+/// Whether a path, such as `narthex_wire::sse::reads`, begins with the crate in this folder.
+fn is_of(dir: &str, path: &str) -> bool {
     let first = path.split("::").next().unwrap_or(path).replace('_', "-");
-    match first.strip_prefix("narthex-").unwrap_or(&first) {
-        "xtask" => "xtask".to_owned(),
-        name => format!("crates/{name}"),
-    }
+    let name = first.strip_prefix("narthex-").unwrap_or(&first);
+    dir.rsplit('/').next() == Some(name)
 }
 
 fn has_function(text: &str, name: &str) -> bool {
@@ -180,12 +178,12 @@ mod tests {
         let source =
             |path: &str, text: &str| Source { path: path.to_owned(), text: text.to_owned() };
         let sources = [
-            source("crates/wire/src/sse.rs", "#[test]\nfn joins_lines() {}\nfn helps() {}\n"),
+            source("crates/words/wire/src/sse.rs", "#[test]\nfn joins_lines() {}\nfn helps() {}\n"),
             source(
-                "crates/wire/tests/it/main.rs",
+                "crates/words/wire/tests/it/main.rs",
                 "#[tokio::test(x)]\n// Why.\nasync fn reads<T>() {}\n",
             ),
-            source("crates/http/src/lib.rs", "fn other() {}\n"),
+            source("crates/doors/http/src/lib.rs", "fn other() {}\n"),
         ];
         let document = source("docs/requirements.md", text);
         let findings = check(&document, &sources).into_iter();
@@ -195,7 +193,7 @@ mod tests {
     #[test]
     fn a_test_may_be_named_by_crate_or_by_file() {
         let text = "- **E1** It joins lines.\n  Test: `narthex_wire::sse::tests::joins_lines`.\n\
-            - **E2** It reads. Tests: `crates/wire/tests/it/main.rs::reads`, `wire::reads`\n";
+            - **E2** It reads. Tests: `crates/words/wire/tests/it/main.rs::reads`, `wire::reads`\n";
         assert_eq!(found(text), Vec::<String>::new());
     }
 
@@ -210,7 +208,7 @@ mod tests {
         for name in [
             "wire::sse::joins",
             "http::joins_lines",
-            "crates/wire/src/sse.rs::reads",
+            "crates/words/wire/src/sse.rs::reads",
             "x",
             "wire::helps",
         ] {

@@ -26,13 +26,14 @@ impl Source {
         self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
     }
 
-    /// The folder of the crate: `crates/NAME` or `xtask`.
+    /// The folder of the crate: `crates/FOLDER/NAME` or `xtask`.
     pub(super) fn crate_dir(&self) -> Option<&str> {
         if self.path.starts_with("xtask/") {
             return Some("xtask");
         }
-        let name = self.path.strip_prefix("crates/")?.split_once('/')?.0;
-        Some(&self.path[.."crates/".len() + name.len()])
+        let (folder, rest) = self.path.strip_prefix("crates/")?.split_once('/')?;
+        let (name, _) = rest.split_once('/')?;
+        Some(&self.path[.."crates/".len() + folder.len() + 1 + name.len()])
     }
 
     /// The lines with their numbers, from 1.
@@ -48,12 +49,12 @@ mod tests {
     #[test]
     fn knows_tests_code_and_crates_by_path() {
         let source = |path: &str| Source { path: path.to_owned(), text: String::new() };
-        assert!(source("crates/wire/tests/it/main.rs").is_test());
-        assert!(source("crates/wire/src/sse/tests.rs").is_test());
-        assert!(!source("crates/wire/src/sse.rs").is_test());
+        assert!(source("crates/words/wire/tests/it/main.rs").is_test());
+        assert!(source("crates/words/wire/src/sse/tests.rs").is_test());
+        assert!(!source("crates/words/wire/src/sse.rs").is_test());
         assert!(source("e2e/clients/common.py").is_code());
         assert!(!source("README.md").is_code());
-        assert_eq!(source("crates/wire/src/sse.rs").crate_dir(), Some("crates/wire"));
+        assert_eq!(source("crates/words/wire/src/sse.rs").crate_dir(), Some("crates/words/wire"));
         assert_eq!(source("e2e/clients/common.py").crate_dir(), None);
     }
 }

@@ -1,0 +1,93 @@
+//! Checks that texts of narthex for models name nothing that only operators do (D28).
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use narthex_model::{BuiltInTools, for_models};
+
+use crate::tools;
+
+/// The crates whose own texts models read: tools, refusals, files, and events of sessions.
+const SPEAKING: [&str; 9] = [
+    "control-plane/executor",
+    "data-plane/gateway",
+    "data-plane/policy",
+    "data-plane/view",
+    "doors/builtin",
+    "doors/devices",
+    "doors/mount",
+    "doors/socket",
+    "words/wire",
+];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs_err::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let is_test = path.file_stem().is_some_and(|stem| stem == "tests" || stem == "model_texts");
+        if is_test {
+            continue;
+        }
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// D28: descriptions of the tools name no command and no address of operators.
+#[test]
+fn d28_tools_and_instructions_name_nothing_of_operators() {
+    let told = tools::all().iter().map(|tool| tool.definition().to_string()).collect::<Vec<_>>();
+    let instructions = tools::instructions(&BuiltInTools::All);
+    for text in told.iter().map(String::as_str).chain([&*instructions]) {
+        assert_eq!(for_models(text), text);
+        assert!(!text.contains("narthex "), "{text}");
+    }
+}
+
+/// D28: likewise each text in these crates, such as those of results, of refusals and of events
+/// that other agents read.
+#[test]
+fn d28_no_text_for_models_names_what_operators_do() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut all = Vec::new();
+    SPEAKING.iter().for_each(|name| sources(&crates.join(name).join("src"), &mut all));
+    assert!(all.len() > 100, "{} files", all.len());
+    for path in all {
+        let text = fs_err::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+            let is_said = line.contains("`narthex ") || line.contains("grants create");
+            assert!(!is_said, "{}: {line}", path.display());
+        }
+    }
+}
+
+/// Bytes of a set of tools in `tools/list` of an aggregated endpoint.
+fn listed(has: &BuiltInTools) -> usize {
+    let own = tools::all().into_iter().filter(|tool| has.has(tool.name));
+    own.map(|tool| tool.definition().to_string().len() + "mcp__narthex__,".len()).sum()
+}
+
+/// D29: the default tools of runs, and the core, cost a model no more than this, at four bytes a
+/// token; each name of a set is that of a tool, and each tool has a name that a run can ask for.
+#[test]
+fn d29_sets_of_tools_cost_little() {
+    for (set, tokens) in
+        [(BuiltInTools::usual(true), 900), (BuiltInTools::Ask, 900), (BuiltInTools::Core, 1500)]
+    {
+        let bytes = listed(&set);
+        assert!(bytes / 4 <= tokens, "{set:?}: {} tokens", bytes / 4);
+    }
+    let all: Vec<_> = tools::all();
+    let names: BTreeSet<_> = all.iter().map(|tool| tool.name).collect();
+    assert_eq!(names, BuiltInTools::all_names());
+    let core = all.iter().filter(|tool| BuiltInTools::Core.has(tool.name)).count();
+    assert_eq!(core, 9, "the seven, and those to ask");
+    let sets = [BuiltInTools::orchestration(), BuiltInTools::live(), BuiltInTools::usual(true)];
+    let counts = sets.map(|set| all.iter().filter(|tool| set.has(tool.name)).count());
+    assert_eq!(counts, [11, 2, 5]);
+}

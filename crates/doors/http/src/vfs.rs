@@ -1,0 +1,333 @@
+//! The files of a run over HTTP: one request is one operation, and nothing is kept between two.
+//!
+//! The path of the namespace comes after `/vfs`, percent-encoded once as any path of a URL.
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, StatusCode, header, request::Parts};
+use http_body::Body;
+use narthex_devices::{Numbered, Numbering, Numbers, RunMounts, Seen};
+use narthex_gateway::{Gateway, Holder, RunView};
+use narthex_model::{ErrorKind, Pid, json::shortened, with_causes};
+use narthex_mount::{
+    Code, Entry, Failure, Held, MountName, Node, Operation, PATH_MAX, Place, Process, ROOT, Report,
+    Stat, VfsError,
+};
+use narthex_runs::Runs;
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+
+use crate::{
+    HttpOptions,
+    body::{self, Room},
+    door::Door,
+    post::is_json,
+    problem::Problem,
+    respond::{self, Response},
+    servers::{Query, changes::of_body},
+};
+
+/// The operations of a GET; the first is the default.
+const OPERATIONS: [&str; 5] = ["auto", "list", "read", "stat", "mounts"];
+/// The operations of a POST; the first is the default.
+const WRITES: [&str; 2] = ["write", "failed"];
+/// The most bytes of a folder's report of an operation.
+const REPORT_MAX: usize = 4096;
+
+/// The processes of runs, for a door.
+pub(crate) fn mounts(gateway: &Gateway, options: &HttpOptions) -> RunMounts {
+    let numbers = Box::new(StoredNumbers(options.runs.clone()));
+    RunMounts::new(gateway.clone(), numbers, options.closing.clone())
+}
+
+/// The numbers of runs that are stored.
+#[derive(Debug)]
+struct StoredNumbers(Option<Runs>);
+
+impl Numbers for StoredNumbers {
+    fn of<'a>(&'a self, run: &'a Arc<RunView>) -> Numbering<'a> {
+        Box::pin(async move {
+            let Some(runs) = &self.0 else { return Ok(None) };
+            let found = runs.numbers(run).await.map_err(|error| {
+                tracing::warn!(run.id = %run.id, "{}", with_causes(&error));
+                let text = "the number of the run cannot be found now; try again";
+                Failure::new(Code::ServiceUnavailable, "transport_error", text)
+            })?;
+            Ok(found.map(|(row, earlier)| Numbered { pid: row.pid, earlier, parent: row.parent }))
+        })
+    }
+}
+
+/// One request, but for its body.
+pub(crate) struct VfsRequest<'a> {
+    pub(crate) door: &'a Door,
+    pub(crate) run: Arc<RunView>,
+    /// The path behind `/vfs/`, as it was sent.
+    pub(crate) path: &'a str,
+    pub(crate) parts: &'a Parts,
+}
+
+impl VfsRequest<'_> {
+    /// Does the operation.
+    pub(crate) async fn answer<B>(&self, body: B) -> Response
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let answering = async {
+            match self.parts.method {
+                Method::POST => self.post(body).await,
+                _ => self.look().await,
+            }
+        };
+        let answered = self.door.gateway.tap().holding(self.run.id, answering).await;
+        answered.unwrap_or_else(|problem| problem.answer())
+    }
+
+    /// A GET: lists, reads or says what is there.
+    async fn look(&self) -> Result<Response, Problem> {
+        let query = Query::of(&self.parts.uri, &["op"])?;
+        let operation = query.word("op", &OPERATIONS)?;
+        let path = self.path()?;
+        let (seen, begins) = (self.seen(&path), begins_with(&path));
+        let seen =
+            seen.await.map_err(|failure| problem(&VfsError::new(begins, &*path, failure)))?;
+        let process = &seen.process;
+        let stat = || process.stat(&path).map_err(|error| problem(&error));
+        match operation {
+            "stat" => Ok(document(&shown_stat(process, &path, &stat()?))),
+            "list" => list(process, &path).await,
+            "read" => read(process, &path).await,
+            "mounts" => mounts_of(&seen, &path),
+            _ if stat()?.is_directory => list(process, &path).await,
+            _ => read(process, &path).await,
+        }
+    }
+
+    /// A POST: writes, or reports what a folder has refused by itself.
+    async fn post<B>(&self, body: B) -> Result<Response, Problem>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let query = Query::of(&self.parts.uri, &["op"])?;
+        match query.word("op", &WRITES)? {
+            "failed" => self.told(body).await,
+            _ => self.write(body).await,
+        }
+    }
+
+    /// Reports a failed operation with a file of the run, which failed at a folder, to those who
+    /// watch the run. Nothing else comes of it: the holder of the run's token may fail as they
+    /// like.
+    async fn told<B>(&self, body: B) -> Result<Response, Problem>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let path = self.path()?;
+        let failed = |failure| problem(&VfsError::new(Operation::Stat, &*path, failure));
+        Place::parse(&path).map_err(failed)?;
+        let (within, holder) = (self.door.options.body_timeout, Holder::Run(self.run.id));
+        let room = Room::Api(&self.door.api_bodies, holder);
+        let bytes = body::read_in(body, REPORT_MAX, within, Some(room)).await;
+        let bytes = bytes.map_err(|fault| of_body(fault, "what has failed", REPORT_MAX))?;
+        let report: Option<Report<'_>> = match bytes.starts_with(b"{") {
+            true => serde_json::from_slice(&bytes).ok(),
+            false => None,
+        };
+        // Watchers know the run itself, and not its number.
+        let done = report.as_ref().and_then(|report| report.done(Pid::OWN, &path));
+        let done = done.ok_or_else(|| {
+            let text = "the body is `operation`, `code`, `duration_us` and `size` of what failed";
+            Problem::new(ErrorKind::Invalid, text)
+        })?;
+        self.door.mounts.tell(&self.run, done);
+        Ok(respond::empty(StatusCode::ACCEPTED))
+    }
+
+    /// Writes, and answers what a read gives then.
+    async fn write<B>(&self, body: B) -> Result<Response, Problem>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let path = self.path()?;
+        if !is_json(&self.parts.headers) {
+            let text = "the content type must be application/json, and the body the arguments";
+            let problem = Problem::new(ErrorKind::Invalid, text);
+            return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        }
+        let (most, within) = (self.door.mounts.write_bytes(), self.door.options.body_timeout);
+        let room = Room::Run(&self.door.gateway, &self.run);
+        let bytes = body::read_in(body, most, within, Some(room)).await;
+        let bytes = bytes.map_err(|fault| of_body(fault, "the arguments", most))?;
+        let seen = self.seen(&path).await;
+        let seen =
+            seen.map_err(|failure| problem(&VfsError::new(Operation::Write, &*path, failure)))?;
+        let held = seen.process.hold(&path).map_err(|error| problem(&error))?;
+        held.write(bytes).await.map_err(|error| problem(&error))?;
+        all_of(&held, &path).await
+    }
+
+    async fn seen(&self, path: &str) -> Result<Arc<Seen>, Failure> {
+        self.door.mounts.process(&self.run, path).await
+    }
+
+    /// The path of the namespace.
+    fn path(&self) -> Result<String, Problem> {
+        let invalid = |text: String| Problem::new(ErrorKind::Invalid, text);
+        // Each byte of it may be three here.
+        if self.path.len() > 3 * PATH_MAX {
+            return Err(invalid(format!("a path has at most {PATH_MAX} bytes; shorten it")));
+        }
+        let path = percent_decode_str(self.path).decode_utf8().map_err(|error| {
+            invalid(format!("the path is no UTF-8: {error}; percent-encode it once"))
+        })?;
+        Ok(format!("/{path}"))
+    }
+}
+
+fn begins_with(path: &str) -> Operation {
+    match path.trim_end_matches('/') == ROOT {
+        true => Operation::List,
+        false => Operation::Open,
+    }
+}
+
+async fn read(process: &Process, path: &str) -> Result<Response, Problem> {
+    let held = process.hold(path).map_err(|error| problem(&error))?;
+    all_of(&held, path).await
+}
+
+/// All that there is to read.
+async fn all_of(held: &Held<'_>, path: &str) -> Result<Response, Problem> {
+    let bytes = held.read().await.map_err(|error| problem(&error))?;
+    let mut response = respond::json(StatusCode::OK, bytes.into());
+    let media = HeaderValue::from_static(media_type(path));
+    response.headers_mut().insert(header::CONTENT_TYPE, media);
+    Ok(response)
+}
+
+async fn list(process: &Process, path: &str) -> Result<Response, Problem> {
+    let entries = process.list(path).await.map_err(|error| problem(&error))?;
+    Ok(listed(process, path, &entries))
+}
+
+/// The mounts at the root, for a folder that shows them: the folder's own look is no operation of
+/// the run, and is reported to no watcher.
+fn mounts_of(seen: &Seen, path: &str) -> Result<Response, Problem> {
+    if !matches!(Place::parse(path), Ok(Place::Mounts)) {
+        let text = format!("`op=mounts` is for `{ROOT}` alone; write `op=list`");
+        return Err(Problem::new(ErrorKind::Invalid, text));
+    }
+    let process = &seen.process;
+    let entry = |name: MountName| {
+        let server = seen.server(&name);
+        json!({ "name": name.to_string(), "is_directory": true, "server": server })
+    };
+    let entries = process.mounts().into_iter().map(entry).collect();
+    let mut shown = shown_list(process, path, entries);
+    shown["closed"] = process.closed().iter().map(ToString::to_string).collect();
+    Ok(document(&shown))
+}
+
+fn listed(process: &Process, path: &str, entries: &[Entry]) -> Response {
+    let shown = |entry: &Entry| json!({ "name": entry.name, "is_directory": entry.is_directory });
+    document(&shown_list(process, path, entries.iter().map(shown).collect()))
+}
+
+fn shown_list(process: &Process, path: &str, entries: Value) -> Value {
+    let mut listed = json!({ "path": path, "pid": process.pid().get(), "entries": entries });
+    if matches!(Place::parse(path), Ok(Place::Mounts)) {
+        let synonyms = process.synonyms();
+        let shown =
+            synonyms.iter().map(|(old, now)| json!({ "path": old.path(), "means": now.path() }));
+        listed["synonyms"] = shown.collect();
+    }
+    listed
+}
+
+fn shown_stat(process: &Process, path: &str, stat: &Stat) -> Value {
+    json!({
+        "path": path,
+        "pid": process.pid().get(),
+        "name": stat.name,
+        "device": stat.device,
+        "is_directory": stat.is_directory,
+        "is_writable": stat.is_writable,
+    })
+}
+
+fn document(value: &Value) -> Response {
+    respond::json(StatusCode::OK, value.to_string().into_bytes().into())
+}
+
+/// The media type of what reading a path gives.
+fn media_type(path: &str) -> &'static str {
+    match Place::parse(path) {
+        Ok(Place::In(_, Node::Description(_))) => "text/markdown; charset=utf-8",
+        Ok(Place::In(_, Node::Logs)) => "text/plain; charset=utf-8",
+        _ => "application/json",
+    }
+}
+
+/// The table from codes of the namespace to those of HTTP (D24).
+fn status_of(code: Code) -> (ErrorKind, StatusCode) {
+    match code {
+        Code::Timeout => (ErrorKind::Timeout, StatusCode::GATEWAY_TIMEOUT),
+        Code::NotFound => (ErrorKind::NotFound, StatusCode::NOT_FOUND),
+        Code::Permission => (ErrorKind::Denied, StatusCode::FORBIDDEN),
+        Code::Internal => (ErrorKind::Bug, StatusCode::INTERNAL_SERVER_ERROR),
+        Code::Driver => (ErrorKind::Unavailable, StatusCode::BAD_GATEWAY),
+        Code::Invalid | Code::IsDirectory | Code::BrokenPipe => {
+            (ErrorKind::Invalid, StatusCode::BAD_REQUEST)
+        }
+        Code::AlreadyMounted => (ErrorKind::Conflict, StatusCode::CONFLICT),
+        Code::ResourceExhausted => (ErrorKind::Exhausted, StatusCode::TOO_MANY_REQUESTS),
+        Code::ServiceUnavailable | Code::ForceKilled | Code::DeviceDisconnected => {
+            (ErrorKind::Unavailable, StatusCode::SERVICE_UNAVAILABLE)
+        }
+    }
+}
+
+/// `[CODE] operation: path (cause)` with the code, and the failure for programs.
+fn problem(error: &VfsError) -> Problem {
+    let (kind, status) = status_of(error.code());
+    // The path of the request may be as long as a URL.
+    let path = shortened(&error.path);
+    let told = VfsError::new(error.operation, path, (*error.failure).clone());
+    let failure: Value = serde_json::from_str(&error.failure.to_json()).unwrap_or_default();
+    let problem = Problem::new(kind, told.to_string()).with_status(status);
+    problem
+        .with("code", error.code().as_str().into())
+        .with("operation", error.operation.as_str().into())
+        .with("failure", failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../../docs/mount-semantics.md");
+
+    /// The rows of the table of codes: the code and the status.
+    fn rows() -> Vec<(&'static str, u16)> {
+        let (_, table) = PAGE.split_once("| code | errno | HTTP | means |\n").expect("it is there");
+        let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
+        let row = |line: &'static str| {
+            let cells: Vec<_> = line.split('|').map(str::trim).collect();
+            let [_, code, _, status, _, _] = cells[..] else { panic!("{line}") };
+            (code.trim_matches('`'), status.parse().expect("a status"))
+        };
+        rows.map(row).collect()
+    }
+
+    /// D24: each code is in the table of the page once, with the status that this door answers.
+    #[test]
+    fn d24_the_page_has_each_code_with_its_status() {
+        let mut told = rows();
+        let mut answered: Vec<_> =
+            Code::ALL.iter().map(|code| (code.as_str(), status_of(*code).1.as_u16())).collect();
+        told.sort_unstable();
+        answered.sort_unstable();
+        assert_eq!(told, answered);
+    }
+}

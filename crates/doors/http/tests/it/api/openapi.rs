@@ -1,0 +1,320 @@
+//! The OpenAPI document: the one in the repository, the one that is served, and its examples.
+
+use std::path::Path;
+
+use fs_err as fs;
+use http::StatusCode;
+use narthex_http::openapi;
+use serde_json::Value;
+
+use super::world::Api;
+use crate::world::CONTRACT;
+
+/// The document in the repository is the one that is served. `cargo xtask openapi` writes it.
+#[test]
+fn the_document_in_the_repository_is_true() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/openapi.json");
+    let mut renewed = serde_json::to_string_pretty(openapi()).unwrap();
+    renewed.push('\n');
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&page, &renewed).unwrap();
+    }
+    let text = fs::read_to_string(&page).unwrap_or_default();
+    for (old, new) in text.lines().zip(renewed.lines()) {
+        assert_eq!(old, new, "docs/openapi.json; `cargo xtask openapi` renews it");
+    }
+    assert_eq!(text.len(), renewed.len(), "docs/openapi.json; `cargo xtask openapi` renews it");
+}
+
+#[tokio::test]
+async fn it_is_served_to_whoever_is_known() {
+    let api = Api::over(&serde_json::json!({})).await;
+    assert_eq!(api.get("/api/openapi.json").await, *openapi());
+    let run = api.world.request(http::Method::GET, "/api/openapi.json").send().await;
+    run.problem(StatusCode::FORBIDDEN, "denied");
+}
+
+/// Every example of a schema fits it, and every object has one.
+#[test]
+fn examples_fit_their_schemas() {
+    let schemas = openapi()["components"]["schemas"].as_object().unwrap();
+    for (name, schema) in schemas {
+        let examples = schema["examples"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for example in examples {
+            let fits = CONTRACT.fits(&format!("#/components/schemas/{name}"), example.clone());
+            fits.unwrap_or_else(|error| panic!("the example of {name}: {error}"));
+        }
+    }
+    for body in bodies() {
+        let has_one = schemas[&body]["examples"].is_array();
+        assert!(has_one, "{body} is sent to the daemon: give it `examples`");
+    }
+}
+
+/// The names of the schemas of all bodies of JSON that the API takes.
+fn bodies() -> Vec<String> {
+    let mut names = Vec::new();
+    for (template, place) in openapi()["paths"].as_object().unwrap() {
+        for operation in place.as_object().unwrap().values() {
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            if let Some(place) = schema["$ref"].as_str().filter(|_| template.starts_with("/api/")) {
+                names.push(place.rsplit('/').next().unwrap().to_owned());
+            }
+        }
+    }
+    assert!(names.len() > 20, "{names:?}");
+    names
+}
+
+/// A request with an unknown parameter is answered with the known ones, as the document has them.
+#[tokio::test]
+async fn parameters_are_those_that_are_known() {
+    let place = super::catalog::Place::filled().await;
+    let ada = serde_json::json!({ "name": "ada" });
+    place.post("/api/principals", &ada).await.succeeded();
+    let mut seen = 0;
+    for (template, operations) in openapi()["paths"].as_object().unwrap() {
+        if !template.starts_with("/api/") {
+            continue;
+        }
+        let path = template.replace("{workspace}", "default").replace("{name}", "DOCS_KEY");
+        let path = path.replace("secrets/{", "{").replace("{id}", "reader");
+        let path = path.replace("{principal}", "ada").replace("{alias}", "library");
+        for (method, operation) in operations.as_object().unwrap() {
+            // Operations for runs alone reveal nothing to others.
+            let is_of_runs = operation["security"] == serde_json::json!([{ "token": ["run"] }]);
+            if method == "parameters" || method == "head" || is_of_runs {
+                continue;
+            }
+            let named = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let named = named.iter().map(|one| {
+                let pointer = one["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
+                openapi().pointer(pointer).unwrap()
+            });
+            let named = named.filter(|one| one["in"] == "query");
+            let mut said: Vec<_> = named.map(|one| one["name"].as_str().unwrap()).collect();
+            said.sort_unstable();
+            let address = format!("{path}?not-known=1");
+            let method = method.to_ascii_uppercase();
+            let answer = place.api.send(&method, &address, "{}").await;
+            assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{method} {template}");
+            assert_eq!(known(&answer.json()), said, "{method} {template}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 60, "{seen}");
+}
+
+/// The names in `the keys here are …`.
+fn known(problem: &Value) -> Vec<&str> {
+    let remedy = problem["errors"][0]["remedy"].as_str().unwrap();
+    let mut names: Vec<_> = match remedy.strip_prefix("remove it; the keys here are `") {
+        Some(names) => names.trim_end_matches('`').split("`, `").collect(),
+        None => Vec::new(),
+    };
+    names.sort_unstable();
+    names
+}
+
+/// Operations that take a body, in an order in which what each needs is there.
+const ORDER: [&str; 46] = [
+    "secret_set",
+    "principal_create",
+    "principal_change",
+    "workspace_create",
+    "workspace_change",
+    "member_set",
+    "service_token_create",
+    "mcp_server_create",
+    "mcp_server_put",
+    "mcp_server_change",
+    "definition_accept",
+    "definition_reject",
+    "capability_create",
+    "capability_put",
+    "capability_change",
+    "agent_create",
+    "agent_put",
+    "agent_change",
+    "env_binding_create",
+    "env_binding_set",
+    "attachment_add",
+    "attachment_put",
+    "workspace_import",
+    "object_validate",
+    "agent_preview",
+    "mcp_client_register",
+    "run_create",
+    "session_resume",
+    "session_message",
+    "session_messages_acknowledge",
+    "channel_set",
+    "webhook_set",
+    "share_comment",
+    "share_thread_change",
+    "grant_create",
+    "grant_request_approve",
+    "grant_request_deny",
+    "policy_set",
+    "policy_check",
+    "limits_set",
+    "audit_settings_set",
+    "installation_audit_settings_set",
+    "server_put",
+    "server_change",
+    "run_claim",
+    "session_usage_report",
+];
+
+/// An operation of the API.
+struct Asked {
+    method: String,
+    template: String,
+    operation: &'static Value,
+}
+
+fn operations() -> Vec<Asked> {
+    let mut all = Vec::new();
+    for (template, place) in openapi()["paths"].as_object().unwrap() {
+        for (method, operation) in place.as_object().unwrap() {
+            if template.starts_with("/api/") && method != "parameters" && method != "head" {
+                let method = method.to_ascii_uppercase();
+                all.push(Asked { method, template: template.clone(), operation });
+            }
+        }
+    }
+    all
+}
+
+/// The objects that paths name and that have no id of their own choice.
+#[derive(Default)]
+struct Made {
+    run: Value,
+    client: Value,
+    grant: Value,
+    request: String,
+    share: String,
+    thread: String,
+}
+
+impl Asked {
+    fn id(&self) -> &'static str {
+        self.operation["operationId"].as_str().unwrap()
+    }
+
+    /// True if only the token of a run opens it.
+    fn is_of_runs(&self) -> bool {
+        self.operation["security"] == serde_json::json!([{ "token": ["run"] }])
+    }
+
+    /// The first example of its body.
+    fn example(&self) -> Option<&'static Value> {
+        let schema = &self.operation["requestBody"]["content"]["application/json"]["schema"];
+        let pointer = schema["$ref"].as_str()?.strip_prefix('#')?;
+        openapi().pointer(pointer)?["examples"].get(0)
+    }
+
+    /// With the ids of the examples, and of the run that was made.
+    fn path(&self, made: &Made) -> String {
+        let mut before = "";
+        let segments = self.template.split('/').map(|segment| {
+            let filled = match (segment.starts_with('{'), before) {
+                (false, _) => segment,
+                (true, "workspaces") => "default",
+                (true, "servers" | "mcp-servers") => "docs",
+                (true, "secrets") => "DOCS_KEY",
+                (true, "env-bindings") => "agent:reader:DOCS_TOKEN",
+                (true, "capabilities") => "papers",
+                (true, "agents") => "reader",
+                (true, "mcp-attachments") => "archive",
+                (true, "principals" | "members") => "ada",
+                (true, "runs") => made.run["run_id"].as_str().unwrap(),
+                (true, "mcp-clients") => made.client["id"].as_str().unwrap(),
+                (true, "sessions") => made.run["session_id"].as_str().unwrap(),
+                (true, "channels" | "webhooks") => "team",
+                (true, "shares") => &made.share,
+                (true, "comments") => &made.thread,
+                (true, "grants") => made.grant["id"].as_str().unwrap(),
+                (true, "grant-requests") => &made.request,
+                (true, other) => panic!("what stands behind `{other}`?"),
+            };
+            before = segment;
+            filled
+        });
+        segments.collect::<Vec<_>>().join("/")
+    }
+}
+
+/// A run of the agent of another one, which waits to be claimed.
+async fn child(api: &Api, of: &Value) -> Value {
+    let agent = of["agent_name"].as_str().unwrap();
+    let caller = serde_json::json!({ "spawnable_agents": [agent], "builtin": "all" }).to_string();
+    api.send("PUT", "/api/workspaces/default/agents/caller", caller).await.succeeded();
+    let caller = super::built_in::Run::of(api, "caller").await;
+    let asked = serde_json::json!({ "child_agent_id": agent });
+    let child = caller.called("spawn_session", asked).await["session"].clone();
+    serde_json::json!({ "run_id": child["run_id"], "session_id": child["id"] })
+}
+
+/// The examples are sent to a daemon with nothing in it, and all of them are taken; then everything
+/// is read. Each test of the door sees that the answers are those that are described.
+#[tokio::test]
+async fn examples_are_taken() {
+    let place = super::catalog::Place::new().await;
+    let operations = operations();
+    for asked in operations.iter().filter(|asked| asked.example().is_some()) {
+        assert!(ORDER.contains(&asked.id()), "say in `ORDER` when to send {}", asked.id());
+    }
+    let mut made = Made::default();
+    for id in ORDER {
+        let asked = operations.iter().find(|asked| asked.id() == id).unwrap();
+        let mut body = asked.example().unwrap().clone();
+        if id == "workspace_create" {
+            // The place has the one of the example.
+            body["id"] = "other".into();
+        }
+        if id == "definition_accept" {
+            super::definitions::has_seen(&place.api, &body["digests"][0]).await;
+        }
+        if id == "channel_set" {
+            place.api.set_secret("OPS_URL", "https://ops.example.com/hook").await;
+            place.api.set_secret("OPS_KEY", "a-key-of-ops").await;
+        }
+        if id == "share_comment" {
+            made.share = place.api.shared_by("default", &made.run).await;
+        }
+        if id.starts_with("grant_request") {
+            made.request = place.api.asked_by(&made.run, id).await;
+        }
+        if id == "session_resume" {
+            let session = made.run["session_id"].as_str().unwrap();
+            let path = format!("/api/workspaces/default/sessions/{session}/suspend");
+            place.api.send("POST", &path, String::new()).await.succeeded();
+        }
+        if id == "run_claim" {
+            made.run = child(&place.api, &made.run).await;
+        }
+        let (path, body) = (asked.path(&made), body.to_string());
+        let token = match asked.is_of_runs() {
+            true => made.run["token"].as_str().unwrap(),
+            false => crate::world::ADMIN,
+        };
+        let request = place.api.ask(&asked.method, &path);
+        let request = request.header("authorization", &format!("Bearer {token}"));
+        let request = request.header("content-type", "application/json");
+        let answer = request.body(crate::world::whole(body)).send().await.succeeded();
+        match id {
+            "run_create" | "session_resume" => made.run = answer,
+            "mcp_client_register" => made.client = answer,
+            "grant_create" => made.grant = answer,
+            "share_comment" => made.thread = answer["thread_id"].as_str().unwrap().to_owned(),
+            _ => continue,
+        }
+    }
+    for asked in operations.iter().filter(|asked| asked.method == "GET") {
+        let content = asked.operation["responses"]["200"]["content"].as_object().unwrap();
+        if content.contains_key("application/json") {
+            place.api.get(&asked.path(&made)).await;
+        }
+    }
+}
