@@ -21,7 +21,7 @@ const OWNED: &[Owned] = &[
     owned("miette", &["rules"]),
     owned("rustls", &["upstream"]),
     owned("serde-saphyr", &["documents"]),
-    owned("sqlx", &["database", "schema", "store"]),
+    owned("sqlx", &["store"]),
     owned("syn", &["xtask"]),
     owned("tokio-rustls", &["upstream"]),
     owned("wasmtime", &["sandbox"]),

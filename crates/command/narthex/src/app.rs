@@ -15,7 +15,7 @@ use narthex_control::{Control, ControlOptions, StoreLedger};
 use narthex_executor::{ExecutorOptions, Executors};
 use narthex_gateway::{Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
 use narthex_http::HttpOptions;
-use narthex_listener::{ServeOptions, Workers};
+use narthex_http::listener::{ServeOptions, Workers};
 use narthex_model::{Alias, ErrorKind, with_causes};
 use narthex_outbound::Outbound;
 use narthex_policy::RunPolicy;
@@ -228,7 +228,7 @@ impl App {
         http.runs.clone_from(&self.runs);
         let router = narthex_http::router(self.gateway.clone(), http);
         let (closing, tasks) = (self.closing.clone(), self.tasks.clone());
-        self.tasks.spawn(narthex_listener::serve(listener, router, serve, closing, tasks));
+        self.tasks.spawn(narthex_http::listener::serve(listener, router, serve, closing, tasks));
         for dir in socket_dirs {
             match self.open_sockets(&dir) {
                 Ok(()) => {

@@ -220,7 +220,7 @@ fn read(
 /// The command line, without what this program says to a second process of it.
 fn arguments() -> impl Iterator<Item = std::ffi::OsString> {
     #[cfg(target_os = "linux")]
-    return narthex_mounter::background::arguments();
+    return narthex_fuse::mounter::background::arguments();
     #[cfg(not(target_os = "linux"))]
     return std::env::args_os();
 }

@@ -14,7 +14,7 @@ fn main() -> ExitCode {
         return ended;
     }
     #[cfg(target_os = "linux")]
-    if let Some(ended) = narthex_mounter::run_if_asked() {
+    if let Some(ended) = narthex_fuse::mounter::run_if_asked() {
         return ended;
     }
     narthex::main()

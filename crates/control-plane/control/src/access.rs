@@ -23,13 +23,13 @@ use std::sync::{
 
 use arc_swap::ArcSwap;
 use narthex_audit::Audit;
-use narthex_live::{Polls, STALE};
 use narthex_login::SessionLimits;
 use narthex_store::Store;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::table::AccessTable;
+use crate::live::{Polls, STALE};
 pub use narthex_login::{McpClientToken, ServiceToken};
 
 pub(crate) use self::principals::{new_id, of_principal};

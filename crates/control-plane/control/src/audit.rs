@@ -8,9 +8,10 @@ mod listing;
 use std::{sync::Arc, time::Duration};
 
 use narthex_audit::{Actor, AuditEvent, KnownHead, Noted, Waiting};
-use narthex_shipping::ShipError;
 use narthex_store::AuditChain;
 use tokio::time::sleep;
+
+use crate::shipping::ShipError;
 
 pub use self::{
     export::AuditExport,

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 pub use self::checks::never_starts;
 use self::checks::{Definition, Stored};
-pub use narthex_fields::{CatalogError, FieldCode, FieldError, FieldWarning};
+pub use narthex_resolve::fields::{CatalogError, FieldCode, FieldError, FieldWarning};
 
 pub use self::changes::{
     CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange, CatalogConnection,

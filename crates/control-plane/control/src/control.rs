@@ -4,7 +4,6 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 use narthex_audit::Audit;
 use narthex_events::Events;
-use narthex_live::{KeyedLock, LiveGrants, LiveRules, LiveTurns, ProofRule};
 use narthex_model::{KnownExecutors, WorkspaceId};
 use narthex_policy::{Grants, WorkspaceRules};
 use narthex_registry::{
@@ -12,13 +11,14 @@ use narthex_registry::{
     layers::{DefaultServer, SettingsFile},
     watch::{LayerFiles, LayerOptions},
 };
-use narthex_shipping::Shipper;
 use narthex_store::Store;
 use narthex_traffic::Meters;
 use narthex_vault::Vault;
 use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use crate::live::{KeyedLock, LiveGrants, LiveRules, LiveTurns, ProofRule};
+use crate::shipping::Shipper;
 use crate::{
     ControlError, GrantOptions, LoginOptions, Variables,
     access::Access,

@@ -1,7 +1,7 @@
 //! Cuts that end servers of live runs at once (D10), here and at all daemons on one store.
 //!
 //! A cut is a row of the store, written with the change that causes it. Each daemon reads the rows
-//! that are new to it, every [`narthex_live::POLL`] and before it mounts anything. A daemon that
+//! that are new to it, every [`crate::live::POLL`] and before it mounts anything. A daemon that
 //! could not reach the store reads the missed rows as soon as it can: rows are numbered, and no
 //! clock decides which of them count.
 
@@ -10,12 +10,12 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use narthex_live::Polls;
 use narthex_model::{SecretName, WorkspaceId};
 use narthex_registry::{ClearedSecret, CutReason, MountIdentity};
 use narthex_store::{Cut, Store};
 use tokio::sync::Mutex;
 
+use crate::live::Polls;
 use crate::{
     Control, ControlError,
     control::Shared,

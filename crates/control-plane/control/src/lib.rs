@@ -16,6 +16,7 @@ mod follow;
 mod grants;
 mod idempotency;
 mod keys;
+mod live;
 mod login;
 mod messages;
 mod probe;
@@ -23,6 +24,7 @@ mod rules;
 mod secrets;
 mod seeding;
 mod servers;
+mod shipping;
 mod traffic;
 
 pub use access::{
@@ -45,11 +47,10 @@ pub use grants::{
 };
 pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest, digest_of};
 pub use keys::{secret_key, server_key};
+pub use live::{KeyedLock, POLL, STALE, Speaker};
 pub use login::{Ceremony, CreatedLink, LoginError, NewSession, SignedIn};
 pub use messages::{Message, MessageError};
 pub use narthex_audit::{Actor, ActorKind};
-pub use narthex_live::KeyedLock;
-pub use narthex_live::{POLL, STALE, Speaker};
 pub use narthex_login::{ConsentError, LoginOptions, ProviderOptions};
 pub use narthex_model::{AgentEnv, Page};
 pub use narthex_resolve::{

@@ -4,15 +4,15 @@ use std::time::SystemTime;
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_events::{Along, EventKind, EventPlace, EventRow, Events, EventsError};
-use narthex_fields::Fields;
-use narthex_live::Speaker;
 use narthex_model::{
     ErrorKind, SessionId, Timestamp, WorkspaceId,
     json::{Node, shortened},
 };
+use narthex_resolve::fields::Fields;
 use narthex_store::NewRest;
 use serde_json::{Value, json};
 
+use crate::live::Speaker;
 use crate::{By, CatalogError, Control, ControlError, FieldError};
 
 /// The longest message, in bytes.

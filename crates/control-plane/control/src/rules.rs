@@ -5,9 +5,9 @@ mod check;
 use std::{sync::Arc, time::UNIX_EPOCH};
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_fields::Fields;
 use narthex_model::{ErrorKind, ToolScopes, WorkspaceId, json::Node};
 use narthex_policy::WorkspaceRules;
+use narthex_resolve::fields::Fields;
 use narthex_rules::{RuleFault, RuleFaults, RuleName, RuleSet};
 use narthex_store::{RulesHead, RulesRow, Store};
 

@@ -28,6 +28,7 @@ mod carrier;
 mod claim;
 mod cost;
 mod fault;
+pub mod fields;
 mod fill;
 mod layer;
 mod manifest;

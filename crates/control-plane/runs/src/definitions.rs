@@ -25,10 +25,10 @@ use narthex_screen::harmless;
 use narthex_store::{DefinitionHead, DefinitionState, DefinitionsOf, StatementError};
 use narthex_upstream::{Inventory, Listed};
 
-use narthex_judging::judge::{self, Known, Seen};
+use narthex_screen::judging::judge::{self, Known, Seen};
 
 use self::beside::Beside;
-pub use narthex_judging::judge::DefinitionReason;
+pub use narthex_screen::judging::judge::DefinitionReason;
 
 pub use self::{
     decide::{DefinitionPage, DefinitionVerdict, SeenDefinition},

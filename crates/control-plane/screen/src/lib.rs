@@ -21,6 +21,7 @@ mod folded;
 mod harmless;
 mod hidden;
 mod instructions;
+pub mod judging;
 mod markup;
 mod names;
 mod place;

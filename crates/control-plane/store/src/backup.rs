@@ -10,11 +10,11 @@ use narthex_model::ErrorKind;
 use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use thiserror::Error;
 
+use crate::schema::open::create_private;
 use crate::{
     StatementError, Store,
     database::{BUSY_LIMIT, Database, sqlite},
 };
-use narthex_schema::open::create_private;
 
 const COPY: &str = "backup.copy";
 const CHECK: &str = "backup.check";

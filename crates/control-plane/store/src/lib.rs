@@ -4,21 +4,22 @@
 //!   the version of this program, and gives access to the objects, each of which has a file of
 //!   queries of its own in `objects/`.
 //! * Objects know neither the database nor its library: they name a `Statement` and its values, and
-//!   `narthex-database` runs it. Their SQL is common to SQLite and Postgres.
+//!   `database` runs it. Their SQL is common to SQLite and Postgres.
 //! * An error names the statement that failed; it never shows SQL or a value.
 //!
 //! Nothing here is on the way of a call.
 
 mod backup;
+mod database;
 mod objects;
+mod schema;
 mod store;
 
-use narthex_database::{self as database, statement};
+use database::statement;
 
 pub use backup::{Backup, BackupError};
-pub use narthex_database::postgres::UrlFault;
-pub use narthex_database::statement::StatementError;
-pub use narthex_schema::{ConnectError, OpenError};
+pub use database::postgres::UrlFault;
+pub use database::statement::StatementError;
 pub use objects::audit::{Audit, AuditChain, AuditFilter, AuditPlace, AuditRow, AuditSettings};
 pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
 pub use objects::children::{LeftChild, QuietChild, StillChild};
@@ -65,4 +66,5 @@ pub use objects::suspended::{SuspendedRows, SuspendedSession};
 pub use objects::traffic::{CallCount, TrafficRows};
 pub use objects::trusted_files::{TrustedFile, TrustedFiles};
 pub use objects::workspaces::{Workspace, WorkspaceChange, WorkspaceSettings, Workspaces};
+pub use schema::{ConnectError, OpenError};
 pub use store::Store;

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
+use crate::schema::{connect, open};
 use crate::{
     Audit, CatalogRows, CatalogStep, Channels, ConnectError, CostRows, CutRows, Definitions,
     DefinitionsOf, EnvBindings, EventRows, GrantRequests, GrantRows, Inboxes, KeptAnswers, Logins,
@@ -16,7 +17,6 @@ use crate::{
         statements::{CATALOG_NAMED, LIVE_DECIDED},
     },
 };
-use narthex_schema::{connect, open};
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
 #[derive(Debug, Clone)]

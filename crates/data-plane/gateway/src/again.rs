@@ -4,9 +4,9 @@
 use std::{borrow::Cow, fmt, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
-use narthex_view::Handling;
 use narthex_wire::Raw;
 
+use crate::view::Handling;
 use crate::{
     Answering, Caller,
     gateway::Shared,

@@ -14,10 +14,11 @@ use narthex_model::{Alias, BuiltInTools, CallError, Gates, ToolScope, ToolScopes
 use narthex_policy::{Item, Request, RunPolicy};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::{Inventory, InventoryEntry, Listed, ServerCapabilities};
-use narthex_view::{Part, View, parts};
 use narthex_wire::{Era, Message, Raw, json::encode_string, rpc};
 use serde_json::Value;
 
+use crate::view::Handling;
+use crate::view::{Part, View, parts};
 use crate::{
     Answering, Caller, Endpoint, RunView, ToPage,
     gateway::Shared,
@@ -29,7 +30,6 @@ use crate::{
     refusal::Refusal,
     route::{not_found, own_item, text},
 };
-use narthex_view::Handling;
 
 /// The capabilities that the built-in server declares.
 pub(crate) const BUILT_IN: ServerCapabilities = ServerCapabilities {

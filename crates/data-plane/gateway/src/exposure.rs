@@ -6,13 +6,14 @@ use narthex_model::{EVERYTHING, Exposed, NO_GATES};
 use narthex_policy::{Denial, Item, Request, ServerRules};
 use narthex_registry::ServerRow;
 use narthex_upstream::{Inventory, Listed};
-use narthex_view::exposed;
 use narthex_wire::{
     Message, MessageKind, Raw, Rewrite,
     json::{Object, decode_string, encode_string},
     meta_key, method,
 };
 
+use crate::view::Handling;
+use crate::view::exposed;
 use crate::{
     Caller,
     gateway::Shared,
@@ -20,7 +21,6 @@ use crate::{
     refusal::Refusal,
     route::{not_found, unknown_server},
 };
-use narthex_view::Handling;
 
 /// All rules of a server, as policy asks for them.
 pub(crate) fn rules(row: Option<&ServerRow>) -> ServerRules<'_> {

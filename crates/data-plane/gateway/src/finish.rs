@@ -7,15 +7,15 @@ use narthex_audit::Outcome;
 use narthex_model::{Alias, CallErrorKind, OutputLimits, Reader, ServerDefinition};
 use narthex_policy::{Item, Paid};
 use narthex_registry::ServerRow;
-use narthex_tasks::TaskOwner;
 use narthex_upstream::{InUse, Inventory, KeptAwake, Link, LinkError};
-use narthex_view::{OwnCall, check_questions};
 use narthex_wire::{
     Era, LogLevel, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc,
     supported_versions, translate,
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::tasks::TaskOwner;
+use crate::view::{OwnCall, check_questions};
 use crate::{
     Answer, RunView, Session, Step,
     exposure::{hide, is_filtered, keep_private},

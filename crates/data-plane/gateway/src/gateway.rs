@@ -10,13 +10,10 @@ use std::{
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use narthex_audit::Audit;
-use narthex_metrics::Metrics;
 use narthex_model::QUALIFIED_NAME_MAX;
 use narthex_registry::{Registry, ServerKey, ServerRow};
-use narthex_tasks::TaskRoutes;
 use narthex_traffic::Meters;
 use narthex_upstream::Inventory;
-use narthex_view::{View, exposed};
 use narthex_wire::{Limits, Message, Raw, Revision, headers::HeaderParams, method};
 use tokio::{
     sync::OnceCell,
@@ -25,6 +22,9 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use crate::metrics::Metrics;
+use crate::tasks::TaskRoutes;
+use crate::view::{View, exposed};
 use crate::{
     Answering, Caller, Endpoint, GrantLedger, Places, RunSource, RunTable, RunView, Session,
     Tracer,

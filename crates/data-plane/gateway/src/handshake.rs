@@ -7,12 +7,12 @@ use bytes::Bytes;
 use narthex_model::{CallErrorKind, ErrorKind, Reader, ServerState};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::{ClientIdentity, ServerCapabilities, ServerFacts};
-use narthex_view::{Handling, View, check_capabilities};
 use narthex_wire::{
     Era, Limits, Message, Patch, Raw, Revision, Rewrite, json::encode_string, meta_key, rpc,
     supported_versions,
 };
 
+use crate::view::{Handling, View, check_capabilities};
 use crate::{
     Answering, Caller, Endpoint, RunView, Session,
     built_in::BUILT_IN,

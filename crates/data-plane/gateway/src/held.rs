@@ -7,14 +7,14 @@ use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::Item;
 use narthex_registry::{HeldNames, ServerRow};
 use narthex_upstream::{ClientIdentity, Inventory, Listed};
-use narthex_view::exposed;
 use narthex_wire::Message;
 
+use crate::view::Handling;
+use crate::view::exposed;
 use crate::{
     Caller, RunView, gateway::Shared, pipeline::own_alias, refusal::Refusal, route::own_item,
     run::RunRows,
 };
-use narthex_view::Handling;
 
 /// True if models may get this text of a server about itself: it is part of what the run is frozen
 /// to, or of what is pinned.

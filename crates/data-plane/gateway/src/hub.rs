@@ -15,7 +15,6 @@ use std::{
 use narthex_model::{Alias, ServerState};
 use narthex_registry::{ConnectionId, ServerKey, Snapshot};
 use narthex_upstream::Link;
-use narthex_view::ListKind;
 use narthex_wire::{LogLevel, Message, Payload, Raw, Rewrite, meta_key, method, rpc};
 use tokio::sync::broadcast;
 
@@ -25,6 +24,7 @@ pub(crate) use self::{
     follow::Following,
     listening::Listening,
 };
+use crate::view::ListKind;
 use crate::{Endpoint, RunId, RunView, Session, gateway::Shared, links::LinkKind};
 
 /// The longest that a call can take (E86): a session of a server that is gone lives no longer.

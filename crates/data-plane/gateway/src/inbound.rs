@@ -7,10 +7,10 @@ use narthex_model::Alias;
 use narthex_policy::{Item, Request};
 use narthex_registry::ServerKey;
 use narthex_upstream::{Asking, Link};
-use narthex_view::{Handling, Notice, notice};
 use narthex_wire::{Era, LogLevel, Message, Rewrite, rpc, translate};
 use tokio::task::JoinSet;
 
+use crate::view::{Handling, Notice, notice};
 use crate::{
     Answering, Caller, Session,
     gateway::Shared,

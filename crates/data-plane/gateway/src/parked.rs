@@ -13,7 +13,6 @@ use std::{
     time::Duration,
 };
 
-use narthex_metrics::OpenCount;
 use narthex_model::CallErrorKind;
 use narthex_policy::{Paid, Payment, Request, StateId, bound_arguments};
 use narthex_upstream::Link;
@@ -23,6 +22,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::asking::Answered;
 pub(crate) use self::asking::Asking;
+use crate::metrics::OpenCount;
 use crate::{
     Answering, Caller, Step, answering::ForwardedCall, gateway::Shared, pipeline::id_of,
     refusal::Refusal, rounds::has_rounds, route::Routed,

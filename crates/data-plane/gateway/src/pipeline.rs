@@ -9,9 +9,10 @@ use narthex_policy::{Item, Payment, Request};
 use narthex_registry::ServerRow;
 use narthex_traffic::Admission;
 use narthex_upstream::{Doubt, Hop, InUse, Link};
-use narthex_view::exposed;
 use narthex_wire::{Message, Raw, method, rpc};
 
+use crate::view::exposed;
+use crate::view::{Handling, check_decided, handling, is_like_known, known_name};
 use crate::{
     Answering, Caller, Endpoint,
     again::Again,
@@ -26,7 +27,6 @@ use crate::{
     route::{Routed, not_found, own_item, with_cause},
     run::{Act, RunRows},
 };
-use narthex_view::{Handling, check_decided, handling, is_like_known, known_name};
 
 impl Shared {
     /// Answers one request: classify, route, authorize, prepare, forward; finish and record

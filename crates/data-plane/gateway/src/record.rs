@@ -3,7 +3,6 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use narthex_audit::{AuditFull, AuditRecord, AuditSlot, Outcome, TOOL};
-use narthex_metrics::Metrics;
 use narthex_model::{Alias, ErrorKind, GrantId};
 use narthex_policy::{Basis, Item};
 use narthex_trace::{Call, Open};
@@ -12,6 +11,7 @@ use narthex_upstream::Booked;
 use narthex_wire::{Message, Payload, Raw, method};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::metrics::Metrics;
 use crate::{
     CallSpan, Caller,
     contents::Keeping,

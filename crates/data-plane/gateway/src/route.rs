@@ -10,11 +10,12 @@ use narthex_model::{Alias, CallErrorKind, ServerState, for_operators};
 use narthex_policy::{Item, Request};
 use narthex_registry::ServerRow;
 use narthex_upstream::Inventory;
-use narthex_view::{OwnTool, View, exposed};
 use narthex_wire::{
     Answerable, Era, Message, Raw, json::encode_string, meta_key, rpc, with_member,
 };
 
+use crate::view::Handling;
+use crate::view::{OwnTool, View, exposed};
 use crate::{
     Caller, Endpoint, RunView,
     bridge::Turn,
@@ -24,7 +25,6 @@ use crate::{
     refusal::{Refusal, unusable},
     run::{RunRow, RunRows},
 };
-use narthex_view::Handling;
 
 /// A routed request.
 pub(crate) struct Routed {

@@ -24,7 +24,6 @@ use narthex_registry::{
 };
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
 use narthex_upstream::Aside;
-use narthex_view::View;
 use tokio_util::sync::CancellationToken;
 
 use self::{
@@ -37,6 +36,7 @@ pub(crate) use self::{
     rows::{RunRow, RunRows},
     usage::{Act, Held, Usage},
 };
+use crate::view::View;
 use crate::{bridge::Bridges, built_in::Offered};
 
 /// A run as the data plane sees it: its permissions never change.

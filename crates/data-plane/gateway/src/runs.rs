@@ -6,10 +6,10 @@ use narthex_audit::{AuditFull, ToolSet};
 use narthex_model::Alias;
 use narthex_registry::Snapshot;
 use narthex_upstream::Inventory;
-use narthex_view::{ListKind, View};
 use narthex_wire::rpc;
 use tokio::{task::JoinSet, time::Duration};
 
+use crate::view::{ListKind, View};
 use crate::{
     Endpoint, Gateway, RunId, RunToken, RunView, Session,
     gateway::Shared,

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use narthex_model::{OutputLimits, Reader, ServerDefinition};
 use narthex_policy::{Basis, Item, Origin, Paid, Permitted, Request, bound_arguments};
 use narthex_registry::ServerRow;
-use narthex_tasks::TaskOwner;
 use narthex_upstream::Inventory;
-use narthex_view::{OwnCall, shown};
 use narthex_wire::{LogLevel, Raw, Revision, meta_key, method};
 use tokio_util::sync::CancellationToken;
 
+use crate::tasks::TaskOwner;
+use crate::view::{OwnCall, shown};
 use crate::{
     Caller, Endpoint, RunView,
     answering::ForwardedCall,

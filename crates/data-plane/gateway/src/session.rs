@@ -13,12 +13,9 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
-use narthex_metrics::OpenCount;
 use narthex_model::Alias;
 use narthex_registry::HeldNames;
-use narthex_tasks::TaskRoutes;
 use narthex_upstream::{ClientIdentity, Link};
-use narthex_view::View;
 use narthex_wire::{LogLevel, Payload, Raw, Revision, translate::capabilities_to_modern};
 use tokio::{
     sync::{Notify, OnceCell, mpsc},
@@ -28,6 +25,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::asks::Ask;
 pub(crate) use self::asks::{ASKS_MAX, Asker, TWO_MEANINGS};
+use crate::metrics::OpenCount;
+use crate::tasks::TaskRoutes;
+use crate::view::View;
 use crate::{
     Endpoint, Place, Places, RunView,
     hub::{FollowKey, Following},

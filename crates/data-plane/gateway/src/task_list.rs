@@ -9,11 +9,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use narthex_model::Alias;
 use narthex_policy::{Item, Request};
-use narthex_tasks::{TaskOwner, with_id};
 use narthex_upstream::{Asking, ServerFacts};
 use narthex_wire::{Message, Raw, json::encode_string, method, rpc};
 use tokio::task::JoinSet;
 
+use crate::tasks::{TaskOwner, with_id};
 use crate::{
     Answering, Caller, Endpoint, RunId, gateway::Shared, pipeline::result, refusal::Refusal,
 };

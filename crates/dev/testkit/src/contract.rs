@@ -63,7 +63,7 @@ impl Contract {
             let body = String::from_utf8_lossy(body.unwrap_or_default());
             panic!(
                 "{method} {path} answered {status}, which is not described: {error:#}\n{body}\n\
-                 describe it in crates/doors/openapi, and run `cargo xtask openapi`"
+                 describe it in crates/doors/http/src/openapi, and run `cargo xtask openapi`"
             );
         }
     }

@@ -16,6 +16,7 @@ mod kept;
 mod kernel;
 mod lists;
 mod looks;
+pub mod mounter;
 mod mountinfo;
 mod mounting;
 mod next;

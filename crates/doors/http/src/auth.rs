@@ -11,13 +11,13 @@ use narthex_model::{ErrorKind, PrincipalId, Reader, Role, WorkspaceId};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use crate::listener::single;
 use crate::{
     Access,
     problem::Problem,
     routes::AUTHOR,
     signin::{check_cookie_request, session_cookie},
 };
-use narthex_listener::single;
 
 /// The hash of a token, which is all that is kept of it.
 #[derive(Clone, Copy)]

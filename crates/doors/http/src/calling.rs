@@ -8,13 +8,13 @@ use std::fmt;
 use bytes::Bytes;
 use http::{StatusCode, header};
 use http_body::Body;
-use narthex_devices::{Reply, ask, request};
 use narthex_gateway::Caller;
 use narthex_model::ErrorKind;
 use narthex_wire::{Message, MessageError, Raw, json::encode_string, method, rpc};
 use percent_encoding::percent_decode_str;
 use serde_json::value::RawValue;
 
+use crate::devices::{Reply, ask, request};
 use crate::{
     body::{self, Room},
     modern::retry_after,

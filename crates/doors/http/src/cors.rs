@@ -3,9 +3,9 @@
 //! Cookies are never allowed with it: a page shows a token, as any other client.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
-use narthex_listener::{Guard, single};
 use narthex_wire::Payload;
 
+use crate::listener::{Guard, single};
 use crate::respond::Response;
 
 /// Methods of the door's routes.

@@ -16,12 +16,13 @@ use http_body::Body;
 use hyper::body::Incoming;
 use narthex_audit::{AuditEvent, Refused, kind};
 use narthex_control::Control;
-use narthex_devices::RunMounts;
 use narthex_gateway::{Endpoint, Gateway, Places, RunView};
-use narthex_listener::Respond;
 use narthex_model::{Alias, ErrorKind, WorkspaceId, json::shortened, nearest};
 use tokio::{sync::Semaphore, time::Instant};
 
+use crate::devices::RunMounts;
+use crate::listener::Guard;
+use crate::listener::Respond;
 use crate::{
     Access, HttpOptions, ResponseBody, Route,
     auth::{Caller, Principal, Proofs, authenticate, authorize, is_of_ended_run},
@@ -37,7 +38,6 @@ use crate::{
     status,
     vfs::{self, VfsRequest},
 };
-use narthex_listener::Guard;
 
 /// The answer of a health route where nothing is wrong.
 const FINE: &str = "ok\n";

@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body::Body;
-use narthex_metrics::OpenCount;
+use narthex_gateway::metrics::OpenCount;
 use narthex_wire::Payload;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -132,7 +132,7 @@ mod tests {
     async fn a_flood_ends_with_its_stream() {
         let closing = CancellationToken::new();
         let end: End = Box::pin(closing.clone().cancelled_owned());
-        let metrics = narthex_metrics::Metrics::default();
+        let metrics = narthex_gateway::metrics::Metrics::default();
         let flood = async |events: Events| loop {
             events.put(&json!("x".repeat(5000))).await;
         };

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use narthex_metrics::OpenCount;
+use narthex_gateway::metrics::OpenCount;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio_util::sync::ReusableBoxFuture;
 

@@ -12,6 +12,7 @@ use narthex_wire::{
     rpc::code,
 };
 
+use crate::listener::single;
 use crate::{
     detached::{Detached, Start},
     door::{Door, Visit, wrong_method},
@@ -23,7 +24,6 @@ use crate::{
     respond::{Response, empty, event_stream, json, rpc_error},
     stream::{End, ReaderStream, Shown},
 };
-use narthex_listener::single;
 
 /// Answers one message.
 pub(crate) async fn receive(post: Post<'_>, message: Message) -> Response {

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use narthex_control::{AuditExport, ControlError};
-use narthex_metrics::OpenCount;
+use narthex_gateway::metrics::OpenCount;
 use tokio_util::sync::ReusableBoxFuture;
 
 type Next = (AuditExport, Result<Option<String>, ControlError>);

@@ -14,6 +14,7 @@ use narthex_wire::{
     rpc::{self, code},
 };
 
+use crate::listener::single;
 use crate::{
     batch,
     body::{self, BodyFault, Room},
@@ -23,7 +24,6 @@ use crate::{
     respond::{Response, closing, rpc_error},
     servers::changes::{no_room, of_body, status_of_full},
 };
-use narthex_listener::single;
 
 /// A POST on its way.
 #[derive(Clone, Copy)]

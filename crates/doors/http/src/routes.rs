@@ -3,9 +3,9 @@
 mod place;
 
 use narthex_model::{CatalogKind, Role};
-use narthex_openapi::Access;
 use narthex_runs::DefinitionVerdict;
 
+use crate::openapi::Access;
 use crate::{
     servers::{EventTarget, GrantTarget, OutboundTarget, ShareTarget, WatchTarget},
     signin::SignInTarget,

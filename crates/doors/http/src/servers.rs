@@ -51,8 +51,8 @@ pub(crate) use self::{
 use crate::{
     Access,
     auth::{Principal, authorize},
+    document::openapi,
     door::Door,
-    openapi::openapi,
     problem::Problem,
     respond::{self, Response},
     routes::{Segments, Target},

@@ -22,6 +22,7 @@ use subtle::ConstantTimeEq;
 
 pub(crate) use self::cookie::session_cookie;
 use self::cookie::{Jar, Kept};
+use crate::listener::single;
 use crate::{
     body::{self, Room},
     door::Door,
@@ -30,7 +31,6 @@ use crate::{
     routes::Segments,
     servers::changes::of_body,
 };
-use narthex_listener::single;
 
 /// Enough for the answer of any authenticator, which may carry certificates.
 const BODY_MAX: usize = 64 * 1024;

@@ -10,8 +10,8 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
+use narthex_gateway::metrics::OpenCount;
 use narthex_gateway::{Answering, Attended, Session, Step};
-use narthex_metrics::OpenCount;
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::{ReusableBoxFuture, WaitForCancellationFutureOwned};
 

@@ -7,7 +7,6 @@ use std::{fmt, sync::Arc};
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header, request::Parts};
 use http_body::Body;
-use narthex_devices::{Numbered, Numbering, Numbers, RunMounts, Seen};
 use narthex_gateway::{Gateway, Holder, RunView};
 use narthex_model::{ErrorKind, Pid, json::shortened, with_causes};
 use narthex_mount::{
@@ -18,6 +17,7 @@ use narthex_runs::Runs;
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
+use crate::devices::{Numbered, Numbering, Numbers, RunMounts, Seen};
 use crate::{
     HttpOptions,
     body::{self, Room},

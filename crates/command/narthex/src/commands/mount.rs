@@ -21,7 +21,7 @@ pub(crate) fn threads() -> usize {
 /// Number of threads that the process of a mount needs for its calls.
 #[cfg(target_os = "linux")]
 pub(crate) fn threads() -> usize {
-    narthex_mounter::threads()
+    narthex_fuse::threads()
 }
 
 #[cfg(target_os = "linux")]
@@ -40,12 +40,12 @@ mod linux {
     };
 
     use narthex_cli::MountArgs;
-    use narthex_model::{ErrorKind, Pid, Timestamp, with_causes};
-    use narthex_mount::Limits;
-    use narthex_mounter::{
+    use narthex_fuse::mounter::{
         Daemon, Ended, Mounting, MountingError, MountingOptions,
         background::{self, Begun},
     };
+    use narthex_model::{ErrorKind, Pid, Timestamp, with_causes};
+    use narthex_mount::Limits;
     use serde_json::json;
     use tokio::task::spawn_blocking;
 

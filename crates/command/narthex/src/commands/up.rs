@@ -10,7 +10,7 @@ use std::{
 use narthex_cli::UpArgs;
 use narthex_control::Control;
 use narthex_http::TokenHash;
-use narthex_listener::Workers;
+use narthex_http::listener::Workers;
 use narthex_model::{Alias, ErrorKind, meant_hint, with_causes};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Snapshot, watch::LayersEvent};

@@ -17,8 +17,8 @@ use narthex_audit::Audit;
 use narthex_control::{ControlOptions, GrantOptions, SecretRows, Variables};
 use narthex_executor::Executors;
 use narthex_gateway::{GatewayOptions, RunToken, RunView};
+use narthex_http::listener::{ServeOptions, Workers};
 use narthex_http::{HttpOptions, TokenHash, openapi};
-use narthex_listener::{ServeOptions, Workers};
 use narthex_model::{Alias, KnownExecutors, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{

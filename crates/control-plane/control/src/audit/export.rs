@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use narthex_audit::{DeclaredChain, KnownHead, Waiting};
 use narthex_model::{Timestamp, WorkspaceId};
-use narthex_shipping::{row_of, vouches};
 use narthex_store::{AuditChain, AuditRow};
 use serde_json::{Value, json};
 use tokio::sync::OwnedRwLockReadGuard;
 
 use super::Shipped;
+use crate::shipping::{row_of, vouches};
 use crate::{Control, ControlError};
 
 /// Number of events read at a time.

@@ -4,11 +4,11 @@ use std::time::{Duration, SystemTime};
 
 use narthex_audit::{Actor, AuditEvent, kind};
 use narthex_model::WorkspaceId;
-use narthex_shipping::{row_of, vouched, vouched_text, vouches};
 use narthex_store::{AuditChain, AuditSettings, Store};
 use narthex_vault::{Rotation, Voucher};
 
 use super::By;
+use crate::shipping::{row_of, vouched, vouched_text, vouches};
 use crate::{Control, ControlError};
 
 /// Number of events removed at a time.

@@ -16,8 +16,9 @@ use narthex_store::CatalogRow;
 use serde_json::Value;
 
 pub(super) use self::definition::Definition;
+use narthex_resolve::fields::{CatalogError, FieldCode, FieldError, FieldWarning};
+
 use crate::Variables;
-use narthex_fields::{CatalogError, FieldCode, FieldError, FieldWarning};
 
 /// Largest number of objects of each kind in a workspace: every change is checked against all of
 /// them.

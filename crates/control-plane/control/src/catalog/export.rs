@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use narthex_fields::CatalogError;
 use narthex_model::{CatalogKind, SecretName, ServerId, is_secret_name};
+use narthex_resolve::fields::CatalogError;
 use narthex_resolve::{ConfigSchema, KeySchema};
 use serde_json::{Map, Value, json};
 

@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use narthex_fields::Fields;
 use narthex_model::{
     AgentName, AgentType, Alias, CatalogKind, Timestamp, WorkspaceId,
     json::{Node, shortened},
@@ -10,6 +9,7 @@ use narthex_model::{
 use narthex_policy::{
     Actors, Arguments, CallOrigin, Item, Question, Rules, Ruling, Site, is_ruled,
 };
+use narthex_resolve::fields::Fields;
 use narthex_rules::{RuleSet, UnreadableRules};
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use narthex_audit::kind;
 use narthex_control::{By, CatalogError, Control, ControlError, FieldError};
-use narthex_judging::judge;
 use narthex_model::{CatalogKind, ServerId, WorkspaceId};
+use narthex_screen::judging::judge;
 use narthex_screen::{DEFINITION_MAX, Definition, Difference, harmless};
 use narthex_store::{
     DefinitionHead, DefinitionRow, DefinitionState, Definitions, DefinitionsOf, StatementError,

@@ -17,8 +17,9 @@ use narthex_upstream::Inventory;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
+use narthex_screen::judging::{ByList, judge::tools};
+
 use crate::RunError;
-use narthex_judging::{ByList, judge::tools};
 
 /// A digest of names in any order: a sum of digests, one of each list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use narthex_control::ControlError;
 use narthex_upstream::Inventory;
 
+use narthex_screen::judging::{ByList, judge::Seen};
+
 use crate::RunError;
-use narthex_judging::{ByList, judge::Seen};
 
 /// The definitions read from each list that is still in use.
 #[derive(Debug, Default)]

@@ -27,7 +27,7 @@ fn queries_and_migrations_are_portable() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut count = 0;
     for folder in [
-        "../schema/migrations",
+        "migrations",
         "src/objects",
         "src/objects/audit",
         "src/objects/runs",

@@ -29,7 +29,7 @@ fn read(path: &str) -> String {
 
 /// The files of the steps by their versions.
 fn steps() -> Vec<(u32, String)> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema/migrations");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
     let name = |entry: fs::DirEntry| entry.file_name().to_str().unwrap().to_owned();
     let names = fs::read_dir(dir).unwrap().map(|entry| name(entry.unwrap()));
     let mut steps: Vec<_> = names.map(|name| (name[..4].parse().unwrap(), name)).collect();
@@ -49,7 +49,7 @@ fn stores() -> Vec<(u32, String)> {
         let (known, checksum) = line.split_once(' ').unwrap_or_default();
         assert_eq!(known, version.to_string(), "each step has a line in versions/checksums");
         let (step, rows) =
-            (format!("../schema/migrations/{file}"), format!("tests/it/versions/{version}.sql"));
+            (format!("migrations/{file}"), format!("tests/it/versions/{version}.sql"));
         let done = format!(
             "INSERT INTO _sqlx_migrations VALUES \
              ({version}, 'x', '2026-11-22 05:00:00', 1, X'{checksum}', 1000);"

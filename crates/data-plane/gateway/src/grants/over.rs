@@ -9,12 +9,12 @@ use std::{
 use narthex_policy::{Basis, Item, Permitted, Request, Verdict};
 use narthex_registry::ServerRow;
 use narthex_upstream::Asking;
-use narthex_view::exposed;
 use narthex_wire::{Raw, json::encode_string};
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Target;
+use crate::view::exposed;
 use crate::{
     Caller, Session,
     exposure::{hide_from_listening, rules},

@@ -17,6 +17,7 @@ use tokio::{
 };
 
 use super::{FollowKey, Hub, Subject};
+use crate::view::Handling;
 use crate::{
     Answering, Caller, Place, Session,
     clock::CallClock,
@@ -27,7 +28,6 @@ use crate::{
     refusal::Refusal,
     route::{Routed, not_found},
 };
-use narthex_view::Handling;
 
 /// The pauses before a subscription that was lost is made again.
 const PAUSE_MIN: Duration = Duration::from_secs(1);

@@ -6,11 +6,12 @@ use bytes::Bytes;
 use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::{Item, Request};
 use narthex_registry::ServerKey;
-use narthex_view::ListKind;
 use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, meta_key, method, rpc};
 use tokio::{sync::broadcast, task::JoinSet};
 
 use super::{Change, FollowKey, Following, LISTS, Seen, Subject};
+use crate::view::Handling;
+use crate::view::ListKind;
 use crate::{
     Answer, Answering, Caller, Place, RunView, Step,
     gateway::Shared,
@@ -21,7 +22,6 @@ use crate::{
     route::declares_tasks,
     run::Held,
 };
-use narthex_view::Handling;
 
 /// Number of single resources that one listener may follow, and of tasks.
 const FOLLOWED_MAX: usize = 1000;

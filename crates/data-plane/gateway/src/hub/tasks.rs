@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use narthex_model::Alias;
 use narthex_registry::ServerKey;
-use narthex_tasks::{TaskOwner, has_ended};
 use narthex_upstream::{Asking, Link};
 use narthex_wire::{
     Limits, Message, MessageKind, Payload, Raw, Revision, json::encode_string, method, rpc,
 };
 
 use super::{Change, FollowKey, Hub, Subject, follow::Followed};
+use crate::tasks::{TaskOwner, has_ended};
 use crate::{Endpoint, Session, gateway::Shared, links::LinkKind};
 
 impl Hub {

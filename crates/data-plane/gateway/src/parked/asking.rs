@@ -6,7 +6,6 @@ use bytes::Bytes;
 use narthex_audit::Outcome;
 use narthex_policy::{Paid, Request, bound_arguments};
 use narthex_upstream::{Frame, Link};
-use narthex_view::check_question;
 use narthex_wire::{
     Answerable, Message, MessageKind, Raw, embedded, json::encode_string, meta_key, method, rpc,
     wanted_urls,
@@ -14,6 +13,7 @@ use narthex_wire::{
 use tokio::time::Instant;
 
 use super::{AGAIN, PARKED, ParkedId};
+use crate::view::check_question;
 use crate::{
     Answer, Caller, Place, RunView, Step,
     answering::ForwardedCall,

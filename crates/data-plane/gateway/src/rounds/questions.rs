@@ -5,7 +5,6 @@ use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use narthex_model::{CallError, CallErrorKind};
-use narthex_view::check_question;
 use narthex_wire::{
     Limits, Message, MessageKind, Payload, Raw, Revision, json::encode_string, method, rpc,
     translate,
@@ -13,6 +12,7 @@ use narthex_wire::{
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use crate::view::check_question;
 use crate::{
     Session,
     refusal::Refusal,

@@ -8,7 +8,7 @@ use narthex_wire::Message;
 
 use super::text;
 use crate::run::RunRows;
-use narthex_view::Handling;
+use crate::view::Handling;
 
 /// The server that an item seems to belong to: by the prefix of its tools and prompts, or by its
 /// earlier lists. One that is being connected comes first.

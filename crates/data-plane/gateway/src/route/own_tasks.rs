@@ -5,8 +5,8 @@ use narthex_policy::{Item, Request};
 use narthex_wire::{Message, Raw};
 
 use super::not_found;
+use crate::view::Handling;
 use crate::{Caller, gateway::Shared, refusal::Refusal};
-use narthex_view::Handling;
 
 impl Shared {
     /// A task is gated like the call that made it.

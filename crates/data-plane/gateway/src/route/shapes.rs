@@ -2,16 +2,16 @@
 
 use narthex_model::{Alias, QualifiedNames};
 use narthex_registry::ServerRow;
-use narthex_view::exposed;
 use narthex_wire::Message;
 
 use super::{expected::expected, text};
+use crate::view::Handling;
+use crate::view::exposed;
 use crate::{
     Caller, Endpoint,
     gateway::Shared,
     refusal::{Refusal, unusable},
 };
-use narthex_view::Handling;
 
 impl Shared {
     /// The refusal for a caller that was shown an item and cannot use it now: its server is

@@ -5,11 +5,11 @@ use std::sync::{Arc, atomic::Ordering};
 use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_upstream::Link;
-use narthex_view::check_question;
 use narthex_wire::{Message, Payload, Raw, Rewrite, rpc};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{ASK_TIMEOUT, OpenCall, Session, State};
+use crate::view::check_question;
 use crate::{Place, RunView};
 
 /// Number of questions of servers that may wait for one client.

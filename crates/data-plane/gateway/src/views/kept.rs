@@ -11,8 +11,8 @@ use narthex_model::{Alias, ServerDefinition};
 use narthex_policy::RunPolicy;
 use narthex_registry::{ConnectionId, Snapshot};
 use narthex_upstream::Inventory;
-use narthex_view::{View, seen_rows};
 
+use crate::view::{View, seen_rows};
 use crate::{RunView, built_in::Offered, gateway::Shared};
 
 /// Number of entries from which on unused ones are looked for.

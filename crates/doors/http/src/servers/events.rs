@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio::{sync::OwnedSemaphorePermit, time::sleep};
 
 use super::{Answered, Asked, Query, access::created, ok};
+use crate::listener::single;
 use crate::{auth::Principal, feed, post::prefers_stream, problem::Problem};
-use narthex_listener::single;
 
 /// Number of events of a page, by default and at most.
 const PAGE: u64 = 500;

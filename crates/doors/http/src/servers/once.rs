@@ -13,12 +13,12 @@ use narthex_model::ErrorKind;
 use serde_json::json;
 
 use super::{Answered, Asked, changes::of_body, transfer::IMPORT_MAX};
+use crate::listener::single;
 use crate::{
     problem::Problem,
     respond::{self, Response},
     routes::{self, Target},
 };
-use narthex_listener::single;
 
 /// The header with which a client names a write (draft-ietf-httpapi-idempotency-key-header).
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");

@@ -17,8 +17,8 @@ use narthex_runs::{
 use serde_json::{Map, Value, json};
 
 use super::{Answered, Asked, document, ok, once::ToldOnce};
+use crate::listener::single;
 use crate::{auth::Principal, problem::Problem, respond, rows};
-use narthex_listener::single;
 
 /// The statuses of runs, and `all` for every status.
 const STATUSES: [&str; 7] =

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use super::{Answered, CSRF_HEADER, Visitor, page::guarded, redirect};
+use crate::listener::single;
 use crate::{post::is_json, problem::Problem, respond};
-use narthex_listener::single;
 
 /// The answer of the script.
 #[derive(Deserialize)]

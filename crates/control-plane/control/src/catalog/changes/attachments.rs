@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_fields::{CatalogError, FieldError, FieldWarning};
 use narthex_model::{Alias, CatalogKind, ServerId, json::shortened};
+use narthex_resolve::fields::{CatalogError, FieldError, FieldWarning};
 use narthex_resolve::{Agent, AttachRequest, Attachment, Fault, FaultCode, Parsed};
 use narthex_store::CatalogRow;
 use serde_json::{Map, Value, json};

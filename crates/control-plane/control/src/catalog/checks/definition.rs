@@ -3,7 +3,7 @@
 use narthex_model::{AgentName, CapabilityName, CatalogKind, NameError, ServerId};
 use narthex_resolve::{Agent, Capability, Faults, Parsed, ServerEntry};
 
-use narthex_fields::{FieldError, FieldWarning};
+use narthex_resolve::fields::{FieldError, FieldWarning};
 
 /// One object, read.
 #[derive(Clone)]

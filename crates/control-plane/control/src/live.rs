@@ -1,0 +1,30 @@
+//! Permissions of runs, in memory, as the store has them: the grants and the rules of each
+//! workspace, and the turn of each session.
+//!
+//! A caller that writes one to the store holds `changing` meanwhile and sets it here too, so that
+//! it counts at once. Changes by other daemons on the store are found within [`POLL`].
+//!
+//! A layer of its own: imports no other module of this crate.
+
+mod by_workspace;
+mod grants;
+mod keyed;
+mod polls;
+mod proof;
+mod rules;
+mod turns;
+
+use std::time::Duration;
+
+pub(crate) use grants::LiveGrants;
+pub use keyed::KeyedLock;
+pub(crate) use polls::Polls;
+pub(crate) use proof::ProofRule;
+pub(crate) use rules::LiveRules;
+pub(crate) use turns::LiveTurns;
+pub use turns::Speaker;
+
+/// Time between two looks at the store for changes by other daemons.
+pub const POLL: Duration = Duration::from_secs(2);
+/// Time for which permissions count that the store cannot confirm.
+pub const STALE: Duration = Duration::from_secs(60);

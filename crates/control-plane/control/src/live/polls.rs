@@ -1,0 +1,61 @@
+//! The times at which a daemon looks for changes by other daemons on the store.
+
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::live::POLL;
+
+/// The looks of a follower of the store: one at once, and then one each [`POLL`], until the end. A
+/// look that takes longer moves the next.
+#[derive(Debug)]
+pub(crate) struct Polls {
+    ticks: Interval,
+    closing: CancellationToken,
+}
+
+impl Polls {
+    /// Looks until `closing`.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[must_use]
+    pub(crate) fn until(closing: CancellationToken) -> Self {
+        let mut ticks = interval(POLL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { ticks, closing }
+    }
+
+    /// Waits for the next look; `false` at the end.
+    pub(crate) async fn next(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.closing.cancelled() => false,
+            _ = self.ticks.tick() => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Instant, advance};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn looks_come_at_their_pace_until_the_end() {
+        let (closing, begun) = (CancellationToken::new(), Instant::now());
+        let mut polls = Polls::until(closing.clone());
+        assert!(polls.next().await);
+        assert!(begun.elapsed().is_zero());
+        assert!(polls.next().await);
+        assert_eq!(begun.elapsed(), POLL);
+        // One that takes long is followed by a pause, and not by those that were missed.
+        advance(POLL * 3).await;
+        assert!(polls.next().await);
+        let late = Instant::now();
+        assert!(polls.next().await);
+        assert_eq!(late.elapsed(), POLL);
+        closing.cancel();
+        assert!(!polls.next().await);
+    }
+}

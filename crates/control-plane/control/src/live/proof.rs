@@ -1,0 +1,69 @@
+//! Decides if grants need the proof of a human (D15, D28).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use narthex_store::{StatementError, Store};
+
+/// The setting, and the ways in which a human can prove to be one here.
+#[derive(Debug)]
+pub(crate) struct ProofRule {
+    setting: Option<bool>,
+    /// True if there is an OpenID provider; this does not change while the daemon runs.
+    has_provider: bool,
+    has_passkeys: AtomicBool,
+}
+
+impl ProofRule {
+    /// Takes the setting `grants.require_proof`. Without the setting, proof is needed once there is
+    /// a provider or a passkey.
+    #[must_use]
+    pub(crate) fn new(setting: Option<bool>, has_provider: bool) -> Self {
+        Self { setting, has_provider, has_passkeys: AtomicBool::new(false) }
+    }
+
+    /// True if an advisory grant does not count now.
+    #[must_use]
+    pub(crate) fn is_required(&self) -> bool {
+        let found = || self.has_provider || self.has_passkeys.load(Ordering::Acquire);
+        self.setting.unwrap_or_else(found)
+    }
+
+    /// True if proof is never needed, whatever passkeys there are.
+    #[must_use]
+    pub(crate) fn is_off(&self) -> bool {
+        self.setting == Some(false)
+    }
+
+    /// Looks for passkeys, where the answer depends on them. Returns true if the answer has
+    /// changed.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub(crate) async fn look(&self, store: &Store) -> Result<bool, StatementError> {
+        if self.setting.is_some() || self.has_provider {
+            return Ok(false);
+        }
+        let has = store.proofs().has_passkeys().await?;
+        Ok(self.has_passkeys.swap(has, Ordering::AcqRel) != has)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D28: a provider makes proof of grants necessary, unless the setting differs.
+    #[test]
+    fn d28_a_provider_has_grants_need_proof() {
+        for (setting, has_provider, required) in [
+            (None, false, false),
+            (None, true, true),
+            (Some(false), true, false),
+            (Some(true), false, true),
+        ] {
+            let rule = ProofRule::new(setting, has_provider);
+            assert_eq!(rule.is_required(), required, "{setting:?} {has_provider}");
+            assert_eq!(rule.is_off(), setting == Some(false));
+        }
+    }
+}

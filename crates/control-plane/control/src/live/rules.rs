@@ -1,0 +1,165 @@
+//! The rules that count, in memory: of each workspace one set, which its runs ask.
+//!
+//! A change by this daemon counts at once; one by another daemon on the store within
+//! [`super::POLL`]. While the store cannot be asked, the last known rules stay in force: rules only
+//! narrow, so that they allow nothing.
+
+use std::{collections::HashMap, sync::Arc};
+
+use narthex_model::{WorkspaceId, command::narthex};
+use narthex_policy::{Rules, WorkspaceRules};
+use narthex_rules::{RuleFaults, RuleSet, UnreadableRules};
+use narthex_store::{RulesHead, StatementError, Store};
+use tokio_util::sync::CancellationToken;
+
+use crate::live::{Polls, by_workspace::ByWorkspace};
+
+/// The states of the rules of workspaces when they were read.
+pub(crate) type KnownRules = HashMap<WorkspaceId, RulesHead>;
+
+/// The rules of all workspaces.
+#[derive(Debug)]
+pub(crate) struct LiveRules {
+    by_workspace: ByWorkspace<WorkspaceRules>,
+    /// Held while anything changes or is read anew, so that the newest comes last.
+    known: tokio::sync::Mutex<KnownRules>,
+}
+
+impl LiveRules {
+    /// Loads the rules from the store; none without one. `home` are those of the workspace of the
+    /// live configuration.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub(crate) async fn load(
+        store: Option<&Store>,
+        workspace: WorkspaceId,
+        home: Arc<WorkspaceRules>,
+    ) -> Result<Self, StatementError> {
+        let live = Self {
+            by_workspace: ByWorkspace::with(workspace, home),
+            known: tokio::sync::Mutex::default(),
+        };
+        if let Some(store) = store {
+            let mut known = live.known.lock().await;
+            live.read_news(store, &mut known).await?;
+            drop(known);
+        }
+        Ok(live)
+    }
+
+    /// The rules of a workspace, for its runs.
+    #[must_use]
+    pub(crate) fn of(&self, workspace: &WorkspaceId) -> Arc<WorkspaceRules> {
+        self.by_workspace.of(workspace)
+    }
+
+    /// To be held while rules are written to the store and then set here.
+    pub(crate) async fn changing(&self) -> tokio::sync::MutexGuard<'_, KnownRules> {
+        self.known.lock().await
+    }
+
+    /// Follows changes by other daemons, until the end.
+    pub(crate) async fn follow(self: Arc<Self>, store: Store, closing: CancellationToken) {
+        let mut polls = Polls::until(closing);
+        while polls.next().await {
+            let mut known = self.known.lock().await;
+            if let Err(error) = self.read_news(&store, &mut known).await {
+                tracing::warn!("rules cannot be compared with the store: {error}");
+            }
+        }
+    }
+
+    /// Reads those that are not as they are known.
+    async fn read_news(&self, store: &Store, known: &mut KnownRules) -> Result<(), StatementError> {
+        let heads: KnownRules = store.rules().heads().await?.into_iter().collect();
+        let gone: Vec<_> = known.keys().filter(|id| !heads.contains_key(*id)).cloned().collect();
+        for workspace in gone {
+            self.of(&workspace).set(None);
+            known.remove(&workspace);
+        }
+        for (workspace, head) in heads {
+            if known.get(&workspace) == Some(&head) {
+                continue;
+            }
+            // One that is gone by now is seen the next time.
+            let Some(row) = store.rules().find(&workspace).await? else { continue };
+            self.of(&workspace).set(compiled(&workspace, &row.document));
+            known.insert(workspace, row.head);
+        }
+        Ok(())
+    }
+}
+
+fn compiled(workspace: &WorkspaceId, text: &str) -> Option<Box<dyn Rules>> {
+    match RuleSet::compile(text) {
+        Ok(set) => set.boxed(),
+        Err(faults) => {
+            tracing::error!(%workspace, "{}", cannot_be_read(workspace, &faults));
+            Some(Box::new(UnreadableRules))
+        }
+    }
+}
+
+/// One line: the faults, their consequence, and the commands that mend them.
+fn cannot_be_read(workspace: &WorkspaceId, RuleFaults(faults): &RuleFaults) -> String {
+    let [show, set] = ["policy show", "policy set --file FILE"]
+        .map(|template| narthex(template, &[]).in_workspace(workspace.as_str()));
+    let first = faults.first().map(ToString::to_string).unwrap_or_default();
+    let more = match faults.len() {
+        0 | 1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    format!(
+        "the stored rules of the workspace {workspace} cannot be read, so all calls of its runs \
+         are refused: {first}{more}; print the rules and all their faults with `{show}`, correct \
+         the text in a file, and store it with `{set}`"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D13: the line of the log names the fault and the commands that mend it.
+    #[test]
+    fn d13_rules_that_cannot_be_read_name_the_commands_that_mend_them() {
+        let workspace = WorkspaceId::new("team").unwrap();
+        let text = "permit(principal, action, resource);\n\
+                    forbid(principal, action, resource == Tool::\"narthex/start_agent\");";
+        let line = cannot_be_read(&workspace, &RuleSet::compile(text).unwrap_err());
+        for part in [
+            "workspace team",
+            "line 1",
+            "(and 1 more)",
+            "`narthex policy show --workspace team`",
+            "`narthex policy set --file FILE --workspace team`",
+        ] {
+            assert!(line.contains(part), "no {part}: {line}");
+        }
+        assert!(!line.contains('\n'), "{line}");
+    }
+
+    /// D13: unreadable rules let nothing through.
+    #[test]
+    fn d13_rules_that_cannot_be_read_forbid_everything() {
+        let workspace = WorkspaceId::default();
+        assert!(compiled(&workspace, "").is_none());
+        let rules = WorkspaceRules::default();
+        rules.set(compiled(&workspace, "permit(principal, action, resource);"));
+        assert!(!rules.is_empty());
+        let unreadable = compiled(&workspace, "forbid everything").unwrap();
+        let actors = narthex_policy::Actors::default();
+        let ruling = unreadable.ask(&narthex_policy::Question {
+            actors: &actors,
+            server: &narthex_model::Alias::new("git").unwrap(),
+            item: &narthex_policy::Item::Server,
+            method: "x",
+            origin: narthex_policy::CallOrigin::Call,
+            arguments: narthex_policy::Arguments::Json(b"{}"),
+            site: narthex_policy::Site::default(),
+            at: std::time::SystemTime::UNIX_EPOCH,
+        });
+        assert_eq!(&*ruling.forbidden.unwrap().rule, "unreadable");
+    }
+}

@@ -1,0 +1,12 @@
+//! Moves the audit's records from the disk into the store, in order and once, and counts those that
+//! have not been moved. Chains get a mark of the vault there, so that changes are noticed.
+//!
+//! A layer of its own: imports no other module of this crate.
+
+mod shipper;
+mod spooled;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use shipper::{ShipError, Shipper, row_of, vouched, vouched_text, vouches};
+pub(crate) use spooled::Spooled;

@@ -1,0 +1,253 @@
+//! Moves the audit's records from the disk into the store, in order and once.
+
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::UNIX_EPOCH,
+};
+
+use narthex_audit::{Audit, SpoolBatch, SpoolGrown, SpoolReader, line_hash};
+use narthex_model::Timestamp;
+use narthex_store::{AuditChain, AuditRow, StatementError, Store};
+use narthex_vault::{Vault, VaultError, Voucher};
+use serde::{Deserialize, de::IgnoredAny};
+
+use crate::shipping::Spooled;
+
+/// Moves batch by batch.
+#[derive(Debug)]
+pub(crate) struct Shipper {
+    /// Blocks while it reads.
+    reader: Arc<Mutex<SpoolReader>>,
+    store: Store,
+    vault: Option<Vault>,
+    /// True if the last batch was full.
+    is_behind: bool,
+}
+
+/// The reason for which events are not moved. They stay in the spool.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ShipError {
+    /// The spool.
+    #[error("the files of the audit cannot be read: {0}")]
+    Spool(#[source] io::Error),
+    /// A statement of the store.
+    #[error("{0}")]
+    Store(#[source] StatementError),
+    /// No mark can be made.
+    #[error("{0}")]
+    Vault(#[source] VaultError),
+    /// Another process was faster; the next events may still be ours to move.
+    #[error("another process moves the same events")]
+    Contended,
+    /// A thread that reads files.
+    #[error("a thread of its own failed: {0}")]
+    Bug(#[source] tokio::task::JoinError),
+}
+
+impl Shipper {
+    /// `None` if there is nothing to read, or no place to put it.
+    #[must_use]
+    pub(crate) fn new(audit: &Audit, store: Option<&Store>, vault: Option<&Vault>) -> Option<Self> {
+        let reader = Arc::new(Mutex::new(audit.reader()?));
+        Some(Self { reader, store: store?.clone(), vault: vault.cloned(), is_behind: false })
+    }
+
+    /// Tells when there may be more.
+    #[must_use]
+    pub(crate) fn grown(&self) -> SpoolGrown {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner).grown()
+    }
+
+    /// True if the last batch was as large as one may be.
+    #[must_use]
+    pub(crate) fn is_behind(&self) -> bool {
+        self.is_behind
+    }
+
+    /// The spool that it reads from, which knows the moved events.
+    #[must_use]
+    pub(crate) fn spooled(&self) -> Spooled {
+        Spooled::new(self.reader.clone())
+    }
+
+    /// Moves a batch; `false` if there is none.
+    ///
+    /// # Errors
+    /// When the batch stays in the spool; the next step tries it again.
+    pub(crate) async fn step(&mut self) -> Result<bool, ShipError> {
+        let step = self.try_step().await;
+        let is_stuck = step.as_ref().is_err_and(|error| !matches!(error, ShipError::Contended));
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner).tell_stuck(is_stuck);
+        step
+    }
+
+    async fn try_step(&mut self) -> Result<bool, ShipError> {
+        let reader = self.reader.clone();
+        let next = tokio::task::spawn_blocking(move || {
+            reader.lock().unwrap_or_else(PoisonError::into_inner).next_batch()
+        });
+        let next = next.await.map_err(ShipError::Bug)?.map_err(ShipError::Spool)?;
+        self.is_behind = next.as_ref().is_some_and(|batch| batch.is_full);
+        let Some(batch) = next else { return Ok(false) };
+        self.store(&batch).await?;
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner).moved(&batch);
+        Ok(true)
+    }
+
+    async fn store(&self, batch: &SpoolBatch) -> Result<(), ShipError> {
+        let mut chains: BTreeMap<(String, String), (AuditChain, AuditChain)> = BTreeMap::new();
+        let mut rows = Vec::new();
+        for line in &batch.lines {
+            let Some((row, hash)) = row_of(line) else {
+                tracing::error!("a line of the audit's files cannot be read and is passed over");
+                continue;
+            };
+            let name = (row.workspace.clone(), row.writer.clone());
+            let chain = match chains.entry(name) {
+                std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+                std::collections::btree_map::Entry::Vacant(entry) => {
+                    let found = self.store.audit().chain(&row.workspace, &row.writer).await;
+                    let found = found.map_err(ShipError::Store)?;
+                    let before =
+                        found.unwrap_or_else(|| AuditChain::empty(&row.workspace, &row.writer));
+                    entry.insert((before.clone(), before))
+                }
+            };
+            // After a crash, lines that were moved before are read once more.
+            if row.seq <= chain.1.head_seq {
+                continue;
+            }
+            if row.seq > chain.1.head_seq + 1 {
+                // A greater number would make all following events pass for moved.
+                if !is_whole(line, &hash) {
+                    tracing::error!(
+                        writer = row.writer,
+                        seq = row.seq,
+                        "a line of the audit's files was changed and is passed over"
+                    );
+                    continue;
+                }
+                tracing::error!(writer = row.writer, seq = row.seq, "events of the audit are gone");
+            }
+            (chain.1.head_seq, chain.1.head_hash) = (row.seq, hash);
+            rows.push(row);
+        }
+        let mut grown = Vec::new();
+        for (before, now) in chains.into_values().filter(|(before, now)| before != now) {
+            let now = vouched(self.vault.as_ref(), &before, now).await.map_err(ShipError::Vault)?;
+            grown.push((before, now));
+        }
+        let is_done = self.store.audit().append(&grown, &rows).await.map_err(ShipError::Store)?;
+        if is_done { Ok(()) } else { Err(ShipError::Contended) }
+    }
+}
+
+/// Marks a chain with a key of ours. If the ends before were changed by another program, the chain
+/// gets no mark that fits, so that the change is noticed.
+///
+/// # Errors
+/// When the vault cannot make or check one.
+pub(crate) async fn vouched(
+    vault: Option<&Vault>,
+    before: &AuditChain,
+    mut now: AuditChain,
+) -> Result<AuditChain, VaultError> {
+    let Some(vault) = vault else { return Ok(now) };
+    if before.head_seq > 0 && vouches(Some(vault), before).await? != Some(true) {
+        return Ok(now);
+    }
+    let Voucher { key, mark } = vault.vouch(&vouched_text(&now)).await?;
+    (now.key_id, now.seal) = (key.as_str().to_owned(), mark);
+    Ok(now)
+}
+
+/// True if a key of ours vouches for the ends of a chain; `None` if no vault is at hand.
+///
+/// # Errors
+/// When the vault cannot check it.
+pub(crate) async fn vouches(
+    vault: Option<&Vault>,
+    chain: &AuditChain,
+) -> Result<Option<bool>, VaultError> {
+    let Some(vault) = vault else { return Ok(None) };
+    // A chain that never had a mark comes from a process without a vault, or an attacker has taken
+    // the mark away.
+    let Some(key) = narthex_model::KeyId::new(&chain.key_id) else { return Ok(Some(false)) };
+    let voucher = Voucher { key, mark: chain.seal.clone() };
+    vault.vouches(&vouched_text(chain), &voucher).await
+}
+
+/// The text that a mark vouches for.
+#[must_use]
+pub(crate) fn vouched_text(chain: &AuditChain) -> String {
+    let AuditChain { workspace, writer, base_seq, base_hash, head_seq, head_hash, .. } = chain;
+    format!("audit chain\n{workspace}\n{writer}\n{base_seq} {base_hash}\n{head_seq} {head_hash}\n")
+}
+
+/// The members of a line that have columns of their own.
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    time: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    actor: Named<'a>,
+    #[serde(borrow, default)]
+    resource: Named<'a>,
+    #[serde(borrow, default)]
+    run: Cow<'a, str>,
+    #[serde(borrow, default)]
+    workspace: Cow<'a, str>,
+    #[serde(borrow)]
+    writer: Cow<'a, str>,
+    seq: u64,
+    /// It has to be there: lines are chained.
+    #[serde(rename = "prev")]
+    _prev: IgnoredAny,
+    #[serde(borrow, default)]
+    hash: Cow<'a, str>,
+}
+
+#[derive(Default, Deserialize)]
+struct Named<'a> {
+    #[serde(borrow, default)]
+    id: Cow<'a, str>,
+}
+
+/// A line as a row, and its hash; `None` if it is none of the audit's.
+#[must_use]
+pub(crate) fn row_of(line: &str) -> Option<(AuditRow, String)> {
+    // A sequence would be read as the members in order.
+    let parsed: Option<Line<'_>> =
+        line.starts_with('{').then(|| serde_json::from_str(line).ok()).flatten();
+    let parsed = parsed?;
+    let row = AuditRow {
+        happened_at: Timestamp::read(&parsed.time).unwrap_or(UNIX_EPOCH),
+        kind: storable(parsed.kind),
+        actor: storable(parsed.actor.id),
+        resource: storable(parsed.resource.id),
+        run: storable(parsed.run),
+        workspace: storable(parsed.workspace),
+        writer: storable(parsed.writer),
+        seq: parsed.seq,
+        document: line.to_owned(),
+    };
+    Some((row, storable(parsed.hash)))
+}
+
+/// True if a line is as it was written.
+fn is_whole(line: &str, hash: &str) -> bool {
+    line_hash(line).is_ok_and(|(made, _)| made == hash)
+}
+
+/// Names by clients may have zero bytes, which no store takes: one would block all later events.
+fn storable(text: Cow<'_, str>) -> String {
+    match text.as_bytes().contains(&0) {
+        true => text.replace('\0', "\u{fffd}"),
+        false => text.into_owned(),
+    }
+}

@@ -1,0 +1,184 @@
+//! SQLite: one connection that writes, a few that read, each a thread that is started when it is
+//! first needed.
+
+use std::{path::Path, time::Duration};
+
+use sqlx::{
+    ConnectOptions, Sqlite, SqliteConnection, SqlitePool,
+    pool::PoolConnection,
+    sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteSynchronous},
+};
+use tokio::time::{Instant, timeout};
+
+use super::{CLOSE_LIMIT, READERS_MAX, Step, query, within};
+use crate::database::statement::{AnyRow, Statement, StatementError, Value};
+
+/// Number of steps of SQLite's machine between two looks at the clock: well below 1 ms.
+const STEPS_PER_LOOK: i32 = 1000;
+/// Takes the right to write at once: a transaction that reads first could not get it later.
+pub(crate) const BEGIN: &str = "BEGIN IMMEDIATE";
+
+/// An open file. Clones are the same one.
+#[derive(Debug, Clone)]
+pub(crate) struct SqliteFile {
+    /// SQLite has one writer at a time. Within this process they queue here, in order, instead of
+    /// polling for its lock.
+    writer: SqlitePool,
+    readers: SqlitePool,
+    limit: Duration,
+}
+
+impl SqliteFile {
+    /// Connects to a file that exists when the first statement runs.
+    pub(crate) fn new(path: &Path) -> Self {
+        Self::with_limits(path, super::STATEMENT_LIMIT, super::BUSY_LIMIT)
+    }
+
+    /// Connects to a file that is only read. With `is_alone`, no other process has it open, and no
+    /// file is made beside it.
+    pub(crate) fn to_look(path: &Path, is_alone: bool) -> Self {
+        let options = options(path, super::BUSY_LIMIT).read_only(true).immutable(is_alone);
+        Self::over(options, super::STATEMENT_LIMIT)
+    }
+
+    pub(super) fn with_limits(path: &Path, limit: Duration, busy_limit: Duration) -> Self {
+        Self::over(options(path, busy_limit), limit)
+    }
+
+    fn over(options: SqliteConnectOptions, limit: Duration) -> Self {
+        let pool = |size| {
+            SqlitePoolOptions::new()
+                .max_connections(size)
+                .acquire_timeout(limit)
+                // A connection to a file does not go stale.
+                .test_before_acquire(false)
+                // Except for one whose transaction SQLite has ended by itself, as it does at an
+                // interruption or a full disk: the library cannot leave that transaction any more.
+                .before_acquire(|connection, _| {
+                    let is_free = !sqlx::Connection::is_in_transaction(connection);
+                    Box::pin(std::future::ready(Ok(is_free)))
+                })
+                .max_lifetime(None)
+                .idle_timeout(None)
+        };
+        let read_only = options.clone().pragma("query_only", "ON");
+        Self {
+            writer: pool(1).connect_lazy_with(options),
+            readers: pool(READERS_MAX).connect_lazy_with(read_only),
+            limit,
+        }
+    }
+
+    pub(super) async fn read(
+        &self,
+        statement: Statement,
+        values: &[Value<'_>],
+    ) -> Result<Vec<AnyRow>, StatementError> {
+        let query = query::<Sqlite>(statement, values)?;
+        let deadline = Instant::now() + self.limit;
+        let rows = within(self.limit, statement, async {
+            let mut connection = self.readers.acquire().await?;
+            interrupt_at(&mut connection, deadline).await?;
+            query.fetch_all(&mut *connection).await
+        });
+        Ok(rows.await?.into_iter().map(AnyRow::Sqlite).collect())
+    }
+
+    pub(super) async fn write(
+        &self,
+        statement: Statement,
+        values: &[Value<'_>],
+    ) -> Result<(), StatementError> {
+        let query = query::<Sqlite>(statement, values)?;
+        let deadline = Instant::now() + self.limit;
+        let written = within(self.limit, statement, async {
+            let mut connection = self.writer(deadline).await?;
+            query.execute(&mut *connection).await
+        });
+        written.await.map(drop)
+    }
+
+    pub(super) async fn write_steps(
+        &self,
+        first: &Step<'_>,
+        steps: &[Step<'_>],
+        last: Option<&Step<'_>>,
+    ) -> Result<Option<Vec<AnyRow>>, StatementError> {
+        // In errors of waiting and beginning, the first statement represents all of them.
+        let mut running = first.statement;
+        let queries = super::queries::<Sqlite>(steps)?;
+        let last = last.map(|step| Ok((step, query::<Sqlite>(step.statement, &step.values)?)));
+        let last = last.transpose()?;
+        let work = async {
+            let mut connection = self.writer(Instant::now() + self.limit).await?;
+            let mut transaction = sqlx::Connection::begin_with(&mut *connection, BEGIN).await?;
+            for (step, query) in queries {
+                running = step.statement;
+                let done = query.execute(&mut *transaction).await?;
+                if step.must_change && done.rows_affected() == 0 {
+                    transaction.rollback().await?;
+                    return Ok(None);
+                }
+            }
+            let mut rows = Vec::new();
+            if let Some((step, query)) = last {
+                running = step.statement;
+                rows = query.fetch_all(&mut *transaction).await?;
+            }
+            transaction.commit().await?;
+            Ok(Some(rows.into_iter().map(AnyRow::Sqlite).collect()))
+        };
+        let done = timeout(self.limit, work).await;
+        super::finish(done, running)
+    }
+
+    /// The one connection that writes, whose statements are interrupted at the deadline.
+    pub(crate) async fn writer(
+        &self,
+        deadline: Instant,
+    ) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
+        let mut connection = self.writer.acquire().await?;
+        interrupt_at(&mut connection, deadline).await?;
+        Ok(connection)
+    }
+
+    /// Writes everything into the one file and lets go of it.
+    pub(crate) async fn close(&self) {
+        let closed = timeout(CLOSE_LIMIT, async {
+            self.readers.close().await;
+            // The last connection tidies up, and it must be one that may write.
+            self.writer.close().await;
+        });
+        if closed.await.is_err() {
+            tracing::warn!("the store did not close in time; the next start will tidy up");
+        }
+    }
+}
+
+/// The options of every connection to the file.
+pub(crate) fn options(path: &Path, busy_limit: Duration) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(false)
+        .foreign_keys(true)
+        .busy_timeout(busy_limit)
+        // A commit is on the disk when it returns. Writes are rare, and some take rights away
+        // (a server switched off): a loss of power must not give them back.
+        .synchronous(SqliteSynchronous::Full)
+        // Deleted data is overwritten: a secret that was cleared is gone from the file.
+        .pragma("secure_delete", "ON")
+        .thread_name(|number| format!("store-{number}"))
+        // The library logs SQL.
+        .disable_statement_logging()
+}
+
+/// Stops the connection's statement at this time. Dropping a future alone would leave the statement
+/// running, and its connection out of use.
+pub(crate) async fn interrupt_at(
+    connection: &mut SqliteConnection,
+    deadline: Instant,
+) -> Result<(), sqlx::Error> {
+    let mut handle = connection.lock_handle().await?;
+    handle.set_progress_handler(STEPS_PER_LOOK, move || Instant::now() < deadline);
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! A statement with its name, the values that go in and come out, and why it failed.
+
+mod meaning;
+
+use std::fmt;
+
+use narthex_model::ErrorKind;
+use sqlx::{Decode, Row as _, Type, ValueRef, postgres::PgRow, sqlite::SqliteRow};
+use thiserror::Error;
+
+use meaning::{Meaning, sqlstate, words};
+pub(crate) use meaning::{code, primary_code};
+
+/// SQL under a name. Parameters are `$1`, `$2` and so on, which SQLite and Postgres both know.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Statement {
+    /// `object.function`, for errors and logs.
+    pub name: &'static str,
+    /// The SQL, as both databases understand it.
+    pub sql: &'static str,
+}
+
+/// A parameter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Value<'a> {
+    /// A text without a zero byte.
+    Text(&'a str),
+    /// A number.
+    Integer(i64),
+    /// A truth value.
+    Boolean(bool),
+}
+
+/// A row of the answer.
+#[derive(Debug)]
+pub(crate) struct Row {
+    statement: Statement,
+    row: AnyRow,
+}
+
+/// A row as its database gave it.
+#[derive(Debug)]
+pub(crate) enum AnyRow {
+    /// Of a file.
+    Sqlite(SqliteRow),
+    /// Of a server.
+    Postgres(PgRow),
+}
+
+/// A statement that failed. Nothing of it was stored.
+#[derive(Debug, Error)]
+pub enum StatementError {
+    /// Another process kept the database to itself for too long.
+    #[error("another process has kept the store busy for too long (`{statement}`); try again")]
+    Busy { statement: &'static str },
+    /// The deadline of every statement passed.
+    #[error("the store took too long (`{statement}`); look at the load of its disk or server")]
+    Timeout { statement: &'static str },
+    /// The database contradicts itself.
+    #[error(
+        "the store is damaged (`{statement}`); stop narthex, and restore a copy of it or move it \
+         away to begin anew"
+    )]
+    Damaged { statement: &'static str },
+    /// No room on the disk.
+    #[error("the disk of the store is full (`{statement}`); free some space")]
+    DiskFull { statement: &'static str },
+    /// There is one of that name.
+    #[error("`{statement}`: there is one already; choose another name")]
+    Exists { statement: &'static str },
+    /// The owner of the new row does not exist.
+    #[error("`{statement}`: what it belongs to does not exist; create that first")]
+    OwnerMissing { statement: &'static str },
+    /// A text that not every database can hold.
+    #[error("`{statement}`: a text with a zero byte cannot be stored; remove the byte")]
+    ZeroByte { statement: &'static str },
+    /// The store was closed before.
+    #[error("the store is closed (`{statement}`)")]
+    Closed { statement: &'static str },
+    /// The operating system refused to read or write, or the server cannot be reached or refuses.
+    #[error(
+        "the store cannot be read or written (`{statement}`); look at its disk and its mode, or \
+         at its server"
+    )]
+    Unavailable {
+        statement: &'static str,
+        #[source]
+        source: Cause,
+    },
+    /// A fault of our own.
+    #[error("the statement `{statement}` does not fit the store; please report this")]
+    Bug {
+        statement: &'static str,
+        #[source]
+        source: Cause,
+    },
+}
+
+/// The database's error as a code: its words may quote SQL.
+#[derive(Debug)]
+pub struct Cause(sqlx::Error);
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(state) = sqlstate(&self.0) {
+            write!(f, "PostgreSQL answered with code {state}")?;
+            return words(state).map_or(Ok(()), |words| write!(f, " ({words})"));
+        }
+        match &self.0 {
+            sqlx::Error::Database(error) => {
+                write!(f, "SQLite answered with code {}", error.code().unwrap_or_default())
+            }
+            sqlx::Error::Io(error) => write!(f, "{error}"),
+            sqlx::Error::Tls(error) => write!(f, "TLS failed: {error}"),
+            sqlx::Error::ColumnNotFound(column) => write!(f, "there is no column `{column}`"),
+            sqlx::Error::ColumnDecode { index, .. } => write!(f, "{index} has an unknown form"),
+            _ => f.write_str("the library of the database failed"),
+        }
+    }
+}
+
+impl std::error::Error for Cause {}
+
+impl StatementError {
+    /// Returns the error's kind.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Timeout { .. } => ErrorKind::Timeout,
+            Self::Busy { .. }
+            | Self::Damaged { .. }
+            | Self::Closed { .. }
+            | Self::Unavailable { .. } => ErrorKind::Unavailable,
+            Self::DiskFull { .. } => ErrorKind::Exhausted,
+            Self::Exists { .. } => ErrorKind::Conflict,
+            Self::OwnerMissing { .. } => ErrorKind::NotFound,
+            Self::ZeroByte { .. } => ErrorKind::Invalid,
+            Self::Bug { .. } => ErrorKind::Bug,
+        }
+    }
+
+    /// Turns an error of the library into one of this crate.
+    #[must_use]
+    pub fn new(statement: &'static str, source: sqlx::Error) -> Self {
+        match Meaning::of(&source) {
+            Meaning::Busy => Self::Busy { statement },
+            Meaning::Timeout => Self::Timeout { statement },
+            Meaning::Damaged => Self::Damaged { statement },
+            Meaning::DiskFull => Self::DiskFull { statement },
+            Meaning::Exists => Self::Exists { statement },
+            Meaning::OwnerMissing => Self::OwnerMissing { statement },
+            Meaning::Closed => Self::Closed { statement },
+            Meaning::Unavailable => Self::Unavailable { statement, source: Cause(source) },
+            Meaning::Bug => Self::Bug { statement, source: Cause(source) },
+        }
+    }
+}
+
+impl AnyRow {
+    fn get<T>(&self, column: &str) -> Result<T, sqlx::Error>
+    where
+        T: for<'r> Decode<'r, sqlx::Sqlite> + Type<sqlx::Sqlite>,
+        T: for<'r> Decode<'r, sqlx::Postgres> + Type<sqlx::Postgres>,
+    {
+        match self {
+            Self::Sqlite(row) => row.try_get(column),
+            Self::Postgres(row) => row.try_get(column),
+        }
+    }
+
+    fn is_null(&self, column: &str) -> Result<bool, sqlx::Error> {
+        match self {
+            Self::Sqlite(row) => row.try_get_raw(column).map(|value| value.is_null()),
+            Self::Postgres(row) => row.try_get_raw(column).map(|value| value.is_null()),
+        }
+    }
+}
+
+impl Row {
+    /// A row that a statement has given.
+    #[must_use]
+    pub(crate) fn new(statement: Statement, row: AnyRow) -> Self {
+        Self { statement, row }
+    }
+
+    /// The text of a column.
+    ///
+    /// # Errors
+    /// When there is no such column, or it is none.
+    pub(crate) fn text(&self, column: &'static str) -> Result<String, StatementError> {
+        self.row.get(column).map_err(|error| self.unfit(error))
+    }
+
+    /// The number of a column.
+    ///
+    /// # Errors
+    /// When there is no such column, or it is none.
+    pub(crate) fn integer(&self, column: &'static str) -> Result<i64, StatementError> {
+        self.row.get(column).map_err(|error| self.unfit(error))
+    }
+
+    /// True if a column has a value.
+    ///
+    /// # Errors
+    /// When there is no such column.
+    pub(crate) fn has(&self, column: &'static str) -> Result<bool, StatementError> {
+        let is_null = self.row.is_null(column).map_err(|error| self.unfit(error))?;
+        Ok(!is_null)
+    }
+
+    fn unfit(&self, error: sqlx::Error) -> StatementError {
+        StatementError::Bug { statement: self.statement.name, source: Cause(error) }
+    }
+
+    /// The error for a value that breaks its own rule: another program wrote it.
+    #[must_use]
+    pub(crate) fn damaged(&self) -> StatementError {
+        StatementError::Damaged { statement: self.statement.name }
+    }
+}

@@ -1,0 +1,21 @@
+//! The view of callers at an aggregated endpoint: one list out of many servers', the route of each
+//! name, and tools of our own for clients that know tools alone.
+//!
+//! A [`View`] is made of [`parts`] and is a function of them: it asks no server and knows no run.
+//!
+//! A layer of its own: imports no other module of this crate.
+
+mod aggregate;
+mod decided;
+mod list_kind;
+mod method;
+mod notice;
+mod own_tool;
+
+pub use aggregate::shown;
+pub(crate) use aggregate::{Part, View, ViewOptions, exposed, parts, seen_rows};
+pub(crate) use decided::{check_capabilities, check_decided, check_question, check_questions};
+pub(crate) use list_kind::ListKind;
+pub(crate) use method::{Handling, handling, is_like_known, known_name};
+pub(crate) use notice::{Notice, notice};
+pub(crate) use own_tool::{OwnCall, OwnTool};

@@ -1,0 +1,269 @@
+//! The processes of runs: each live run that uses its files is one, with its servers mounted.
+//!
+//! A run becomes a process when a caller first asks for its files, and ceases to be one when it
+//! ends. Until then it costs nothing.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    time::{Duration, SystemTime},
+};
+
+use narthex_gateway::{Gateway, RunId, RunView};
+use narthex_model::{Pid, WorkspaceId};
+use narthex_mount::{Code, Done, Failure, Limits, Namespace, Place};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::devices::{
+    Seen,
+    telling::{OfRuns, Runs, tell},
+};
+
+/// Longest time for finding the numbers of a run: other runs wait for it to become processes.
+const NUMBERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// The numbers of a run that is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Numbered {
+    /// The number of the run itself.
+    pub pid: Pid,
+    /// The numbers of the earlier runs of its session: their paths mean its own mounts (R-D1).
+    pub earlier: Vec<Pid>,
+    /// The run that it is a child of.
+    pub parent: Option<RunId>,
+}
+
+/// The numbers of a run, once they are found; `None` if it is the daemon's own.
+pub(crate) type Numbering<'a> =
+    Pin<Box<dyn Future<Output = Result<Option<Numbered>, Failure>> + Send + 'a>>;
+
+/// Finds the numbers of runs.
+pub(crate) trait Numbers: fmt::Debug + Send + Sync {
+    /// Finds the numbers of a run.
+    fn of<'a>(&'a self, run: &'a Arc<RunView>) -> Numbering<'a>;
+}
+
+/// The processes of the runs that live here. Clones are handles to the same ones.
+#[derive(Debug, Clone)]
+pub(crate) struct RunMounts {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    gateway: Gateway,
+    numbers: Box<dyn Numbers>,
+    limits: Limits,
+    /// One for each workspace, as numbers of runs are those of a workspace. They stay: a namespace
+    /// without processes is as good as nothing.
+    spaces: Mutex<HashMap<WorkspaceId, Space>>,
+    /// Reading takes no lock.
+    processes: papaya::HashMap<RunId, Arc<Seen>>,
+    /// Held while a run becomes a process, which is once in its life.
+    beginning: tokio::sync::Mutex<()>,
+    /// The number of the next server of a process. It begins at the time in microseconds, so that
+    /// no number is that of a server before a restart.
+    next_server: Arc<AtomicU64>,
+    closing: CancellationToken,
+}
+
+/// The namespace of a workspace, and whose process each number is.
+#[derive(Debug, Clone)]
+pub(crate) struct Space {
+    pub(crate) namespace: Namespace,
+    runs: Runs,
+}
+
+impl Space {
+    /// From here on operations of the process of this number are reported as those of a run.
+    fn add(&self, pid: Pid, run: &Arc<RunView>) {
+        let runs = self.runs.pin();
+        runs.retain(|_, run| run.strong_count() > 0);
+        runs.insert(pid, Arc::downgrade(run));
+    }
+}
+
+impl RunMounts {
+    /// Makes mounts without any process. `closing` ends the tasks that wait for ends of runs.
+    #[must_use]
+    pub(crate) fn new(
+        gateway: Gateway,
+        numbers: Box<dyn Numbers>,
+        closing: CancellationToken,
+    ) -> Self {
+        let limits = Limits { write_bytes: gateway.limits().message_bytes, ..Limits::default() };
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = u64::try_from(now.as_micros()).ok();
+        let shared = Shared {
+            gateway,
+            numbers,
+            limits,
+            spaces: Mutex::default(),
+            processes: papaya::HashMap::new(),
+            beginning: tokio::sync::Mutex::default(),
+            next_server: Arc::new(AtomicU64::new(now.unwrap_or_default())),
+            closing,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The most bytes of one write.
+    #[must_use]
+    pub(crate) fn write_bytes(&self) -> usize {
+        self.shared.limits.write_bytes
+    }
+
+    /// Reports an operation of a run to its watchers that was done elsewhere, and came no further.
+    pub(crate) fn tell(&self, run: &RunView, done: Done<'_>) {
+        tell(&self.shared.gateway, run, done);
+    }
+
+    /// The process of a run, which sees the parts of its servers that the run may see now: `path`
+    /// names the server to look at.
+    ///
+    /// # Errors
+    /// When the numbers of the run cannot be found, or it has ended.
+    pub(crate) async fn process(
+        &self,
+        run: &Arc<RunView>,
+        path: &str,
+    ) -> Result<Arc<Seen>, Failure> {
+        let known = self.shared.known(run);
+        let seen = match known.filter(|seen| seen.is_complete(&self.shared.gateway)) {
+            Some(seen) => seen,
+            None => {
+                let _turn = self.shared.beginning.lock().await;
+                let seen = self.shared.begun(run.clone()).await?;
+                self.shared.complete(&seen).await;
+                seen
+            }
+        };
+        match Place::parse(path) {
+            Ok(Place::Mounts) => seen.look_at_all(&self.shared.gateway),
+            // A path of another process leads to its own server of that name, or nowhere.
+            Ok(Place::In(name, _)) => seen.look_at(&self.shared.gateway, &name.alias),
+            Err(_) => {}
+        }
+        Ok(seen)
+    }
+}
+
+impl Shared {
+    /// A process of this very activation of a run.
+    fn known(&self, run: &Arc<RunView>) -> Option<Arc<Seen>> {
+        let processes = self.processes.pin();
+        processes.get(&run.id).filter(|seen| Arc::ptr_eq(&seen.run, run)).cloned()
+    }
+
+    /// Has a run be a process.
+    async fn begun(self: &Arc<Self>, run: Arc<RunView>) -> Result<Arc<Seen>, Failure> {
+        if let Some(seen) = self.known(&run) {
+            return Ok(seen);
+        }
+        let found = timeout(NUMBERS_WITHIN, self.numbers.of(&run)).await;
+        let numbers = found.unwrap_or_else(|_late| Err(numbers_late()))?;
+        // A late request of an ended process must not end the new one in its place.
+        if run.has_ended() {
+            return Err(over());
+        }
+        // The process was taken out of the table and has begun again.
+        self.end(run.id, None);
+        let seen = Arc::new(self.begin(&run, numbers)?);
+        self.processes.pin().insert(run.id, seen.clone());
+        let (shared, ended) = (self.clone(), seen.clone());
+        self.gateway.tasks().spawn(async move {
+            let is_over = shared.closing.run_until_cancelled(ended.run.ended()).await;
+            if is_over.is_some() {
+                shared.end(ended.run.id, Some(&ended));
+            }
+        });
+        Ok(seen)
+    }
+
+    /// Has those above a process be processes, too, as far as they live here, and it know of them.
+    async fn complete(self: &Arc<Self>, seen: &Arc<Seen>) {
+        let mut one = seen.clone();
+        while let Some(id) = one.parent {
+            let above = one.above().parent.clone();
+            let above = match (above, self.gateway.runs().get(id)) {
+                (Some(above), _) => above,
+                (None, None) => break,
+                (None, Some(run)) => match self.begun(run).await {
+                    Ok(above) => one.above().parent.insert(above).clone(),
+                    Err(failure) => {
+                        // The next request for its files tries it again.
+                        tracing::debug!(run.id = %id, "no process yet: {}", failure.message);
+                        break;
+                    }
+                },
+            };
+            one = above;
+        }
+        seen.know_above();
+    }
+
+    fn begin(&self, run: &Arc<RunView>, numbers: Option<Numbered>) -> Result<Seen, Failure> {
+        // The daemon's own run is the only process of a namespace of its own, and has a number of
+        // its own as well: no path is that of two runs of a workspace.
+        let (space, pid) = match &numbers {
+            Some(numbers) => (self.space(&run.workspace), numbers.pid),
+            None => (self.new_space(), Pid::OWN),
+        };
+        let begun = space.namespace.begin(pid, None, &[]);
+        let process = begun.map_err(|error| *error.failure)?;
+        space.add(pid, run);
+        let seen = Seen {
+            process,
+            run: run.clone(),
+            space,
+            mounted: Mutex::default(),
+            next_server: self.next_server.clone(),
+            parent: numbers.as_ref().and_then(|numbers| numbers.parent),
+            earlier: numbers.map(|numbers| numbers.earlier).unwrap_or_default(),
+            above: Mutex::default(),
+        };
+        seen.look_at_all(&self.gateway);
+        Ok(seen)
+    }
+
+    /// Ends the process of a run, if it is this one.
+    fn end(&self, run: RunId, only: Option<&Arc<Seen>>) {
+        let processes = self.processes.pin();
+        let Some(seen) = processes.get(&run).cloned() else { return };
+        if only.is_some_and(|only| !Arc::ptr_eq(only, &seen)) {
+            return;
+        }
+        processes.remove(&run);
+        seen.space.namespace.end(seen.process.pid());
+    }
+
+    fn space(&self, workspace: &WorkspaceId) -> Space {
+        let mut spaces = self.spaces();
+        spaces.entry(workspace.clone()).or_insert_with(|| self.new_space()).clone()
+    }
+
+    fn new_space(&self) -> Space {
+        let runs = Runs::default();
+        let observer = OfRuns { gateway: self.gateway.clone(), runs: runs.clone() };
+        let observer = Arc::new(observer);
+        Space { namespace: Namespace::new(self.limits, Some(observer)), runs }
+    }
+
+    fn spaces(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Space>> {
+        self.spaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The answer to a run that has ended, or has ended meanwhile.
+pub(crate) fn over() -> Failure {
+    Failure::new(Code::DeviceDisconnected, "transport_error", "the run has ended")
+}
+
+fn numbers_late() -> Failure {
+    let within = NUMBERS_WITHIN.as_secs();
+    let text = format!("the number of the run was not found within {within} s; try it again");
+    Failure::new(Code::Timeout, "timeout", text)
+}
