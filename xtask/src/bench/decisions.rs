@@ -16,7 +16,7 @@ const EXAMPLE: &str = "decision_bench";
 
 pub(super) fn measure(options: &Options) -> Result<Vec<DecisionCost>> {
     if !options.no_build {
-        let what = ["-p", "narthex-rules", "--example", EXAMPLE];
+        let what = ["-p", "narthex-cedar", "--example", EXAMPLE];
         run(workspace::cargo(&["build", "--profile", &options.profile]).args(what))?;
     }
     let program = workspace::built_as(&options.profile, "examples").join(EXAMPLE);

@@ -14,11 +14,11 @@ struct Owned {
 const OWNED: &[Owned] = &[
     owned("bollard", &["supervisor"]),
     owned("cargo_metadata", &["xtask"]),
-    owned("cedar-policy", &["rules"]),
+    owned("cedar-policy", &["cedar"]),
     owned("clap", &["cli", "narthex", "testkit", "xtask"]),
     owned("fuser", &["fuse"]),
     owned("jsonwebtoken", &["login"]),
-    owned("miette", &["rules"]),
+    owned("miette", &["cedar"]),
     owned("rustls", &["upstream"]),
     owned("serde-saphyr", &["documents"]),
     owned("sqlx", &["store"]),

@@ -1,6 +1,6 @@
 //! The catalog of a workspace: servers, capabilities and agents, checked when they are stored.
 //!
-//! The store has the normal form of `narthex_resolve`. A change is checked against all other
+//! The store has the normal form of `narthex_catalog`. A change is checked against all other
 //! objects of the workspace; all errors are reported at once, and then nothing of the change is
 //! stored (D9).
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 pub use self::checks::never_starts;
 use self::checks::{Definition, Stored};
-pub use narthex_resolve::fields::{CatalogError, FieldCode, FieldError, FieldWarning};
+pub use narthex_catalog::fields::{CatalogError, FieldCode, FieldError, FieldWarning};
 
 pub use self::changes::{
     CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange, CatalogConnection,

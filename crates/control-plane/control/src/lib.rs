@@ -51,13 +51,13 @@ pub use live::{KeyedLock, POLL, STALE, Speaker};
 pub use login::{Ceremony, CreatedLink, LoginError, NewSession, SignedIn};
 pub use messages::{Message, MessageError};
 pub use narthex_audit::{Actor, ActorKind};
-pub use narthex_login::{ConsentError, LoginOptions, ProviderOptions};
-pub use narthex_model::{AgentEnv, Page};
-pub use narthex_resolve::{
+pub use narthex_catalog::{
     LookUp, ManifestDocument, ManifestFault, ReadAllowed, Setting, SettingPlace, Variables,
     VariablesError,
 };
-pub use narthex_rules::{Named, RuleFault, RuleFaults, RuleName, RuleSet, SCHEMA as POLICY_SCHEMA};
+pub use narthex_cedar::{Named, RuleFault, RuleFaults, RuleName, RuleSet, SCHEMA as POLICY_SCHEMA};
+pub use narthex_login::{ConsentError, LoginOptions, ProviderOptions};
+pub use narthex_model::{AgentEnv, Page};
 pub use narthex_store::{
     AuditPlace, AuditSettings, EnvBindingRow, GrantRequestRow, GrantRequestStatus, GrantRow,
     PasskeyRow, Workspace,

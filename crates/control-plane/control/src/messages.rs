@@ -3,12 +3,12 @@
 use std::time::SystemTime;
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_catalog::fields::Fields;
 use narthex_events::{Along, EventKind, EventPlace, EventRow, Events, EventsError};
 use narthex_model::{
     ErrorKind, SessionId, Timestamp, WorkspaceId,
     json::{Node, shortened},
 };
-use narthex_resolve::fields::Fields;
 use narthex_store::NewRest;
 use serde_json::{Value, json};
 

@@ -5,10 +5,10 @@ mod check;
 use std::{sync::Arc, time::UNIX_EPOCH};
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_catalog::fields::Fields;
+use narthex_cedar::{RuleFault, RuleFaults, RuleName, RuleSet};
 use narthex_model::{ErrorKind, ToolScopes, WorkspaceId, json::Node};
 use narthex_policy::WorkspaceRules;
-use narthex_resolve::fields::Fields;
-use narthex_rules::{RuleFault, RuleFaults, RuleName, RuleSet};
 use narthex_store::{RulesHead, RulesRow, Store};
 
 pub use self::check::RulesChecked;

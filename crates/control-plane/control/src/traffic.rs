@@ -8,10 +8,10 @@ use std::{
 };
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_catalog::{Agent, ServerEntry};
 use narthex_model::{
     Alias, CatalogKind, ChildLimits, RunBudget, TrafficLimits, WorkspaceId, WorkspaceLimits,
 };
-use narthex_resolve::{Agent, ServerEntry};
 use narthex_store::{CallCount, Store};
 use narthex_traffic::{DayCount, Meter, MeterKey, MeterKind, RunMeters};
 use serde_json::json;

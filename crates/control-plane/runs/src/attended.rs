@@ -1,9 +1,9 @@
 //! Servers that each person signs in to, in runs that no person drives (X-E122).
 
+use narthex_catalog::ResolvedServer;
 use narthex_control::AgentParts;
 use narthex_model::{AgentType, CallErrorKind, OauthOnOrchestrators, PrincipalId, ServerFailure};
 use narthex_registry::MountFault;
-use narthex_resolve::ResolvedServer;
 
 const NO_DRIVER: &str = "each person signs in to it by themselves, and no person drives this run; \
                          have a person create it, or an admin of the workspace set \
@@ -34,10 +34,10 @@ pub(crate) fn withheld(
 
 #[cfg(test)]
 mod tests {
-    use narthex_model::{AgentName, RunScope, WorkspaceId};
-    use narthex_resolve::{
+    use narthex_catalog::{
         Agent, Catalog, EnvValue, Plan, ResolvedRun, RunInputs, ServerEntry, Surroundings,
     };
+    use narthex_model::{AgentName, RunScope, WorkspaceId};
     use serde_json::{Map, Value, json};
 
     use super::*;

@@ -7,10 +7,10 @@ use std::{
 };
 
 use narthex_audit::{Actor, ActorKind};
+use narthex_catalog::EndSession;
 use narthex_events::EventKind;
 use narthex_gateway::RunView;
 use narthex_model::{AgentName, AgentType, RunEnd, SessionId, json::shortened};
-use narthex_resolve::EndSession;
 use narthex_store::{RunRow, SessionRow};
 use serde_json::Value;
 

@@ -8,10 +8,10 @@ use std::{
 };
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_catalog::ClaimRequest;
 use narthex_control::{By, ControlError};
 use narthex_gateway::{RunToken, RunView};
 use narthex_model::{ExecutorName, PrincipalId, RunId, Timestamp, WorkspaceId, json::shortened};
-use narthex_resolve::ClaimRequest;
 use narthex_store::{Claim, RunRow, StatementError, Waiting};
 use serde_json::{Map, Value};
 use tokio::time::{MissedTickBehavior, interval};

@@ -7,12 +7,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use narthex_catalog::RunRequest;
 use narthex_control::{
     AccessError, By, ClientRequest, Control, ControlError, CreatedClient, KnownClient,
 };
 use narthex_gateway::RunView;
 use narthex_model::{ErrorKind, McpClientId, PrincipalId, RunEnd, Secret, SessionId, WorkspaceId};
-use narthex_resolve::RunRequest;
 use serde_json::{Map, Value, json};
 
 use crate::{Creator, RunError, Runs, create::LIFE};

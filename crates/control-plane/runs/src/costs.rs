@@ -3,10 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_catalog::CostRequest;
 use narthex_control::{By, Control, ControlError};
 use narthex_gateway::RunView;
 use narthex_model::{ErrorKind, SessionId, WorkspaceId};
-use narthex_resolve::CostRequest;
 use narthex_store::{Cost, CostSum, REPORTS_MAX};
 
 use crate::{RunError, Runs};

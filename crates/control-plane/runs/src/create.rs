@@ -5,11 +5,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use narthex_catalog::{Parsed, RunKind, RunRequest};
 use narthex_control::{By, ControlError};
 use narthex_gateway::{RunToken, RunView};
 use narthex_model::{AgentEnv, Alias, Pid, PrincipalId, UnmatchedGate, WorkspaceId};
 use narthex_registry::{FirstLists, HeldBack, KeptFurther, MountFault, MountSet};
-use narthex_resolve::{Parsed, RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow};
 
 use crate::{

@@ -18,17 +18,17 @@ use std::{
 
 use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_control::{By, ControlError};
+use narthex_definitions::harmless;
 use narthex_gateway::{LookingAt, RunView};
 use narthex_model::{Alias, CatalogKind, RunId, ServerId, WorkspaceId, command::narthex};
 use narthex_registry::{FirstLists, HeldNames, KeptLists, PinnedServer};
-use narthex_screen::harmless;
 use narthex_store::{DefinitionHead, DefinitionState, DefinitionsOf, StatementError};
 use narthex_upstream::{Inventory, Listed};
 
-use narthex_screen::judging::judge::{self, Known, Seen};
+use narthex_definitions::judging::judge::{self, Known, Seen};
 
 use self::beside::Beside;
-pub use narthex_screen::judging::judge::DefinitionReason;
+pub use narthex_definitions::judging::judge::DefinitionReason;
 
 pub use self::{
     decide::{DefinitionPage, DefinitionVerdict, SeenDefinition},

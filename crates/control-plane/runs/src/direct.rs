@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use narthex_catalog::{OpenError, Opening, ResolvedServer};
 use narthex_model::Alias;
-use narthex_resolve::{OpenError, Opening, ResolvedServer};
 use serde_json::{Map, Value, json};
 
 /// The servers of a run by alias, each with type, place and config with all values in it, those of

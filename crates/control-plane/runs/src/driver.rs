@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use narthex_audit::ActorKind;
+use narthex_catalog::RunRequest;
 use narthex_control::By;
 use narthex_gateway::RunView;
 use narthex_model::{AgentName, AgentType, PrincipalId, RunId, SessionId, WorkspaceId};
 use narthex_policy::{Actors, Authority};
-use narthex_resolve::RunRequest;
 use narthex_store::RunRow;
 
 use crate::{RunError, Runs, family::Parent};

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use narthex_audit::AuditFull;
+use narthex_catalog::{Fault, FaultCode, Faults};
 use narthex_gateway::NotAllowed;
 use narthex_model::{
     AgentName, Alias, ErrorKind, ExecutorName, OverBudget, Reader, RunId, SessionId, WorkspaceId,
     command::narthex, written,
 };
 use narthex_registry::{LookError, MountFault};
-use narthex_resolve::{Fault, FaultCode, Faults};
 use serde::Serialize;
 use serde_json::{Value, json};
 

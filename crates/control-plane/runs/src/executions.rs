@@ -8,11 +8,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use narthex_catalog::Agent;
 use narthex_control::{By, ControlError};
 use narthex_events::EventKind;
 use narthex_gateway::{RunToken, RunView};
 use narthex_model::{AgentEnv, Alias, ExecutorName, RunEnd, RunId, SessionId, WorkspaceId};
-use narthex_resolve::Agent;
 use narthex_store::RunRow;
 use serde_json::{Value, json};
 use tokio::sync::watch;

@@ -7,13 +7,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use narthex_catalog::{RunKind, RunRequest};
 use narthex_control::{CatalogError, ControlError};
 use narthex_gateway::{DoneAlike, RunView};
 use narthex_model::{
     AgentName, AgentType, CatalogKind, ChildLimits, RunId, RunScope, SessionId, WorkspaceId,
 };
 use narthex_policy::{SpawnPermit, SpawnRefusal, Spawning};
-use narthex_resolve::{RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow, Spawned};
 use serde_json::{Map, Value, json};
 

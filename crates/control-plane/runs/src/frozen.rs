@@ -6,13 +6,13 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use narthex_catalog::{Agent, Capability, Catalog, EndSession, Parsed, RunRequest, ServerEntry};
 use narthex_control::AgentParts;
 use narthex_model::{
     AgentName, AgentType, BuiltInTools, CapabilityName, EnvName, ExecutorName,
     OauthOnOrchestrators, RunId, RunScope, Secret, SecretName, ServerId, SessionId,
 };
 use narthex_registry::{HeldNames, KeptFurther, KeptLists};
-use narthex_resolve::{Agent, Capability, Catalog, EndSession, Parsed, RunRequest, ServerEntry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

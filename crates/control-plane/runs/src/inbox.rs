@@ -1,8 +1,8 @@
 //! Acknowledgement of a session's messages by the platform that carries the session out.
 
+use narthex_catalog::Acknowledgement;
 use narthex_control::{CatalogError, ControlError, MessageError};
 use narthex_model::{SessionId, WorkspaceId};
-use narthex_resolve::Acknowledgement;
 
 use crate::{RunError, Runs};
 

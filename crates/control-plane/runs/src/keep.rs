@@ -1,12 +1,12 @@
 //! The row of a new run, and its events.
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_catalog::RunKind;
 use narthex_control::{By, ControlError};
 use narthex_events::{EventKind, EventPlace};
 use narthex_model::{
     AgentEnv, AgentType, EnvName, ExecutorName, RunId, Secret, SessionId, WorkspaceId,
 };
-use narthex_resolve::RunKind;
 use narthex_store::{NewRun, RunRow, SessionRow};
 use serde_json::{Value, json};
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use narthex_audit::ActorKind;
+use narthex_catalog::{Agent, EnvValue, Plan, RunKind, Surroundings};
 use narthex_control::{CatalogError, Control, ControlError};
 use narthex_model::{
     AgentEnv, AgentName, CatalogKind, EnvName, SecretName, SessionId, command::narthex,
@@ -14,7 +15,6 @@ use narthex_model::{
 };
 use narthex_policy::RunPolicy;
 use narthex_registry::MountSet;
-use narthex_resolve::{Agent, EnvValue, Plan, RunKind, Surroundings};
 use narthex_traffic::RunMeters;
 
 use crate::{

@@ -6,6 +6,10 @@ use std::{
     sync::Arc,
 };
 
+use narthex_catalog::{
+    BUILT_IN_URL, EnvValue, Fault, Isolation, OnFlagged, OpenError, Opening, Plan, ResolvedRun,
+    ResolvedServer, RunInputs, Surroundings, Variables,
+};
 use narthex_control::{AgentParts, secret_key, server_key};
 use narthex_model::{
     AgentEnv, Alias, CallErrorKind, EnvName, PrincipalId, RunId, RunScope, Secret, SecretName,
@@ -13,10 +17,6 @@ use narthex_model::{
 };
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountFault, MountIdentity, Mountable, PinnedServer, Sharing, Snapshot};
-use narthex_resolve::{
-    BUILT_IN_URL, EnvValue, Fault, Isolation, OnFlagged, OpenError, Opening, Plan, ResolvedRun,
-    ResolvedServer, RunInputs, Surroundings, Variables,
-};
 use narthex_vault::{Vault, VaultError};
 use serde::Serialize;
 
@@ -296,7 +296,7 @@ impl fmt::Display for OmittedKey {
 }
 
 fn omitted(server: &ResolvedServer) -> Vec<OmittedKey> {
-    let omitted = |one: &narthex_resolve::Omitted| OmittedKey {
+    let omitted = |one: &narthex_catalog::Omitted| OmittedKey {
         server: server.alias.clone(),
         key: one.key.clone(),
         missing: one.missing.clone(),

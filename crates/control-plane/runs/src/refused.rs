@@ -1,9 +1,9 @@
 //! Runs that are refused because of their parts: reported to the caller, and recorded (X-E113).
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_catalog::{Fault, RunKind};
 use narthex_events::EventKind;
 use narthex_model::{RunId, SessionId};
-use narthex_resolve::{Fault, RunKind};
 use serde_json::{Value, json};
 
 use crate::{RunError, RunFault, Runs, create::Draft};

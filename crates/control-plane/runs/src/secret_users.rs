@@ -1,9 +1,9 @@
 //! Live runs that hold a value of a secret: found before it is cleared, from the frozen
 //! configuration of each.
 
+use narthex_catalog::{Plan, Surroundings};
 use narthex_control::ControlError;
 use narthex_model::{Alias, EnvName, Pid, RunId, SecretName, SessionId, WorkspaceId};
-use narthex_resolve::{Plan, Surroundings};
 use narthex_store::{RunFilter, RunRow};
 
 use crate::{RunError, Runs, frozen::FrozenAgent};

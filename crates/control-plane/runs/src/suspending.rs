@@ -10,10 +10,10 @@ use std::{
 };
 
 use narthex_audit::{ActorKind, AuditEvent, kind};
+use narthex_catalog::RunRequest;
 use narthex_control::{By, ControlError};
 use narthex_events::EventKind;
 use narthex_model::{Pid, RunEnd, RunId, RunScope, SessionId, WorkspaceId};
-use narthex_resolve::RunRequest;
 use narthex_store::{RunFilter, RunRow, SessionRow, SuspendedSession};
 use serde_json::{Map, Value, json};
 

@@ -3,10 +3,10 @@
 
 use std::time::{Duration, SystemTime};
 
+use narthex_catalog::Agent;
 use narthex_control::ControlError;
 use narthex_events::{Along, EventKind, EventPlace};
 use narthex_model::{AgentName, AgentType, CatalogKind, RunEnd, SessionId, WorkspaceId};
-use narthex_resolve::Agent;
 use narthex_store::{BeatingSession, NewRest, QuietChild, RunFilter, SessionRow};
 use serde_json::{Value, json};
 

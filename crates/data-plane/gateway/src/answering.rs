@@ -174,7 +174,7 @@ impl Answering {
     }
 
     /// Reports to the run's watchers an answer that is known at once.
-    pub(crate) fn told(self, watched: Option<Box<narthex_trace::Open>>, is_ok: bool) -> Self {
+    pub(crate) fn told(self, watched: Option<Box<narthex_run_events::Open>>, is_ok: bool) -> Self {
         if let (Some(mut watched), State::Ready(Some(answer))) = (watched, &self.state) {
             watched.answered(answer.payload.len());
             watched.end(if is_ok { "ok" } else { "rpc_error" });

@@ -81,7 +81,7 @@ pub struct GatewayOptions {
     /// Makes spans of calls, if tracing is on.
     pub tracer: Option<Arc<dyn Tracer>>,
     /// Reports the calls of a run to its watchers.
-    pub tap: narthex_trace::Tap,
+    pub tap: narthex_run_events::Tap,
 }
 
 impl Default for GatewayOptions {
@@ -107,7 +107,7 @@ impl Default for GatewayOptions {
             drain_timeout: Duration::from_secs(10),
             meters: Meters::default(),
             tracer: None,
-            tap: narthex_trace::Tap::default(),
+            tap: narthex_run_events::Tap::default(),
         }
     }
 }
@@ -314,7 +314,7 @@ impl Gateway {
 
     /// The tap through which calls are watched.
     #[must_use]
-    pub fn tap(&self) -> &narthex_trace::Tap {
+    pub fn tap(&self) -> &narthex_run_events::Tap {
         &self.shared.options.tap
     }
 

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use narthex_audit::{AuditFull, AuditRecord, AuditSlot, Outcome, TOOL};
 use narthex_model::{Alias, ErrorKind, GrantId};
 use narthex_policy::{Basis, Item};
-use narthex_trace::{Call, Open};
+use narthex_run_events::{Call, Open};
 use narthex_traffic::Admission;
 use narthex_upstream::Booked;
 use narthex_wire::{Message, Payload, Raw, method};

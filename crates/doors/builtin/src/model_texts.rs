@@ -16,7 +16,7 @@ const SPEAKING: [&str; 8] = [
     "data-plane/policy/src",
     "doors/builtin/src",
     "doors/http/src/devices",
-    "doors/mount/src",
+    "doors/vfs/src",
     "doors/socket/src",
     "words/wire/src",
 ];

@@ -1,7 +1,7 @@
 //! The table from codes of the namespace to numbers of the system (D24).
 
 use fuser::Errno;
-use narthex_mount::{Code, Failure, VfsError};
+use narthex_vfs::{Code, Failure, VfsError};
 
 /// The number for a code.
 fn errno(code: Code) -> Errno {

@@ -16,7 +16,7 @@ use fuser::{
     ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyOpen,
     ReplyPoll, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use narthex_mount::{Code, Failure, MountName, Node, Operation, Place};
+use narthex_vfs::{Code, Failure, MountName, Node, Operation, Place};
 
 use crate::{
     callers::lineage,

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use fuser::{INodeNo, PollEvents, PollNotifier};
-use narthex_mount::{Failure, Lease, Node};
+use narthex_vfs::{Failure, Lease, Node};
 
 use crate::{
     callers::{Caller, is_interrupted, lineage, process_of},

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use narthex_mount::{Failure, Lease};
+use narthex_vfs::{Failure, Lease};
 use tokio::{sync::watch, time::Instant};
 
 use crate::{

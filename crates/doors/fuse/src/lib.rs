@@ -1,6 +1,6 @@
 //! The namespace of one process at a folder: tools are files that any program can use.
 //!
-//! Thin: what a path means and what an operation does is `narthex-mount`'s. Here is how the
+//! Thin: what a path means and what an operation does is `narthex-vfs`'s. Here is how the
 //! kernel's requests become such operations, and what programs of a shell need besides: one
 //! descriptor that is written to and read from, and a result that `cat` finds after `echo`. Linux
 //! alone.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use fuser::Errno;
-use narthex_mount::Process;
+use narthex_vfs::Process;
 use tokio::time::Instant;
 
 use crate::{errno::errno_of, running::lock};

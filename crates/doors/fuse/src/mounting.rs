@@ -11,7 +11,7 @@ use std::{
 };
 
 use fuser::{BackgroundSession, Config, Session, SessionACL};
-use narthex_mount::Process;
+use narthex_vfs::Process;
 use tokio::runtime::Handle as Runtime;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 

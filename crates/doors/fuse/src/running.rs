@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use fuser::{Errno, INodeNo, Notifier, OpenFlags, ReplyEmpty};
-use narthex_mount::{Failure, Node, Operation, Process, VfsError};
+use narthex_vfs::{Failure, Node, Operation, Process, VfsError};
 use tokio::{
     runtime::Handle as Runtime,
     sync::oneshot,

@@ -9,7 +9,7 @@
 use std::{sync::Arc, time::Duration};
 
 use fuser::{FileAttr, INodeNo, ReplyAttr};
-use narthex_mount::Node;
+use narthex_vfs::Node;
 
 use crate::{
     callers::{lineage, process_of},

@@ -8,7 +8,7 @@ use std::{
 };
 
 use fuser::{FileAttr, FileType, INodeNo};
-use narthex_mount::{Node, Place, ROOT, name};
+use narthex_vfs::{Node, Place, ROOT, name};
 
 use crate::sizes::{UNKNOWN, sized};
 
@@ -148,7 +148,7 @@ pub(crate) fn child(directory: &Inode, file: &str) -> Option<(String, Place)> {
 pub(crate) fn child_path(directory: &Inode, file: &str) -> String {
     match directory.place.as_ref() {
         // A file's name is decoded once; a URI is used unchanged.
-        Place::In(mount, Node::List(narthex_mount::Kind::Resources)) => {
+        Place::In(mount, Node::List(narthex_vfs::Kind::Resources)) => {
             format!("{}/resources/{}", mount.path(), name::decoded(file))
         }
         _ => format!("{}/{file}", directory.path),

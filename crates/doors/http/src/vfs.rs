@@ -9,11 +9,11 @@ use http::{HeaderValue, Method, StatusCode, header, request::Parts};
 use http_body::Body;
 use narthex_gateway::{Gateway, Holder, RunView};
 use narthex_model::{ErrorKind, Pid, json::shortened, with_causes};
-use narthex_mount::{
+use narthex_runs::Runs;
+use narthex_vfs::{
     Code, Entry, Failure, Held, MountName, Node, Operation, PATH_MAX, Place, Process, ROOT, Report,
     Stat, VfsError,
 };
-use narthex_runs::Runs;
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 

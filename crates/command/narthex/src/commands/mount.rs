@@ -45,7 +45,7 @@ mod linux {
         background::{self, Begun},
     };
     use narthex_model::{ErrorKind, Pid, Timestamp, with_causes};
-    use narthex_mount::Limits;
+    use narthex_vfs::Limits;
     use serde_json::json;
     use tokio::task::spawn_blocking;
 

@@ -5,7 +5,7 @@ use std::{process::ExitCode, time::Duration};
 use http::Method;
 use narthex_cli::StraceArgs;
 use narthex_model::{ErrorKind, command::narthex};
-use narthex_trace::{Line, Opened};
+use narthex_run_events::{Line, Opened};
 use serde::Deserialize as _;
 use serde_json::Value;
 use tokio::{

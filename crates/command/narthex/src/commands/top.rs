@@ -10,8 +10,8 @@ use std::{
 use http::Method;
 use narthex_cli::TopArgs;
 use narthex_model::command::narthex;
+use narthex_run_events::{HEADER, Sort, Top};
 use narthex_terminal::{Screen, Sign, Signs, leave_is_typed};
-use narthex_trace::{HEADER, Sort, Top};
 use serde::Deserialize as _;
 use serde_json::Value;
 use tokio::{signal::ctrl_c, time::sleep};

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::Method;
 use narthex_cli::VfsCommand;
 use narthex_model::{ErrorKind, json::with_whole_pairs};
-use narthex_mount::{Node, Place, ROOT};
+use narthex_vfs::{Node, Place, ROOT};
 use narthex_wire::Raw;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Value, json};

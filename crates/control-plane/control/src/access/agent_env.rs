@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_catalog::fields::Fields;
 use narthex_model::{
     AgentEnv, AgentName, CatalogKind, EnvBindingId, EnvName, EnvScope, PreviewId, SecretName,
     SecretReference, WorkspaceId, command::narthex, json::shortened, variable,
 };
-use narthex_resolve::fields::Fields;
 use narthex_store::{EnvBindingRow, StatementError, Store};
 use narthex_vault::VaultError;
 

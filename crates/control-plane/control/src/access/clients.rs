@@ -4,13 +4,13 @@
 use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_catalog::fields::Fields;
 use narthex_login::BearerHash;
 use narthex_model::{
     AgentName, BuiltInTools, ClientOrigin, McpClientId, PrincipalId, PrincipalKind, PrincipalName,
     RunId, SessionId, Timestamp, WorkspaceId,
     json::{Node, Place, shortened},
 };
-use narthex_resolve::fields::Fields;
 use narthex_store::{McpClientRow, NewPrincipal, Store};
 use serde_json::{Map, Value};
 

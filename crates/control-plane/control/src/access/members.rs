@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_catalog::fields::Fields;
 use narthex_model::{PrincipalId, PrincipalKind, Roles, WorkspaceId};
-use narthex_resolve::fields::Fields;
 
 use super::{AccessError, Account, of_principal};
 use crate::{By, Control, ControlError};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_catalog::fields::Fields;
 use narthex_model::{PrincipalId, PrincipalKind, PrincipalName};
-use narthex_resolve::fields::Fields;
 use narthex_store::NewPrincipal;
 
 use super::{AccessError, Account, change::of_statement};

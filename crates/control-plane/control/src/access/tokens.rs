@@ -6,12 +6,12 @@ use std::{
 };
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_catalog::fields::Fields;
 use narthex_login::BearerHash;
 use narthex_model::{
     PrincipalId, PrincipalKind, PrincipalName, Roles, ServiceTokenId, WorkspaceId, json::shortened,
     meant_hint,
 };
-use narthex_resolve::fields::Fields;
 use narthex_store::{NewPrincipal, ServiceTokenRow, Store};
 
 use super::{

@@ -1,8 +1,8 @@
 //! Workspaces: made, named and deleted.
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_catalog::fields::Fields;
 use narthex_model::{EnabledModels, OauthOnOrchestrators, WorkspaceId, json::Place};
-use narthex_resolve::fields::Fields;
 use narthex_store::{Workspace, WorkspaceChange};
 
 use super::{AccessError, change::of_statement};

@@ -5,9 +5,9 @@ mod cutting;
 mod import;
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_catalog::document;
+use narthex_catalog::fields::{CatalogError, FieldWarning};
 use narthex_model::{AgentName, CatalogKind, WorkspaceId};
-use narthex_resolve::document;
-use narthex_resolve::fields::{CatalogError, FieldWarning};
 use narthex_store::CatalogRow;
 use serde_json::Value;
 

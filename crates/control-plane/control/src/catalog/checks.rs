@@ -4,19 +4,19 @@ mod definition;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use narthex_catalog::{
+    Agent, Catalog, ConfigSchema, Fault, FaultCode, Faults, Plan, ServerEntry, Surroundings,
+    Warning, check_capability, check_server, users_of,
+};
 use narthex_model::{
     AgentName, CapabilityName, CatalogKind, ExecutorName, OauthOnOrchestrators, SecretName,
     ServerId, WorkspaceId,
-};
-use narthex_resolve::{
-    Agent, Catalog, ConfigSchema, Fault, FaultCode, Faults, Plan, ServerEntry, Surroundings,
-    Warning, check_capability, check_server, users_of,
 };
 use narthex_store::CatalogRow;
 use serde_json::Value;
 
 pub(super) use self::definition::Definition;
-use narthex_resolve::fields::{CatalogError, FieldCode, FieldError, FieldWarning};
+use narthex_catalog::fields::{CatalogError, FieldCode, FieldError, FieldWarning};
 
 use crate::Variables;
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use narthex_catalog::fields::CatalogError;
+use narthex_catalog::{ConfigSchema, KeySchema};
 use narthex_model::{CatalogKind, SecretName, ServerId, is_secret_name};
-use narthex_resolve::fields::CatalogError;
-use narthex_resolve::{ConfigSchema, KeySchema};
 use serde_json::{Map, Value, json};
 
 use super::{

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use narthex_catalog::{Agent, Capability, Catalog, Parsed, ServerEntry};
 use narthex_model::{AgentName, CapabilityName, CatalogKind, ServerId, WorkspaceId};
-use narthex_resolve::{Agent, Capability, Catalog, Parsed, ServerEntry};
 use narthex_store::Store;
 
 use super::{CatalogError, unknown};

@@ -2,6 +2,7 @@
 
 use std::{fmt::Display, time::SystemTime};
 
+use narthex_catalog::fields::Fields;
 use narthex_model::{
     AgentName, Alias, ArgumentsDigest, BuiltInTools, CatalogKind, Grant, GrantDuration, GrantId,
     GrantOf, GrantSubject, RunId, SessionId, SpawnGrant, Timestamp, ToolScope, ToolScopeGrant,
@@ -9,7 +10,6 @@ use narthex_model::{
     json::{Node, field, shortened},
 };
 use narthex_policy::{canonical, digest_of};
-use narthex_resolve::fields::Fields;
 use narthex_store::Store;
 use narthex_wire::Raw;
 use serde::Deserialize;

@@ -4,13 +4,13 @@
 use std::{sync::Arc, time::SystemTime};
 
 use narthex_audit::{Actor, ActorKind, AuditEvent, kind};
+use narthex_catalog::fields::Fields;
 use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunView;
 use narthex_model::{
     Grant, GrantDuration, GrantId, GrantOf, GrantRequestId, GrantSubject, RunId, SessionId,
     Timestamp, WorkspaceId, json::shortened,
 };
-use narthex_resolve::fields::Fields;
 use narthex_store::{GrantDecision, GrantRequestRow, GrantRequestStatus, OPEN_MAX};
 use serde_json::json;
 

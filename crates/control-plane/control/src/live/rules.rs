@@ -6,9 +6,9 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use narthex_cedar::{RuleFaults, RuleSet, UnreadableRules};
 use narthex_model::{WorkspaceId, command::narthex};
 use narthex_policy::{Rules, WorkspaceRules};
-use narthex_rules::{RuleFaults, RuleSet, UnreadableRules};
 use narthex_store::{RulesHead, StatementError, Store};
 use tokio_util::sync::CancellationToken;
 

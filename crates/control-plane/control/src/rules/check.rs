@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::SystemTime};
 
+use narthex_catalog::fields::Fields;
+use narthex_cedar::{RuleSet, UnreadableRules};
 use narthex_model::{
     AgentName, AgentType, Alias, CatalogKind, Timestamp, WorkspaceId,
     json::{Node, shortened},
@@ -9,8 +11,6 @@ use narthex_model::{
 use narthex_policy::{
     Actors, Arguments, CallOrigin, Item, Question, Rules, Ruling, Site, is_ruled,
 };
-use narthex_resolve::fields::Fields;
-use narthex_rules::{RuleSet, UnreadableRules};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -8,9 +8,9 @@ use std::{
 };
 
 use narthex_control::ControlError;
+use narthex_definitions::judging::judge::{self, Doubted, Seen};
+use narthex_definitions::{Names, harmless};
 use narthex_model::{Alias, ServerId, WorkspaceId, command::narthex};
-use narthex_screen::judging::judge::{self, Doubted, Seen};
-use narthex_screen::{Names, harmless};
 use narthex_store::{DefinitionHead, DefinitionState, DefinitionsOf};
 use narthex_upstream::Listed;
 

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use narthex_audit::kind;
 use narthex_control::{By, CatalogError, Control, ControlError, FieldError};
+use narthex_definitions::judging::judge;
+use narthex_definitions::{DEFINITION_MAX, Definition, Difference, harmless};
 use narthex_model::{CatalogKind, ServerId, WorkspaceId};
-use narthex_screen::judging::judge;
-use narthex_screen::{DEFINITION_MAX, Definition, Difference, harmless};
 use narthex_store::{
     DefinitionHead, DefinitionRow, DefinitionState, Definitions, DefinitionsOf, StatementError,
 };

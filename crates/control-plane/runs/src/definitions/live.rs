@@ -8,9 +8,9 @@ use std::{
 };
 
 use narthex_control::{CatalogError, ControlError, POLL};
+use narthex_definitions::judging::waves;
 use narthex_model::{Alias, CatalogKind, ServerId, WorkspaceId, command::narthex};
 use narthex_registry::{DefinitionPins, Held, HeldNames, LookError, Looking, Said, ServerRow};
-use narthex_screen::judging::waves;
 use narthex_store::DefinitionsOf;
 use tokio::task::JoinSet;
 

@@ -11,13 +11,13 @@ use std::{
 };
 
 use narthex_control::ControlError;
+use narthex_definitions::Names;
 use narthex_registry::{ServerRow, Snapshot};
-use narthex_screen::Names;
 use narthex_upstream::Inventory;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
-use narthex_screen::judging::{ByList, judge::tools};
+use narthex_definitions::judging::{ByList, judge::tools};
 
 use crate::RunError;
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use narthex_control::ControlError;
 use narthex_upstream::Inventory;
 
-use narthex_screen::judging::{ByList, judge::Seen};
+use narthex_definitions::judging::{ByList, judge::Seen};
 
 use crate::RunError;
 

@@ -5,6 +5,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use narthex_audit::{Audit, AuditSettings};
+use narthex_cedar::RuleSet;
 use narthex_gateway::{Caller, GatewayOptions, RunToken, RunView};
 use narthex_model::{
     Gates, NameRule, NotificationName, ServerDefinition, ServerId, ToolScope, WorkspaceId,
@@ -13,7 +14,6 @@ use narthex_policy::{Actors, Authority, Grants, RunPolicy, WorkspaceRules};
 use narthex_registry::{
     FirstLists, HeldBack, HeldNames, MountOptions, Mountable, PinnedServer, Sharing, config::Entry,
 };
-use narthex_rules::RuleSet;
 use narthex_testkit::{
     fixture::{Eras, Options, Running},
     messages::{Era, message},

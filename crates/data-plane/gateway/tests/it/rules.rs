@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use narthex_audit::{Audit, AuditSettings};
+use narthex_cedar::RuleSet;
 use narthex_gateway::{Answering, Caller, Endpoint, GatewayOptions, RunToken, RunView, Step};
 use narthex_model::{
     AgentName, Grant, GrantDuration, GrantId, GrantOf, GrantSubject, ToolScope, ToolScopeGrant,
@@ -11,7 +12,6 @@ use narthex_model::{
 };
 use narthex_policy::{Actors, Authority, Grants, RunPolicy, WorkspaceRules};
 use narthex_registry::{MountIdentity, MountOptions, Mountable, config::Entry};
-use narthex_rules::RuleSet;
 use narthex_testkit::fixture::{Eras, Options, Running};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! One server of the run, behind the daemon.
 
 use bytes::Bytes;
-use narthex_mount::{Answer, Device, Kind, MountName, Node};
+use narthex_vfs::{Answer, Device, Kind, MountName, Node};
 
 use crate::mounter::Daemon;
 

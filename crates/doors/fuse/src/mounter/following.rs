@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use narthex_model::Pid;
-use narthex_mount::{Failure, MountName, Mounted, Namespace, Process, ROOT};
+use narthex_vfs::{Failure, MountName, Mounted, Namespace, Process, ROOT};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::mounter::{

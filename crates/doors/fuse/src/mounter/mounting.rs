@@ -9,7 +9,7 @@ use std::{
 };
 
 use narthex_model::{ErrorKind, Pid};
-use narthex_mount::{Failure, Limits, Namespace};
+use narthex_vfs::{Failure, Limits, Namespace};
 use tokio::{runtime::Handle, task::spawn_blocking};
 
 use crate::mounter::{

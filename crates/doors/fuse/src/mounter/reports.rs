@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 
-use narthex_mount::{Done, Observer, Report};
+use narthex_vfs::{Done, Observer, Report};
 use tokio::sync::mpsc::{Receiver, Sender, channel, error::TrySendError};
 
 use crate::mounter::Daemon;
@@ -68,7 +68,7 @@ mod tests {
     use std::time::Duration;
 
     use narthex_model::Pid;
-    use narthex_mount::{Code, Operation};
+    use narthex_vfs::{Code, Operation};
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::sync::{
 
 use bytes::Bytes;
 use narthex_model::CallErrorKind;
-use narthex_mount::{Answer, Device, Failure, Kind};
+use narthex_vfs::{Answer, Device, Failure, Kind};
 use tokio::sync::{Notify, Semaphore};
 
 /// A fake server with the tools `echo`, `big` (3 MB), `slow` (waits for [`Fake::go`]), `gated` and
@@ -100,7 +100,7 @@ impl Device for Fake {
                 "file:///notes.txt" => Ok(Bytes::from_static(b"notes")),
                 "slow:///notes.txt" => Ok(self.slow().await),
                 _ => Err(Failure::new(
-                    narthex_mount::Code::NotFound,
+                    narthex_vfs::Code::NotFound,
                     "not_found",
                     "there is no such resource",
                 )),

@@ -5,7 +5,7 @@ use std::{process::Stdio, sync::atomic::Ordering};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use narthex_model::Pid;
-use narthex_mount::MountName;
+use narthex_vfs::MountName;
 
 use crate::world::{World, name};
 

@@ -5,7 +5,7 @@ use std::{
 };
 
 use narthex_fuse::MountError;
-use narthex_mount::Limits;
+use narthex_vfs::Limits;
 use tokio::io::{AsyncBufReadExt, BufReader};
 
 use crate::{

@@ -4,8 +4,8 @@ use std::{path::PathBuf, process::Output, sync::Arc, time::Duration};
 
 use narthex_fuse::{MountError, MountOptions, Mounted};
 use narthex_model::{Alias, Pid};
-use narthex_mount::Mounted as MountedServer;
-use narthex_mount::{Limits, MountName, Namespace, Process};
+use narthex_vfs::Mounted as MountedServer;
+use narthex_vfs::{Limits, MountName, Namespace, Process};
 use tempfile::TempDir;
 use tokio::{
     process::{Child, Command},

@@ -13,7 +13,7 @@ use std::{
 
 use narthex_gateway::{Gateway, RunId, RunView};
 use narthex_model::{Pid, WorkspaceId};
-use narthex_mount::{Code, Done, Failure, Limits, Namespace, Place};
+use narthex_vfs::{Code, Done, Failure, Limits, Namespace, Place};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 

@@ -10,7 +10,7 @@ use std::{
 
 use narthex_gateway::{ConnectionId, Gateway, RunId, RunView};
 use narthex_model::{Alias, Pid};
-use narthex_mount::{MountName, Mounted, Process};
+use narthex_vfs::{MountName, Mounted, Process};
 
 use crate::devices::{ServerDevice, mounts::Space};
 

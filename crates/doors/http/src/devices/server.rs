@@ -5,8 +5,8 @@ use std::{borrow::Cow, sync::Arc};
 use bytes::Bytes;
 use narthex_gateway::{Caller, Endpoint, Gateway, RefusedCall, RunView};
 use narthex_model::{Alias, CallError, CallErrorKind, ServerState};
-use narthex_mount::{Answer, Code, Device, Failure, Kind};
-use narthex_trace::inside;
+use narthex_run_events::inside;
+use narthex_vfs::{Answer, Code, Device, Failure, Kind};
 use narthex_wire::{json::encode_string, method, rpc};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -110,7 +110,7 @@ impl ServerDevice {
     /// True if a list of the server has a name; false if there is no list.
     async fn has(&self, kind: Kind, name: &str) -> bool {
         let list = self.list_all(kind).await;
-        let names = list.and_then(|list| narthex_mount::names(kind, &list));
+        let names = list.and_then(|list| narthex_vfs::names(kind, &list));
         names.is_ok_and(|names| names.iter().any(|one| one == name))
     }
 

@@ -7,8 +7,8 @@ use std::{
 
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::Pid;
-use narthex_mount::{Code, Done, Observer, Place, name};
-use narthex_trace::{FileOperation, TOOL_ERROR};
+use narthex_run_events::{FileOperation, TOOL_ERROR};
+use narthex_vfs::{Code, Done, Observer, Place, name};
 
 /// The runs of processes. They stay for as long as other code holds the run.
 pub(crate) type Runs = Arc<papaya::HashMap<Pid, Weak<RunView>>>;

@@ -8,8 +8,8 @@ use http_body::Body;
 use narthex_control::{
     Control, ControlError, GrantError, GrantRequestRow, GrantRequestStatus, GrantRow, Granter,
 };
+use narthex_definitions::harmless;
 use narthex_model::{GrantId, RunId, SessionId, Timestamp};
-use narthex_screen::harmless;
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, access::created, ok};

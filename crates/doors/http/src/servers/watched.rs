@@ -3,8 +3,8 @@
 use http::StatusCode;
 use narthex_control::FieldError;
 use narthex_model::{Alias, ErrorKind, Timestamp};
+use narthex_run_events::Watcher;
 use narthex_runs::{RunError, RunStatus, SeenRun};
-use narthex_trace::Watcher;
 use serde_json::json;
 use tokio::{sync::OwnedSemaphorePermit, time::sleep};
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{Alias, ErrorKind, Pid, WorkspaceId, command::narthex, json::shortened};
-use narthex_mount::MountName;
 use narthex_registry::{LogPart, ServerRow, Snapshot};
 use narthex_runs::{RunFilter, SeenRun};
+use narthex_vfs::MountName;
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, ok, unknown};

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use http::StatusCode;
 use http_body::Body;
 use narthex_control::{ConsentError, GrantRequestRow, GrantRequestStatus, decision_path};
+use narthex_definitions::harmless;
 use narthex_model::{
     ErrorKind, GrantDuration, GrantRequestId, PrincipalId, Timestamp, WorkspaceId,
 };
-use narthex_screen::harmless;
 use serde_json::{Value, json};
 
 use super::{

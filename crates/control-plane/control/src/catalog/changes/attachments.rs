@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_catalog::fields::{CatalogError, FieldError, FieldWarning};
+use narthex_catalog::{Agent, AttachRequest, Attachment, Fault, FaultCode, Parsed};
 use narthex_model::{Alias, CatalogKind, ServerId, json::shortened};
-use narthex_resolve::fields::{CatalogError, FieldError, FieldWarning};
-use narthex_resolve::{Agent, AttachRequest, Attachment, Fault, FaultCode, Parsed};
 use narthex_store::CatalogRow;
 use serde_json::{Map, Value, json};
 
@@ -188,7 +188,7 @@ impl Control {
             let workspace = stored.read();
             let used = workspace.servers_of(&agent).into_iter();
             let signed_in = used.filter(|entry| entry.auth.is_per_user());
-            let connection = |entry: &narthex_resolve::ServerEntry| CatalogConnection {
+            let connection = |entry: &narthex_catalog::ServerEntry| CatalogConnection {
                 server: entry.id.clone(),
                 name: entry.name.clone(),
                 // Sign-in to servers does not exist yet.

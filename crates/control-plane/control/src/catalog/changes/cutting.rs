@@ -1,7 +1,7 @@
 //! The effect of a change of the catalog on live runs (D10).
 
+use narthex_catalog::ServerEntry;
 use narthex_model::{CatalogKind, WorkspaceId};
-use narthex_resolve::ServerEntry;
 use narthex_store::Cut;
 
 use crate::Control;

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_audit::Noted;
+use narthex_catalog::document;
+use narthex_catalog::fields::{CatalogError, FieldCode, FieldError, FieldWarning};
 use narthex_model::{CatalogKind, SecretName, WorkspaceId, command::narthex, written::inside};
-use narthex_resolve::document;
-use narthex_resolve::fields::{CatalogError, FieldCode, FieldError, FieldWarning};
 use narthex_store::{CatalogRow, CatalogStep};
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
 //! An object of the catalog, read.
 
+use narthex_catalog::{Agent, Capability, Faults, Parsed, ServerEntry};
 use narthex_model::{AgentName, CapabilityName, CatalogKind, NameError, ServerId};
-use narthex_resolve::{Agent, Capability, Faults, Parsed, ServerEntry};
 
-use narthex_resolve::fields::{FieldError, FieldWarning};
+use narthex_catalog::fields::{FieldError, FieldWarning};
 
 /// One object, read.
 #[derive(Clone)]

@@ -4,8 +4,8 @@
 use std::time::{Duration, SystemTime};
 
 use narthex_model::Timestamp;
-use narthex_mount::{Kind, Node, ROOT};
-use narthex_trace::{Line, Operation, Source, What};
+use narthex_run_events::{Line, Operation, Source, What};
+use narthex_vfs::{Kind, Node, ROOT};
 
 /// The facts that a watcher's lines have in common.
 #[derive(Debug, Clone, Copy)]

@@ -10,8 +10,8 @@ use narthex_control::FieldError;
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{RunId, Timestamp, WorkspaceId};
 use narthex_registry::{ServerRow, TreeUse, trees};
+use narthex_run_events::{Counted, Counting};
 use narthex_runs::{RunFilter, RunStatus, Runs, SeenRun};
-use narthex_trace::{Counted, Counting};
 use serde_json::{Value, json};
 use tokio::{
     task::spawn_blocking,
