@@ -6,6 +6,7 @@
 mod commands;
 mod crates;
 mod edges;
+mod layers;
 mod owners;
 mod prose;
 mod requirements;
@@ -101,6 +102,7 @@ fn check(root: &Path, packages: &[crates::Package], options: &Options) -> Result
     match text(ARCHITECTURE) {
         Some(source) => {
             findings.extend(edges::check(source, packages));
+            findings.extend(layers::check(source, &sources));
             findings.extend(crates::check_list(source, packages));
         }
         None => findings.push(Finding::new(ARCHITECTURE, "is missing")),
