@@ -279,12 +279,14 @@ fn d9_each_fault_has_a_line_of_its_own() {
     let document = json!({ "version": 1, "servers": [{ "id": "a", "url": "nope", "colour": 1 }] });
     place.write("all.json", &serde_json::to_string_pretty(&document).unwrap());
     let set = place.printed("secrets set A_URL");
+    let url =
+        format!("`url`: the secret `A_URL` is not set in workspace `default`; set it with {set}");
     let webhook = ["webhooks", "set", "ops", "--url", "${A_URL}", "--signing-key", "${A_KEY}"];
     for (words, faults) in [
         (&["policy", "set", "--file", "rules.cedar"][..], ["`rules`: ", "`rules`: "]),
         (&["import", "all.json"], ["all.json: `servers[0].url` (line ", "all.json: `servers[0].c"]),
         (&["env-bindings", "set", "NONE", "--agent", "none"], ["`scope_id`: ", "`secret`: "]),
-        (&webhook, [&*format!("`url`: the secret `A_URL` is not set; set it with {set}"), "`sign"]),
+        (&webhook, [&*url, "`sign"]),
     ] {
         let refused = place.run(words).failed(1, &[]);
         let mut lines = refused.stderr.lines();

@@ -450,7 +450,7 @@ fn a9_the_admin_token_is_needed() {
     place.run(["mcp", "disable", "shell"]).failed(1, &["admin.token"]);
     place.write("data/admin.token", &client);
     place.set_mode("data/admin.token", 0o600);
-    let done = place.run(["mcp", "disable", "shell"]).failed(1, &["denied", "operator"]);
+    let done = place.run(["mcp", "disable", "shell"]).failed(1, &["denied", "token of a run"]);
     assert!(
         !format!("{done:?}").contains(client.trim()) && !format!("{done:?}").contains(admin.trim())
     );
