@@ -144,7 +144,7 @@ fn exists(test: &str, sources: &[Source]) -> bool {
     sources.iter().filter(is_here).any(|source| has_function(&source.text, name))
 }
 
-/// Whether a path, such as `narthex_wire::sse::reads`, begins with the crate in this folder.
+/// True if a path, such as `narthex_wire::sse::reads`, begins with the crate in this folder.
 fn is_of(dir: &str, path: &str) -> bool {
     let first = path.split("::").next().unwrap_or(path).replace('_', "-");
     let name = first.strip_prefix("narthex-").unwrap_or(&first);

@@ -1,4 +1,4 @@
-//! What one request costs the HTTP client: a closed loop against a server in another thread, whose
+//! Cost of one request of the HTTP client: a closed loop against a server in another thread, whose
 //! work is not counted. `client_bench [REQUESTS] [CALLERS] [ANSWER_BYTES]`; Linux only.
 
 #![expect(clippy::print_stdout, reason = "printing is its purpose")]

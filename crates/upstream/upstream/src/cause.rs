@@ -91,7 +91,7 @@ fn with_root<'l>(lines: &[&'l str], at: usize) -> String {
         let causes = below[index + 1..].iter().take_while(|line| line.starts_with([' ', '\t']));
         causes.last().map(|line| unnumbered(line))
     };
-    match below.iter().enumerate().filter_map(cause_at).last() {
+    match below.iter().enumerate().filter_map(cause_at).next_back() {
         Some(cause) if !error.contains(cause) => format!("{error}; caused by: {cause}"),
         Some(_) | None => error,
     }

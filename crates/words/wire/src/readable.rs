@@ -281,7 +281,7 @@ fn is_odd_annotation(key: &str, value: Raw<'_>) -> bool {
     match key {
         "audience" => !is_array_of(value, |one| is_one_of(one, &["user", "assistant"])),
         "priority" => !is_fraction(value),
-        "lastModified" => !value.as_str().is_some_and(|text| Timestamp::parse(&text).is_some()),
+        "lastModified" => value.as_str().is_none_or(|text| Timestamp::parse(&text).is_none()),
         _ => false,
     }
 }

@@ -139,7 +139,9 @@ impl<'p> Reader<'p> {
                 self.left = left;
                 self.referred = self.referred.max(format!("{next}{rest}").parse().ok()?);
             }
-            next => drop(self.escaped(next)?),
+            next => {
+                self.escaped(next)?;
+            }
         }
         Some(true)
     }

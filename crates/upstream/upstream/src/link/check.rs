@@ -13,7 +13,7 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 const PING_DEADLINE: Duration = Duration::from_secs(2);
 
 impl Link {
-    /// Whether [`Link::check`] would ask the server, or wait for a check that is on its way.
+    /// True if [`Link::check`] would ask the server, or wait for a check that is on its way.
     #[must_use]
     pub fn needs_check(&self) -> bool {
         match &self.inner {
