@@ -233,7 +233,7 @@ pub fn error_to_modern<'a>(error: &Message) -> Rewrite<'a> {
 }
 
 /// Makes an error an internal one, since its code says something else to who reads it. `data` then
-/// has the code, and what the server said of it: [`rpc::own_error`] reads both.
+/// has the code, and what the server said of it: [`own_error`](crate::rpc::own_error) reads both.
 fn set_internal(rewrite: &mut Rewrite<'_>, own: i64, data: Option<Raw<'_>>) {
     let mut kept = format!(r#"{{"kind":"server_error","details":{{"code":{own}"#).into_bytes();
     if let Some(data) = data {
