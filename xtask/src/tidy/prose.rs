@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
 use super::source::Source;
+use super::words::words;
 use super::{Finding, Options};
 
 /// The file with the limits.
@@ -103,7 +104,7 @@ fn count(source: &Source, mut report: impl FnMut(usize, String)) -> Counts {
         }
         let lower = line.to_lowercase();
         for word in WORDS {
-            let many = whole_words(&lower, word);
+            let many = words(&lower, word).count();
             counts.vague_words += many;
             if many > 0 {
                 report(at, format!("`{word}`"));
@@ -125,15 +126,6 @@ fn opens(line: &str, opening: &str) -> bool {
     let comment = comment.trim_start_matches(['/', '!']).trim_start();
     let rest = comment.strip_prefix(opening);
     rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
-}
-
-/// Number of times that a text has a word by itself.
-fn whole_words(text: &str, word: &str) -> usize {
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let is_whole = |(at, _): &(usize, &str)| {
-        !text[..*at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part)
-    };
-    text.match_indices(word).filter(is_whole).count()
 }
 
 /// Each sentence with too many words: the line in which it begins, and their number. Code, tables

@@ -73,7 +73,7 @@ fn todos(source: &Source) -> Vec<Finding> {
 }
 
 /// The text after each occurrence of a whole word.
-fn words<'a>(line: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
+pub(super) fn words<'a>(line: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
     line.match_indices(word).filter_map(move |(at, _)| {
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
         let rest = &line[at + word.len()..];

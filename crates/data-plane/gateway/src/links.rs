@@ -312,15 +312,10 @@ impl Shared {
         Ok(own)
     }
 
-    /// The place of the link that all sessions of one revision share. It is empty if that link has
-    /// to be opened, also in place of one that is closed.
+    /// The place of the link that all sessions of one revision share.
     fn pooled_link_cell(&self, server: &ServerKey, revision: Revision) -> Arc<OnceCell<OwnLink>> {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        let cell = pool.entry((server.clone(), revision)).or_default();
-        if cell.get().is_some_and(OwnLink::is_over) {
-            *cell = Arc::default();
-        }
-        cell.clone()
+        OwnLink::place(pool.entry((server.clone(), revision)).or_default())
     }
 
     /// The link that all sessions of one revision share.

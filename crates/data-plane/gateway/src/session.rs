@@ -312,11 +312,7 @@ impl Session {
 
     pub(crate) fn own_link_cell(&self, alias: &Alias) -> Arc<OnceCell<OwnLink>> {
         let mut state = self.state();
-        let cell = state.links.entry(alias.clone()).or_default();
-        if cell.get().is_some_and(OwnLink::is_over) {
-            *cell = Arc::default();
-        }
-        cell.clone()
+        OwnLink::place(state.links.entry(alias.clone()).or_default())
     }
 
     /// The definitions under review on links that serve this session alone.

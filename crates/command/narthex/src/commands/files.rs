@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(told(file), [""; 0]);
     }
 
-    /// E124: a file that was deleted is told with what is served now.
+    /// E124: a deleted file is named, with the content that is served now.
     #[test]
     fn e124_a_file_that_is_gone_is_told() {
         let now = SystemTime::now();

@@ -100,7 +100,7 @@ fn s5_check_names_packages_without_a_version() {
     assert!(details[1].contains("write `server==VERSION`; `pip index versions server`"));
 }
 
-/// X-M57: a live server belongs to no workspace: its gates are told once, and without one.
+/// X-M57: a live server belongs to no workspace: `check` lists its gates once, without one.
 #[test]
 fn x_m57_gates_of_a_live_server_are_told_once() {
     let mut live = fixture_entry();

@@ -191,7 +191,7 @@ fn a_daemon_is_waited_for() {
     client.ends();
 }
 
-/// Each text is told once, and no wait is named where there is none.
+/// `connect` prints each text once, and names a wait only where it waits.
 #[test]
 fn a_wait_is_told_once_and_as_it_is() {
     let place = Place::new();

@@ -106,8 +106,8 @@ fn e118_tables_tell_of_a_content_that_is_not_used() {
     assert!(!clean.contains("refused"), "{clean}");
 }
 
-/// E124, D27: a trusted file that is deleted is told by the daemon and by tables, with what is
-/// served now. The same content that is back counts without a new approval.
+/// E124, D27: the daemon and the tables name a trusted file that was deleted, and the content that
+/// is served now. The same content counts without a new approval once it is back.
 #[test]
 fn e124_tables_tell_of_a_file_that_is_gone() {
     let place = Place::new();

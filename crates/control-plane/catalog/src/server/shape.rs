@@ -205,7 +205,7 @@ fn plain(reader: &mut Reader, object: &Object<'_>, key: &str, longest: usize) ->
 fn command(reader: &mut Reader, object: &Object<'_>) -> Option<CommandShape> {
     let command = plain(reader, object, "command", 64);
     let is_fine = |c: char| c.is_ascii_alphanumeric() || "_./-".contains(c);
-    // A placeholder is told already.
+    // A placeholder has a fault of its own already.
     let is_line = |command: &String| !command.contains("${") && !command.chars().all(is_fine);
     if command.as_ref().is_some_and(is_line) {
         // X-E4: no shell ever reads it, but a person might paste a whole line.

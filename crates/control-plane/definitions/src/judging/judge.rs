@@ -33,7 +33,7 @@ pub const INSTRUCTIONS: &str = "instructions";
 /// Members of a resource that a model reads. All other members, such as its size, change with its
 /// content.
 const TOLD: [&str; 5] = ["uri", "name", "title", "description", "mimeType"];
-/// Those of them that can hold more text than a name.
+/// Members that can hold more text than a name.
 const PROSE: [&str; 2] = ["title", "description"];
 
 /// The reason why a human must review a definition.

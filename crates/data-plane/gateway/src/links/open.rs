@@ -6,7 +6,10 @@ use arc_swap::ArcSwap;
 use narthex_model::{Alias, CallErrorKind};
 use narthex_registry::{FirstList, HeldNames, OpenError, PinnedList, ServerRow};
 use narthex_upstream::{ClientIdentity, Dialect, Inventory, Link, LinkEvent};
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::{OnceCell, mpsc},
+    time::timeout,
+};
 
 use super::{EVENT_QUEUE, Lent};
 use crate::{RunView, gateway::Shared, refusal::Refusal};
@@ -166,6 +169,15 @@ impl OwnLink {
     /// The definitions under review in its lists, if these are pinned.
     pub(crate) fn held(&self) -> Option<Arc<HeldNames>> {
         self.pinned.as_ref().map(|pinned| pinned.held())
+    }
+
+    /// Returns the place of a link. It is empty if the link has to be opened, also where it was
+    /// closed or retired.
+    pub(crate) fn place(cell: &mut Arc<OnceCell<Self>>) -> Arc<OnceCell<Self>> {
+        if cell.get().is_some_and(Self::is_over) {
+            *cell = Arc::default();
+        }
+        cell.clone()
     }
 
     /// True if another link has to be opened in its place.

@@ -189,7 +189,7 @@ impl Books {
             let count = session.pids.as_ref().map_or(runs.len(), Vec::len);
             assert_eq!(count, runs.len(), "{id} {session:?} {runs:?}");
             let asked = self.asked.iter().filter(|asked| asked.session == *id);
-            // Those without an answer may be there, whole, or not at all.
+            // A run without an answer may be stored whole, or not at all.
             let possible = asked.filter(|one| match one.answer {
                 Answer::Begun { .. } => true,
                 Answer::None => one.what != What::Faulty,
