@@ -200,14 +200,14 @@ impl Runs {
 
     /// Ends runs here that have ended at other daemons, or are gone with their workspace.
     ///
-    /// It asks for each run that is here, so that no end is missed for good, however long the store
-    /// was unavailable.
+    /// It compares each run that is here with all that are active, so that no end is missed for
+    /// good, however long the store was unavailable.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn look_at_ends(&self) -> Result<(), RunError> {
         let here = self.shared.stored.all();
-        let living = self.store()?.runs().living(&here).await.map_err(of)?;
+        let living = self.store()?.runs().living().await.map_err(of)?;
         for id in here.into_iter().filter(|id| !living.contains(id)) {
             self.end_view(id).await;
         }

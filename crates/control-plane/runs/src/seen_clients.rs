@@ -1,13 +1,13 @@
 //! State of the tokens of registered clients: whether each opens a run now, and the reason if not.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
     time::SystemTime,
 };
 
 use narthex_control::{ControlError, KnownClient};
-use narthex_model::{AgentName, CatalogKind, RunId, WorkspaceId};
+use narthex_model::{AgentName, CatalogKind, WorkspaceId};
 use narthex_store::CatalogRow;
 use serde_json::Value;
 
@@ -93,9 +93,10 @@ impl Runs {
             }
         }
         let is_without = |client: &&Arc<KnownClient>| closed.contains_key(&client.row.agent);
-        let runs: Vec<RunId> =
-            clients.iter().filter(is_without).filter_map(|client| client.row.run).collect();
-        let living = self.store()?.runs().living(&runs).await.map_err(ControlError::Store)?;
+        let living = match clients.iter().any(|client| is_without(&client)) {
+            true => self.store()?.runs().living().await.map_err(ControlError::Store)?,
+            false => HashSet::new(),
+        };
         let seen = |known: Arc<KnownClient>| {
             let of_itself = ClientClosed::of(&known);
             let why = of_itself.or_else(|| closed.get(&known.row.agent).copied());

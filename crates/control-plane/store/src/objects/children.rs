@@ -34,9 +34,8 @@ const CHILDREN: Statement = Statement {
           WHERE sessions.workspace = $1 AND sessions.ended_at = 0 AND own.id > $2 \
           ORDER BY own.id LIMIT $3",
 };
-/// Child sessions without an active run that also do not resume by themselves. The `+` keeps SQLite
-/// from reading all active runs for each session: it takes the index by session instead.
-const STILL: Statement = Statement {
+/// Child sessions without an active run that also do not resume by themselves.
+pub(super) const STILL: Statement = Statement {
     name: "sessions.still",
     sql: "SELECT sessions.id AS session, sessions.agent AS agent, \
           sessions.agent_type AS agent_type, above.session AS above, last.id AS run, \
@@ -51,7 +50,7 @@ const STILL: Statement = Statement {
           WHERE sessions.workspace = $1 AND sessions.ended_at = 0 AND sessions.id > $2 \
           AND sessions.parent <> '' \
           AND NOT EXISTS (SELECT 1 FROM runs own WHERE own.workspace = sessions.workspace \
-          AND own.session = sessions.id AND +own.ended_at = 0) \
+          AND own.session = sessions.id AND own.ended_at = 0) \
           AND NOT EXISTS (SELECT 1 FROM suspended_sessions aside WHERE \
           aside.workspace = sessions.workspace AND aside.session = sessions.id) \
           AND NOT EXISTS (SELECT 1 FROM resting_sessions owed WHERE \

@@ -12,7 +12,7 @@ use crate::{
 
 /// Leaves out agents whose documents do not mention heartbeats; a document tells which of the
 /// others have them.
-const BEATING: Statement = Statement {
+pub(super) const BEATING: Statement = Statement {
     name: "sessions.beating",
     sql: "SELECT sessions.id AS session, sessions.agent AS agent, agents.document AS document, \
           COALESCE(event_streams.last_at, sessions.created_at) AS last_at, \

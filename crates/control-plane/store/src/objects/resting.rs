@@ -13,7 +13,7 @@ use crate::{
 
 /// Notes nothing if a run of the session is active, which gets the event itself, or the session is
 /// suspended. An earlier note stays.
-const OWE: Statement = Statement {
+pub(super) const OWE: Statement = Statement {
     name: "resting_sessions.owe",
     sql: "INSERT INTO resting_sessions (workspace, session, run, sealed, due_at, tries) \
           SELECT workspace, id, $3, $4, 0, 0 FROM sessions \
@@ -27,7 +27,7 @@ const OWE: Statement = Statement {
 /// active child does not count in two cases, for which nothing was noted, as run `$3` could have
 /// read the news. A session has sent an unread message since that run began, or a child has ended
 /// since then whose end the run did not get. `$6` has the children whose ends it got.
-const OWE_ALONE: Statement = Statement {
+pub(super) const OWE_ALONE: Statement = Statement {
     name: "resting_sessions.owe_alone",
     sql: "INSERT INTO resting_sessions (workspace, session, run, sealed, due_at, tries) \
           SELECT workspace, id, $3, $4, 0, 0 FROM sessions \

@@ -4,6 +4,12 @@ use std::path::Path;
 
 use fs_err as fs;
 
+use super::{children::STILL, heartbeats::BEATING, resting};
+use crate::{
+    Store,
+    statement::{Row, Statement},
+};
+
 /// Words that only SQLite has, or that it understands in its own way.
 const ONLY_SQLITE: [&str; 14] = [
     "AUTOINCREMENT",
@@ -46,4 +52,25 @@ fn queries_and_migrations_are_portable() {
         }
     }
     assert!(count >= 10, "only {count} files were found");
+}
+
+/// SQLite searches the active runs of a session by the session. By their end it would read all
+/// active runs for each session.
+#[tokio::test]
+async fn active_runs_of_a_session_are_found_by_the_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("x.db")).await.unwrap();
+    for Statement { name, sql } in [STILL, BEATING, resting::OWE, resting::OWE_ALONE] {
+        let plan = format!("EXPLAIN QUERY PLAN {sql}");
+        let explain = Statement { name, sql: plan.leak() };
+        let rows = store.database().read(explain, &[]).await.unwrap();
+        let steps: Vec<_> = rows.iter().map(|row: &Row| row.text("detail").unwrap()).collect();
+        let by = |index: &str| steps.iter().filter(|step| step.contains(index)).count();
+        assert_ne!(
+            by("runs_by_session_and_end (workspace=? AND session=? AND ended_at=?)"),
+            0,
+            "{name}: {steps:#?}"
+        );
+        assert_eq!(by("runs_by_end"), 0, "{name}: {steps:#?}");
+    }
 }

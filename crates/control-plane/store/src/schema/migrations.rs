@@ -58,6 +58,11 @@ const STEPS: &[(i64, &str, &str)] = &[
     (41, "names of definitions", include_str!("../../migrations/0041_names_of_definitions.sql")),
     (44, "cuts", include_str!("../../migrations/0044_cuts.sql")),
     (46, "invitations", include_str!("../../migrations/0046_invitations.sql")),
+    (
+        47,
+        "runs by session and end",
+        include_str!("../../migrations/0047_runs_by_session_and_end.sql"),
+    ),
 ];
 
 /// The version that this program writes.

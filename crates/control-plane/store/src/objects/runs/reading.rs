@@ -1,6 +1,6 @@
 //! Reads runs.
 
-use std::{collections::HashSet, sync::LazyLock, time::SystemTime};
+use std::{collections::HashSet, time::SystemTime};
 
 use narthex_model::{ExecutorName, Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId};
 
@@ -45,15 +45,10 @@ const PAGE_OF_SESSION: Statement = Statement {
           THEN 'waits' ELSE 'begun' END) AND session = $7 ORDER BY pid LIMIT $3",
 };
 
-/// Number of runs that one statement looks for.
-const LIVING_OF: usize = 128;
-/// Active runs among some ids, of all workspaces.
-static LIVING: LazyLock<Statement> = LazyLock::new(|| {
-    let places = (1..=LIVING_OF).map(|place| format!("${place}")).collect::<Vec<_>>().join(", ");
-    let sql = format!("SELECT id FROM runs WHERE ended_at = 0 AND id IN ({places})");
-    // Once for the process.
-    Statement { name: "runs.living", sql: sql.leak() }
-});
+const LIVING: Statement = Statement {
+    name: "runs.living",
+    sql: "SELECT id FROM runs WHERE ended_at = 0 AND id > $1 ORDER BY id LIMIT $2",
+};
 
 /// Selects runs of a workspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -165,23 +160,25 @@ impl RunRows<'_> {
         }
     }
 
-    /// The active runs among `ids`, of all workspaces. A run that is missing in the answer has
-    /// ended, or is gone with its workspace.
+    /// The active runs of all workspaces. A run that is missing in the answer has ended, or is gone
+    /// with its workspace. It reads an index in pages, which costs less than a statement that names
+    /// each run of a daemon.
     ///
     /// # Errors
     /// When a statement fails.
-    pub async fn living(&self, ids: &[RunId]) -> Result<HashSet<RunId>, StatementError> {
-        let mut living = HashSet::new();
-        for some in ids.chunks(LIVING_OF) {
-            let texts: Vec<_> = some.iter().map(|id| id.to_text()).collect();
-            // No run has an empty id.
-            let all = texts.iter().map(String::as_str).chain(std::iter::repeat(""));
-            let values: Vec<_> = all.take(LIVING_OF).map(Value::Text).collect();
-            for row in &self.database.read(*LIVING, &values).await? {
+    pub async fn living(&self) -> Result<HashSet<RunId>, StatementError> {
+        let (mut living, mut after) = (HashSet::new(), String::new());
+        loop {
+            let values = [Value::Text(&after), Value::Integer(BATCH.into())];
+            let rows = self.database.read(LIVING, &values).await?;
+            for row in &rows {
                 living.insert(id(row, "id", RunId::parse)?);
             }
+            match rows.last() {
+                Some(last) => after = last.text("id")?,
+                None => return Ok(living),
+            }
         }
-        Ok(living)
     }
 
     /// Returns a run as it is after these steps; `None`, and nothing is stored, if one of the steps
