@@ -281,7 +281,7 @@ mod tests {
 
     use super::{Service, capture};
 
-    const SOON: Duration = Duration::from_secs(10);
+    const SOON: Duration = Duration::from_secs(60);
 
     fn shell(script: &str) -> Command {
         let mut command = Command::new("sh");

@@ -122,9 +122,9 @@ mod tests {
     fn a_child_that_is_left_is_seen_until_it_is_gone() {
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new("sh");
-        command.args(["-c", "sleep 60 & echo started; wait"]);
+        command.args(["-c", "sleep 600 & echo started; wait"]);
         let service = Service::start("it", &mut command, &dir.path().join("log")).unwrap();
-        let soon = Duration::from_secs(10);
+        let soon = Duration::from_secs(60);
         service.wait_for("start", soon, |line| (line == "started").then_some(())).unwrap();
         let descendants = Descendants::of(service.pid());
         let left = descendants.left_after(Duration::ZERO);

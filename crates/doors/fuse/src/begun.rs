@@ -98,7 +98,7 @@ mod tests {
                 yield_now().await;
             }
         };
-        timeout(Duration::from_secs(10), reached).await.expect("the task ends");
+        timeout(Duration::from_secs(60), reached).await.expect("the task ends");
     }
 
     #[tokio::test]

@@ -1,7 +1,5 @@
 //! S31: floods and leaks, measured on a process of its own.
 
-use std::time::Duration;
-
 use narthex_testkit::{
     fixture::{Eras, Options, Running},
     load::{Era, IdlePlan, Target},
@@ -10,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    support::{Daemon, Place, descendants, fixture_entry},
+    support::{Daemon, Place, SOON, descendants, fixture_entry},
     world::{Client, http_entry, initialize},
 };
 
@@ -146,6 +144,13 @@ async fn s31_a_thousand_sessions_leave_no_child_and_no_memory() {
     assert!(grown < 4 * 1024, "{grown} KiB after all sessions have ended");
     // The end of a session waits for its children.
     assert_eq!(up.children(), shared);
+    // It waits for their servers only so long, and a slow one counts a moment later.
+    let given_back = async {
+        while fixture.fixture.counts().sessions_deleted < 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(SOON, given_back).await.expect("a session is not given back");
     let counts = fixture.fixture.counts();
     assert_eq!((counts.initializes, counts.sessions_deleted), (201, 200), "{counts:?}");
     up.end();
@@ -169,7 +174,8 @@ async fn s31_a_thousand_idle_sessions_cost_little() {
         };
         let watched = vec![up.daemon.pid()];
         let plan = IdlePlan { target, sessions: 1000, has_streams: true, watched };
-        let outcome = tokio::time::timeout(Duration::from_secs(60), plan.run()).await;
+        // A thousand sessions take a busy machine longer than anything else here.
+        let outcome = tokio::time::timeout(10 * SOON, plan.run()).await;
         let outcome = outcome.unwrap().unwrap();
         let each = outcome.after_bytes.saturating_sub(outcome.before_bytes) / 1000;
         println!("{each} bytes for each idle session");

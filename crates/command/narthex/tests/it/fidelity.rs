@@ -382,6 +382,8 @@ fn notifications_of(server: impl AsyncFnOnce() -> Recorder, capabilities: &Value
         let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
         client.post(&[], list.to_string()).await;
         socket.ask(&list).await;
+        // That of the link that all share, and one for each of these two.
+        server.has_streams(if capabilities["sampling"].is_object() { 3 } else { 1 }).await;
         (server, world, client, stream, socket)
     });
     rounds(128, template::notification(&[]), |template| {

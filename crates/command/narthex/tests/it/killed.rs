@@ -1,12 +1,13 @@
 //! A daemon that is killed while runs are created: each run that is there afterwards is whole.
 
 mod books;
-mod chance;
+pub(crate) mod chance;
 mod life;
 pub(crate) mod processes;
 
 use std::{
     io::Write,
+    net::TcpListener,
     path::Path,
     process::Stdio,
     sync::{Arc, Mutex},
@@ -19,7 +20,7 @@ use narthex_store::Store;
 use narthex_testkit::fixture::{Options, Running};
 use narthex_vault::{KeyFile, SealedBackend, Vault};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, net::UnixStream, net::unix::pipe};
+use tokio::net::{UnixStream, unix::pipe};
 
 use self::{
     books::{Books, Stored},
@@ -78,13 +79,13 @@ fn put_catalog(place: &Place, fifo: &Path, url: &str) {
 }
 
 /// A port that no other process gets: outside of those that the system gives away by itself.
-async fn port_of_our_own(chance: &mut Chance) -> u16 {
+pub(crate) fn port_of_our_own(chance: &mut Chance) -> u16 {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
     let first: usize = range.split_whitespace().next().unwrap().parse().unwrap();
     let from = 2000;
     loop {
         let port = u16::try_from(from + chance.below(first - from)).unwrap();
-        if TcpListener::bind(("127.0.0.1", port)).await.is_ok() {
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }
     }
@@ -126,7 +127,7 @@ async fn d17_a_killed_daemon_leaves_no_half_run() {
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let starts = pipe::OpenOptions::new().read_write(true).open_receiver(&fifo).unwrap();
     let remote = Running::http(Options::default()).await.unwrap();
-    let port = port_of_our_own(&mut chance).await;
+    let port = port_of_our_own(&mut chance);
     let world = World { place, port };
     let mut books = Books::default();
     let mut daemon = world.start();

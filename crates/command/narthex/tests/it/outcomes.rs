@@ -48,16 +48,17 @@ async fn d16_every_failure_has_its_kind() {
     };
     let (bad, twice) = (odd(Quirk::BadJson).await, odd(Quirk::DuplicateKeysResult).await);
     let mut slow_entry = http_entry(&slow.url);
-    slow_entry["timeoutMs"] = json!(300);
+    // Time enough for each call to reach the server, which hears then that it is given up.
+    slow_entry["timeoutMs"] = json!(3000);
     let mut off = http_entry(&slow.url);
     off["disabled"] = json!(true);
-    let servers = json!({"slow": slow_entry, "off": off, "locked": http_entry(&locked.url),
-        "refusing": http_entry(&refusing.url), "bad": http_entry(&bad.url),
-        "twice": http_entry(&twice.url)});
+    let servers = json!({"slow": slow_entry, "quick": http_entry(&slow.url), "off": off,
+        "locked": http_entry(&locked.url), "refusing": http_entry(&refusing.url),
+        "bad": http_entry(&bad.url), "twice": http_entry(&twice.url)});
     let world = World::over(&servers).await;
     refusing.answer_with(Reply::Status(401));
     let table = [
-        ("slow", "no_such_tool", "tool_not_found"),
+        ("quick", "no_such_tool", "tool_not_found"),
         ("slow", "sleep", "timeout"),
         ("off", "echo", "server_disabled"),
         ("locked", "echo", "auth_unavailable"),

@@ -211,6 +211,17 @@ impl Recorder {
         lock(&self.shared.all).clone()
     }
 
+    /// Waits until so many streams of the server's own are open: a link is used without its stream,
+    /// if that is slow to open.
+    pub(crate) async fn has_streams(&self, count: usize) {
+        let opened = async {
+            while lock(&self.shared.streams).len() < count {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(SOON, opened).await.expect("a link has no stream");
+    }
+
     /// Says something on every stream of the server's own. Waits until there is one.
     pub(crate) async fn say(&self, message: &str) {
         let sent = async {

@@ -234,6 +234,8 @@ fn d36_logs_of_runs_are_found_in_their_workspace() {
     world.feed("servers apply --file - --workspace team", &server).succeeded();
     world.feed("agents apply --file - --workspace team", &agent).succeeded();
     world.run("runs create --agent reader --workspace team").succeeded();
+    let log = ["mcp", "logs", "1-fix", "--workspace", "team", "--data", FOLDER];
+    world.place.until_logged(&log, 1);
     for name in ["1-fix", "fix"] {
         let logs = world.run(&format!("mcp logs {name} --workspace team"));
         assert_eq!(logs.succeeded().stdout, "[stderr] here I am\n", "{name}");

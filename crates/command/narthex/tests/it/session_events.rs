@@ -7,7 +7,10 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Done, Place};
+use crate::{
+    killed::{chance::Chance, port_of_our_own},
+    support::{Daemon, Done, Place},
+};
 
 fn data(done: Done) -> Value {
     done.succeeded().json()["data"].take()
@@ -15,13 +18,24 @@ fn data(done: Done) -> Value {
 
 /// A daemon, and a session of an agent without servers.
 fn with_session() -> (Place, Daemon, String) {
+    with_session_at("127.0.0.1:0")
+}
+
+/// The same at this address.
+fn with_session_at(address: &str) -> (Place, Daemon, String) {
     let place = Place::with(&json!({}));
-    let daemon = place.up();
+    let daemon = up_at(&place, address);
     place.write("reader.json", r#"{"name": "reader"}"#);
     place.run(["agents", "apply", "-f", "reader.json"]).succeeded();
     let begun = data(place.run(["runs", "create", "--agent", "reader", "--json"]));
     let session = begun["session_id"].as_str().unwrap().to_owned();
     (place, daemon, session)
+}
+
+fn up_at(place: &Place, address: &str) -> Daemon {
+    let daemon = place.start(&["up", "--config", "mcp.json", "--listen", address]);
+    daemon.event("ready");
+    daemon
 }
 
 fn events(place: &Place, session: &str, words: &[&str]) -> Vec<Value> {
@@ -85,7 +99,9 @@ fn x_e93_a_message_is_for_a_while() {
 /// A follower sees new events until the session has ended; also after the daemon was killed.
 #[test]
 fn a_session_is_followed_to_its_end() {
-    let (place, mut daemon, session) = with_session();
+    // The follower looks for the next daemon where this one was: no other program may get the port.
+    let address = format!("127.0.0.1:{}", port_of_our_own(&mut Chance::new()));
+    let (place, mut daemon, session) = with_session_at(&address);
     let mut command = place.command(["sessions", "events", &session, "--follow", "--json"]);
     let mut follower = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
@@ -93,13 +109,9 @@ fn a_session_is_followed_to_its_end() {
     assert_eq!(next().unwrap()["type"], "session.created");
     place.run(["sessions", "message", &session, "hello"]).succeeded();
     assert_eq!(next().unwrap()["payload"]["text"], "hello");
-    let told = fs_err::read_to_string(place.path("data/daemon.json")).unwrap();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    let address = told["url"].as_str().unwrap().trim_start_matches("http://");
     daemon.signal("KILL");
     daemon.wait();
-    let daemon = place.start(&["up", "--config", "mcp.json", "--listen", address]);
-    daemon.event("ready");
+    let _daemon = up_at(&place, &address);
     place.run(["sessions", "message", &session, "again"]).succeeded();
     assert_eq!(next().unwrap()["payload"]["text"], "again");
     place.run(["sessions", "end", &session]).succeeded();

@@ -1,7 +1,7 @@
 //! Sources of settings, and the messages about wrong ones.
 
 use std::{
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::TcpListener,
 };
 
@@ -152,21 +152,30 @@ fn a_configuration_in_the_settings_is_approved() {
     place.start(&["up", "--settings", "narthex.toml"]).event("ready");
 }
 
-/// A collector that takes one batch and shows it.
-fn collect_one() -> (String, std::thread::JoinHandle<String>) {
+/// A collector that takes batches up to the one with a call, and shows them: a slow program sends
+/// what it has before that.
+fn collect() -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let taken = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut seen = Vec::new();
-        let mut buffer = [0; 4096];
-        while !String::from_utf8_lossy(&seen).contains("tools/call") {
-            let read = stream.read(&mut buffer).unwrap();
-            assert_ne!(read, 0, "{}", String::from_utf8_lossy(&seen));
-            seen.extend_from_slice(&buffer[..read]);
+        let mut seen = String::new();
+        while !seen.contains("tools/call") {
+            let (stream, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(stream);
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") {
+                assert_ne!(reader.read_line(&mut head).unwrap(), 0, "{head}");
+            }
+            let lines = head.to_ascii_lowercase();
+            let length = lines.lines().find_map(|line| line.strip_prefix("content-length:"));
+            let mut body = vec![0; length.unwrap().trim().parse().unwrap()];
+            reader.read_exact(&mut body).unwrap();
+            let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+            reader.get_mut().write_all(answer.as_bytes()).unwrap();
+            seen.push_str(&head);
+            seen.push_str(&String::from_utf8_lossy(&body));
         }
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
-        String::from_utf8_lossy(&seen).into_owned()
+        seen
     });
     (url, taken)
 }
@@ -174,7 +183,7 @@ fn collect_one() -> (String, std::thread::JoinHandle<String>) {
 #[test]
 fn traces_go_to_the_collector_that_is_named() {
     let place = Place::new();
-    let (url, taken) = collect_one();
+    let (url, taken) = collect();
     let words = ["call", "--config", "mcp.json", "fixture", "echo", "message=hidden"];
     let output = place.command(words).env("NARTHEX_OTLP_ENDPOINT", url).output().unwrap();
     let done = Done::from(output).succeeded();

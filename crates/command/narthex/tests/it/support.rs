@@ -17,7 +17,7 @@ use std::{
 use fs_err as fs;
 use narthex_testkit::planted;
 use serde_json::{Value, json};
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 /// Longer than anything here takes, however busy the machine is.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
@@ -59,13 +59,17 @@ impl Place {
         self.dir.path().join(name)
     }
 
+    /// Puts a text in place of the present one, at once: a daemon that follows the file reads no
+    /// half of it.
     pub(crate) fn write(&self, name: &str, text: &str) {
-        let is_new = !self.path(name).exists();
-        fs::write(self.path(name), text).unwrap();
+        let path = self.path(name);
+        let before = fs::metadata(&path).map(|metadata| metadata.permissions());
         // Files with tokens must not be readable for others.
-        if is_new {
-            self.set_mode(name, 0o600);
-        }
+        let mode = before.unwrap_or_else(|_missing| std::fs::Permissions::from_mode(0o600));
+        let mut file = NamedTempFile::new_in(path.parent().unwrap()).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        fs::set_permissions(file.path(), mode).unwrap();
+        file.persist(path).unwrap();
     }
 
     pub(crate) fn mode(&self, name: &str) -> u32 {
@@ -121,6 +125,20 @@ impl Place {
         // It may have failed without reading it.
         drop(child.stdin.take().unwrap().write_all(text.as_bytes()));
         Done::from(child.wait_with_output().unwrap())
+    }
+
+    /// Waits until a command for a server's log shows so many lines: they may come after the server
+    /// is ready, as the daemon reads its answers beside them.
+    #[track_caller]
+    pub(crate) fn until_logged(&self, words: &[&str], count: usize) {
+        let began = SystemTime::now();
+        loop {
+            let shown = self.run([words, &["--json"]].concat()).succeeded().json();
+            if shown["data"]["lines"].as_array().unwrap().len() >= count {
+                return;
+            }
+            assert!(began.elapsed().unwrap() < SOON, "no {count} lines: {shown}");
+        }
     }
 
     /// Runs a line of the shell on a terminal of its own, and types once a prompt is there. Gives

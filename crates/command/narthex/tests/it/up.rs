@@ -1,6 +1,7 @@
 //! `narthex up`: events, tokens, one daemon for each data directory, and an end without remains.
 
 use std::{
+    io::{BufRead, BufReader},
     process::{Child, Stdio},
     time::{Duration, SystemTime},
 };
@@ -136,10 +137,18 @@ fn open_calls_finish_before_the_end() {
 #[test]
 fn a_second_signal_ends_at_once() {
     let place = Place::new();
-    let mut daemon = place.up();
+    let (told, stderr) = std::io::pipe().unwrap();
+    let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let mut daemon = place.start_with(&words, |command| {
+        command.stderr(stderr);
+    });
+    daemon.event("ready");
     let children = descendants(daemon.pid());
     let mut call = open_call(&place, "ms=600000");
     daemon.signal("TERM");
+    // From then on the next signal is the second one.
+    let mut told = BufReader::new(told).lines().map_while(Result::ok);
+    assert!(told.any(|line| line.contains("once more to stop at once")));
     daemon.signal("INT");
     assert_eq!(daemon.wait().code(), Some(0));
     wait_for_the_end_of(&children);

@@ -133,7 +133,8 @@ impl World {
         let options = AppOptions {
             servers,
             environment: BaseEnvironment::from_process(),
-            connections: ConnectionOptions::default(),
+            // A busy machine is no reason for a run not to begin.
+            connections: ConnectionOptions { mount: SOON, ..ConnectionOptions::default() },
             gateway,
             policy: RunPolicy::AllAttached,
             token,

@@ -9,14 +9,19 @@ use super::*;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// A message of the session `at(2)` to another one.
+/// A message of the session `at(2)` to another one; gives its number.
 async fn say(events: &Events, to: &EventPlace, text: &str, more: Value) -> u64 {
+    said(events, to, text, more).await.seq
+}
+
+/// The same; gives the event, from whose time on its reminders are due.
+async fn said(events: &Events, to: &EventPlace, text: &str, more: Value) -> EventRow {
     let mut payload = json!({ "text": text, "from_session_id": at(2).session.to_text() });
     payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let place = EventPlace { run: None, ..to.clone() };
     let id = format!("{}-{text}", at(2).session);
     let kind = EventKind::UserMessage;
-    events.append(&place, kind, &payload, Some(&id)).await.unwrap().seq
+    events.append(&place, kind, &payload, Some(&id)).await.unwrap()
 }
 
 async fn unread(events: &Events, of: &EventPlace) -> Vec<u64> {
@@ -82,8 +87,7 @@ async fn x_e93_a_message_is_told_again_and_given_up() {
         let (here, sender) = two(&events.shared.store).await;
         // No client reads here yet.
         assert_eq!(unread(&events, &here).await, Vec::<u64>::new());
-        let begun = SystemTime::now();
-        let seq = say(&events, &here, "one", json!({})).await;
+        let EventRow { seq, at: begun, .. } = said(&events, &here, "one", json!({})).await;
         assert_eq!(to_the_end(&events, begun).await, [2, 10, 30, 30, 30, 30]);
         assert_eq!(tellings(&events, &here, seq).await, [1, 2, 3, 4, 5]);
         let heard = told(&events, &sender).await;
@@ -113,9 +117,10 @@ async fn x_e93_who_never_acknowledges_is_not_bothered() {
         let first = say(&events, &here, "one", json!({})).await;
         assert_eq!(events.deliver_due(begun + HOUR).await.unwrap(), None);
         assert_eq!((told(&events, &here).await, told(&events, &sender).await), (vec![], vec![]));
+        let before = SystemTime::now();
         assert_eq!(unread(&events, &here).await, [first]);
         let given = SystemTime::now();
-        assert!(events.deliver_due(given + Duration::from_secs(29)).await.unwrap().is_some());
+        assert!(events.deliver_due(before + Duration::from_secs(29)).await.unwrap().is_some());
         assert_eq!(tellings(&events, &here, first).await, [0_u64; 0]);
         events.deliver_due(given + Duration::from_secs(31)).await.unwrap();
         assert_eq!(tellings(&events, &here, first).await, [1]);
@@ -142,7 +147,6 @@ async fn x_e93_reading_without_acknowledging_does_not_put_off() {
     for place in Place::both() {
         let events = Events::new(place.open().await);
         let (here, sender) = two(&events.shared.store).await;
-        let begun = SystemTime::now();
         let first = say(&events, &here, "one", json!({})).await;
         let second = say(&events, &here, "two", json!({})).await;
         let read = async |bounds| {
@@ -153,6 +157,7 @@ async fn x_e93_reading_without_acknowledging_does_not_put_off() {
         // One limited by number, and one by size.
         assert_eq!(read((1, usize::MAX)).await, [first]);
         assert_eq!(read((9, 1)).await, [first]);
+        let begun = SystemTime::now();
         events.deliver_due(begun + Duration::from_secs(4)).await.unwrap();
         assert_eq!(tellings(&events, &here, first).await, [0_u64; 0]);
         assert_eq!(tellings(&events, &here, second).await, [1]);
@@ -203,8 +208,7 @@ async fn x_e93_another_daemon_goes_on_with_the_plan() {
         let (one, other) = (Events::new(place.open().await), Events::new(place.open().await));
         let (here, sender) = two(&one.shared.store).await;
         assert_eq!(unread(&one, &here).await, Vec::<u64>::new());
-        let begun = SystemTime::now();
-        let seq = say(&one, &here, "one", json!({})).await;
+        let EventRow { seq, at: begun, .. } = said(&one, &here, "one", json!({})).await;
         let second = one.deliver_due(begun + Duration::from_secs(3)).await.unwrap().unwrap();
         let (a, b) = tokio::join!(one.deliver_due(second), other.deliver_due(second));
         assert_eq!(a.unwrap(), b.unwrap());
@@ -228,11 +232,11 @@ async fn x_e93_what_has_expired_is_dropped() {
         assert_eq!(unread(&events, &here).await, Vec::<u64>::new());
         let now = SystemTime::now();
         let over = say(&events, &here, "over", time(now - HOUR)).await;
-        let soon = say(&events, &here, "soon", time(now + Duration::from_secs(5))).await;
+        let soon = say(&events, &here, "soon", time(now + Duration::from_secs(20))).await;
         let late = say(&events, &here, "late", time(now + HOUR)).await;
         assert_eq!(unread(&events, &here).await, [soon, late]);
         // Neither the reading nor the schedule reaches beyond the end of a message.
-        events.deliver_due(now + Duration::from_secs(6)).await.unwrap();
+        events.deliver_due(now + Duration::from_secs(21)).await.unwrap();
         let heard = told(&events, &sender).await;
         let heard: Vec<_> =
             heard.iter().map(|(_, one)| (&one["sequence"], &one["reason"])).collect();

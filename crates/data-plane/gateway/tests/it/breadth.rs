@@ -1,15 +1,12 @@
 //! Point 5: requests other than tools and calls, for each pair of eras at both endpoints.
 
-use std::time::Duration;
-
 use narthex_gateway::{Answering, Caller, Endpoint, Step};
 use narthex_testkit::fixture::Eras;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::world::{World, legacy, modern, transparent};
+use super::world::{SOON, World, legacy, modern, transparent};
 
-const SOON: Duration = Duration::from_secs(20);
 const RESOURCE: &str = "test://watched-resource";
 
 fn request(caller: &Caller, method: &str, params: Value) -> narthex_wire::Message {

@@ -553,7 +553,7 @@ async fn e174_a_call_has_ten_further_rounds() {
 async fn e179_the_time_of_a_person_does_not_count() {
     let scripts = Scripts::new();
     let mut server = scripts.server("one", ["", &format!("{MODERN}\n{ASKS}"), ""]);
-    server.timeout = Some(Duration::from_secs(5));
+    server.timeout = Some(SOON);
     let entries = vec![Entry::Server(server)];
     let world = World::settled(entries, GatewayOptions::default()).await;
     let client = Client::new(&world, all()).await;

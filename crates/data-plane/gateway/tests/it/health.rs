@@ -3,7 +3,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use narthex_gateway::{Caller, Endpoint, GatewayOptions, RunToken, RunView, Step};
+use narthex_gateway::{Caller, Endpoint, GatewayOptions, RunToken, RunView};
 use narthex_model::{ServerDefinition, ServerState};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Snapshot, config::Entry};
@@ -18,7 +18,7 @@ use tokio::{
 
 use super::{
     scripted::Scripts,
-    world::{SOON, World, http_server, request, transparent},
+    world::{SOON, World, hastened, http_server, request, transparent},
 };
 
 const LIMIT: Duration = Duration::from_secs(4);
@@ -120,11 +120,12 @@ async fn d30_a_call_to_a_server_that_is_gone_ends_within_its_limit() {
                 assert!(list["result"]["tools"].is_array(), "{list}");
                 assert!(is_fine(&call(&world, &caller, "echo").await));
                 server.leave().await;
-                tokio::time::pause();
-                for _ in 0..3 {
-                    fails_within_its_limit(&world, &caller).await;
-                }
-                tokio::time::resume();
+                let failing = async {
+                    for _ in 0..3 {
+                        fails_within_its_limit(&world, &caller).await;
+                    }
+                };
+                hastened(failing).await;
                 server.come_back().await;
                 let is_up = |all: &Snapshot| all.get("one").unwrap().is_ready();
                 world.gateway.registry().wait_until(SOON, is_up).await;
@@ -146,18 +147,21 @@ async fn d30_a_call_waits_for_one_attempt_at_most() {
         assert!(is_fine(&call(&world, &caller, "echo").await));
     }
     let caller = world.modern_caller(transparent("one"));
-    server.leave().await;
-    tokio::time::pause();
-    for wanted in [1, 0, 0] {
-        let since = Instant::now();
-        let answer = call(&world, &caller, "echo").await;
-        assert_eq!(since.elapsed().as_secs(), wanted, "{answer}");
-        let (kind, message) = error(&answer);
-        assert_eq!(kind, "transport_error", "{answer}");
-        assert!(message.contains("connection refused"), "{answer}");
-        assert!(message.contains("narthex tries again by itself"), "{answer}");
-    }
-    tokio::time::resume();
+    let failing = async {
+        // The first attempt is due a second after the loss.
+        let mut since = Instant::now();
+        server.leave().await;
+        for wanted in [1, 0, 0] {
+            let answer = call(&world, &caller, "echo").await;
+            assert_eq!(since.elapsed().as_secs(), wanted, "{answer}");
+            let (kind, message) = error(&answer);
+            assert_eq!(kind, "transport_error", "{answer}");
+            assert!(message.contains("connection refused"), "{answer}");
+            assert!(message.contains("narthex tries again by itself"), "{answer}");
+            since = Instant::now();
+        }
+    };
+    hastened(failing).await;
     world.gateway.drain().await;
 }
 
@@ -192,12 +196,16 @@ async fn e34_without_recovery_calls_fail_at_once() {
     let world = server.world(|definition| definition.recovers = false).await;
     let caller = world.modern_caller(transparent("one"));
     server.leave().await;
-    tokio::time::pause();
-    for _ in 0..2 {
-        call(&world, &caller, "echo").await;
-    }
     let failed = |snapshot: &Snapshot| snapshot.get("one").unwrap().state == ServerState::Error;
-    world.gateway.registry().wait_until(SOON, failed).await;
+    let failing = async {
+        for _ in 0..2 {
+            call(&world, &caller, "echo").await;
+        }
+        world.gateway.registry().wait_until(SOON, failed).await;
+    };
+    hastened(failing).await;
+    // Nothing is on its way any more, so that the clock moves only if the call waits.
+    tokio::time::pause();
     let since = Instant::now();
     let answer = call(&world, &caller, "echo").await;
     assert_eq!(error(&answer).0, "transport_error", "{answer}");
@@ -228,41 +236,16 @@ async fn d30_connecting_counts_into_the_limit() {
 /// the way; progress extends it only where the entry asks.
 #[tokio::test]
 async fn d30_progress_extends_a_call_only_where_the_entry_asks() {
-    // The clock moves by a millisecond after each poll of the sockets, and never by itself.
-    let mut ticking = JoinSet::new();
     for (extends, wanted) in [(None, "timeout"), (Some(Duration::from_secs(60)), "")] {
         let server = Server::start(legacy()).await;
-        let world = server
-            .world(|definition| {
-                definition.timeout = Some(Duration::from_millis(1500));
-                definition.progress_extends = extends;
-            })
-            .await;
+        let world = server.world(|definition| definition.progress_extends = extends).await;
         let caller = world.modern_caller(transparent("one"));
-        let params = json!({"name": "progress", "arguments": {"count": 4, "pause_ms": 1000},
+        // In all it takes longer than the limit, and no pause does by far.
+        let params = json!({"name": "progress", "arguments": {"count": 6, "pause_ms": 1000},
             "_meta": {"progressToken": "p"}});
-        tokio::time::pause();
-        ticking.spawn(async {
-            loop {
-                // The runtime polls sockets after 61 turns of tasks.
-                for _ in 0..64 {
-                    tokio::task::yield_now().await;
-                }
-                tokio::time::advance(Duration::from_millis(1)).await;
-            }
-        });
-        let mut answering =
-            world.gateway.call(&caller, request(&caller, "tools/call", params)).await;
-        let answer = loop {
-            match answering.next().await.unwrap() {
-                Step::Answer(answer) => break answer.payload.into_bytes(),
-                Step::Message(_) | Step::Break { .. } => {}
-            }
-        };
-        ticking.shutdown().await;
-        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        let calling = world.call(&caller, request(&caller, "tools/call", params));
+        let answer = hastened(calling).await;
         assert_eq!(error(&answer).0, wanted, "{extends:?} {answer}");
-        tokio::time::resume();
         world.gateway.drain().await;
     }
 }

@@ -6,7 +6,10 @@ use narthex_audit::{Audit, AuditSettings};
 use narthex_gateway::{Answering, Caller, Endpoint, GatewayOptions, Step};
 use narthex_policy::RunPolicy;
 use narthex_registry::config::Entry;
-use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
+use narthex_testkit::{
+    clock::SteppedClock,
+    fixture::{Eras, Options, Quirk, Running},
+};
 use narthex_upstream::{ClearedSecret, CutReason};
 use narthex_wire::Message;
 use serde_json::{Value, json};
@@ -114,7 +117,10 @@ async fn e184_several_questions_and_several_rounds() {
     for world in worlds().await {
         let caller = world.modern_caller(transparent("one"));
         let params = first("test_input_required_result_multiple_inputs", &everything());
+        // A slow clock: the process of a server may pause between its questions.
+        let clock = SteppedClock::by(Duration::from_micros(20));
         let answer = world.call(&caller, call(1, &params)).await;
+        drop(clock);
         let all = asked(&answer);
         assert_eq!(all.len(), 3, "{answer}");
         let key = |method: &str| all.iter().find(|(_, one)| one == method).unwrap().0.clone();

@@ -1,11 +1,15 @@
 //! Calls past their time, over every transport.
 
-use std::time::Duration;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use narthex_gateway::{Caller, GatewayOptions, Step};
 use narthex_model::{ServerDefinition, Target};
 use narthex_registry::config::Entry;
 use narthex_testkit::{
+    clock::SteppedClock,
     fixture::{Eras, Fixture, Options, Running, sse},
     peer::{Peer, event, events, result},
 };
@@ -14,7 +18,7 @@ use tokio::{net::TcpListener, sync::mpsc, task::JoinSet, time::timeout};
 
 use super::{
     fixture_process,
-    world::{SOON, World, http_server, request, transparent},
+    world::{SOON, World, hastened, http_server, request, transparent},
 };
 
 const NAMES: [&str; 5] = ["stdio-legacy", "stdio-modern", "http-legacy", "http-modern", "sse"];
@@ -22,7 +26,8 @@ const NAMES: [&str; 5] = ["stdio-legacy", "stdio-modern", "http-legacy", "http-m
 /// The fixture on every transport and in every era.
 struct Everywhere {
     definitions: Vec<ServerDefinition>,
-    _running: Vec<Running>,
+    running: Vec<Running>,
+    over_sse: Arc<Fixture>,
     _tasks: JoinSet<()>,
 }
 
@@ -31,7 +36,8 @@ impl Everywhere {
         let mut tasks = JoinSet::new();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let sse_url = format!("http://{}/sse", listener.local_addr().unwrap());
-        tasks.spawn(sse::serve(Fixture::new(Options::default()), listener));
+        let fixture = Fixture::new(Options::default());
+        tasks.spawn(sse::serve(fixture.clone(), listener));
         let mut running = Vec::new();
         for eras in [Eras::Legacy, Eras::Modern] {
             running.push(Running::http(Options { eras, ..Options::default() }).await.unwrap());
@@ -47,7 +53,13 @@ impl Everywhere {
             http_server(NAMES[3], &running[1].url),
             over_sse,
         ];
-        Self { definitions, _running: running, _tasks: tasks }
+        Self { definitions, running, over_sse: fixture, _tasks: tasks }
+    }
+
+    /// Number of calls that arrived at the servers of this process.
+    fn calls(&self) -> u64 {
+        let over_http = self.running.iter().map(|one| one.fixture.counts().calls);
+        over_http.sum::<u64>() + self.over_sse.counts().calls
     }
 
     /// A gateway over the `wanted` servers, whose calls may take so long.
@@ -85,22 +97,70 @@ async fn wait_for_one_cancelled(world: &World, caller: &Caller) {
 #[tokio::test]
 async fn e44_a_call_past_its_time_is_cancelled_over_every_transport() {
     let everywhere = Everywhere::start().await;
-    let world = everywhere.world(Duration::from_secs(2), |_| true).await;
-    let one = async |name: &str| {
+    // Long enough for the counts of a server on a busy machine.
+    let world = everywhere.world(Duration::from_secs(10), |_| true).await;
+    let late = async |name: &str| {
         let caller = world.modern_caller(transparent(name));
         let answer = timeout(SOON, sleep_for(&world, &caller, 600_000)).await.unwrap();
         let error = &answer["result"]["structuredContent"]["error"];
         assert_eq!(error["kind"], "timeout", "{name}: {answer}");
-        assert_eq!(error["message"], "no answer within 2000 ms", "{name}");
+        assert_eq!(error["message"], "no answer within 10000 ms", "{name}");
+    };
+    let [a, b, c, d, e] = NAMES.map(late);
+    hastened(Box::pin(async { tokio::join!(a, b, c, d, e) })).await;
+    let cancelled = async |name: &str| {
+        let caller = world.modern_caller(transparent(name));
         timeout(SOON, wait_for_one_cancelled(&world, &caller)).await.expect(name);
     };
-    let [a, b, c, d, e] = NAMES.map(one);
+    let [a, b, c, d, e] = NAMES.map(cancelled);
     tokio::join!(a, b, c, d, e);
     world.gateway.drain().await;
 }
 
-/// E86: no inner limit ends a call before its own limit, the longest included. The clock moves only
-/// for timers, so that any other limit would go off first.
+/// Polls tasks and sockets for so long.
+async fn polls(time: Duration) {
+    let since = SystemTime::now();
+    while since.elapsed().is_ok_and(|passed| passed < time) {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The answer to a call that sleeps for so long, of a server of this process. The clock moves by
+/// `passes` in all: not before the server sleeps, and in steps between which messages arrive.
+async fn slept(
+    everywhere: &Everywhere,
+    (world, caller): (&World, &Caller),
+    ms: u64,
+    passes: Duration,
+) -> Value {
+    let before = everywhere.calls();
+    let _stands_still = SteppedClock::by(Duration::ZERO);
+    let passing = async {
+        while everywhere.calls() == before {
+            tokio::task::yield_now().await;
+        }
+        // What has arrived begins without another message, and earlier checks come to their end.
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+        polls(Duration::from_millis(50)).await;
+        let mut left = passes;
+        while !left.is_zero() {
+            let step = left.min(Duration::from_secs(20));
+            tokio::time::advance(step).await;
+            left -= step;
+            polls(Duration::from_millis(4)).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        biased;
+        answer = sleep_for(world, caller, ms) => answer,
+        () = passing => unreachable!("the clock stands still until there is an answer"),
+    }
+}
+
+/// E86: no inner limit ends a call before its own limit, the longest included.
 #[tokio::test]
 async fn e86_no_inner_limit_ends_a_call_before_its_own() {
     let everywhere = Everywhere::start().await;
@@ -109,14 +169,14 @@ async fn e86_no_inner_limit_ends_a_call_before_its_own() {
     let world = everywhere.world(longest, |name| !name.starts_with("stdio")).await;
     for name in &NAMES[2..] {
         for caller in world.both_callers(&transparent(name)).await {
-            tokio::time::pause();
-            let answer = sleep_for(&world, &caller, 599_000).await;
+            let calling = (&world, &caller);
+            let half = Duration::from_millis(500);
+            let answer = slept(&everywhere, calling, 599_000, longest - half).await;
             let text = answer["result"]["content"][0]["text"].as_str();
             assert_eq!(text, Some("Slept 599000 ms"), "{name}: {answer}");
-            let answer = sleep_for(&world, &caller, 601_000).await;
+            let answer = slept(&everywhere, calling, 601_000, longest + half).await;
             let error = &answer["result"]["structuredContent"]["error"];
             assert_eq!(error["message"], "no answer within 600000 ms", "{name}: {answer}");
-            tokio::time::resume();
         }
     }
     world.gateway.drain().await;

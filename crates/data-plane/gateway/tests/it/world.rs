@@ -12,10 +12,11 @@ use narthex_policy::RunPolicy;
 use narthex_registry::{Declared, Registry, RegistryOptions, config::Entry};
 use narthex_supervisor::BaseEnvironment;
 use narthex_testkit::{
+    clock::SteppedClock,
     fixture::{Eras, Options, Running},
     messages::{Era, message},
 };
-use narthex_upstream::ClientIdentity;
+use narthex_upstream::{ClientIdentity, Deadlines};
 use narthex_wire::{Limits, Message, Revision};
 use serde_json::{Value, json};
 
@@ -52,6 +53,17 @@ pub(crate) fn request(caller: &Caller, method: &str, params: Value) -> Message {
 
 pub(crate) fn legacy(id: u64, method: &str, params: Value) -> Message {
     parse(&message(Era::Legacy, Some(id), method, params))
+}
+
+/// Runs a step while the clock runs about five times as fast.
+pub(crate) async fn hastened<T>(step: impl Future<Output = T>) -> T {
+    let _clock = SteppedClock::by(Duration::from_millis(5));
+    step.await
+}
+
+/// Deadlines in which a busy machine starts any program.
+fn patient() -> Deadlines {
+    Deadlines { probe: SOON, ..Deadlines::default() }
 }
 
 impl World {
@@ -140,6 +152,7 @@ impl World {
         };
         let registry = RegistryOptions {
             idle_stop,
+            deadlines: patient(),
             ..RegistryOptions::new(identity, BaseEnvironment::from_process())
         };
         Self::in_registry(entries, options, registry, audit)
@@ -154,6 +167,7 @@ impl World {
         };
         let registry = RegistryOptions {
             children_max,
+            deadlines: patient(),
             ..RegistryOptions::new(identity, BaseEnvironment::from_process())
         };
         let options = GatewayOptions::default();

@@ -45,13 +45,19 @@ pub(crate) fn initialize_result() -> Value {
 
 /// A registry with these servers, just started.
 pub(crate) fn start(definitions: impl IntoIterator<Item = ServerDefinition>) -> Registry {
-    start_within(Duration::from_secs(30), definitions.into_iter().map(Entry::Server).collect())
+    start_within(DEADLINE, definitions.into_iter().map(Entry::Server).collect())
 }
 
-/// Starts a registry with another deadline for connecting and for listing.
-pub(crate) fn start_within(connect: Duration, entries: Vec<Entry>) -> Registry {
+/// Starts a registry with another deadline for listing. All other ones are long.
+pub(crate) fn start_within(list: Duration, entries: Vec<Entry>) -> Registry {
+    let deadlines = Deadlines { probe: DEADLINE / 2, connect: DEADLINE, ..Deadlines::default() };
+    start_by(Deadlines { list, ..deadlines }, entries)
+}
+
+/// Starts a registry with these deadlines.
+pub(crate) fn start_by(deadlines: Deadlines, entries: Vec<Entry>) -> Registry {
     let registry = Registry::new(RegistryOptions {
-        deadlines: Deadlines { connect, list: connect, ..Deadlines::default() },
+        deadlines,
         ..RegistryOptions::new(identity(), BaseEnvironment::from_process())
     })
     .unwrap();

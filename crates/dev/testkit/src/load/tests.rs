@@ -3,9 +3,14 @@
 use std::time::Duration;
 
 use super::{Era, IdlePlan, Plan, Target, Work};
+use crate::clock::SteppedClock;
 use crate::fixture::{Options, Running};
 
+/// Step of the clock. Calls have many turns in between, however busy the machine is.
+const STEP: Duration = Duration::from_millis(1);
+
 async fn run(era: Era, work: Work) -> super::Outcome {
+    let _clock = SteppedClock::by(STEP);
     let running = Running::http(Options::default()).await.unwrap();
     let url: http::Uri = running.url.parse().unwrap();
     let plan = Plan {
@@ -69,9 +74,13 @@ async fn calls_over_stdio_are_counted_and_checked() {
         warm_up: Duration::from_millis(20),
         window: Duration::from_millis(200),
     };
+    // The child may be slower than this program.
+    let slow = SteppedClock::by(STEP / 10);
     let outcome = plan.run().await.unwrap();
+    drop(slow);
     assert!(outcome.timed > 0, "{outcome:?}");
     assert_eq!((outcome.right, outcome.failed), (outcome.sent, 0), "{outcome:?}");
+    let _clock = SteppedClock::by(STEP);
     let wrong = super::StdioPlan {
         args: vec!["-c".to_owned(), echo.replace("message", "other")],
         ..plan.clone()

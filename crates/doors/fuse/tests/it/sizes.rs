@@ -1,6 +1,6 @@
 //! Sizes of files: programs that take them for how much there is to read find all of it, or fail.
 
-use std::sync::atomic::Ordering;
+use std::{process::Stdio, sync::atomic::Ordering};
 
 use crate::world::World;
 
@@ -129,21 +129,22 @@ async fn r_o9_there_is_no_empty_copy_of_a_result_that_is_not_there() {
 async fn a_size_is_that_of_a_result_to_come() {
     let Some(world) = World::new() else { return };
     let script = r#"
-import os, threading
+import os, sys, threading
 tool = os.open('tools/slow', os.O_WRONLY)
 os.write(tool, b'{}')
 threading.Thread(target=os.close, args=[tool]).start()
+sys.stdin.readline()
 other = os.open('tools/slow', os.O_RDONLY)
 print(os.fstat(other).st_size, os.read(other, 100))
 "#;
-    let reading = world.python(script);
-    let going = async {
-        world.fake.began.notified().await;
-        world.fake.go.add_permits(1);
-    };
-    let (said, ()) = tokio::join!(reading, going);
-    let size: u64 = said.split(' ').next().and_then(|size| size.parse().ok()).expect("a number");
-    // If the call had not started yet, no size was known.
-    assert!(size == 8 || size == 1, "{said}");
-    assert!(said.ends_with("b'at last\\n'\n"), "{said}");
+    let mut command = world.command("python3", &["-c", script]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    // Without a call no size is known.
+    world.within(world.fake.began.notified()).await;
+    drop(child.stdin.take());
+    world.until_reads(&child).await;
+    world.fake.go.add_permits(1);
+    let output = world.within(child.wait_with_output()).await.expect("it ran");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "8 b'at last\\n'\n");
 }

@@ -12,10 +12,7 @@ use narthex_wire::SseEvent;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::world::{World, initialize, message, tool_call, until};
-
-/// Longer than anything here takes, however busy the machine is.
-const SOON: Duration = Duration::from_secs(60);
+use crate::world::{SOON, World, initialize, message, tool_call, until};
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 

@@ -15,9 +15,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::world::World;
+use crate::world::{SOON, World};
 
-const SOON: Duration = Duration::from_secs(10);
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
 struct Listener {
@@ -167,7 +166,8 @@ async fn s31_slow_bodies_are_refused() {
 #[tokio::test]
 async fn open_requests_are_answered_at_the_end() {
     let gate = Gate::default();
-    let listener = Listener::start(gate.clone(), ServeOptions::default()).await;
+    let options = ServeOptions { grace: SOON, ..ServeOptions::default() };
+    let listener = Listener::start(gate.clone(), options).await;
     let mut stream = listener.connect().await;
     stream.write_all(HEALTH).await.unwrap();
     timeout(SOON, gate.begun.notified()).await.unwrap();
@@ -185,9 +185,11 @@ async fn open_requests_are_answered_at_the_end() {
 #[tokio::test]
 async fn endless_requests_are_cut_off_after_the_grace() {
     let options = ServeOptions { grace: Duration::from_millis(20), ..ServeOptions::default() };
-    let listener = Listener::start(Gate::default(), options).await;
+    let gate = Gate::default();
+    let listener = Listener::start(gate.clone(), options).await;
     let mut stream = listener.connect().await;
     stream.write_all(HEALTH).await.unwrap();
+    timeout(SOON, gate.begun.notified()).await.unwrap();
     listener.end().await;
     assert_eq!(read_until(&mut stream, "never").await, "");
 }

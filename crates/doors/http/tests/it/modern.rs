@@ -1,7 +1,10 @@
 //! Modern requests: their required parts, and their answers.
 
+use std::time::Duration;
+
 use http::{Method, StatusCode};
-use narthex_testkit::fixture::Eras;
+use http_body_util::BodyExt;
+use narthex_testkit::{fixture::Eras, messages::Era};
 use serde_json::{Value, json};
 
 use crate::world::{Stream, World, message, stamped, until};
@@ -247,16 +250,24 @@ async fn a_client_that_takes_no_stream_gets_the_answer_alone() {
 /// A quiet call becomes a stream, so that those on the way see life.
 #[tokio::test]
 async fn a_quiet_call_becomes_a_stream_with_signs_of_life() {
-    let world = World::with_options(|options| {
-        options.quiet = std::time::Duration::from_millis(20);
-        options.keep_alive = std::time::Duration::from_millis(20);
+    let (world, _server, mut calls) = World::with_held_tool(Era::Modern, |options| {
+        options.quiet = Duration::from_millis(20);
+        options.keep_alive = Duration::from_millis(20);
     })
     .await;
-    let params = json!({"name": "sleep", "arguments": {"ms": 2000}});
-    let answer = world.modern("/mcp/fixture", "tools/call", params).send().await;
-    assert_eq!(answer.headers["content-type"], "text/event-stream");
-    assert!(answer.text().starts_with(":\n\n:\n\n"), "{}", answer.text());
-    let (_, last) = answer.text().split_once("data: ").unwrap();
+    let params = json!({"name": "act", "arguments": {}});
+    let answer = world.modern("/mcp/fixture", "tools/call", params).open().await;
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    let mut body = answer.into_body();
+    // It is answered only when there was more than one.
+    for _ in 0..2 {
+        let sign = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(sign, ":\n\n");
+    }
+    let answered = async { calls.recv().await.unwrap().answer().await };
+    let (rest, ()) = tokio::join!(body.collect(), answered);
+    let rest = String::from_utf8(rest.unwrap().to_bytes().to_vec()).unwrap();
+    let (_, last) = rest.split_once("data: ").unwrap();
     assert_eq!(serde_json::from_str::<Value>(last).unwrap()["id"], 1);
 }
 

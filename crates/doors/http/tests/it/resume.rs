@@ -1,14 +1,12 @@
 //! Legacy streams: ids, resuming after a cut, and the stream of messages outside calls.
 
-use std::time::Duration;
-
 use http::{Method, StatusCode};
 use narthex_policy::RunPolicy;
-use narthex_testkit::fixture::Eras;
+use narthex_testkit::{fixture::Eras, messages::Era};
 use narthex_wire::SseEvent;
 use serde_json::json;
 
-use crate::world::{Builder, Stream, World, message, tool_call};
+use crate::world::{Builder, SOON, Stream, World, message, tool_call};
 
 const PATH: &str = "/mcp/fixture";
 
@@ -93,26 +91,21 @@ async fn s19_foreign_event_ids_lead_nowhere() {
 /// A client that goes away before the first word has not given its call up either.
 #[tokio::test]
 async fn a_legacy_call_runs_to_its_end_without_its_client() {
-    let world = World::with_fixture().await;
+    let (world, server, mut calls) = World::with_held_tool(Era::Legacy, |_options| {}).await;
     let session = world.session(PATH, "2025-11-25").await;
-    let fixture = &world.fixture.as_ref().unwrap().fixture;
-    let call = tool_call(4, "sleep", json!({"ms": 100}));
+    let call = tool_call(4, "act", json!({}));
     let waiting = world.legacy(PATH, &session, &call).open();
-    let begun = async {
-        while fixture.counts().calls == 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::select! {
+    let held = tokio::select! {
         _ = waiting => panic!("nothing answers so soon"),
-        () = begun => {}
-    }
+        held = calls.recv() => held.unwrap(),
+    };
     // A call that was cancelled would free its id at once; one that runs on holds it.
     let again = world.legacy(PATH, &session, &call).send().await;
     assert_eq!(again.code(), -32600, "{}", again.text());
+    held.answer().await;
     let done = async {
         loop {
-            let quick = tool_call(4, "test_simple_text", json!({}));
+            let quick = tool_call(4, "quick", json!({}));
             let answer = world.legacy(PATH, &session, &quick).send().await;
             if answer.json()["result"].is_object() {
                 return;
@@ -120,8 +113,8 @@ async fn a_legacy_call_runs_to_its_end_without_its_client() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), done).await.unwrap();
-    assert_eq!(fixture.counts().cancelled, 0);
+    tokio::time::timeout(SOON, done).await.unwrap();
+    assert!(server.seen().iter().all(|seen| seen.rpc() != "notifications/cancelled"));
 }
 
 /// The server ends its stream and wants to be polled; so does the door, towards its own client.

@@ -20,11 +20,13 @@ use narthex_testkit::{
     contract::{Contract, Seen},
     fixture::{Eras, Options, Running},
     messages::{self, Era},
+    peer::{self, Peer},
     planted,
 };
 use narthex_upstream::ClientIdentity;
 use narthex_wire::{Limits, Revision, SseEvent, SseParser};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 /// A body of a request, however it comes.
 pub(crate) type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
@@ -33,6 +35,8 @@ pub(crate) const HOST: &str = "127.0.0.1:7717";
 pub(crate) const ADMIN: &str = "the admin token of the tests";
 /// The longest message that these doors take.
 pub(crate) const MESSAGE_MAX: usize = 100_000;
+/// Longer than anything here takes, however busy the machine is.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// A door over a gateway.
 pub(crate) struct World {
@@ -71,11 +75,42 @@ impl World {
 
     pub(crate) async fn with(eras: Eras, change: impl FnOnce(&mut HttpOptions)) -> Self {
         let fixture = Running::http(Options { eras, ..Options::default() }).await.unwrap();
-        let world = Self::over(vec![fixture_at(&fixture.url)], change);
-        let within = Duration::from_secs(20);
-        let snapshot = world.gateway.registry().wait_until(within, |all| all.is_settled()).await;
-        assert!(snapshot.servers[0].is_ready(), "{:?}", snapshot.servers[0].error);
+        let world = Self::over(vec![fixture_at(&fixture.url)], change).settled().await;
         Self { fixture: Some(fixture), ..world }
+    }
+
+    /// Over a server of this era with the alias `fixture`, whose tool `act` answers when the test
+    /// says so: the receiver gets its calls. Its tool `quick` answers at once in the legacy era.
+    pub(crate) async fn with_held_tool(
+        era: Era,
+        change: impl FnOnce(&mut HttpOptions),
+    ) -> (Self, Peer, mpsc::Receiver<HeldCall>) {
+        let (hands, calls) = mpsc::channel(8);
+        let answer = move |seen: &peer::Seen| match seen.rpc() {
+            "tools/list" => {
+                let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+                Some(peer::result(seen, &json!({"tools": [tool("act"), tool("quick")]})))
+            }
+            "tools/call" if seen.body["params"]["name"] == "act" => {
+                let (hand, reply) = peer::events();
+                hands.try_send(HeldCall { id: seen.body["id"].clone(), hand }).unwrap();
+                Some(reply)
+            }
+            _ => None,
+        };
+        let server = match era {
+            Era::Legacy => Peer::legacy(answer).await,
+            Era::Modern => Peer::modern(answer).await,
+        };
+        let world = Self::over(vec![fixture_at(&server.url)], change).settled().await;
+        (world, server, calls)
+    }
+
+    /// Waits until its server is ready.
+    async fn settled(self) -> Self {
+        let snapshot = self.gateway.registry().wait_until(SOON, |all| all.is_settled()).await;
+        assert!(snapshot.servers[0].is_ready(), "{:?}", snapshot.servers[0].error);
+        self
     }
 
     /// Has the alias `fixture` mean another server.
@@ -105,6 +140,8 @@ impl World {
     pub(crate) fn around(gateway: Gateway, change: impl FnOnce(&mut HttpOptions)) -> Self {
         let mut options = HttpOptions::new(HOST.parse().unwrap());
         options.admin_token = Some(TokenHash::of(ADMIN));
+        // On a slow machine the answer to a plain call must not become a stream.
+        options.quiet = SOON;
         change(&mut options);
         let router = router(gateway.clone(), options.clone());
         let token = add_run(&gateway, RunPolicy::AllAttached);
@@ -163,6 +200,20 @@ impl World {
 pub(crate) async fn until(is_done: impl Fn() -> bool) {
     while !is_done() {
         tokio::task::yield_now().await;
+    }
+}
+
+/// A call that its server has not answered yet.
+#[derive(Debug)]
+pub(crate) struct HeldCall {
+    id: Value,
+    hand: mpsc::Sender<String>,
+}
+
+impl HeldCall {
+    pub(crate) async fn answer(self) {
+        let answer = json!({"jsonrpc": "2.0", "id": self.id, "result": {"content": []}});
+        self.hand.send(peer::event(&answer)).await.unwrap();
     }
 }
 

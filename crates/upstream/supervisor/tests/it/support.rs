@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 /// No wait in these tests may need longer, on however busy a machine.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A leader and a child of its, both deaf to SIGTERM.
 pub(crate) const DEAF: &str = "trap '' TERM; sleep 1000 & echo ready; wait";

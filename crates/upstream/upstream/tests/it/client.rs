@@ -11,7 +11,7 @@ use std::{future::poll_fn, task::Poll, time::Duration};
 use bytes::Bytes;
 use http::{Request, Response};
 use narthex_model::ErrorKind;
-use narthex_upstream::client::{ClientError, ClientSettings, HttpClient};
+use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, ResponseBody};
 use tokio::task::JoinSet;
 
 use self::server::{
@@ -93,7 +93,8 @@ async fn connections_expire_when_idle() {
     let client = server.client();
     call(&client).await;
     tokio::time::pause();
-    tokio::time::advance(Duration::from_secs(54)).await;
+    // Some seconds are left for a busy machine.
+    tokio::time::advance(Duration::from_secs(50)).await;
     tokio::time::resume();
     call(&client).await;
     assert_eq!(server.connections(), 1);
@@ -278,18 +279,26 @@ async fn e44_others_get_their_turn_while_a_body_is_read() {
     const TURN: usize = 64 * 1024;
     let server = Server::start(|_| answer(vec![b'x'; 64 * TURN])).await;
     let mut body = server.client().send(post("/mcp")).await.unwrap().body;
-    let mut read = 0;
-    while read < TURN {
-        read += body.chunk().await.unwrap().unwrap().len();
-        // The server fills the connection meanwhile.
-        for _ in 0..100 {
-            tokio::task::yield_now().await;
+    // On a busy machine the system may be late with the next piece: then there is another turn.
+    for _ in 0..8 {
+        let mut read = 0;
+        while read < TURN {
+            read += body.chunk().await.unwrap().unwrap().len();
+            // The server fills the connection meanwhile.
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+        }
+        assert!(!is_there(&mut body).await, "it was not interrupted");
+        if is_there(&mut body).await {
+            return;
         }
     }
-    let mut is_there = async || {
-        let mut reading = std::pin::pin!(body.chunk());
-        poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx).is_ready())).await
-    };
-    assert!(!is_there().await, "it was not interrupted");
-    assert!(is_there().await, "there was nothing more to read");
+    panic!("there was nothing more to read");
+}
+
+/// True if the next piece is there at the first look.
+async fn is_there(body: &mut ResponseBody) -> bool {
+    let mut reading = std::pin::pin!(body.chunk());
+    poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx).is_ready())).await
 }

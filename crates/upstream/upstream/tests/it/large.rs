@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use narthex_upstream::{Frame, Inventory, Link};
+use narthex_upstream::{Dialect, Frame, Inventory, Link};
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -141,7 +141,7 @@ fn s31_a_large_line_of_a_child_holds_up_nobody_else() {
             : > {};;"#,
             mark.display()
         );
-        let child = World::new();
+        let child = World::new().knowing(Dialect::Legacy);
         let link = child.link(&shell(&format!("{} {large}", initializes()))).await;
         let peer = Peer::session(|seen| {
             let answer = json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": {}});

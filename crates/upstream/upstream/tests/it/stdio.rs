@@ -2,6 +2,7 @@
 
 use std::{os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 
+use narthex_testkit::clock::SteppedClock;
 use narthex_upstream::{ConnectError, Dialect, LinkError, Phase, connect};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -166,21 +167,28 @@ fn runner(text: &str) -> (tempfile::TempDir, narthex_model::ServerDefinition, Wo
 /// A download takes as long as it takes; the deadlines begin with the server.
 #[tokio::test]
 async fn e75_a_download_counts_against_no_deadline() {
-    let (folder, definition, world, phases) = runner("");
-    let (fifo, file) = (folder.path().join("fifo"), folder.path().join("npx"));
+    let (folder, definition, mut world, phases) = runner("");
+    // Time enough for the server itself, and less than the download takes.
+    world.context.deadlines.connect = Duration::from_secs(20);
+    let [fifo, file, mark] = ["fifo", "npx", "mark"].map(|name| folder.path().join(name));
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
     assert!(made.success());
     // Until the test writes, the runner waits without a child; then the server is its child.
     let script = script(&initializes_at_once()).replace('\'', "'\\''");
-    let text = format!("#!/bin/sh\nread -r go < {}\nsh -c '{script}'\n", fifo.display());
-    fs_err::write(&file, text).unwrap();
+    let waits = format!(": > {}\nread -r go < {}", mark.display(), fifo.display());
+    fs_err::write(&file, format!("#!/bin/sh\n{waits}\nsh -c '{script}'\n")).unwrap();
     let connecting = world.connect(&definition);
     let download = async {
+        while !mark.exists() {
+            tokio::task::yield_now().await;
+        }
+        let clock = SteppedClock::by(Duration::from_millis(50));
         let started = tokio::time::Instant::now();
         let mut ticks = tokio::time::interval(Duration::from_millis(50));
-        while started.elapsed() < Duration::from_secs(4) {
+        while started.elapsed() < Duration::from_secs(25) {
             ticks.tick().await;
         }
+        drop(clock);
         tokio::task::spawn_blocking(move || fs_err::write(fifo, "go\n").unwrap()).await.unwrap();
     };
     let (connected, ()) = tokio::join!(connecting, download);

@@ -5,7 +5,10 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use narthex_testkit::fixture::{Eras, Options, Running};
+use narthex_testkit::{
+    clock::SteppedClock,
+    fixture::{Eras, Options, Running},
+};
 use narthex_upstream::{Frame, LinkError, LinkEvent};
 use serde_json::json;
 
@@ -171,8 +174,17 @@ async fn s31_a_session_is_given_back_when_its_connection_is_given_up() {
         Peer::session(|seen| (seen.rpc() == "notifications/initialized").then_some(Reply::Never))
             .await;
     let mut world = World::new();
-    world.context.deadlines.connect = std::time::Duration::from_millis(500);
-    world.connect(&http(&peer.url)).await.unwrap_err();
+    let within = std::time::Duration::from_secs(30);
+    world.context.deadlines.connect = within;
+    let server = http(&peer.url);
+    let half_way = async {
+        peer.wait(|seen| seen.rpc() == "notifications/initialized").await;
+        tokio::time::pause();
+        tokio::time::advance(within).await;
+        tokio::time::resume();
+    };
+    let (connected, ()) = tokio::join!(world.connect(&server), half_way);
+    connected.unwrap_err();
     let deleted = peer.wait(|seen| seen.method == "DELETE").await;
     assert_eq!(deleted.header("mcp-session-id"), Some("s-1"));
     world.drain().await;
@@ -233,13 +245,13 @@ async fn r_e44_an_empty_stream_is_no_loop() {
     let gets = |peer: &Peer| peer.seen().iter().filter(|seen| seen.method == "GET").count();
     let first = empty.wait(|seen| seen.method == "GET").await;
     assert_eq!(first.header("last-event-id"), None);
-    tokio::time::pause();
+    let clock = SteppedClock::by(std::time::Duration::from_millis(200));
     let began = tokio::time::Instant::now();
     let mut ticks = tokio::time::interval(std::time::Duration::from_millis(100));
     while began.elapsed() < std::time::Duration::from_secs(600) {
         ticks.tick().await;
     }
-    tokio::time::resume();
+    drop(clock);
     assert_eq!(gets(&without), 1, "405 is an answer");
     let asked = gets(&empty);
     assert!((5..=25).contains(&asked), "{asked} times in 10 minutes");

@@ -52,7 +52,7 @@ impl World {
         let context = ConnectContext {
             identity: identity(),
             dialect: None,
-            deadlines: Deadlines::default(),
+            deadlines: Deadlines { probe: DEADLINE / 2, ..Deadlines::default() },
             events: sender,
             tasks: tasks.clone(),
             limits: Limits::default(),

@@ -1,8 +1,14 @@
 //! A folder that keeps the machine's processors awake while it is used.
 
-use std::{fs::OpenOptions, path::Path};
+use std::{
+    fs::OpenOptions,
+    path::Path,
+    process::{Command, Stdio},
+    time::SystemTime,
+};
 
 use super::{Mount, has_fuse, place, shell};
+use crate::support::SOON;
 
 const DEVICE: &str = "/dev/cpu_dma_latency";
 
@@ -36,6 +42,17 @@ fn processors_are_kept_awake_where_that_is_asked_for() {
     });
     let process = told["process"].as_u64().unwrap();
     assert!(!holds_device(process), "nobody uses it yet");
-    shell(&place, call).succeeded();
-    assert!(holds_device(process));
+    // It is let go a while after the last call has ended: this one does not end.
+    let script = r#"exec 3<>mcp/0-demo/tools/sleep; echo '{"ms":600000}' >&3; exec cat <&3"#;
+    let mut waiting = Command::new("bash");
+    waiting.args(["-c", script]).current_dir(place.path("")).stdout(Stdio::null());
+    let mut waiting = waiting.spawn().unwrap();
+    let began = SystemTime::now();
+    while !holds_device(process) {
+        assert!(began.elapsed().unwrap() < SOON, "the processors may sleep");
+        std::thread::yield_now();
+    }
+    let pid = waiting.id().to_string();
+    assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+    waiting.wait().unwrap();
 }

@@ -13,7 +13,7 @@ use super::{Mount, has_fuse, shell};
 use crate::support::{Place, SOON};
 
 /// Waits until the server has counted what is wanted.
-async fn until(server: &Running, is_so: impl Fn(Counts) -> bool) {
+pub(super) async fn until(server: &Running, is_so: impl Fn(Counts) -> bool) {
     let counting = async {
         while !is_so(server.fixture.counts()) {
             tokio::task::yield_now().await;
@@ -24,7 +24,7 @@ async fn until(server: &Running, is_so: impl Fn(Counts) -> bool) {
 }
 
 /// Waits until a process has become this program.
-async fn until_it_is(pid: &str, name: &str) {
+pub(super) async fn until_it_is(pid: &str, name: &str) {
     let becoming = async {
         while fs::read_to_string(format!("/proc/{pid}/comm")).unwrap().trim_end() != name {
             tokio::task::yield_now().await;

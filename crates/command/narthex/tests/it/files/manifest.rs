@@ -95,6 +95,9 @@ fn r_m4_a_manifest_becomes_files_of_a_run() {
     assert_eq!(quiet, "github\n1-filesystem\n1-github\n");
 
     // Each has its own log, in which no secret is (D22).
+    for name in ["1-github", "1-filesystem"] {
+        place.until_logged(&["mcp", "logs", name], 1);
+    }
     let logs = |name: &str| place.run(["mcp", "logs", name]).succeeded().stdout;
     let github = logs("1-github");
     assert!(github.contains("started as @anthropic/mcp-github with '"), "{github}");

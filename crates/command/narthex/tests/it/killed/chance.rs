@@ -1,14 +1,14 @@
 //! Chance that can be repeated: a seed gives the same choices again.
 
 /// `SplitMix64`: enough for choices, and small.
-pub(super) struct Chance {
-    pub(super) seed: u64,
+pub(crate) struct Chance {
+    pub(crate) seed: u64,
     state: u64,
 }
 
 impl Chance {
     /// With the seed of `NARTHEX_TEST_SEED`, or a new one.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let given = std::env::var_os("NARTHEX_TEST_SEED");
         let seed = match given {
             Some(text) => text.to_str().unwrap().parse().unwrap(),
@@ -17,7 +17,7 @@ impl Chance {
         Self { seed, state: seed }
     }
 
-    pub(super) fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -26,7 +26,7 @@ impl Chance {
         usize::try_from(mixed % u64::try_from(limit).unwrap()).unwrap()
     }
 
-    pub(super) fn one<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+    pub(crate) fn one<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         if of.is_empty() { None } else { Some(&of[self.below(of.len())]) }
     }
 }

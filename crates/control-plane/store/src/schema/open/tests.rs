@@ -23,6 +23,6 @@ async fn the_search_for_damage_has_a_limit() {
     let database = SqliteFile::new(&path);
     let mut writer = database.writer(Instant::now() + OPEN_LIMIT).await.unwrap();
     look_for_damage(&mut writer, Duration::ZERO).await.unwrap();
-    let found = look_for_damage(&mut writer, CHECK_LIMIT).await;
+    let found = look_for_damage(&mut writer, OPEN_LIMIT).await;
     assert!(matches!(found, Err(Fault::Damaged)), "{found:?}");
 }

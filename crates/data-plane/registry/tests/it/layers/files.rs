@@ -244,11 +244,12 @@ async fn e126_start_and_stop_can_be_repeated() {
 async fn e118_a_read_that_stalls_is_told_and_still_counts() {
     let mut world = World::new();
     let (asks, go) = slow(&mut world);
-    world.options.read_deadline = Duration::from_millis(50);
+    // Time enough for the other readings on a busy machine.
+    world.options.read_deadline = Duration::from_secs(3);
     let (files, mut events) = world.follow().await;
     fs_err::write(world.project(), project("a", "1")).unwrap();
     let told = failed(next(&mut events).await);
-    assert!(told.contains("mcp.json: reading has taken more than 0.05 s"), "{told}");
+    assert!(told.contains("mcp.json: reading has taken more than 3 s"), "{told}");
     // The other file is not delayed, and an extra reading returns.
     fs_err::write(world.settings(), settings("g", "2")).unwrap();
     assert_eq!(changed(next(&mut events).await), ["g=2"]);

@@ -1,6 +1,6 @@
 //! Children that die: the events, the number of retries, and the cost of those.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use narthex_model::{CallErrorKind, ServerState};
 use narthex_registry::{Registry, ServerEvent, ServerRow};
@@ -87,9 +87,12 @@ async fn r_e15_after_the_last_try_nothing_is_tried_any_more() {
     assert_eq!(row.error.as_ref().unwrap().kind, CallErrorKind::TransportError);
     assert!(message(&row).contains("gave up after 3 attempts"), "{}", message(&row));
     fs_err::create_dir(&folder).unwrap();
+    // Timers alone move the clock, however slow the machine is.
+    tokio::time::pause();
     let before = Instant::now();
     assert!(registry.enter(&row, crate::world::DEADLINE).await.is_none());
-    assert!(before.elapsed().as_millis() < 1000, "{:?}", before.elapsed());
+    assert_eq!(before.elapsed(), Duration::ZERO);
+    tokio::time::resume();
     assert_eq!((mark.alive().len(), fs_err::read_dir(&folder).unwrap().count()), (0, 0));
     assert!(in_time(registry.reconnect("x")).await.unwrap().is_ready(), "E35");
     in_time(registry.close()).await;

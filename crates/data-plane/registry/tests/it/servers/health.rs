@@ -11,6 +11,7 @@ use std::{
 
 use narthex_model::{CallErrorKind, ServerDefinition, ServerState};
 use narthex_registry::{MountOptions, Mountable, Registry, ServerRow, Snapshot};
+use narthex_testkit::clock::SteppedClock;
 use narthex_upstream::{Dialect, LinkError};
 use serde_json::json;
 use tokio::time::Instant;
@@ -25,6 +26,9 @@ use crate::{
 /// that it hangs up, 2 that it is silent.
 #[derive(Clone, Default)]
 struct Mode(Arc<AtomicU16>);
+
+/// The step of the clock: requests are on their way for a few of them.
+const STEP: Duration = Duration::from_millis(20);
 
 const WORKS: u16 = 0;
 const HANGS_UP: u16 = 1;
@@ -67,8 +71,9 @@ async fn ready(registry: &Registry) -> Arc<ServerRow> {
     until_state(registry, "x", ServerState::Ready).await
 }
 
-/// A server after a call of it has failed, on a clock that is paused since the server was ready.
+/// A server after a call of it has failed, on a clock of steps since the server was ready.
 struct Failed {
+    clock: SteppedClock,
     peer: Peer,
     mode: Mode,
     registry: Registry,
@@ -82,11 +87,11 @@ async fn failed(state: ServerState, change: impl FnOnce(&mut ServerDefinition)) 
     change(&mut definition);
     let registry = start([definition]);
     let row = ready(&registry).await;
-    tokio::time::pause();
+    let clock = SteppedClock::by(STEP);
     mode.set(503);
     call(&row).await.unwrap_err();
     let row = until_state(&registry, "x", state).await;
-    Failed { peer, mode, registry, row }
+    Failed { clock, peer, mode, registry, row }
 }
 
 /// Number of requests of this method that a server has received.
@@ -133,12 +138,13 @@ async fn d17_a_refused_credential_stays_an_error() {
     let (peer, mode) = moody().await;
     let registry = start([http("x", &peer.url)]);
     let row = ready(&registry).await;
-    tokio::time::pause();
+    let clock = SteppedClock::by(STEP);
     let since = Instant::now();
     mode.set(401);
     call(&row).await.unwrap_err();
     let row = until_state(&registry, "x", ServerState::Error).await;
     assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+    drop(clock);
     assert_eq!(row.error.as_ref().unwrap().kind, CallErrorKind::AuthUnavailable);
     assert!(!message(&row).contains("attempts"), "{}", message(&row));
     assert!(!row.is_probed);
@@ -146,8 +152,11 @@ async fn d17_a_refused_credential_stays_an_error() {
     let before = peer.seen().len();
     mode.set(WORKS);
     let seq = registry.snapshot().seq;
+    // No request is on its way: the clock may leap.
+    tokio::time::pause();
     registry.wait_until(Duration::from_secs(7200), |snapshot| snapshot.seq > seq).await;
     registry.probe(&row, Duration::from_secs(60)).await;
+    tokio::time::resume();
     assert_eq!((registry.snapshot().seq, peer.seen().len()), (seq, before), "nobody asks it again");
     registry.reconnect("x").await.unwrap();
     ready(&registry).await;
@@ -158,24 +167,33 @@ async fn d17_a_refused_credential_stays_an_error() {
 /// itself.
 #[tokio::test]
 async fn d17_an_unreachable_server_is_probed_until_it_is_back() {
-    let Failed { mode, registry, mut row, peer: _peer } = failed(ServerState::Error, |_| {}).await;
+    let failed = failed(ServerState::Error, |_| {}).await;
+    let Failed { clock, mode, registry, mut row, peer: _peer } = failed;
     assert!(row.is_probed && message(&row).contains("tries again by itself"), "{}", message(&row));
+    drop(clock);
+    let clock = SteppedClock::by(Duration::from_millis(50));
     let mut pauses = Vec::new();
-    for _ in 0..7 {
+    let all_wanted = [30.0, 60.0, 120.0, 240.0, 300.0, 300.0, 300.0];
+    for wanted in all_wanted {
         let (since, probes) = (Instant::now(), row.probes);
+        // Most of the pause passes at once; a probe that is due by then shows as one that is early.
+        tokio::time::advance(Duration::from_secs_f64(wanted * 0.85)).await;
         let is_probed = |snapshot: &Snapshot| snapshot.get("x").unwrap().probes > probes;
         let snapshot = registry.wait_until(Duration::from_secs(3600), is_probed).await;
         row = snapshot.get("x").unwrap().clone();
         assert_eq!(row.state, ServerState::Error);
         pauses.push(since.elapsed().as_secs_f64());
     }
-    for (pause, wanted) in pauses.iter().zip([30.0, 60.0, 120.0, 240.0, 300.0, 300.0, 300.0]) {
-        assert!((wanted * 0.89..wanted * 1.11).contains(pause), "{pauses:?}");
+    for (pause, wanted) in pauses.iter().zip(all_wanted) {
+        // The requests of a probe take some steps of the clock.
+        assert!((wanted * 0.89..wanted * 1.1 + 2.0).contains(pause), "{pauses:?}");
     }
     mode.set(WORKS);
+    tokio::time::advance(Duration::from_secs(255)).await;
     let is_up = |snapshot: &Snapshot| snapshot.get("x").unwrap().is_ready();
     let snapshot = registry.wait_until(Duration::from_secs(3600), is_up);
     let row = snapshot.await.get("x").unwrap().clone();
+    drop(clock);
     assert_eq!((row.reconnects, row.is_probed), (1, false));
     call(&row).await.unwrap();
     registry.close().await;
@@ -184,7 +202,8 @@ async fn d17_an_unreachable_server_is_probed_until_it_is_back() {
 /// D17: a probe that a caller wants does not make the next one later.
 #[tokio::test]
 async fn d17_wanted_probes_do_not_lengthen_the_pause() {
-    let Failed { mode, registry, row, peer: _peer } = failed(ServerState::Error, |_| {}).await;
+    let failed = failed(ServerState::Error, |_| {}).await;
+    let Failed { clock, mode, registry, row, peer: _peer } = failed;
     for _ in 0..3 {
         registry.probe(&row, Duration::from_secs(20)).await;
     }
@@ -193,6 +212,7 @@ async fn d17_wanted_probes_do_not_lengthen_the_pause() {
     let is_up = |snapshot: &Snapshot| snapshot.get("x").unwrap().is_ready();
     registry.wait_until(Duration::from_secs(3600), is_up).await;
     assert!(since.elapsed() < Duration::from_secs(34), "{:?}", since.elapsed());
+    drop(clock);
     registry.close().await;
 }
 
@@ -200,7 +220,7 @@ async fn d17_wanted_probes_do_not_lengthen_the_pause() {
 /// and reports the cause alone: no mount is left for which narthex could try again.
 #[tokio::test]
 async fn d17_a_mount_waits_for_one_attempt_at_most() {
-    let Failed { peer, registry, .. } = failed(ServerState::Connecting, |_| {}).await;
+    let Failed { clock, peer, registry, .. } = failed(ServerState::Connecting, |_| {}).await;
     let definition = http("x", &peer.url);
     let since = Instant::now();
     for wanted in [1, 0] {
@@ -212,6 +232,7 @@ async fn d17_a_mount_waits_for_one_attempt_at_most() {
         let text = error.to_string();
         assert!(text.contains("HTTP 503") && !text.contains("again"), "{text}");
     }
+    drop(clock);
     registry.close().await;
 }
 
@@ -222,11 +243,12 @@ async fn d17_a_server_that_starts_late_comes_by_itself() {
     let (peer, mode) = moody().await;
     let other = Peer::start(|_| text(405, "text/plain", "no")).await;
     mode.set(502);
-    tokio::time::pause();
+    let clock = SteppedClock::by(STEP);
     let registry = start([http("x", &peer.url), http("other", &other.url)]);
     until(&registry, Snapshot::is_settled).await;
     mode.set(WORKS);
     ready(&registry).await;
+    drop(clock);
     let row = registry.get("other").unwrap();
     assert_eq!((row.state, row.is_probed), (ServerState::Error, false));
     registry.close().await;
@@ -236,11 +258,16 @@ async fn d17_a_server_that_starts_late_comes_by_itself() {
 #[tokio::test]
 async fn e34_without_recovery_an_unreachable_server_stays_an_error() {
     let is_left = |definition: &mut ServerDefinition| definition.recovers = false;
-    let Failed { mode, registry, row, peer: _peer } = failed(ServerState::Error, is_left).await;
+    let failed = failed(ServerState::Error, is_left).await;
+    let Failed { clock, mode, registry, row, peer: _peer } = failed;
     assert!(message(&row).contains("gave up after 3 attempts"), "{}", message(&row));
     mode.set(WORKS);
     let seq = registry.snapshot().seq;
+    // No request is on its way: the clock may leap.
+    drop(clock);
+    tokio::time::pause();
     let later = registry.wait_until(Duration::from_secs(7200), |snapshot| snapshot.seq > seq).await;
+    tokio::time::resume();
     assert_eq!(later.seq, seq);
     registry.close().await;
 }
@@ -248,17 +275,21 @@ async fn e34_without_recovery_an_unreachable_server_stays_an_error() {
 /// D17: a caller has a server tried that is probed, and callers share one try a second.
 #[tokio::test]
 async fn d17_a_caller_has_an_unreachable_server_tried() {
-    let Failed { peer, mode, registry, row } = failed(ServerState::Error, |_| {}).await;
+    let Failed { clock, peer, mode, registry, row } = failed(ServerState::Error, |_| {}).await;
     let before = seen(&peer, "initialize");
     let since = Instant::now();
     let probe = || registry.probe(&row, Duration::from_secs(20));
     tokio::join!(probe(), probe(), probe());
-    assert_eq!((since.elapsed().as_secs(), seen(&peer, "initialize")), (1, before + 1));
+    // The second began with the last attempt, a step or two before this looked at the clock.
+    let waited = since.elapsed().as_secs_f64();
+    assert!((0.9..2.0).contains(&waited), "{waited}");
+    assert_eq!(seen(&peer, "initialize"), before + 1);
     mode.set(WORKS);
     let row = registry.get("x").unwrap();
     registry.probe(&row, Duration::from_secs(20)).await;
     let row = registry.get("x").unwrap();
     assert!(row.is_ready() && since.elapsed() < Duration::from_secs(4), "{:?}", since.elapsed());
+    drop(clock);
     registry.close().await;
 }
 
@@ -294,10 +325,12 @@ async fn d30_a_silent_server_is_checked() {
     link.note_silence(Duration::from_secs(4));
     in_time(peer.wait(|seen| seen.rpc() == "ping")).await;
     assert!(ready(&registry).await.losses == 0, "it answers");
-    tokio::time::pause();
+    // The answer to that check may still be on its way.
+    let clock = SteppedClock::by(STEP);
     mode.set(IS_SILENT);
     link.note_silence(Duration::from_secs(4));
     let row = until_state(&registry, "x", ServerState::Connecting).await;
+    drop(clock);
     assert_eq!(row.losses, 1);
     let failure = row.health.last_failure().unwrap();
     assert_eq!(failure.what.kind, CallErrorKind::Timeout, "{failure:?}");

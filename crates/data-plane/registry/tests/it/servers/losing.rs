@@ -8,6 +8,7 @@ use std::{
 use narthex_model::{CallErrorKind, ServerState, Target};
 use narthex_policy::{Item, Request};
 use narthex_registry::{Registry, ServerRow};
+use narthex_testkit::clock::SteppedClock;
 use narthex_upstream::{Booked, Hop, LinkError};
 use narthex_wire::{Limits, Message};
 use serde_json::json;
@@ -82,13 +83,14 @@ async fn d17_a_lost_server_is_tried_three_times_and_then_given_up() {
     let registry = start([sse("x", &peer.url)]);
     until_state(&registry, "x", ServerState::Ready).await;
     // From here on only timers matter: no server listens, so that attempts fail at once.
-    tokio::time::pause();
+    let clock = SteppedClock::by(Duration::from_millis(10));
     let lost = Instant::now();
     drop((peer, streams));
     let row = until_state(&registry, "x", ServerState::Connecting).await;
     assert!(row.inventory.tool("x").is_some(), "lists stay calm while it reconnects");
     let row = until_state(&registry, "x", ServerState::Error).await;
     let waited = lost.elapsed();
+    drop(clock);
     assert!((7..8).contains(&waited.as_secs()), "{waited:?}");
     assert_eq!(row.error.as_ref().unwrap().kind, CallErrorKind::TransportError);
     assert!(message(&row).contains("3 attempts to reconnect failed"), "{}", message(&row));
@@ -138,12 +140,13 @@ async fn d17_a_forgotten_session_is_opened_again_at_once() {
     .await;
     let registry = start([http("x", &peer.url)]);
     let before = until_state(&registry, "x", ServerState::Ready).await;
-    tokio::time::pause();
+    let clock = SteppedClock::by(Duration::from_millis(10));
     let lost = Instant::now();
     let error = call(&before).await.unwrap_err();
     assert!(matches!(error, LinkError::SessionEnded), "{error}");
     let after = ready_again(&registry, &before).await;
     assert!(lost.elapsed() < Duration::from_secs(1), "{:?}", lost.elapsed());
+    drop(clock);
     call(&after).await.unwrap();
     registry.close().await;
 }

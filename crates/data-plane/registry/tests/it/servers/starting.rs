@@ -6,13 +6,18 @@ use narthex_model::{
     Alias, ApiKeyAuth, CallError, CallErrorKind, ConfigFault, ServerAuth, ServerState, Target,
 };
 use narthex_registry::config::Entry;
-use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
+use narthex_testkit::{
+    clock::SteppedClock,
+    fixture::{Eras, Options, Quirk, Running},
+};
+use narthex_upstream::Deadlines;
 use serde_json::json;
 
 use crate::{
     peer::{Peer, Reply, text},
     world::{
-        http, message, program, row, shell, start, start_within, until, until_state, with_env,
+        DEADLINE, http, message, program, row, shell, start, start_by, start_within, until,
+        until_state, with_env,
     },
 };
 
@@ -64,12 +69,13 @@ async fn e129_a_server_that_hangs_or_fails_delays_no_other() {
 async fn e129_servers_start_at_the_same_time() {
     let asked = Arc::new(tokio::sync::Semaphore::new(0));
     let (seen, wait) = (asked.clone(), asked.clone());
-    let first = Peer::legacy(move |request| {
-        if request.rpc() == "server/discover" {
+    let first = Peer::legacy(move |request| match request.rpc() {
+        "server/discover" => {
             seen.add_permits(1);
-            return Some(Reply::Never);
+            Some(Reply::Never)
         }
-        None
+        "initialize" => Some(Reply::Never),
+        _ => None,
     })
     .await;
     let registry = start([http("first", &first.url), http("second", "http://127.0.0.1:9/mcp")]);
@@ -86,15 +92,16 @@ async fn e129_servers_start_at_the_same_time() {
 async fn e75_hanging_servers_become_errors_that_say_so() {
     let shaking = fixture(Eras::Both, vec![Quirk::HangInitialize]).await;
     let listing = fixture(Eras::Legacy, vec![Quirk::HangList]).await;
-    let entries = [http("shaking", &shaking.url), http("listing", &listing.url)];
-    let registry =
-        start_within(Duration::from_secs(1), entries.map(Entry::Server).into_iter().collect());
-    let snapshot = until(&registry, |snapshot| snapshot.is_settled()).await;
-    assert_eq!(
-        message(row(&snapshot, "shaking")),
-        "timeout: no answer to the handshake within 1 s"
-    );
-    assert_eq!(message(row(&snapshot, "listing")), "timeout: listing took longer than 1 s");
+    let short = Duration::from_secs(1);
+    let handshake = Deadlines { connect: short, ..Deadlines::default() };
+    let registry = start_by(handshake, vec![Entry::Server(http("shaking", &shaking.url))]);
+    let row = until_state(&registry, "shaking", ServerState::Error).await;
+    assert_eq!(message(&row), "timeout: no answer to the handshake within 1 s");
+    registry.close().await;
+    // The list alone comes too late, however long the handshake takes.
+    let registry = start_within(short, vec![Entry::Server(http("listing", &listing.url))]);
+    let row = until_state(&registry, "listing", ServerState::Error).await;
+    assert_eq!(message(&row), "timeout: listing took longer than 1 s");
     registry.close().await;
 }
 
@@ -133,12 +140,14 @@ async fn r_m11_one_limit_holds_for_the_whole_of_mounting() {
     let mut definition = http("x", &peer.url);
     definition.mount_timeout = Some(Duration::from_secs(2));
     definition.recovers = false;
-    tokio::time::pause();
+    let clock = SteppedClock::by(Duration::from_millis(10));
     let since = tokio::time::Instant::now();
     let registry = start([definition]);
     let row = until_state(&registry, "x", ServerState::Error).await;
+    let waited = since.elapsed();
+    drop(clock);
     assert_eq!(message(&row), "timeout: mounting took longer than 2000 ms");
-    assert_eq!(since.elapsed().as_secs(), 2, "{:?}", since.elapsed());
+    assert_eq!(waited.as_secs(), 2, "{waited:?}");
     assert!(peer.seen().iter().any(|seen| seen.rpc() == "tools/list"));
     registry.close().await;
 }
@@ -179,7 +188,7 @@ async fn e117_faulty_and_disabled_entries_are_rows_and_the_rest_works() {
     let mut disabled = shell("off");
     disabled.is_disabled = true;
     let entries = vec![Entry::Fault(fault), Entry::Server(disabled), Entry::Server(shell("on"))];
-    let registry = start_within(Duration::from_secs(30), entries);
+    let registry = start_within(DEADLINE, entries);
     let snapshot = until(&registry, |snapshot| snapshot.is_settled()).await;
     let states: Vec<_> = snapshot.servers.iter().map(|row| row.state).collect();
     assert_eq!(states, [ServerState::Error, ServerState::Disabled, ServerState::Ready]);

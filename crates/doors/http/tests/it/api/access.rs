@@ -123,7 +123,7 @@ async fn tokens_open_until_they_are_revoked() {
     assert_eq!(of_ci().await["is_live"], false);
 
     // A second token of the same service, which keeps its roles.
-    let asked = r#"{"service": "ci", "label": "second", "expires_in": 60}"#;
+    let asked = r#"{"service": "ci", "label": "second", "expires_in": 3600}"#;
     let second = tenants.send(admin, "POST", &at("service-tokens"), asked).await.succeeded();
     assert_eq!((&second["label"], &second["created_by"]), (&json!("second"), &json!("team/admin")));
     let second = second["token"].as_str().unwrap();

@@ -1,12 +1,18 @@
 //! A server whose lists change without end, as its row shows it.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use narthex_registry::Snapshot;
-use narthex_testkit::peer::{Peer, event, events, result};
+use narthex_testkit::{
+    clock::SteppedClock,
+    peer::{Peer, event, events, result},
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -56,14 +62,18 @@ async fn e74_a_row_warns_of_changes_without_an_end() {
     assert_eq!(warnings().await, json!([]));
     let registry = api.control.registry();
     let is_warned = |snapshot: &Snapshot| !snapshot.get("x").unwrap().warnings().is_empty();
-    tokio::time::pause();
-    assert!(is_warned(&*registry.wait_until(SOON, is_warned).await), "nothing is said of it");
+    // Fifty times as fast.
+    let clock = SteppedClock::by(Duration::from_millis(50));
+    assert!(is_warned(&*registry.wait_until(10 * SOON, is_warned).await), "nothing is said of it");
+    drop(clock);
     let told = warnings().await.to_string();
     assert!(told.contains("announces changes of its lists again and again"), "{told}");
     let readings = peer.seen().iter().filter(|seen| seen.rpc() == "tools/list").count();
-    assert!((5..=12).contains(&readings), "each pause is twice the one before: {readings}");
+    assert!((3..=12).contains(&readings), "each pause is twice the one before: {readings}");
     announces.store(false, Ordering::SeqCst);
+    let clock = SteppedClock::by(Duration::from_millis(50));
     let is_calm = |snapshot: &Snapshot| !is_warned(snapshot);
-    assert!(is_calm(&*registry.wait_until(SOON, is_calm).await), "it is quiet");
+    assert!(is_calm(&*registry.wait_until(10 * SOON, is_calm).await), "it is quiet");
+    drop(clock);
     assert_eq!(warnings().await, json!([]));
 }

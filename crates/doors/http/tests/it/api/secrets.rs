@@ -250,6 +250,8 @@ async fn s27_the_store_holds_no_value() {
     let sealed = {
         let (store, name) = (place.store().await, SecretName::new("LINEAR_API_KEY").unwrap());
         let found = store.secrets().find(&WorkspaceId::default(), &name, None).await;
+        // The last one to let go of the file tidies up beside it, and that is the daemon.
+        store.close().await;
         found.unwrap().unwrap().sealed
     };
     assert!(place.has(&sealed) && !place.has(CANARY));

@@ -27,12 +27,14 @@ async fn world_with(server: &Running, others: &[(&str, &Running)]) -> World {
     World::operated(&servers).await
 }
 
-/// Waits until as many definitions are under review: changes are heard of in their own time.
+/// Waits until as many definitions are under review, and hidden: changes are heard of in their own
+/// time, and a definition is stored a moment before the new list is served.
 async fn are_held(operator: &Operator<'_>, count: usize) -> Vec<Value> {
     let waiting = async {
         loop {
             let waiting = operator.definitions("quarantined").await;
-            if waiting.len() == count {
+            let row = operator.get("/api/servers/docs").await;
+            if waiting.len() == count && row["definitions_held_back"] == count {
                 return waiting;
             }
         }
