@@ -2,8 +2,8 @@
 //! servers over stdio, idle sessions, many rows and many runs cost.
 //!
 //! All ways are measured in one run against the same fixtures, in turns, so that a slow moment of
-//! the machine meets all of them. A whole run writes `docs/benchmarks.md`; a part of it only
-//! prints. An aim that is missed is shown as missed.
+//! the machine meets all of them. A whole run writes `docs/reference/benchmarks.md`; a part of it
+//! only prints. An aim that is missed is shown as missed.
 
 mod aims;
 mod decisions;
@@ -37,7 +37,7 @@ use crate::process;
 use crate::workspace;
 
 /// The document that stores the results of a whole run.
-const DOCUMENT: &str = "docs/benchmarks.md";
+const DOCUMENT: &str = "docs/reference/benchmarks.md";
 
 #[derive(Args)]
 pub(crate) struct Options {

@@ -41,7 +41,7 @@ enum Command {
     Test(test::Options),
     /// What takes too long for every change: many rounds, load, scale, mutants.
     Soak(soak::Options),
-    /// Writes `docs/openapi.json`, as the daemon serves it.
+    /// Writes `docs/reference/openapi.json`, as the daemon serves it.
     Openapi,
     /// Measures calls directly, through nginx and through narthex.
     Bench(bench::Options),

@@ -1,4 +1,4 @@
-//! `cargo xtask openapi`: writes `docs/openapi.json` anew.
+//! `cargo xtask openapi`: writes `docs/reference/openapi.json` anew.
 
 use anyhow::Result;
 

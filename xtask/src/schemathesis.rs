@@ -69,7 +69,7 @@ impl Tried<'_> {
         let report = self.dir.join(format!("{who}.json"));
         let mut command = Command::new(self.program());
         command.arg("--config-file").arg(settings).arg("run");
-        command.arg(workspace::root().join("docs/openapi.json"));
+        command.arg(workspace::root().join("docs/reference/openapi.json"));
         command.args(["--url", &self.daemon.endpoint_url("")]);
         command.args(["--header", &format!("Authorization: Bearer {token}")]);
         // `HEAD` is `GET` without a body.

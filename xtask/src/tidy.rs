@@ -26,7 +26,7 @@ use crate::workspace;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const REQUIREMENTS: &str = "docs/requirements.md";
-const SECURITY: &str = "docs/security.md";
+const SECURITY: &str = "docs/concepts/security.md";
 
 #[derive(Args, Default)]
 pub(crate) struct Options {

@@ -57,7 +57,7 @@ pub enum VfsCommand {
     NARTHEX_TOKEN=… narthex mount mcp --pid 7\n\n\
     The token is that of a run: in NARTHEX_TOKEN, in the file of --token-file, or that of the\n\
     daemon's own run. Needs /dev/fuse, and fusermount3 unless you are root. See\n\
-    docs/mount-semantics.md.")]
+    docs/reference/files.md.")]
 pub struct MountArgs {
     /// The folder, which is there and empty
     pub folder: PathBuf,

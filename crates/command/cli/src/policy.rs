@@ -8,7 +8,7 @@ use crate::WorkspaceArgs;
 
 /// Commands for the rules of a workspace, which only narrow the calls of its runs.
 #[derive(Debug, Subcommand)]
-#[command(after_help = "See docs/policy.md for the form of rules.")]
+#[command(after_help = "See docs/guides/policy.md for the form of rules.")]
 pub enum PolicyCommand {
     /// Print the rules
     #[command(after_help = "Example:\n  narthex policy show > rules.cedar")]

@@ -27,8 +27,8 @@ const RUNTIME_END: Duration = Duration::from_millis(500);
 /// The control plane and gateway between AI agents and their MCP servers.
 #[derive(Debug, Parser)]
 #[command(name = "narthex", version, max_term_width = 100)]
-#[command(after_help = "Settings also come from NARTHEX_… variables and a settings file; see \
-    docs/configuration.md.\nExit codes: 0 done, 1 failed, 2 wrong usage.")]
+#[command(after_help = "Settings also come from NARTHEX_… variables and a settings file: \
+    docs/reference/configuration.md.\nExit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub(crate) struct Cli {
     #[command(flatten)]
     common: Common,

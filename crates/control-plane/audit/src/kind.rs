@@ -1,4 +1,5 @@
-//! The names of events (X-M59 to X-M62, and more in their style). `docs/audit.md` lists them all.
+//! The names of events (X-M59 to X-M62, and more in their style). `docs/reference/audit.md` lists
+//! them all.
 
 /// Makes a constant of each name, and [`ALL`] of all of them.
 macro_rules! kinds {

@@ -70,7 +70,7 @@ pub(crate) fn line_of(text: &str, offset: usize) -> usize {
 pub(crate) fn unreadable(text: &str, errors: &ParseErrors) -> Vec<RuleFault> {
     let fault = |error: &cedar_policy::ParseError| {
         let line = first_label(error).map(|offset| line_of(text, offset));
-        let remedy = remedy_of(error, "see docs/policy.md for the form of a rule");
+        let remedy = remedy_of(error, "see docs/guides/policy.md for the form of a rule");
         RuleFault { line, rule: None, message: error.to_string(), remedy }
     };
     errors.iter().map(fault).collect()

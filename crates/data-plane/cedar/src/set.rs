@@ -335,7 +335,7 @@ fn check(policy: &Policy, rule: &Rule, line: usize, faults: &mut Vec<RuleFault>)
     let asked = match policy.to_pst() {
         Ok(read) => Asked::by(&read),
         Err(error) => {
-            refuse(error.to_string(), "see docs/policy.md for the form of a rule");
+            refuse(error.to_string(), "see docs/guides/policy.md for the form of a rule");
             return None;
         }
     };

@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    const PAGE: &str = include_str!("../../../../docs/mount-semantics.md");
+    const PAGE: &str = include_str!("../../../../docs/reference/files.md");
 
     const NUMBERS: [(&str, Named); 13] = [
         ("ETIMEDOUT", Named::TIMEDOUT),

@@ -306,7 +306,7 @@ fn problem(error: &VfsError) -> Problem {
 mod tests {
     use super::*;
 
-    const PAGE: &str = include_str!("../../../../docs/mount-semantics.md");
+    const PAGE: &str = include_str!("../../../../docs/reference/files.md");
 
     /// The rows of the table of codes: the code and the status.
     fn rows() -> Vec<(&'static str, u16)> {

@@ -55,7 +55,7 @@ fn o2_objects_are_applied_listed_shown_and_deleted() {
 fn x_m12_servers_of_a_desktop_client_are_applied() {
     let place = Place::with(&json!({}));
     let _daemon = place.up();
-    let docs = include_str!("../../../../../docs/catalog.md");
+    let docs = include_str!("../../../../../docs/guides/catalog.md");
     let (_, shown) = docs.split_once("```json\n{ \"mcpServers\": {\n").unwrap();
     let (shown, _) = shown.split_once("```").unwrap();
     place.write("desktop.json", &format!("{{ \"mcpServers\": {{\n{shown}"));

@@ -497,7 +497,7 @@ async fn a_session_outlives_the_daemon() {
 /// D4: the routes that answer without a token are listed, with the proof that they ask for instead.
 #[test]
 fn d4_routes_without_a_token_are_listed_with_their_proof() {
-    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/signing-in.md");
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guides/sign-in.md");
     let document = fs_err::read_to_string(document).unwrap();
     let listed: Vec<_> = document.lines().filter(|line| line.starts_with("| `/")).collect();
     let own: Vec<_> = ROUTES

@@ -348,7 +348,8 @@ async fn i_d2_what_does_not_fit_is_not_registered() {
     assert_eq!(operator.register(&other).await["expires_at"], "2100-01-31T12:00:00.000Z");
 }
 
-/// The example of `docs/clients.md`, from the command line; the audit has each act with its actor.
+/// The example of `docs/guides/registered-clients.md`, from the command line; the audit has each
+/// act with its actor.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_of_clients_shows_what_works() {
     let place = Place::with(&json!({}));
@@ -357,7 +358,7 @@ async fn the_page_of_clients_shows_what_works() {
     daemon.event("ready");
     place.write("agent.json", r#"{"name": "reader"}"#);
     place.run(["agents", "apply", "-f", "agent.json"]).succeeded();
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/clients.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guides/registered-clients.md");
     let page = fs::read_to_string(page).unwrap();
     let shown = "narthex clients register desktop --agent reader";
     assert!(page.contains(shown), "{page}");

@@ -1,4 +1,4 @@
-//! The examples of `docs/mount-semantics.md`, run by the programs that they name.
+//! The examples of `docs/reference/files.md`, run by the programs that they name.
 
 use std::{path::Path, process::Command};
 
@@ -83,7 +83,7 @@ fn the_examples_of_the_document_are_true() {
         eprintln!("SKIPPED: the examples of files are not run, for want of {missing:?}");
         return;
     }
-    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/mount-semantics.md");
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/files.md");
     let examples = examples(&fs::read_to_string(document).unwrap());
     assert!(examples.len() >= 7, "{examples:?}");
     let place = place();

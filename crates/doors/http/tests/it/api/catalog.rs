@@ -621,7 +621,7 @@ async fn o68_variables_are_named_if_the_operator_allows_it() {
 #[tokio::test]
 async fn the_examples_of_the_page_work() {
     let place = Place::new().await;
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/catalog.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guides/catalog.md");
     let page = fs::read_to_string(page).unwrap();
     let blocks: Vec<_> =
         page.split("\n```").filter_map(|part| part.strip_prefix("http\n")).collect();

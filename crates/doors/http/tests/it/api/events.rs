@@ -307,10 +307,11 @@ async fn an_address_that_is_wrong_is_told() {
     request.send().await.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// The examples of `docs/events.md` are what is taken and sent.
+/// The examples of `docs/reference/events.md` are what is taken and sent.
 #[tokio::test]
 async fn the_page_shows_what_is() {
-    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/events.md");
+    let page =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/events.md");
     let page = fs_err::read_to_string(page).unwrap();
     let blocks: Vec<Value> = page
         .split("```json\n")

@@ -1,4 +1,4 @@
-//! Rights, route by route: asked of the door itself, and compared with `docs/access.md`.
+//! Rights, route by route: asked of the door itself, and compared with `docs/reference/access.md`.
 
 use std::path::Path;
 
@@ -69,7 +69,7 @@ async fn s6_the_table_of_routes_and_roles_is_true() {
             table.push_str(&format!("| `{}` | {} |{cells}\n", route.template, methods.join(", ")));
         }
     }
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/access.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/access.md");
     let text = fs::read_to_string(&page).unwrap();
     let (before, rest) = text.split_once("| route |").unwrap();
     let after = rest.split_once("\n\n").map_or("", |(_, after)| after);
@@ -79,9 +79,9 @@ async fn s6_the_table_of_routes_and_roles_is_true() {
     }
     let text = fs::read_to_string(&page).unwrap();
     for (old, new) in text.lines().zip(renewed.lines()) {
-        assert_eq!(old, new, "docs/access.md; UPDATE_GOLDEN=1 renews it");
+        assert_eq!(old, new, "docs/reference/access.md; UPDATE_GOLDEN=1 renews it");
     }
-    assert_eq!(text.len(), renewed.len(), "docs/access.md; UPDATE_GOLDEN=1 renews it");
+    assert_eq!(text.len(), renewed.len(), "docs/reference/access.md; UPDATE_GOLDEN=1 renews it");
 }
 
 /// D28: the words of any refusal to a run's token, at any route, lead a model to no other token and

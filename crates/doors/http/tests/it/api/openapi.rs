@@ -13,7 +13,7 @@ use crate::world::CONTRACT;
 /// The document in the repository is the one that is served. `cargo xtask openapi` writes it.
 #[test]
 fn the_document_in_the_repository_is_true() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/openapi.json");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/openapi.json");
     let mut renewed = serde_json::to_string_pretty(openapi()).unwrap();
     renewed.push('\n');
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -21,9 +21,13 @@ fn the_document_in_the_repository_is_true() {
     }
     let text = fs::read_to_string(&page).unwrap_or_default();
     for (old, new) in text.lines().zip(renewed.lines()) {
-        assert_eq!(old, new, "docs/openapi.json; `cargo xtask openapi` renews it");
+        assert_eq!(old, new, "docs/reference/openapi.json; `cargo xtask openapi` renews it");
     }
-    assert_eq!(text.len(), renewed.len(), "docs/openapi.json; `cargo xtask openapi` renews it");
+    assert_eq!(
+        text.len(),
+        renewed.len(),
+        "docs/reference/openapi.json; `cargo xtask openapi` renews it"
+    );
 }
 
 #[tokio::test]
