@@ -179,6 +179,7 @@ fn is_unseen(c: char) -> bool {
 mod tests {
     use super::*;
 
+    /// X-M3.
     #[test]
     fn an_agent_calls_nobody() {
         for (said, shown) in [

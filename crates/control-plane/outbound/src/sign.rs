@@ -24,7 +24,7 @@ pub(crate) fn signature(key: &Secret, id: &str, seconds: u64, body: &[u8]) -> St
 mod tests {
     use super::*;
 
-    /// The values are from another implementation (Python's hmac).
+    /// X-M3: the values are from another implementation (Python's hmac).
     #[test]
     fn signatures_are_those_of_the_standard() {
         let body = br#"{"test": 2432232314}"#;

@@ -85,6 +85,7 @@ mod tests {
         MountFault { alias: Alias::new(alias).unwrap(), error, lines: vec![line.to_owned()] }
     }
 
+    /// R-C2.
     #[test]
     fn the_last_failures_are_remembered_by_workspace_and_server() {
         let (failed, team) = (FailedStarts::default(), WorkspaceId::new("team").unwrap());

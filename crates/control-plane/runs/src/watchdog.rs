@@ -173,7 +173,7 @@ impl Runs {
 mod tests {
     use super::*;
 
-    /// X-D10: 5, 10, 20, 40 and 60 minutes.
+    /// X-D10, X-E88: 5, 10, 20, 40 and 60 minutes.
     #[test]
     fn x_d10_the_ladder_grows() {
         let at = |minutes: u64| rung(Duration::from_secs(minutes * 60));

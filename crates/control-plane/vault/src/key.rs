@@ -139,7 +139,7 @@ mod tests {
 
     const TEXT: &str = "feffe9928665731c6d6a8f9467308308e0d1c2b3a49586776859403122130475";
 
-    /// X-M26: written as 64 hexadecimal digits, which give the key and its id.
+    /// X-M26, X-E68: written as 64 hexadecimal digits, which give the key and its id.
     #[test]
     fn x_m26_a_key_is_64_digits() {
         let key = MasterKey::parse(TEXT, 1).unwrap();
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// S15: keys of examples, and those that a person types, are refused.
+    /// S15, X-E68: keys of examples, and those that a person types, are refused.
     #[test]
     fn s15_keys_that_are_not_random_are_refused() {
         let patterns = [

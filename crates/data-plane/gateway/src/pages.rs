@@ -164,7 +164,7 @@ pub(crate) fn leads_to_pages(caller: &Caller, request: &Message) -> bool {
 mod tests {
     use super::*;
 
-    /// A session is notified once of the end of a page, and of so many pages at a time.
+    /// X-M55: a session is notified once of the end of a page, and of so many pages at a time.
     #[test]
     fn a_session_waits_for_so_many_pages() {
         let pages = Pages::default();

@@ -79,6 +79,7 @@ fn now() -> u64 {
 mod tests {
     use super::*;
 
+    /// D26.
     #[test]
     fn states_open_only_unchanged_and_for_their_binding() {
         let sealer = Sealer::new("n1").unwrap();

@@ -139,6 +139,7 @@ mod tests {
         ConnectError::Deadline { after: Duration::from_secs(30), hint: String::new() }
     }
 
+    /// D31.
     #[tokio::test(start_paused = true)]
     async fn only_a_refusal_is_remembered_for_good() {
         let support = LegacySupport::default();
@@ -154,6 +155,7 @@ mod tests {
         assert!(support.is_possible());
     }
 
+    /// D31.
     #[tokio::test(start_paused = true)]
     async fn a_server_that_answered_is_not_doubted() {
         let support = LegacySupport::default();
@@ -167,6 +169,7 @@ mod tests {
         assert!(!support.is_possible(), "it may be another program by now");
     }
 
+    /// D31.
     #[test]
     fn what_is_known_is_shared_by_definition_and_bounded() {
         let known = Handshakes::default();

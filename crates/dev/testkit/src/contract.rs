@@ -259,6 +259,7 @@ mod tests {
         Contract::new(&DOCUMENT).is_described(seen).err().map_or(String::new(), |e| e.to_string())
     }
 
+    /// O81.
     #[test]
     fn what_is_not_described_is_found() {
         let json = "application/json; charset=utf-8";

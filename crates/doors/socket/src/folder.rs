@@ -295,6 +295,7 @@ mod tests {
         fs_err::symlink_metadata(path).unwrap().permissions().mode() & 0o777
     }
 
+    /// D4.
     #[tokio::test]
     async fn folder_and_sockets_are_ours_alone() {
         let home = tempfile::tempdir().unwrap();
@@ -374,7 +375,7 @@ mod tests {
         assert_eq!(fs_err::read_to_string(folder.path.join("git.sock")).unwrap(), "precious");
     }
 
-    /// D10: the contents of temporary folders are removed, and nothing else.
+    /// D10, X-M45: the contents of temporary folders are removed, and nothing else.
     #[tokio::test]
     async fn what_a_crash_has_left_goes() {
         let home = tempfile::tempdir().unwrap();

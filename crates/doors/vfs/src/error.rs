@@ -274,6 +274,7 @@ mod tests {
         assert_eq!(error.to_string(), "[INVALID] Read: /mnt/mcp/1-a/tools/x (write first)");
     }
 
+    /// R-D3.
     #[test]
     fn codes_have_spellings_of_their_own_and_those_of_servers_are_of_the_driver() {
         let mut spellings: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
@@ -287,6 +288,7 @@ mod tests {
         assert_eq!(of_the_driver, all, "R-D3");
     }
 
+    /// R-D3.
     #[test]
     fn a_failure_is_json_with_its_details_as_they_came() {
         let mut failure = Failure::of_call(CallErrorKind::PermissionRequired, "ask");

@@ -52,6 +52,7 @@ impl BaseEnvironment {
 mod tests {
     use super::*;
 
+    /// E132.
     #[test]
     fn only_the_inherited_names_are_taken() {
         let base = BaseEnvironment::from_lookup(|name| {

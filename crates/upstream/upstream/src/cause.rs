@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Real outputs of programs, and the line in each that gives the reason.
+    /// E133: real outputs of programs, and the line in each that gives the reason.
     #[test]
     fn the_line_that_says_why_is_found() {
         for (text, expected) in [

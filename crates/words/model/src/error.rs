@@ -258,7 +258,7 @@ mod tests {
 
     use super::*;
 
-    /// D16: the spelling on the wire is the spelling in logs.
+    /// D16, E48: the spelling on the wire is the spelling in logs.
     #[test]
     fn d16_call_error_kinds_serialize_as_they_print() {
         for kind in CallErrorKind::ALL {

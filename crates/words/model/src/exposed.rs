@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// A further rule only takes away.
+    /// D5: a further rule only takes away.
     #[test]
     fn e151_narrowed_rules_let_through_what_both_do() {
         let rule = |allow: Option<&[&str]>, deny: &[&str]| NameRule::new(allow, deny);

@@ -260,7 +260,7 @@ fn is_object_name(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// O40: what the id of a server may be, also where it comes in as a path.
+    /// O40, X-E1: what the id of a server may be, also where it comes in as a path.
     #[test]
     fn o40_server_ids() {
         for good in ["docs", "context-store", "neo4j", "a_b"] {
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// X-E74: a tool scope is a dotted name.
+    /// X-E74, X-M18: a tool scope is a dotted name.
     #[test]
     fn x_e74_tool_scopes() {
         for good in ["linear.write", "a.b.c", "jira-cloud.read_all2"] {

@@ -151,7 +151,7 @@ mod tests {
         Alias::new(text).unwrap()
     }
 
-    /// D1, E18: plain names keep their spelling.
+    /// D1, E18, R-E25: plain names keep their spelling.
     #[test]
     fn d1_plain_names_are_prefixed_and_unchanged() {
         let everything = alias("everything");
@@ -161,7 +161,8 @@ mod tests {
         assert_eq!((to, original.as_ref()), (&everything, "echo"));
     }
 
-    /// E79: names which would collide when sanitised or cut stay apart, and route by table.
+    /// E79, E77, E78, R-E25, R-E26, D1, A-2: names which would collide when sanitised or cut stay
+    /// apart, and route by table.
     #[test]
     fn e79_sanitised_and_cut_names_stay_unique() {
         let a = alias("a");
@@ -204,7 +205,8 @@ mod tests {
         assert!(one.name(&a, guess).is_none() && one.name(&longer, "_x").is_some());
     }
 
-    /// E77: a character that clients do not take is replaced, and the server's own name is kept.
+    /// E77, A-2: a character that clients do not take is replaced, and the server's own name is
+    /// kept.
     #[test]
     fn e77_other_characters_are_replaced_and_the_original_is_routed_to() {
         let a = alias("a");
@@ -214,7 +216,7 @@ mod tests {
         assert_eq!(table.route(name).unwrap().1.as_ref(), "files/read.all ü");
     }
 
-    /// E78, R-E25: a name that is too long is cut, and its prefix is not.
+    /// E78, R-E25, A-2: a name that is too long is cut, and its prefix is not.
     #[test]
     fn e78_long_names_keep_their_prefix() {
         let longest = alias(&"a".repeat(64));

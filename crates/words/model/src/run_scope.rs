@@ -48,7 +48,7 @@ mod tests {
         RunScope::new(values)
     }
 
-    /// O74: a child has its parent's scope, and its own values on top.
+    /// O74, O19, O84: a child has its parent's scope, and its own values on top.
     #[test]
     fn o74_a_child_inherits_its_parents_scope() {
         let parent = scope(json!({ "context_id": "p", "tenant": "t" }));

@@ -332,7 +332,7 @@ mod tests {
         definition.secrets().iter().map(|secret| secret.expose().to_owned()).collect()
     }
 
-    /// E32, D21: five states, each with one spelling and no number.
+    /// E32, D21, R-E8: five states, each with one spelling and no number.
     #[test]
     fn e32_there_are_exactly_five_states() {
         use ServerState::{Authenticating, Connecting, Disabled, Error, Ready};

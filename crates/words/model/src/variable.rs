@@ -87,6 +87,7 @@ pub fn steers_programs(name: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// X-E59.
     #[test]
     fn names_that_steer_programs_are_known() {
         let is_sorted = STEERING.windows(2).all(|two| two[0] < two[1]);

@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(message.id().unwrap().as_bytes(), b"7");
     }
 
-    /// D16: one shape for every failed call, and `resultType` only where it is known.
+    /// D16, E48: one shape for every failed call, and `resultType` only where it is known.
     #[test]
     fn d16_failed_calls_are_results() {
         let mut error = CallError::new(CallErrorKind::Timeout, "no answer in 5 s");
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(shaped["content"], told, "a failure is said once");
     }
 
-    /// Codes that we invent must not be ones that JSON-RPC or MCP keep for themselves.
+    /// D24: codes that we invent must not be ones that JSON-RPC or MCP keep for themselves.
     #[test]
     fn own_codes_are_outside_the_reserved_range() {
         let standard = [code::INVALID_PARAMS, code::INTERNAL_ERROR];

@@ -108,8 +108,8 @@ impl Operator<'_> {
     }
 }
 
-/// O24, O25, O72, O73: a run of an agent has its servers, configured by parameters, scope and
-/// secrets; the answer has all that its client needs.
+/// O24, O25, O72, O73, R-M30, O20, O81, O82, O91, X-M8, X-M11: a run of an agent has its servers,
+/// configured by parameters, scope and secrets; the answer has all that its client needs.
 #[tokio::test(flavor = "multi_thread")]
 async fn o24_a_run_of_an_agent_has_its_servers() {
     let world = World::operated(&json!({})).await;
@@ -153,8 +153,8 @@ async fn o24_a_run_of_an_agent_has_its_servers() {
     }
 }
 
-/// O16, O18, O60, O61, O85, D9: a run that is refused leaves nothing, and the answer says all that
-/// is wrong, also for readers that know one error only.
+/// O16, O18, O60, O61, O85, D9, O51, O89, X-M42, X-E113, X-E114: a run that is refused leaves
+/// nothing, and the answer says all that is wrong, also for readers that know one error only.
 #[tokio::test(flavor = "multi_thread")]
 async fn o60_a_refused_run_leaves_nothing() {
     let world = World::operated(&json!({})).await;

@@ -79,7 +79,7 @@ async fn one_app_calls_and_drains_once() {
     assert!(record.contains("\"echo\"") && !record.contains("hello"), "{record}");
 }
 
-/// S31: children of sessions that are slow to end do not hold up the end for ever.
+/// S31, E69: children of sessions that are slow to end do not hold up the end for ever.
 #[tokio::test]
 async fn s31_the_end_comes_with_many_slow_children() {
     let dir = tempfile::tempdir().unwrap();

@@ -44,8 +44,8 @@ fn has(place: &Place, text: &str) -> bool {
     })
 }
 
-/// X-M62, X-M63, X-M64: calls and changes are listed, exported and verified, here and offline, and
-/// neither arguments nor results nor values are anywhere.
+/// X-M62, X-M63, X-M64, A-2, A-8: calls and changes are listed, exported and verified, here and
+/// offline, and neither arguments nor results nor values are anywhere.
 #[test]
 fn x_m62_x_m64_calls_are_listed_exported_and_verified_without_arguments() {
     let place = Place::new();
@@ -184,8 +184,8 @@ fn x_e31_the_command_line_sets_who_may_have_oauth() {
     daemon.wait();
 }
 
-/// X-M64: one switch has what calls carry shown, exported and verified, at every door, until it is
-/// turned off.
+/// X-M64, A-8: one switch has what calls carry shown, exported and verified, at every door, until
+/// it is turned off.
 #[test]
 fn x_m64_a_workspace_may_ask_for_what_calls_carry() {
     let place = Place::new();

@@ -77,6 +77,7 @@ fn d16_a_failed_call_ends_with_1_and_its_kind() {
     place.run(words(&["nobody", "echo"])).failed(1, &["not_found", "`nobody`", "it has fixture"]);
 }
 
+/// E44.
 #[test]
 fn a_call_that_takes_too_long_is_given_up() {
     let done = Place::new().run(words(&["--timeout", "50ms", "fixture", "sleep", "ms=60000"]));
@@ -122,6 +123,7 @@ fn wrong_files_are_told_by_name_place_and_remedy() {
     place.run(["call", "--config", "none.json", "fixture", "echo"]).failed(1, &["none.json"]);
 }
 
+/// E63.
 #[test]
 fn a_missing_npx_is_a_row_that_says_so() {
     let place = Place::with(&json!({

@@ -19,8 +19,8 @@ use crate::support::descendants;
 const CHANNELS: [&str; 8] =
     ["answer ", "command ", "log", "file ", "name ", "environ ", "line ", "trace"];
 
-/// S27, X-E118, X-E121: with every request and every failure, a secret is in the one server that
-/// declares it, and in the two answers that must have it.
+/// S27, X-E118, X-E121, X-M4, X-E16, X-M31, X-M64, A-10: with every request and every failure, a
+/// secret is in the one server that declares it, and in the two answers that must have it.
 #[test]
 fn s27_secrets_are_where_they_belong_and_nowhere_else() {
     let mut world = World::start();

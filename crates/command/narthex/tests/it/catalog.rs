@@ -160,7 +160,7 @@ fn o83_files_are_applied_together_after_a_dry_run() {
     place.run(["servers", "apply", "-f", "absent"]).failed(1, &["absent"]);
 }
 
-/// O83, S27: an export of one daemon is imported by another, without secrets.
+/// O83, S27, R-M5: an export of one daemon is imported by another, without secrets.
 #[test]
 fn o83_a_workspace_goes_elsewhere_without_its_secrets() {
     let place = Place::with(&json!({}));
@@ -509,7 +509,7 @@ fn x_m36_servers_are_attached_and_detached() {
     place.run(["agents", "attach", "planner", "absent", "K=a"]).failed(1, &["`name`", "absent"]);
 }
 
-/// D9: a refusal reports every place, and to programs field by field.
+/// D9, X-M41: a refusal reports every place, and to programs field by field.
 #[test]
 fn d9_refusals_name_every_place() {
     let place = Place::with(&json!({}));

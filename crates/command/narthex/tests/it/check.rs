@@ -169,7 +169,7 @@ fn r_m33_a_look_leaves_the_store_alone() {
     assert_eq!(fs::read_dir(place.path("data")).unwrap().count(), 1);
 }
 
-/// §3.5 `check mcp`: the header, a line for each finding, and three counts.
+/// R-M33: §3.5 `check mcp`: the header, a line for each finding, and three counts.
 #[test]
 fn check_is_told_to_people() {
     let place = Place::with(&json!({}));
@@ -191,7 +191,7 @@ fn check_is_told_to_people() {
     assert!(done.stdout.contains("  hint: correct the file"), "{done:?}");
 }
 
-/// §3.5 `check mcp`: without npx it fails, and only then.
+/// R-M33: §3.5 `check mcp`: without npx it fails, and only then.
 #[test]
 fn check_fails_only_for_errors() {
     let place = Place::with(&json!({}));

@@ -31,6 +31,7 @@ fn answer(done: &Done, id: u32) -> Value {
     found.unwrap_or_else(|| panic!("no answer {id} in {done:?}"))
 }
 
+/// D2.
 #[test]
 fn both_eras_reach_both_endpoints() {
     let place = Place::new();
@@ -179,7 +180,7 @@ impl Client {
     }
 }
 
-/// A client starts it whenever it likes, and knows nothing of daemons.
+/// I-M33: a client starts it whenever it likes, and knows nothing of daemons.
 #[test]
 fn a_daemon_is_waited_for() {
     let place = Place::new();
@@ -191,7 +192,7 @@ fn a_daemon_is_waited_for() {
     client.ends();
 }
 
-/// `connect` prints each text once, and names a wait only where it waits.
+/// I-M33: `connect` prints each text once, and names a wait only where it waits.
 #[test]
 fn a_wait_is_told_once_and_as_it_is() {
     let place = Place::new();
@@ -215,8 +216,8 @@ fn a_wait_is_told_once_and_as_it_is() {
     }
 }
 
-/// The session of a client outlives its daemon: it is opened again at the next one. A request that
-/// was under way gets an error and is not sent again.
+/// I-M33: the session of a client outlives its daemon: it is opened again at the next one. A
+/// request that was under way gets an error and is not sent again.
 #[test]
 fn a_session_is_opened_again_at_the_next_daemon() {
     let place = Place::new();
@@ -250,7 +251,7 @@ fn a_session_is_opened_again_at_the_next_daemon() {
     client.ends();
 }
 
-/// The same in the modern era, where each request is complete in itself.
+/// I-M33: the same in the modern era, where each request is complete in itself.
 #[test]
 fn requests_that_stand_alone_go_to_the_next_daemon() {
     let place = Place::new();
@@ -267,6 +268,7 @@ fn requests_that_stand_alone_go_to_the_next_daemon() {
     client.ends();
 }
 
+/// I-M33.
 #[test]
 fn a_daemon_that_does_not_come_is_waited_for_within_a_bound() {
     let place = Place::new();
@@ -276,7 +278,8 @@ fn a_daemon_that_does_not_come_is_waited_for_within_a_bound() {
     assert_eq!(client.child.wait().unwrap().code(), Some(1));
 }
 
-/// A client that has closed standard input wants nothing any more, also of a daemon that comes.
+/// I-M33: a client that has closed standard input wants nothing any more, also of a daemon that
+/// comes.
 #[test]
 fn no_daemon_is_waited_for_after_the_last_line() {
     let place = Place::new();
@@ -289,7 +292,7 @@ fn no_daemon_is_waited_for_after_the_last_line() {
     place.run(["connect", "--wait", "3600s"]).failed(1, &["error: unavailable: no daemon runs"]);
 }
 
-/// One command in a client's settings is enough.
+/// I-M33: one command in a client's settings is enough.
 #[test]
 fn a_daemon_is_started_where_that_is_asked() {
     let place = Place::new();

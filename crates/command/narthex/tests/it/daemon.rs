@@ -22,7 +22,7 @@ fn r_m21_stop_ends_the_daemon_and_its_servers() {
     assert_eq!(place.run(["daemon", "stop", "--quiet"]).succeeded().stdout, "");
 }
 
-/// A daemon that takes too long is reported, and killed only on demand.
+/// R-M21: a daemon that takes too long is reported, and killed only on demand.
 #[test]
 fn stop_kills_only_by_force() {
     let place = Place::with(&json!({ "fixture": fixture_entry() }));

@@ -151,8 +151,9 @@ async fn called(address: SocketAddr, token: &str, tool: &str, arguments: Value) 
     client.modern(&modern(1, "tools/call", params)).await.json()["result"].clone()
 }
 
-/// X-M3, X-E121: a run that an operator creates is carried out by the program that the daemon's
-/// settings name, which gets the way to its servers, and nothing of the daemon's environment.
+/// X-M3, X-E121, A-15: a run that an operator creates is carried out by the program that the
+/// daemon's settings name, which gets the way to its servers, and nothing of the daemon's
+/// environment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_e121_a_program_carries_a_run_out() {
     let world = World::new();
@@ -303,7 +304,8 @@ fn x_e57_an_orchestrator_begins_again_after_a_failure() {
     assert_eq!(types(&story), ["session.created", "session.completed", "session.ended"]);
 }
 
-/// R-D1: servers of a session that is resumed with a program have events as those of any other.
+/// R-D1, R-E32: servers of a session that is resumed with a program have events as those of any
+/// other.
 #[test]
 fn r_d1_a_program_that_goes_on_has_servers_that_say_from_what() {
     let world = World::new();

@@ -143,11 +143,13 @@ fn over_http(era: Era) {
     setup.block_on(world.app.drain());
 }
 
+/// X-M49.
 #[test]
 fn d2_requests_and_answers_survive_over_http_between_legacy_peers() {
     over_http(Era::Legacy);
 }
 
+/// X-M49.
 #[test]
 fn d2_requests_and_answers_survive_over_http_between_modern_peers() {
     over_http(Era::Modern);
@@ -188,6 +190,7 @@ fn d2_requests_and_answers_survive_over_sockets_between_legacy_peers() {
     over_a_socket(Era::Legacy);
 }
 
+/// X-M49.
 #[test]
 fn d2_requests_and_answers_survive_over_sockets_between_modern_peers() {
     over_a_socket(Era::Modern);

@@ -231,7 +231,7 @@ fn a_dead_mount_is_cleaned_up_and_anything_else_is_left_alone() {
     place.run(["mount", "mcp", "--pid", "7"]).failed(1, &["that of run 0", "not of run 7"]);
 }
 
-/// R-M25, R-M22: a run has its own number, and its files are gone with it.
+/// R-M25, R-M22, R-M2, R-M3: a run has its own number, and its files are gone with it.
 #[test]
 fn r_m22_a_folder_ends_with_its_run() {
     let place = place();

@@ -421,8 +421,8 @@ fn how_to_ask() -> Value {
     json!({ "server": "narthex", "calls": [call] })
 }
 
-/// S14, S26, X-M53, X-M57, X-E75: every way in and every era gives the same answer for the same
-/// grants.
+/// S14, S26, X-M53, X-M57, X-E75, A-6: every way in and every era gives the same answer for the
+/// same grants.
 #[tokio::test(flavor = "multi_thread")]
 async fn s14_every_way_in_asks_for_the_same_grants() {
     let gated = Gated::new().await;

@@ -149,7 +149,7 @@ fn a_daemon_of_another_kind_is_a_protocol_error() {
     answering.join().unwrap();
 }
 
-/// §3.5 `mcp test`: four stages with what they found, and nothing left behind.
+/// O99: §3.5 `mcp test`: four stages with what they found, and nothing left behind.
 #[test]
 fn test_tells_each_stage() {
     let place = three();

@@ -233,8 +233,8 @@ fn runs_take_parameters_and_a_scope() {
     refused.failed(1, &["list.json", "context_id"]);
 }
 
-/// D27: example 2 of the resolution document works after the one line that its refusal shows, in
-/// the running daemon.
+/// D27, O68: example 2 of the resolution document works after the one line that its refusal shows,
+/// in the running daemon.
 #[test]
 fn d27_a_variable_is_allowed_by_the_line_that_is_shown() {
     let place = Place::with(&json!({}));

@@ -8,7 +8,7 @@ fn data(done: Done) -> Value {
     done.succeeded().json()["data"].take()
 }
 
-/// A channel is shown by the names of its secrets, and never by their values.
+/// X-M3: a channel is shown by the names of its secrets, and never by their values.
 #[test]
 fn what_is_posted_to_others_is_set_at_the_command_line() {
     let place = Place::with(&json!({}));

@@ -153,8 +153,8 @@ async fn d16_an_unusable_line_ends_the_call_that_it_answers() {
     assert!(world.app.registry().snapshot().servers[0].is_ready());
 }
 
-/// Revision 2026-07-28: the server's list of tools says which arguments are mirrored in headers. A
-/// server that changes it without a word is listed anew, and the call made once more.
+/// S13: revision 2026-07-28: the server's list of tools says which arguments are mirrored in
+/// headers. A server that changes it without a word is listed anew, and the call made once more.
 #[tokio::test]
 async fn stale_headers_are_listed_anew_and_the_call_is_made_once_more() {
     let names = [("/mcp/one", "test_custom_headers"), ("/mcp", "mcp__one__test_custom_headers")];
@@ -188,8 +188,8 @@ async fn stale_headers_are_listed_anew_and_the_call_is_made_once_more() {
     }
 }
 
-/// The same with a server that is never content: there is an end of it, and what the gateway got
-/// wrong is not shown as the caller's fault.
+/// S13: the same with a server that is never content: there is an end of it, and what the gateway
+/// got wrong is not shown as the caller's fault.
 #[tokio::test]
 async fn headers_that_are_refused_again_are_a_server_error() {
     let mut server = Recorder::start(Era::Modern).await;
@@ -206,7 +206,7 @@ async fn headers_that_are_refused_again_are_a_server_error() {
     assert_eq!(calls, 2);
 }
 
-/// S32: every call has one record, whatever became of it, and a record names no argument.
+/// S32, X-M64: every call has one record, whatever became of it, and a record names no argument.
 #[tokio::test]
 async fn s32_every_call_has_exactly_one_record() {
     let fixture =

@@ -19,7 +19,7 @@ fn write(place: &Place, servers: &serde_json::Value) {
     fs_err::rename(place.path("next.json"), place.path("mcp.json")).unwrap();
 }
 
-/// E10, E125: each atomic replacement is seen; an unchanged server keeps its process.
+/// E10, E125, E4, D11, A-3: each atomic replacement is seen; an unchanged server keeps its process.
 #[test]
 fn e10_a_change_of_the_file_takes_effect() {
     let place = Place::new();

@@ -195,8 +195,8 @@ fn d36_each_command_of_a_refusal_works_when_it_is_pasted() {
     assert!(count >= 10, "only {count} commands were printed");
 }
 
-/// D36: a run whose server does not start says why, and the command that it names shows what the
-/// server wrote, in each workspace.
+/// D36, R-C2: a run whose server does not start says why, and the command that it names shows what
+/// the server wrote, in each workspace.
 #[test]
 fn d36_a_failed_start_names_the_command_for_its_log() {
     let world = World::new();

@@ -123,8 +123,9 @@ async fn is_hidden_from_others(world: &World, token: &str) {
     }
 }
 
-/// E7, D4: a run is created with a server of its own, used at both endpoints by clients of both
-/// eras, seen by no other run, and ended; everything that it needs is in the answer.
+/// E7, D4, R-M30, R-M31, X-M5, R-M1, R-M2, R-M3: a run is created with a server of its own, used at
+/// both endpoints by clients of both eras, seen by no other run, and ended; everything that it
+/// needs is in the answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn e7_a_run_is_begun_used_and_ended() {
     let world = World::operated(&json!({ "all": fixture_entry() })).await;
@@ -214,8 +215,8 @@ async fn e20_the_audit_file_says_which_tools_a_run_sees() {
     assert!(!text.contains(begun["token"].as_str().unwrap()));
 }
 
-/// D17: where a server does not start, there is no run, and no process is left; every server that
-/// failed is named. One that is optional may fail.
+/// D17, O99: where a server does not start, there is no run, and no process is left; every server
+/// that failed is named. One that is optional may fail.
 #[tokio::test(flavor = "multi_thread")]
 async fn d17_a_run_that_cannot_start_leaves_nothing() {
     let world = World::operated(&json!({})).await;

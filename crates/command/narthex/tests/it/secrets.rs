@@ -134,7 +134,7 @@ fn s27_a_refused_value_has_its_secret_in_the_remedy() {
     }
 }
 
-/// Without a daemon every command says what to do, before the user types a value.
+/// X-M23: without a daemon every command says what to do, before the user types a value.
 #[test]
 fn without_a_daemon_the_remedy_is_told() {
     let place = empty();
@@ -148,7 +148,8 @@ fn without_a_daemon_the_remedy_is_told() {
     assert!(!place.path("data").exists());
 }
 
-/// S27: a value on the command line, or in the place of the name, is refused and not repeated.
+/// S27, X-M52: a value on the command line, or in the place of the name, is refused and not
+/// repeated.
 #[test]
 fn s27_values_on_the_command_line_are_refused_and_not_repeated() {
     let place = empty();
@@ -202,7 +203,7 @@ fn on_terminal(place: &Place, typed: &str) -> String {
     shown
 }
 
-/// X-M28: a lost, a wrong and an open key end the start, each with the remedy.
+/// X-M28, X-E68, S15: a lost, a wrong and an open key end the start, each with the remedy.
 #[test]
 fn x_m28_the_daemon_does_not_start_without_its_key() {
     let place = empty();
@@ -332,8 +333,8 @@ fn x_f6_a_daemon_that_is_killed_while_it_changes_the_key_loses_nothing() {
     }
 }
 
-/// X-E118, S27: with everything logged, no value is in the log, in any file of the data directory,
-/// or in what commands print; neither is the key.
+/// X-E118, S27, X-M21, X-M59: with everything logged, no value is in the log, in any file of the
+/// data directory, or in what commands print; neither is the key.
 #[test]
 fn s27_no_value_is_logged_stored_or_printed() {
     let place = Place::new();

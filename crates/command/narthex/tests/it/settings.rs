@@ -145,6 +145,7 @@ fn flags_win_over_variables_and_these_over_the_file() {
     assert!(told(place.command(["status"]).env("NARTHEX_DATA", "")).contains("/from-file"));
 }
 
+/// D27.
 #[test]
 fn a_configuration_in_the_settings_is_approved() {
     let place = Place::new();

@@ -11,6 +11,7 @@ use crate::support::{Done, PROGRAM, Place};
 
 const UP: [&str; 3] = ["up", "--listen", "127.0.0.1:0"];
 
+/// E8.
 #[test]
 fn d27_an_unknown_file_starts_nothing() {
     let place = Place::with(&json!({

@@ -171,7 +171,8 @@ fn d22_a_killed_daemon_takes_along_who_left_their_group() {
     wait_for_the_end_of(&children);
 }
 
-/// D22: confined by a word, a server still works; one that cannot be confined is an `error` row.
+/// D22, A-15: confined by a word, a server still works; one that cannot be confined is an `error`
+/// row.
 #[test]
 fn d22_entries_confine_their_servers() {
     let with = |confinement| {

@@ -99,7 +99,7 @@ async fn r_m35_what_calls_carry_is_told_at_no_door() {
     assert_eq!(stream.next().await, None, "a daemon that ends keeps nobody");
 }
 
-/// D22: operations with files are reported without secrets as well, however their names are
+/// D22, R-M35: operations with files are reported without secrets as well, however their names are
 /// spelled.
 #[tokio::test]
 async fn d22_files_are_told_without_the_secrets_of_servers() {

@@ -94,6 +94,7 @@ impl Sink for Disk {
     }
 }
 
+/// S32.
 #[tokio::test]
 async fn every_outcome_is_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -123,6 +124,7 @@ async fn every_outcome_is_written() {
     assert_eq!(lines(folder.path())[2]["details"]["code"], -32602);
 }
 
+/// X-M62, A-11.
 #[tokio::test]
 async fn a_line_has_what_is_needed_and_no_more() {
     let folder = tempfile::tempdir().unwrap();
@@ -282,7 +284,7 @@ fn without_a_record_slots_are_free() {
     drop(audit.reserve(call("a")).unwrap());
 }
 
-/// Many callers at once: each record is written once, whole, with its own outcome.
+/// D25, S32: many callers at once: each record is written once, whole, with its own outcome.
 #[tokio::test]
 async fn no_record_is_lost_or_torn_under_load() {
     const THREADS: u64 = 64;

@@ -77,7 +77,7 @@ fn first_fault(lines: &[String]) -> (u64, Fault) {
     (first.line, first.fault.clone())
 }
 
-/// X-M63: written lines are canonical, so that the hash is that of RFC 8785.
+/// X-M63, X-M65: written lines are canonical, so that the hash is that of RFC 8785.
 #[test]
 fn x_m63_lines_are_canonical_and_have_every_member() {
     let lines = export(3);

@@ -21,7 +21,7 @@ fn fields(faults: &[ManifestFault]) -> Vec<&str> {
     faults.iter().map(|fault| fault.field.as_str()).collect()
 }
 
-/// R-M4, R-M5: servers of an agent become servers of the catalog that it attaches.
+/// R-M4, R-M5, R-D4: servers of an agent become servers of the catalog that it attaches.
 #[test]
 fn r_m4_servers_inside_an_agent_are_taken_out() {
     let agent = json!({ "name": "helper", "mcp": { "servers": { "github": {
@@ -46,7 +46,8 @@ fn r_m4_servers_inside_an_agent_are_taken_out() {
     assert!(told.contains(&"mcp.servers.github.env.TOKEN"), "{told:?}");
 }
 
-/// R-E21, R-E24: a server that is called has a URL and headers; a bearer token is authentication.
+/// R-E21, R-E24, R-D4: a server that is called has a URL and headers; a bearer token is
+/// authentication.
 #[test]
 fn r_e21_a_server_that_is_called_is_taken_out() {
     let agent = with(json!({ "type": "http", "url": "https://${env:HOST}/mcp", "optional": true,
@@ -105,7 +106,7 @@ fn r_m4_skills_are_capabilities() {
     assert_eq!(fields(&apart.notices), ["skills"]);
 }
 
-/// `${NAME}` is a secret and a whole value; no other form is one.
+/// A-1, R-M5: `${NAME}` is a secret and a whole value; no other form is one.
 #[test]
 fn a_1_a_secret_is_a_whole_value() {
     let faulty = with(json!({ "command": "x", "args": ["${TOKEN}"],
@@ -177,7 +178,7 @@ fn r_e23_a_time_that_is_none_names_its_server() {
     }
 }
 
-/// All parts that cannot be used are reported at once, each with its place.
+/// R-E22: all parts that cannot be used are reported at once, each with its place.
 #[test]
 fn r_m4_what_cannot_be_used_is_named() {
     for (agent, places) in [

@@ -22,7 +22,7 @@ fn faults(value: &Value) -> Vec<(String, FaultCode)> {
     found
 }
 
-/// X-E3, X-E4, X-E5: the longest that is taken, and one more, which is not.
+/// X-E3, X-E4, X-E5, X-M10, X-M11: the longest that is taken, and one more, which is not.
 #[test]
 fn x_e3_limits_of_entries() {
     let of = |count: usize| "a".repeat(count);
@@ -107,7 +107,7 @@ fn d13_the_built_in_server_takes_no_gates_and_patterns() {
     assert!(found[0].remedy.contains("narthex/spawn_session"), "{found:?}");
 }
 
-/// X-E6: the kind may be left out, or agrees with the shape.
+/// X-E6, X-M13: the kind may be left out, or agrees with the shape.
 #[test]
 fn x_e6_the_kind_follows_from_the_shape() {
     let kind = |members: Value| json!(server(&entry(&members)))["type"].clone();
@@ -178,8 +178,8 @@ fn x_m35_nothing_is_composed_of_secrets() {
     assert_eq!(found.into_iter().collect::<Vec<_>>(), [FaultCode::SecretMisplaced]);
 }
 
-/// X-E8, X-E9, X-E12: a manifest is an object of objects, its names are those of variables, each
-/// has a kind, and all faults are reported at once; `env` or `tool_scopes` may be absent.
+/// X-E8, X-E9, X-E12, X-M16: a manifest is an object of objects, its names are those of variables,
+/// each has a kind, and all faults are reported at once; `env` or `tool_scopes` may be absent.
 #[test]
 fn x_e8_manifests_are_read_strictly() {
     let with = |manifest: Value| entry(&json!({ "command": "x", "manifest": manifest }));
@@ -225,8 +225,8 @@ fn x_e8_manifests_are_read_strictly() {
     assert_eq!(faults(&with(too_long)).len(), 1);
 }
 
-/// X-E10, X-E11, X-D1: a tool of any name can require scopes, one as a text or several as a list,
-/// which may be empty.
+/// X-E10, X-E11, X-D1, X-M18: a tool of any name can require scopes, one as a text or several as a
+/// list, which may be empty.
 #[test]
 fn x_e10_tools_of_any_name_require_scopes() {
     let scopes = json!({ "create-issue": "a.b", "v1.issues/list": ["a.c", "a.b", "a.c"],

@@ -39,7 +39,7 @@ fn o1_every_entry_is_accepted_and_has_a_normal_form() {
     }
 }
 
-/// O6, O27, O48: references, overrides, removals and bare references are read.
+/// O6, O27, O48, O50: references, overrides, removals and bare references are read.
 #[test]
 fn o6_every_attachment_is_accepted_and_has_a_normal_form() {
     for value in
@@ -55,7 +55,7 @@ fn o6_every_attachment_is_accepted_and_has_a_normal_form() {
     assert!(Capability::parse(&text(&written), None).is_ok());
 }
 
-/// O7, O8, O24: entry, capability and override together, as a runner gets them.
+/// O7, O8, O24, O9, O86: entry, capability and override together, as a runner gets them.
 #[test]
 fn o24_the_run_as_its_runner_gets_it() {
     let world = World::new(&entries())
@@ -129,7 +129,7 @@ fn both_forms_of_a_run_request_are_accepted() {
     assert_eq!(inside.params_for(&agent(&schema)).len(), 2);
 }
 
-/// X-M18, X-D1, X-E9: a manifest is a config schema, and its tool scopes are sets.
+/// X-M18, X-D1, X-E9, X-M16, X-E7: a manifest is a config schema, and its tool scopes are sets.
 #[test]
 fn x_m17_a_manifest_is_a_config_schema() {
     let entry = server(&data!("linear.json"));
@@ -152,7 +152,8 @@ fn x_m17_a_manifest_is_a_config_schema() {
     assert_eq!(variables["LINEAR_WORKSPACE_ID"], "org");
 }
 
-/// O92, X-M13: OAuth in both spellings is read; a server that cannot be started is not started.
+/// O92, X-M13, O95: OAuth in both spellings is read; a server that cannot be started is not
+/// started.
 #[test]
 fn o92_reserved_forms_are_read() {
     let entry = server(&data!("oauth.json"));

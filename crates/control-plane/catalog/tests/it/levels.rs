@@ -10,7 +10,8 @@ fn plain(keys: &[&str]) -> Value {
     keys.iter().map(|key| ((*key).to_owned(), json!({ "type": "json" }))).collect()
 }
 
-/// D6, O7, O43: schema, `default_config`, capability, agent; the later replaces whole values.
+/// D6, O7, O43, X-E117: schema, `default_config`, capability, agent; the later replaces whole
+/// values.
 #[test]
 fn d6_the_later_level_wins_key_by_key() {
     let schema = json!({
@@ -52,7 +53,8 @@ fn d6_required_keys_cannot_be_removed() {
     assert_eq!(faults[1].path, "servers.s.config_schema.b");
 }
 
-/// D6: two capabilities with different values is an error naming both, unless the agent settles it.
+/// D6, O101: two capabilities with different values is an error naming both, unless the agent
+/// settles it.
 #[test]
 fn d6_capabilities_that_disagree() {
     let base = World::one(plain(&["k"]), json!({}), json!({}));
@@ -78,7 +80,7 @@ fn d6_capabilities_that_disagree() {
     }
 }
 
-/// O46: one alias is one server.
+/// O46, X-E117: one alias is one server.
 #[test]
 fn o46_one_alias_with_two_servers_names_both() {
     let servers = ["s", "t"].map(|id| json!({ "id": id, "url": "https://s.test/mcp" }));
@@ -90,7 +92,7 @@ fn o46_one_alias_with_two_servers_names_both() {
     assert!(told.contains("`s` in capability `cap` and `t` in agent `reader`"), "{told}");
 }
 
-/// O6: several aliases may use one server, each with its own configuration.
+/// O6, X-M8: several aliases may use one server, each with its own configuration.
 #[test]
 fn o6_one_server_under_two_aliases() {
     let world = World::one(plain(&["k"]), json!({}), json!({ "k": 1 })).using(json!({
@@ -112,7 +114,7 @@ fn o45_a_missing_capability_names_both() {
     assert!(fault.message.contains("`reader`") && fault.message.contains("`cap`"), "{fault}");
 }
 
-/// O10: a changed URL changes every user of it, with no other edit.
+/// O10, X-E117: a changed URL changes every user of it, with no other edit.
 #[test]
 fn o10_a_changed_url_reaches_every_user() {
     let mut world = World::one(plain(&[]), json!({}), json!({}))
@@ -162,7 +164,8 @@ fn d17_an_optional_server_is_left_out() {
     assert_eq!(overruled.codes(), [FaultCode::McpRefResolutionFailed]);
 }
 
-/// O32, O101: the preview shows the origin of each value and the values that it overrides.
+/// O32, O101, O29, O50: the preview shows the origin of each value and the values that it
+/// overrides.
 #[test]
 fn o101_the_preview_shows_origins_and_hides_secrets() {
     let schema = json!({ "k": { "required": true }, "key": { "sensitive": true } });
@@ -231,7 +234,7 @@ fn d5_each_level_narrows_the_tools() {
     assert!(open.definition("a").unwrap().exposed.is_everything());
 }
 
-/// D12: the sharing of a server by runs, by its shape and by its own setting.
+/// D12, O91, X-M46: the sharing of a server by runs, by its shape and by its own setting.
 #[test]
 fn d12_programs_belong_to_a_run_unless_they_are_shared() {
     let isolation = |further: &[(&str, &str)]| {

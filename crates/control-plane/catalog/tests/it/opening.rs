@@ -21,7 +21,7 @@ fn two() -> World {
         .env("E_TOKEN", "canary-env")
 }
 
-/// O93, X-M48, D10: a run holds names; values come in when a server starts.
+/// O93, X-M48, D10, O29, X-M29: a run holds names; values come in when a server starts.
 #[test]
 fn x_m48_a_run_holds_no_secret() {
     let world = two();
@@ -35,7 +35,7 @@ fn x_m48_a_run_holds_no_secret() {
     assert_eq!(rotated.carried("a")["x-e"], "Bearer canary-other");
 }
 
-/// X-E121, D22: each server gets its own secrets alone, and they are known for redaction.
+/// X-E121, D22, X-M31: each server gets its own secrets alone, and they are known for redaction.
 #[test]
 fn x_e121_each_server_gets_its_own_alone() {
     let world = two();
@@ -99,7 +99,7 @@ fn o88_secrets_are_held_to_their_header_too() {
     assert!(!format!("{error:?} {error}").contains("canary"));
 }
 
-/// D8, X-M31: authentication takes the same references.
+/// D8, X-M31, X-M39: authentication takes the same references.
 #[test]
 fn x_m31_keys_of_authentication_are_secrets_too() {
     let auth = |key: Value| {

@@ -15,7 +15,7 @@ fn value(world: &World) -> Value {
     world.payload()["resolved_mcp_servers"]["a"]["config"]["k"].clone()
 }
 
-/// O11, O13, O15, O72: five sources.
+/// O11, O13, O15, O72, O52: five sources.
 #[test]
 fn o11_the_five_sources() {
     let text = "${params.p}|${scope.s}|${env.E}|${runtime.run_id}|${runtime.session_id}|\
@@ -73,8 +73,8 @@ fn o55_keys_with_dots() {
     }
 }
 
-/// O16, O17, O57, O59: a missing required value refuses, a missing optional one is left out, and
-/// nothing falls back.
+/// O16, O17, O57, O59, O9: a missing required value refuses, a missing optional one is left out,
+/// and nothing falls back.
 #[test]
 fn o59_an_unresolved_override_does_not_fall_back() {
     let schema =
@@ -135,8 +135,8 @@ fn o63_the_escape() {
     }
 }
 
-/// O56, D7: unknown sources, keys and the other dialect are refused when they are saved, each with
-/// its remedy.
+/// O56, D7, O70, A-1: unknown sources, keys and the other dialect are refused when they are saved,
+/// each with its remedy.
 #[test]
 fn o56_unknown_placeholders_are_refused() {
     for (written, remedy) in [
@@ -178,7 +178,7 @@ fn o67_no_placeholders_in_texts_of_models() {
     assert_eq!(request.prompt.as_deref(), Some("Explain ${env.HOME}"));
 }
 
-/// O68: only variables on the allowlist, also where the key is optional.
+/// O68, A-1: only variables on the allowlist, also where the key is optional.
 #[test]
 fn o68_variables_need_an_allowlist() {
     let world = one(json!("${env.HOME}"));

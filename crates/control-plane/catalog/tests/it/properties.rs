@@ -87,7 +87,7 @@ fn escaped(value: &Value) -> Value {
 }
 
 proptest! {
-    /// D6, O7, O8: the highest level that sets a key counts, and null removes.
+    /// D6, O7, O8, O47: the highest level that sets a key counts, and null removes.
     #[test]
     fn d6_the_highest_level_that_speaks_counts(
         defaults in level(), one in level(), two in level(), own in level(),
@@ -122,7 +122,7 @@ proptest! {
         }
     }
 
-    /// O62, O63, S30: values of a run arrive as they are, and reach no other place.
+    /// O62, O63, S30, D7: values of a run arrive as they are, and reach no other place.
     #[test]
     fn s30_values_of_runs_are_never_read_again(scope in tricky(), param in tricky()) {
         let schema = json!({ "k": {}, "own": {}, "key": { "kind": "secret" } });
@@ -140,7 +140,7 @@ proptest! {
         prop_assert!(!told.contains("canary"), "{}", told);
     }
 
-    /// O65, S30: whole values keep their type and content.
+    /// O65, S30, O19: whole values keep their type and content.
     #[test]
     fn o65_whole_values_arrive_as_they_are(value in any_json()) {
         let world = World::one(json!({ "k": { "type": "json" } }), json!({}),
@@ -160,7 +160,7 @@ proptest! {
         prop_assert_eq!(&server(&written(entry)), entry);
     }
 
-    /// O59: after an override without a value, no value of a lower level appears.
+    /// O59, D6: after an override without a value, no value of a lower level appears.
     #[test]
     fn o59_nothing_of_a_lower_level_appears(
         below in any_json(), cap in prop::option::of(any_json()), text in "[a-z ]{0,5}",
@@ -188,7 +188,7 @@ proptest! {
         }
     }
 
-    /// D9: as many faults as there are wrong keys, whatever else is right.
+    /// D9, O60: as many faults as there are wrong keys, whatever else is right.
     #[test]
     fn d9_every_wrong_key_is_told(wrong in prop::collection::vec(any::<bool>(), 1..12)) {
         let keys = wrong.iter().enumerate().map(|(n, is_wrong)| (format!("k{n}"), *is_wrong));

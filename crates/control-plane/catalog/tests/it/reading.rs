@@ -12,7 +12,7 @@ fn places(faults: &Faults) -> Vec<&str> {
     faults.iter().map(|fault| fault.path.as_str()).collect()
 }
 
-/// D9, O35: all faults of an object at once, each with its place and a remedy.
+/// D9, O35, X-E12: all faults of an object at once, each with its place and a remedy.
 #[test]
 fn d9_all_faults_are_told_at_once() {
     let entry = json!({
@@ -50,7 +50,7 @@ fn d9_all_faults_are_told_at_once() {
     assert_eq!(misspelt.remedy, "did you mean `description`?");
 }
 
-/// O35, S12: no unknown keys, no keys twice, no numbers that lose digits, anywhere.
+/// O35, S12, O89: no unknown keys, no keys twice, no numbers that lose digits, anywhere.
 #[test]
 fn o35_texts_that_readers_could_differ_on_are_refused() {
     let agent = br#"{"name":"x","mcpServers":{"a":{"ref":"s","ref":"t"}}}"#;
@@ -67,7 +67,7 @@ fn o35_texts_that_readers_could_differ_on_are_refused() {
     assert!(refused(RunRequest::parse(&text(&unknown))).contains(&FaultCode::UnknownField));
 }
 
-/// X-M9, X-E2–X-E6: one shape, and the rules for each.
+/// O95, X-M10, X-M9, X-E2–X-E6: one shape, and the rules for each.
 #[test]
 fn x_m9_exactly_one_shape() {
     let refuse = |value: Value| {
@@ -144,7 +144,7 @@ fn d1_aliases_and_ids_are_checked() {
     }
 }
 
-/// X-D2: an attachment in the words of the attach form.
+/// X-D2, X-E19, X-E25: an attachment in the words of the attach form.
 #[test]
 fn x_d2_attach_requests() {
     let read = |value: Value| AttachRequest::parse(&text(&value), None).map(|parsed| parsed.value);
@@ -170,7 +170,7 @@ fn x_d2_attach_requests() {
     }
 }
 
-/// X-E19, X-E20, X-E22: values with a kind are of that kind.
+/// X-E19, X-E20, X-E22, X-E26: values with a kind are of that kind.
 #[test]
 fn x_e19_values_with_their_kind() {
     let read = |env: Value| {

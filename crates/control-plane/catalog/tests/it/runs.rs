@@ -148,7 +148,7 @@ fn o94_a_misspelt_key_of_the_scope_is_told() {
     assert_eq!(again.scope_schema, entry.scope_schema);
 }
 
-/// O26: two runs of one server with different scopes share no value.
+/// O26, O27: two runs of one server with different scopes share no value.
 #[test]
 fn o26_runs_do_not_share_values() {
     let base =
@@ -171,7 +171,8 @@ fn o90_a_default_isolates_by_session() {
     assert_eq!(world.carried("a")["x-partition"], "ses_0a1b2c3d4e5f");
 }
 
-/// X-M39, X-M42, D9: secrets that are not set are reported with agent, server, field and name.
+/// X-M39, X-M42, D9, X-E113: secrets that are not set are reported with agent, server, field and
+/// name.
 #[test]
 fn x_m42_missing_secrets_are_named() {
     let schema = json!({ "key": { "kind": "secret" } });
@@ -187,7 +188,7 @@ fn x_m42_missing_secrets_are_named() {
     assert_eq!(set.run().secrets()[0].name.as_str(), "API_KEY");
 }
 
-/// D9: faults of parameters, levels and values are reported together.
+/// D9, O60: faults of parameters, levels and values are reported together.
 #[test]
 fn d9_a_refused_run_tells_everything() {
     let mut world = World::one(

@@ -68,7 +68,7 @@ fn o87_nothing_is_set_twice() {
     assert_eq!(removed.carried("a")["X-A-B"], "2");
 }
 
-/// O88: headers that belong to others, and to the authentication.
+/// O88, D8: headers that belong to others, and to the authentication.
 #[test]
 fn o88_reserved_headers_are_refused() {
     for name in [
@@ -124,8 +124,8 @@ fn o88_literals_that_cannot_travel_are_refused_when_saved() {
     assert_eq!(stdio(schema, json!({ "k": "\u{e4}" })).plan_codes(), []);
 }
 
-/// O101: a literal under a name that suggests a credential is hidden and warned of, even if the
-/// server declares the key as a plain one.
+/// O101, O50: a literal under a name that suggests a credential is hidden and warned of, even if
+/// the server declares the key as a plain one.
 #[test]
 fn o101_a_credential_in_a_declared_plain_key_is_hidden() {
     for schema in [
@@ -173,7 +173,7 @@ fn o88_values_that_cannot_travel_are_refused() {
     assert_eq!(world.scope(json!({ "v": "a\nä" })).carried("a")["k"], "a\nä");
 }
 
-/// X-M19, X-M33, X-M34, X-M38, X-E22: values that each kind accepts.
+/// X-M19, X-M33, X-M34, X-M38, X-E22, X-E113, D7: values that each kind accepts.
 #[test]
 fn x_m19_kinds_take_what_they_are_for() {
     let kind = |kind: &str, required: bool| json!({ "k": { "kind": kind, "required": required } });
@@ -201,7 +201,7 @@ fn x_m19_kinds_take_what_they_are_for() {
     }
 }
 
-/// O44, X-M40: types and constraints, on written and on filled-in values.
+/// O44, X-M40, O4: types and constraints, on written and on filled-in values.
 #[test]
 fn x_m40_values_fit_type_pattern_and_enum() {
     let written = |schema: Value, value: Value| {
@@ -299,7 +299,7 @@ fn x_e21_undeclared_keys_are_refused() {
     assert_eq!(removed.plan_codes(), [FaultCode::KeyUndeclared]);
 }
 
-/// S2: no agent or capability brings a variable that the catalog does not know.
+/// S2, X-E21: no agent or capability brings a variable that the catalog does not know.
 #[test]
 fn s2_no_variable_is_smuggled_into_a_program() {
     for name in ["LD_PRELOAD", "NODE_OPTIONS", "PATH", "PYTHONPATH", "ANYTHING"] {

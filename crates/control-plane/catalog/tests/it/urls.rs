@@ -43,7 +43,7 @@ fn o3_urls_may_hold_placeholders() {
     }
 }
 
-/// O66: a placeholder of a URL that has no value refuses the run.
+/// O66, O42: a placeholder of a URL that has no value refuses the run.
 #[test]
 fn o66_an_unresolved_url_is_refused() {
     for template in ["https://x.test/${scope.t}", "https://x.test/${env.T}"] {

@@ -85,8 +85,8 @@ async fn d25_what_is_done_waits_while_the_store_is_away() {
     audit.close().await;
 }
 
-/// A client's name may have a zero byte, which no store takes: its event is moved all the same, and
-/// the document stays as it was written.
+/// D25: a client's name may have a zero byte, which no store takes: its event is moved all the
+/// same, and the document stays as it was written.
 #[tokio::test]
 async fn a_name_with_a_zero_byte_holds_up_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -136,7 +136,7 @@ async fn s32_a_changed_number_hides_nothing_that_follows() {
     assert_eq!(moved, ["0", "2", "3"]);
 }
 
-/// Two processes that move the same files move every event once.
+/// D25: two processes that move the same files move every event once.
 #[tokio::test]
 async fn several_movers_move_every_event_once() {
     let dir = tempfile::tempdir().unwrap();

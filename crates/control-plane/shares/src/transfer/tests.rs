@@ -71,7 +71,7 @@ fn files_are_put_in_place_of_others() {
     assert_eq!(world.names("to"), ["in"], "nothing is left");
 }
 
-/// S29: nothing is written, or removed, through a link or outside.
+/// S29, X-M3: nothing is written, or removed, through a link or outside.
 #[test]
 fn s29_nothing_is_put_outside() {
     let world = World::new();
@@ -156,7 +156,7 @@ fn x_e95_what_is_hidden_is_not_handed_on() {
     }
 }
 
-/// A copy that is stopped before it is put in place leaves all as it was.
+/// X-M3: a copy that is stopped before it is put in place leaves all as it was.
 #[test]
 fn what_is_stopped_leaves_nothing() {
     let mut world = World::new();

@@ -51,7 +51,7 @@ fn all(workspace: &str) -> AuditFilter<'_> {
     AuditFilter { workspace, actor: "", resource: "", run: "", kind: "", since, until }
 }
 
-/// A second process cannot repeat an append of the first; stored events stay as they are.
+/// D25: a second process cannot repeat an append of the first; stored events stay as they are.
 #[tokio::test]
 async fn a_chain_grows_only_from_where_it_is() {
     for place in Place::both() {

@@ -107,7 +107,7 @@ async fn only_what_was_read_is_changed() {
     }
 }
 
-/// Pages follow each other without a gap, while objects come and go.
+/// O34: pages follow each other without a gap, while objects come and go.
 #[tokio::test]
 async fn pages_follow_each_other() {
     for place in Place::both() {

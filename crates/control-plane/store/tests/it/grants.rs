@@ -159,7 +159,7 @@ async fn x_e75_a_grant_is_used_up_once() {
     }
 }
 
-/// X-E77: a grant for a run or a session ends with it; a grant for an agent ends with it, and
+/// X-E77, A-14: a grant for a run or a session ends with it; a grant for an agent ends with it, and
 /// another agent of its name does not inherit it. Single-use and persistent grants stay.
 #[tokio::test]
 async fn x_e77_grants_end_with_what_they_are_for() {
@@ -238,8 +238,8 @@ fn asked(
     }
 }
 
-/// D15: requests without a decision in time are found until their expiry is noted, and end with
-/// their session; decided requests are found as long as their session is active.
+/// D15, X-M55: requests without a decision in time are found until their expiry is noted, and end
+/// with their session; decided requests are found as long as their session is active.
 #[tokio::test]
 async fn d15_requests_end_in_time_and_with_their_session() {
     for place in Place::both() {

@@ -77,8 +77,8 @@ async fn a_client_is_kept_as_it_was_registered() {
     }
 }
 
-/// A client has one run: of two daemons that replace the same run, one succeeds. A revoked client
-/// gets no run. Each change is counted, so that all daemons follow.
+/// I-M7: a client has one run: of two daemons that replace the same run, one succeeds. A revoked
+/// client gets no run. Each change is counted, so that all daemons follow.
 #[tokio::test]
 async fn a_client_has_one_run_and_none_once_it_is_revoked() {
     for place in Place::both() {

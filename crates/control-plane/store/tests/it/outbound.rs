@@ -18,6 +18,7 @@ fn secret(text: &str) -> SecretName {
     SecretName::new(text).unwrap()
 }
 
+/// X-M3.
 #[tokio::test]
 async fn channels_are_of_their_workspace() {
     for place in Place::both() {

@@ -411,7 +411,7 @@ async fn runs_wait_for_executors_that_there_are() {
     }
 }
 
-/// A session whose agent has reported that it is done is found for as long as a run of it is
+/// O80: a session whose agent has reported that it is done is found for as long as a run of it is
 /// active.
 #[tokio::test]
 async fn sessions_that_are_done_and_go_on_are_found() {

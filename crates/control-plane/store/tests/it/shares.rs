@@ -224,7 +224,8 @@ async fn a_session_has_so_many_shares_and_no_more() {
     }
 }
 
-/// The limits on threads of a share, and on comments of a share and a thread, hold in any order.
+/// X-E95: the limits on threads of a share, and on comments of a share and a thread, hold in any
+/// order.
 #[tokio::test]
 async fn only_so_much_is_said_of_a_share() {
     for place in Place::both() {

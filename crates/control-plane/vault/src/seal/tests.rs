@@ -53,7 +53,7 @@ fn x_m25_a_known_answer() {
     assert_eq!(there.place().open(&key(), KNOWN).unwrap(), value);
 }
 
-/// Every byte and every length, not only those that a random test happens to hit.
+/// X-E69: every byte and every length, not only those that a random test happens to hit.
 #[test]
 fn s27_no_changed_or_missing_byte_opens() {
     let there = Somewhere::new("team-1", "LINEAR_API_KEY", 3);
@@ -77,6 +77,7 @@ fn s27_no_changed_or_missing_byte_opens() {
 }
 
 proptest! {
+    /// X-M25.
     #[test]
     fn what_is_sealed_opens_there(there in somewhere(), value in any::<String>()) {
         let (key, value) = (key(), Secret::new(value));
@@ -85,7 +86,7 @@ proptest! {
         prop_assert_eq!(&sealed.key, key.id());
     }
 
-    /// S18, S27: a row that is moved to another workspace, name or version does not open.
+    /// S18, S27, X-E69: a row that is moved to another workspace, name or version does not open.
     #[test]
     fn s18_a_moved_row_does_not_open(here in somewhere(), there in somewhere(), value in ".*") {
         let sealed = here.place().seal(&key(), &Secret::new(value)).unwrap();
@@ -93,6 +94,7 @@ proptest! {
         prop_assert_eq!(opened.is_ok(), here == there);
     }
 
+    /// X-M25, X-E69.
     #[test]
     fn another_key_does_not_open(there in somewhere(), value in ".*") {
         let sealed = there.place().seal(&key(), &Secret::new(value)).unwrap();
@@ -100,7 +102,7 @@ proptest! {
         prop_assert_eq!(there.place().open(&other, &sealed.sealed), Err(Closed));
     }
 
-    /// A nonce that came twice would give both values away.
+    /// X-M25, X-E70: a nonce that came twice would give both values away.
     #[test]
     fn the_same_value_never_looks_the_same(there in somewhere(), value in ".*") {
         let value = Secret::new(value);

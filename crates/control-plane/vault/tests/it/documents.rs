@@ -7,8 +7,8 @@ use crate::world::{World, name, put, workspace};
 
 const RESERVED: &str = "_NARTHEX_DOCUMENTS";
 
-/// O82: a run's stored data is sealed, opens in its own place alone, also after a restart and after
-/// the master key was changed.
+/// O82, X-M29: a run's stored data is sealed, opens in its own place alone, also after a restart
+/// and after the master key was changed.
 #[tokio::test]
 async fn o82_documents_open_in_their_own_place_alone() {
     let world = World::default();

@@ -54,7 +54,7 @@ async fn an_empty_vault_changes_its_key_too() {
     assert_eq!((rotation.resealed, &rotation.dropped[..]), (0, &[old][..]));
 }
 
-/// Secrets are set, read and cleared while all values are sealed anew.
+/// X-F6: secrets are set, read and cleared while all values are sealed anew.
 #[tokio::test]
 async fn secrets_are_in_use_meanwhile() {
     let (world, vault) = filled(200).await;
@@ -75,6 +75,7 @@ async fn secrets_are_in_use_meanwhile() {
     assert!(newest(&vault, "S0").await.is_err());
 }
 
+/// X-F6.
 #[tokio::test]
 async fn one_at_a_time() {
     let (world, vault) = filled(100).await;
@@ -84,7 +85,8 @@ async fn one_at_a_time() {
     assert_eq!(world.disk().ring.as_ref().unwrap().older().count(), 0);
 }
 
-/// A row that does not open is not lost with its key: all others are sealed anew, and it is named.
+/// X-F6: a row that does not open is not lost with its key: all others are sealed anew, and it is
+/// named.
 #[tokio::test]
 async fn a_damaged_value_keeps_the_old_key() {
     let (world, vault) = filled(100).await;
@@ -106,8 +108,8 @@ async fn a_damaged_value_keeps_the_old_key() {
     assert_eq!((rotation.is_resumed, &rotation.dropped[..]), (true, &[old][..]));
 }
 
-/// Values that another process seals under the old key during a rotation are found before that key
-/// is forgotten.
+/// X-F6: values that another process seals under the old key during a rotation are found before
+/// that key is forgotten.
 #[tokio::test]
 async fn values_that_come_late_are_found() {
     let (world, vault) = filled(100).await;
@@ -123,8 +125,8 @@ async fn values_that_come_late_are_found() {
     assert_eq!((rotation.resealed, world.disk().rows.len()), (100, 100));
 }
 
-/// Keys that are given from outside: a new one in front is the wish to change, and the old ones
-/// are the giver's to remove.
+/// X-F6: keys that are given from outside: a new one in front is the wish to change, and the old
+/// ones are the giver's to remove.
 #[tokio::test]
 async fn given_keys_are_changed_by_who_gives_them() {
     let (world, vault) = filled(100).await;

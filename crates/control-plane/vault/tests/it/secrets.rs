@@ -15,7 +15,8 @@ async fn values_come_out_as_they_went_in() {
     }
 }
 
-/// D10, X-M50: a caller that has pinned a version sees that one, however often the secret is set.
+/// D10, X-M50, X-M29: a caller that has pinned a version sees that one, however often the secret is
+/// set.
 #[tokio::test]
 async fn d10_a_pinned_version_stays_while_others_follow() {
     let vault = World::default().start().await.unwrap();
@@ -48,6 +49,7 @@ async fn d10_clearing_cuts_through_and_numbers_never_come_back() {
     assert_eq!(kept, [3]);
 }
 
+/// D10.
 #[tokio::test]
 async fn only_so_many_versions_are_kept() {
     let vault = World::default().start().await.unwrap();
@@ -102,7 +104,7 @@ async fn values_that_nobody_could_use_are_refused() {
     assert!(world.disk().rows.is_empty());
 }
 
-/// S18, S27: rows that were exchanged in the database do not open, and the error says so.
+/// S18, S27, X-E69: rows that were exchanged in the database do not open, and the error says so.
 #[tokio::test]
 async fn s18_rows_that_are_moved_or_changed_are_told_as_damaged() {
     let world = World::default();

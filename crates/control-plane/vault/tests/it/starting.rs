@@ -56,7 +56,7 @@ async fn x_m28_a_wrong_key_ends_the_start() {
     assert_eq!(newest(&vault, "A").await.unwrap(), "one");
 }
 
-/// X-M26: keys of the environment are read, and never written.
+/// X-M26, X-E68: keys of the environment are read, and never written.
 #[tokio::test]
 async fn x_m26_keys_of_the_environment_are_only_read() {
     let ring = KeyRing::new(MasterKey::generate().unwrap());

@@ -58,7 +58,7 @@ fn matches(condition: &str, arguments: &str) -> bool {
     said.forbidden.is_some()
 }
 
-/// D13: each thing that a rule may look at is what the run and its call are.
+/// D13, A-13: each thing that a rule may look at is what the run and its call are.
 #[test]
 fn d13_rules_see_who_calls_what_and_where() {
     for condition in [
@@ -110,8 +110,8 @@ fn d13_arguments_are_values() {
     assert!(matches(r#"context.arguments has a && context.arguments.a == "0.5""#, r#"{"a":0.5}"#));
 }
 
-/// S12, S14: arguments that cannot be compared or shown count as matching, and only where a rule
-/// uses them.
+/// S12, S14, D13: arguments that cannot be compared or shown count as matching, and only where a
+/// rule uses them.
 #[test]
 fn s14_what_cannot_be_asked_counts_as_matching() {
     let text = r#"@id("deep") forbid(principal, action, resource in Server::"linear")
@@ -146,8 +146,9 @@ fn s14_what_cannot_be_asked_counts_as_matching() {
     assert!(of_task("read").forbidden.is_some());
 }
 
-/// S14: an argument of another type than a rule requires counts as matching also where Cedar takes
-/// it for different: servers that read `"true"` as `true` are not called with forbidden arguments.
+/// S14, D13: an argument of another type than a rule requires counts as matching also where Cedar
+/// takes it for different: servers that read `"true"` as `true` are not called with forbidden
+/// arguments.
 #[test]
 fn s14_an_argument_of_another_type_counts_as_matching() {
     const FORCE: &str = "context.arguments has force && context.arguments.force == true";
@@ -212,8 +213,8 @@ fn s14_an_argument_of_another_type_counts_as_matching() {
     }
 }
 
-/// S14: the other conditions of a rule are asked as ever, in any order: a rule for one tool, or for
-/// another argument, does not apply to others.
+/// S14, D13: the other conditions of a rule are asked as ever, in any order: a rule for one tool,
+/// or for another argument, does not apply to others.
 #[test]
 fn s14_what_a_rule_asks_besides_still_counts() {
     let set = rules(

@@ -24,7 +24,8 @@ fn request(caller: &Caller, method: &str, params: Value) -> narthex_wire::Messag
     if caller.session.is_some() { legacy(7, method, params) } else { modern(7, method, params) }
 }
 
-/// Issue point 5: tools, resources and prompts work for each pair of eras at both endpoints.
+/// E77, D2, A-7: issue point 5: tools, resources and prompts work for each pair of eras at both
+/// endpoints.
 #[tokio::test]
 async fn every_pair_of_eras_lists_and_calls() {
     for eras in [Eras::Legacy, Eras::Modern, Eras::Both] {
@@ -55,7 +56,7 @@ async fn every_pair_of_eras_lists_and_calls() {
     }
 }
 
-/// D5, D16: a request for an absent item fails as such, in the words of the door.
+/// D5, D16, E88: a request for an absent item fails as such, in the words of the door.
 #[tokio::test]
 async fn d16_unknown_tools_are_tool_results() {
     let world = World::with(&[("one", Eras::Both)]).await;
@@ -70,7 +71,7 @@ async fn d16_unknown_tools_are_tool_results() {
     world.gateway.drain().await;
 }
 
-/// E79: two servers with the same tools never get each other's calls.
+/// E79, R-E26, S24: two servers with the same tools never get each other's calls.
 #[tokio::test]
 async fn e79_equal_tools_of_two_servers_stay_apart() {
     let world = World::with(&[("one", Eras::Both), ("two", Eras::Legacy)]).await;
@@ -88,8 +89,8 @@ async fn e79_equal_tools_of_two_servers_stay_apart() {
     world.gateway.drain().await;
 }
 
-/// D5: a server that a run does not have looks like one that does not exist, in lists and calls, at
-/// both endpoints and in both eras.
+/// D5, E17, R-M31: a server that a run does not have looks like one that does not exist, in lists
+/// and calls, at both endpoints and in both eras.
 #[tokio::test]
 async fn d5_unattached_servers_look_absent() {
     let mut world = World::with(&[("one", Eras::Both), ("two", Eras::Both)]).await;
@@ -211,7 +212,7 @@ async fn e39_a_new_server_is_there_for_clients_that_run_already() {
     world.gateway.drain().await;
 }
 
-/// E87: in every way that a call can take, a server that ends under it is a `transport_error`.
+/// E87, A-4: in every way that a call can take, a server that ends under it is a `transport_error`.
 #[tokio::test]
 async fn e87_a_failure_has_its_kind_on_every_way() {
     const ENDS: [&str; 3] =

@@ -109,8 +109,8 @@ fn has_contents(call: &Value) -> bool {
     call["details"].get("contents").is_some()
 }
 
-/// X-M64: no contents of a call are recorded until the switch is on, and none any more when it is
-/// off, in a run that lives. This holds at either kind of endpoint, for clients of either era.
+/// X-M64, A-8: no contents of a call are recorded until the switch is on, and none any more when it
+/// is off, in a run that lives. This holds at either kind of endpoint, for clients of either era.
 #[tokio::test]
 async fn x_m64_a_live_run_goes_by_the_switch() {
     let recorded = Recorded::start().await;

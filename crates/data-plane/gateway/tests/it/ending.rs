@@ -19,7 +19,7 @@ const SESSIONS: usize = 8;
 /// Less than that many children take one after another, more than side by side.
 const SIDE_BY_SIDE: Duration = Duration::from_secs(20);
 
-/// S31: the end stops the children of all sessions side by side, and leaves none.
+/// S31, E69, A-14: the end stops the children of all sessions side by side, and leaves none.
 #[tokio::test]
 async fn s31_drain_stops_the_children_of_all_sessions_side_by_side() {
     let scripts = Scripts::new();
@@ -37,7 +37,7 @@ async fn s31_drain_stops_the_children_of_all_sessions_side_by_side() {
     assert!(!children.into_iter().any(is_alive));
 }
 
-/// S31: a session that is refused, or fails to open, takes no place and opens no server.
+/// S31, E69: a session that is refused, or fails to open, takes no place and opens no server.
 #[tokio::test]
 async fn s31_a_refused_session_leaves_nothing_open() {
     let scripts = Scripts::new();

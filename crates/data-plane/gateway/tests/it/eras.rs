@@ -65,7 +65,7 @@ async fn converse(world: &World, caller: &Caller, call: Value, reply: &Value) ->
     }
 }
 
-/// D12: a server of both eras is reached in the client's era, whatever versions it lists, so
+/// D12, D31: a server of both eras is reached in the client's era, whatever versions it lists, so
 /// that it can ask a legacy client, over HTTP and stdio, at both kinds of endpoint.
 #[tokio::test]
 async fn d12_a_server_of_both_eras_asks_a_legacy_client() {
@@ -92,7 +92,7 @@ async fn d12_a_server_of_both_eras_asks_a_legacy_client() {
     }
 }
 
-/// D12: log messages of a server of both eras reach a legacy client, over HTTP and stdio.
+/// D12, D31: log messages of a server of both eras reach a legacy client, over HTTP and stdio.
 #[tokio::test]
 async fn d12_a_server_of_both_eras_logs_for_a_legacy_client() {
     for (what, world) in worlds().await {
@@ -110,8 +110,8 @@ async fn d12_a_server_of_both_eras_logs_for_a_legacy_client() {
     }
 }
 
-/// D12: the gateway tries once if a server answers `initialize`, however many clients come at once.
-/// A server that refuses serves them all in its own era.
+/// D12, D31: the gateway tries once if a server answers `initialize`, however many clients come at
+/// once. A server that refuses serves them all in its own era.
 #[tokio::test]
 async fn d12_a_server_that_refuses_the_handshake_is_tried_once() {
     let world = World::with(&[("one", Eras::Modern)]).await;
@@ -141,8 +141,8 @@ async fn d12_a_server_that_refuses_the_handshake_is_tried_once() {
     world.gateway.drain().await;
 }
 
-/// D12: the dialect that was learnt holds for the definition: not for another one, and not after a
-/// person has the server connected anew.
+/// D12, D31: the dialect that was learnt holds for the definition: not for another one, and not
+/// after a person has the server connected anew.
 #[tokio::test]
 async fn d12_what_was_tried_is_remembered_by_definition() {
     let options = Options { eras: Eras::Modern, ..Options::default() };
@@ -184,7 +184,7 @@ async fn heard(world: &World, caller: &Caller, call: narthex_wire::Message) -> V
     }
 }
 
-/// A modern client that names a level hears the log messages of servers of either era, over
+/// E171: a modern client that names a level hears the log messages of servers of either era, over
 /// HTTP and stdio, before the answer; one that names none hears nothing.
 #[tokio::test]
 async fn log_messages_reach_a_modern_client_that_names_a_level() {
@@ -241,7 +241,7 @@ async fn e171_a_log_on_the_servers_own_stream_reaches_the_only_call() {
     world.gateway.drain().await;
 }
 
-/// A legacy client's level reaches a server of 2026-07-28, and its log messages come back.
+/// E171: a legacy client's level reaches a server of 2026-07-28, and its log messages come back.
 #[tokio::test]
 async fn log_messages_of_a_modern_server_reach_a_legacy_client() {
     let over_stdio = vec![Entry::Server(fixture_process::server("one", "modern"))];
@@ -272,7 +272,7 @@ const SILENT: [&str; 3] = [
     "",
 ];
 
-/// A level can be set only where logging is declared.
+/// E171: a level can be set only where logging is declared.
 #[tokio::test]
 async fn a_level_is_refused_where_logging_is_not_declared() {
     let scripts = Scripts::new();
@@ -318,8 +318,8 @@ const ROUNDS: [&str; 3] = [
     "",
 ];
 
-/// A result that gives only a state is retried for a legacy client, with the state as it came,
-/// and not for ever. A modern client makes its rounds itself.
+/// E172: a result that gives only a state is retried for a legacy client, with the state as it
+/// came, and not for ever. A modern client makes its rounds itself.
 #[tokio::test]
 async fn a_state_without_questions_is_retried_for_a_legacy_client() {
     let scripts = Scripts::new();
@@ -438,7 +438,7 @@ async fn other_progress_tokens_are_refused() {
     world.gateway.drain().await;
 }
 
-/// `server/discover` names the revisions that a request may name, whatever its server lists.
+/// D2: `server/discover` names the revisions that a request may name, whatever its server lists.
 #[tokio::test]
 async fn discover_names_what_a_request_may_name() {
     for eras in [Eras::Legacy, Eras::Modern, Eras::Both] {

@@ -187,7 +187,7 @@ async fn d5_hidden_resources_are_not_followed() {
     }
 }
 
-/// E17, E91: a run that asks for no server sees no tool, and finds none.
+/// E17, E91, X-E30: a run that asks for no server sees no tool, and finds none.
 #[tokio::test]
 async fn e17_a_run_that_asks_for_nothing_has_nothing() {
     let mut world = World::with(&[("one", Eras::Both)]).await;

@@ -63,8 +63,8 @@ async fn hanging_and_well(timeout: Duration) -> (World, Scripts) {
     (World::settled(entries, GatewayOptions::default()).await, scripts)
 }
 
-/// S31, E44: a server that never answers a subscription delays neither other servers nor the end of
-/// the session. Its own callers hear of it in the time that its calls have.
+/// S31, E44, E69: a server that never answers a subscription delays neither other servers nor the
+/// end of the session. Its own callers hear of it in the time that its calls have.
 #[tokio::test]
 async fn s31_a_server_that_hangs_holds_up_no_other_subscription() {
     let (world, _scripts) = hanging_and_well(Duration::from_secs(300)).await;

@@ -144,7 +144,7 @@ fn kind(answer: &Value) -> &Value {
     if tool.is_null() { &answer["error"]["data"]["kind"] } else { tool }
 }
 
-/// X-M54, X-M55, X-M57, S14: a gated call does not reach its server without a grant, names the
+/// X-M54, X-M55, X-M57, S14, A-2: a gated call does not reach its server without a grant, names the
 /// scope, and succeeds with one. This holds at both endpoints and in all pairs of eras. Tools that
 /// are not named need none.
 #[tokio::test(flavor = "multi_thread")]

@@ -213,8 +213,8 @@ async fn d23_own_tools_have_the_servers_limits_and_are_counted() {
     world.gateway.drain().await;
 }
 
-/// §1.3: a server that needs input for a prompt gets it through the tool, too, and its state with
-/// it.
+/// E19: §1.3: a server that needs input for a prompt gets it through the tool, too, and its state
+/// with it.
 #[tokio::test]
 async fn own_tools_carry_questions_and_their_answers() {
     let world = World::with(&[("one", Eras::Modern)]).await;

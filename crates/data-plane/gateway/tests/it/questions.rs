@@ -39,7 +39,7 @@ async fn answer_questions(world: &World, caller: &Caller, name: &str, reply: &Va
     }
 }
 
-/// Issue point 5: sampling and elicitation pass in both directions between legacy peers, also
+/// D12: issue point 5: sampling and elicitation pass in both directions between legacy peers, also
 /// where the server speaks both eras.
 #[tokio::test]
 async fn legacy_servers_ask_legacy_clients() {
@@ -255,7 +255,7 @@ async fn method_of_next(outbox: &mut tokio::sync::mpsc::Receiver<narthex_wire::P
     message["method"].as_str().unwrap().to_owned()
 }
 
-/// Issue point 4, E74: a changed list is heard by sessions of both kinds of endpoint.
+/// D11: issue point 4, E74: a changed list is heard by sessions of both kinds of endpoint.
 #[tokio::test]
 async fn e74_list_changes_reach_sessions() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -298,7 +298,7 @@ async fn next_tagged(answering: &mut Answering) -> Value {
     message
 }
 
-/// Issue point 5: a modern client listens at both kinds of endpoint, to servers of both eras.
+/// D11: issue point 5: a modern client listens at both kinds of endpoint, to servers of both eras.
 #[tokio::test]
 async fn modern_clients_listen() {
     for eras in [Eras::Legacy, Eras::Modern] {

@@ -25,7 +25,7 @@ async fn act(world: &World, endpoint: Endpoint) -> Value {
     world.ask(&caller, "tools/call", json!({"name": name})).await["result"].take()
 }
 
-/// E81, R-E27: every tool has the schema of an object, whatever its server lists.
+/// E81, R-E27, R-M1: every tool has the schema of an object, whatever its server lists.
 #[tokio::test]
 async fn e81_every_tool_has_an_object_schema() {
     const LISTS: &str = r#"case $line in *'"method":"tools/list"'*)

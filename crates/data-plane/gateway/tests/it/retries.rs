@@ -33,8 +33,8 @@ async fn four_calls(world: &World, caller: &Caller, prefix: &str) {
     }
 }
 
-/// R-E45: calls that meet a server which forgot its session are made once more, on a new one: on
-/// the shared link, on one that all clients of a revision share, and on a client's own.
+/// R-E45, D17: calls that meet a server which forgot its session are made once more, on a new one:
+/// on the shared link, on one that all clients of a revision share, and on a client's own.
 #[tokio::test]
 async fn r_e45_a_session_that_a_server_forgot_costs_no_call() {
     for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
@@ -78,7 +78,8 @@ fn hanging() -> Options {
     Options { eras: Eras::Legacy, quirks, ..Options::default() }
 }
 
-/// Point 4: a server that hangs for one client holds up neither its calls to others nor its lists.
+/// E129: point 4: a server that hangs for one client holds up neither its calls to others nor its
+/// lists.
 #[tokio::test]
 async fn a_server_that_hangs_for_one_client_holds_up_no_other() {
     let fine = Options { eras: Eras::Legacy, ..Options::default() };
@@ -94,7 +95,7 @@ async fn a_server_that_hangs_for_one_client_holds_up_no_other() {
     }
 }
 
-/// A client can give a call up while its server is not even connected.
+/// E44: a client can give a call up while its server is not even connected.
 #[tokio::test]
 async fn a_call_is_given_up_before_it_is_sent() {
     let world = World::of([("hangs", hanging())]).await;

@@ -276,7 +276,7 @@ async fn s24_a_rule_holds_under_every_alias() {
     }
 }
 
-/// D13, S32: the audit names the check and the rule that refused a call.
+/// D13, S32, A-5: the audit names the check and the rule that refused a call.
 #[tokio::test(flavor = "multi_thread")]
 async fn s32_the_audit_names_the_rule() {
     let dir = tempfile::tempdir().unwrap();

@@ -41,7 +41,7 @@ async fn called(scripts: &Scripts, name: &str) {
     timeout(SOON, waiting).await.expect("the call does not arrive");
 }
 
-/// E7, D5: at the end of a run its token opens nothing, and its sessions and streams end. Its
+/// E7, D5, A-14: at the end of a run its token opens nothing, and its sessions and streams end. Its
 /// children are gone, and none of its state is stored; other runs keep working.
 #[tokio::test]
 async fn e7_the_end_of_a_run_leaves_nothing() {

@@ -92,8 +92,9 @@ async fn wait_for_one_cancelled(world: &World, caller: &Caller) {
     }
 }
 
-/// E44: past its time a call fails as `timeout`, and the server hears of it: by a notification
-/// over stdio and for legacy servers, by the end of the stream for modern ones over HTTP.
+/// E44, E45, E87: past its time a call fails as `timeout`, and the server hears of it: by a
+/// notification over stdio and for legacy servers, by the end of the stream for modern ones over
+/// HTTP.
 #[tokio::test]
 async fn e44_a_call_past_its_time_is_cancelled_over_every_transport() {
     let everywhere = Everywhere::start().await;

@@ -92,7 +92,8 @@ fn unpaid(verdict: Result<Verdict, Denial>) -> Unpaid {
     }
 }
 
-/// D13: only an attached server's requests get through, and with the bytes that were checked.
+/// D13, D5, A-5, A-6: only an attached server's requests get through, and with the bytes that were
+/// checked.
 #[test]
 fn d13_permits_attached_servers_only() {
     let policy = RunPolicy::Attached([alias("git")].into());
@@ -113,8 +114,8 @@ fn d13_permits_attached_servers_only() {
     assert_eq!((denial.kind(), denial.check()), (ErrorKind::NotFound, "attached"));
 }
 
-/// D5, E151: a name that a server's rules hide is not permitted, with any grants of the run; nor
-/// does a grant show it, and the refusal does not reveal that there is a gate.
+/// D5, E151, A-5: a name that a server's rules hide is not permitted, with any grants of the run;
+/// nor does a grant show it, and the refusal does not reveal that there is a gate.
 #[test]
 fn d5_permits_nothing_that_a_rule_hides() {
     let deny = |pattern| NameRule::new(None, &[pattern]);
@@ -141,9 +142,9 @@ fn d5_permits_nothing_that_a_rule_hides() {
     }
 }
 
-/// D14: a grant at a server is for what the catalog calls so, whatever a run does: who writes
-/// agents moves it nowhere, and it counts under each alias. What is of no catalog goes by its
-/// alias.
+/// D14, X-M54: a grant at a server is for what the catalog calls so, whatever a run does: who
+/// writes agents moves it nowhere, and it counts under each alias. What is of no catalog goes by
+/// its alias.
 #[test]
 fn d14_a_grant_at_a_server_is_for_its_id() {
     let (exposed, gates) = (Exposed::default(), gates(&["git.write"]));
@@ -364,8 +365,8 @@ fn word(verdict: &Result<Verdict, Denial>) -> String {
     }
 }
 
-/// D13: rules and grants together: a rule that forbids comes before every grant, one that asks for
-/// approval adds its scopes to what the server requires, and the grants decide.
+/// D13, A-5: rules and grants together: a rule that forbids comes before every grant, one that asks
+/// for approval adds its scopes to what the server requires, and the grants decide.
 #[test]
 fn d13_rules_narrow_what_grants_allow() {
     let (none, one) = (Ruling::default(), ["git.write"]);
@@ -395,8 +396,8 @@ fn d13_rules_narrow_what_grants_allow() {
     }
 }
 
-/// D13: rules are asked after the checks that make a request look absent. They are not asked about
-/// lists, messages that only maintain a connection, or the end of a subscription.
+/// D13, A-5: rules are asked after the checks that make a request look absent. They are not asked
+/// about lists, messages that only maintain a connection, or the end of a subscription.
 #[test]
 fn d13_rules_are_asked_about_what_uses_something() {
     let asked = Arc::default();

@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(grants.spawnable(&actors(), NOW), BTreeSet::from([reader.clone()]));
     }
 
-    /// X-E74: it counts for its subject, its run or session, its time, and its models alone.
+    /// X-E74, X-E84: it counts for its subject, its run or session, its time, and its models alone.
     #[test]
     fn x_e74_a_spawn_grant_counts_within_its_bounds() {
         let (grants, reader, other) = (Grants::default(), name("reader"), name("other"));

@@ -98,7 +98,7 @@ fn e52_each_field_of_a_program_counts() {
     );
 }
 
-/// E23, E52: the same for a server over HTTP, keys and headers included.
+/// E23, E52, E42: the same for a server over HTTP, keys and headers included.
 #[test]
 fn e52_each_field_of_a_url_counts() {
     assert_all_differ(

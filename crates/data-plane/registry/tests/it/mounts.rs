@@ -48,7 +48,7 @@ async fn r_m14_the_last_reference_stops_the_server() {
     in_time(registry.close()).await;
 }
 
-/// D12: another configuration, credential or owner is another connection.
+/// D12, D10: another configuration, credential or owner is another connection.
 #[tokio::test]
 async fn d12_what_differs_is_not_shared() {
     let registry = start([shell("x")]);
@@ -201,7 +201,7 @@ async fn r_m12_a_strict_set_is_all_or_nothing() {
     in_time(registry.close()).await;
 }
 
-/// D17, R-D5: an optional server may fail; a tolerant set is mounted in any case.
+/// D17, R-D5, R-E1, R-E28: an optional server may fail; a tolerant set is mounted in any case.
 #[tokio::test]
 async fn d17_optional_servers_may_fail() {
     let registry = start([]);
@@ -251,7 +251,7 @@ async fn d10_a_server_that_is_switched_off_is_not_mounted() {
     in_time(registry.close()).await;
 }
 
-/// R-M9, R-M13, R-E2: both servers get a request before either has answered.
+/// R-M9, R-M13, R-E2, R-D8: both servers get a request before either has answered.
 #[tokio::test]
 async fn r_m9_a_set_connects_at_the_same_time() {
     let folder = tempfile::tempdir().unwrap();
@@ -277,7 +277,7 @@ async fn r_m9_a_set_connects_at_the_same_time() {
     in_time(registry.close()).await;
 }
 
-/// R-M10, R-M11, E75: a server that hangs is given up after its own deadline.
+/// R-M10, R-M11, E75, R-E28: a server that hangs is given up after its own deadline.
 #[tokio::test]
 async fn r_m11_a_mount_has_a_deadline_of_its_own() {
     let hang = Options { quirks: vec![Quirk::HangList], ..Options::default() };

@@ -36,7 +36,7 @@ async fn simulate_one(seed: u64) {
     simulation.end().await;
 }
 
-/// E2, E32, E40, E41, E55, E57, E128, R-M14: see above; each of the four has another seed, and
+/// E2, E32, E40, E41, E55, E57, E128, R-M14, E4: see above; each of the four has another seed, and
 /// two of them more than one thread.
 #[tokio::test]
 async fn e128_any_order_of_verbs_ends_as_the_model_1() {

@@ -302,7 +302,7 @@ fn read_scopes(texts: &[String]) -> Result<Vec<ToolScope>, CallError> {
 mod tests {
     use super::*;
 
-    /// D15: made-up ids differ where the requests differ, however long these are.
+    /// D15, X-M55: made-up ids differ where the requests differ, however long these are.
     #[test]
     fn d15_made_up_ids_are_as_different_as_names() {
         assert_eq!(request_id("demo.write@demo/echo"), "demo.write@demo/echo");

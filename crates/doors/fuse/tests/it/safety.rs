@@ -30,6 +30,7 @@ fn signal(child: &tokio::process::Child, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).expect("it is ours");
 }
 
+/// R-E11.
 #[tokio::test(flavor = "multi_thread")]
 async fn s29_a_slow_tool_blocks_nothing_else() {
     let Some(world) = World::new() else { return };

@@ -101,7 +101,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Our own objects have the members that are described and no others, at every level.
+/// O81: our own objects have the members that are described and no others, at every level.
 #[test]
 fn objects_of_ours_are_closed() {
     fn look(place: &str, value: &Value) {
@@ -155,6 +155,7 @@ fn o34_every_list_has_pages() {
     assert!(pages >= 20, "{pages} lists were found");
 }
 
+/// D24.
 #[test]
 fn limits_and_kinds_are_those_of_the_code() {
     let kinds: Vec<_> = ErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();

@@ -34,7 +34,7 @@ fn filled(template: &str) -> String {
     path.replace("{name}", "fixture").replace("{id}", "fixture").replace("{principal}", "fixture")
 }
 
-/// S6: no route of the table, and none beside it, answers without a valid token, but health and
+/// S6, D4: no route of the table, and none beside it, answers without a valid token, but health and
 /// those with a proof of their own, each of which is a test of `signin`.
 #[tokio::test]
 async fn s6_no_route_answers_without_a_token() {
@@ -79,7 +79,7 @@ async fn s6_two_tokens_are_none() {
     assert_eq!(request.send().await.status, StatusCode::UNAUTHORIZED);
 }
 
-/// D4, A-9: each token opens its own part and nothing else, whatever the method.
+/// D4, A-9, X-E14: each token opens its own part and nothing else, whatever the method.
 #[tokio::test]
 async fn d4_each_token_opens_its_own_part() {
     let world = World::empty();
@@ -343,7 +343,7 @@ impl http_body::Body for Unsized {
     }
 }
 
-/// D5: a server that a run does not have looks like one that is not there.
+/// D5, R-M31, S18: a server that a run does not have looks like one that is not there.
 #[tokio::test]
 async fn d5_servers_of_other_runs_do_not_exist() {
     let world = World::with_fixture().await;
@@ -368,7 +368,8 @@ async fn d5_servers_of_other_runs_do_not_exist() {
     }
 }
 
-/// D5: a caller that misspells a server reads the name of one that the run has, and of no other.
+/// D5, R-M31: a caller that misspells a server reads the name of one that the run has, and of no
+/// other.
 #[tokio::test]
 async fn d5_a_misspelt_server_is_told_of_those_that_the_run_has() {
     let world = World::with_fixture().await;
@@ -433,7 +434,7 @@ async fn status_and_tools_say_what_there_is() {
     assert_eq!(told.text(), "ok\n", "what a run may not see is not there");
 }
 
-/// D5, S18: counters name all servers, so a run that has not all of them gets none.
+/// D5, S18, O78: counters name all servers, so a run that has not all of them gets none.
 #[tokio::test]
 async fn d5_counters_are_for_whoever_sees_every_server() {
     let world = World::with_fixture().await;

@@ -52,8 +52,8 @@ async fn answer(browser: &mut Browser<'_>, path: &str, consent: &str, more: &str
     browser.form(path, &form).await
 }
 
-/// X-M56, X-E83, D15: a human who is sent to the page signs in first, sees who asks for what, and
-/// decides; the agent's words about it are shown as such and do nothing.
+/// X-M56, X-E83, D15, S11: a human who is sent to the page signs in first, sees who asks for what,
+/// and decides; the agent's words about it are shown as such and do nothing.
 #[tokio::test]
 async fn x_m56_a_human_decides_on_a_page() {
     let site = Site::new().await;

@@ -115,8 +115,8 @@ async fn unknown_versions_are_answered_with_the_known_ones() {
     }
 }
 
-/// The versions that an error names as supported are those of `server/discover` at the endpoint,
-/// and none of them is refused there, whatever the server behind it speaks.
+/// D2: the versions that an error names as supported are those of `server/discover` at the
+/// endpoint, and none of them is refused there, whatever the server behind it speaks.
 #[tokio::test]
 async fn what_is_named_as_supported_is_taken() {
     for eras in [Eras::Both, Eras::Legacy, Eras::Modern] {
@@ -224,6 +224,7 @@ fn progress_call(count: u64, pause_ms: u64) -> Value {
     json!({"name": "progress", "arguments": arguments, "_meta": {"progressToken": "p"}})
 }
 
+/// E85.
 #[tokio::test]
 async fn progress_comes_before_the_answer_on_a_stream_without_ids() {
     let world = World::with_fixture().await;
@@ -271,7 +272,7 @@ async fn a_quiet_call_becomes_a_stream_with_signs_of_life() {
     assert_eq!(serde_json::from_str::<Value>(last).unwrap()["id"], 1);
 }
 
-/// A modern client gives a call up by closing its stream.
+/// E84: a modern client gives a call up by closing its stream.
 #[tokio::test]
 async fn closing_the_stream_cancels_the_call() {
     let world = World::with_fixture().await;

@@ -58,7 +58,7 @@ async fn s19_a_cut_stream_goes_on_where_it_was() {
     assert_eq!(world.fixture.as_ref().unwrap().fixture.counts().cancelled, 0);
 }
 
-/// S19: an event id leads to a stream of its own session only.
+/// S19, D26: an event id leads to a stream of its own session only.
 #[tokio::test]
 async fn s19_foreign_event_ids_lead_nowhere() {
     let world = World::with_fixture().await;

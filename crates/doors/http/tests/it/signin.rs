@@ -18,6 +18,7 @@ use crate::{
     world::{Answer, Builder, whole},
 };
 
+///
 #[tokio::test]
 async fn a_link_shows_a_button_and_signs_in_once() {
     let site = Site::new().await;
@@ -494,7 +495,8 @@ async fn a_session_outlives_the_daemon() {
     assert_eq!(signed_in.account.name.as_str(), "ada");
 }
 
-/// D4: the routes that answer without a token are listed, with the proof that they ask for instead.
+/// D4, A-9: the routes that answer without a token are listed, with the proof that they ask for
+/// instead.
 #[test]
 fn d4_routes_without_a_token_are_listed_with_their_proof() {
     let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guides/sign-in.md");

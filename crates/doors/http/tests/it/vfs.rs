@@ -73,7 +73,7 @@ async fn s29_another_server_of_a_name_has_another_number() {
     assert!(next[0] > first[0] && next[1] == first[1], "{first:?} {next:?}");
 }
 
-/// R-O2, R-O13: a write is the call, and a list is what the server says, in any era.
+/// R-O2, R-O13, R-M1: a write is the call, and a list is what the server says, in any era.
 #[tokio::test]
 async fn r_o2_a_write_is_the_call_and_is_answered_what_a_read_gives() {
     for eras in [Eras::Legacy, Eras::Modern] {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, modern, text_of, tool};
 
+/// D3.
 #[tokio::test]
 async fn bad_messages_are_answered_and_the_connection_lives_on() {
     let world = World::new(Eras::Modern, SocketOptions::default()).await;
@@ -33,6 +34,7 @@ async fn bad_messages_are_answered_and_the_connection_lives_on() {
     assert!(world.gateway.metrics().render().contains("refused_total{reason=\"message\"} 7"));
 }
 
+/// D3.
 #[tokio::test]
 async fn a_line_that_is_too_long_ends_the_connection() {
     let world = World::new(Eras::Modern, SocketOptions::default()).await;

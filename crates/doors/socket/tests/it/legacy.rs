@@ -51,6 +51,7 @@ async fn a_modern_look_does_not_decide_against_a_handshake() {
     assert_eq!(text_of(&answer), "hi");
 }
 
+/// E84.
 #[tokio::test]
 async fn a_cancelled_call_gets_no_answer() {
     let world = World::new(Eras::Legacy, SocketOptions::default()).await;
@@ -69,6 +70,7 @@ async fn a_cancelled_call_gets_no_answer() {
     assert_eq!(answers.iter().map(|answer| &answer["id"]).collect::<Vec<_>>(), [9]);
 }
 
+/// E84.
 #[tokio::test]
 async fn who_hangs_up_gives_up() {
     let world = World::new(Eras::Legacy, SocketOptions::default()).await;
@@ -81,7 +83,7 @@ async fn who_hangs_up_gives_up() {
     world.until(|world| world.gateway.sessions_open() == 0).await;
 }
 
-/// Questions and notifications of servers reach the client, and its answers reach them.
+/// D12: questions and notifications of servers reach the client, and its answers reach them.
 #[tokio::test]
 async fn servers_ask_and_notify() {
     let world = World::new(Eras::Legacy, SocketOptions::default()).await;

@@ -71,6 +71,7 @@ fn a_runtime_that_shuts_down_leaves_nobody() {
     }));
 }
 
+/// D22, A-15.
 #[tokio::test]
 #[cfg(target_os = "linux")]
 async fn a_killed_daemon_takes_its_children_along() {

@@ -26,6 +26,7 @@ fn fake_daemon() -> BaseEnvironment {
     })
 }
 
+/// E132, D22, A-15.
 #[tokio::test]
 async fn a_child_sees_exactly_its_environment() {
     let mut spec = ProcessSpec::new("env", fake_daemon());
@@ -61,6 +62,7 @@ async fn a_child_starts_in_its_working_directory() {
     assert_eq!(output(spec).await.trim_end(), path.to_str().unwrap());
 }
 
+/// D22, A-15.
 #[tokio::test]
 async fn a_child_leads_a_group_of_its_own() {
     let tracker = TaskTracker::new();

@@ -24,6 +24,7 @@ async fn a_polite_child_ends_by_sigterm() {
     assert_eq!(members(process.id()), 0);
 }
 
+/// R-M19.
 #[tokio::test]
 async fn a_deaf_child_and_grandchild_are_killed_after_the_grace() {
     let tracker = TaskTracker::new();
@@ -36,6 +37,7 @@ async fn a_deaf_child_and_grandchild_are_killed_after_the_grace() {
     assert_eq!(members(process.id()), 0);
 }
 
+/// D22.
 #[tokio::test]
 async fn whoever_the_leader_leaves_behind_is_stopped() {
     let tracker = TaskTracker::new();
@@ -56,6 +58,7 @@ async fn whoever_the_leader_leaves_behind_is_killed_if_deaf() {
     assert_eq!(members(process.id()), 0);
 }
 
+/// R-M20.
 #[tokio::test]
 async fn all_who_stop_share_one_ladder() {
     let tracker = TaskTracker::new();

@@ -126,6 +126,7 @@ async fn d22_who_forks_and_ends_again_and_again_is_caught() {
     scene.witness.all_gone().await;
 }
 
+/// R-M19.
 #[tokio::test]
 async fn d22_many_who_start_each_other_anew_are_killed() {
     let scene = Scene::new();
@@ -138,6 +139,7 @@ async fn d22_many_who_start_each_other_anew_are_killed() {
     scene.witness.all_gone().await;
 }
 
+/// R-M18.
 #[tokio::test]
 async fn a_killed_shim_takes_its_server_along() {
     let scene = Scene::new();

@@ -59,6 +59,7 @@ impl Everywhere {
     }
 }
 
+/// E85.
 #[tokio::test]
 async fn e44_progress_comes_before_the_answer_under_our_own_token() {
     let everywhere = Everywhere::start().await;

@@ -131,6 +131,7 @@ async fn s16_a_session_that_the_refused_probe_leaked_is_given_back() {
     assert!(peer.seen().iter().all(|seen| seen.header("x-key") == Some("Key sk-123456")));
 }
 
+/// E162.
 #[tokio::test]
 async fn e134_an_endpoint_that_has_no_post_is_the_older_transport() {
     let (sender, stream) = events();

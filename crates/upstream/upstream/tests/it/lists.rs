@@ -63,6 +63,7 @@ async fn listing(page: impl Fn(&str) -> Value + Clone + Send + Sync + 'static) -
     .await
 }
 
+/// E73.
 #[tokio::test]
 async fn s12_a_list_that_never_ends_is_refused() {
     let peer = listing(|cursor| {

@@ -240,8 +240,8 @@ async fn s27_a_child_that_ends_at_once_never_shows_a_key_of_its_arguments() {
     world.drain().await;
 }
 
-/// R-E17: a ring that is handed in keeps the lines from before a restart, redacted like the rest;
-/// the reason of a failure is never taken from an earlier start.
+/// R-E17, R-M27: a ring that is handed in keeps the lines from before a restart, redacted like the
+/// rest; the reason of a failure is never taken from an earlier start.
 #[tokio::test]
 async fn r_e17_a_log_is_kept_over_connections() {
     let cases = format!(

@@ -25,6 +25,7 @@ async fn e133_a_child_that_dies_in_a_call_is_told_with_its_exit_code() {
     world.drain().await;
 }
 
+/// R-M27.
 #[tokio::test]
 async fn e133_banners_on_stdout_are_tolerated() {
     let cases = format!(r#"*server/discover*) echo "{{broken";; {}"#, initializes());

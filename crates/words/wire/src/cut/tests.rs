@@ -80,7 +80,7 @@ fn d23_the_marker_is_visible_and_says_what_was_cut() {
     assert_eq!(text, format!("{}{marker}", "x".repeat(1_000)));
 }
 
-/// D23: a cut never falls into an escape, a pair of surrogates or a character.
+/// D23, R-D6: a cut never falls into an escape, a pair of surrogates or a character.
 #[test]
 fn d23_no_cut_breaks_an_escape_a_surrogate_pair_or_a_character() {
     for piece in [r"\n", r"\u00e9", r"\ud83d\ude00", "é", "漢", "😀", r"\\", r#"\""#] {
@@ -207,7 +207,7 @@ fn any_text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// D23: whatever the content is, what is shown is a beginning of it, and not too long.
+    /// D23, R-D6: whatever the content is, what is shown is a beginning of it, and not too long.
     #[test]
     fn d23_what_is_shown_is_a_beginning_within_the_limit(
         texts in prop::collection::vec(any_text(), 0..6),

@@ -73,7 +73,7 @@ fn d22_what_finds_a_messages_way_stays() {
     assert_eq!(std::str::from_utf8(clean.bytes()).unwrap(), expected);
 }
 
-/// S27: a server that maps keys to accounts, or answers with a PIN as a number.
+/// S27, D22: a server that maps keys to accounts, or answers with a PIN as a number.
 #[test]
 fn s27_secrets_are_found_as_keys_and_as_numbers() {
     let redactor = redactor(&["sk-12345", "87654321", "0012345678.50"]);

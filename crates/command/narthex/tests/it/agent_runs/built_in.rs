@@ -61,9 +61,9 @@ pub(super) async fn is_there(world: &World, alias: &str, token: &str, tool: Opti
     client.end_session().await;
 }
 
-/// X-M1, X-M6: every run has it beside what it attaches: an agent's, one with servers of its own,
-/// and the one of the process; also over a socket. Aggregated endpoints have its tools, but for the
-/// run of the process, which shows what is configured and no more.
+/// X-M1, X-M6, X-E29, A-7: every run has it beside what it attaches: an agent's, one with servers
+/// of its own, and the one of the process; also over a socket. Aggregated endpoints have its tools,
+/// but for the run of the process, which shows what is configured and no more.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_m1_every_run_has_the_built_in_server() {
     let world = World::operated(&json!({})).await;

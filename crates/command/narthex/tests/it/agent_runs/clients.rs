@@ -142,9 +142,9 @@ async fn i_m2_a_client_lists_what_any_run_of_its_agent_lists() {
     assert_eq!(listed(token(&made)).await, tools);
 }
 
-/// Many first calls at once begin one run. One that has ended is followed by the next of the same
-/// session, and a session that has ended by another; an MCP session of an earlier run is gone, so
-/// that the client begins anew.
+/// I-M7: many first calls at once begin one run. One that has ended is followed by the next of the
+/// same session, and a session that has ended by another; an MCP session of an earlier run is gone,
+/// so that the client begins anew.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_first_calls_begin_one_run_and_the_next_follows_it() {
     let world = World::operated(&json!({})).await;
@@ -183,7 +183,7 @@ async fn many_first_calls_begin_one_run_and_the_next_follows_it() {
     assert_eq!(operator.living().await, 1);
 }
 
-/// D10: after a restart a client resumes the run that it had.
+/// D10, I-M7: after a restart a client resumes the run that it had.
 #[tokio::test(flavor = "multi_thread")]
 async fn d10_a_client_goes_on_after_a_restart() {
     let world = World::operated(&json!({})).await;
@@ -199,8 +199,8 @@ async fn d10_a_client_goes_on_after_a_restart() {
     assert_eq!(operator.living().await, 1);
 }
 
-/// A client that is revoked comes in no more, its stream and its run end, and its name is free
-/// again. One whose time is over comes in no more, either.
+/// I-M7: a client that is revoked comes in no more, its stream and its run end, and its name is
+/// free again. One whose time is over comes in no more, either.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revoked_client_comes_in_no_more() {
     let world = World::operated(&json!({})).await;

@@ -69,8 +69,9 @@ fn linear_of(run: &Value) -> &Value {
     all.iter().find(|server| server["alias"] == "linear").unwrap_or_else(|| panic!("{run}"))
 }
 
-/// D17: a run begins whose user has not signed in. The server is `authenticating`, its calls say
-/// what to do, and everything else works; after a restart, too. Switching it off cuts through.
+/// D17, X-M13, A-4: a run begins whose user has not signed in. The server is `authenticating`, its
+/// calls say what to do, and everything else works; after a restart, too. Switching it off cuts
+/// through.
 #[tokio::test(flavor = "multi_thread")]
 async fn d17_a_missing_consent_does_not_abort_a_run() {
     let (world, linear) = (World::operated(&json!({})).await, fixture().await);

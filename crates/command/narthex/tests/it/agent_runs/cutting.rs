@@ -6,8 +6,8 @@ use serde_json::json;
 use super::{HOME, noting_server, request};
 use crate::{runs::Operator, world::World};
 
-/// D10, D16: clearing a secret ends the servers that hold it, in all runs, and calls say so; others
-/// stay.
+/// D10, D16, X-M50: clearing a secret ends the servers that hold it, in all runs, and calls say so;
+/// others stay.
 #[tokio::test(flavor = "multi_thread")]
 async fn d10_clearing_a_secret_cuts_through() {
     let world = World::operated(&json!({})).await;

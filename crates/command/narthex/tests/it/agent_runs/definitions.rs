@@ -123,9 +123,9 @@ async fn world_with_docs(server: &Running) -> World {
     world
 }
 
-/// D10, D16, S23: a definition that changed after it was pinned is in no new run, in no era and at
-/// no endpoint, also after a restart, until a human has accepted what was shown to them; then the
-/// next run has it, and the one before it still does not.
+/// D10, D16, S23, A-3: a definition that changed after it was pinned is in no new run, in no era
+/// and at no endpoint, also after a restart, until a human has accepted what was shown to them;
+/// then the next run has it, and the one before it still does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn s23_a_changed_definition_waits_for_a_human() {
     let server = fixture().await;

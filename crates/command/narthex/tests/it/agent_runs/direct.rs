@@ -36,8 +36,8 @@ fn direct() -> Value {
     request
 }
 
-/// O24, O86: a caller that creates the run and says so gets its servers with all values, once; no
-/// later answer, no record and no file has them.
+/// O24, O86, O81: a caller that creates the run and says so gets its servers with all values, once;
+/// no later answer, no record and no file has them.
 #[tokio::test(flavor = "multi_thread")]
 async fn o24_direct_mode_tells_the_resolved_servers_once() {
     let (world, server) = (World::operated(&json!({})).await, telling().await);

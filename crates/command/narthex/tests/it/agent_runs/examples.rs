@@ -132,8 +132,8 @@ async fn o25_example_1_a_store_hears_its_scope() {
     }
 }
 
-/// The second example; O15, O68, D22: the key comes from a variable of the daemon, only the server
-/// has it, and what the server says of it is made unreadable.
+/// O25: the second example; O15, O68, D22: the key comes from a variable of the daemon, only the
+/// server has it, and what the server says of it is made unreadable.
 #[tokio::test(flavor = "multi_thread")]
 async fn o15_example_2_a_key_comes_from_the_daemons_variables() {
     const KEY: &str = "sk-canary-actual-key";
@@ -255,7 +255,8 @@ async fn child_of(world: &World, parent: &Value, agent: &str) -> Value {
     reply.json()
 }
 
-/// The fourth example; O26, O27: agents that share a server, each with its own part of it or none.
+/// O17: the fourth example; O26, O27: agents that share a server, each with its own part of it or
+/// none.
 #[tokio::test(flavor = "multi_thread")]
 async fn o26_example_4_agents_share_a_server() {
     for over in Over::BOTH {
@@ -321,8 +322,8 @@ async fn o26_example_4_agents_share_a_server() {
 /// Number of times that each run asks for its server's configuration.
 const CALLS: usize = 6;
 
-/// O22, O26, D12: many runs at once, two of each scope, with children: each call gets its own scope
-/// and no other, at both kinds of endpoint.
+/// O22, O26, D12, O91: many runs at once, two of each scope, with children: each call gets its own
+/// scope and no other, at both kinds of endpoint.
 #[tokio::test(flavor = "multi_thread")]
 async fn o26_scopes_of_many_runs_at_once_never_cross() {
     for (over, runs) in [(Over::Http, 24), (Over::Stdio, 4)] {
@@ -379,8 +380,8 @@ async fn hear_only(over: Over, clients: &mut [(Client, &'static str)], scope: &s
     }
 }
 
-/// X-M15, X-M17, X-M36, X-M48: an issue tracker with a manifest, attached to an agent by the form:
-/// the program has the key, and neither the agent nor any answer does.
+/// X-M15, X-M17, X-M36, X-M48, X-M4: an issue tracker with a manifest, attached to an agent by the
+/// form: the program has the key, and neither the agent nor any answer does.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_m36_the_issue_tracker_has_its_key_and_the_agent_has_not() {
     const KEY: &str = "lin_canary_key";

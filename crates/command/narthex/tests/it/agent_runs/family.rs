@@ -32,8 +32,8 @@ fn child() -> Value {
     json!({ "agent_name": "reader", "params": { "topic": "child" } })
 }
 
-/// O22, O72, O74, O76, O78: a run begins another by its token, which has exactly its scope; it may
-/// begin only what its agent may, and say nothing of the scope.
+/// O22, O72, O74, O76, O78, R-M15, O23, O79: a run begins another by its token, which has exactly
+/// its scope; it may begin only what its agent may, and say nothing of the scope.
 #[tokio::test(flavor = "multi_thread")]
 async fn o22_a_child_has_its_parents_scope() {
     let world = World::operated(&json!({})).await;
@@ -133,7 +133,7 @@ async fn o75_a_later_run_of_a_session_lends_no_scope() {
     }
 }
 
-/// Runs begin runs to a depth that is limited.
+/// X-E86: runs begin runs to a depth that is limited.
 #[tokio::test(flavor = "multi_thread")]
 async fn children_are_not_nested_without_end() {
     let world = World::operated(&json!({})).await;

@@ -149,8 +149,8 @@ pub(super) async fn all_kinds(world: &World, token: &str) -> Vec<Seen> {
     all
 }
 
-/// D10, S23: a tool that a server adds while a run lives is neither listed there nor called; the
-/// next run has it.
+/// D10, S23, X-M49, X-M50, A-3: a tool that a server adds while a run lives is neither listed there
+/// nor called; the next run has it.
 #[tokio::test(flavor = "multi_thread")]
 async fn d10_what_a_server_adds_is_for_the_next_run() {
     let (world, server) = (World::operated(&json!({})).await, fixture().await);
@@ -206,8 +206,8 @@ async fn d10_resources_freeze_too() {
     }
 }
 
-/// D10: a run's frozen lists outlive the daemon, though the server has changed meanwhile; runs with
-/// servers of their own are frozen, too.
+/// D10, A-3: a run's frozen lists outlive the daemon, though the server has changed meanwhile; runs
+/// with servers of their own are frozen, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn d10_first_lists_outlive_the_daemon() {
     let (world, server) = (World::operated(&json!({})).await, fixture().await);

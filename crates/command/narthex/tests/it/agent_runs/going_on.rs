@@ -9,8 +9,8 @@ use crate::{
     world::{SOON, World},
 };
 
-/// O21, O85: a session is resumed with its parameters, a new number and a scope of its own; the
-/// numbers of its earlier runs are its aliases. It ends with all its runs.
+/// O21, O85, O79, O84: a session is resumed with its parameters, a new number and a scope of its
+/// own; the numbers of its earlier runs are its aliases. It ends with all its runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn o21_a_session_goes_on_with_a_scope_of_its_own() {
     let world = World::operated(&json!({})).await;
@@ -47,8 +47,8 @@ async fn o21_a_session_goes_on_with_a_scope_of_its_own() {
     operator.refused(&again.to_string(), StatusCode::NOT_FOUND, "not_found").await;
 }
 
-/// D10, X-M50, X-M65: a run is active after a restart with its frozen parts: edits of the agent and
-/// new values of secrets reach the next run. One that has ended does not.
+/// D10, X-M50, X-M65, O79, O84: a run is active after a restart with its frozen parts: edits of the
+/// agent and new values of secrets reach the next run. One that has ended does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn d10_a_run_goes_on_after_a_restart() {
     let world = World::operated(&json!({})).await;

@@ -68,9 +68,9 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// X-M45, X-M46, X-M47: a run that asks for them has a folder of sockets for itself, with one for
-/// each server and one for all, and entries that need nothing but a carrier of bytes. They are gone
-/// with the run; no other run has any.
+/// X-M45, X-M46, X-M47, X-M5: a run that asks for them has a folder of sockets for itself, with one
+/// for each server and one for all, and entries that need nothing but a carrier of bytes. They are
+/// gone with the run; no other run has any.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_m45_a_run_has_sockets_if_it_asks_for_them() {
     let world = World::operated(&json!({})).await;

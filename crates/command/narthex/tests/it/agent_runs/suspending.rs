@@ -60,8 +60,9 @@ impl Operator<'_> {
     }
 }
 
-/// R-M23, R-M25, R-D1, R-E32, R-E35: the servers of a suspended session come back after a restart,
-/// with a new number: the agent and scope as they were, the secrets as they are.
+/// R-M23, R-M25, R-D1, R-E32, R-E35, R-E31, R-E38, A-10: the servers of a suspended session come
+/// back after a restart, with a new number: the agent and scope as they were, the secrets as they
+/// are.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_m23_a_suspended_session_goes_on_after_a_restart() {
     let world = World::operated(&json!({})).await;
@@ -128,8 +129,8 @@ async fn r_m23_a_suspended_session_goes_on_after_a_restart() {
     assert!(over.contains("it has ended"), "{over}");
 }
 
-/// R-E33, R-D5: a server that cannot be had when a session is resumed is left out, with one event
-/// for it and one for each other; a server whose secret was cleared stays away.
+/// R-E33, R-D5, R-E38: a server that cannot be had when a session is resumed is left out, with one
+/// event for it and one for each other; a server whose secret was cleared stays away.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_e33_a_session_goes_on_without_a_server_that_fails() {
     let world = World::operated(&json!({})).await;
@@ -163,8 +164,8 @@ async fn r_e33_a_session_goes_on_without_a_server_that_fails() {
     assert_eq!((state("more"), state("library")), (json!("ready"), json!("error")));
 }
 
-/// R-M24, R-E39: a session that does not run is resumed as its agent is now; one with servers of
-/// its own with those, suspended or not, and for operators alone.
+/// R-M24, R-E39, R-E37: a session that does not run is resumed as its agent is now; one with
+/// servers of its own with those, suspended or not, and for operators alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_e39_whatever_does_not_run_can_go_on() {
     let world = World::operated(&json!({})).await;
@@ -202,7 +203,7 @@ async fn r_e39_whatever_does_not_run_can_go_on() {
     assert!(told.is_empty(), "{told:?}");
 }
 
-/// R-E40, R-E41: a server that is lost and comes back is reported once each.
+/// R-E40, R-E41, A-3: a server that is lost and comes back is reported once each.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_e40_a_session_hears_of_a_server_that_is_lost_and_comes_back() {
     let world = World::operated(&json!({})).await;

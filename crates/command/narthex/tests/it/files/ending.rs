@@ -29,8 +29,8 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": m["id"], **end}), flush=True)
 "#;
 
-/// The end of the run is reported to the caller and to the watchers of the run in this order: the
-/// call, then the end.
+/// R-M35: the end of the run is reported to the caller and to the watchers of the run in this
+/// order: the call, then the end.
 #[test]
 fn a_call_that_is_open_when_its_run_ends_is_told_so() {
     let place = Place::new();

@@ -18,8 +18,8 @@ fn mounted(place: &Place, words: &[&str], change: impl FnOnce(&mut Command)) -> 
     (told, names)
 }
 
-/// D20: `--pid` mounts the run of this number for the holder of its token: the daemon's own, from
-/// its data directory, or one in a file, or one in the environment.
+/// D20, A-13: `--pid` mounts the run of this number for the holder of its token: the daemon's own,
+/// from its data directory, or one in a file, or one in the environment.
 #[test]
 fn d20_a_folder_is_mounted_for_the_number_of_the_token() {
     if !has_fuse() {

@@ -223,7 +223,7 @@ fn s29_who_is_not_root_leaves_no_dead_folder() {
     mount.ends(Some(1));
 }
 
-/// The program of the system that mounts gets neither the token nor anything else of ours.
+/// S29: the program of the system that mounts gets neither the token nor anything else of ours.
 #[test]
 fn the_program_that_mounts_gets_nothing_of_the_environment() {
     if !goes_on("files::unprivileged::the_program_that_mounts_gets_nothing_of_the_environment") {

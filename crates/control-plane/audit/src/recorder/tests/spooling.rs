@@ -110,8 +110,8 @@ async fn d25_a_full_spool_refuses_calls_until_it_was_moved() {
     audit.close().await;
 }
 
-/// The next writer continues the chains of the one before, also if that was killed in the middle of
-/// a line. A change that was under way then is in the record.
+/// S32: the next writer continues the chains of the one before, also if that was killed in the
+/// middle of a line. A change that was under way then is in the record.
 #[tokio::test]
 async fn what_was_under_way_when_a_process_was_killed_is_recorded_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -151,8 +151,8 @@ async fn what_was_under_way_when_a_process_was_killed_is_recorded_once() {
     }
 }
 
-/// A process may be killed at any byte that it writes: the next one finds a chain, nothing of it is
-/// there twice, and all that was on the disk before is there.
+/// D25: a process may be killed at any byte that it writes: the next one finds a chain, nothing of
+/// it is there twice, and all that was on the disk before is there.
 #[tokio::test]
 async fn a_spool_that_was_cut_at_any_byte_goes_on() {
     let folder = tempfile::tempdir().unwrap();
@@ -221,7 +221,7 @@ fn killed(folder: &Path) -> tempfile::TempDir {
     killed
 }
 
-/// Thousands of changes under way at a rotation: the next file is read, and none is lost.
+/// D25: Thousands of changes under way at a rotation: the next file is read, and none is lost.
 #[tokio::test]
 async fn thousands_of_changes_under_way_go_over_to_the_next_file() {
     const CHANGES: usize = 3_500;
@@ -263,7 +263,7 @@ async fn thousands_of_changes_under_way_go_over_to_the_next_file() {
     assert!(ends.iter().all(|(_, outcome)| outcome == "interrupted"));
 }
 
-/// Files of version 2 had all that was under way in one line, which nothing bounded.
+/// D25: files of version 2 had all that was under way in one line, which nothing bounded.
 #[tokio::test]
 async fn a_header_of_megabytes_that_is_there_already_is_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -284,7 +284,7 @@ async fn a_header_of_megabytes_that_is_there_already_is_read() {
     assert_eq!(audit.waiting().unwrap(), (0, Duration::ZERO));
 }
 
-/// The last moved events are known without the store, also by the next process.
+/// S32: the last moved events are known without the store, also by the next process.
 #[tokio::test]
 async fn what_was_moved_last_is_known_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
@@ -321,7 +321,7 @@ async fn what_was_moved_last_is_known_after_a_restart() {
     third.close().await;
 }
 
-/// The lag is that of the oldest event that waits, also if another process has written it.
+/// D25: the lag is that of the oldest event that waits, also if another process has written it.
 #[tokio::test]
 async fn the_lag_outlives_a_restart() {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);

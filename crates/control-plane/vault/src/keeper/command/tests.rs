@@ -77,7 +77,7 @@ fn x_m27_a_ring_is_made_in_a_keychain_and_replaced() {
     assert_eq!(KeyRing::parse(&scene.kept()).unwrap(), both);
 }
 
-/// S27: the keys are in no argument and in no variable of the programs, which do not get
+/// S27, X-E118: the keys are in no argument and in no variable of the programs, which do not get
 /// variables that are narthex's own either.
 #[test]
 fn s27_keys_go_through_pipes_alone() {
@@ -135,7 +135,8 @@ fn a_program_that_does_not_end_is_killed() {
     assert!(text.contains("had not ended after"), "{text}");
 }
 
-/// A program that reports success without storing is found out, at the first key and at a change.
+/// X-M27: a program that reports success without storing is found out, at the first key and at a
+/// change.
 #[test]
 fn what_is_not_kept_is_found_out() {
     let scene = Scene::new();
@@ -156,7 +157,7 @@ fn what_is_not_kept_is_found_out() {
     assert_eq!(fails.load().unwrap(), Some(first));
 }
 
-/// A keychain that the user does not unlock is not taken for an empty one.
+/// X-M28: a keychain that the user does not unlock is not taken for an empty one.
 #[test]
 fn a_locked_secret_service_is_no_empty_one() {
     let scene = Scene::new();
@@ -177,7 +178,7 @@ fn a_locked_secret_service_is_no_empty_one() {
     assert!(text.contains("Cannot autolaunch D-Bus; see that"), "{text}");
 }
 
-/// The lines that `security` reads. Their effect on macOS is not tested.
+/// X-M27: the lines that `security` reads. Their effect on macOS is not tested.
 #[test]
 fn macos_gets_its_command_line_through_the_pipe() {
     let scene = Scene::new();

@@ -34,6 +34,7 @@ fn x_m27_the_first_key_is_made_and_stays() {
     assert_eq!(names(&dir), ["master.key"]);
 }
 
+/// X-M27.
 #[test]
 fn many_that_make_it_at_once_get_one_key() {
     let (dir, file) = place();
@@ -45,6 +46,7 @@ fn many_that_make_it_at_once_get_one_key() {
     assert_eq!(names(&dir), ["master.key"]);
 }
 
+/// X-M27.
 #[test]
 fn a_ring_is_replaced_whole_and_stays_private() {
     let (dir, file) = place();
@@ -56,7 +58,7 @@ fn a_ring_is_replaced_whole_and_stays_private() {
     assert_eq!((mode & 0o7777, names(&dir)), (0o600, vec!["master.key".to_owned()]));
 }
 
-/// A process that was killed between writing and renaming leaves keys behind.
+/// X-M27: a process that was killed between writing and renaming leaves keys behind.
 #[test]
 fn what_was_left_unfinished_is_removed() {
     let (dir, file) = place();

@@ -7,6 +7,7 @@ fn answer(body: &str) -> Message {
     Message::parse(text.into(), &Limits::default()).unwrap()
 }
 
+/// E172.
 #[test]
 fn only_questions_and_states_want_more() {
     let wanted = |body: &str| wanted(&answer(body));

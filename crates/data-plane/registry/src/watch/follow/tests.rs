@@ -52,7 +52,7 @@ fn shared(file: &Path) -> Arc<Shared> {
     Arc::new(Shared::new(options, TaskTracker::new(), sources))
 }
 
-/// Polling finds changes that the system cannot report, and the state gives the reason.
+/// E10: polling finds changes that the system cannot report, and the state gives the reason.
 #[tokio::test(start_paused = true)]
 async fn a_file_that_cannot_be_watched_is_polled() {
     let folder = tempfile::tempdir().unwrap();

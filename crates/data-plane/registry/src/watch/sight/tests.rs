@@ -32,7 +32,7 @@ fn e43_only_changes_on_the_way_to_the_file_wake() {
     assert!(wakes(&Err(notify::Error::generic("lost"))));
 }
 
-/// The error of a full or forbidden watch names its remedy.
+/// E10: the error of a full or forbidden watch names its remedy.
 #[test]
 fn a_system_that_cannot_tell_is_named_with_the_remedy() {
     let refused = |make: MakeWatcher| {
@@ -48,7 +48,7 @@ fn a_system_that_cannot_tell_is_named_with_the_remedy() {
     assert!(told.contains("list the folder"), "{told}");
 }
 
-/// Files that other machines change are not waited for in vain.
+/// E10: files that other machines change are not waited for in vain.
 #[cfg(target_os = "linux")]
 #[test]
 fn file_systems_without_events_are_known() {

@@ -172,7 +172,7 @@ fn e49_scopes_have_no_order() {
     }
 }
 
-/// D22: credentials of a sign-in are as secret as a key.
+/// D22, E49: credentials of a sign-in are as secret as a key.
 #[test]
 fn d22_secrets_of_a_sign_in_are_known() {
     let secrets = |auth: &str| {

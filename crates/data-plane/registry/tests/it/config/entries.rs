@@ -242,7 +242,7 @@ fn e109_a_misspelt_key_is_named_in_place_of_the_missing_one() {
     );
 }
 
-/// D10, X-M53: a misspelt restriction of a server is not ignored.
+/// D10, X-M53, E109: a misspelt restriction of a server is not ignored.
 #[test]
 fn d10_a_misspelt_restriction_starts_nothing() {
     for (key, meant) in [
@@ -292,6 +292,7 @@ fn headers_that_cannot_be_sent_are_refused() {
     assert_warned(&warnings, &["servers.x.headers.Host", "narthex sets"]);
 }
 
+/// R-E30.
 #[test]
 fn relative_folders_and_programs_start_at_the_workspace() {
     let target = stdio(entry(r#"{ "transport": "stdio", "command": "./s", "cwd": "sub" }"#).0);

@@ -26,7 +26,7 @@ fn e86_timeouts_are_cut_to_whole_ms_and_held_in_range() {
     }
 }
 
-/// E86 and document 004: a duration with its unit is as good; a bare number is not guessed.
+/// R-E23, E86 and document 004: a duration with its unit is as good; a bare number is not guessed.
 #[test]
 fn e86_a_duration_is_read_as_a_timeout() {
     for (json, ms) in [

@@ -76,7 +76,7 @@ fn keys_of_other_programs_are_warned_of_once_each() {
     assert_eq!(warnings.len(), 3);
 }
 
-/// D1: any name becomes an alias; a name that is a valid alias keeps its spelling.
+/// D1, E83: any name becomes an alias; a name that is a valid alias keeps its spelling.
 #[test]
 fn d1_names_are_converted_with_a_warning_and_never_shared() {
     let config = load(

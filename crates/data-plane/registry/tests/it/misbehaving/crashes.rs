@@ -27,7 +27,7 @@ async fn back(registry: &Registry, name: &str, reconnects: u64) -> Arc<ServerRow
     snapshot.get(name).unwrap().clone()
 }
 
-/// R-E40, R-E41, R-E42: a loss is reported once, a return once, and health not at all.
+/// R-E40, R-E41, R-E42, R-D7: a loss is reported once, a return once, and health not at all.
 #[tokio::test]
 async fn r_e40_r_e41_a_loss_and_a_return_are_told_once_each() {
     let mark = Mark::new();
@@ -71,8 +71,8 @@ async fn r_e14_a_child_is_tried_again_after_growing_pauses() {
     in_time(registry.close()).await;
 }
 
-/// R-E15: after the last attempt there is no further one, and a caller that wants the server gets
-/// that answer at once.
+/// R-E15, R-M28: after the last attempt there is no further one, and a caller that wants the server
+/// gets that answer at once.
 #[tokio::test]
 async fn r_e15_after_the_last_try_nothing_is_tried_any_more() {
     let notes = tempfile::tempdir().unwrap();

@@ -35,8 +35,9 @@ async fn r_m17_a_child_leads_a_group_of_its_own() {
     in_time(registry.close()).await;
 }
 
-/// R-M19, R-E6, R-E7, R-M22: a child that ignores SIGTERM is killed with its grandchildren; servers
-/// that are unmounted after it end all the same, and no other caller waits for it.
+/// R-M19, R-E6, R-E7, R-M22, R-E31, A-14: a child that ignores SIGTERM is killed with its
+/// grandchildren; servers that are unmounted after it end all the same, and no other caller waits
+/// for it.
 #[tokio::test]
 async fn r_m19_whoever_ignores_sigterm_is_killed_and_delays_nobody() {
     let (deaf, polite, other) = (Mark::new(), Mark::new(), Mark::new());
@@ -90,7 +91,7 @@ async fn r_m20_closing_many_times_at_once_is_closing_once() {
     assert_eq!((mark.alive().len(), zombies()), (0, 0));
 }
 
-/// R-M21, E69: closing the registry ends configured and mounted servers, side by side.
+/// R-M21, E69, R-E7: closing the registry ends configured and mounted servers, side by side.
 #[tokio::test]
 async fn r_m21_the_end_takes_all_mounts_along() {
     let mark = Mark::new();
@@ -106,7 +107,8 @@ async fn r_m21_the_end_takes_all_mounts_along() {
     assert!(mounted.get("kept").unwrap().found().link.as_ref().unwrap().closed().is_cancelled());
 }
 
-/// R-M15, R-E5: a row that is connected anew takes nothing from a mount that shares its connection.
+/// R-M15, R-E5, R-M14: a row that is connected anew takes nothing from a mount that shares its
+/// connection.
 #[tokio::test]
 async fn r_m15_a_reconnected_row_leaves_mounts_their_connection() {
     let mark = Mark::new();
@@ -161,7 +163,7 @@ async fn r_e3_a_failed_mount_leaves_nothing() {
     in_time(registry.close()).await;
 }
 
-/// R-E4, R-M13, R-M14: a caller that mounts a server during its mounting waits for the same
+/// R-E4, R-M13, R-M14, R-M10: a caller that mounts a server during its mounting waits for the same
 /// outcome, and no caller waits for the server of another.
 #[tokio::test]
 async fn r_e4_a_mount_in_progress_is_shared_and_delays_no_other() {

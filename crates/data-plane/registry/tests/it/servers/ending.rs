@@ -21,6 +21,7 @@ fn is_alive(process_id: u32) -> bool {
     std::path::Path::new(&format!("/proc/{process_id}")).exists()
 }
 
+/// E69.
 #[tokio::test]
 async fn s31_close_stops_every_server_and_leaves_no_child() {
     let server = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await.unwrap();
@@ -36,7 +37,7 @@ async fn s31_close_stops_every_server_and_leaves_no_child() {
     in_time(registry.close()).await;
 }
 
-/// Whatever a server is busy with.
+/// E69: whatever a server is busy with.
 #[tokio::test]
 async fn s31_close_does_not_wait_for_servers_that_hang() {
     let with = |quirk| Options { quirks: vec![quirk], ..Options::default() };
@@ -100,7 +101,7 @@ async fn e129_a_link_outlives_the_runtime_from_which_it_was_opened() {
     in_time(registry.close()).await;
 }
 
-/// A caller who gives up, and even its runtime, leaves no child.
+/// E69: a caller who gives up, and even its runtime, leaves no child.
 #[tokio::test]
 async fn s31_an_attempt_that_is_given_up_leaves_no_child() {
     let folder = tempfile::tempdir().unwrap();

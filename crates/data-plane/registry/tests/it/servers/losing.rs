@@ -76,7 +76,7 @@ async fn ready_again(registry: &Registry, before: &ServerRow) -> Arc<ServerRow> 
     snapshot.await.get(&before.name).unwrap().clone()
 }
 
-/// D17: 1, 2 and 4 seconds, then the end.
+/// D17, R-E8, E72: 1, 2 and 4 seconds, then the end.
 #[tokio::test]
 async fn d17_a_lost_server_is_tried_three_times_and_then_given_up() {
     let (peer, streams) = sse_peer().await;

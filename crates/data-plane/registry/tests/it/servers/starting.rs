@@ -88,6 +88,7 @@ async fn e129_servers_start_at_the_same_time() {
     registry.close().await;
 }
 
+/// R-E28.
 #[tokio::test]
 async fn e75_hanging_servers_become_errors_that_say_so() {
     let shaking = fixture(Eras::Both, vec![Quirk::HangInitialize]).await;
@@ -114,7 +115,7 @@ async fn e63_a_refused_connection_is_a_transport_error_with_its_cause() {
     registry.close().await;
 }
 
-/// E34: with `autoRecover: false`, no server recovers by itself from a failed start.
+/// E34, E33: with `autoRecover: false`, no server recovers by itself from a failed start.
 #[tokio::test(start_paused = true)]
 async fn e34_an_error_stays() {
     let mut definition = http("x", "http://127.0.0.1:9/mcp");

@@ -16,7 +16,7 @@ fn slow(server: &Slow, seconds: u64) -> narthex_model::ServerDefinition {
     definition
 }
 
-/// E41: a call ends on the connection on which it began; the next one takes the new one.
+/// E41, E50: a call ends on the connection on which it began; the next one takes the new one.
 #[tokio::test]
 async fn e41_a_changed_server_finishes_its_calls_on_the_old_connection() {
     let server = Slow::start().await;
@@ -39,7 +39,7 @@ async fn e41_a_changed_server_finishes_its_calls_on_the_old_connection() {
     in_time(registry.close()).await;
 }
 
-/// E40: a removed server gets no further call, and ends when its open calls have.
+/// E40, E3, E38: a removed server gets no further call, and ends when its open calls have.
 #[tokio::test]
 async fn e40_a_removed_server_finishes_its_calls() {
     let server = Slow::start().await;
@@ -73,7 +73,7 @@ async fn d10_a_server_that_is_switched_off_ends_its_calls() {
     in_time(registry.close()).await;
 }
 
-/// A server that no caller uses is stopped, stays listed, and starts with the next call.
+/// R-E42: a server that no caller uses is stopped, stays listed, and starts with the next call.
 #[tokio::test]
 async fn d12_an_idle_server_sleeps_until_it_is_called() {
     let options = RegistryOptions {
@@ -105,7 +105,8 @@ async fn d12_an_idle_server_sleeps_until_it_is_called() {
     in_time(registry.close()).await;
 }
 
-/// R-E12, R-E13: a server without calls for long is checked first; a dead one is found out.
+/// R-E12, R-E13, R-M29, R-D7: a server without calls for long is checked first; a dead one is found
+/// out.
 #[tokio::test]
 async fn r_e13_a_server_is_asked_whether_it_is_there_after_30_seconds() {
     // The server reads, and answers nothing after its lists.

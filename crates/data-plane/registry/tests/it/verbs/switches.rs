@@ -21,7 +21,7 @@ fn kind(result: &ServerResult) -> Option<CallErrorKind> {
     }
 }
 
-/// E58: the answers of the verbs for an unknown name.
+/// E58, E3, E38: the answers of the verbs for an unknown name.
 #[tokio::test]
 async fn e58_unknown_names() {
     let registry = start([]);
@@ -35,7 +35,7 @@ async fn e58_unknown_names() {
     registry.close().await;
 }
 
-/// E37, E57: off stays off, whatever is applied, until it is switched on.
+/// E37, E57, E3: off stays off, whatever is applied, until it is switched on.
 #[tokio::test]
 async fn e57_a_disabled_server_stays_disabled() {
     let registry = start([shell("x")]);
@@ -114,7 +114,7 @@ async fn e47_reconnect_makes_a_new_connection_in_place() {
     registry.close().await;
 }
 
-/// E59: a server without sign-in stays as it is.
+/// E59, E3: a server without sign-in stays as it is.
 #[tokio::test]
 async fn e59_reauthorize_changes_nothing_without_oauth() {
     let registry = start([shell("x")]);

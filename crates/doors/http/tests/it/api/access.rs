@@ -21,8 +21,8 @@ fn at(rest: &str) -> String {
     format!("{TEAM}/{rest}")
 }
 
-/// X-M7, X-D12: an author makes agents of the catalog and cannot write it; of a server they see
-/// what it is called and which keys it takes.
+/// X-M7, X-D12, X-E14, X-E16, S2: an author makes agents of the catalog and cannot write it; of a
+/// server they see what it is called and which keys it takes.
 #[tokio::test]
 async fn x_m7_authors_attach_what_admins_register() {
     let tenants = Tenants::with(&["team"]).await;
@@ -234,8 +234,8 @@ async fn revocations_reach_other_daemons() {
     }
 }
 
-/// A caller that may not read the catalog reads no name of it beside secrets and requests for
-/// grants.
+/// X-E66: a caller that may not read the catalog reads no name of it beside secrets and requests
+/// for grants.
 #[tokio::test]
 async fn names_of_the_catalog_are_for_who_may_read_it() {
     let tenants = Tenants::with(&["team"]).await;

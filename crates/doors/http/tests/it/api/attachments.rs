@@ -82,7 +82,7 @@ async fn definition(place: &Place) -> Value {
     place.get(AGENT).await["definition"].take()
 }
 
-/// X-M36, X-M44, X-E18, X-E23, X-E26: an attachment is made, shown as it is written, replaced
+/// X-M36, X-M44, X-E18, X-E23, X-E26, X-M8: an attachment is made, shown as it is written, replaced
 /// and taken out; it is one with that of the agent.
 #[tokio::test]
 async fn x_e18_attachments_are_made_shown_replaced_and_removed() {
@@ -129,8 +129,8 @@ async fn x_e18_attachments_are_made_shown_replaced_and_removed() {
     assert_eq!(left["items"].as_array().map(Vec::len), Some(1), "{left}");
 }
 
-/// X-M37, X-M38, X-M39, X-M40, X-M41, X-E21, X-E22, X-E123: all faults are reported at once, in the
-/// words of the request, and nothing of it is stored.
+/// X-M37, X-M38, X-M39, X-M40, X-M41, X-E21, X-E22, X-E123, X-E25, X-E28, X-E113, X-M34: all faults
+/// are reported at once, in the words of the request, and nothing of it is stored.
 #[tokio::test]
 async fn x_m41_all_faults_are_told_by_field_and_nothing_is_stored() {
     let place = filled().await;
@@ -198,7 +198,7 @@ async fn x_m41_all_faults_are_told_by_field_and_nothing_is_stored() {
     assert_eq!(empty.status, StatusCode::CREATED, "{}", empty.text());
 }
 
-/// An agent's earlier fault does not keep another attachment from being changed.
+/// X-E17: an agent's earlier fault does not keep another attachment from being changed.
 #[tokio::test]
 async fn an_attachment_does_not_wait_for_another() {
     let place = filled().await;
@@ -237,7 +237,8 @@ async fn detaching_breaks_no_agent() {
     assert_eq!(place.get(ATTACHMENTS).await["items"][0]["alias"], "docs");
 }
 
-/// An attachment may be bound to the agent that was read, and an agent that is not there has none.
+/// X-E18: an attachment may be bound to the agent that was read, and an agent that is not there has
+/// none.
 #[tokio::test]
 async fn attachments_take_the_preconditions_of_their_agent() {
     let place = filled().await;

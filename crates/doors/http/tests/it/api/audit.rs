@@ -57,8 +57,8 @@ fn server(id: &str) -> String {
     .to_string()
 }
 
-/// X-M59, X-M60, X-M63: a change of secrets or the catalog is in the audit when it is answered,
-/// with its actor, workspace, resource and time; and no value is.
+/// X-M59, X-M60, X-M63, X-M61: a change of secrets or the catalog is in the audit when it is
+/// answered, with its actor, workspace, resource and time; and no value is.
 #[tokio::test]
 async fn x_m59_x_m60_x_m63_changes_are_in_the_audit_without_values() {
     let (_dir, api) = api().await;
@@ -103,7 +103,7 @@ async fn x_m59_x_m60_x_m63_changes_are_in_the_audit_without_values() {
     assert_eq!(report.chains[0].declared.is_vouched, Some(true));
 }
 
-/// A change that the store refuses after it was begun is there as well, as failed.
+/// X-M59: a change that the store refuses after it was begun is there as well, as failed.
 #[tokio::test]
 async fn what_fails_is_in_the_audit() {
     let (_dir, api) = api().await;
@@ -115,6 +115,7 @@ async fn what_fails_is_in_the_audit() {
     assert_eq!(events[0]["outcome"], "failed");
 }
 
+/// X-M63.
 #[tokio::test]
 async fn events_are_found_and_come_in_pages() {
     let (_dir, api) = api().await;
@@ -300,7 +301,7 @@ async fn s32_refusals_are_in_the_audit() {
     assert!(!exported(&api, "/api/audit").await.contains("nxt_guess"));
 }
 
-/// Old events go, by number here; the chain still verifies, and says where it begins.
+/// D25: old events go, by number here; the chain still verifies, and says where it begins.
 #[tokio::test]
 async fn a_trimmed_audit_verifies() {
     let (_dir, api) = api().await;

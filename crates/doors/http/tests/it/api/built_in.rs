@@ -124,7 +124,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// X-M1, X-M2: every run has the tools, at the server's own endpoint and at the aggregated one.
+/// X-M1, X-M2, X-M6: every run has the tools, at the server's own endpoint and at the aggregated
+/// one.
 #[tokio::test]
 async fn x_m2_the_core_tools_are_in_every_run() {
     let place = tempfile::tempdir().unwrap();
@@ -507,8 +508,8 @@ async fn x_e74_details_have_bounds() {
     }
 }
 
-/// D15, X-E83: a request that no human decides in time is reported to the run that asked, once,
-/// also by several daemons and after a restart in between.
+/// D15, X-E83, X-M55: a request that no human decides in time is reported to the run that asked,
+/// once, also by several daemons and after a restart in between.
 #[tokio::test]
 async fn d15_what_nobody_decides_in_time_is_told() {
     let place = tempfile::tempdir().unwrap();
@@ -535,7 +536,7 @@ async fn d15_what_nobody_decides_in_time_is_told() {
     assert_eq!(expired["items"].as_array().unwrap().len(), 1, "{expired}");
 }
 
-/// D15: a run's request ends with its session: no human makes a standing grant of it.
+/// D15, X-M55: a run's request ends with its session: no human makes a standing grant of it.
 #[tokio::test]
 async fn d15_a_request_ends_with_its_session() {
     let place = tempfile::tempdir().unwrap();
@@ -557,7 +558,7 @@ async fn d15_a_request_ends_with_its_session() {
     assert_eq!(api.get(GRANTS).await["items"], json!([]));
 }
 
-/// D15: one `request_id` is one request: a decision under it says which. A request by
+/// D15, X-M55: one `request_id` is one request: a decision under it says which. A request by
 /// `request_permission` is asked for as a whole.
 #[tokio::test]
 async fn d15_a_request_id_is_one_thing() {
@@ -585,8 +586,8 @@ async fn d15_a_request_id_is_one_thing() {
     assert_eq!(told["requests"].as_array().unwrap().len(), 2, "{told}");
 }
 
-/// X-M55, X-M56: a gated call is refused, the run asks and gets an answer at once, a human decides,
-/// and the same call succeeds in the same run.
+/// X-M55, X-M56, X-E80: a gated call is refused, the run asks and gets an answer at once, a human
+/// decides, and the same call succeeds in the same run.
 #[tokio::test]
 async fn x_m56_what_was_asked_for_can_be_granted_in_the_same_run() {
     let place = tempfile::tempdir().unwrap();
@@ -618,9 +619,9 @@ async fn x_m56_what_was_asked_for_can_be_granted_in_the_same_run() {
     assert_eq!(run.echo().await["content"][0]["text"], "x");
 }
 
-/// D14: a grant at a server is for the catalog's server of that id. An author of agents makes
-/// nothing else of it by another alias, and it counts under each; refusals and requests name it by
-/// its id.
+/// D14, X-M54: a grant at a server is for the catalog's server of that id. An author of agents
+/// makes nothing else of it by another alias, and it counts under each; refusals and requests name
+/// it by its id.
 #[tokio::test]
 async fn d14_a_grant_follows_the_server_and_not_its_alias() {
     let place = tempfile::tempdir().unwrap();
@@ -696,7 +697,7 @@ async fn x_e80_a_workspace_lets_no_runs_ask() {
     run.called("request_grant", wanted("b", "demo.read")).await;
 }
 
-/// X-M58, D15: no attempt of an agent writes a grant.
+/// X-M58, D15, A-12: no attempt of an agent writes a grant.
 #[tokio::test]
 async fn x_m58_an_agent_never_grants_itself_anything() {
     let place = tempfile::tempdir().unwrap();
@@ -866,8 +867,8 @@ async fn x_m56_nothing_is_granted_for_a_run_that_has_ended() {
     assert_eq!(longer["status"], "approved", "{longer}");
 }
 
-/// D15: no run decides, neither on what it asked for itself nor on what another one did, of scopes
-/// and of children; nothing is decided and nothing granted by that.
+/// D15, X-M58: no run decides, neither on what it asked for itself nor on what another one did, of
+/// scopes and of children; nothing is decided and nothing granted by that.
 #[tokio::test]
 async fn d15_no_run_decides_on_requests() {
     let place = tempfile::tempdir().unwrap();

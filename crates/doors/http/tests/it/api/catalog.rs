@@ -135,7 +135,8 @@ pub(super) fn of(field: &str, code: &str) -> (String, String) {
     (field.to_owned(), code.to_owned())
 }
 
-/// O1, O2, O33, O38: each kind is made, shown, replaced and removed, with revision and times.
+/// O1, O2, O33, O38, O99, X-M8, X-E7, X-E13: each kind is made, shown, replaced and removed, with
+/// revision and times.
 #[tokio::test]
 async fn o2_objects_are_made_shown_replaced_and_removed() {
     let place = Place::new().await;
@@ -219,7 +220,7 @@ async fn o36_patches_merge() {
     assert_eq!(place.get(DOCS).await["definition"], cleared["definition"]);
 }
 
-/// D9, X-M41, O35: all faults are reported at once, by field, and nothing is stored.
+/// D9, X-M41, O35, X-E12, X-E15: all faults are reported at once, by field, and nothing is stored.
 #[tokio::test]
 async fn d9_all_faults_are_told_and_nothing_is_stored() {
     let place = Place::filled().await;
@@ -259,7 +260,8 @@ async fn d9_all_faults_are_told_and_nothing_is_stored() {
         .problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// X-M37, X-M39, O61, O68: objects that capabilities and servers refer to have to be there.
+/// X-M37, X-M39, O61, O68, X-E1, X-E114: objects that capabilities and servers refer to have to be
+/// there.
 #[tokio::test]
 async fn x_m37_references_are_checked_when_they_are_saved() {
     let place = Place::new().await;
@@ -284,7 +286,8 @@ async fn x_m37_references_are_checked_when_they_are_saved() {
     assert_eq!(place.get(SERVERS).await["items"], json!([]));
 }
 
-/// O41: users of a server or a capability are reported, and with `force` it goes all the same.
+/// O41, X-E17: users of a server or a capability are reported, and with `force` it goes all the
+/// same.
 #[tokio::test]
 async fn o41_what_is_in_use_stays_unless_forced() {
     let place = Place::filled().await;
@@ -342,7 +345,7 @@ async fn changes_can_be_bound_to_what_was_read() {
     assert_eq!(gone.status, StatusCode::NO_CONTENT);
 }
 
-/// Lists come in pages, which together have everything once.
+/// O34: lists come in pages, which together have everything once.
 #[tokio::test]
 async fn lists_come_in_pages() {
     let place = Place::new().await;
@@ -424,7 +427,7 @@ async fn s5_saving_names_packages_without_a_version() {
     assert_eq!(fixed["warnings"], json!([]));
 }
 
-/// D9, O101: the answer of storing, and the configuration of runs, can be asked before.
+/// D9, O101, X-E114: the answer of storing, and the configuration of runs, can be asked before.
 #[tokio::test]
 async fn o101_objects_are_validated_and_previewed_unstored() {
     let place = Place::filled().await;
@@ -469,7 +472,8 @@ async fn s27_refused_values_are_not_repeated() {
     assert!(!refused.text().contains(CANARY), "{}", refused.text());
 }
 
-/// A changed server may leave its users broken: that is reported, and they report it themselves.
+/// X-E114: a changed server may leave its users broken: that is reported, and they report it
+/// themselves.
 #[tokio::test]
 async fn users_that_no_longer_fit_are_told_of() {
     let place = Place::filled().await;
@@ -489,7 +493,7 @@ async fn users_that_no_longer_fit_are_told_of() {
     assert_eq!(same["warnings"], json!([]));
 }
 
-/// S18: objects belong to one workspace, and one that is not there has none.
+/// S18, X-E24: objects belong to one workspace, and one that is not there has none.
 #[tokio::test]
 async fn s18_objects_belong_to_one_workspace() {
     let place = Place::filled().await;
@@ -574,7 +578,7 @@ async fn bodies_are_bounded_json() {
     assert_eq!(place.get(AGENTS).await["items"], json!([]));
 }
 
-/// A process without a store says so.
+/// R-E29, X-E30: a process without a store says so.
 #[tokio::test]
 async fn without_a_store_there_is_no_catalog() {
     let api = Api::over(&json!({})).await;
@@ -583,7 +587,7 @@ async fn without_a_store_there_is_no_catalog() {
     api.send("PUT", DOCS, "{}").await.problem(StatusCode::CONFLICT, "conflict");
 }
 
-/// O15, O68, O101: an allowed variable is named, set or not; its value is in no answer.
+/// O15, O68, O101, A-1: an allowed variable is named, set or not; its value is in no answer.
 #[tokio::test]
 async fn o68_variables_are_named_if_the_operator_allows_it() {
     let place = Place::new().await;
@@ -617,7 +621,7 @@ async fn o68_variables_are_named_if_the_operator_allows_it() {
     );
 }
 
-/// The example requests of the page are answered as it says, in its order.
+/// O2, X-E7: the example requests of the page are answered as it says, in its order.
 #[tokio::test]
 async fn the_examples_of_the_page_work() {
     let place = Place::new().await;

@@ -162,7 +162,7 @@ async fn e141_a_patch_says_one_thing_of_a_field() {
     assert_eq!(api.file("settings.json"), before);
 }
 
-/// E37, E57, E61: off and on again, for later starts too; the answer is the true state.
+/// E37, E57, E61, E4: off and on again, for later starts too; the answer is the true state.
 #[tokio::test]
 async fn e57_servers_are_switched_off_and_on() {
     let dir = tempfile::tempdir().unwrap();

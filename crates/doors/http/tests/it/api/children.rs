@@ -118,8 +118,8 @@ async fn d28_a_refused_child_is_asked_for_with_a_tool_that_the_run_has() {
     }
 }
 
-/// X-M3: an agent starts another, which waits until a platform claims it; both talk, and the
-/// child's end is the parent's to say.
+/// X-M3, X-E84, X-E92, X-D10: an agent starts another, which waits until a platform claims it; both
+/// talk, and the child's end is the parent's to say.
 #[tokio::test]
 async fn x_m3_an_agent_starts_another_and_follows_it() {
     let place = tempfile::tempdir().unwrap();
@@ -187,8 +187,8 @@ async fn x_m3_an_agent_starts_another_and_follows_it() {
     assert_eq!(lead.refused("inject_message", late).await["details"]["code"], "child_not_live");
 }
 
-/// S18: only the children of one's own session are children; any other is as good as absent, be it
-/// one's own session, that of another run, a grandchild, or none at all.
+/// S18, X-E84: only the children of one's own session are children; any other is as good as absent,
+/// be it one's own session, that of another run, a grandchild, or none at all.
 #[tokio::test]
 async fn s18_only_own_children_are_children() {
     let place = tempfile::tempdir().unwrap();
@@ -236,8 +236,8 @@ async fn s18_only_own_children_are_children() {
     assert_eq!(error["details"]["code"], "parent_not_live");
 }
 
-/// X-M54, D25: of a hundred at once, one uses a grant for a single use up; the others are refused,
-/// and so are all later ones.
+/// X-M54, D25, X-M3: of a hundred at once, one uses a grant for a single use up; the others are
+/// refused, and so are all later ones.
 #[tokio::test]
 async fn x_m54_one_spawn_grant_is_one_child() {
     let place = tempfile::tempdir().unwrap();
@@ -301,8 +301,8 @@ fn in_minutes(minutes: u64) -> SystemTime {
     SystemTime::now() + Duration::from_secs(minutes * 60)
 }
 
-/// X-E88, X-E89: an orchestrator hears of a silent child at each step of the ladder once; other
-/// agents do not.
+/// X-E88, X-E89, X-D10: an orchestrator hears of a silent child at each step of the ladder once;
+/// other agents do not.
 #[tokio::test]
 async fn x_e89_an_orchestrator_hears_of_silent_children() {
     let place = tempfile::tempdir().unwrap();
@@ -387,8 +387,8 @@ async fn x_e81_no_other_human_claims_a_run() {
     api.runs.claim(&here, &id, b"{}", &driver).await.unwrap();
 }
 
-/// Costs that runners report add up, for the session, for its children, and for the agent; a report
-/// that comes twice is one, and no run reports anything.
+/// X-M3: costs that runners report add up, for the session, for its children, and for the agent; a
+/// report that comes twice is one, and no run reports anything.
 #[tokio::test]
 async fn what_sessions_cost_adds_up() {
     let place = tempfile::tempdir().unwrap();
@@ -462,8 +462,8 @@ async fn a_session_has_so_many_children_at_once() {
     assert_eq!(lead.refused("spawn_session", asked).await["kind"], "limit_exceeded");
 }
 
-/// A run that waits is claimed by one; the token of a claim that is over opens nothing once the run
-/// is claimed anew.
+/// X-M3: a run that waits is claimed by one; the token of a claim that is over opens nothing once
+/// the run is claimed anew.
 #[tokio::test]
 async fn a_run_is_claimed_by_one_at_a_time() {
     let place = tempfile::tempdir().unwrap();

@@ -48,8 +48,8 @@ impl Tenants {
     }
 }
 
-/// X-E59, X-E63, X-E66: a binding is made, listed, replaced and removed by an admin, by name; all
-/// faults are reported at once, and the audit has each change.
+/// X-E59, X-E63, X-E66, X-M31, X-E60: a binding is made, listed, replaced and removed by an admin,
+/// by name; all faults are reported at once, and the audit has each change.
 #[tokio::test]
 async fn x_e63_bindings_are_made_listed_replaced_and_removed() {
     let tenants = team().await;
@@ -111,7 +111,8 @@ async fn x_e63_bindings_are_made_listed_replaced_and_removed() {
     assert!(!format!("{events:?}").contains("canary"));
 }
 
-/// X-E59, D9: faults of a binding are reported at once, field by field, and nothing is stored.
+/// X-E59, D9, X-M24, X-E62: faults of a binding are reported at once, field by field, and nothing
+/// is stored.
 #[tokio::test]
 async fn x_e59_a_binding_names_what_is_there() {
     let tenants = team().await;

@@ -34,8 +34,9 @@ async fn cell(tenants: &Tenants, token: &str, method: &str, path: &str) -> &'sta
     }
 }
 
-/// S6, X-M7, X-M43, X-E14: every route, method and caller has a cell, which is what really happens;
-/// a new route is in no golden table and fails. With `UPDATE_GOLDEN` set, the page is written.
+/// S6, X-M7, X-M43, X-E14, X-E13, X-E18, X-E30, X-E66, S2: every route, method and caller has a
+/// cell, which is what really happens; a new route is in no golden table and fails. With
+/// `UPDATE_GOLDEN` set, the page is written.
 #[tokio::test]
 async fn s6_the_table_of_routes_and_roles_is_true() {
     let tenants = Tenants::with(&["team", "rival"]).await;

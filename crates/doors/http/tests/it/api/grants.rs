@@ -98,8 +98,8 @@ impl Api {
     }
 }
 
-/// X-M54, X-M55, X-E76: refused without a grant, permitted with one, refused once it is revoked;
-/// revoking twice is no fault, and a revoked grant is shown to who asks for it.
+/// X-M54, X-M55, X-E76, X-M18, X-E79: refused without a grant, permitted with one, refused once it
+/// is revoked; revoking twice is no fault, and a revoked grant is shown to who asks for it.
 #[tokio::test]
 async fn x_m54_a_call_goes_through_while_its_grant_counts() {
     let place = tempfile::tempdir().unwrap();
@@ -209,7 +209,7 @@ fn roles_of(role: &str) -> String {
     json!({ "roles": [role] }).to_string()
 }
 
-/// X-M62, X-M65: the event of a call names the grant by which it was allowed.
+/// X-M62, X-M65, A-11: the event of a call names the grant by which it was allowed.
 #[tokio::test]
 async fn x_m62_x_m65_a_call_names_its_grant() {
     let place = tempfile::tempdir().unwrap();
@@ -259,7 +259,7 @@ async fn x_e75_one_of_many_calls_uses_a_grant_up() {
     assert!(api.may_echo(&other).await && !api.may_echo(&other).await);
 }
 
-/// X-E81: grants to one user count in the runs that they drive, and in no others.
+/// X-E81, A-13: grants to one user count in the runs that they drive, and in no others.
 #[tokio::test]
 async fn x_e81_grants_count_for_who_drives_the_run() {
     let place = tempfile::tempdir().unwrap();
@@ -362,7 +362,7 @@ async fn x_e71_all_that_is_wrong_with_a_grant_is_told() {
     assert_eq!(api.get(ALL).await["items"], json!([]));
 }
 
-/// X-M58, X-E79, D15: neither services nor runs write a grant, whatever role they have.
+/// X-M58, X-E79, D15, A-12: neither services nor runs write a grant, whatever role they have.
 #[tokio::test]
 async fn x_m58_only_humans_grant() {
     let tenants = Tenants::with(&["team"]).await;
@@ -465,7 +465,8 @@ async fn d15_unknown_servers_and_things_of_a_grant_are_warned_of() {
     assert_eq!(approved["warnings"], json!([misspelt]));
 }
 
-/// D15: a run asks, a human decides, and what is approved lets the next call of that run through.
+/// D15, X-E80, X-E83, A-12: a run asks, a human decides, and what is approved lets the next call of
+/// that run through.
 #[tokio::test]
 async fn d15_a_run_asks_and_a_human_decides() {
     let place = tempfile::tempdir().unwrap();

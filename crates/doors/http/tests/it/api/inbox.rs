@@ -134,7 +134,7 @@ async fn x_e93_messages_are_read_until_they_are_acknowledged() {
     }
 }
 
-/// S18: only a run acknowledges messages, those of its own session, by its own token.
+/// S18, X-E93: only a run acknowledges messages, those of its own session, by its own token.
 #[tokio::test]
 async fn s18_a_run_acknowledges_its_own_messages_alone() {
     let place = tempfile::tempdir().unwrap();
@@ -220,7 +220,7 @@ async fn x_e93_a_newer_call_ends_the_one_that_waits() {
     assert_eq!(sequences(&read), [2]);
 }
 
-/// A client of an older revision gives a call up that waits.
+/// X-E93: a client of an older revision gives a call up that waits.
 #[tokio::test]
 async fn a_call_that_waits_is_given_up() {
     let place = tempfile::tempdir().unwrap();

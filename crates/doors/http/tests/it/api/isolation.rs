@@ -106,9 +106,9 @@ fn paths(template: &str, ids: &[String]) -> Vec<String> {
     paths
 }
 
-/// S18: every id of one workspace on every route of another, with that one's admin, answers byte
-/// for byte what an installation answers in which the first workspace never was; and so does every
-/// route of the first workspace itself. New routes are asked as they come.
+/// S18, X-E97: every id of one workspace on every route of another, with that one's admin, answers
+/// byte for byte what an installation answers in which the first workspace never was; and so does
+/// every route of the first workspace itself. New routes are asked as they come.
 #[tokio::test]
 async fn s18_what_belongs_to_others_never_was() {
     let ((full, ids), without) = (full().await, Tenants::with(&["rival"]).await);
@@ -158,8 +158,8 @@ async fn s18_what_belongs_to_others_never_was() {
     assert!(tokens.iter().all(|token| token["is_live"] == true), "{tokens:?}");
 }
 
-/// S18: the token of a registered client opens no route but those of MCP, in its own workspace as
-/// little as in another, and nothing begins for it.
+/// S18, I-M7: the token of a registered client opens no route but those of MCP, in its own
+/// workspace as little as in another, and nothing begins for it.
 #[tokio::test]
 async fn s18_a_clients_token_opens_nothing_but_mcp() {
     let (tenants, ids) = full().await;

@@ -170,8 +170,8 @@ async fn steadily<T>(work: impl Future<Output = T>) -> T {
     work.await
 }
 
-/// A channel's message is signed, tried again where that may help, and has its author; the agent
-/// never learns where it went.
+/// X-M3: a channel's message is signed, tried again where that may help, and has its author; the
+/// agent never learns where it went.
 #[tokio::test]
 async fn messages_are_signed_and_tried_again() {
     let place = tempfile::tempdir().unwrap();
@@ -204,7 +204,7 @@ async fn messages_are_signed_and_tried_again() {
     }
 }
 
-/// The outcomes of the table are ordinary results with a word for programs.
+/// X-M3: the outcomes of the table are ordinary results with a word for programs.
 #[tokio::test]
 async fn what_does_not_arrive_is_told_by_a_word() {
     let place = tempfile::tempdir().unwrap();
@@ -303,7 +303,7 @@ async fn x_e37_redirects_lead_nowhere_else() {
     assert!(second.letters.try_recv().is_err(), "it went there");
 }
 
-/// All faults of a channel or a webhook are reported at once, and no value is repeated.
+/// X-M3: all faults of a channel or a webhook are reported at once, and no value is repeated.
 #[tokio::test]
 async fn what_is_configured_is_checked() {
     let place = tempfile::tempdir().unwrap();
@@ -473,8 +473,8 @@ async fn x_m56_what_the_processs_own_run_asks_for_is_told_and_decided() {
     assert_eq!(grants["items"][0]["user_subject_id"], "prn_0000000000000000", "{grants}");
 }
 
-/// D13: a rule on a channel counts however an agent writes its name, and the message comes to the
-/// channel that the rule was asked about.
+/// D13, X-M3: a rule on a channel counts however an agent writes its name, and the message comes to
+/// the channel that the rule was asked about.
 #[tokio::test]
 async fn d13_a_rule_on_a_channel_counts_for_every_spelling() {
     let place = tempfile::tempdir().unwrap();
@@ -523,8 +523,8 @@ async fn d13_a_rule_on_a_channel_counts_for_every_spelling() {
     assert_eq!((&posted["ok"], &posted["channel"]), (&json!(true), &json!("notes")));
 }
 
-/// The next event goes where the webhook is set to go by then, signed and chosen as it is set, also
-/// while others are waiting to be sent; one that is removed gets no more.
+/// X-M3: the next event goes where the webhook is set to go by then, signed and chosen as it is
+/// set, also while others are waiting to be sent; one that is removed gets no more.
 #[tokio::test]
 async fn a_webhook_is_looked_at_anew_before_each_attempt() {
     let place = tempfile::tempdir().unwrap();

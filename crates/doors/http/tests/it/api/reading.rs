@@ -143,7 +143,7 @@ async fn wrong_methods_and_unknown_paths_are_problems() {
     answer.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// D5: servers that a run has not are absent for it, one by one too.
+/// D5, A-7: servers that a run has not are absent for it, one by one too.
 #[tokio::test]
 async fn d5_a_run_sees_its_own_servers() {
     let api = Api::one().await;
@@ -267,7 +267,7 @@ async fn a_test_tells_each_stage() {
     unknown.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// R-M11: a test keeps to the limits of the entry that it tries, as its start does.
+/// R-M11, R-M10: a test keeps to the limits of the entry that it tries, as its start does.
 #[tokio::test]
 async fn r_m11_a_test_has_the_limits_of_the_entry() {
     let mut entry = shell();
@@ -368,7 +368,7 @@ async fn d5_events_of_hidden_servers_are_not_heard() {
     assert_eq!(event["servers"][0]["state"], "disabled", "{event}");
 }
 
-/// Where nothing can be changed, the answer says so.
+/// R-E29, X-E30: where nothing can be changed, the answer says so.
 #[tokio::test]
 async fn without_a_control_plane_servers_are_only_shown() {
     let world = World::with_fixture().await;

@@ -62,7 +62,7 @@ fn body(value: &str) -> String {
     json!({ "value": value }).to_string()
 }
 
-/// X-M22, X-M23: set, listed and cleared, with all facts that are shown of a secret.
+/// X-M22, X-M23, X-E67: set, listed and cleared, with all facts that are shown of a secret.
 #[tokio::test]
 async fn x_m23_secrets_are_set_listed_and_cleared() {
     let place = Place::new();
@@ -107,7 +107,7 @@ async fn x_m23_secrets_are_set_listed_and_cleared() {
     assert_eq!(place.value(2).await, None);
 }
 
-/// X-M23: a caller that clears a secret hears which places name it, of each kind.
+/// X-M23, X-M22: a caller that clears a secret hears which places name it, of each kind.
 #[tokio::test]
 async fn x_m23_clearing_a_secret_names_its_users() {
     let place = Place::new();
@@ -149,7 +149,7 @@ async fn x_m21_no_route_reads_a_secret() {
     }
 }
 
-/// X-M24, X-E65, S27: with any fault of a body, the field is named, nothing of the body is
+/// X-M24, X-E65, S27, X-E15: with any fault of a body, the field is named, nothing of the body is
 /// repeated, and nothing is stored.
 #[tokio::test]
 async fn s27_a_refused_body_is_not_repeated() {
@@ -277,7 +277,7 @@ async fn x_f6_the_key_is_changed_over_the_api() {
     assert_eq!(place.value(1).await.as_deref(), Some("one"));
 }
 
-/// A process without a vault says so.
+/// R-E29, X-E30, X-M23: a process without a vault says so.
 #[tokio::test]
 async fn without_a_vault_there_are_no_secrets() {
     let api = Api::over(&json!({})).await;

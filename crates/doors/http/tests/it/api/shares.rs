@@ -136,7 +136,7 @@ async fn x_e94_a_run_shares_its_folder() {
     assert_eq!(place.get(&format!("/{id}")).await["files"][0]["path"], "a/b.css");
 }
 
-/// X-E94, X-E97: files that cannot be shared or read are refused with a word for programs.
+/// X-E94, X-E97, X-E95: files that cannot be shared or read are refused with a word for programs.
 #[tokio::test]
 async fn x_e97_what_cannot_be_shared_has_a_code() {
     let place = Place::new().await;
@@ -196,8 +196,9 @@ async fn x_e97_a_share_is_replaced_in_place() {
     assert_eq!(threads["items"][0]["comments"][0]["text"], "more of it");
 }
 
-/// Comments of people on a share come to its agent as a message, and so do those of other agents;
-/// an agent's own comment does not wake it. An author in a thread hears of the others.
+/// X-E97, X-E99: comments of people on a share come to its agent as a message, and so do those of
+/// other agents; an agent's own comment does not wake it. An author in a thread hears of the
+/// others.
 #[tokio::test]
 async fn own_comments_wake_nobody() {
     let place = Place::new().await;
@@ -247,7 +248,8 @@ async fn own_comments_wake_nobody() {
     }
 }
 
-/// S6: a browser never takes a shared page for one of ours; a deleted share is gone with its copy.
+/// S6, X-E95, S11: a browser never takes a shared page for one of ours; a deleted share is gone
+/// with its copy.
 #[tokio::test]
 async fn files_are_given_out_to_be_saved() {
     let place = Place::new().await;
@@ -310,7 +312,8 @@ async fn comments_are_checked() {
     place.api.send("POST", &path, said).await.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// A thread has so many comments, over the API and for agents; one too many is sent to no reader.
+/// X-E95: a thread has so many comments, over the API and for agents; one too many is sent to no
+/// reader.
 #[tokio::test]
 async fn a_thread_has_an_end() {
     let place = Place::new().await;

@@ -243,8 +243,8 @@ async fn x_e92_all_below_a_cancelled_child_ends() {
     }
 }
 
-/// D10: the agent of a session is the one that its run was frozen with: an edit or deletion of the
-/// agent changes neither who hears of children nor who ends for silence.
+/// D10, X-E88: the agent of a session is the one that its run was frozen with: an edit or deletion
+/// of the agent changes neither who hears of children nor who ends for silence.
 #[tokio::test]
 async fn d10_an_edit_of_an_agent_changes_no_session_of_it() {
     let place = tempfile::tempdir().unwrap();

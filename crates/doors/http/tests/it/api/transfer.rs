@@ -124,7 +124,7 @@ async fn o83_a_document_has_an_end() {
     assert_eq!((&newest["resource"]["id"], &newest["outcome"]), (&json!("a999"), &json!("ok")));
 }
 
-/// A workspace with all the objects that it may have takes no more, and changes those.
+/// O83: a workspace with all the objects that it may have takes no more, and changes those.
 #[tokio::test]
 async fn a_workspace_has_only_so_many_objects() {
     let place = Place::new().await;

@@ -142,7 +142,7 @@ fn takes_no_body(route: &Route) -> bool {
     verbs.iter().any(|verb| route.template.ends_with(verb))
 }
 
-/// S18: where a list of one workspace has ended says nothing in another, whose it is alone.
+/// S18, O78: where a list of one workspace has ended says nothing in another, whose it is alone.
 #[tokio::test]
 async fn s18_places_in_others_lists_show_nothing() {
     let tenants = Tenants::with(&["team", "rival"]).await;
@@ -197,7 +197,7 @@ async fn x_e104_a_key_in_two_workspaces_is_two_keys() {
     assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text());
 }
 
-/// S18: an id of a session that another tenant chose first is as free as any other.
+/// S18, O78: an id of a session that another tenant chose first is as free as any other.
 #[tokio::test]
 async fn s18_a_chosen_session_tells_nothing_of_others() {
     let tenants = Tenants::with(&["team", "rival"]).await;

@@ -406,8 +406,8 @@ async fn x_e81_a_comment_takes_the_turn_of_who_hears_it() {
     assert_eq!(heard["payload"]["user"], LOCAL, "{heard}");
 }
 
-/// S26: an approval for one call out of a request is for the session that asked: another run of the
-/// same user does not use it up.
+/// S26, X-E83: an approval for one call out of a request is for the session that asked: another run
+/// of the same user does not use it up.
 #[tokio::test]
 async fn s26_one_call_is_of_the_session_that_asked() {
     let place = tempfile::tempdir().unwrap();

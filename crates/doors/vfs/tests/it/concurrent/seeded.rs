@@ -641,6 +641,7 @@ fn poll(answering: &mut Answering) -> Poll<Result<Answer, Code>> {
     answering.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
+/// S29.
 #[test]
 fn overlapping_operations_and_changes_go_as_the_model_permits() {
     for (seed, _) in (20_261_123..).zip(0..rounds(2)) {

@@ -451,6 +451,7 @@ fn wait_until(progress: &AtomicUsize, at_least: usize) {
     }
 }
 
+/// S29.
 #[test]
 fn threads_that_meet_answer_what_the_model_permits() {
     let seed = 20_261_123;

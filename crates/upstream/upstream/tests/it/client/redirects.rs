@@ -79,6 +79,7 @@ async fn a_server_that_begins_to_redirect_costs_one_request() {
     assert_eq!(server.requests(), 4);
 }
 
+/// S16.
 #[tokio::test]
 async fn credentials_do_not_follow_a_redirect_elsewhere() {
     let other = Server::start(|_| answer("caught")).await;
