@@ -98,6 +98,7 @@ mod tests {
         Score::read(&(scenarios.collect::<String>() + total), true).unwrap()
     }
 
+    /// E173.
     #[test]
     fn a_server_must_pass_behind_the_gateway_what_it_passes_alone() {
         let alone = score(&[("ping", 2, 0), ("tasks", 1, 3)]);
@@ -114,6 +115,7 @@ mod tests {
         }
     }
 
+    /// E173.
     #[test]
     fn nothing_is_no_success() {
         let nothing = score(&[("ping", 0, 0)]);

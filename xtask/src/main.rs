@@ -37,6 +37,8 @@ enum Command {
     Check,
     /// The house rules that no other tool knows: sizes, imports, owners, requirements, texts.
     Tidy(tidy::Options),
+    /// The claims of `docs/requirements.md`, each with the tests that carry its number.
+    Requirements(tidy::Index),
     /// Everything that CI runs: check, unit, doc, conformance and real peer tests.
     Test(test::Options),
     /// What takes too long for every change: many rounds, load, scale, mutants.
@@ -53,6 +55,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let is_good = match cli.command {
         Command::Check => check::run()?,
         Command::Tidy(options) => tidy::run(&options)?,
+        Command::Requirements(options) => tidy::print_index(&options)?,
         Command::Test(options) => test::run(&options)?,
         Command::Soak(options) => soak::run(&options)?,
         Command::Openapi => openapi::run()?,

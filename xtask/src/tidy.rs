@@ -38,6 +38,12 @@ pub(crate) struct Options {
     prose: bool,
 }
 
+#[derive(Args)]
+pub(crate) struct Index {
+    /// Only the claim with this number, such as X-M39.
+    number: Option<String>,
+}
+
 /// One broken rule: where, and what to do about it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
@@ -72,6 +78,18 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         count => println!("tidy: {count} findings"),
     }
     Ok(findings.is_empty())
+}
+
+/// Prints the claims of `docs/requirements.md`, each with the tests that carry its number.
+pub(crate) fn print_index(options: &Index) -> Result<bool> {
+    let sources = sources(&workspace::root())?;
+    let document = sources.iter().find(|source| source.path == REQUIREMENTS);
+    let document = document.with_context(|| format!("{REQUIREMENTS} is missing"))?;
+    let number = options.number.as_deref();
+    let index = requirements::index(document, &sources, number);
+    ensure!(!index.is_empty(), "{REQUIREMENTS} has no claim {}", number.unwrap_or_default());
+    print!("{index}");
+    Ok(true)
 }
 
 fn check(root: &Path, packages: &[crates::Package], options: &Options) -> Result<Vec<Finding>> {

@@ -134,6 +134,7 @@ mod tests {
         check(&source, &syntax, &commands).into_iter().map(|finding| finding.place).collect()
     }
 
+    /// D36.
     #[test]
     fn a_command_that_is_written_out_is_found_wherever_it_is_printed() {
         for text in [

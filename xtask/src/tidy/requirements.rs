@@ -1,12 +1,16 @@
-//! Every requirement in docs/requirements.md names a test that exists.
+//! Every claim in docs/requirements.md has a test, and every number in a test's name has a claim.
 //!
-//! An entry begins with `- **E42** …` and ends before the next entry, heading or empty line. After
-//! the word `Test:` (or `Tests:`) it names tests in backticks: by path, such as
-//! `narthex_wire::sse::tests::joins_lines` (`wire` alone will do for the crate), or by file, as in
-//! `crates/words/wire/tests/it/sse.rs::joins_lines`. Python and JavaScript files count as well.
+//! An entry begins with `- **E42** …`, or `- **E42**, **E43** …`, and ends before the next entry,
+//! heading or empty line. A test belongs to the numbers at the head of its name
+//! (`x_m39_e7_keeps_order`) and to those in the comments above it (`/// X-M39, E7: keeps order.`).
+//! The index of tests is read from there; `cargo xtask requirements` prints it.
+
+mod tests_of;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
+use self::tests_of::{Test, key};
 use super::Finding;
 use super::source::Source;
 
@@ -19,37 +23,70 @@ const NOT_YET: &str = "## Not yet";
 const NOT_BUILT: &str = "Not built";
 
 struct Entry {
-    number: String,
+    numbers: Vec<String>,
     line: usize,
     text: String,
 }
 
 pub(super) fn check(document: &Source, sources: &[Source]) -> Vec<Finding> {
+    let (entries, tests) = (entries(document), tests_of::all(sources));
     let mut findings = Vec::new();
     let mut seen = BTreeMap::new();
-    for entry in entries(document) {
-        let mut find = |message: String| {
-            findings.push(Finding::at(
-                document,
-                entry.line,
-                format!("{}: {message}", entry.number),
-            ));
-        };
-        if let Some(first) = seen.insert(entry.number.clone(), entry.line) {
-            find(format!("was already in line {first}"));
-        }
-        let tests = tests(&entry.text);
-        // An attack on what there is not needs no defence, and is named all the same.
-        let is_threat = threat(&entry.number).is_some();
-        if tests.is_empty() && !(is_threat && entry.text.contains(NOT_BUILT)) {
-            find("names no test (`Test: crate::path::name` in backticks)".to_owned());
-        }
-        for test in tests.into_iter().filter(|test| !exists(test, sources)) {
-            find(format!("there is no test `{test}`"));
+    for entry in &entries {
+        for number in &entry.numbers {
+            let mut find = |message: String| {
+                let message = format!("{number}: {message}");
+                findings.push(Finding::at(document, entry.line, message));
+            };
+            if let Some(first) = seen.insert(key(number), entry.line) {
+                find(format!("was already in line {first}"));
+            }
+            // An attack on a missing part needs no defence. Its entry says so.
+            let is_open = threat(number).is_some() && entry.text.contains(NOT_BUILT);
+            if !is_open && !tests.iter().any(|test| test.belongs_to(number)) {
+                find(format!("no test carries the number (`/// {number}: …` above a test)"));
+            }
+            if entry.text.contains("Test: `") || entry.text.contains("Tests: `") {
+                find("names tests: write the number above the test instead".to_owned());
+            }
         }
     }
+    findings.extend(unclaimed(&entries, &tests));
     findings.extend(threats(document));
     findings
+}
+
+/// Numbers in names of tests that no entry has.
+fn unclaimed(entries: &[Entry], tests: &[Test<'_>]) -> Vec<Finding> {
+    let claimed: BTreeSet<_> = entries.iter().flat_map(|e| &e.numbers).map(|n| key(n)).collect();
+    let series: BTreeSet<_> = claimed.iter().map(|key| tests_of::series(key)).collect();
+    let mut findings = Vec::new();
+    for test in tests {
+        let numbers = test.named.iter().filter(|key| !claimed.contains(*key));
+        // A name may begin with a word such as `v2`, which numbers no claim.
+        for number in numbers.filter(|key| series.contains(tests_of::series(key))) {
+            let name = test.name;
+            let message = format!("`{name}` carries {number}, which is not in requirements.md");
+            findings.push(Finding::at(test.source, test.line, message));
+        }
+    }
+    findings
+}
+
+/// The index: each entry with its tests. Only the entry with this number, if one is given.
+pub(super) fn index(document: &Source, sources: &[Source], number: Option<&str>) -> String {
+    let tests = tests_of::all(sources);
+    let is_asked = |entry: &Entry| {
+        number.is_none_or(|number| entry.numbers.iter().any(|own| key(own) == key(number)))
+    };
+    let mut text = String::new();
+    for entry in entries(document).into_iter().filter(is_asked) {
+        _ = writeln!(text, "{}:{}", entry.numbers.join(", "), entry.text);
+        for test in tests.iter().filter(|test| entry.numbers.iter().any(|n| test.belongs_to(n))) {
+            _ = writeln!(text, "  {}::{}", test.source.path, test.name);
+        }
+    }
+    text
 }
 
 /// Checks that every class of attacks is below its heading, and nowhere else.
@@ -61,11 +98,12 @@ fn threats(document: &Source) -> Vec<Finding> {
     let end = end.map_or(usize::MAX, |(at, _)| at);
     let (mut findings, mut named) = (Vec::new(), BTreeSet::new());
     for entry in entries(document) {
-        let Some(number) = threat(&entry.number) else { continue };
-        named.insert(number);
-        if !(begin..end).contains(&entry.line) {
-            let message = format!("{} belongs below `{THREATS}`", entry.number);
-            findings.push(Finding::at(document, entry.line, message));
+        for number in entry.numbers.iter().filter_map(|number| threat(number)) {
+            named.insert(number);
+            if !(begin..end).contains(&entry.line) {
+                let message = format!("S{number} belongs below `{THREATS}`");
+                findings.push(Finding::at(document, entry.line, message));
+            }
         }
     }
     let missing = (1..=THREATS_MAX).filter(|number| !named.contains(number));
@@ -73,7 +111,7 @@ fn threats(document: &Source) -> Vec<Finding> {
         Finding::at(
             document,
             begin,
-            format!("S{number} is missing: name its tests, or say that it is not built"),
+            format!("S{number} is missing: add its claim, or say that it is not built"),
         )
     }));
     findings
@@ -82,7 +120,8 @@ fn threats(document: &Source) -> Vec<Finding> {
 /// Checks that the missing parts of security.md are those that the threats call not built.
 pub(super) fn not_yet(document: &Source, security: &Source) -> Vec<Finding> {
     let open = entries(document).into_iter().filter(|entry| entry.text.contains(NOT_BUILT));
-    let open: BTreeSet<_> = open.filter_map(|entry| threat(&entry.number)).collect();
+    let open = open.flat_map(|entry| entry.numbers);
+    let open: BTreeSet<_> = open.filter_map(|number| threat(&number)).collect();
     let mut lines = security.lines().skip_while(|(_, line)| *line != NOT_YET);
     let Some((begin, _)) = lines.next() else {
         return vec![Finding::new(&security.path, format!("has no section `{NOT_YET}`"))];
@@ -113,150 +152,31 @@ fn entries(document: &Source) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut is_open = false;
     for (line, text) in document.lines() {
-        if let Some(rest) = text.trim_start().strip_prefix("- **")
-            && let Some((number, rest)) = rest.split_once("**")
-        {
-            entries.push(Entry { number: number.to_owned(), line, text: rest.to_owned() });
+        if let Some((numbers, rest)) = head(text) {
+            entries.push(Entry { numbers, line, text: rest.to_owned() });
             is_open = true;
         } else if text.trim().is_empty() || text.starts_with('#') {
             is_open = false;
         } else if is_open && let Some(entry) = entries.last_mut() {
             entry.text.push(' ');
-            entry.text.push_str(text);
+            entry.text.push_str(text.trim());
         }
     }
     entries
 }
 
-/// The names in backticks after the word for tests.
-fn tests(text: &str) -> Vec<&str> {
-    let after = ["Test:", "Tests:"].iter().filter_map(|word| text.split_once(word)).next();
-    let Some((_, named)) = after else { return Vec::new() };
-    named.split('`').skip(1).step_by(2).collect()
-}
-
-fn exists(test: &str, sources: &[Source]) -> bool {
-    let Some((place, name)) = test.rsplit_once("::") else { return false };
-    let is_here = |source: &&Source| match place.contains('/') {
-        true => source.path == place,
-        false => source.is_rust() && source.crate_dir().is_some_and(|dir| is_of(dir, place)),
-    };
-    sources.iter().filter(is_here).any(|source| has_function(&source.text, name))
-}
-
-/// True if a path, such as `narthex_wire::sse::reads`, begins with the crate in this folder.
-fn is_of(dir: &str, path: &str) -> bool {
-    let first = path.split("::").next().unwrap_or(path).replace('_', "-");
-    let name = first.strip_prefix("narthex-").unwrap_or(&first);
-    dir.rsplit('/').next() == Some(name)
-}
-
-fn has_function(text: &str, name: &str) -> bool {
-    ["fn ", "def ", "function "].iter().any(|keyword| {
-        text.match_indices(&format!("{keyword}{name}")).any(|(at, found)| {
-            let rest = &text[at + found.len()..];
-            let is_whole = !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-            is_whole && (*keyword != "fn " || is_test(&text[..at]))
-        })
-    })
-}
-
-/// True if the function that comes after this text is marked as a test.
-fn is_test(before: &str) -> bool {
-    let lines = before.lines().rev().map(str::trim);
-    let above = lines.skip_while(|line| matches!(*line, "" | "async"));
-    let mut attributes = above.take_while(|line| line.starts_with(['#', '/']));
-    attributes.any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
+/// The numbers at the head of an entry, `- **E1**, **E2**`, and the text behind them.
+fn head(line: &str) -> Option<(Vec<String>, &str)> {
+    let (first, mut rest) = line.trim_start().strip_prefix("- **")?.split_once("**")?;
+    let mut numbers = vec![first.to_owned()];
+    while let Some((next, behind)) =
+        rest.strip_prefix(", **").and_then(|rest| rest.split_once("**"))
+    {
+        numbers.push(next.to_owned());
+        rest = behind;
+    }
+    Some((numbers, rest))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::source::Source;
-    use super::{check, not_yet};
-
-    fn found(text: &str) -> Vec<String> {
-        let source =
-            |path: &str, text: &str| Source { path: path.to_owned(), text: text.to_owned() };
-        let sources = [
-            source("crates/words/wire/src/sse.rs", "#[test]\nfn joins_lines() {}\nfn helps() {}\n"),
-            source(
-                "crates/words/wire/tests/it/main.rs",
-                "#[tokio::test(x)]\n// Why.\nasync fn reads<T>() {}\n",
-            ),
-            source("crates/doors/http/src/lib.rs", "fn other() {}\n"),
-        ];
-        let document = source("docs/requirements.md", text);
-        let findings = check(&document, &sources).into_iter();
-        findings.map(|f| f.place.replace("docs/requirements.md:", "") + ": " + &f.message).collect()
-    }
-
-    #[test]
-    fn a_test_may_be_named_by_crate_or_by_file() {
-        let text = "- **E1** It joins lines.\n  Test: `narthex_wire::sse::tests::joins_lines`.\n\
-            - **E2** It reads. Tests: `crates/words/wire/tests/it/main.rs::reads`, `wire::reads`\n";
-        assert_eq!(found(text), Vec::<String>::new());
-    }
-
-    #[test]
-    fn an_entry_without_a_test_is_found() {
-        let text = "- **E1** It joins `lines`.\n\nTest: `wire::joins_lines`\n";
-        assert_eq!(found(text), ["1: E1: names no test (`Test: crate::path::name` in backticks)"]);
-    }
-
-    #[test]
-    fn a_test_that_is_not_there_is_found() {
-        for name in [
-            "wire::sse::joins",
-            "http::joins_lines",
-            "crates/words/wire/src/sse.rs::reads",
-            "x",
-            "wire::helps",
-        ] {
-            let found = found(&format!("- **E1** A. Test: `{name}`\n"));
-            assert_eq!(found, [format!("1: E1: there is no test `{name}`")]);
-        }
-    }
-
-    /// The threats are all there, each with tests or as not built, and below their heading.
-    #[test]
-    fn every_class_of_attacks_is_named_once() {
-        let entry = |number: u32| match number {
-            1 => "- **S1** A. Not built: there is no b.\n".to_owned(),
-            number => format!("- **S{number}** A. Test: `wire::reads`\n"),
-        };
-        let all: String = (1..=32).map(entry).collect();
-        assert_eq!(found(&format!("## Threats\n\n{all}\n## More\n")), Vec::<String>::new());
-        let some: String = (1..=31).map(entry).collect();
-        let missing = "1: S32 is missing: name its tests, or say that it is not built";
-        assert_eq!(found(&format!("## Threats\n\n{some}")), [missing]);
-        let elsewhere = format!("## Threats\n\n{some}\n## More\n\n{}", entry(32));
-        assert_eq!(found(&elsewhere), ["37: S32 belongs below `## Threats`"]);
-        // Only a threat may go without a test.
-        let untested = "- **E1** A. Not built: b.\n";
-        assert_eq!(found(untested).len(), 1);
-    }
-
-    #[test]
-    fn what_is_missing_is_the_same_in_both_documents() {
-        let source =
-            |path: &str, text: &str| Source { path: path.to_owned(), text: text.to_owned() };
-        let threats = source("r.md", "- **S1** A. Not built: b.\n- **S2** C. Test: `x`.\n");
-        let told = |text: &str| {
-            let found = not_yet(&threats, &source("s.md", text)).into_iter();
-            found.map(|finding| finding.message).collect::<Vec<_>>()
-        };
-        assert_eq!(told("## Not yet\n\n* no b (S1)\n\n## More\n\nS2\n"), Vec::<String>::new());
-        let both = [
-            "`## Not yet` does not name S1, which is not built",
-            "`## Not yet` names S2, which is built",
-        ];
-        assert_eq!(told("## Not yet\n\n* no c (S2)\n"), both);
-        assert_eq!(told("# Security\n"), ["has no section `## Not yet`"]);
-    }
-
-    #[test]
-    fn a_number_stands_once() {
-        let text = "- **E1** A. Test: `wire::reads`\n- **E1** B. Test: `wire::reads`\n";
-        assert_eq!(found(text), ["2: E1: was already in line 1"]);
-    }
-}
+mod tests;

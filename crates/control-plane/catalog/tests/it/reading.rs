@@ -67,7 +67,7 @@ fn o35_texts_that_readers_could_differ_on_are_refused() {
     assert!(refused(RunRequest::parse(&text(&unknown))).contains(&FaultCode::UnknownField));
 }
 
-/// O95, X-M10, X-M9, X-E2–X-E6: one shape, and the rules for each.
+/// O95, X-M10, X-M9, X-E2, X-E3, X-E4, X-E5, X-E6: one shape, and the rules for each.
 #[test]
 fn x_m9_exactly_one_shape() {
     let refuse = |value: Value| {

@@ -140,7 +140,7 @@ async fn slept(
         while everywhere.calls() == before {
             tokio::task::yield_now().await;
         }
-        // What has arrived begins without another message, and earlier checks come to their end.
+        // A message that has arrived begins here, and earlier checks come to their end.
         for _ in 0..1000 {
             tokio::task::yield_now().await;
         }

@@ -48,8 +48,8 @@ fn up(place: &Place) -> Daemon {
     daemon
 }
 
-/// R-M4 to R-M6, R-M9, R-M30, R-C1, R-C2, R-G1: a manifest is applied, a run of it is number 1, its
-/// servers are files under that number, and are reported under it.
+/// R-M4, R-M5, R-M6, R-M9, R-M30, R-C1, R-C2, R-G1: a manifest is applied, a run of it is number 1,
+/// its servers are files under that number, and are reported under it.
 #[test]
 fn r_m4_a_manifest_becomes_files_of_a_run() {
     let place = Place::with(&json!({ "github": fixture_entry() }));

@@ -313,7 +313,7 @@ async fn d14_a_grant_for_exact_arguments_is_for_no_others() {
     assert_eq!(api.echo(&token, "a").await["content"][0]["text"], "a");
 }
 
-/// X-E71 to X-E74: all faults of a grant are reported at once, with their codes.
+/// X-E71, X-E72, X-E73, X-E74: all faults of a grant are reported at once, with their codes.
 #[tokio::test]
 async fn x_e71_all_that_is_wrong_with_a_grant_is_told() {
     let place = tempfile::tempdir().unwrap();
