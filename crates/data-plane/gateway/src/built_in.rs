@@ -21,14 +21,15 @@ use crate::view::Handling;
 use crate::view::{Part, View, parts};
 use crate::{
     Answering, Caller, Endpoint, RunView, ToPage,
+    call::{
+        authorize::Target,
+        own_answer::result,
+        record::{CallRecord, unrecorded},
+        refusal::Refusal,
+        route::{not_found, own_item, text},
+    },
     gateway::Shared,
-    grants::Target,
-    open::{open_call, unless_given_up},
-    pages::leads_to_pages,
-    pipeline::{result, unrecorded},
-    record::CallRecord,
-    refusal::Refusal,
-    route::{not_found, own_item, text},
+    lists::pages::leads_to_pages,
 };
 
 /// The capabilities that the built-in server declares.
@@ -439,8 +440,7 @@ impl Shared {
         let alias = Alias::built_in();
         let item = Item::Tool(name.into());
         // A client gives one up that waits, as any other call.
-        let refused = |refusal| self.refused(caller, Handling::Tool, &request, refusal);
-        let open_call = open_call(caller, &request).map_err(refused)?;
+        let call = self.open(caller, Handling::Tool, request.clone())?;
         let open = Some(self.calls.token());
         let told = self.clean_item(caller, &item);
         let record = self.begin_record(caller, Some(alias.clone()), &request, told, open);
@@ -451,7 +451,7 @@ impl Shared {
         asked.shown = shown.or(meant).map(Into::into);
         let answered = {
             let calling = pin!(self.built_in_answer(caller, built_in, asked, &mut record));
-            unless_given_up(caller, open_call.as_ref(), calling).await
+            call.unless_given_up(calling).await
         };
         match answered {
             Ok(answering) => Ok(answering),

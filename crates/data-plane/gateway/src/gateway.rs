@@ -29,12 +29,11 @@ use crate::{
     Answering, Caller, Endpoint, GrantLedger, Places, RunSource, RunTable, RunView, Session,
     Tracer,
     built_in::{BuiltIn, BuiltInServer},
-    hub::Hub,
+    call::{parked::ParkedCalls, seal::Sealer},
     links::{OwnLink, STOP_DEADLINE, stop_all},
-    parked::ParkedCalls,
-    seal::Sealer,
-    session_table::SessionTable,
-    views::Kept,
+    lists::views::Kept,
+    session::table::SessionTable,
+    subscriptions::Hub,
 };
 
 /// Options of a gateway.
@@ -203,9 +202,9 @@ impl Gateway {
             calls: TaskTracker::new(),
             tracker: TaskTracker::new(),
         });
-        shared.spawn(crate::hub::watch_registry(shared.clone()));
-        shared.spawn(crate::hub::spread_notices(shared.clone()));
-        shared.spawn(crate::session_table::expire(shared.clone()));
+        shared.spawn(crate::subscriptions::watch_registry(shared.clone()));
+        shared.spawn(crate::subscriptions::spread_notices(shared.clone()));
+        shared.spawn(crate::session::table::expire(shared.clone()));
         Ok(Self { shared })
     }
 

@@ -1,5 +1,7 @@
 //! The choice of a request's link, and links that serve one session alone (D12).
 
+pub(crate) mod bridge;
+
 mod heard;
 mod open;
 mod room;
@@ -22,11 +24,9 @@ use tokio::{
 
 use crate::{
     Caller, Endpoint, RunView, Session,
-    clock::CallClock,
+    call::{clock::CallClock, refusal::Refusal, route::unknown_server},
     gateway::Shared,
-    refusal::Refusal,
-    route::unknown_server,
-    run::{Changes, RunRow, RunRows},
+    runs::run::{Changes, RunRow, RunRows},
 };
 
 pub(crate) use self::{
@@ -123,7 +123,7 @@ impl Shared {
             }
             row = self.settled_by(&caller.run, row.alias(), clock).await?;
         }
-        Err(crate::refusal::unusable(&row))
+        Err(crate::call::refusal::unusable(&row))
     }
 
     /// Waits until a server has changed since it was seen; `false` if it has not at the deadline.

@@ -1,5 +1,7 @@
 //! Starts and ends runs, and records and reports their tools while they live.
 
+pub(crate) mod run;
+
 use std::{borrow::Cow, pin::Pin, sync::Arc};
 
 use narthex_audit::{AuditFull, ToolSet};
@@ -12,11 +14,11 @@ use tokio::{task::JoinSet, time::Duration};
 use crate::view::{ListKind, View};
 use crate::{
     Endpoint, Gateway, RunId, RunToken, RunView, Session,
+    call::review_refusal::{LookedAt, LookingAt},
     gateway::Shared,
-    held::{LookedAt, LookingAt},
-    hub::{Change, LISTS, Seen},
     links::LinkKind,
-    run::{Changes, RunRows},
+    runs::run::{Changes, RunRows},
+    subscriptions::{Change, LISTS, Seen},
 };
 
 /// Looks for a run.

@@ -1,5 +1,9 @@
 //! One MCP session of a legacy client (revisions up to 2025-11-25).
 
+pub(crate) mod handshake;
+pub(crate) mod inbound;
+pub(crate) mod table;
+
 mod asks;
 
 use std::{
@@ -30,10 +34,10 @@ use crate::tasks::TaskRoutes;
 use crate::view::View;
 use crate::{
     Endpoint, Place, Places, RunView,
-    hub::{FollowKey, Following},
     links::OwnLink,
-    pages::Pages,
-    run::Held,
+    lists::pages::Pages,
+    runs::run::Held,
+    subscriptions::{FollowKey, Following},
 };
 
 /// Number of messages that wait for a client without an open stream.

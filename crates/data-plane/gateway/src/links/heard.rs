@@ -11,7 +11,7 @@ use narthex_wire::{Message, Revision, method, rpc};
 use tokio::sync::mpsc;
 
 use super::{LinkKind, OwnLink};
-use crate::{Endpoint, Session, bridge::Bridge, gateway::Shared, hub::Ears};
+use crate::{Endpoint, Session, gateway::Shared, links::bridge::Bridge, subscriptions::Ears};
 
 /// Longest time of a new listing on a link that serves one session or run.
 const RELIST: Duration = Duration::from_secs(30);

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use super::{EVENT_QUEUE, Lent};
-use crate::{RunView, gateway::Shared, refusal::Refusal};
+use crate::{RunView, call::refusal::Refusal, gateway::Shared};
 
 /// A link besides the registry's, and the lists of its server on it (D12).
 #[derive(Debug)]

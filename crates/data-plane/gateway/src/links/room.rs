@@ -7,7 +7,7 @@ use narthex_registry::ServerKey;
 use narthex_upstream::Link;
 
 use super::stop_all;
-use crate::{Session, gateway::Shared, refusal::Refusal, run::RunRow};
+use crate::{Session, call::refusal::Refusal, gateway::Shared, runs::run::RunRow};
 
 impl Shared {
     /// Ends own links of sessions that could not be used now until this session's run may have one

@@ -39,6 +39,13 @@ pub(crate) enum Handling {
     Vendor,
 }
 
+impl Handling {
+    /// True if a request counts as an act of its run: signs of life do not.
+    pub(crate) fn is_act(self) -> bool {
+        !matches!(self, Self::Ping | Self::Listen)
+    }
+}
+
 /// One row: a method and what is known of it.
 struct Row {
     name: &'static str,

@@ -1,0 +1,134 @@
+//! One request from a door to its answer, in named steps.
+//!
+//! A request is identified and classified. One for a server is routed and admitted, gets a link and
+//! a record, and is prepared, authorized and forwarded. The [`Answering`] finishes it, and ends its
+//! record, as it is polled. A step that refuses ends the call, except that [`retry`] tries once
+//! more where the server certainly did nothing.
+
+pub(crate) mod admit;
+pub(crate) mod answering;
+pub(crate) mod authorize;
+pub(crate) mod clock;
+pub(crate) mod connect;
+pub(crate) mod contents;
+pub(crate) mod finish;
+pub(crate) mod forward;
+pub(crate) mod identify;
+pub(crate) mod internal_request;
+mod large;
+pub(crate) mod own_answer;
+pub(crate) mod parked;
+pub(crate) mod prepare;
+pub(crate) mod record;
+pub(crate) mod refusal;
+pub(crate) mod results;
+pub(crate) mod retry;
+pub(crate) mod review_refusal;
+pub(crate) mod rounds;
+pub(crate) mod route;
+pub(crate) mod seal;
+pub(crate) mod tool_equivalents;
+pub(crate) mod trace;
+
+use std::{pin::pin, sync::Arc};
+
+use narthex_traffic::Admission;
+use narthex_wire::Message;
+
+use self::{
+    admit::Unfound,
+    connect::Target,
+    forward::Sent,
+    identify::{Call, Identity, Place},
+    parked::ParkedId,
+    refusal::Refusal,
+    retry::Tried,
+    route::Routed,
+};
+use crate::{Answering, Caller, gateway::Shared, runs::run::Act, view::Handling};
+
+impl Shared {
+    /// Answers one request.
+    pub(crate) async fn call(self: &Arc<Self>, caller: &Caller, request: Message) -> Answering {
+        let identity = Identity::of(&request);
+        let (handling, place) = match self.classify(caller, &identity, &request) {
+            Ok(classified) => classified,
+            Err(refusal) => return identity.refuse(caller, refusal),
+        };
+        let act = handling.is_act().then(|| Act::of(&caller.run));
+        let watched = self.watched_list(caller, handling, place, &request);
+        let answered = match place {
+            Place::BuiltIn => Box::pin(self.built_in(caller, handling, request)).await,
+            Place::Gateway => self.answer_itself(caller, handling, request).await,
+            Place::Server => self.call_server(caller, handling, request).await,
+        };
+        let is_ok = answered.is_ok();
+        let answering = answered.unwrap_or_else(|refusal| identity.refuse(caller, refusal));
+        // A recorded request is reported to watchers where its record ends.
+        answering.with_act(act).told(watched, is_ok)
+    }
+
+    /// Has a server answer a request.
+    pub(crate) async fn call_server(
+        self: &Arc<Self>,
+        caller: &Caller,
+        handling: Handling,
+        request: Message,
+    ) -> Result<Answering, Refusal> {
+        let call = self.open(caller, handling, request)?;
+        let (target, admission) = match call.unless_given_up(pin!(self.find(&call))).await {
+            Ok(Found::Server(target, admission)) => (target, admission),
+            Ok(Found::Parked(parked)) => {
+                let (routed, id) = *parked;
+                let resumed = Box::pin(self.resume(caller, routed, id)).await;
+                return resumed.map_err(|refusal| self.unfound(&call, refusal.into()));
+            }
+            Err(unfound) => return Err(self.unfound(&call, unfound)),
+        };
+        let mut tried = self.record(&call, &target, admission)?;
+        match self.send(&call, target, &mut tried).await {
+            Ok(sent) => Ok(self.finish(call, tried, sent)),
+            Err(refusal) => Box::pin(self.retry(call, tried, refusal)).await,
+        }
+    }
+
+    /// Finds the server of a call, and counts the call.
+    async fn find(self: &Arc<Self>, call: &Call<'_>) -> Result<Found, Unfound> {
+        let routed = self.route(call).await?;
+        if let Some(id) = self.parked_call(call.caller, &routed)? {
+            return Ok(Found::Parked(Box::new((routed, id))));
+        }
+        let admission = self.admitted(call.caller, &routed)?;
+        let target = self.connect(call, routed).await?;
+        Ok(Found::Server(target, admission))
+    }
+
+    /// Sends a call to its server, once policy allows it.
+    async fn send(
+        self: &Arc<Self>,
+        call: &Call<'_>,
+        target: Target,
+        tried: &mut Tried,
+    ) -> Result<Sent, Refusal> {
+        let sent = {
+            let sending = pin!(async {
+                let (mut prepared, request) = self.prepare(call, target, tried)?;
+                let (row, payment) = (&prepared.row, &mut tried.payment);
+                let permitted = self.authorize(call.caller, row, request, payment).await?;
+                prepared.finish.allowed(&permitted);
+                self.forward(call, prepared, permitted).await
+            });
+            call.unless_given_up(sending).await
+        };
+        sent.inspect_err(|refusal| tried.record.set_sent(!refusal.is_unsent()))
+    }
+}
+
+/// The result of the search for the server of a call.
+#[expect(clippy::large_enum_variant, reason = "it lives for a moment, and the large one is usual")]
+enum Found {
+    /// A call for a server.
+    Server(Target, Admission),
+    /// The retry of a call that waits for its client.
+    Parked(Box<(Routed, ParkedId)>),
+}

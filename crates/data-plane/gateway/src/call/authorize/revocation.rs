@@ -1,0 +1,238 @@
+//! Closes open streams and subscriptions when the permission for them ends (D5).
+
+use std::{
+    future::pending,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use narthex_policy::{Basis, Item, Permitted, Request, Verdict};
+use narthex_registry::ServerRow;
+use narthex_upstream::Asking;
+use narthex_wire::{Raw, json::encode_string};
+use tokio::time::sleep;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::Target;
+use crate::view::exposed;
+use crate::{
+    Caller, Session,
+    gateway::Shared,
+    lists::exposure::{hide_from_listening, rules},
+    subscriptions::FollowKey,
+};
+
+/// The longest wait for a time that grants or rules name; the clock may be set meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
+/// The permission for a stream or subscription that stays open: grants, and the requests on which
+/// the rules of the workspace may decide otherwise later.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Standing {
+    basis: Basis,
+    requests: Vec<Request>,
+}
+
+/// Cancels its token when a permission has ended, for as long as it is kept.
+#[derive(Debug)]
+pub(crate) struct Over {
+    pub(crate) token: CancellationToken,
+    _kept: DropGuard,
+}
+
+impl Standing {
+    /// The permission of the request that was just decided on.
+    pub(crate) fn of(permitted: &Permitted<Request>) -> Self {
+        Self { basis: permitted.basis().clone(), requests: vec![Request::clone(permitted)] }
+    }
+
+    /// Adds the permission for another subject.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.basis.join(&other.basis);
+        self.requests.extend(other.requests);
+    }
+}
+
+impl Shared {
+    /// True if all of it is still allowed: the grants count, also in this turn, and each rule
+    /// against it is met by them.
+    fn stands(&self, caller: &Caller, standing: &Standing) -> bool {
+        if !standing.basis.counts(&caller.run.authority.actors(), SystemTime::now()) {
+            return false;
+        }
+        if caller.run.authority.rules.is_empty() {
+            return true;
+        }
+        let paid: Vec<_> = standing.basis.single().collect();
+        let snapshot = self.snapshot(&caller.run);
+        standing.requests.iter().all(|request| {
+            let row = snapshot.get(request.alias.as_str());
+            let target = Target::of(row.as_ref().map(|row| &***row));
+            match self.decide(caller, target, request.clone(), &paid) {
+                Ok(Verdict::Permit(_)) => true,
+                // A stream that stays open uses no further grants up.
+                Ok(Verdict::Unpaid(unpaid)) => {
+                    drop(unpaid.put_back());
+                    false
+                }
+                Err(_) => false,
+            }
+        })
+    }
+
+    /// Waits until any of it is not allowed any more.
+    async fn until_over(&self, caller: &Caller, standing: &Standing) {
+        let authority = &caller.run.authority;
+        let (mut removals, mut changes) = (authority.grants.removals(), authority.rules.changes());
+        let mut turns = authority.acting().changes();
+        loop {
+            removals.mark_unchanged();
+            changes.mark_unchanged();
+            turns.mark_unchanged();
+            if !self.stands(caller, standing) {
+                return;
+            }
+            let ends_at = standing.basis.ends_at();
+            let left = ends_at.and_then(|end| end.duration_since(SystemTime::now()).ok());
+            let is_timed = left.is_some() || !authority.rules.is_empty();
+            let time = async {
+                match is_timed {
+                    true => sleep(left.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN)).await,
+                    false => pending().await,
+                }
+            };
+            // The senders live as long as the run.
+            tokio::select! {
+                biased;
+                _ = removals.changed() => {}
+                _ = changes.changed() => {}
+                _ = turns.changed() => {}
+                () = time => {}
+            }
+        }
+    }
+
+    /// Runs `then` once when the permission has ended; not after `ended`, nor when the returned
+    /// guard is dropped. `None` where no part of the permission can be refused later.
+    fn when_over(
+        self: &Arc<Self>,
+        caller: &Caller,
+        standing: Standing,
+        ended: &CancellationToken,
+        then: impl Future<Output = ()> + Send + 'static,
+    ) -> Option<DropGuard> {
+        if standing.requests.is_empty() {
+            return None;
+        }
+        let gone = CancellationToken::new();
+        let kept = gone.clone().drop_guard();
+        let (shared, caller, ended) = (self.clone(), caller.clone(), ended.clone());
+        self.spawn(async move {
+            tokio::select! {
+                biased;
+                () = gone.cancelled() => return,
+                () = shared.shutdown.cancelled() => return,
+                () = ended.cancelled() => return,
+                () = shared.until_over(&caller, &standing) => {}
+            }
+            then.await;
+        });
+        Some(kept)
+    }
+
+    /// Cancels a token below `ended` when an open stream is not allowed any more.
+    pub(crate) fn over(
+        self: &Arc<Self>,
+        caller: &Caller,
+        standing: Standing,
+        ended: &CancellationToken,
+    ) -> Option<Over> {
+        let token = ended.child_token();
+        let over = token.clone();
+        let kept = self.when_over(caller, standing, ended, async move { over.cancel() })?;
+        Some(Over { token, _kept: kept })
+    }
+
+    /// Ends a session's subscription when it is not allowed any more.
+    pub(crate) fn unsubscribe_when_over(
+        self: &Arc<Self>,
+        caller: &Caller,
+        session: &Arc<Session>,
+        key: FollowKey,
+        standing: Standing,
+    ) {
+        let (of, what) = (session.clone(), key.clone());
+        let then = async move { of.unsubscribe(&what) };
+        if let Some(watch) = self.when_over(caller, standing, session.closed(), then) {
+            session.watch(&key, watch);
+        }
+    }
+
+    /// The same where the subscription is on a link of the session's own.
+    pub(crate) fn unsubscribe_own_when_over(
+        self: &Arc<Self>,
+        caller: &Caller,
+        session: &Arc<Session>,
+        permitted: &Permitted<Request>,
+    ) {
+        let (alias, uri): (_, Arc<str>) = (permitted.alias.clone(), permitted.item.name().into());
+        let (shared, of, server, what) =
+            (self.clone(), session.clone(), alias.clone(), uri.clone());
+        let then = async move {
+            of.note_own_subscription(&server, &what, false);
+            // Another may have taken the place of the one that it was asked for on.
+            let link = of.own_links().into_iter().find(|link| *link.alias() == server);
+            let Some(link) = link else { return };
+            let key = of.run.key(&server);
+            let members = [br#""uri":"#, &encode_string(&what)[..]].concat();
+            let asked = shared.ask(&key, &link, Asking::Unsubscribe, &members).await;
+            if let Err(refusal) = asked {
+                // The server still sends updates; these say only that the resource has changed.
+                tracing::warn!(server.name = link.name(), ?refusal, "could not unsubscribe");
+            }
+        };
+        let watched = self.when_over(caller, Standing::of(permitted), session.closed(), then);
+        if let Some(watch) = watched {
+            session.watch_own(&alias, uri, watch);
+        }
+    }
+
+    /// Takes out of a request for changes the resources that may not be had, and gives what allows
+    /// the others. Each is decided on and recorded like a subscription of its own.
+    pub(crate) async fn permit_listening(
+        &self,
+        caller: &Caller,
+        row: &ServerRow,
+        request: &mut Request,
+    ) -> Standing {
+        let mut all = Standing::default();
+        let mut refused = Vec::new();
+        let gates = rules(Some(row)).gates;
+        let wanted = request.message.get("notifications");
+        let uris = wanted.and_then(|wanted| wanted.get("resourceSubscriptions"));
+        for uri in uris.map(Raw::items).unwrap_or_default() {
+            let Some(text) = uri.as_str() else { continue };
+            let is_free =
+                gates.of_resource(&text).is_empty() && caller.run.authority.rules.is_empty();
+            if !exposed(row).resources.lets(&text) {
+                continue;
+            }
+            let item = Item::Resource(text.as_ref().into());
+            let one = Request::new(request.alias.clone(), request.message.clone(), item);
+            if is_free {
+                // There may be rules later.
+                all.requests.push(one);
+                continue;
+            }
+            match self.part_of_errand(caller, one).await {
+                Ok(errand) => {
+                    all.join(errand.standing());
+                    errand.done();
+                }
+                Err(_) => refused.push(text.into_owned()),
+            }
+        }
+        hide_from_listening(request, row, |uri| !refused.iter().any(|one| one == uri));
+        all
+    }
+}

@@ -1,0 +1,111 @@
+//! The link of a call to its server (the `connect` step).
+
+use std::{sync::Arc, time::Duration};
+
+use narthex_policy::Item;
+use narthex_registry::ServerRow;
+use narthex_upstream::{Hop, InUse};
+
+use crate::{
+    Caller,
+    call::{
+        clock::CallClock,
+        identify::Call,
+        refusal::Refusal,
+        route::{Routed, not_found, with_cause},
+    },
+    gateway::Shared,
+    links::{Chosen, bridge::answerable},
+    view::{Handling, exposed},
+};
+
+/// A routed request and the link that it goes over.
+pub(crate) struct Target {
+    pub(crate) routed: Routed,
+    pub(crate) link: InUse,
+    pub(crate) hop: Hop,
+}
+
+impl Shared {
+    /// Gets the link of a routed call, and checks that its server has the item.
+    pub(crate) async fn connect(
+        self: &Arc<Self>,
+        call: &Call<'_>,
+        mut routed: Routed,
+    ) -> Result<Target, Refusal> {
+        let &Call { caller, clock, handling, .. } = call;
+        let chosen = self.choose_link_by(caller, &routed.row, clock).await?;
+        let is_cross = caller.session.is_none() && !chosen.link.facts().revision.is_modern();
+        let chosen = match is_cross {
+            true => Box::pin(self.bridged_or(chosen, caller, &mut routed, clock)).await?,
+            false => chosen,
+        };
+        routed.row.clone_from(&chosen.row);
+        let is_frozen = routed.row.is_pinned() || caller.run.is_frozen(&routed.request.alias);
+        routed.frozen = is_frozen.then(|| chosen.inventory.clone());
+        let (hop, is_shaped) = hop(&chosen, handling, &routed)?;
+        routed.is_shaped = is_shaped;
+        if let Some(open) = &call.open_call {
+            open.goes_to(&routed.request.alias);
+        }
+        Ok(Target { routed, link: chosen.link, hop })
+    }
+
+    /// The link of a modern call to a legacy server: one on which the server may ask its client, if
+    /// the request declares that the client can be asked.
+    async fn bridged_or(
+        self: &Arc<Self>,
+        chosen: Chosen,
+        caller: &Caller,
+        routed: &mut Routed,
+        clock: CallClock,
+    ) -> Result<Chosen, Refusal> {
+        let answerable = answerable(&routed.request.message);
+        if answerable.is_none() {
+            return Ok(chosen);
+        }
+        // The shared link is not used by this call.
+        let Chosen { row, link, .. } = chosen;
+        drop(link);
+        let (bridged, turn) = self.bridged(caller, &row, answerable, clock).await?;
+        routed.turn = Some((answerable, turn));
+        Ok(bridged)
+    }
+
+    /// The time that a call to a server may take.
+    pub(crate) fn timeout(&self, row: &ServerRow) -> Duration {
+        let configured = row.definition.as_ref().and_then(|definition| definition.timeout);
+        configured.unwrap_or(self.options.call_timeout)
+    }
+}
+
+/// Checks that the server has the tool or prompt, and finds what belongs to its hop.
+///
+/// Returns `true` as well if it is a tool with an output schema.
+fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<(Hop, bool), Refusal> {
+    let name = match &routed.request.item {
+        Item::Tool(name) => name,
+        // Where some are hidden, those that do not exist get the same answer as hidden ones.
+        Item::Prompt(name)
+            if (routed.frozen.is_some() || !exposed(&routed.row).prompts.is_open())
+                && !chosen.inventory.has_prompt(name) =>
+        {
+            return Err(not_found(handling, name));
+        }
+        Item::Resource(uri) if chosen.inventory.withholds(uri) => {
+            return Err(match (routed.own_tool, handling) {
+                (Some(tool), _) => tool.absent(uri).into(),
+                (None, Handling::Complete) => not_found(Handling::Resource, uri),
+                (None, handling) => not_found(handling, uri),
+            });
+        }
+        Item::Prompt(_) | Item::Resource(_) | Item::Task(_) | Item::Server => {
+            return Ok((Hop::default(), false));
+        }
+    };
+    let Some(tool) = chosen.inventory.tool(name) else {
+        return Err(with_cause(not_found(handling, name), &routed.row));
+    };
+    let hop = Hop { header_params: tool.header_params.clone(), ..Hop::default() };
+    Ok((hop, tool.is_shaped()))
+}

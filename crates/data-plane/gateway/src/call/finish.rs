@@ -1,0 +1,367 @@
+//! Changes to frames on their way to the caller: ids and tokens back, era back, record.
+
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use narthex_audit::Outcome;
+use narthex_model::{Alias, CallErrorKind, OutputLimits, Reader, ServerDefinition};
+use narthex_policy::{Item, Paid};
+use narthex_registry::ServerRow;
+use narthex_upstream::{InUse, Inventory, KeptAwake, Link, LinkError};
+use narthex_wire::{
+    Era, LogLevel, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc,
+    supported_versions, translate,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::tasks::TaskOwner;
+use crate::view::{OwnCall, check_questions};
+use crate::{
+    Answer, RunView, Session, Step,
+    call::{
+        prepare::state_binding,
+        record::CallRecord,
+        refusal::{Refusal, status_of_code},
+        review_refusal::may_be_told,
+        seal::Sealer,
+    },
+    lists::exposure::{hide, is_filtered, keep_private},
+    session::OpenCall,
+};
+
+/// The parts of a forwarded call that its answer needs.
+#[derive(Debug)]
+pub(crate) struct Finish {
+    /// The caller's id, as JSON.
+    pub(crate) id: Bytes,
+    /// The caller's progress token, as JSON.
+    pub(crate) progress_token: Option<Bytes>,
+    pub(crate) method: Cow<'static, str>,
+    pub(crate) down: Revision,
+    pub(crate) up: Revision,
+    /// The level from which on the caller wants log messages; `None` with a legacy caller means all
+    /// that the server sends.
+    pub(crate) log_level: Option<LogLevel>,
+    pub(crate) link: Held,
+    pub(crate) session: Option<Arc<Session>>,
+    pub(crate) open_call: Option<OpenCall>,
+    /// Cancelled when the run of a modern client ends; `None` for streams, which end otherwise.
+    pub(crate) run_over: Option<CancellationToken>,
+    pub(crate) record: CallRecord,
+    pub(crate) state: Option<StateSeal>,
+    pub(crate) tasks: Option<TaskOwner>,
+    pub(crate) server_info: Bytes,
+    /// The item of the call, under the server's own name.
+    pub(crate) item: Item,
+    /// Limits on the length of its result.
+    pub(crate) limits: OutputLimits,
+    pub(crate) is_aggregated: bool,
+    pub(crate) definition: Option<Arc<ServerDefinition>>,
+    /// The tool of our own whose call this is.
+    pub(crate) own_call: Option<Box<OwnCall>>,
+    /// All that there is of the server, if that is pinned, or frozen in the run.
+    pub(crate) frozen: Option<Arc<Inventory>>,
+    /// The run and the row that decide on a server's words about itself, if the call asks for
+    /// these.
+    pub(crate) told_by: Option<Box<(Arc<RunView>, Arc<ServerRow>)>>,
+    /// True if it is a tool with an output schema.
+    pub(crate) is_shaped: bool,
+    /// The reader of the call's failure.
+    pub(crate) reader: Reader,
+}
+
+/// The link that a call goes over.
+#[derive(Debug)]
+pub(crate) enum Held {
+    /// It makes way for a newer one only when the call has its answer.
+    InUse(InUse),
+    /// A stream has no end of its own, so the end of the link does not wait for it: the stream is
+    /// opened anew elsewhere. As long as it is open, its server is not idle.
+    Awake(KeptAwake),
+}
+
+impl Held {
+    pub(crate) fn get(&self) -> &Arc<Link> {
+        match self {
+            Self::InUse(link) => link,
+            Self::Awake(link) => link,
+        }
+    }
+}
+
+/// Seals a modern server's request state, so that the client can neither read nor change it.
+#[derive(Debug)]
+pub(crate) struct StateSeal {
+    pub(crate) sealer: Arc<Sealer>,
+    pub(crate) run: crate::RunId,
+    pub(crate) alias: Alias,
+    /// The grants for a single call that the call has used up so far.
+    pub(crate) paid: Paid,
+}
+
+impl Finish {
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        self.link.get()
+    }
+
+    /// The call whose link failed.
+    pub(crate) fn failed(&self, error: &LinkError) -> Refusal {
+        Refusal::failed(error, self.link().name())
+    }
+
+    pub(crate) fn cancelled(&self) -> Option<CancellationToken> {
+        match &self.open_call {
+            Some(call) => Some(call.cancelled.clone()),
+            None => self.run_over.clone(),
+        }
+    }
+
+    pub(crate) fn waits_for_client(&self) -> bool {
+        self.open_call.as_ref().is_some_and(OpenCall::is_asking)
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.record.elapsed()
+    }
+
+    fn is_cross_era(&self) -> bool {
+        self.down.era() != self.up.era()
+    }
+
+    /// A notification as the caller may see it; `None` if it may not.
+    pub(crate) fn notification(&self, message: &Message) -> Option<Payload> {
+        let mut rewrite = Rewrite::default();
+        match message.method() {
+            method::PROGRESS => {
+                let token = self.progress_token.as_deref()?;
+                rewrite.body.set(meta_key::PROGRESS_TOKEN, token.to_vec());
+            }
+            // It is about a question of the server, which the client knows under an id of ours.
+            method::CANCELLED => {
+                return self.session.as_ref()?.ask_cancelled(self.link(), message);
+            }
+            method::MESSAGE => {
+                let level = message.get("level").and_then(LogLevel::read);
+                if !self.wants_log(level) {
+                    return None;
+                }
+            }
+            method::TASKS_STATUS => return self.tasks.as_ref()?.told(message, false),
+            _ => {}
+        }
+        if let Some(tasks) = &self.tasks {
+            tasks.rename_related(message, &mut rewrite);
+        }
+        if message.meta_value(meta_key::SUBSCRIPTION_ID).is_some() {
+            match self.down.era() {
+                Era::Modern => rewrite.meta.set(meta_key::SUBSCRIPTION_ID, self.id.to_vec()),
+                Era::Legacy => rewrite.meta.remove(meta_key::SUBSCRIPTION_ID),
+            }
+        }
+        Some(rewrite.apply(message))
+    }
+
+    fn wants_log(&self, level: Option<LogLevel>) -> bool {
+        match (self.down.era(), self.log_level) {
+            (Era::Legacy, None) => true,
+            // A modern request that names no level must get no log messages.
+            (Era::Modern, None) => false,
+            (_, Some(wanted)) => level.is_none_or(|level| level >= wanted),
+        }
+    }
+
+    /// A server's question for the client to answer, or the refusal to be sent to the server.
+    pub(crate) fn question(&self, question: &Message) -> Result<Payload, Payload> {
+        let refused =
+            |text| rpc::error_response(question.id(), rpc::code::METHOD_NOT_FOUND, text, None);
+        if self.is_cross_era() {
+            return Err(refused("questions do not cross the eras: the client speaks another one"));
+        }
+        let session = self.session.as_ref().filter(|session| session.can_be_asked());
+        let Some(session) = session else {
+            return Err(refused("this client declared no such capability"));
+        };
+        session
+            .ask(self.link(), question, self.open_call.as_ref())
+            .map_err(|(code, text)| rpc::error_response(question.id(), code, text, None))
+    }
+
+    /// The answer as the caller gets it.
+    pub(crate) fn answer(&mut self, message: &Message) -> Step {
+        let outcome = outcome_of(message);
+        let changed = match self.changed(message) {
+            Ok(changed) => changed,
+            Err(refusal) => return self.step(outcome, refusal),
+        };
+        let message = changed.as_ref().unwrap_or(message);
+        let mut rewrite = self.translated(message);
+        let rules = (self.exposed(), self.frozen.as_deref());
+        let mut is_filtered = is_filtered(&self.method, rules) || self.is_for_some();
+        hide(&self.method, message, &mut rewrite, rules);
+        if let Some((run, row)) = self.told_by.as_deref() {
+            if message.get("supportedVersions").is_some() {
+                rewrite.body.set("supportedVersions", supported_versions().into_bytes());
+            }
+            let is_told =
+                |told: Raw<'_>| told.as_str().is_some_and(|it| may_be_told(run, row, &it));
+            if !message.get("instructions").is_none_or(is_told) {
+                rewrite.body.remove("instructions");
+                is_filtered = true;
+            }
+        }
+        if is_filtered && self.down.is_modern() && message.kind() == MessageKind::Result {
+            keep_private(message, &mut rewrite);
+        }
+        if message.kind() == MessageKind::Result {
+            if let Err(refusal) = self.seal_state(message, &mut rewrite) {
+                return self.step(outcome, refusal);
+            }
+            if let Some(tasks) = &self.tasks {
+                tasks.answered(&self.method, message, self.link(), &mut rewrite);
+            }
+        }
+        rewrite.id = Some(self.id.to_vec().into());
+        let code = rewrite.error_code(message);
+        let status = code.map_or(200, |code| status_of_code(code, self.down.era()));
+        let payload = with_id(&rewrite, message, &self.id);
+        self.record.answered(outcome, &payload);
+        Step::Answer(Answer::new(payload, status))
+    }
+
+    /// True if only some callers may read this result: a gate or the exposure of the server
+    /// decides, so that no cache may give it to others (S21).
+    fn is_for_some(&self) -> bool {
+        let is_gated = self.definition.as_ref().is_some_and(|one| !one.gates.is_empty());
+        self.method == method::RESOURCES_READ && (is_gated || !self.exposed().is_everything())
+    }
+
+    /// Makes the caller's answer when there is none of the server.
+    pub(crate) fn refused(&mut self, refusal: Refusal) -> Option<Step> {
+        let outcome = outcome_of_refusal(&refusal);
+        self.record.checked(&refusal);
+        match refusal {
+            Refusal::Cancelled if self.has_session_ended() => {
+                Some(self.step(outcome, Refusal::session_over()))
+            }
+            Refusal::Cancelled if self.has_run_ended() => {
+                Some(self.step(outcome, Refusal::run_over()))
+            }
+            Refusal::Cancelled => {
+                self.record.finish(outcome);
+                None
+            }
+            refusal => Some(self.step(outcome, refusal)),
+        }
+    }
+
+    fn has_session_ended(&self) -> bool {
+        self.open_call.as_ref().is_some_and(|call| call.session.closed().is_cancelled())
+    }
+
+    fn has_run_ended(&self) -> bool {
+        self.run_over.as_ref().is_some_and(CancellationToken::is_cancelled)
+    }
+
+    fn step(&mut self, outcome: Outcome, refusal: Refusal) -> Step {
+        let refusal = refusal.settled().shaped(self.is_shaped);
+        let mut answering = refusal.into_answering(
+            Raw::new(&self.id),
+            &self.method,
+            (self.down.era(), self.reader),
+        );
+        let none = || Answer::new(Payload::default(), 500);
+        let answer = answering.take_answer().unwrap_or_else(none);
+        self.record.answered(outcome, &answer.payload);
+        Step::Answer(answer)
+    }
+
+    fn translated(&self, message: &Message) -> Rewrite<'static> {
+        match (self.up.era(), self.down.era()) {
+            (Era::Modern, Era::Legacy) => translate::answer_to_legacy(&self.method, message),
+            (Era::Legacy, Era::Modern) => {
+                let rewrite = translate::answer_to_modern(&self.method, message, None);
+                self.with_server_info(message, rewrite)
+            }
+            (Era::Modern, Era::Modern) | (Era::Legacy, Era::Legacy) => Rewrite::default(),
+        }
+    }
+
+    fn with_server_info(
+        &self,
+        message: &Message,
+        mut rewrite: Rewrite<'static>,
+    ) -> Rewrite<'static> {
+        if message.kind() == MessageKind::Result && !self.server_info.is_empty() {
+            rewrite.meta.set(meta_key::SERVER_INFO, self.server_info.to_vec());
+        }
+        rewrite
+    }
+
+    /// Wraps a modern server's request state, bound to this caller and this request (§1.3).
+    fn seal_state(&self, message: &Message, rewrite: &mut Rewrite<'static>) -> Result<(), Refusal> {
+        let kind = message.get("resultType").and_then(Raw::as_str);
+        let is_interim = kind.is_some_and(|kind| kind == "input_required");
+        if is_interim && self.is_cross_era() {
+            let text = format!(
+                "the server asks for input in its answer to `{}`, with neither questions nor a \
+                 state that could be brought to a client of an older revision",
+                self.method
+            );
+            return Err(Refusal::call(CallErrorKind::ServerError, text));
+        }
+        if is_interim && let Err(fault) = check_questions(message) {
+            let text = format!("the server asks its client what can be read in two ways: {fault}");
+            return Err(Refusal::call(CallErrorKind::ServerError, text));
+        }
+        let Some(seal) = self.state.as_ref().filter(|_| is_interim) else { return Ok(()) };
+        let state = message.get("requestState").map(Raw::as_bytes);
+        if state.is_some() || !seal.paid.grants.is_empty() {
+            let method = self.own_call.as_ref().map_or(&*self.method, |call| call.tool.method());
+            let binding = state_binding(seal.run, &seal.alias, method, self.item.name());
+            let sealed =
+                seal.sealer.seal(&seal.paid.with_state(state), &binding).ok_or_else(|| {
+                    Refusal::rpc(rpc::code::INTERNAL_ERROR, "the state could not be sealed")
+                })?;
+            let sealed = narthex_wire::json::encode_string(&sealed);
+            rewrite.body.set("requestState", sealed);
+        }
+        Ok(())
+    }
+}
+
+/// Writes an answer under the caller's id, also one that came without an id.
+fn with_id(rewrite: &Rewrite<'_>, message: &Message, id: &Bytes) -> Payload {
+    let has_id = message.id().is_some_and(|id| id.as_bytes() != b"null");
+    if has_id || message.kind() != MessageKind::Error {
+        return rewrite.apply(message);
+    }
+    let code = rewrite.error_code(message).unwrap_or(rpc::code::INTERNAL_ERROR);
+    let text = rewrite.body.get("message").map(Raw::new).or_else(|| message.get("message"));
+    let text = text.and_then(Raw::as_str).unwrap_or_default();
+    let data = message.get("data").map(Raw::as_bytes);
+    rpc::error_response(Some(Raw::new(id)), code, &text, data)
+}
+
+/// The recorded outcome of a call that the gateway answered itself.
+pub(crate) fn outcome_of_refusal(refusal: &Refusal) -> Outcome {
+    match refusal {
+        Refusal::Call(error)
+        | Refusal::Unsent(error)
+        | Refusal::Forbidden(error, _)
+        | Refusal::Own(error) => Outcome::Failed(error.kind),
+        Refusal::Failed(failing) => Outcome::Failed(failing.kind()),
+        Refusal::Shaped(refusal) => outcome_of_refusal(refusal),
+        Refusal::Rpc { code, .. } => Outcome::RpcError(*code),
+        Refusal::Mismatch => Outcome::RpcError(rpc::code::HEADER_MISMATCH),
+        Refusal::Kind(..) => Outcome::Denied,
+        Refusal::Cancelled => Outcome::Cancelled,
+    }
+}
+
+fn outcome_of(message: &Message) -> Outcome {
+    match message.error_code() {
+        Some(code) => Outcome::RpcError(code),
+        None if message.get("isError").and_then(Raw::as_bool) == Some(true) => Outcome::ToolError,
+        None => Outcome::Ok,
+    }
+}

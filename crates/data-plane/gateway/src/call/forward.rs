@@ -1,0 +1,162 @@
+//! Sends a permitted request to its server, and makes the call that its answer ends (the `forward`
+//! step).
+
+use std::sync::Arc;
+
+use narthex_policy::{Permitted, Request};
+use narthex_upstream::{Forwarded, LinkError};
+use narthex_wire::{Revision, method, rpc};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Answering,
+    call::{
+        answering::ForwardedCall,
+        authorize::Over,
+        clock::CallLimit,
+        finish::{Finish, Held},
+        identify::Call,
+        prepare::{FinishParts, Prepared},
+        refusal::Refusal,
+        retry::{Again, Tried},
+        rounds::Rounds,
+    },
+    gateway::Shared,
+    session::inbound::has_levels,
+};
+
+/// A request that was sent and waits to be finished.
+pub(crate) struct Sent {
+    forwarded: Forwarded,
+    finish: FinishParts,
+    rounds: Option<Box<Rounds>>,
+    link: Held,
+    down: Revision,
+    limit: Option<CallLimit>,
+    stop: Option<[CancellationToken; 2]>,
+    /// Held as long as the stream.
+    over: Option<Over>,
+}
+
+impl Shared {
+    /// Sends a request that policy has permitted. Ends with the first frame of the answer.
+    pub(crate) async fn forward(
+        self: &Arc<Self>,
+        call: &Call<'_>,
+        prepared: Prepared,
+        permitted: Permitted<Request>,
+    ) -> Result<Sent, Refusal> {
+        let Prepared { link, mut hop, booked, mut finish, rounds, listening, limit, .. } = prepared;
+        let caller = call.caller;
+        let is_subscription = permitted.message.method() == method::RESOURCES_SUBSCRIBE;
+        if let Some(session) = caller.session.as_ref().filter(|_| is_subscription) {
+            self.unsubscribe_own_when_over(caller, session, &permitted);
+        }
+        if let Some(level) = finish.named_level() {
+            hop.wants_log = true;
+            let bridge = finish.asking.as_ref().map(|asking| asking.bridge());
+            Box::pin(self.lower_for(caller, &link, level, bridge)).await;
+            if bridge.is_none() && !link.is_one_channel() && has_levels(&link) {
+                finish.ear = Some(Box::new(self.hub.ears.listen(&link)));
+            }
+        }
+        if let Some(session) = &caller.session
+            && link.is_one_channel()
+            && session.can_be_asked()
+            && !session.has_stream()
+        {
+            finish.ear = Some(Box::new(self.hub.ears.listen(&link)));
+        }
+        let forwarding = link.forward(permitted, hop, booked);
+        let forwarded = match limit {
+            None => forwarding.await,
+            Some(limit) => {
+                tokio::time::timeout_at(limit.deadline, forwarding).await.unwrap_or_else(|_late| {
+                    link.note_silence(limit.each);
+                    Err(LinkError::Deadline(limit.each.as_millis()))
+                })
+            }
+        };
+        let forwarded = forwarded.map_err(|error| Refusal::failed(&error, link.name()))?;
+        if forwarded.error_code() == Some(rpc::code::HEADER_MISMATCH) && link.needs_headers() {
+            return Err(Refusal::Mismatch);
+        }
+        let down = caller.session.as_ref().map_or(Revision::LATEST, |session| session.revision);
+        let is_stream = limit.is_none();
+        let over = is_stream.then(|| self.over(caller, listening, &caller.run.ended)).flatten();
+        let ended = over.as_ref().map_or(&caller.run.ended, |over| &over.token);
+        let stop = is_stream.then(|| [self.stopping.clone(), ended.clone()]);
+        let link = match is_stream {
+            true => Held::Awake(link.keep_awake()),
+            false => Held::InUse(link),
+        };
+        Ok(Sent { forwarded, finish, rounds, link, down, limit, stop, over })
+    }
+
+    /// The call that was sent, which its server's answer finishes. It is made once more if its
+    /// server ends before it has read it, as a program may.
+    pub(crate) fn finish(self: &Arc<Self>, call: Call<'_>, tried: Tried, sent: Sent) -> Answering {
+        // A stream is opened anew by its client.
+        let may_retry = sent.limit.is_some() && tried.may_be_unread();
+        let again = may_retry.then(|| Again::new(self, &call, &tried));
+        let answering = Answering::forwarded(sent.into_call(call, tried));
+        match again {
+            Some(again) => answering.or_again(again),
+            None => answering,
+        }
+    }
+}
+
+impl Sent {
+    /// The call that is answered with this.
+    fn into_call(self, call: Call<'_>, tried: Tried) -> ForwardedCall {
+        let Self { forwarded, finish, rounds, link, down, limit, stop, over } = self;
+        let Tried { mut record, mut payment, .. } = tried;
+        record.allowed(finish.basis());
+        let up = link.get().facts().revision;
+        let (asking, ear) = (finish.asking, finish.ear);
+        let finish = Finish {
+            id: finish.id,
+            progress_token: finish.progress_token,
+            method: finish.method,
+            down,
+            up,
+            log_level: finish.log_level,
+            link,
+            session: finish.session,
+            open_call: call.open_call,
+            run_over: finish.run_over,
+            record,
+            state: finish.state,
+            tasks: finish.tasks,
+            server_info: finish.server_info,
+            item: finish.item,
+            limits: finish.limits,
+            is_aggregated: finish.is_aggregated,
+            definition: finish.definition,
+            own_call: finish.own_call,
+            frozen: finish.frozen,
+            told_by: finish.told_by,
+            is_shaped: finish.is_shaped,
+            reader: finish.reader,
+        };
+        let rounds = rounds.map(|rounds| rounds.paid(std::mem::take(&mut payment)));
+        let again = None;
+        let has_talked = false;
+        ForwardedCall {
+            forwarded,
+            finish,
+            limit,
+            stop,
+            rounds,
+            asking,
+            ear,
+            tail: None,
+            clock: call.clock,
+            payment,
+            again,
+            has_talked,
+            _over: over,
+        }
+    }
+}

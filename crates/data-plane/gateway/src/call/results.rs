@@ -1,0 +1,112 @@
+//! Changes to a result besides its id and its era: the answer to a tool of our own, a result
+//! without content, and one that is too long.
+
+use narthex_model::{EVERYTHING, Exposed, OutputLimits};
+use narthex_registry::ServerRow;
+use narthex_wire::{Limits, Message, MessageKind, Raw, Rewrite, cut_result, method, rpc};
+
+use crate::{
+    Caller, Endpoint,
+    call::{finish::Finish, refusal::Refusal},
+    gateway::Shared,
+    lists::exposure::hide,
+};
+
+/// The members of a result that describe it and are no part of its data.
+const ABOUT: [&str; 4] = ["_meta", "isError", "resultType", "content"];
+
+impl Shared {
+    /// The limits on a result's length: those of the server's entry, and at the aggregated
+    /// endpoint, where results go to models, a default (R-E20). At a transparent endpoint results
+    /// are cut only by the entry's limits (D2).
+    pub(crate) fn output_limits(&self, caller: &Caller, row: &ServerRow) -> OutputLimits {
+        let own = row.definition.as_ref().map(|definition| definition.output).unwrap_or_default();
+        let is_aggregated = caller.endpoint == Endpoint::Aggregated;
+        let usual = self.options.output_tokens.filter(|_| is_aggregated);
+        OutputLimits { tokens: own.tokens.or(usual), ..own }
+    }
+}
+
+impl Finish {
+    /// The rules of the server.
+    pub(crate) fn exposed(&self) -> &Exposed {
+        self.definition.as_ref().map_or(&EVERYTHING, |definition| &definition.exposed)
+    }
+
+    /// The answer for the caller, if it is another one than the server's.
+    pub(crate) fn changed(&self, message: &Message) -> Result<Option<Message>, Refusal> {
+        let own = self.own_answer(message)?;
+        let with_content = self.with_content(own.as_ref().unwrap_or(message));
+        let changed = with_content.or(own);
+        let cut = self.cut(changed.as_ref().unwrap_or(message));
+        Ok(cut.or(changed))
+    }
+
+    /// The answer to a call of a tool of our own.
+    fn own_answer(&self, message: &Message) -> Result<Option<Message>, Refusal> {
+        let Some(call) = &self.own_call else { return Ok(None) };
+        let mut rewrite = Rewrite::default();
+        let seen = (self.exposed(), self.frozen.as_deref());
+        hide(call.tool.method(), message, &mut rewrite, seen);
+        let shown = match rewrite.is_empty() {
+            true => message.clone(),
+            false => parsed(rewrite.apply(message)).unwrap_or_else(|| message.clone()),
+        };
+        Ok(Some(call.answered(&self.item, &shown)?))
+    }
+
+    /// A result of a tool whose server left out the content, which clients of the aggregated
+    /// endpoint count on: with an empty one, and with what there was as structured content (E89).
+    fn with_content(&self, message: &Message) -> Option<Message> {
+        if !self.is_aggregated
+            || self.method != method::TOOLS_CALL
+            || message.kind() != MessageKind::Result
+            || is_unfinished(message)
+        {
+            return None;
+        }
+        let content = message.get("content").map(Raw::as_bytes);
+        if content.is_some_and(|content| content.starts_with(b"[")) {
+            return None;
+        }
+        let raw = message.body_raw()?;
+        let Some(body) = message.body() else {
+            let result =
+                [br#"{"content":[],"structuredContent":{"result":"#, raw.as_bytes(), b"}}"];
+            let id = message.id().unwrap_or(Raw::new(b"0"));
+            return parsed(rpc::result_response(id, &result.concat().into()));
+        };
+        let is_about = |key: &[u8]| ABOUT.iter().any(|name| narthex_wire::json::key_is(key, name));
+        let brings = body.members.iter().any(|member| !is_about(member.key.of(message.bytes())));
+        let mut rewrite = Rewrite::default();
+        rewrite.body.set("content", &b"[]"[..]);
+        if (brings || content.is_some()) && message.get("structuredContent").is_none() {
+            rewrite.body.set("structuredContent", raw.as_bytes().to_vec());
+        }
+        parsed(rewrite.apply(message))
+    }
+
+    /// A result that was too long, cut; the cut is written to the server's log and counted (D23,
+    /// R-E19).
+    fn cut(&self, message: &Message) -> Option<Message> {
+        let cut = cut_result(&self.method, message, &self.limits)?;
+        let (server, name, summary) = (self.link().name(), self.item.name(), cut.summary);
+        tracing::warn!(server.name = server, item.name = name, "a result was too long: {summary}");
+        self.link().log_note(&format!("[narthex] {} {name}: {summary}", self.method));
+        self.record.result_cut();
+        Some(cut.message)
+    }
+}
+
+/// True if a result is none yet: a task, or a question to the client.
+fn is_unfinished(message: &Message) -> bool {
+    let kind = message.get("resultType").and_then(Raw::as_str);
+    message.get("task").is_some() || kind.is_some_and(|kind| kind != "complete")
+}
+
+/// The message that was made of one that was accepted; `None` if it goes deeper than any may.
+fn parsed(payload: narthex_wire::Payload) -> Option<Message> {
+    let bytes = payload.into_bytes();
+    let limits = Limits { message_bytes: bytes.len() };
+    Message::parse(bytes, &limits).ok()
+}

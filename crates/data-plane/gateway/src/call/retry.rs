@@ -1,0 +1,219 @@
+//! A call that is made once more: its server certainly did not see it, as a program that ended
+//! before it had read a byte of it (E133), or refused the headers that follow from its tools.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    pin::{Pin, pin},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use narthex_policy::Payment;
+use narthex_registry::ServerRow;
+use narthex_upstream::{Doubt, Link};
+use narthex_wire::{Message, Raw};
+
+use crate::{
+    Answering, Caller,
+    call::{
+        clock::CallClock, connect::Target, identify::Call, record::CallRecord, refusal::Refusal,
+    },
+    gateway::Shared,
+    runs::run::{RunRow, RunRows},
+    session::OpenCall,
+    view::Handling,
+};
+
+/// A recorded call, through its tries.
+pub(crate) struct Tried {
+    pub(crate) record: CallRecord,
+    /// The share of grants for a single call that its tries have.
+    pub(crate) payment: Payment,
+    first: FirstTry,
+    /// True if no further try is made.
+    is_last: bool,
+}
+
+/// The facts about the first try that a second one needs.
+#[derive(Clone)]
+struct FirstTry {
+    row: RunRow,
+    /// The link that it was to go over.
+    lost: Arc<Link>,
+    /// True if its tool has an output schema.
+    is_shaped: bool,
+}
+
+/// The parts that a second try of a sent call is made from.
+pub(crate) struct Again {
+    shared: Arc<Shared>,
+    caller: Caller,
+    handling: Handling,
+    asked: Message,
+    first: FirstTry,
+}
+
+/// A sent call that its server did not see.
+pub(crate) struct Unseen {
+    pub(crate) refusal: Refusal,
+    pub(crate) record: CallRecord,
+    pub(crate) open_call: Option<OpenCall>,
+    pub(crate) clock: CallClock,
+    pub(crate) payment: Payment,
+}
+
+/// A second try on its way.
+pub(crate) struct SecondTry(Pin<Box<dyn Future<Output = Answering> + Send>>);
+
+impl fmt::Debug for Again {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Again").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SecondTry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SecondTry").finish_non_exhaustive()
+    }
+}
+
+impl Tried {
+    /// The first try of a call that has its record.
+    pub(crate) fn first(record: CallRecord, target: &Target) -> Self {
+        let (row, lost) = (target.routed.row.clone(), Arc::clone(&target.link));
+        let first = FirstTry { row, lost, is_shaped: target.routed.is_shaped };
+        Self { record, payment: Payment::default(), first, is_last: false }
+    }
+
+    /// True if the server may end before it has read a call that was written: a program may, and
+    /// then the call is made once more.
+    pub(crate) fn may_be_unread(&self) -> bool {
+        !self.is_last && self.first.lost.is_one_channel()
+    }
+}
+
+impl Again {
+    pub(crate) fn new(shared: &Arc<Shared>, call: &Call<'_>, tried: &Tried) -> Self {
+        Self {
+            shared: shared.clone(),
+            caller: call.caller.clone(),
+            handling: call.handling,
+            asked: call.asked.clone(),
+            first: tried.first.clone(),
+        }
+    }
+
+    /// Tries a call once more. `id` is the caller's, as JSON.
+    pub(crate) fn begin(
+        self,
+        unseen: Unseen,
+        (id, method): (Bytes, Cow<'static, str>),
+    ) -> SecondTry {
+        let Self { shared, caller, handling, asked, first } = self;
+        let Unseen { refusal, record, open_call, clock, payment } = unseen;
+        SecondTry(Box::pin(async move {
+            let call = Call { caller: &caller, handling, asked, clock, open_call };
+            let tried = Tried { record, payment, first, is_last: false };
+            shared.retry(call, tried, refusal).await.unwrap_or_else(|refusal| {
+                let refusal = refusal.explained(&caller);
+                let to = (caller.era(), caller.run.reader());
+                refusal.into_answering(Raw::new(&id), &method, to)
+            })
+        }))
+    }
+}
+
+impl SecondTry {
+    /// The call's answering, once the second try has got it. Safe to drop and call again, until it
+    /// is there.
+    pub(crate) async fn answering(&mut self) -> Answering {
+        self.0.as_mut().await
+    }
+}
+
+impl Shared {
+    /// Tries a call once more where its server certainly did nothing; otherwise it has failed.
+    ///
+    /// # Errors
+    /// When it has failed. That is in the record.
+    pub(crate) async fn retry(
+        self: &Arc<Self>,
+        call: Call<'_>,
+        mut tried: Tried,
+        refusal: Refusal,
+    ) -> Result<Answering, Refusal> {
+        tried.is_last = true;
+        // A server that answered that it did nothing has seen it.
+        let was_unsent = refusal.is_unsent();
+        let target = {
+            let finding = pin!(self.find_again(&call, &tried.first, refusal));
+            call.unless_given_up(finding).await
+        };
+        let sent = match target {
+            Ok(target) => self.send(&call, target, &mut tried).await,
+            Err(refusal) => Err(refusal),
+        };
+        let refusal = match sent {
+            Ok(sent) => return Ok(self.finish(call, tried, sent)),
+            Err(refusal) => refusal.settled().shaped(tried.first.is_shaped),
+        };
+        tried.record.refused(&refusal);
+        if was_unsent && refusal.is_unsent() {
+            tried.payment.give_back(&call.caller.run.unused, &self.sealer.spent);
+        }
+        Err(refusal)
+    }
+
+    /// Finds the server of a call once more, when it can be called again. A call that was counted
+    /// is not counted again.
+    ///
+    /// # Errors
+    /// With the refusal of the first try where a second one could do harm or no good.
+    async fn find_again(
+        self: &Arc<Self>,
+        call: &Call<'_>,
+        first: &FirstTry,
+        refusal: Refusal,
+    ) -> Result<Target, Refusal> {
+        match refusal {
+            // A server that forgot its session, or was not reached, did not see the request.
+            refusal if refusal.is_unseen() && !refusal.is_callers_fault() => {
+                self.recovered(call, first).await;
+            }
+            Refusal::Mismatch => self.list_anew(&first.row, call.clock).await,
+            refusal => return Err(refusal),
+        }
+        let routed = self.route(call).await?;
+        self.connect(call, routed).await
+    }
+
+    /// Waits until a server can be called that did not see a request: until it has another link
+    /// than the one that was lost, a check has shown that it works, or an attempt to reach it has
+    /// failed. Not longer than the call may take.
+    async fn recovered(&self, call: &Call<'_>, first: &FirstTry) {
+        let FirstTry { row, lost, .. } = first;
+        // A session's own link is not the row's, and is opened anew when it is asked for.
+        let is_rows = row.link.as_ref().is_some_and(|link| Arc::ptr_eq(link, lost));
+        let has_recovered = |rows: &RunRows| match rows.get(&row.name) {
+            None => true,
+            Some(row) => match &row.link {
+                Some(link) if row.health.doubt() == Doubt::None => {
+                    !is_rows || !Arc::ptr_eq(link, lost) || !lost.closed().is_cancelled()
+                }
+                Some(_) => false,
+                None => row.is_decided(),
+            },
+        };
+        let left = call.clock.left(self.timeout(row));
+        self.wait_until(&call.caller.run, left, has_recovered).await;
+    }
+
+    /// The headers of a call follow from the server's list of tools, which may have changed.
+    async fn list_anew(&self, row: &ServerRow, clock: CallClock) {
+        let listing = self.registry.list_anew(row);
+        if tokio::time::timeout(clock.left(self.timeout(row)), listing).await.is_err() {
+            tracing::warn!(server.name = row.name, "listing anew took too long");
+        }
+    }
+}

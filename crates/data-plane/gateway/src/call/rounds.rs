@@ -1,0 +1,263 @@
+//! Further rounds of a call whose server answers with a state or with questions (2026-07-28).
+//!
+//! A client of the older revisions does not know of rounds, so they are made here, on the same link
+//! and within the time of the call. Each is decided on anew.
+
+mod questions;
+
+use std::{collections::VecDeque, fmt, pin::Pin, sync::Arc, time::Duration};
+
+use narthex_model::CallErrorKind;
+use narthex_policy::{Payment, Request};
+use narthex_registry::ServerRow;
+use narthex_upstream::{Booked, Forwarded, Frame, Hop, Link};
+use narthex_wire::{Era, Message, Payload, method};
+use tokio::time::sleep;
+
+use self::questions::{Asking, Given, Wanted, state_of, wanted};
+use crate::{
+    Caller,
+    call::{finish::Finish, record::CallRecord, refusal::Refusal, route::Routed},
+    gateway::Shared,
+};
+
+/// Number of further rounds that one call may have.
+const ROUNDS_MAX: u32 = 10;
+/// The pause before the second further round; it doubles with each. The first is made at once, and
+/// so is one that brings answers.
+const PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// The members of `params` in a further round.
+pub(crate) const REQUEST_STATE: &str = "requestState";
+pub(crate) const INPUT_RESPONSES: &str = "inputResponses";
+
+/// A further round on its way to its first frame.
+type Sending = Pin<Box<dyn Future<Output = (Payment, Result<Forwarded, Refusal>)> + Send>>;
+
+/// The parts from which further rounds of one call are made.
+pub(crate) struct Rounds {
+    shared: Arc<Shared>,
+    caller: Caller,
+    row: Arc<ServerRow>,
+    link: Arc<Link>,
+    /// The request as the caller sent it, for this server.
+    request: Request,
+    hop: Hop,
+    /// The share of grants for a single call that earlier rounds have.
+    payment: Payment,
+    made: u32,
+    /// The questions that the caller has to answer before the next round.
+    asking: Option<Asking>,
+    sending: Option<Sending>,
+    /// The messages that the caller gets before any other.
+    said: VecDeque<Payload>,
+    /// The reason why the call ends, once the caller has got these messages.
+    end: Option<Refusal>,
+}
+
+impl fmt::Debug for Rounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rounds").field("made", &self.made).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// The parts for further rounds of a call, where it may need some: a call of a legacy client to
+    /// a modern server, by one of the methods that have further rounds.
+    pub(crate) fn rounds(
+        self: &Arc<Self>,
+        caller: &Caller,
+        routed: &Routed,
+        link: &Arc<Link>,
+        hop: &Hop,
+    ) -> Option<Box<Rounds>> {
+        let is_modern = link.facts().revision.is_modern();
+        let is_bridged = caller.era() == Era::Legacy && is_modern;
+        if !is_bridged || !has_rounds(routed.request.message.method()) {
+            return None;
+        }
+        Some(Box::new(Rounds {
+            shared: self.clone(),
+            caller: caller.clone(),
+            row: Arc::clone(&routed.row),
+            link: link.clone(),
+            request: routed.request.clone(),
+            hop: hop.clone(),
+            payment: Payment::default(),
+            made: 0,
+            asking: None,
+            sending: None,
+            said: VecDeque::new(),
+            end: None,
+        }))
+    }
+
+    async fn send_round(
+        &self,
+        caller: &Caller,
+        row: &ServerRow,
+        mut request: Request,
+        (link, hop, booked): (&Link, Hop, Booked),
+        payment: &mut Payment,
+    ) -> Result<Forwarded, Refusal> {
+        self.rewrite(caller, &mut request, link.facts().revision, payment)?;
+        let permitted = self.authorize(caller, row, request, payment).await?;
+        let sent = link.forward(permitted, hop, booked).await;
+        sent.map_err(|error| Refusal::failed(&error, link.name()))
+    }
+}
+
+impl Rounds {
+    /// The same for a call that has this of grants for a single call.
+    pub(crate) fn paid(mut self: Box<Self>, payment: Payment) -> Box<Self> {
+        self.payment = payment;
+        self
+    }
+
+    /// The call's share of grants for a single call, unless a further round has started.
+    pub(crate) fn unbegun(&mut self) -> Option<Payment> {
+        (self.made == 0).then(|| std::mem::take(&mut self.payment))
+    }
+
+    /// Continues after an answer that does not end the call: makes a further round as a part of the
+    /// same call in the record, or asks the caller first.
+    ///
+    /// # Errors
+    /// When the call has had as many rounds as it may have, or its caller cannot be asked.
+    pub(crate) fn go_on(&mut self, answer: &Message, finish: &mut Finish) -> Result<(), Refusal> {
+        if self.made == ROUNDS_MAX {
+            let text = format!("the server wanted more than {ROUNDS_MAX} further rounds");
+            return Err(Refusal::call(CallErrorKind::ServerError, text));
+        }
+        let pause = match self.made {
+            0 => Duration::ZERO,
+            made => PAUSE.saturating_mul(1 << (made - 1)).min(PAUSE_MAX),
+        };
+        self.made += 1;
+        if wanted(answer) == Some(Wanted::Again) {
+            let state = state_of(answer).map(<[u8]>::to_vec);
+            self.send(pause, Given { state, answers: None }, &mut finish.record)?;
+            return Ok(());
+        }
+        let Some(call) = &finish.open_call else {
+            let text = "the client has no session in which it could be asked";
+            return Err(Refusal::call(CallErrorKind::ServerError, text));
+        };
+        let limits = &self.shared.options.limits;
+        let (asking, said) = Asking::begin(call, &self.row.name, answer, limits)?;
+        (self.asking, self.said) = (Some(asking), said);
+        Ok(())
+    }
+
+    /// Makes the round that brings the caller's answers, if they are all there.
+    ///
+    /// # Errors
+    /// When the record of the call has ended.
+    pub(crate) fn give_answers(&mut self, record: &mut CallRecord) -> Result<(), Refusal> {
+        match self.asking.take() {
+            Some(asking) => self.send(Duration::ZERO, asking.given(), record),
+            None => Ok(()),
+        }
+    }
+
+    fn send(
+        &mut self,
+        pause: Duration,
+        given: Given,
+        record: &mut CallRecord,
+    ) -> Result<(), Refusal> {
+        let booked = record.booked()?;
+        record.made_again();
+        let (shared, caller, row) = (self.shared.clone(), self.caller.clone(), self.row.clone());
+        let (link, hop, mut request) = (self.link.clone(), self.hop.clone(), self.request.clone());
+        let Given { state, answers } = given;
+        for (member, value) in [(REQUEST_STATE, state), (INPUT_RESPONSES, answers)] {
+            if let Some(value) = value {
+                request.rewrite.body.set(member, value);
+            }
+        }
+        let mut payment = std::mem::take(&mut self.payment);
+        self.sending = Some(Box::pin(async move {
+            sleep(pause).await;
+            let link = (&*link, hop, booked);
+            let sending = shared.send_round(&caller, &row, request, link, &mut payment);
+            let sent = sending.await;
+            (payment, sent)
+        }));
+        Ok(())
+    }
+
+    /// The next frame of a call, of the round that started last; `None` once the caller has
+    /// answered all questions. Safe to drop and call again.
+    pub(crate) async fn next(
+        &mut self,
+        forwarded: &mut Forwarded,
+    ) -> Result<Option<Frame>, Refusal> {
+        if let Some(asking) = &mut self.asking {
+            tokio::select! {
+                biased;
+                answered = asking.answered() => answered?,
+                // No answer can be brought to it.
+                error = self.link.ended() => {
+                    return Err(Refusal::failed(&error, self.link.name()));
+                }
+            }
+            return Ok(None);
+        }
+        if let Some(sending) = &mut self.sending {
+            let (payment, sent) = sending.await;
+            (self.payment, self.sending) = (payment, None);
+            *forwarded = sent?;
+        }
+        let next = forwarded.next().await;
+        next.map(Some).map_err(|error| Refusal::failed(&error, self.link.name()))
+    }
+
+    /// True if the server's last message was read, and no round has started since.
+    pub(crate) fn is_between(&self) -> bool {
+        self.asking.is_some() || self.sending.is_some()
+    }
+
+    /// The refusal of a call that takes too long, if it waits for its caller.
+    pub(crate) fn unanswered(&self) -> Option<Refusal> {
+        self.asking.as_ref().map(Asking::late)
+    }
+
+    /// True if there are messages that the caller gets first.
+    pub(crate) fn has_said(&self) -> bool {
+        !self.said.is_empty()
+    }
+
+    /// The next message that the caller gets first.
+    pub(crate) fn said(&mut self) -> Option<Payload> {
+        self.said.pop_front()
+    }
+
+    /// The reason why the call has ended, after the messages that the caller gets first.
+    pub(crate) fn end(&mut self) -> Option<Refusal> {
+        self.end.take()
+    }
+
+    /// Takes questions back, as the call ends with a refusal. Gives that back if the caller needs
+    /// to hear nothing before it.
+    pub(crate) fn withdraw(&mut self, refusal: Refusal) -> Option<Refusal> {
+        let Some(asking) = self.asking.take() else { return Some(refusal) };
+        self.said = asking.withdraw();
+        if self.said.is_empty() {
+            return Some(refusal);
+        }
+        self.end = Some(refusal);
+        None
+    }
+}
+
+/// True if calls of a method may have further rounds.
+pub(crate) fn has_rounds(method: &str) -> bool {
+    matches!(method, method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
+}
+
+/// True if an answer does not end its call: the call is to be made again.
+pub(crate) fn wants_more(answer: &Message) -> bool {
+    wanted(answer).is_some()
+}

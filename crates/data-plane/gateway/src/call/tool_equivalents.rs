@@ -1,0 +1,142 @@
+//! Acts of a run outside a call that a tool of the built-in server can do as well. Each is counted,
+//! decided on and recorded as a call of that tool (D5, D13).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use narthex_audit::Outcome;
+use narthex_model::{Alias, CallError, CallErrorKind, ErrorKind, Reader, TrafficLimits};
+use narthex_policy::{Item, Permitted, Request};
+use narthex_wire::Message;
+use serde_json::{Value, json};
+
+use crate::{
+    Caller, Endpoint, Gateway, RunView,
+    call::{
+        authorize::Target,
+        record::{CallRecord, unrecorded},
+        refusal::{Refusal, kind_of},
+    },
+    gateway::Shared,
+    runs::run::Act,
+};
+
+/// The permission to do the work of a tool. The record has it as a call of the tool. That call is
+/// open for as long as this value lives, and counts as given up if [`Self::ended`] is never called.
+#[derive(Debug)]
+pub struct DoneAlike {
+    record: CallRecord,
+    _permitted: Permitted<Request>,
+    _act: Act,
+}
+
+/// The reason why a run may not do the work of a tool: the error that a call of the tool would get.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct NotAllowed {
+    /// Kind of the failure.
+    pub kind: ErrorKind,
+    /// For a person.
+    pub message: String,
+    /// The failure of the call, where it is one of those that calls have.
+    pub call: Option<CallErrorKind>,
+    /// For a program: the scopes that are missing and how to ask for them, or the rule.
+    pub details: Option<Value>,
+}
+
+impl DoneAlike {
+    /// It was done, or failed in this way.
+    pub fn ended(mut self, failed: Option<CallErrorKind>) {
+        self.record.finish(failed.map_or(Outcome::Ok, Outcome::Failed));
+    }
+}
+
+impl Gateway {
+    /// Decides whether a run may do what a tool of the built-in server does, with these arguments
+    /// of the tool, by the limits, rules and grants that count for a call of it. A grant for a
+    /// single call is used up.
+    ///
+    /// # Errors
+    /// When a call of the tool would be refused.
+    pub async fn permit_alike(
+        &self,
+        run: &Arc<RunView>,
+        tool: &str,
+        arguments: &Value,
+    ) -> Result<DoneAlike, NotAllowed> {
+        self.shared.permit_alike(run, tool, arguments).await.map_err(NotAllowed::from)
+    }
+}
+
+impl Shared {
+    async fn permit_alike(
+        self: &Arc<Self>,
+        run: &Arc<RunView>,
+        tool: &str,
+        arguments: &Value,
+    ) -> Result<DoneAlike, Refusal> {
+        let act = Act::of(run);
+        let params = json!({ "name": tool, "arguments": arguments });
+        let call = json!({ "jsonrpc": "2.0", "id": 0, "method": "tools/call", "params": params });
+        let call = Message::parse(Bytes::from(call.to_string()), &self.options.limits);
+        let call = call.map_err(|error| Refusal::invalid(error.to_string()))?;
+        let alias = Alias::built_in();
+        let caller = Caller::new(run.clone(), Endpoint::Transparent(alias.clone()), None);
+        let item = Item::Tool(tool.into());
+        let open = Some(self.calls.token());
+        let told = self.clean_item(&caller, &item);
+        let record = self.begin_record(&caller, Some(alias.clone()), &call, told, open);
+        let mut record = record.map_err(unrecorded)?;
+        let mut asked = Request::new(alias, call, item);
+        let built_in = self.built_in.get();
+        let shown = built_in
+            .and_then(|built_in| built_in.tools.shown(tool, asked.message.get("arguments")));
+        asked.shown = shown.map(Into::into);
+        match self.decide_alike(&caller, asked, &mut record).await {
+            Ok(permitted) => Ok(DoneAlike { record, _permitted: permitted, _act: act }),
+            Err(refusal) => {
+                record.refused(&refusal);
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn decide_alike(
+        &self,
+        caller: &Caller,
+        asked: Request,
+        record: &mut CallRecord,
+    ) -> Result<Permitted<Request>, Refusal> {
+        record.admitted(self.admit(caller, Some(&asked.alias), TrafficLimits::default, true)?);
+        let built_in = self.built_in.get();
+        let target = built_in.map_or(Target::of(None), |one| one.target());
+        let permitted = self.permit(caller, target, asked, &[]).await?;
+        record.allowed(permitted.basis());
+        record.set_sent(true);
+        Ok(permitted)
+    }
+}
+
+impl From<Refusal> for NotAllowed {
+    fn from(refusal: Refusal) -> Self {
+        match refusal.read_by(Reader::Run) {
+            Refusal::Shaped(refusal) => Self::from(*refusal),
+            Refusal::Call(error)
+            | Refusal::Unsent(error)
+            | Refusal::Forbidden(error, _)
+            | Refusal::Own(error) => {
+                let CallError { kind, message, details } = error;
+                Self { kind: kind_of(kind), message, call: Some(kind), details }
+            }
+            Refusal::Kind(kind, message) => Self { kind, message, call: None, details: None },
+            Refusal::Rpc { message, .. } => {
+                Self { kind: ErrorKind::Invalid, message, call: None, details: None }
+            }
+            // Failures of servers are read by now.
+            Refusal::Failed(_) | Refusal::Mismatch | Refusal::Cancelled => {
+                let message = "it was given up".to_owned();
+                Self { kind: ErrorKind::Conflict, message, call: None, details: None }
+            }
+        }
+    }
+}

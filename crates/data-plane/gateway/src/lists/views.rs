@@ -1,0 +1,185 @@
+//! The view of a caller, and lists out of it.
+
+mod kept;
+
+use std::{sync::Arc, time::Duration};
+
+use narthex_model::Alias;
+use narthex_policy::RunPolicy;
+use narthex_registry::Snapshot;
+use narthex_upstream::Inventory;
+use narthex_wire::{Era, Message, method, rpc};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout_at},
+};
+
+use crate::view::{ListKind, Part, View, ViewOptions};
+use crate::{
+    Answering, Caller, RunView, Session,
+    call::{own_answer::result, refusal::Refusal},
+    gateway::Shared,
+    links::{LinkKind, link_kind},
+    runs::run::{LastView, RunRows},
+};
+
+/// Longest wait of a view for servers that list for one client alone. Slower servers show their
+/// shared lists until the client's are there.
+const VIEW_PATIENCE: Duration = Duration::from_secs(3);
+
+pub(crate) use self::kept::Kept;
+
+impl Shared {
+    pub(crate) async fn list(
+        self: &Arc<Self>,
+        caller: &Caller,
+        kind: ListKind,
+        request: &Message,
+    ) -> Result<Answering, Refusal> {
+        let view = self.view(caller).await;
+        caller.run.note_shown(&self.snapshot(&caller.run));
+        Self::page(&view, caller, kind, request)
+    }
+
+    /// One page out of a view.
+    pub(crate) fn page(
+        view: &View,
+        caller: &Caller,
+        kind: ListKind,
+        request: &Message,
+    ) -> Result<Answering, Refusal> {
+        let cursor = request.get("cursor").filter(|raw| raw.as_bytes() != b"null");
+        let cursor = match cursor {
+            None => None,
+            Some(raw) => {
+                Some(raw.as_str().ok_or_else(|| Refusal::invalid("`cursor` must be a string"))?)
+            }
+        };
+        let page = view.page(kind, caller.era(), cursor.as_deref());
+        let page = page.ok_or_else(|| Refusal::invalid("`cursor` is none of ours"))?;
+        Ok(result(request, page))
+    }
+
+    /// The view of a caller at the aggregated endpoint. Built once per registry snapshot; clients
+    /// that servers may ask questions see the lists that the servers make for their capabilities.
+    pub(crate) async fn view(self: &Arc<Self>, caller: &Caller) -> Arc<View> {
+        let snapshot = self.snapshot(&caller.run);
+        match caller.session.as_ref().filter(|session| session.can_be_asked()) {
+            None => self.run_view(&caller.run, &snapshot),
+            Some(session) => Box::pin(self.session_view(session, &snapshot)).await,
+        }
+    }
+
+    /// The view of a client that servers may ask questions: each legacy server lists for its
+    /// capabilities. A server that fails to do so shows its shared lists.
+    async fn session_view(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        snapshot: &RunRows,
+    ) -> Arc<View> {
+        if let Some(view) = session.view(snapshot.seq) {
+            return view;
+        }
+        session.run.tell_missing(snapshot);
+        let mut seen = self.parts(snapshot, &session.run.policy, Some(&session.run));
+        let (opened, mut openings) = mpsc::channel(seen.len().max(1));
+        for (index, part) in seen.iter().enumerate() {
+            let row = snapshot.get(part.alias.as_str());
+            let shared = row.as_ref().and_then(|row| row.link.as_ref().map(|link| (row, link)));
+            if shared
+                .is_some_and(|(row, link)| link_kind(session, row, link.facts()) == LinkKind::Own)
+            {
+                let opening = open_for(self.clone(), session.clone(), part.alias.clone());
+                self.spawn(tell_or_retract(session.clone(), index, opening, opened.clone()));
+            }
+        }
+        drop(opened);
+        let deadline = Instant::now() + VIEW_PATIENCE;
+        while let Ok(Some((index, inventory))) = timeout_at(deadline, openings.recv()).await {
+            if let Some(inventory) = inventory {
+                seen[index].sees(&inventory, Era::Legacy);
+            }
+        }
+        let view = Arc::new(self.build_view(snapshot.seq, &seen));
+        session.set_view(view.clone());
+        // From here on a late list finds no receiver and retracts the view; one that came while it
+        // was built is in the queue.
+        openings.close();
+        if openings.try_recv().is_ok() {
+            session.forget_view();
+        }
+        view
+    }
+
+    /// The view of a run: lists and calls ask the same view (D5).
+    pub(crate) fn run_view(&self, run: &RunView, snapshot: &RunRows) -> Arc<View> {
+        if run.is_plain() {
+            return self.live_view(snapshot);
+        }
+        if let Some(seen) = run.view.load().as_ref().filter(|seen| seen.seq == snapshot.seq) {
+            return seen.view.clone();
+        }
+        run.tell_missing(snapshot);
+        let view = self.kept_view(snapshot, run);
+        run.view.store(Some(Arc::new(LastView { seq: snapshot.seq, view: view.clone() })));
+        view
+    }
+
+    pub(crate) fn live_view(&self, snapshot: &Snapshot) -> Arc<View> {
+        if let Some(view) = self.live_view.load_full().filter(|view| view.seq == snapshot.seq) {
+            return view;
+        }
+        let parts = self.parts(snapshot, &RunPolicy::AllAttached, None);
+        let view = Arc::new(self.build_view(snapshot.seq, &parts));
+        self.live_view.store(Some(view.clone()));
+        view
+    }
+
+    pub(crate) fn build_view(&self, seq: u64, parts: &[Part]) -> View {
+        let options = ViewOptions {
+            name_limit: self.options.name_limit,
+            server_info: &self.options.server_info,
+            has_own_tools: self.options.synthetic_tools,
+        };
+        View::build(seq, parts, options)
+    }
+}
+
+/// The lists of a server for one client; `None` if it makes none, so that the shared lists are
+/// seen.
+async fn open_for(
+    shared: Arc<Shared>,
+    session: Arc<Session>,
+    alias: Alias,
+) -> Option<Arc<Inventory>> {
+    match shared.own_link(&session, &alias).await {
+        Ok(chosen) => Some(chosen.inventory),
+        Err(Refusal::Cancelled) => None,
+        Err(_) if is_modern_only(&shared, &session, &alias) => None,
+        Err(_) => {
+            let text = "could not list for this client's capabilities";
+            tracing::warn!(server.name = %alias, "{text}");
+            None
+        }
+    }
+}
+
+/// True if a server has only its shared link for every session.
+fn is_modern_only(shared: &Shared, session: &Session, alias: &Alias) -> bool {
+    shared.snapshot(&session.run).get(alias.as_str()).is_some_and(|row| row.is_modern_only())
+}
+
+/// Sends the lists to the builder of the view. If that was built meanwhile, it is retracted.
+async fn tell_or_retract(
+    session: Arc<Session>,
+    index: usize,
+    opening: impl Future<Output = Option<Arc<Inventory>>>,
+    opened: mpsc::Sender<(usize, Option<Arc<Inventory>>)>,
+) {
+    let inventory = opening.await;
+    let has_opened = inventory.is_some();
+    if opened.send((index, inventory)).await.is_err() && has_opened {
+        session.forget_view();
+        session.deliver(rpc::notification(method::TOOLS_LIST_CHANGED, None));
+    }
+}

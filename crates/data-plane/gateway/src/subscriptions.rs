@@ -1,0 +1,390 @@
+//! Changes on their way to listeners: list changes, resource updates, log messages.
+
+pub(crate) mod places;
+
+mod ears;
+mod follow;
+mod listening;
+mod renewal;
+mod tasks;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use narthex_model::{Alias, ServerState};
+use narthex_registry::{ConnectionId, ServerKey, Snapshot};
+use narthex_upstream::Link;
+use narthex_wire::{LogLevel, Message, Payload, Raw, Rewrite, meta_key, method, rpc};
+use tokio::sync::broadcast;
+
+use self::follow::Followed;
+pub(crate) use self::{
+    ears::{Ear, Ears},
+    follow::Following,
+    listening::Listening,
+};
+use crate::view::ListKind;
+use crate::{Endpoint, RunId, RunView, Session, gateway::Shared, links::LinkKind};
+
+/// The longest that a call can take (E86): a session of a server that is gone lives no longer.
+const QUIET_MAX: Duration = Duration::from_secs(600);
+/// Number of changes that wait for a slow listener before it misses some.
+const CHANGES: usize = 1024;
+
+/// A change that listeners may want to know.
+#[derive(Debug, Clone)]
+pub(crate) enum Change {
+    /// A list of an endpoint differs.
+    List(Seen, ListKind),
+    /// A resource has changed, by its server's report.
+    Resource(ServerKey, Arc<str>),
+    /// The status of a task has changed, by a modern server's report. Its text may be long: it
+    /// waits once for all.
+    Task(ServerKey, Arc<str>),
+}
+
+/// The place where lists are seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// At the aggregated endpoint, by every run that sees exactly the shared servers.
+    Everything,
+    /// At the aggregated endpoint of one run.
+    Run(RunId),
+    /// At the endpoint of one server.
+    Server(ServerKey),
+}
+
+impl Seen {
+    /// The place of a caller's lists.
+    pub(crate) fn by(run: &RunView, endpoint: &Endpoint) -> Self {
+        match endpoint {
+            Endpoint::Transparent(alias) => Self::Server(run.key(alias)),
+            Endpoint::Aggregated if run.is_plain() => Self::Everything,
+            Endpoint::Aggregated => Self::Run(run.id),
+        }
+    }
+}
+
+/// The followers of resources and tasks, per server.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    changes: broadcast::Sender<Change>,
+    followed: Mutex<HashMap<FollowKey, Arc<Followed>>>,
+    levels: Mutex<HashMap<(ServerKey, LinkKind), Told>>,
+    pub(crate) ears: Arc<Ears>,
+}
+
+/// The resource or task that is followed over a link which several callers share.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct FollowKey {
+    pub(crate) server: ServerKey,
+    pub(crate) subject: Subject,
+    pub(crate) kind: LinkKind,
+}
+
+/// A single thing of a server that changes, under the server's own name for it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Subject {
+    /// A resource, by URI.
+    Resource(Arc<str>),
+    /// A modern task, by id.
+    Task(Arc<str>),
+}
+
+/// The lowest level that any caller asked a server for, and the link on which it was sent.
+#[derive(Debug, Default)]
+struct Told {
+    level: Option<LogLevel>,
+    link: Weak<Link>,
+}
+
+impl Hub {
+    pub(crate) fn new() -> Self {
+        Self {
+            changes: broadcast::Sender::new(CHANGES),
+            followed: Mutex::default(),
+            levels: Mutex::default(),
+            ears: Arc::default(),
+        }
+    }
+
+    fn followed(&self) -> MutexGuard<'_, HashMap<FollowKey, Arc<Followed>>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The level to send on a link that several share when a caller asks for one; `None` if a level
+    /// as low was sent before.
+    pub(crate) fn lowers(
+        &self,
+        link: &Arc<Link>,
+        server: &ServerKey,
+        kind: LinkKind,
+        level: LogLevel,
+    ) -> Option<LogLevel> {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = levels.entry((server.clone(), kind)).or_default();
+        let earlier = told.level.filter(|_| told.is_on(link));
+        if earlier.is_some_and(|earlier| earlier < level) {
+            return None;
+        }
+        *told = Told { level: Some(level), link: Arc::downgrade(link) };
+        Some(level)
+    }
+
+    /// True if a link is another than its server had before. From then on it is not.
+    pub(crate) fn is_new(&self, link: &Arc<Link>, server: &ServerKey, kind: LinkKind) -> bool {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = levels.entry((server.clone(), kind)).or_default();
+        let is_new = !told.is_on(link);
+        if is_new {
+            *told = Told { level: None, link: Arc::downgrade(link) };
+        }
+        is_new
+    }
+
+    /// The servers whose links have got a level.
+    pub(crate) fn told(&self) -> Vec<ServerKey> {
+        let levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        levels.keys().map(|(server, _)| server.clone()).collect()
+    }
+
+    /// Forgets the levels of the links of a server that is gone.
+    pub(crate) fn forget_levels(&self, server: &ServerKey) {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        levels.retain(|(told, _), _| told != server);
+    }
+
+    pub(crate) fn announce(&self, change: Change) {
+        if self.changes.send(change).is_err() {
+            tracing::trace!("nobody listens to changes");
+        }
+    }
+}
+
+impl Told {
+    fn is_on(&self, link: &Arc<Link>) -> bool {
+        std::ptr::eq(self.link.as_ptr(), Arc::as_ptr(link))
+    }
+}
+
+/// Announces how the aggregated lists change as servers come, go and change.
+pub(crate) async fn watch_registry(shared: Arc<Shared>) {
+    let mut changes = shared.registry.changes();
+    let mut lost = HashSet::new();
+    let mut connections = HashMap::new();
+    let mut last = shared.live_view(&shared.registry.snapshot());
+    loop {
+        let changed = tokio::select! {
+            biased;
+            () = shared.shutdown.cancelled() => return,
+            changed = changes.changed() => changed,
+        };
+        if changed.is_err() {
+            return;
+        }
+        let snapshot = shared.registry.snapshot();
+        for row in &snapshot.servers {
+            if let Some(alias) = &row.alias {
+                shared.metrics.upstream_up(alias, row.is_ready());
+                if row.activity == Some("reconnecting") {
+                    lost.insert(alias.clone());
+                } else if row.is_ready() && lost.remove(alias) {
+                    shared.metrics.upstream_restarted(alias);
+                }
+                if let Some(link) = &row.link {
+                    shared.tell_new_link(link, &ServerKey::shared(alias), LinkKind::Shared);
+                }
+            }
+        }
+        shared.tell_transparent(&mut connections, &snapshot);
+        let view = shared.live_view(&snapshot);
+        if shared.tell_lists(&last, &view, &Seen::Everything, RunView::is_plain) {
+            let runs = shared.runs.all();
+            let plain = runs.iter().filter(|run| run.is_plain());
+            shared.note_tools(plain.map(|run| &**run), &shared.tools_of(&view));
+        }
+        last = view;
+    }
+}
+
+pub(crate) const LISTS: [(ListKind, &str); 4] = [
+    (ListKind::Tools, method::TOOLS_LIST_CHANGED),
+    (ListKind::Prompts, method::PROMPTS_LIST_CHANGED),
+    (ListKind::Resources, method::RESOURCES_LIST_CHANGED),
+    (ListKind::Templates, method::RESOURCES_LIST_CHANGED),
+];
+
+/// Delivers messages that servers send on their shared links to the sessions concerned.
+pub(crate) async fn spread_notices(shared: Arc<Shared>) {
+    let mut notices = shared.registry.notices();
+    loop {
+        let notice = tokio::select! {
+            biased;
+            () = shared.shutdown.cancelled() => return,
+            notice = notices.recv() => notice,
+        };
+        match notice {
+            Ok(notice) => {
+                let server = match notice.is_shared {
+                    true => ServerKey::shared(&notice.alias),
+                    false => ServerKey::own(&notice.alias, notice.connection),
+                };
+                shared.spread(&server, &notice.message, LinkKind::Shared);
+            }
+            Err(broadcast::error::RecvError::Lagged(missed)) => {
+                tracing::warn!(missed, "servers said more than could be passed on");
+            }
+            Err(broadcast::error::RecvError::Closed) => return,
+        }
+    }
+}
+
+impl Shared {
+    /// Ends open sessions and streams at the endpoints of servers that are gone or switched off
+    /// (D5). Notifies sessions at those of servers that are connected anew that all lists may have
+    /// changed.
+    fn tell_transparent(
+        self: &Arc<Self>,
+        connections: &mut HashMap<Alias, (ConnectionId, u64)>,
+        snapshot: &Snapshot,
+    ) {
+        let is_there = |alias: &Alias| {
+            snapshot.get(alias.as_str()).is_some_and(|row| row.state != ServerState::Disabled)
+        };
+        let gone: Vec<_> =
+            connections.extract_if(|alias, _| !is_there(alias)).map(|(alias, _)| alias).collect();
+        for alias in &gone {
+            self.metrics.upstream_up(alias, false);
+            let server = ServerKey::shared(alias);
+            let at_it = |one: &Arc<Session>| is_at(one, alias) && one.run.key(alias) == server;
+            for session in self.sessions.all().into_iter().filter(at_it) {
+                self.spawn(self.clone().end_when_quiet(session));
+            }
+            self.forget_pooled(&server);
+        }
+        for row in snapshot.servers.iter().filter(|row| row.is_ready()) {
+            let (Some(alias), Some(connection)) = (&row.alias, row.connection) else { continue };
+            // A person may have decided on definitions of the server.
+            let decided = row.pinned.as_ref().map_or(0, |said| said.decided());
+            let before = connections.insert(alias.clone(), (connection, decided));
+            let server = ServerKey::shared(alias);
+            if before.is_some_and(|(_, before)| before != decided) {
+                self.tell_decided(&server);
+            } else if before.is_some_and(|(before, _)| before != connection) {
+                for (_, notification) in &LISTS[..3] {
+                    let payload = rpc::notification(notification, None);
+                    let at_it = |one: &Session| is_at(one, alias);
+                    self.tell_sessions(&server, LinkKind::Shared, &payload, at_it);
+                }
+            }
+        }
+    }
+
+    /// Notifies sessions that all lists of a server may have changed: those at its endpoint, and
+    /// those of aggregated endpoints that servers may ask questions.
+    fn tell_decided(&self, server: &ServerKey) {
+        let is_concerned = |session: &Session| {
+            let (run, alias) = (&session.run, &server.alias);
+            let is_it = run.policy.is_attached(alias) && run.key(alias) == *server;
+            let is_aggregated = session.endpoint == Endpoint::Aggregated;
+            is_it && (is_at(session, alias) || (is_aggregated && session.can_be_asked()))
+        };
+        let sessions = self.sessions.all().into_iter();
+        let concerned: Vec<_> = sessions.filter(|session| is_concerned(session)).collect();
+        for (kind, notification) in LISTS {
+            self.hub.announce(Change::List(Seen::Server(server.clone()), kind));
+            if kind != ListKind::Templates {
+                let payload = rpc::notification(notification, None);
+                concerned.iter().for_each(|session| session.deliver(payload.clone()));
+            }
+        }
+    }
+
+    /// Ends a session whose server is gone, once its open calls have their answers (E40): those of
+    /// a server that is switched off have them at once.
+    async fn end_when_quiet(self: Arc<Self>, session: Arc<Session>) {
+        tokio::select! {
+            biased;
+            () = session.closed().cancelled() => return,
+            () = self.shutdown.cancelled() => return,
+            quiet = tokio::time::timeout(QUIET_MAX, session.quiet()) => if quiet.is_err() {
+                tracing::warn!(session.id = %session.id, "ended with calls that are still open");
+            },
+        }
+        self.end_session(&session).await;
+    }
+
+    /// Delivers a message of a server on a link that several share to the sessions concerned.
+    pub(crate) fn spread(&self, server: &ServerKey, message: &Message, kind: LinkKind) {
+        let alias = &server.alias;
+        let mut rewrite = Rewrite::default();
+        rewrite.meta.remove(meta_key::SUBSCRIPTION_ID);
+        let payload = rewrite.apply(message);
+        let list = LISTS.iter().find(|(_, name)| *name == message.method());
+        if let Some((list, _)) = list {
+            if kind == LinkKind::Shared {
+                self.hub.announce(Change::List(Seen::Server(server.clone()), *list));
+            }
+            self.tell_sessions(server, kind, &payload, |session| is_at(session, alias));
+            return;
+        }
+        if matches!(message.method(), method::TASKS | method::TASKS_STATUS) {
+            self.tasks.heard(server, message.get("taskId"), message.get("status"));
+        }
+        match message.method() {
+            // Nothing is asked on links that several share, and their progress tokens are ours.
+            method::CANCELLED | method::PROGRESS => {}
+            method::TASKS => self.hub.task_changed(server, message),
+            method::TASKS_STATUS => self.task_told(server, kind, message),
+            method::RESOURCES_UPDATED => {
+                let Some(uri) = message.get("uri").and_then(Raw::as_str) else { return };
+                self.hub.announce(Change::Resource(server.clone(), uri.as_ref().into()));
+                self.tell_sessions(server, kind, &payload, |session| {
+                    session.is_subscribed(&FollowKey {
+                        server: server.clone(),
+                        subject: Subject::Resource(uri.as_ref().into()),
+                        kind,
+                    })
+                });
+            }
+            method::MESSAGE => {
+                if kind == LinkKind::Shared {
+                    self.tell_only_call(server, message);
+                }
+                let level = message.get("level").and_then(LogLevel::read);
+                self.tell_sessions(server, kind, &payload, |session| {
+                    // It may be about any caller's call: only sessions with a level hear it.
+                    let Some(wanted) = session.log_level() else { return false };
+                    let is_heard =
+                        is_at(session, alias) || session.endpoint == Endpoint::Aggregated;
+                    is_heard && level.is_none_or(|level| level >= wanted)
+                });
+            }
+            _ => {
+                self.tell_sessions(server, kind, &payload, |session| is_at(session, alias));
+            }
+        }
+    }
+
+    /// Delivers to those sessions of `concerned` that may see this server and use this link of it.
+    fn tell_sessions(
+        &self,
+        server: &ServerKey,
+        kind: LinkKind,
+        payload: &Payload,
+        concerned: impl Fn(&Session) -> bool,
+    ) {
+        for session in self.sessions.all() {
+            if concerned(&session) && self.uses(&session, server, kind) {
+                session.deliver(payload.clone());
+            }
+        }
+    }
+}
+
+pub(crate) fn is_at(session: &Session, alias: &Alias) -> bool {
+    matches!(&session.endpoint, Endpoint::Transparent(own) if own == alias)
+}
