@@ -19,6 +19,7 @@ mod call;
 mod canaries;
 mod catalog;
 mod check;
+mod client_pages;
 mod connect;
 mod daemon;
 mod data_folder;
