@@ -7,6 +7,7 @@ mod clients;
 mod command;
 mod daemon;
 pub(crate) mod install;
+mod pages;
 mod servers;
 mod sign_in;
 mod story;
@@ -54,6 +55,11 @@ pub(crate) fn run(peers: &Peers) -> Result<Tally> {
     let (config, data) = (&servers.config, &servers.data);
     tally.check("narthex call, in process", || command::calls("--config", config));
     tally.check("narthex call, through the daemon", || command::calls("--data", data));
+    for page in &pages::PAGES {
+        tally.check(&format!("programs of {}", page.path), || {
+            page.runs(peers, &daemon, data, &logs.join("pages"))
+        });
+    }
     for era in ["legacy", "modern"] {
         tally.check(&format!("an agent asks a human ({era})"), || {
             story::is_told(peers, &daemon, &servers, &logs, era)
