@@ -7,6 +7,7 @@ mod commands;
 mod crates;
 mod edges;
 mod layers;
+mod links;
 mod owners;
 mod prose;
 mod requirements;
@@ -116,6 +117,7 @@ fn check(root: &Path, packages: &[crates::Package], options: &Options) -> Result
     }
     findings.extend(owners::check(packages));
     findings.extend(prose::check(&sources, options)?);
+    findings.extend(links::check(&sources));
     let text = |path| sources.iter().find(|source| source.path == path);
     match text(ARCHITECTURE) {
         Some(source) => {
