@@ -86,8 +86,8 @@ pub struct CreateArgs {
 #[command(after_help = "Examples:\n  narthex runs list --status pending\n  \
     narthex runs claim ID --lease 10m --json\n  \
     narthex runs claim ID --claim CLAIM --lease 10m\n\n\
-    Nobody else has the run for so long; its token is shown this once. Claimed again by the name \
-    of the claim, it is held for so long from then on.")]
+    No other client can claim the run during the lease. Its token is shown once. A second claim\n\
+    with the name of the first starts the lease anew.")]
 pub struct ClaimArgs {
     /// The run
     pub id: String,

@@ -1,5 +1,7 @@
 //! Commands that are printed, compared with the command line.
 
+mod reference;
+
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
