@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn links_lead_to_files_and_headings() {
         let page = "# A page\n\n## What `it` is, and why\n\n## Twice\n\n## Twice\n\
-                    [here](#twice-1) [up](../README.md#start) [away](https://a.example/b#c)\n\
+                    [here](#twice-1) [up](../../README.md#start) [away](https://a.example/b#c)\n\
                     ```sh\n# no heading\n[no](link)\n```\n";
         let index = "[page](start/page.md#what-it-is-and-why) [folder](start/)\n";
         let readme = "# Start\n[docs](docs/README.md)\n";
