@@ -10,7 +10,9 @@ mod layers;
 mod links;
 mod owners;
 mod prose;
+mod ratchets;
 mod requirements;
+mod shape;
 mod sizes;
 mod source;
 mod syntax;
@@ -34,9 +36,9 @@ pub(crate) struct Options {
     /// Print the table of imports as it is in the manifests now, and check nothing.
     #[arg(long)]
     edges: bool,
-    /// Name each place with unclear prose, which is counted otherwise.
+    /// Name each place that a ratchet counts: unclear prose, and tangle inside of crates.
     #[arg(long)]
-    prose: bool,
+    ratchets: bool,
 }
 
 #[derive(Args)]
@@ -116,8 +118,14 @@ fn check(root: &Path, packages: &[crates::Package], options: &Options) -> Result
         println!("tidy: {remark}");
     }
     findings.extend(owners::check(packages));
-    findings.extend(prose::check(&sources, options)?);
     findings.extend(links::check(&sources));
+    let report = |place: String| {
+        if options.ratchets {
+            println!("{place}");
+        }
+    };
+    let counted = [prose::counted(&sources, report), shape::count(&sources, report)].concat();
+    findings.extend(ratchets::check(&sources, &counted)?);
     let text = |path| sources.iter().find(|source| source.path == path);
     match text(ARCHITECTURE) {
         Some(source) => {

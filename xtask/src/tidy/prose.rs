@@ -1,16 +1,8 @@
 //! Counts of unclear prose, which may only fall: see "Plain English" in CONTRIBUTING.md.
 
-use std::ops::AddAssign;
-
-use anyhow::{Context as _, Result};
-use serde::Deserialize;
-
+use super::ratchets::Counted;
 use super::source::Source;
 use super::words::words;
-use super::{Finding, Options};
-
-/// The file with the limits.
-const RATCHETS: &str = "xtask/ratchets.toml";
 
 /// Openings of a comment that have neither a noun nor a verb.
 const OPENINGS: [&str; 4] = ["What", "Whether", "Whoever", "By what"];
@@ -29,63 +21,30 @@ const WORDS: [&str; 7] = [
 /// Maximum number of words of a sentence in the documents of users.
 const SENTENCE_MAX: usize = 40;
 
-/// Numbers of places, or their limits.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Counts {
+/// Numbers of places.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Counts {
     vague_openings: usize,
     vague_words: usize,
     long_sentences: usize,
 }
 
-impl AddAssign for Counts {
-    fn add_assign(&mut self, other: Self) {
-        self.vague_openings += other.vague_openings;
-        self.vague_words += other.vague_words;
-        self.long_sentences += other.long_sentences;
-    }
-}
-
-impl Counts {
-    fn named(self) -> [(&'static str, usize); 3] {
-        [
-            ("vague_openings", self.vague_openings),
-            ("vague_words", self.vague_words),
-            ("long_sentences", self.long_sentences),
-        ]
-    }
-}
-
-/// Compares all texts with the limits. Prints each place if `options` ask for it.
-pub(super) fn check(sources: &[Source], options: &Options) -> Result<Vec<Finding>> {
-    let limits = sources.iter().find(|source| source.path == RATCHETS);
-    let limits: Counts = toml::from_str(&limits.context("xtask/ratchets.toml is missing")?.text)
-        .context("xtask/ratchets.toml")?;
+/// Counts unclear prose in all texts, and reports each place.
+pub(super) fn counted(sources: &[Source], mut report: impl FnMut(String)) -> Vec<Counted> {
     let mut found = Counts::default();
     for source in sources {
-        found += count(source, |line, what| {
-            if options.prose {
-                println!("{}:{line}: {what}", source.path);
-            }
-        });
+        let more = count(source, |line, what| report(format!("{}:{line}: {what}", source.path)));
+        found.vague_openings += more.vague_openings;
+        found.vague_words += more.vague_words;
+        found.long_sentences += more.long_sentences;
     }
-    Ok(compared(found, limits))
-}
-
-fn compared(found: Counts, limits: Counts) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for ((name, found), (_, limit)) in found.named().into_iter().zip(limits.named()) {
-        if found > limit {
-            let message = format!(
-                "`{name}` is {found}, and its limit is {limit}: write it plainly, see \"Plain \
-                 English\" in CONTRIBUTING.md; `cargo xtask tidy --prose` names all places"
-            );
-            findings.push(Finding::new(RATCHETS, message));
-        } else if found < limit {
-            println!("tidy: `{name}` is {found}: lower its limit of {limit} in {RATCHETS}");
-        }
-    }
-    findings
+    let remedy = "write it plainly, see \"Plain English\" in CONTRIBUTING.md";
+    let counted = |name, number| Counted { name, number, remedy };
+    vec![
+        counted("vague_openings", found.vague_openings),
+        counted("vague_words", found.vague_words),
+        counted("long_sentences", found.long_sentences),
+    ]
 }
 
 /// Counts the places of one text, and reports each with its line.
@@ -170,14 +129,14 @@ fn long_sentences(source: &Source) -> Vec<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, compared, count, long_sentences};
+    use super::{Counts, count, long_sentences};
     use crate::tidy::source::Source;
 
     fn source(path: &str, text: &str) -> Source {
         Source { path: path.to_owned(), text: text.to_owned() }
     }
 
-    fn counted(path: &str, text: &str) -> Counts {
+    fn of(path: &str, text: &str) -> Counts {
         count(&source(path, text), |_, _| {})
     }
 
@@ -186,11 +145,11 @@ mod tests {
         let word = concat!("No", "body");
         let text =
             format!("/// What it is.\n//! Whatever\n // By what is\nlet What = 1;\n// {word}");
-        let counts = counted("crates/a/src/a.rs", &text);
+        let counts = of("crates/a/src/a.rs", &text);
         assert_eq!((counts.vague_openings, counts.vague_words), (2, 1));
-        let document = counted("README.md", &format!("What {word}{word} {word}."));
+        let document = of("README.md", &format!("What {word}{word} {word}."));
         assert_eq!((document.vague_openings, document.vague_words), (0, 1));
-        assert_eq!(counted("a.json", &text), Counts::default());
+        assert_eq!(of("a.json", &text), Counts::default());
     }
 
     #[test]
@@ -206,17 +165,7 @@ mod tests {
             words(99)
         );
         assert_eq!(long_sentences(&source("docs/a.md", &text)), [(1, 41)]);
-        assert_eq!(counted("docs/a.md", &text).long_sentences, 1);
-        assert_eq!(counted("docs/decisions/a.md", &text).long_sentences, 0);
-    }
-
-    #[test]
-    fn more_than_a_limit_is_a_finding() {
-        let limits = Counts { vague_openings: 2, vague_words: 2, long_sentences: 2 };
-        assert!(compared(limits, limits).is_empty());
-        let more = Counts { vague_words: 3, ..limits };
-        let found = compared(more, limits);
-        assert_eq!(found.len(), 1);
-        assert!(found[0].message.contains("`vague_words` is 3"), "{found:?}");
+        assert_eq!(of("docs/a.md", &text).long_sentences, 1);
+        assert_eq!(of("docs/decisions/a.md", &text).long_sentences, 0);
     }
 }
