@@ -21,7 +21,7 @@ const DONE: Duration = Duration::from_secs(60);
 /// counts.
 const PARTS: [(&str, &[&str]); 9] = [
     ("narthex: parsing and rewriting JSON, event streams", &["narthex_wire"]),
-    ("narthex: the connection to the server", &["narthex_upstream"]),
+    ("narthex: the connection to the server", &["narthex_http_client", "narthex_upstream"]),
     (
         "narthex: routing, policy, records",
         &["narthex_gateway", "narthex_audit", "narthex_policy", "narthex_registry"],

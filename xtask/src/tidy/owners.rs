@@ -19,11 +19,11 @@ const OWNED: &[Owned] = &[
     owned("fuser", &["fuse"]),
     owned("jsonwebtoken", &["login"]),
     owned("miette", &["cedar"]),
-    owned("rustls", &["upstream"]),
+    owned("rustls", &["http-client"]),
     owned("serde-saphyr", &["documents"]),
     owned("sqlx", &["store"]),
     owned("syn", &["xtask"]),
-    owned("tokio-rustls", &["upstream"]),
+    owned("tokio-rustls", &["http-client"]),
     owned("wasmtime", &["sandbox"]),
     owned("webauthn-rs", &["login"]),
     Owned {

@@ -1,8 +1,8 @@
 //! The operators' API of the daemon, with their token.
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use narthex_http_client::HttpResponse;
 use narthex_model::{CallErrorKind, ErrorKind, command::completed, json::with_whole_pairs};
-use narthex_upstream::client::HttpResponse;
 use narthex_wire::{Payload, SseParser, headers::has_media_type};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};

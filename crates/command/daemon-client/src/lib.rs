@@ -7,9 +7,9 @@ mod operator;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use narthex_data_dir::{DaemonState, DataDir, read_client_token};
 use narthex_failure::Failure;
+use narthex_http_client::{ClientError, ClientSettings, HttpClient, HttpResponse};
 use narthex_model::{Alias, ErrorKind, Secret, with_causes};
 use narthex_settings::Settings;
-use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, HttpResponse};
 use narthex_wire::{
     Limits, Message, MessageKind, Payload, Raw, Revision, SseParser,
     headers::{HeaderParams, compose_request_headers, has_media_type},

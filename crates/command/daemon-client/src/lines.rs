@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use narthex_http_client::HttpResponse;
 use narthex_model::ErrorKind;
-use narthex_upstream::client::HttpResponse;
 use narthex_wire::Payload;
 use serde_json::Value;
 

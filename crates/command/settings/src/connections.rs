@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use narthex_upstream::{Deadlines, client::Proxies};
+use narthex_http_client::Proxies;
+use narthex_upstream::Deadlines;
 
 use crate::layers::Layers;
 
@@ -97,7 +98,7 @@ pub(crate) fn proxies(
 
 #[cfg(test)]
 mod tests {
-    use narthex_upstream::client::Proxies;
+    use narthex_http_client::Proxies;
     use toml::Table;
 
     use super::proxies;

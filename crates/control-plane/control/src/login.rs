@@ -9,12 +9,12 @@ mod session;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use narthex_http_client::Proxies;
 use narthex_login::{
     Consents, LoginOptions, Passkeys, Pending, ProviderOptions, PublicOrigin, Registration,
     SessionLimits, SignIn, TokenHash, oidc::Attempt,
 };
 use narthex_model::PrincipalId;
-use narthex_upstream::client::Proxies;
 
 use self::oidc::Provider;
 pub(crate) use self::session::KnownSession;

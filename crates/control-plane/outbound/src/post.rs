@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method, Request, StatusCode};
+use narthex_http_client::{ClientError, ClientSettings, HttpClient, Proxies, Reach};
 use narthex_model::Secret;
-use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, Proxies, Reach};
 use narthex_wire::Payload;
 use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;

@@ -11,11 +11,10 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use narthex_http_client::Proxies;
 use narthex_model::Alias;
 use narthex_supervisor::{BaseEnvironment, LogRing};
-use narthex_upstream::{
-    ClientIdentity, ConnectContext, Deadlines, Health, LinkEvent, Supervision, client::Proxies,
-};
+use narthex_upstream::{ClientIdentity, ConnectContext, Deadlines, Health, LinkEvent, Supervision};
 use narthex_wire::{Limits, Message};
 use tokio::{
     runtime::Handle,

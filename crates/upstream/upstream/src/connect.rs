@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use narthex_http_client::{ClientError, Proxies, without_secrets};
 use narthex_model::{Confinement, Secret, ServerDefinition, Target};
 use narthex_supervisor::{BaseEnvironment, LogRing, Shim, SpawnError};
 use narthex_wire::{Limits, Redactor};
@@ -10,8 +11,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     Health, LinkError, LinkEvent,
-    client::{ClientError, Proxies},
-    frame::without_secrets,
     link::{ClientIdentity, Inner, Link, ServerFacts, Uses},
     outlet::Outlet,
 };

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderValue};
+use narthex_http_client::{ClientSettings, HttpClient};
 use narthex_model::{HttpTarget, ServerAuth, basic_credentials, for_operators};
 use narthex_wire::{
     Message, Payload, Revision,
@@ -12,7 +13,6 @@ use narthex_wire::{
 
 use crate::{
     ConnectError, Dialect, Frame, LinkError, LinkEvent,
-    client::{ClientSettings, HttpClient},
     connect::{Setup, Shaken},
     handshake::{discover, initialize, initialize_duplex, legacy_facts, modern_facts},
     http::{HttpLink, HttpParts, OwnedHttp, is_event_stream},

@@ -1,12 +1,13 @@
 //! Messages that come back from a server, and failures.
 
-use std::{borrow::Cow, error::Error, fmt, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
+use narthex_http_client::ClientError;
 use narthex_model::{CallErrorKind, ErrorKind, HttpAnswer, Side, command::narthex};
 use narthex_wire::{Message, Redactor};
 use serde_json::Value;
 
-use crate::{RetryAfter, client::ClientError};
+use crate::RetryAfter;
 
 /// One thing that a server sends while it works on a request.
 #[derive(Debug)]
@@ -350,21 +351,6 @@ impl LinkError {
                 self
             }
         }
-    }
-}
-
-/// The words of an error and its causes without known secrets; `None` if there are none in them.
-pub(crate) fn without_secrets(error: &dyn Error, redactor: &Redactor) -> Option<String> {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    match redactor.text(&text) {
-        Cow::Borrowed(_) => None,
-        Cow::Owned(clean) => Some(clean),
     }
 }
 

@@ -16,6 +16,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use narthex_http_client::{ClientError, HttpClient, HttpResponse, ResponseBody};
 use narthex_wire::{Limits, Message, MessageKind, Payload, Revision, headers::LAST_EVENT_ID};
 use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -29,14 +30,7 @@ use self::{
     headers::{Established, Headers},
     session::{Hint, names_lost_session},
 };
-use crate::{
-    Frame, LinkError,
-    aside::is_large,
-    client::{ClientError, HttpClient, HttpResponse, ResponseBody},
-    duplex::cancelled,
-    ids::Ids,
-    outlet::Outlet,
-};
+use crate::{Frame, LinkError, aside::is_large, duplex::cancelled, ids::Ids, outlet::Outlet};
 
 const ACCEPT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// The largest error body that is read at all.

@@ -6,8 +6,6 @@
 //! that is sent. Requests of narthex itself are those of [`Asking`]. Answers come back as
 //! [`Frame`]s, undecoded.
 
-pub mod client;
-
 mod aside;
 mod booked;
 mod cause;

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderValue, Method, header};
+use narthex_http_client::{HttpClient, HttpResponse, ResponseBody};
 use narthex_wire::{Limits, Payload, SseParser};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
@@ -10,7 +11,6 @@ use tokio_util::task::TaskTracker;
 use crate::{
     LinkError,
     aside::is_large,
-    client::{HttpClient, HttpResponse, ResponseBody},
     duplex::{Duplex, Outgoing},
     http::{failure, is_event_stream},
     outlet::Outlet,

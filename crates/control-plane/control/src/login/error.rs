@@ -1,8 +1,8 @@
 //! Reasons why a sign-in fails.
 
+use narthex_http_client::ClientError;
 use narthex_login::{PasskeyError, PendingFull, SessionEnd, oidc::OidcError};
 use narthex_model::{ErrorKind, PrincipalName, command::narthex};
-use narthex_upstream::client::ClientError;
 
 /// An error of a sign-in: no human was signed in, and nothing was changed.
 #[derive(Debug, thiserror::Error)]

@@ -10,13 +10,13 @@ use std::{
 
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use narthex_audit::kind;
+use narthex_http_client::{ClientSettings, HttpClient, Proxies};
 use narthex_login::{
     LoginMethod, Token,
     oidc::{Attempt, Callback, Identity, Keys, Metadata, OidcError, TokenRequest},
 };
 use narthex_model::{ErrorKind, PrincipalId, PrincipalKind, PrincipalName, Secret};
 use narthex_store::NewPrincipal;
-use narthex_upstream::client::{ClientSettings, HttpClient, Proxies};
 use narthex_wire::Payload;
 use tokio::{sync::Mutex, time::Instant};
 use url::Url;

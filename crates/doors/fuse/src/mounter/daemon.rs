@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header};
+use narthex_http_client::{ClientError, ClientSettings, HttpClient, HttpResponse};
 use narthex_model::{ErrorKind, Secret, with_causes};
-use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, HttpResponse};
 use narthex_vfs::{Code, Failure, ROOT, Report};
 use narthex_wire::Payload;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};

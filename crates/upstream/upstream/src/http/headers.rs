@@ -7,7 +7,8 @@ use narthex_wire::{
 };
 
 const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
-/// Answers are taken as they are; see [`crate::client`] for those that come coded all the same.
+/// Answers are taken as they are; see [`narthex_http_client`] for those that come coded all the
+/// same.
 const UNCODED: HeaderValue = HeaderValue::from_static("identity");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Number of headers that a POST has besides those of every request.

@@ -13,10 +13,11 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use narthex_http_client::HttpResponse;
 use narthex_wire::{Message, MessageKind, Raw, method, rpc};
 
 use super::{HttpCall, HttpLink};
-use crate::{Frame, LinkError, client::HttpResponse};
+use crate::{Frame, LinkError};
 
 /// Time for the answer to the request that makes sure.
 const CHECK_DEADLINE: Duration = Duration::from_secs(5);

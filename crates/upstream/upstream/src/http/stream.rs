@@ -6,6 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use narthex_http_client::ResponseBody;
 use narthex_wire::{Message, MessageError, MessageKind, SseParser, method, rpc};
 use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::DropGuard;
@@ -14,7 +15,6 @@ use super::{CancelOnDrop, HttpLink};
 use crate::{
     Frame, LinkError, LinkEvent, aside,
     aside::{BATCH_MAX, is_large},
-    client::ResponseBody,
 };
 
 /// The pause before a broken stream is resumed, unless the server names another.

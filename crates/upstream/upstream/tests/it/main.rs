@@ -7,7 +7,6 @@
 )]
 
 mod calls;
-mod client;
 mod eras;
 mod fixture_process;
 mod large;

@@ -1,7 +1,7 @@
 //! The HTTP client against servers that close, lie or stop.
 
+use narthex_http_client::{ClientError, ClientSettings, HttpClient};
 use narthex_model::ErrorKind;
-use narthex_upstream::client::{ClientError, ClientSettings, HttpClient};
 use tokio::net::TcpStream;
 
 use super::{

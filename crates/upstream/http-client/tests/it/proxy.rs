@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, Proxies, Reach};
+use narthex_http_client::{ClientError, ClientSettings, HttpClient, Proxies, Reach};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -11,8 +11,7 @@ use tokio::{
 };
 use url::Url;
 
-use super::{LIMIT, server::post};
-use crate::world::in_time;
+use super::{LIMIT, in_time, server::post};
 
 /// A proxy that answers every head with a text and then sends nothing more.
 struct Proxy {

@@ -1,12 +1,10 @@
 //! Failures between narthex and an HTTP server.
 
-use std::io;
+use std::{borrow::Cow, error::Error, io};
 
 use http::{StatusCode, uri::PathAndQuery};
 use narthex_model::ErrorKind;
 use narthex_wire::Redactor;
-
-use crate::frame::without_secrets;
 
 /// A request that got no usable answer. Addresses in messages carry no user name and no query.
 #[derive(Debug, thiserror::Error)]
@@ -225,7 +223,8 @@ impl ClientError {
     }
 
     /// True if the address or the trust in its certificate has to be mended.
-    pub(crate) fn is_configured_wrong(&self) -> bool {
+    #[must_use]
+    pub fn is_configured_wrong(&self) -> bool {
         match self {
             Self::Tls { .. }
             | Self::Malformed { .. }
@@ -249,7 +248,8 @@ impl ClientError {
     }
 
     /// The same without known secrets; `None` if it contains none.
-    pub(crate) fn redacted(&self, redactor: &Redactor) -> Option<Self> {
+    #[must_use]
+    pub fn redacted(&self, redactor: &Redactor) -> Option<Self> {
         let text = without_secrets(self, redactor)?;
         let may_have_arrived = self.may_have_arrived();
         Some(Self::Redacted { text, kind: self.kind(), may_have_arrived })
@@ -257,5 +257,21 @@ impl ClientError {
 
     pub(super) fn too_many_redirects(address: &str, limit: usize, path: &PathAndQuery) -> Self {
         Self::TooManyRedirects { address: address.to_owned(), limit, path: path.path().to_owned() }
+    }
+}
+
+/// The words of an error and its causes without known secrets; `None` if there are none in them.
+#[must_use]
+pub fn without_secrets(error: &dyn Error, redactor: &Redactor) -> Option<String> {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    match redactor.text(&text) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(clean) => Some(clean),
     }
 }

@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use narthex_http_client::{ClientError, ClientSettings, HttpClient, Proxies};
 use narthex_model::ErrorKind;
-use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, Proxies};
 use rustls::{
     ServerConfig,
     crypto::ring,

@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use http::Response;
+use narthex_http_client::ClientError;
 use narthex_model::ErrorKind;
-use narthex_upstream::client::ClientError;
 
 use super::{
     LIMIT, call,

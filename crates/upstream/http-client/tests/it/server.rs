@@ -13,7 +13,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use narthex_upstream::client::{ClientSettings, HttpClient};
+use narthex_http_client::{ClientSettings, HttpClient};
 use narthex_wire::Payload;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},

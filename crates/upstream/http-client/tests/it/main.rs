@@ -1,4 +1,10 @@
-//! The HTTP client against well-behaved servers.
+//! The HTTP client against well-behaved servers, and in its modules against others.
+
+#![expect(
+    clippy::tests_outside_test_module,
+    clippy::unwrap_used,
+    reason = "this whole program is tests; clippy looks for the module of unit tests"
+)]
 
 mod broken;
 mod proxy;
@@ -10,8 +16,8 @@ use std::{future::poll_fn, task::Poll, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
+use narthex_http_client::{ClientError, ClientSettings, HttpClient, ResponseBody};
 use narthex_model::ErrorKind;
-use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, ResponseBody};
 use tokio::task::JoinSet;
 
 use self::server::{
@@ -301,4 +307,9 @@ async fn e44_others_get_their_turn_while_a_body_is_read() {
 async fn is_there(body: &mut ResponseBody) -> bool {
     let mut reading = std::pin::pin!(body.chunk());
     poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx).is_ready())).await
+}
+
+/// Waits for a future, for no longer than any wait needs on however busy a machine.
+async fn in_time<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("this must not take so long")
 }

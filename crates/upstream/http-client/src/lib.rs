@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 client for one MCP server: keep-alive, TLS, and no task of its own.
+//! A small HTTP/1.1 client for one server: keep-alive, TLS, proxies, and no task of its own.
 //!
 //! The future of a request polls the connection itself, so that a forwarded call runs in the one
 //! task that answers it. A request is never sent twice once a byte of it was written.
@@ -35,7 +35,7 @@ use self::{
     route::Route,
 };
 pub use self::{
-    error::ClientError,
+    error::{ClientError, without_secrets},
     proxy::{Proxies, ProxyFault},
     reach::Reach,
     response::{HttpResponse, ResponseBody},
@@ -151,7 +151,8 @@ impl HttpClient {
     }
 
     /// The `Host` header that all requests get.
-    pub(crate) fn host(&self) -> &HeaderValue {
+    #[must_use]
+    pub fn host(&self) -> &HeaderValue {
         &self.shared.origin.host_header
     }
 }

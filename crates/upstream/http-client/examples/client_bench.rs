@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use http::Request;
-use narthex_upstream::client::{ClientSettings, HttpClient};
+use narthex_http_client::{ClientSettings, HttpClient};
 use narthex_wire::Payload;
 use tokio::{task::JoinSet, time::Instant};
 use url::Url;
