@@ -8,20 +8,20 @@ use crate::WorkspaceArgs;
 /// Commands for workspaces.
 #[derive(Debug, Subcommand)]
 pub enum WorkspacesCommand {
-    /// List those that you may know of
+    /// List the workspaces that you may see
     List,
-    /// Make one
+    /// Create a workspace
     #[command(after_help = "Example:\n  narthex workspaces create team --name \"The team\"")]
     Create {
-        /// Its id: 1 to 64 of a-z, 0-9, _ and -
+        /// The id: 1 to 64 characters of a-z, 0-9, _ and -
         id: String,
-        /// What people call it [default: the id]
+        /// The name that people read [default: the id]
         #[arg(long)]
         name: Option<String>,
     },
-    /// Change its name or its settings
+    /// Change the name or the settings of a workspace
     Change(ChangeWorkspaceArgs),
-    /// Delete one in which nothing lives
+    /// Delete an empty workspace
     Delete(DeleteWorkspaceArgs),
 }
 
@@ -31,29 +31,29 @@ pub enum WorkspacesCommand {
     narthex workspaces change team --name \"The whole team\"")]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
 pub struct ChangeWorkspaceArgs {
-    /// Its id
+    /// The workspace's id
     pub id: String,
-    /// What people call it
+    /// The name that people read
     #[arg(long, group = "change")]
     pub name: Option<String>,
-    /// Record arguments and answers of calls from now on, without known secrets, or no more;
-    /// whoever may read the audit reads them
+    /// Record the arguments and answers of calls in the audit; known secrets are removed
     #[arg(long, value_name = "SWITCH", group = "change")]
     pub audit_contents: Option<Switch>,
-    /// Let agents that are no workers have servers that each person signs in to: never, in runs
+    /// Let agents other than workers use servers that each person signs in to: never, only in runs
     /// that a person drives, or always
     #[arg(long, value_name = "WHEN", group = "change")]
     pub oauth_on_orchestrators: Option<OauthSwitch>,
-    /// For how many days events of a session are kept after its end; 0 is for ever
+    /// Number of days for which the events of an ended session are kept; 0 keeps them forever
     #[arg(long, value_name = "DAYS", group = "change")]
     pub events_kept_days: Option<u32>,
-    /// Let runs ask humans for grants, or not
+    /// Let runs ask humans for grants
     #[arg(long, value_name = "SWITCH", group = "change")]
     pub runtime_requests: Option<Switch>,
-    /// A model that runs may ask for, with what else it is called; again for each, the newest first
+    /// A model that runs may request, with its other names; repeat the flag for each model, the
+    /// newest first
     #[arg(long, value_name = "ID[=NAME,…]", group = "change")]
     pub model: Vec<String>,
-    /// Let runs ask for any model
+    /// Let runs request any model
     #[arg(long, group = "change", conflicts_with = "model")]
     pub any_model: bool,
 }
@@ -87,10 +87,10 @@ pub enum Switch {
 
 #[derive(Debug, Args)]
 pub struct DeleteWorkspaceArgs {
-    /// Its id
+    /// The workspace's id
     pub id: String,
-    /// End its runs, and delete it with everything in it: servers, capabilities, agents, secrets
-    /// and services
+    /// End the workspace's runs, and delete its servers, capabilities, agents, secrets and services
+    /// too
     #[arg(long)]
     pub force: bool,
 }
@@ -98,16 +98,16 @@ pub struct DeleteWorkspaceArgs {
 /// Commands for the members of a workspace.
 #[derive(Debug, Subcommand)]
 pub enum MembersCommand {
-    /// List them with their roles
+    /// List the members of a workspace with their roles
     List {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Give one these roles, in place of those that it has
+    /// Replace the roles of a member
     #[command(after_help = "Examples:\n  narthex members set ada admin\n  \
         narthex members set team/ci author,runner --workspace team")]
     Set {
-        /// Its name or id; a service has its workspace and / in front
+        /// The member's name or id; for a service WORKSPACE/NAME
         member: String,
         /// The roles, separated by commas: admin, author, runner, auditor
         #[arg(value_parser = role, value_delimiter = ',', required_unless_present = "role")]
@@ -125,9 +125,9 @@ pub enum MembersCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Take all roles from one; of a service the tokens are revoked, too
+    /// Remove a member's roles; a service's tokens are revoked too
     Remove {
-        /// Its name or id
+        /// The member's name or id
         member: String,
         #[command(flatten)]
         place: WorkspaceArgs,
@@ -137,16 +137,16 @@ pub enum MembersCommand {
 /// Commands for the tokens of services.
 #[derive(Debug, Subcommand)]
 pub enum TokensCommand {
-    /// List all that there ever were, without themselves
+    /// List all tokens, revoked ones too; the secret part is never shown
     List {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Make one and show it once
+    /// Create a token for a service; the token is shown once
     Create(NewTokenArgs),
-    /// Let one open nothing any more, at once
+    /// Revoke a token at once
     Revoke {
-        /// Its id
+        /// The token's id
         id: String,
         #[command(flatten)]
         place: WorkspaceArgs,
@@ -157,15 +157,15 @@ pub enum TokensCommand {
 #[command(after_help = "Examples:\n  narthex tokens create ci --role runner --label build\n  \
     narthex tokens create ci --expires-in 30 --quiet > ci.token")]
 pub struct NewTokenArgs {
-    /// The service; one that is not there yet is made
+    /// The service; created if it does not exist
     pub service: String,
-    /// A role of a new service; may be said several times
+    /// A role of a new service; repeat the flag for more roles
     #[arg(long = "role", value_parser = role)]
     pub roles: Vec<Role>,
-    /// What it is for
+    /// The purpose of the token, for people
     #[arg(long)]
     pub label: Option<String>,
-    /// After how many days it opens nothing any more [default: 90]
+    /// Number of days until the token expires [default: 90]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=3650))]
     pub expires_in: Option<u64>,
     #[command(flatten)]

@@ -11,24 +11,25 @@ use crate::values;
 pub enum AuditCommand {
     /// List events, the newest first
     List(Box<AuditListArgs>),
-    /// Print all events as lines of JSON, which `narthex audit verify --file` can verify anywhere
+    /// Print all events as lines of JSON, which `narthex audit verify --file` verifies without a
+    /// daemon
     #[command(after_help = "Example:\n  narthex audit export > audit.jsonl")]
     Export {
         #[command(flatten)]
         place: AuditPlaceArgs,
     },
-    /// Verify that no event was edited, removed, put in or moved; exit code 1 if one was
+    /// Verify that no event was edited, removed, inserted or moved; exit code 1 if one was
     Verify(AuditVerifyArgs),
-    /// Show or change how long events are kept; a chain whose old events are gone still verifies
+    /// Show or change how long events are kept; a chain still verifies after old events are removed
     #[command(after_help = "Examples:\n  narthex audit keep\n  narthex audit keep --days 400\n  \
         narthex audit keep --days 0 --events 1000000")]
     Keep {
         #[command(flatten)]
         place: AuditPlaceArgs,
-        /// Remove what is older than so many days; 0 keeps it for ever
+        /// Remove events older than this number of days; 0 keeps them forever
         #[arg(long, value_name = "DAYS")]
         days: Option<u64>,
-        /// Remove all but so many; 0 keeps all
+        /// Keep this number of newest events; 0 keeps all
         #[arg(long, value_name = "COUNT")]
         events: Option<u64>,
     },
@@ -41,32 +42,33 @@ pub enum AuditCommand {
 pub struct AuditListArgs {
     #[command(flatten)]
     pub place: AuditPlaceArgs,
-    /// Only what this principal did
+    /// Only actions of this principal
     #[arg(long, value_name = "ID")]
     pub actor: Option<String>,
-    /// Only what was done to this
+    /// Only actions on this resource
     #[arg(long, value_name = "ID")]
     pub resource: Option<String>,
-    /// Only what belongs to this run
+    /// Only events of this run
     #[arg(long, value_name = "ID")]
     pub run: Option<String>,
-    /// Only kinds that begin so, such as `workspace.secret` or `session.mcp.tool_called`
+    /// Only kinds with this prefix, such as `workspace.secret` or `session.mcp.tool_called`
     #[arg(long, value_name = "KIND")]
     pub kind: Option<String>,
-    /// Not before this day or time of UTC, such as 2026-11-22 or 2026-11-22T13:00:00Z, or since so
-    /// long ago, such as 30m, 2h or 7d
+    /// Only events since this day or time (UTC), such as 2026-11-22 or 2026-11-22T13:00:00Z, or of
+    /// the last 30m, 2h or 7d
     #[arg(long, value_name = "TIME", value_parser = values::moment)]
     pub since: Option<String>,
-    /// Before this day or time
+    /// Only events before this day or time
     #[arg(long, value_name = "TIME", value_parser = values::moment)]
     pub until: Option<String>,
-    /// How many
+    /// Number of events
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     pub limit: u32,
-    /// Show what calls carried, too, where the workspace has that recorded; --json always does
+    /// Show the arguments and answers of calls too, where the workspace records them; --json always
+    /// shows them
     #[arg(long)]
     pub contents: bool,
-    /// Go on with what is done from now on, until Ctrl-C
+    /// Print new events as they are recorded, until Ctrl-C
     #[arg(long, conflicts_with = "until")]
     pub follow: bool,
 }
@@ -75,13 +77,13 @@ pub struct AuditListArgs {
 #[command(after_help = "Examples:\n  narthex audit verify\n  \
     narthex audit verify --workspace team\n  narthex audit verify --file audit.jsonl")]
 pub struct AuditVerifyArgs {
-    /// Only this workspace [default: all whose audit you may read, and the installation]
+    /// Only this workspace [default: the installation, and all workspaces whose audit you may read]
     #[arg(long, value_name = "WORKSPACE")]
     pub workspace: Option<String>,
-    /// Only what belongs to no workspace
+    /// Only events that belong to no workspace
     #[arg(long, conflicts_with = "workspace")]
     pub installation: bool,
-    /// Verify what was exported before, without a daemon
+    /// Verify a file of `narthex audit export`, without a daemon
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workspace", "installation"])]
     pub file: Option<PathBuf>,
 }
@@ -92,7 +94,7 @@ pub struct AuditPlaceArgs {
     /// The workspace
     #[arg(long, value_name = "WORKSPACE", default_value = "default")]
     pub workspace: String,
-    /// What belongs to no workspace: key rotations, refused sign-ins
+    /// The events that belong to no workspace: key rotations, refused sign-ins
     #[arg(long, conflicts_with = "workspace")]
     pub installation: bool,
 }

@@ -9,16 +9,16 @@ use crate::WorkspaceArgs;
 /// Commands for the objects of one kind.
 #[derive(Debug, Subcommand)]
 pub enum CatalogCommand {
-    /// List all of them
+    /// List all objects of this kind
     List {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Print one, in the form in which it can be applied
+    /// Print an object in the form that `apply` reads
     Get(GetArgs),
-    /// Store the objects of files: new ones, or in place of those of their ids
+    /// Create or replace objects from files
     Apply(ApplyArgs),
-    /// Delete one that no other refers to
+    /// Delete an object that no other object refers to
     Delete(DeleteArgs),
 }
 
@@ -27,12 +27,12 @@ pub enum CatalogCommand {
 pub enum ServersCommand {
     #[command(flatten)]
     Catalog(CatalogCommand),
-    /// Show what a server says of its tools, prompts and templates, and what changed in it
+    /// Show the tools, prompts and templates of a server, with changes that wait for review
     #[command(after_help = "Example:\n  narthex servers definitions docs --quarantined")]
     Definitions {
         /// The server
         id: String,
-        /// Only those that are held back until somebody has looked at them
+        /// Only definitions under review
         #[arg(long)]
         quarantined: bool,
         #[command(flatten)]
@@ -40,12 +40,12 @@ pub enum ServersCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Let runs that begin from now on, and callers of a live server, have what is held back
+    /// Accept definitions under review, for new runs and for callers of a live server
     #[command(after_help = "Examples:\n  narthex servers accept docs echo\n  \
         narthex servers accept docs --digest 1f2e3d4c5b6a\n  \
         narthex servers accept git --live --all")]
     Accept(DecideArgs),
-    /// Keep definitions from runs that begin from now on, and from callers of a live server
+    /// Reject definitions, for new runs and for callers of a live server
     #[command(after_help = "Example:\n  narthex servers reject docs echo")]
     Reject(DecideArgs),
 }
@@ -55,13 +55,13 @@ pub enum ServersCommand {
 pub struct DecideArgs {
     /// The server
     pub server: String,
-    /// Their names; of templates the URI templates
+    /// Names of tools and prompts, or URI templates
     #[arg(value_name = "NAME", group = "which")]
     pub names: Vec<String>,
-    /// The digest of one, as it was shown, or how it begins
+    /// The digest of a definition, or its first characters
     #[arg(long = "digest", value_name = "DIGEST", group = "which")]
     pub digests: Vec<String>,
-    /// All of them
+    /// All definitions under review
     #[arg(long, group = "which", conflicts_with_all = ["names", "digests"])]
     pub all: bool,
     #[command(flatten)]
@@ -73,7 +73,7 @@ pub struct DecideArgs {
 /// The source of a server, where one of the catalog and one of `mcp.json` have the same name.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct SourceArgs {
-    /// The server of `mcp.json`, which has `pinDefinitions`
+    /// The server of `mcp.json`; its entry sets `pinDefinitions`
     #[arg(long, conflicts_with = "catalog")]
     pub live: bool,
     /// The server of the catalog
@@ -86,19 +86,20 @@ pub struct SourceArgs {
 pub enum AgentsCommand {
     #[command(flatten)]
     Catalog(CatalogCommand),
-    /// Let an agent use a server, or change the values that it has for it
+    /// Attach a server to an agent, or change the attachment's values
     Attach(AttachArgs),
-    /// Take a server out of an agent
+    /// Detach a server from an agent
     #[command(after_help = "Example:\n  narthex agents detach planner linear")]
     Detach {
         /// The agent
         agent: String,
-        /// The alias of the server there
+        /// The alias of the attachment
         alias: String,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// List the servers that an agent attaches by itself; literal values are not shown
+    /// List an agent's own attachments, without those of its capabilities; literal values are
+    /// hidden
     #[command(after_help = "Example:\n  narthex agents attachments planner")]
     Attachments {
         /// The agent
@@ -106,7 +107,7 @@ pub enum AgentsCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// List the servers of an agent that each person signs in to, and whether somebody has
+    /// List the servers of an agent that people sign in to, with the status of each sign-in
     #[command(after_help = "Example:\n  narthex agents connections planner")]
     Connections {
         /// The agent
@@ -114,10 +115,10 @@ pub enum AgentsCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Print the merged view of an agent that is not stored, and what is wrong with its servers
+    /// Print the merged servers of an agent file, with their faults; nothing is stored
     #[command(after_help = "Example:\n  narthex agents preview --file agent.yaml")]
     Preview {
-        /// A file of JSON or YAML with one agent; `-` is standard input
+        /// A JSON or YAML file with one agent; `-` reads standard input
         #[arg(long, short)]
         file: PathBuf,
         #[command(flatten)]
@@ -129,20 +130,20 @@ pub enum AgentsCommand {
 #[command(after_help = "Examples:\n  \
     narthex agents attach planner linear 'LINEAR_API_KEY=${LINEAR_API_KEY}' TEAM=x1-org\n  \
     narthex agents attach planner docs --alias library limits:='{\"pages\": 3}'\n\n\
-    A secret is set with `narthex secrets set`, and named here as ${NAME}. Values are\n\
-    written as those of `narthex call`. What an attachment had before is replaced.")]
+    Set a secret with `narthex secrets set`, and name it here as ${NAME}. Values have the\n\
+    forms of `narthex call`. They replace the attachment's earlier values.")]
 pub struct AttachArgs {
     /// The agent
     pub agent: String,
     /// The server of the catalog
     pub server: String,
-    /// What it sets for the server
+    /// Config values of the attachment
     #[arg(value_name = "KEY=VALUE")]
     pub values: Vec<String>,
-    /// Under which alias [default: the server's id]
+    /// The alias [default: the server's id]
     #[arg(long)]
     pub alias: Option<String>,
-    /// Let runs go on without the server if it fails
+    /// Let runs start without the server if it fails
     #[arg(long)]
     pub optional: bool,
     #[command(flatten)]
@@ -151,9 +152,9 @@ pub struct AttachArgs {
 
 #[derive(Debug, Args)]
 pub struct GetArgs {
-    /// Its id, or name
+    /// The object's id or name
     pub id: String,
-    /// Of an agent: its servers with all levels merged, and where each value comes from
+    /// For an agent: its servers with all levels merged, and the source of each value
     #[arg(long)]
     pub merged: bool,
     #[command(flatten)]
@@ -163,18 +164,18 @@ pub struct GetArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex agents apply -f agent.yaml\n  \
     narthex servers apply -f servers/ --dry-run\n\n\
-    All objects are stored, or none. Files end in .json, .yaml or .yml; those of YAML may have\n\
-    several objects, apart by `---`. An agent may have its servers in `mcp.servers`: they go into\n\
-    the catalog, too.")]
+    All objects are stored, or none. Files end in .json, .yaml or .yml. A YAML file may have\n\
+    several objects, separated by `---`. The servers in an agent's `mcp.servers` are stored in\n\
+    the catalog too.")]
 pub struct ApplyArgs {
-    /// A file of JSON or YAML, or a folder of such files; `-` is standard input
+    /// A JSON or YAML file, or a folder of such files; `-` reads standard input
     #[arg(long, short, value_name = "FILE")]
     pub file: PathBuf,
-    /// Say what would change, and change nothing
+    /// Print the changes, and store nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Delete servers that earlier manifests of an agent made, that it does not attach any more,
-    /// and that nothing else uses
+    /// Delete unused servers that earlier manifests of the agent created and that it attaches no
+    /// more
     #[arg(long)]
     pub prune: bool,
     #[command(flatten)]
@@ -186,11 +187,11 @@ pub struct ApplyArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex import workspace.yaml --dry-run\n  \
     narthex export | narthex import - --workspace team\n\n\
-    The secrets that it names have to be set before.")]
+    Set the secrets that the document names before you import it.")]
 pub struct ImportArgs {
-    /// What `narthex export` has printed, as YAML or JSON; `-` is standard input
+    /// A document of `narthex export`, as YAML or JSON; `-` reads standard input
     pub file: PathBuf,
-    /// Say what would change, and change nothing
+    /// Print the changes, and store nothing
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
@@ -208,12 +209,12 @@ pub struct ExportArgs {
 
 #[derive(Debug, Args)]
 pub struct DeleteArgs {
-    /// Its id, or name
+    /// The object's id or name
     pub id: String,
-    /// Delete it also if others refer to it, which are then broken
+    /// Delete the object even if others refer to it; those are then broken
     #[arg(long)]
     pub force: bool,
-    /// Delete also what manifests of an agent made and nothing else uses
+    /// Delete unused servers that the agent's manifests created too
     #[arg(long)]
     pub with_servers: bool,
     #[command(flatten)]

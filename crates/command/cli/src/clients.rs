@@ -10,23 +10,23 @@ use crate::WorkspaceArgs;
 /// Commands for registered MCP clients.
 #[derive(Debug, Subcommand)]
 pub enum ClientsCommand {
-    /// Register one, and show once what to paste into its configuration
+    /// Register a client; the entry for its configuration is shown once
     Register(RegisterClientArgs),
-    /// List all that there ever were, without their tokens
+    /// List all clients, revoked ones too; tokens are never shown
     List {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Show one
+    /// Show a client
     Show {
-        /// Its id
+        /// The client's id
         id: String,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Let one in no more, and end its run
+    /// Revoke a client, and end its run
     Revoke {
-        /// Its id
+        /// The client's id
         id: String,
         #[command(flatten)]
         place: WorkspaceArgs,
@@ -37,21 +37,21 @@ pub enum ClientsCommand {
 #[command(after_help = "Examples:\n  narthex clients register desktop --agent reader\n  \
     narthex clients register ide --agent reader --with run.json \\\n    \
     --expires-at 2027-01-31T12:00:00Z\n\n\
-    A scope may hold credentials, so it is given in the file alone.")]
+    A run scope may hold credentials, so only the file can give it.")]
 pub struct RegisterClientArgs {
-    /// What it is called in the workspace
+    /// The client's name in the workspace
     pub client: String,
-    /// The agent whose runs it acts for
+    /// The agent that the client's runs belong to
     #[arg(long)]
     pub agent: String,
-    /// A file with `params` and `scope` of its runs, as JSON; - reads standard input
+    /// A JSON file with `params` and `scope` of the client's runs; - reads standard input
     #[arg(long, value_name = "FILE")]
     pub with: Option<PathBuf>,
-    /// What it may say of where things come from: agent-produced or imported; may be said several
-    /// times [default: agent-produced]
+    /// An origin that the client may give its writes: agent-produced or imported; repeat the flag
+    /// for both [default: agent-produced]
     #[arg(long = "origin", value_parser = origin)]
     pub origins: Vec<ClientOrigin>,
-    /// When its token opens nothing any more [default: never]
+    /// Time at which the client's token expires [default: never]
     #[arg(long, value_name = "TIME")]
     pub expires_at: Option<String>,
     #[command(flatten)]

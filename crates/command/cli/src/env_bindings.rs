@@ -7,14 +7,14 @@ use crate::WorkspaceArgs;
 /// Commands for the bindings of a workspace. None of these shows a value.
 #[derive(Debug, Subcommand)]
 pub enum EnvBindingsCommand {
-    /// List them: names only
+    /// List the bindings, with the names of their secrets
     List {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Let agents have a secret in their own environment, where they can read it
+    /// Put a secret into the environment of agents, where they can read it
     Set(SetEnvBindingArgs),
-    /// Let agents that are started from now on have it no more
+    /// Remove a binding; agents that are already started keep the variable
     #[command(after_help = "Example:\n  \
         narthex env-bindings remove GITHUB_TOKEN --agent reader")]
     Remove {
@@ -30,11 +30,11 @@ pub enum EnvBindingsCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex env-bindings set GITHUB_TOKEN --agent reader\n  \
     narthex env-bindings set GITHUB_TOKEN --secret GITHUB_CI --all-agents\n\n\
-    Prefer a server of the catalog: what a server gets, no agent sees.")]
+    A server of the catalog is safer: agents never see the secrets of a server.")]
 pub struct SetEnvBindingArgs {
-    /// The variable: 1 to 64 of A-Z, 0-9 and _
+    /// The variable: 1 to 64 characters of A-Z, 0-9 and _
     pub name: String,
-    /// The secret [default: of the variable's name]
+    /// The secret [default: the secret with the variable's name]
     #[arg(long)]
     pub secret: Option<String>,
     #[command(flatten)]

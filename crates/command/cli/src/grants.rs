@@ -7,9 +7,9 @@ use crate::WorkspaceArgs;
 /// Commands for grants, and for requests of runs.
 #[derive(Debug, Subcommand)]
 pub enum GrantsCommand {
-    /// List what is granted
+    /// List the grants
     List {
-        /// Also what was revoked
+        /// Also revoked grants
         #[arg(long)]
         all: bool,
         #[command(flatten)]
@@ -17,39 +17,39 @@ pub enum GrantsCommand {
     },
     /// Show one grant
     Show(GrantArgs),
-    /// Allow a user or an agent to use what requires a tool scope
+    /// Grant a tool scope, or the start of an agent, to a user or an agent
     Create(Box<CreateGrantArgs>),
-    /// Let a grant count no more
+    /// Revoke a grant
     Revoke(GrantArgs),
-    /// List what runs wait for
+    /// List the requests of runs that wait for a human
     Pending {
-        /// Go on, with what is asked for and decided from now on, until it is interrupted
+        /// Print new requests and decisions as they come, until Ctrl-C
         #[arg(long)]
         watch: bool,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Grant what a run has asked for
+    /// Approve the request of a run
     Approve {
         /// The id of the request
         id: String,
-        /// For how long, whatever was asked for
+        /// The duration of the grant [default: as requested]
         #[arg(long, value_parser = ["once", "run", "session", "persistent"])]
         scope: Option<String>,
-        /// For one call, as `--scope once`
+        /// Grant one call; the same as `--scope once`
         #[arg(long, conflicts_with = "scope")]
         once: bool,
-        /// Why, for people
+        /// The reason, for people
         #[arg(long)]
         reason: Option<String>,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Refuse what a run has asked for
+    /// Deny the request of a run
     Deny {
         /// The id of the request
         id: String,
-        /// Why, for people
+        /// The reason, for people
         #[arg(long)]
         reason: Option<String>,
         #[command(flatten)]
@@ -74,26 +74,26 @@ pub struct CreateGrantArgs {
     /// The tool scope
     #[arg(required_unless_present = "spawn", conflicts_with = "spawn")]
     pub scope: Option<String>,
-    /// Instead of a tool scope: to start runs of this agent
+    /// Grant the start of this agent's runs, instead of a tool scope
     #[arg(long, value_name = "AGENT", conflicts_with_all = ["server", "tool", "arguments"])]
     pub spawn: Option<String>,
     #[command(flatten)]
     pub subject: GrantSubjectArgs,
     #[command(flatten)]
     pub duration: GrantDurationArgs,
-    /// At this server only: its id in the catalog, or its name in mcp.json
+    /// Only this server: its id in the catalog, or its name in mcp.json
     #[arg(long)]
     pub server: Option<String>,
-    /// For this tool, prompt or resource only, under the server's own name
+    /// Only this tool, prompt or resource, by the server's own name
     #[arg(long)]
     pub tool: Option<String>,
-    /// With exactly these arguments only, a JSON object
+    /// Only exactly these arguments, as a JSON object
     #[arg(long, value_name = "JSON")]
     pub arguments: Option<String>,
-    /// When it ends in any case, such as 2027-01-31T12:00:00Z
+    /// Time at which the grant ends, such as 2027-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     pub expires_at: Option<String>,
-    /// Why, for people
+    /// The reason, for people
     #[arg(long)]
     pub reason: Option<String>,
     #[command(flatten)]
@@ -104,10 +104,10 @@ pub struct CreateGrantArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct GrantSubjectArgs {
-    /// For this human, by id or name, in each run that they drive
+    /// The human, by id or name; the grant counts in each run that they drive
     #[arg(long)]
     pub user: Option<String>,
-    /// For this agent, whoever drives it
+    /// The agent; the grant counts for every human who drives it
     #[arg(long)]
     pub agent: Option<String>,
 }
@@ -116,13 +116,13 @@ pub struct GrantSubjectArgs {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub struct GrantDurationArgs {
-    /// For one call
+    /// Allow one call
     #[arg(long)]
     pub once: bool,
-    /// Until this run ends
+    /// Allow until this run ends
     #[arg(long, value_name = "ID")]
     pub run: Option<String>,
-    /// Until this session ends
+    /// Allow until this session ends
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
 }

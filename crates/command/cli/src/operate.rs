@@ -9,49 +9,49 @@ use crate::values;
 /// Commands for the servers of a daemon.
 #[derive(Debug, Subcommand)]
 pub enum McpCommand {
-    /// List the servers; works without a daemon, too
+    /// List the servers with state, tools and last check; without a daemon, the configured ones
     #[command(after_help = "Examples:\n  narthex mcp list\n  \
         narthex mcp list --json | jq '.data.mounts[] | select(.status != \"ready\")'")]
     List,
-    /// Try a server: connect anew, list what it has, and leave nothing behind
+    /// Test a server: connect to it, list its tools, and close the connection
     #[command(after_help = "Examples:\n  narthex mcp test files\n  \
-        narthex mcp test files --quiet && echo fine")]
+        narthex mcp test files --quiet && echo ready")]
     Test {
         /// The server
         name: String,
     },
-    /// Show the last lines that a server wrote to its standard error
+    /// Show the last lines of a server's standard error
     Logs(LogsArgs),
-    /// Read the configuration files again, now
+    /// Reload the configuration files now
     #[command(after_help = "Example:\n  narthex mcp reload")]
     Reload,
-    /// Put a server into your settings, for all projects
+    /// Add a server to your settings, for all projects
     Add(AddArgs),
-    /// Take a server out of your settings; its open calls finish
+    /// Remove a server from your settings; its open calls finish
     #[command(after_help = "Example:\n  narthex mcp remove files")]
     Remove {
         /// The server
         name: String,
     },
-    /// Switch a server on again
+    /// Enable a server
     #[command(after_help = "Example:\n  narthex mcp enable files")]
     Enable {
         /// The server
         name: String,
     },
-    /// Switch a server off, for later starts of the daemon too
+    /// Disable a server, for later starts of the daemon too
     #[command(after_help = "Example:\n  narthex mcp disable files")]
     Disable {
         /// The server
         name: String,
     },
-    /// Connect a server anew; open calls finish on the old connection
+    /// Reconnect a server; open calls finish on the old connection
     #[command(after_help = "Example:\n  narthex mcp reconnect files")]
     Reconnect {
         /// The server
         name: String,
     },
-    /// Have the user of a server sign in to it again
+    /// Ask the user of a server to sign in again
     #[command(after_help = "Example:\n  narthex mcp reauthorize linear")]
     Reauthorize {
         /// The server
@@ -64,12 +64,12 @@ pub enum McpCommand {
     narthex mcp logs files --follow\n  \
     narthex mcp logs git --workspace team")]
 pub struct LogsArgs {
-    /// The server; its mount's name, such as 7-files, will do
+    /// The server, or its mount's name, such as 7-files
     pub name: String,
-    /// A server of a run of this workspace, also one whose last start failed
+    /// The workspace of the server's run; the server's last start may have failed
     #[arg(long, value_name = "WORKSPACE")]
     pub workspace: Option<String>,
-    /// Go on with what it writes from now on, until Ctrl-C
+    /// Print new lines as the server writes them, until Ctrl-C
     #[arg(long)]
     pub follow: bool,
 }
@@ -80,32 +80,32 @@ pub struct LogsArgs {
     narthex mcp add memory -- npx -y @modelcontextprotocol/server-memory\n  \
     narthex mcp add docs --url https://docs.example/mcp\n  \
     narthex mcp add docs - < entry.json\n\n\
-    Secrets do not belong on a command line: write ${env:NAME}, in single quotes.")]
+    Never type a secret on a command line: write ${env:NAME} in single quotes.")]
 pub struct AddArgs {
-    /// Its name: 1 to 64 of a-z, 0-9, _ and -
+    /// The server's name: 1 to 64 characters of a-z, 0-9, _ and -
     pub name: String,
-    /// The entry as a JSON object; - reads it from standard input
+    /// The entry as a JSON object; - reads standard input
     #[arg(value_name = "ENTRY", conflicts_with_all = ["url", "command", "env", "header", "cwd"])]
     pub entry: Option<String>,
-    /// A server over HTTP
+    /// The address of a server over HTTP
     #[arg(long, conflicts_with = "command")]
     pub url: Option<String>,
-    /// The server speaks HTTP+SSE of 2024-11-05
+    /// Use the transport HTTP+SSE of 2024-11-05
     #[arg(long, requires = "url")]
     pub sse: bool,
     /// A header of each request
     #[arg(long, value_name = "NAME=VALUE", requires = "url")]
     pub header: Vec<String>,
-    /// A variable of the program's environment
+    /// An environment variable of the program
     #[arg(long, value_name = "NAME=VALUE", requires = "command")]
     pub env: Vec<String>,
-    /// The folder that the program runs in
+    /// The working folder of the program
     #[arg(long, value_name = "DIR", requires = "command")]
     pub cwd: Option<String>,
-    /// Overwrite a server of this name
+    /// Replace an existing server of this name
     #[arg(long)]
     pub replace: bool,
-    /// A program and its arguments
+    /// The program of a local server, and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
@@ -113,17 +113,18 @@ pub struct AddArgs {
 /// The objects that can be checked.
 #[derive(Debug, Subcommand)]
 pub enum CheckCommand {
-    /// Programs, files and variables that the servers of this folder need
+    /// Check the programs, files and variables that the servers of this folder need
     #[command(after_help = "Examples:\n  narthex check mcp\n  \
         narthex check mcp --json | jq '.data.checks[] | select(.level != \"info\")'\n\n\
-        Exit codes: 0 also with warnings, 1 if something must be mended.")]
+        Exit codes: 0 without errors (warnings are allowed), 1 with errors.")]
     Mcp,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex init\n  narthex init --with-mcp-examples")]
 pub struct InitArgs {
-    /// Also write two example agents and their servers, after a look for what they need
+    /// Also write two example agents and their servers, after a check of the programs that they
+    /// need
     #[arg(long)]
     pub with_mcp_examples: bool,
 }
@@ -131,20 +132,21 @@ pub struct InitArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex backup /var/backups/narthex.db\n  \
     narthex backup \"store-$(date +%F).db\" --quiet\n\n\
-    To go back: stop the daemon, remove store.db, store.db-wal and store.db-shm from the data\n\
-    directory, copy the backup there as store.db with the mode 600, and start the daemon.")]
+    To restore: stop the daemon, remove store.db, store.db-wal and store.db-shm from the data\n\
+    directory, copy the backup there as store.db with mode 600, and start the daemon.")]
 pub struct BackupArgs {
-    /// The file to make; it must not be there yet
+    /// The backup file; it must not exist
     pub file: PathBuf,
 }
 
 /// Commands for the daemon itself.
 #[derive(Debug, Subcommand)]
 pub enum DaemonCommand {
-    /// Stop the daemon: open calls finish, every server ends
+    /// Stop the daemon: open calls finish, then all servers stop
     Stop(StopArgs),
-    /// Say whether a daemon runs, and where
-    #[command(after_help = "Example:\n  narthex daemon status --quiet && echo it runs")]
+    /// Report whether a daemon uses this data directory; exit code 1 if none does. `narthex status`
+    /// shows its servers
+    #[command(after_help = "Example:\n  narthex daemon status --quiet && echo running")]
     Status,
 }
 
@@ -152,10 +154,10 @@ pub enum DaemonCommand {
 #[command(after_help = "Examples:\n  narthex daemon stop\n  \
     narthex daemon stop --timeout 5s --force")]
 pub struct StopArgs {
-    /// How long it may take, such as 30s
+    /// Maximum time to wait, such as 30s
     #[arg(long, value_name = "DURATION", value_parser = values::duration, default_value = "60s")]
     pub timeout: Duration,
-    /// Kill it when that time is over
+    /// Kill the daemon when that time is over
     #[arg(long)]
     pub force: bool,
 }

@@ -7,16 +7,16 @@ use crate::WorkspaceArgs;
 /// Commands for the channels that agents post to.
 #[derive(Debug, Subcommand)]
 pub enum ChannelsCommand {
-    /// List them, without their addresses
+    /// List the channels, without their addresses
     List {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Make one, or another one in its place
+    /// Create or replace a channel
     Set(SetChannelArgs),
-    /// Remove one
+    /// Remove a channel
     Remove {
-        /// Its name
+        /// The channel's name
         name: String,
         #[command(flatten)]
         place: WorkspaceArgs,
@@ -31,15 +31,15 @@ pub enum ChannelsCommand {
     --signing-key '${ALARM_KEY}'\n  \
     narthex channels set notes --provider log")]
 pub struct SetChannelArgs {
-    /// What agents call it
+    /// The channel's name, which agents use
     pub name: String,
-    /// What carries its messages
+    /// The service that delivers the messages
     #[arg(long, value_parser = ["log", "webhook", "slack"])]
     pub provider: String,
     /// The secret with the address, as ${NAME}
     #[arg(long, value_name = "SECRET")]
     pub url: Option<String>,
-    /// The secret with which messages are signed, as ${NAME}; for `webhook`
+    /// The secret that signs messages of provider `webhook`, as ${NAME}
     #[arg(long, value_name = "SECRET")]
     pub signing_key: Option<String>,
     #[command(flatten)]
@@ -49,23 +49,23 @@ pub struct SetChannelArgs {
 /// Commands for webhooks, which receive the requests to humans and their decisions.
 #[derive(Debug, Subcommand)]
 pub enum WebhooksCommand {
-    /// List them, without their addresses
+    /// List the webhooks, without their addresses
     List {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Make one, or another one in its place
+    /// Create or replace a webhook
     Set(SetWebhookArgs),
-    /// Show what became of what one was told, the newest first
+    /// List the deliveries of a webhook with their results, the newest first
     Deliveries {
-        /// Its name
+        /// The webhook's name
         name: String,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Remove one, with what it was to be told yet
+    /// Remove a webhook, with the deliveries that it still waits for
     Remove {
-        /// Its name
+        /// The webhook's name
         name: String,
         #[command(flatten)]
         place: WorkspaceArgs,
@@ -80,15 +80,15 @@ pub enum WebhooksCommand {
     --events agent.permission_request"
 )]
 pub struct SetWebhookArgs {
-    /// What it is called
+    /// The webhook's name
     pub name: String,
     /// The secret with the address, as ${NAME}
     #[arg(long, value_name = "SECRET")]
     pub url: String,
-    /// The secret with which it is signed, as ${NAME}
+    /// The secret that signs deliveries, as ${NAME}
     #[arg(long, value_name = "SECRET")]
     pub signing_key: String,
-    /// What it is told, separated by commas [default: all that there is]
+    /// The event types to deliver, separated by commas [default: all]
     #[arg(long, value_name = "TYPE,…", value_delimiter = ',')]
     pub events: Vec<String>,
     #[command(flatten)]

@@ -10,19 +10,19 @@ use narthex_model::Alias;
 #[command(after_help = "Examples:\n  narthex trust && narthex up\n  \
     narthex up --config examples/mcp.json\n  narthex up --json --listen 127.0.0.1:0")]
 pub struct UpArgs {
-    /// The servers [default: mcp.json in this folder, once it is trusted]
+    /// The file of this project's servers [default: mcp.json in this folder, once it is trusted]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The servers of all your projects [default: ~/.config/narthex/settings.json]
+    /// The file of the servers of all your projects [default: ~/.config/narthex/settings.json]
     #[arg(long, value_name = "FILE")]
     pub servers: Option<PathBuf>,
-    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7717]
+    /// The address to listen at; port 0 picks a free port [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
-    /// Which servers clients get, separated by commas; `*` is all of them [default: *]
+    /// The servers that clients get, separated by commas; `*` is all [default: *]
     #[arg(long, value_name = "ALIAS,…")]
     pub tools: Option<String>,
-    /// Allow an address that other machines can reach; there is no encryption
+    /// Allow an address that other machines can reach; the daemon does not encrypt
     #[arg(long)]
     pub allow_remote: bool,
 }
@@ -33,18 +33,18 @@ pub struct UpArgs {
     narthex call --config examples/mcp.json everything echo message=hello\n  \
     narthex call git git_log '{\"repo_path\": \".\", \"max_count\": 3}'\n  \
     narthex call memory create_entities entities:=@entities.json\n\n\
-    A value is JSON if it reads as a number, true, false, null, an object or an array, and the\n\
-    tool does not want a text there. key:=JSON is always JSON, key=@FILE is a file's text.")]
+    A value that reads as JSON is sent as JSON, except where the tool's schema expects a string.\n\
+    key:=JSON always sends JSON. key=@FILE sends the text of a file.")]
 pub struct CallArgs {
-    /// Start the servers of this file in process instead of asking the daemon
+    /// Start the servers of this file in this process, instead of asking the daemon
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Limit of the call itself, such as 30s; starting a server has limits of its own
+    /// Time limit of the call, such as 30s; the start of a server has its own limit
     #[arg(long, value_name = "DURATION", value_parser = crate::duration)]
     pub timeout: Option<Duration>,
     /// The server
     pub alias: Alias,
-    /// Its tool
+    /// The tool
     pub tool: String,
     /// One JSON object, or key=value, key:=JSON, key=@FILE
     #[arg(value_name = "ARGUMENT")]
@@ -56,7 +56,7 @@ pub struct CallArgs {
 #[command(after_help = "Examples:\n  narthex tools --config examples/mcp.json memory\n  \
     narthex tools --json | jq '.servers[].tools[].name'")]
 pub struct ToolsArgs {
-    /// Start the servers of this file in process instead of asking the daemon
+    /// Start the servers of this file in this process, instead of asking the daemon
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Only this server
@@ -68,17 +68,17 @@ pub struct ToolsArgs {
 #[command(after_help = "Example, in a client's configuration:\n  \
     {\"mcpServers\": {\"narthex\": {\"command\": \"narthex\", \"args\": [\"connect\"]}}}")]
 pub struct ConnectArgs {
-    /// One server under its own names, instead of all with prefixed names
+    /// One server with its own tool names, instead of all servers with prefixed names
     #[arg(long, value_name = "ALIAS")]
     pub server: Option<Alias>,
-    /// How long to wait for a daemon, at the start and after it has ended; 0 to fail at once
+    /// Maximum time to wait for a daemon, at the start and after it has ended; 0 fails at once
     #[arg(long, value_name = "DURATION", value_parser = crate::values::duration_or_zero,
         default_value = "30s")]
     pub wait: Duration,
-    /// Start a daemon for this folder, if none runs; it goes on when this command ends
+    /// Start a daemon for this folder if none runs; it keeps running after this command
     #[arg(long)]
     pub start: bool,
-    /// The file of servers for a daemon that is started
+    /// The file of servers for the daemon that --start starts
     #[arg(long, value_name = "FILE", requires = "start")]
     pub config: Option<PathBuf>,
 }
@@ -90,7 +90,7 @@ pub struct ConnectArgs {
 pub struct TrustArgs {
     /// The file [default: mcp.json in this folder]
     pub file: Option<PathBuf>,
-    /// Approve without asking; needed where nobody can answer
+    /// Approve without asking; required without a terminal
     #[arg(long)]
     pub yes: bool,
 }

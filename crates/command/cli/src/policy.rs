@@ -16,16 +16,16 @@ pub enum PolicyCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Replace the rules; they count for the next call, also in runs that have begun
+    /// Replace the rules; they apply from the next call on, in active runs too
     Set(SetPolicyArgs),
-    /// Take all rules away
+    /// Remove all rules
     Clear {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Say what the rules say of a call; with only a file, whether it could be set
+    /// Show the decision of the rules for a call; with only a file, check the file
     Check(Box<CheckPolicyArgs>),
-    /// Print what rules may name, as a Cedar schema
+    /// Print the Cedar schema of the rules
     Schema,
 }
 
@@ -50,7 +50,7 @@ pub struct SetPolicyArgs {
     narthex policy check --server files --tool write --arguments '{\"path\": \"/etc/hosts\"}' \
     --file rules.cedar\n  \
     narthex policy check --server linear --tool create_issue --at 2027-01-31T22:00:00Z\n\n\
-    Rules of a file are asked and stored nowhere. With a file alone, no daemon is needed.")]
+    Rules of a file are checked, never stored. With only a file, no daemon is needed.")]
 pub struct CheckPolicyArgs {
     /// The run's agent
     #[arg(long, requires = "server")]
@@ -58,7 +58,7 @@ pub struct CheckPolicyArgs {
     /// The server: its id in the catalog, or its alias
     #[arg(long, requires = "what")]
     pub server: Option<String>,
-    /// What the run calls the server [default: the same]
+    /// The run's alias of the server [default: the server's id]
     #[arg(long, requires = "server")]
     pub alias: Option<String>,
     /// The tool, by the server's own name
@@ -70,38 +70,38 @@ pub struct CheckPolicyArgs {
     /// The resource
     #[arg(long, value_name = "URI", requires = "server")]
     pub resource: Option<String>,
-    /// The method, or instead of all these one of the server as such [default: the usual one]
+    /// The MCP method [default: the usual method of the tool, prompt or resource]
     #[arg(long, requires = "server")]
     pub method: Option<String>,
-    /// The arguments, one JSON object
+    /// The arguments, as a JSON object
     #[arg(long, value_name = "JSON", requires = "server")]
     pub arguments: Option<String>,
-    /// What the server declares of the tool, one JSON object
+    /// The tool's annotations, as a JSON object
     #[arg(long, value_name = "JSON", requires = "server")]
     pub annotations: Option<String>,
-    /// What it comes from: a `call` for itself, or a `task` that an earlier call began
+    /// The origin of the request: a `call`, or a `task` that an earlier call created
     #[arg(long, value_name = "ORIGIN", requires = "server", value_parser = ["call", "task"])]
     pub origin: Option<String>,
-    /// Who drives the run, by name or id
+    /// The human who drives the run, by name or id
     #[arg(long, requires = "server")]
     pub user: Option<String>,
-    /// Whom the agent acts for [default: as the catalog says]
+    /// The type of the agent [default: as in the catalog]
     #[arg(long, value_name = "TYPE", requires = "server",
         value_parser = ["worker", "orchestrator", "scheduled"])]
     pub agent_type: Option<String>,
-    /// Of a run that another run began
+    /// The run has a parent run
     #[arg(long, requires = "server")]
     pub child: bool,
-    /// Where it comes in [default: aggregated]
+    /// The endpoint of the call [default: aggregated]
     #[arg(long, requires = "server", value_parser = ["aggregated", "transparent"])]
     pub endpoint: Option<String>,
-    /// What the caller speaks [default: modern]
+    /// The protocol era of the caller [default: modern]
     #[arg(long, requires = "server", value_parser = ["legacy", "modern"])]
     pub era: Option<String>,
-    /// When it is made, such as 2027-01-31T12:00:00Z [default: now]
+    /// The time of the call, such as 2027-01-31T12:00:00Z [default: now]
     #[arg(long, value_name = "TIME", requires = "server")]
     pub at: Option<String>,
-    /// Ask the rules of this file instead; `-` reads them from standard input
+    /// Use the rules of this file instead of the workspace's; `-` reads standard input
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     #[command(flatten)]

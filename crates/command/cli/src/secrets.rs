@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 /// Commands for the secrets of a daemon. None of these shows a value.
 #[derive(Debug, Subcommand)]
 pub enum SecretsCommand {
-    /// Set a secret: asks for its value without showing it, or reads it from standard input
+    /// Set a secret; its value is asked for without echo, or read from standard input
     Set(SetArgs),
     /// List the secrets, without their values
     #[command(after_help = "Examples:\n  narthex secrets list\n  \
@@ -14,7 +14,7 @@ pub enum SecretsCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Take a secret away, at once, from runs that use it too
+    /// Clear a secret at once, for active runs too
     #[command(after_help = "Example:\n  narthex secrets clear LINEAR_API_KEY")]
     Clear {
         /// The secret
@@ -22,7 +22,7 @@ pub enum SecretsCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Change the master key and seal every secret anew, or end such a change that broke off
+    /// Change the master key and seal every secret again, or finish an interrupted change
     #[command(after_help = "Example:\n  narthex secrets rotate-key")]
     RotateKey,
 }
@@ -30,13 +30,13 @@ pub enum SecretsCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex secrets set LINEAR_API_KEY\n  \
     pass show linear | narthex secrets set LINEAR_API_KEY\n\n\
-    One line end after the value is not part of it.")]
+    One newline at the end of the value is removed.")]
 pub struct SetArgs {
-    /// Its name: 1 to 64 of A-Z, 0-9 and _
+    /// The secret's name: 1 to 64 characters of A-Z, 0-9 and _
     pub name: String,
     #[command(flatten)]
     pub place: WorkspaceArgs,
-    /// Whatever else is said. Taken, so that it is refused without being repeated.
+    /// Surplus arguments. Taken, so that they are refused without being repeated.
     #[arg(hide = true)]
     pub value: Vec<String>,
 }

@@ -9,39 +9,39 @@ use crate::WorkspaceArgs;
 /// Commands for the files that agents share from their folders.
 #[derive(Debug, Subcommand)]
 pub enum SharesCommand {
-    /// List what is shared in a workspace
+    /// List the shares of a workspace
     List {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Show one with its files, and what is said of it
+    /// Show a share with its files and comments
     #[command(after_help = "Example:\n  narthex shares show SHARE --json | jq .data.files")]
     Show {
-        /// Its id
+        /// The share's id
         id: String,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Save a file of one; an agent wrote it, so look before you open it
+    /// Save a file of a share; an agent wrote the file, so check it before you open it
     Get(GetShareArgs),
-    /// Say something of one; its agent gets it as a message
+    /// Comment on a share; its agent gets the comment as a message
     Comment(CommentShareArgs),
-    /// Settle a thread of comments
+    /// Resolve a thread of comments
     #[command(after_help = "Example:\n  narthex shares resolve SHARE THREAD")]
     Resolve {
         /// The share
         id: String,
         /// The thread
         thread: String,
-        /// Open it again
+        /// Open the thread again
         #[arg(long)]
         undo: bool,
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Delete one with its files and comments
+    /// Delete a share with its files and comments
     Delete {
-        /// Its id
+        /// The share's id
         id: String,
         #[command(flatten)]
         place: WorkspaceArgs,
@@ -54,10 +54,10 @@ pub enum SharesCommand {
 pub struct GetShareArgs {
     /// The share
     pub id: String,
-    /// The file, by its path within the share [default: the one to begin with]
+    /// The file's path within the share [default: its entry point, such as index.html]
     #[arg(long, value_name = "PATH")]
     pub file: Option<String>,
-    /// Where it is saved; a file that is there is left alone, and - is standard output
+    /// The new file to save to; an existing file is never overwritten, and - is standard output
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
     #[command(flatten)]
@@ -71,12 +71,12 @@ pub struct GetShareArgs {
 pub struct CommentShareArgs {
     /// The share
     pub id: String,
-    /// What is said
+    /// The comment
     pub text: String,
-    /// The passage that it is about
+    /// The passage that the comment is about
     #[arg(long, value_name = "TEXT", conflicts_with = "thread")]
     pub anchor: Option<String>,
-    /// The thread in which it is said
+    /// The thread to answer in
     #[arg(long)]
     pub thread: Option<String>,
     #[command(flatten)]

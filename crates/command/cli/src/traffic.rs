@@ -14,7 +14,7 @@ pub enum LimitsCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Replace the limits of a workspace; what is not said is not limited
+    /// Replace the limits of a workspace; a limit that is not given is removed
     Set(SetLimitsArgs),
 }
 
@@ -22,40 +22,39 @@ pub enum LimitsCommand {
 #[command(after_help = "Examples:\n  narthex limits set --calls-per-minute 600 --burst 50\n  \
     narthex limits set --concurrent-calls 20 --calls-per-day 10000\n  \
     narthex limits set --servers-per-run 12 --memory-mb-per-run 8192\n  narthex limits set\n\n\
-    Limits of calls hold at once, also for runs that have begun; those of runs for runs to come.\n\
-    Without any, nothing is limited.")]
+    Limits of calls apply at once, to active runs too. Limits of runs apply to new runs.")]
 pub struct SetLimitsArgs {
-    /// Calls a second, in the long run
+    /// Calls per second, on average
     #[arg(long, value_name = "N", conflicts_with = "calls_per_minute")]
     pub calls_per_second: Option<u64>,
-    /// Calls a minute, in the long run
+    /// Calls per minute, on average
     #[arg(long, value_name = "N")]
     pub calls_per_minute: Option<u64>,
-    /// Calls that may come at once after a pause
+    /// Calls allowed at once after a pause
     #[arg(long, value_name = "N")]
     pub burst: Option<u64>,
-    /// Calls that are open at one time
+    /// Calls open at one time
     #[arg(long, value_name = "N")]
     pub concurrent_calls: Option<u64>,
-    /// Calls of one day, in UTC
+    /// Calls per day (UTC)
     #[arg(long, value_name = "N")]
     pub calls_per_day: Option<u64>,
-    /// Servers that a run may have
+    /// Servers per run
     #[arg(long, value_name = "N")]
     pub servers_per_run: Option<u64>,
-    /// Memory that all programs of a run may have together, in MiB
+    /// Memory of all programs of a run together, in MiB
     #[arg(long, value_name = "N")]
     pub memory_mb_per_run: Option<u64>,
-    /// Children of a session that go on at a time; 32 if nothing is said
+    /// Active child runs per session [default: 32]
     #[arg(long, value_name = "N")]
     pub children_per_session: Option<u64>,
-    /// Sessions above one that an agent has started; 8 if nothing is said
+    /// Depth of child sessions below the first session [default: 8]
     #[arg(long, value_name = "N")]
     pub child_depth: Option<u64>,
-    /// Children that all sessions begin on a day, in UTC
+    /// Child runs that all sessions of the workspace start per day (UTC)
     #[arg(long, value_name = "N")]
     pub children_per_day: Option<u64>,
-    /// Minutes after which a child ends that says nothing; 30 if nothing is said
+    /// Minutes after which a silent child run is ended [default: 30]
     #[arg(long, value_name = "N")]
     pub child_silence_minutes: Option<u64>,
     #[command(flatten)]

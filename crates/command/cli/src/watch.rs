@@ -11,16 +11,16 @@ use crate::WorkspaceArgs;
 #[command(after_help = "Examples:\n  narthex strace 3\n  \
     narthex strace local --alias github --alias files\n  \
     narthex strace 3 --json | jq 'select(.error)'\n\n\
-    It goes on until the run ends, or Ctrl-C. With --json each event is a line: `begin`,\n\
-    `operation`, `lost` if some came too fast, and `end`.")]
+    The trace ends with the run, or with Ctrl-C. With --json each event is a line: `begin`,\n\
+    `operation`, `lost` if events came too fast, and `end`.")]
 pub struct StraceArgs {
-    /// The run: its pid or its id; `local` is the daemon's own
+    /// The run: its pid or its id; `local` is the daemon's own run
     #[arg(value_name = "PID")]
     pub run: String,
-    /// Only what is done with this server; may be given several times
+    /// Only operations on this server; repeat the flag for more servers
     #[arg(long = "alias", value_name = "ALIAS")]
     pub aliases: Vec<String>,
-    /// Also the calls that are made for a file, besides what is done with the file
+    /// Also the calls to servers behind each operation on a file
     #[arg(long)]
     pub calls: bool,
     #[command(flatten)]
@@ -34,17 +34,17 @@ pub struct StraceArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex top\n  narthex top --sort memory --interval 5\n  \
     narthex top --once --json | jq '.runs[] | {pid, calls_per_second, p50_us}'\n\n\
-    On a terminal, q leaves. Elsewhere each table is printed below the one before.")]
+    On a terminal, q quits. Elsewhere, each table is printed below the last one.")]
 pub struct TopArgs {
-    /// Print one table, of the time of one interval, and end
+    /// Print one table, measured over one interval, and end
     #[arg(long)]
     pub once: bool,
-    /// What comes first
+    /// The column to sort by
     #[arg(long, value_name = "COLUMN", default_value = "calls", value_parser = [
         "calls", "errors", "p50", "open", "memory", "cpu", "pid",
     ])]
     pub sort: String,
-    /// How many seconds there are between two tables
+    /// Seconds between two tables
     #[arg(long, value_name = "SECONDS", default_value_t = 1,
         value_parser = clap::value_parser!(u64).range(1..=60))]
     pub interval: u64,

@@ -1,8 +1,10 @@
 //! The command line: its commands, and the code that runs each of them.
 
+mod help;
+
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, FromArgMatches, Parser, Subcommand};
 use narthex_cli::{
     AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand, ChannelsCommand,
     CheckCommand, ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand, ExportArgs,
@@ -27,7 +29,7 @@ const RUNTIME_END: Duration = Duration::from_millis(500);
 /// The control plane and gateway between AI agents and their MCP servers.
 #[derive(Debug, Parser)]
 #[command(name = "narthex", version, max_term_width = 100)]
-#[command(after_help = "Settings also come from NARTHEX_… variables and a settings file: \
+#[command(after_help = "Settings also come from NARTHEX_… variables and the settings file; see \
     docs/reference/configuration.md.\nExit codes: 0 done, 1 failed, 2 wrong usage.")]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -41,20 +43,20 @@ struct Common {
     /// Print JSON instead of text
     #[arg(long, global = true)]
     json: bool,
-    /// Print only what a script needs
+    /// Print only the values that a script needs
     #[arg(long, global = true, conflicts_with = "json")]
     quiet: bool,
-    /// Print no character beyond ASCII
+    /// Print ASCII characters only
     #[arg(long, global = true)]
     ascii: bool,
-    /// Where tokens, state and audit records are [default: ~/.local/share/narthex]
+    /// The folder of tokens, state and audit records [default: ~/.local/share/narthex]
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// The daemon at this address, instead of the data directory's
+    /// The address of the daemon [default: the address in the data directory]
     #[arg(long, global = true, value_name = "URL")]
     daemon_url: Option<String>,
-    /// The file with the token to show [default: that of operators, or where a run is used, that of
-    /// clients]
+    /// The file with the token to send [default: the operator's token; for commands that use a run,
+    /// the client's token]
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// The settings file [default: ~/.config/narthex/narthex.toml]
@@ -64,112 +66,113 @@ struct Common {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Write a first configuration; existing files stay unchanged
+    Init(InitArgs),
+    /// Approve the mcp.json of a folder, so that `narthex up` starts its servers
+    Trust(TrustArgs),
     /// Start the daemon: one endpoint for all servers
     Up(UpArgs),
+    /// List the tools of all servers, or of one server
+    Tools(ToolsArgs),
     /// Call one tool
     Call(CallArgs),
-    /// List the tools of all servers, or of one
-    Tools(ToolsArgs),
-    /// Have the servers of a run as files at a folder
+    /// Connect a client that starts programs to the daemon, over standard input and output
+    Connect(ConnectArgs),
+    /// Mount the servers of a run as files in a folder
     Mount(MountArgs),
-    /// The same files without a folder: list, read and write them
-    #[command(subcommand)]
-    Vfs(VfsCommand),
-    /// Show the daemon and its servers
+    /// Show the daemon, its servers and the active runs
     Status,
-    /// See, try and change the servers of the daemon
-    #[command(subcommand)]
-    Mcp(McpCommand),
-    /// Create, see and end runs: of agents, or with servers of their own
+    /// Create, list, claim and end runs
     #[command(subcommand)]
     Runs(RunCommand),
-    /// What agents are doing, each over all its runs: list, show and end them
+    /// List, message, suspend, resume and end the sessions of agents
     #[command(subcommand)]
     Sessions(SessionsCommand),
-    /// Show what a run does, as it does it
+    /// Show the operations of a run as they happen
     Strace(StraceArgs),
-    /// Show how busy the runs are, anew each second
+    /// Show the load of the active runs, every second
     Top(TopArgs),
-    /// The servers of the catalog: list, get, apply and delete them
-    #[command(subcommand)]
-    Servers(ServersCommand),
-    /// The capabilities of the catalog, which agents include
-    #[command(subcommand)]
-    Capabilities(CatalogCommand),
-    /// The agents of the catalog, and the servers that they attach
-    #[command(subcommand)]
-    Agents(AgentsCommand),
-    /// Print the servers, capabilities and agents of a workspace as one document
-    Export(ExportArgs),
-    /// Store what such a document has, all of it or nothing
-    Import(ImportArgs),
-    /// Set, list and clear secrets, and change the key that they are sealed with
-    #[command(subcommand)]
-    Secrets(SecretsCommand),
-    /// List, export and verify the record of what was done
+    /// Show today's use of a workspace and its limits
+    Usage(UsageArgs),
+    /// List, export and verify the record of all actions
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Accounts of humans, their sign-in links and passkeys
-    #[command(subcommand)]
-    Users(UsersCommand),
-    /// The secrets that agents have in their own environment
-    #[command(subcommand)]
-    EnvBindings(EnvBindingsCommand),
-    /// What humans allow users and agents to do, and what runs ask for
-    #[command(subcommand)]
-    Grants(GrantsCommand),
-    /// What agents share of their folders, and comments on it
+    /// List, save and comment the files that agents share
     #[command(subcommand)]
     Shares(SharesCommand),
-    /// Where agents may post messages
+    /// List, test and change the servers of this daemon's configuration files
     #[command(subcommand)]
-    Channels(ChannelsCommand),
-    /// Who is told what humans are asked and decide
+    Mcp(McpCommand),
+    /// List, apply, review and delete the servers of a workspace's catalog
     #[command(subcommand)]
-    Webhooks(WebhooksCommand),
-    /// The rules of a workspace: what its runs may not call, or only with approval
+    Servers(ServersCommand),
+    /// List, apply and delete capabilities: bundles of servers that agents include
+    #[command(subcommand)]
+    Capabilities(CatalogCommand),
+    /// List, apply and delete agents, and attach servers to them
+    #[command(subcommand)]
+    Agents(AgentsCommand),
+    /// Set, list and clear secrets, and change the master key that seals them
+    #[command(subcommand)]
+    Secrets(SecretsCommand),
+    /// List, create and revoke grants, and answer the requests of runs
+    #[command(subcommand)]
+    Grants(GrantsCommand),
+    /// Show, set and check the rules that deny calls of a workspace, or require approval
     #[command(subcommand)]
     Policy(PolicyCommand),
-    /// The workspaces, which share nothing with each other
-    #[command(subcommand)]
-    Workspaces(WorkspacesCommand),
-    /// Who has which roles in a workspace
-    #[command(subcommand)]
-    Members(MembersCommand),
-    /// The tokens of a workspace's services
-    #[command(subcommand)]
-    Tokens(TokensCommand),
-    /// The MCP clients that are registered in a workspace
-    #[command(subcommand)]
-    Clients(ClientsCommand),
-    /// Show who you are to the daemon, with the token that is shown
-    Whoami,
-    /// Show what was used today, and what may be
-    Usage(UsageArgs),
-    /// Show and set the limits of traffic of a workspace
+    /// Show and set the traffic limits of a workspace
     #[command(subcommand)]
     Limits(LimitsCommand),
-    /// Copy the store into a file, also while the daemon runs
-    Backup(BackupArgs),
-    /// Look for what would keep servers from working
+    /// Check for faults that keep servers from working
     #[command(subcommand)]
     Check(CheckCommand),
-    /// Write a configuration to begin with; nothing that is there is overwritten
-    Init(InitArgs),
-    /// See or stop the daemon
+    /// Print the servers, capabilities and agents of a workspace as one document
+    Export(ExportArgs),
+    /// Store the objects of an exported document: all of them, or none
+    Import(ImportArgs),
+    /// Stop the daemon, or report whether one runs
     #[command(subcommand)]
     Daemon(DaemonCommand),
-    /// Connect standard input and output to the daemon, for clients that start programs
-    Connect(ConnectArgs),
-    /// Approve the mcp.json of a folder, so that `narthex up` may start it
-    Trust(TrustArgs),
-    /// Print the completions of a shell
+    /// List, create, change and delete workspaces
+    #[command(subcommand)]
+    Workspaces(WorkspacesCommand),
+    /// Create and disable human users, and make their sign-in links
+    #[command(subcommand)]
+    Users(UsersCommand),
+    /// List and set the roles of a workspace's members
+    #[command(subcommand)]
+    Members(MembersCommand),
+    /// List, create and revoke the tokens of a workspace's services
+    #[command(subcommand)]
+    Tokens(TokensCommand),
+    /// List, register and revoke the MCP clients of a workspace
+    #[command(subcommand)]
+    Clients(ClientsCommand),
+    /// List and set the channels that agents post messages to
+    #[command(subcommand)]
+    Channels(ChannelsCommand),
+    /// List and set the webhooks that receive requests and decisions of humans
+    #[command(subcommand)]
+    Webhooks(WebhooksCommand),
+    /// List and set the secrets in the environment of agents
+    #[command(subcommand)]
+    EnvBindings(EnvBindingsCommand),
+    /// Copy the store into a file; the daemon may be running
+    Backup(BackupArgs),
+    /// Show the principal that the token belongs to
+    Whoami,
+    /// List, read and write the files of a run without a mounted folder
+    #[command(subcommand)]
+    Vfs(VfsCommand),
+    /// Print the completion script of a shell
     Completions(CompletionsArgs),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  source <(narthex completions bash)")]
 pub(crate) struct CompletionsArgs {
+    /// The shell
     pub(crate) shell: clap_complete::Shell,
 }
 
@@ -207,13 +210,14 @@ pub fn main() -> ExitCode {
 fn read(
     arguments: impl IntoIterator<Item = std::ffi::OsString>,
 ) -> Result<(Cli, Option<String>), clap::Error> {
-    let matches = Cli::command().try_get_matches_from(arguments)?;
+    let matches = help::command().try_get_matches_from(arguments)?;
     let mut inner = &matches;
     while let Some((_, next)) = inner.subcommand() {
         inner = next;
     }
     let workspace = inner.try_get_one::<String>("workspace").ok().flatten().cloned();
-    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))?;
+    let cli =
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut help::command()))?;
     Ok((cli, workspace))
 }
 

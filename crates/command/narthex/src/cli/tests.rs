@@ -46,7 +46,7 @@ fn leaves(command: &clap::Command, path: &str, found: &mut Vec<(String, bool)>) 
 #[test]
 fn d36_commands_have_the_workspace_where_they_take_it() {
     let mut all = Vec::new();
-    leaves(&Cli::command(), "", &mut all);
+    leaves(&help::command(), "", &mut all);
     assert!(all.len() > 50, "{all:?}");
     all.retain(|(path, _)| path != "mcp logs");
     for (path, takes) in all {

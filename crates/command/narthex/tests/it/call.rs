@@ -167,9 +167,10 @@ fn progress_is_told_on_standard_error() {
 #[test]
 fn help_and_completions_work_without_any_file() {
     let place = Place::new();
+    assert!(place.run(["--help"]).succeeded().stdout.contains("--json"));
     for command in ["up", "call", "tools", "status", "connect", "trust", "completions"] {
         let done = place.run([command, "--help"]).succeeded();
-        assert!(done.stdout.contains("--json"), "{command}");
+        assert!(done.stdout.contains("Global flags: narthex --help"), "{command}");
     }
     assert!(place.run(["completions", "bash"]).succeeded().stdout.contains("narthex"));
     let completions = place.run(["completions", "zsh", "--json"]).succeeded().json();

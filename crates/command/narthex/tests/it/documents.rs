@@ -111,6 +111,7 @@ const GROUPS: &[&str] = &[
 #[test]
 fn shown_commands_and_flags_exist() {
     let place = Place::new();
+    let global = place.run(["--help"]).succeeded().stdout;
     let mut seen = BTreeSet::new();
     for command in commands() {
         let mut words = command.split([' ', '[', ']']).peekable();
@@ -125,7 +126,9 @@ fn shown_commands_and_flags_exist() {
         }
         let help = place.run(path.iter().chain(&["--help"])).succeeded().stdout;
         for flag in words.filter(|word| word.starts_with("--") && word.len() > 2) {
-            let is_listed = help.split_whitespace().any(|word| word.trim_matches(',') == flag);
+            let pages = [&help, &global];
+            let mut words = pages.iter().flat_map(|page| page.split_whitespace());
+            let is_listed = words.any(|word| word.trim_matches(',') == flag);
             assert!(is_listed, "`narthex {}` has no {flag}", path.join(" "));
         }
         seen.insert(path.join(" "));

@@ -114,7 +114,7 @@ fn list(command: &Command) -> String {
 }
 
 fn generated() -> String {
-    let mut command = Cli::command();
+    let mut command = help::command();
     command.build();
     let mut page = format!("\n## Flags of all commands\n{}", table(&command, true));
     page.push_str(&format!("\n## Commands\n\n{}", list(&command)));
