@@ -258,11 +258,40 @@ mod tests {
 
     use super::*;
 
-    /// D16, E48: the spelling on the wire is the spelling in logs.
+    /// D16: programs know these words, on the wire and in logs.
     #[test]
     fn d16_call_error_kinds_serialize_as_they_print() {
-        for kind in CallErrorKind::ALL {
-            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        let words = [
+            "permission_required",
+            "auth_unavailable",
+            "transport_error",
+            "timeout",
+            "server_error",
+            "tool_not_found",
+            "server_disabled",
+            "secret_cleared",
+            "limit_exceeded",
+            "invalid_arguments",
+            "definition_changed",
+        ];
+        assert_eq!(CallErrorKind::ALL.map(CallErrorKind::as_str), words);
+        for (kind, word) in CallErrorKind::ALL.into_iter().zip(words) {
+            assert_eq!(serde_json::to_value(kind).unwrap(), word);
+        }
+    }
+
+    /// E48: an error is an object of kind, message and details, and details are absent where there
+    /// are none.
+    #[test]
+    fn e48_an_error_has_one_shape() {
+        let bare = CallError::new(CallErrorKind::Timeout, "no answer");
+        let full = CallError { details: Some(json!({ "code": 7 })), ..bare.clone() };
+        for (error, shape) in [
+            (bare, json!({ "kind": "timeout", "message": "no answer" })),
+            (full, json!({ "kind": "timeout", "message": "no answer", "details": { "code": 7 } })),
+        ] {
+            assert_eq!(serde_json::to_value(&error).unwrap(), shape);
+            assert_eq!(serde_json::from_value::<CallError>(shape).unwrap(), error);
         }
     }
 

@@ -6,7 +6,7 @@ use narthex_catalog::{
 use narthex_model::{AgentName, CapabilityName};
 use serde_json::{Value, json};
 
-use crate::world::{World, agent, capability, server, text};
+use crate::world::{World, agent, capability, reasons, server, text};
 
 macro_rules! data {
     ($name:literal) => {
@@ -200,8 +200,9 @@ fn o1_ids_do_not_change() {
     value.as_object_mut().unwrap().remove("id");
     assert_eq!(ServerEntry::parse(&text(&value), Some(&id)).unwrap().value.id, id);
     value["id"] = json!("other");
-    assert!(ServerEntry::parse(&text(&value), Some(&id)).is_err());
+    assert_eq!(reasons(ServerEntry::parse(&text(&value), Some(&id))), ["id: ValueInvalid"]);
     let name = CapabilityName::new("x").unwrap();
-    assert!(Capability::parse(b"{\"name\":\"y\"}", Some(&name)).is_err());
-    assert!(Agent::parse(b"{}", None).is_err());
+    let renamed = Capability::parse(b"{\"name\":\"y\"}", Some(&name));
+    assert_eq!(reasons(renamed), ["name: ValueInvalid"]);
+    assert_eq!(reasons(Agent::parse(b"{}", None)), ["name: FieldMissing"]);
 }

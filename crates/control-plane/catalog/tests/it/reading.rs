@@ -6,7 +6,7 @@ use narthex_catalog::{
 use narthex_model::Alias;
 use serde_json::{Value, json};
 
-use crate::world::{refused, text};
+use crate::world::{reasons, refused, text};
 
 fn places(faults: &Faults) -> Vec<&str> {
     faults.iter().map(|fault| fault.path.as_str()).collect()
@@ -58,10 +58,18 @@ fn o35_texts_that_readers_could_differ_on_are_refused() {
     let request = br#"{"agent_name":"x","scope":{"tenant":100000000000000000000001}}"#;
     assert!(refused(RunRequest::parse(request)).contains(&FaultCode::ValueInvalid));
     assert!(RunRequest::parse(br#"{"agent_name":"x","scope":{"n":18446744073709551615}}"#).is_ok());
-    for bad in [&b"["[..], b"[]", b"null", b"", b"{\"name\":\"x\"} {}", b"\xff"] {
-        refused(Agent::parse(bad, None));
-        refused(RunRequest::parse(bad));
-        refused(ServerEntry::parse(bad, None));
+    for (bad, code) in [
+        (&b"["[..], "TextInvalid"),
+        (b"[]", "TypeWrong"),
+        (b"null", "TypeWrong"),
+        (b"", "TextInvalid"),
+        (b"{\"name\":\"x\"} {}", "TextInvalid"),
+        (b"\xff", "TextInvalid"),
+    ] {
+        let reason = [format!(": {code}")];
+        assert_eq!(reasons(Agent::parse(bad, None)), reason, "{bad:?}");
+        assert_eq!(reasons(RunRequest::parse(bad)), reason, "{bad:?}");
+        assert_eq!(reasons(ServerEntry::parse(bad, None)), reason, "{bad:?}");
     }
     let unknown = json!({ "agent_name": "x", "parent": "run_1" });
     assert!(refused(RunRequest::parse(&text(&unknown))).contains(&FaultCode::UnknownField));
@@ -73,33 +81,39 @@ fn x_m9_exactly_one_shape() {
     let refuse = |value: Value| {
         let mut entry = json!({ "id": "x" });
         entry.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
-        refused(ServerEntry::parse(&text(&entry), None))
+        reasons(ServerEntry::parse(&text(&entry), None))
     };
-    for value in [
-        json!({}),
-        json!({ "url": "https://x", "command": "x" }),
-        json!({ "image": "x", "script": "x" }),
-        json!({ "type": "http", "command": "x" }),
-        json!({ "type": "stdio", "url": "https://x" }),
-        json!({ "kind": "remote_oauth", "command": "x" }),
-        json!({ "kind": "other", "command": "x" }),
-        json!({ "command": "sh -c true" }),
-        json!({ "command": "x;y" }),
-        json!({ "command": "x", "args": vec!["a"; 33] }),
-        json!({ "command": "x", "args": ["a".repeat(257)] }),
-        json!({ "command": "x", "args": ["${scope.a}"] }),
-        json!({ "command": "x", "args": ["${env.KEY}"] }),
-        json!({ "command": "x", "args": ["${KEY}"] }),
-        json!({ "command": "x", "auth": { "mode": "apiKey", "key": "${KEY}" } }),
-        json!({ "image": "a b" }),
-        json!({ "image": "--privileged" }),
-        json!({ "image": "a".repeat(513) }),
-        json!({ "image": "x", "args": ["--privileged"] }),
-        json!({ "script": "../x" }),
-        json!({ "url": "https://x", "manifest": { "env": {} }, "config_schema": {} }),
-        json!({ "url": "https://x", "privileged": true }),
+    for (value, reason) in [
+        (json!({}), ": FieldMissing"),
+        (json!({ "url": "https://x", "command": "x" }), "command: FieldsExclude"),
+        (json!({ "image": "x", "script": "x" }), "script: FieldsExclude"),
+        (json!({ "type": "http", "command": "x" }), "type: FieldsExclude"),
+        (json!({ "type": "stdio", "url": "https://x" }), "type: FieldsExclude"),
+        (json!({ "kind": "remote_oauth", "command": "x" }), "kind: FieldsExclude"),
+        (json!({ "kind": "other", "command": "x" }), "kind: ValueInvalid"),
+        (json!({ "command": "sh -c true" }), "command: ValueInvalid"),
+        (json!({ "command": "x;y" }), "command: ValueInvalid"),
+        (json!({ "command": "x", "args": vec!["a"; 33] }), "args: ValueInvalid"),
+        (json!({ "command": "x", "args": ["a".repeat(257)] }), "args[0]: ValueInvalid"),
+        (json!({ "command": "x", "args": ["${scope.a}"] }), "args[0]: PlaceholderNotAllowed"),
+        (json!({ "command": "x", "args": ["${env.KEY}"] }), "args[0]: PlaceholderNotAllowed"),
+        (json!({ "command": "x", "args": ["${KEY}"] }), "args[0]: SecretMisplaced"),
+        (
+            json!({ "command": "x", "auth": { "mode": "apiKey", "key": "${KEY}" } }),
+            "auth: FieldsExclude",
+        ),
+        (json!({ "image": "a b" }), "image: ValueInvalid"),
+        (json!({ "image": "--privileged" }), "image: ValueInvalid"),
+        (json!({ "image": "a".repeat(513) }), "image: ValueInvalid"),
+        (json!({ "image": "x", "args": ["--privileged"] }), "args: FieldsExclude"),
+        (json!({ "script": "../x" }), "script: ValueInvalid"),
+        (
+            json!({ "url": "https://x", "manifest": { "env": {} }, "config_schema": {} }),
+            "manifest: FieldsExclude",
+        ),
+        (json!({ "url": "https://x", "privileged": true }), "privileged: UnknownField"),
     ] {
-        refuse(value);
+        assert_eq!(refuse(value.clone()), [reason], "{value}");
     }
     let good = json!({ "id": "x", "command": "npx", "args": ["--dir", "${runtime.project_dir}"] });
     assert!(ServerEntry::parse(&text(&good), None).is_ok());
@@ -156,17 +170,20 @@ fn x_d2_attach_requests() {
     assert_eq!(read(one.clone()).unwrap(), read(other).unwrap());
     assert_eq!(read(one).unwrap(), read(typed).unwrap());
     assert_eq!(read(json!({ "name": "s", "alias": "b" })).unwrap().alias.as_str(), "b");
-    for bad in [
-        json!({}),
-        json!({ "name": "s", "ref": "s" }),
-        json!({ "name": "s", "env": {}, "config": {} }),
-        json!({ "name": "s", "url": "https://x" }),
-        json!({ "name": "s", "env": { "K": "x${KEY}" } }),
-        json!({ "name": "s", "catalog_entry_id": "s" }),
-        json!({ "name": "s", "env": {}, "env_json": {} }),
-        json!({ "name": "s", "tool_scopes_granted": ["a.b"] }),
+    for (bad, reason) in [
+        (json!({}), "name: FieldMissing"),
+        (json!({ "name": "s", "ref": "s" }), "ref: FieldsExclude"),
+        (json!({ "name": "s", "env": {}, "config": {} }), "config: FieldsExclude"),
+        (json!({ "name": "s", "url": "https://x" }), "url: UnknownField"),
+        (json!({ "name": "s", "env": { "K": "x${KEY}" } }), "env.K: SecretMisplaced"),
+        (json!({ "name": "s", "catalog_entry_id": "s" }), "catalog_entry_id: FieldsExclude"),
+        (json!({ "name": "s", "env": {}, "env_json": {} }), "env_json: FieldsExclude"),
+        (
+            json!({ "name": "s", "tool_scopes_granted": ["a.b"] }),
+            "tool_scopes_granted: ValueInvalid",
+        ),
     ] {
-        refused(read(bad));
+        assert_eq!(reasons(read(bad.clone())), [reason], "{bad}");
     }
 }
 
@@ -209,8 +226,9 @@ fn an_alias_of_the_address_is_not_contradicted() {
     };
     assert_eq!(read(json!({ "name": "s" })).unwrap(), wanted);
     assert_eq!(read(json!({ "name": "s", "alias": "work" })).unwrap(), wanted);
-    refused(read(json!({ "name": "s", "alias": "home" })));
-    refused(read(json!({})));
+    let other = read(json!({ "name": "s", "alias": "home" }));
+    assert_eq!(reasons(other), ["alias: ValueInvalid"]);
+    assert_eq!(reasons(read(json!({}))), ["name: FieldMissing"]);
 }
 
 /// O85: a request that resumes a session takes a prompt and no parameters.
@@ -220,16 +238,19 @@ fn o85_run_requests() {
     let resumed = json!({ "type": "resume_session", "session_id": "ses_1", "prompt": "Go on",
                           "scope": { "a": 1 } });
     assert_eq!(read(resumed).unwrap().prompt.as_deref(), Some("Go on"));
-    for bad in [
-        json!({}),
-        json!({ "type": "resume_session", "prompt": "x" }),
-        json!({ "type": "resume_session", "session_id": "s", "params": { "a": 1 } }),
-        json!({ "agent_name": "x", "params": {}, "parameters": {} }),
-        json!({ "agent_name": "x", "scope": [] }),
-        json!({ "agent_name": "x", "type": "restart" }),
-        json!({ "agent_name": "../x" }),
+    for (bad, reason) in [
+        (json!({}), "agent_name: FieldMissing"),
+        (json!({ "type": "resume_session", "prompt": "x" }), "session_id: FieldMissing"),
+        (
+            json!({ "type": "resume_session", "session_id": "s", "params": { "a": 1 } }),
+            "params: FieldsExclude",
+        ),
+        (json!({ "agent_name": "x", "params": {}, "parameters": {} }), "parameters: FieldsExclude"),
+        (json!({ "agent_name": "x", "scope": [] }), "scope: TypeWrong"),
+        (json!({ "agent_name": "x", "type": "restart" }), "type: ValueInvalid"),
+        (json!({ "agent_name": "../x" }), "agent_name: ValueInvalid"),
     ] {
-        refused(read(bad));
+        assert_eq!(reasons(read(bad.clone())), [reason], "{bad}");
     }
 }
 
@@ -364,5 +385,6 @@ fn o1_an_id_is_the_name() {
     assert_eq!(json!(capability.value)["name"], "papers");
     let agent = Agent::parse(br#"{"id": "reader"}"#, None).unwrap();
     assert_eq!(agent.value.name.as_str(), "reader");
-    assert!(Agent::parse(br#"{"id": "reader", "name": "reader"}"#, None).is_err());
+    let both = Agent::parse(br#"{"id": "reader", "name": "reader"}"#, None);
+    assert_eq!(reasons(both), ["id: FieldsExclude"]);
 }

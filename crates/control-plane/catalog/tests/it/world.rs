@@ -249,10 +249,19 @@ impl World {
 
 /// The codes of a text that is refused, without repetition.
 #[track_caller]
+#[must_use = "a refusal has a reason, which the test compares"]
 pub(crate) fn refused<T: std::fmt::Debug>(read: Result<T, Faults>) -> BTreeSet<FaultCode> {
     let faults = read.expect_err("the text is refused");
     for fault in faults.iter() {
         assert!(!fault.remedy.is_empty() && !fault.message.is_empty(), "{fault:?}");
     }
     faults.iter().map(|fault| fault.code).collect()
+}
+
+/// The faults of a text that is refused, each as `PATH: CODE`.
+#[track_caller]
+#[must_use = "a refusal has a reason, which the test compares"]
+pub(crate) fn reasons<T: std::fmt::Debug>(read: Result<T, Faults>) -> Vec<String> {
+    let faults = read.expect_err("the text is refused");
+    faults.iter().map(|fault| format!("{}: {:?}", fault.path, fault.code)).collect()
 }

@@ -175,7 +175,11 @@ fn only_the_provider_s_key_signs() {
     let unnamed = signer.sign_as(&json!({"alg": "ES256"}), &claims);
     identify(&begun, &unnamed, &signer.keys()).unwrap();
     let two = keys(&[signer.jwk("k1"), other.jwk("k2")]);
-    identify(&begun, &unnamed, &two).unwrap_err();
+    let guessed = identify(&begun, &unnamed, &two).unwrap_err();
+    assert!(
+        matches!(guessed, OidcError::BadToken("several keys could have signed it")),
+        "{guessed:?}"
+    );
     identify(&begun, &signer.sign(&claims), &two).unwrap();
     let mut for_encryption = signer.jwk("k1");
     for_encryption["use"] = json!("enc");
@@ -188,22 +192,47 @@ fn only_the_provider_s_key_signs() {
 fn tokens_without_a_public_key_are_refused() {
     let (signer, begun) = (Signer::es256(), Begun::new());
     let claims = begun.claims();
-    for algorithm in ["none", "None", "HS256", "HS512", "RS256", "ES384", "EdDSA", "ES512"] {
+    let (no_token, no_public_key, no_key) = (
+        "the provider's ID token is refused: it is no signed token",
+        "the provider's ID token is refused: it is not signed with a public key",
+        "the provider's ID token is signed with a key that the provider does not publish",
+    );
+    for (algorithm, reason) in [
+        ("none", no_token),
+        ("None", no_token),
+        ("HS256", no_public_key),
+        ("HS512", no_public_key),
+        ("RS256", no_key),
+        ("ES384", no_key),
+        ("EdDSA", no_key),
+        ("ES512", no_token),
+    ] {
         let header = json!({"alg": algorithm, "kid": "k1"});
         let token = signer.sign_as(&header, &claims);
         let error = identify(&begun, &token, &signer.keys()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unauthenticated, "{algorithm}: {error:?}");
+        assert_eq!(error.to_string(), reason, "{algorithm}");
     }
     let good = signer.sign(&claims);
     let unsigned = good.expose().rsplit_once('.').unwrap().0.to_owned();
-    for text in ["", ".", "..", "a.b.c", &unsigned, &format!("{unsigned}.")] {
+    let wrong = "the provider's ID token is refused: its signature is wrong";
+    for (text, reason) in [
+        ("", no_token),
+        (".", no_token),
+        ("..", no_token),
+        ("a.b.c", no_token),
+        (&unsigned, no_token),
+        (&format!("{unsigned}."), wrong),
+    ] {
         let error = identify(&begun, &Secret::new(text), &signer.keys()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unauthenticated, "{text}: {error:?}");
+        assert_eq!(error.to_string(), reason, "{text}");
     }
     // A key of ours in the token's own header is not the provider's.
     let other = Signer::es256();
     let header = json!({"alg": "ES256", "jwk": other.jwk("k1")});
-    identify(&begun, &other.sign_as(&header, &claims), &signer.keys()).unwrap_err();
+    let own_key = identify(&begun, &other.sign_as(&header, &claims), &signer.keys()).unwrap_err();
+    assert!(matches!(own_key, OidcError::BadToken("its signature is wrong")), "{own_key:?}");
 }
 
 /// S9: a provider names public addresses, or its own host.

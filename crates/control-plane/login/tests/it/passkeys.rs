@@ -44,10 +44,19 @@ fn sign_in_as(
     passkeys().finish_sign_in(begun, answer.as_bytes(), found, owner)
 }
 
+#[track_caller]
+#[must_use = "a refusal has a reason, which the test compares"]
 fn refused(result: Result<Passkey, PasskeyError>) -> PasskeyError {
     let error = result.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unauthenticated, "{error:?}");
     error
+}
+
+/// Checks that an answer is refused for this reason of the library, such as `MismatchedChallenge`.
+#[track_caller]
+fn refused_as(reason: &str, result: Result<Passkey, PasskeyError>) {
+    let error = refused(result);
+    assert!(format!("{error:?}").starts_with(&format!("Refused({reason}")), "{error:?}");
 }
 
 #[test]
@@ -90,11 +99,14 @@ fn an_answer_is_good_for_its_own_challenge_only() {
     let (options, _first) = passkeys().begin_sign_in().unwrap();
     let answer = authenticator.get(&options).to_string();
     let (_, second) = passkeys().begin_sign_in().unwrap();
-    refused(passkeys().finish_sign_in(second, answer.as_bytes(), &made, ada()));
+    refused_as(
+        "MismatchedChallenge",
+        passkeys().finish_sign_in(second, answer.as_bytes(), &made, ada()),
+    );
     let (options, _first) = passkeys().begin_registration(ada(), "Ada", &[]).unwrap();
     let answer = authenticator.create(&options).to_string();
     let (_, second) = passkeys().begin_registration(ada(), "Ada", &[]).unwrap();
-    refused(passkeys().finish_registration(&second, answer.as_bytes()));
+    refused_as("MismatchedChallenge", passkeys().finish_registration(&second, answer.as_bytes()));
 }
 
 #[test]
@@ -104,14 +116,14 @@ fn another_origin_or_relying_party_is_refused() {
         let mut authenticator = Authenticator::new(ORIGIN);
         let made = register(&mut authenticator, ada()).unwrap();
         authenticator.origin = origin.to_owned();
-        refused(sign_in(&mut authenticator, &made));
-        refused(register(&mut authenticator, ada()));
+        refused_as("InvalidRPOrigin", sign_in(&mut authenticator, &made));
+        refused_as("InvalidRPOrigin", register(&mut authenticator, ada()));
     }
     let mut authenticator = Authenticator::new(ORIGIN);
     let made = register(&mut authenticator, ada()).unwrap();
     authenticator.rp_id = Some("evil.example".to_owned());
-    refused(sign_in(&mut authenticator, &made));
-    refused(register(&mut authenticator, ada()));
+    refused_as("InvalidRPIDHash", sign_in(&mut authenticator, &made));
+    refused_as("InvalidRPIDHash", register(&mut authenticator, ada()));
 }
 
 #[test]
@@ -119,8 +131,8 @@ fn a_user_who_is_only_present_is_refused() {
     let mut authenticator = Authenticator::new(ORIGIN);
     let made = register(&mut authenticator, ada()).unwrap();
     authenticator.is_user_verified = false;
-    refused(sign_in(&mut authenticator, &made));
-    refused(register(&mut authenticator, ada()));
+    refused_as("UserNotVerified", sign_in(&mut authenticator, &made));
+    refused_as("UserNotVerified", register(&mut authenticator, ada()));
 }
 
 #[test]
@@ -155,34 +167,42 @@ fn the_passkey_of_somebody_else_is_refused() {
     let ada_s = register(&mut hers, ada()).unwrap();
     let bob_s = register(&mut his, UserHandle::of("bob")).unwrap();
     // Bob's answer, for the passkey that was found as Ada's.
-    refused(sign_in(&mut his, &ada_s));
+    let error = refused(sign_in(&mut his, &ada_s));
+    assert!(matches!(error, PasskeyError::WrongUser), "{error:?}");
     // Bob's answer under the id of Ada's passkey.
-    refused(sign_in_as(&mut his, &ada_s, ada(), |answer| {
+    let error = refused(sign_in_as(&mut his, &ada_s, ada(), |answer| {
         answer["id"] = ada_s.id().into();
         answer["rawId"] = ada_s.id().into();
     }));
+    assert!(matches!(error, PasskeyError::WrongUser), "{error:?}");
     // Bob's own passkey, with Ada's handle.
     his.credentials[0].user_handle.clone_from(&hers.credentials[0].user_handle);
     let error = refused(sign_in_as(&mut his, &bob_s, UserHandle::of("bob"), |_answer| {}));
     assert!(matches!(error, PasskeyError::WrongUser), "{error:?}");
     // An answer without a user.
-    refused(sign_in_as(&mut hers, &ada_s, ada(), |answer| {
+    let unnamed = sign_in_as(&mut hers, &ada_s, ada(), |answer| {
         answer["response"]["userHandle"] = Value::Null;
-    }));
+    });
+    refused_as("InvalidUserUniqueId", unnamed);
 }
 
 #[test]
 fn a_changed_answer_is_refused() {
     let mut authenticator = Authenticator::new(ORIGIN);
     let made = register(&mut authenticator, ada()).unwrap();
-    for part in ["signature", "authenticatorData", "clientDataJSON"] {
+    for (part, reason) in [
+        ("signature", "SignatureInvalid"),
+        ("authenticatorData", "InvalidRPIDHash"),
+        ("clientDataJSON", "ParseJSONFailure"),
+    ] {
         let result = sign_in_as(&mut authenticator, &made, ada(), |answer| {
             let text = answer["response"][part].as_str().unwrap();
             let (first, rest) = text.split_at(1);
             let changed = if first == "A" { "B" } else { "A" };
             answer["response"][part] = format!("{changed}{rest}").into();
         });
-        assert!(result.is_err(), "{part}");
+        let error = format!("{:?}", result.unwrap_err());
+        assert!(error.starts_with(&format!("Refused({reason}")), "{part}: {error}");
     }
     for text in ["", "{}", "[]", "null", "\u{0}", "{\"id\":1}"] {
         let (_, begun) = passkeys().begin_sign_in().unwrap();

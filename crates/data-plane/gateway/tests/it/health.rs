@@ -328,3 +328,51 @@ async fn d30_what_was_shown_is_not_absent_when_its_server_is_taken_away() {
     }
     world.gateway.drain().await;
 }
+
+/// Counts pings, and answers a call with their number. After a call with `mute` it ignores pings.
+const COUNTS_PINGS: &str = r#"case $line in
+  *'"method":"ping"'*)
+    pings=$((pings + 1))
+    if [ -n "$mute" ]; then continue; fi ;;
+  *'"method":"tools/call"'*)
+    case $line in *'"mute":true'*) mute=1 ;; esac
+    answer "{\"content\":[{\"type\":\"text\",\"text\":\"${pings:-0}\"}]}"; continue ;;
+esac"#;
+
+/// R-E13: a call to a server that had none for 30 s pings it first: on the shared link, on the link
+/// of one client, and on the link that is kept for what a modern client can be asked. A server that
+/// does not answer within 2 s gets the call in its next process.
+#[tokio::test]
+async fn r_e13_a_call_checks_a_server_that_was_long_unused() {
+    let scripts = Scripts::new();
+    let entry = scripts.entry("one", ["", COUNTS_PINGS, ""]);
+    let world = World::settled(vec![entry], GatewayOptions::default()).await;
+    let asks = json!({"sampling": {}});
+    let able = json!({"_meta": {"io.modelcontextprotocol/clientCapabilities": asks.clone()}});
+    let shared = world.modern_caller(transparent("one"));
+    let own = world.legacy_caller_with(transparent("one"), asks).await;
+    for (link, caller, meta) in
+        [("shared", &shared, json!({})), ("own", &own, json!({})), ("bridge", &shared, able)]
+    {
+        let pings = async |mute: bool| {
+            let mut params = json!({"name": "act", "arguments": {"mute": mute}});
+            params.as_object_mut().unwrap().extend(meta.as_object().unwrap().clone());
+            let answer = world.ask(caller, "tools/call", params).await;
+            let text = answer["result"]["content"][0]["text"].as_str();
+            text.unwrap_or_else(|| panic!("{link}: {answer}")).parse::<u32>().unwrap()
+        };
+        let leap = async || {
+            tokio::time::pause();
+            tokio::time::advance(Duration::from_secs(31)).await;
+            tokio::time::resume();
+        };
+        assert_eq!((pings(false).await, pings(false).await), (0, 0), "{link}: used a moment ago");
+        leap().await;
+        assert_eq!((pings(false).await, pings(true).await), (1, 1), "{link}: asked once");
+        leap().await;
+        let before = scripts.started("one").len();
+        assert_eq!(hastened(pings(false)).await, 0, "{link}: another process");
+        assert_eq!(scripts.started("one").len(), before + 1, "{link}");
+    }
+    world.gateway.drain().await;
+}

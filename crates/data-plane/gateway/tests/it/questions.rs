@@ -5,9 +5,12 @@ use std::time::Duration;
 use narthex_gateway::{Answering, Caller, Endpoint, GatewayOptions, Step};
 use narthex_policy::RunPolicy;
 use narthex_registry::config::Entry;
-use narthex_testkit::fixture::{Eras, Options, Running};
+use narthex_testkit::{
+    clock::SteppedClock,
+    fixture::{Eras, Options, Running},
+};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{
     fixture_process,
@@ -209,6 +212,33 @@ async fn d12_a_question_ends_with_its_call() {
     let response = json!({"jsonrpc": "2.0", "id": id, "result": sampled});
     world.gateway.respond(&session, parse(&response)).await;
     assert!(finish(answering).await.to_string().contains("blue"));
+    world.gateway.drain().await;
+}
+
+/// E45: a call that waits for a person's answer ends. For a modern client the question is the
+/// answer to its request. A legacy client's question waits for ten minutes, and then its call gets
+/// an answer.
+#[tokio::test]
+async fn e45_a_call_that_waits_for_a_person_is_answered_in_time() {
+    let world = World::with(&[("one", Eras::Legacy)]).await;
+    let mut params = json!({"name": "test_sampling", "arguments": {"prompt": "p"}});
+    let session = world.session(&transparent("one"), json!({"sampling": {}})).await;
+    let caller = Caller::new(world.run.clone(), transparent("one"), Some(session));
+    let call = legacy(1, "tools/call", params.clone());
+    let mut answering = world.gateway.call(&caller, call).await;
+    question_of(&mut answering).await;
+    let clock = SteppedClock::by(Duration::from_secs(1));
+    let asked = Instant::now();
+    let answer = timeout(Duration::from_secs(720), finish(answering)).await;
+    let waited = asked.elapsed();
+    drop(clock);
+    let answer = answer.expect("the question has a limit of time");
+    assert!(waited >= Duration::from_secs(590), "{waited:?}: {answer}");
+
+    params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": {"sampling": {}}});
+    let caller = world.modern_caller(transparent("one"));
+    let answer = world.ask(&caller, "tools/call", params).await;
+    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
     world.gateway.drain().await;
 }
 

@@ -92,7 +92,7 @@ async fn wait_for_one_cancelled(world: &World, caller: &Caller) {
     }
 }
 
-/// E44, E45, E87: past its time a call fails as `timeout`, and the server hears of it: by a
+/// E44, E87: past its time a call fails as `timeout`, and the server hears of it: by a
 /// notification over stdio and for legacy servers, by the end of the stream for modern ones over
 /// HTTP.
 #[tokio::test]

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use narthex_model::{Exposed, NameRule};
 use narthex_socket::SocketOptions;
 use narthex_testkit::fixture::Eras;
 use serde_json::{Value, json};
 
-use crate::world::{World, modern, text_of, tool};
+use crate::world::{World, modern, request, text_of, tool};
 
 /// D3.
 #[tokio::test]
@@ -32,6 +33,34 @@ async fn bad_messages_are_answered_and_the_connection_lives_on() {
     let answer = client.ask(&modern(tool(1, "echo", json!({"message": "on"})))).await;
     assert_eq!(text_of(&answer), "on");
     assert!(world.gateway.metrics().render().contains("refused_total{reason=\"message\"} 7"));
+}
+
+/// D3, D5: a call through a socket is checked by the rules of its run, in both eras. A hidden tool
+/// gets the answer of an absent one, and its server gets no call.
+#[tokio::test]
+async fn d3_a_hidden_tool_is_refused_through_a_socket() {
+    for eras in [Eras::Modern, Eras::Legacy] {
+        let tools = NameRule::new(None, &["add"]);
+        let exposed = Exposed { tools, ..Exposed::default() };
+        let world = World::showing(eras, SocketOptions::default(), exposed).await;
+        let mut client = world.connect("fix.sock").await;
+        if eras == Eras::Legacy {
+            client.initialize("2025-11-25", json!({})).await;
+        }
+        let sent = |request| if eras == Eras::Legacy { request } else { modern(request) };
+        let list = client.ask(&sent(request(1, "tools/list", json!({})))).await;
+        let tools = list["result"]["tools"].as_array().unwrap();
+        let has = |name: &str| tools.iter().any(|tool| tool["name"] == name);
+        assert!(has("echo") && !has("add"), "{list}");
+        let hidden = client.ask(&sent(tool(2, "add", json!({"a": 1, "b": 2})))).await;
+        let error = &hidden["result"]["structuredContent"]["error"];
+        assert_eq!(error["kind"], "tool_not_found", "{hidden}");
+        let absent = client.ask(&sent(tool(2, "nix", json!({"a": 1, "b": 2})))).await;
+        assert_eq!(hidden.to_string().replace("`add`", "`nix`"), absent.to_string());
+        assert_eq!(world.fixture.fixture.counts().calls, 0, "{eras:?}");
+        let allowed = client.ask(&sent(tool(3, "echo", json!({"message": "on"})))).await;
+        assert_eq!(text_of(&allowed), "on");
+    }
 }
 
 /// D3.

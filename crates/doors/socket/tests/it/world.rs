@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 use bytes::Bytes;
 use narthex_audit::Audit;
 use narthex_gateway::{Gateway, GatewayOptions, RunToken, RunView};
-use narthex_model::{Alias, HttpTarget, ServerAuth, ServerDefinition, Target};
+use narthex_model::{Alias, Exposed, HttpTarget, ServerAuth, ServerDefinition, Target};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Declared, Registry, RegistryOptions, Snapshot, config::Entry};
 use narthex_socket::{SocketDoor, SocketOptions};
@@ -42,10 +42,17 @@ pub(crate) struct World {
 impl World {
     /// A door with one server, `fix`, of this era.
     pub(crate) async fn new(eras: Eras, options: SocketOptions) -> Self {
+        Self::showing(eras, options, Exposed::default()).await
+    }
+
+    /// The same, whose server shows only these items.
+    pub(crate) async fn showing(eras: Eras, options: SocketOptions, exposed: Exposed) -> Self {
         let fixture = Running::http(Options { eras, ..Options::default() }).await.unwrap();
         let alias = Alias::new("fix").unwrap();
         let limits = Limits { message_bytes: 4 * 1024 * 1024 };
-        let gateway = gateway(entry(alias, &fixture.url), limits);
+        let mut server = definition(alias, &fixture.url);
+        *server.exposed = exposed;
+        let gateway = gateway(Entry::Server(server), limits);
         let ready = |snapshot: &Snapshot| snapshot.is_settled();
         let snapshot = gateway.registry().wait_until(PATIENCE, ready).await;
         assert!(snapshot.servers.iter().all(|row| row.is_ready()), "{snapshot:?}");
@@ -79,10 +86,10 @@ impl World {
     }
 }
 
-fn entry(alias: Alias, url: &str) -> Entry {
+fn definition(alias: Alias, url: &str) -> ServerDefinition {
     let (headers, auth) = (BTreeMap::new(), ServerAuth::None);
     let target = Target::Http(HttpTarget { url: url.to_owned(), is_sse: false, headers, auth });
-    Entry::Server(ServerDefinition::new(alias, target))
+    ServerDefinition::new(alias, target)
 }
 
 fn gateway(entry: Entry, limits: Limits) -> Gateway {

@@ -160,7 +160,8 @@ async fn the_last_failure_can_be_read_whole() {
     assert_eq!(process.read(before, 0).await.expect("there is none"), "null\n");
     fake.set(Mood::Fails(refused()));
     let fd = process.open(ECHO).expect("it opens");
-    process.write(fd, hi()).await.expect_err("it is refused");
+    let failure = process.write(fd, hi()).await.expect_err("it is refused");
+    assert_eq!(*failure.failure, refused());
     let after = process.open(error_file).expect("it opens");
     let read = process.read(after, 0).await.expect("there is one");
     let error: serde_json::Value = serde_json::from_slice(&read).expect("it is JSON");
@@ -168,7 +169,8 @@ async fn the_last_failure_can_be_read_whole() {
     assert_eq!(error["code"], "PERMISSION");
     let gone = Failure::of_call(CallErrorKind::ServerDisabled, "it is gone");
     fake.set(Mood::Fails(gone.clone()));
-    process.list("/mnt/mcp/1-files/tools").await.expect_err("it is gone");
+    let listed = process.list("/mnt/mcp/1-files/tools").await.expect_err("it is gone");
+    assert_eq!(*listed.failure, gone);
     assert_eq!(process.last_failure(&name(1, "files")), Some(gone), "lists fail, too");
     process.also(name(9, "files"), name(1, "files"));
     assert!(process.last_failure(&name(9, "files")).is_some(), "by an old path as well");

@@ -163,10 +163,15 @@ fn s12_questions_of_servers_have_one_meaning() {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
         check_question(&Message::parse(Bytes::from(text), &Limits::default()).unwrap())
     };
-    for params in [r#"{"mode":"form","Mode":"url"}"#, r#"{"Mode":"url"}"#, r#"{"mode":7}"#] {
-        asked("elicitation/create", params).unwrap_err();
+    for (method, params, why) in [
+        ("elicitation/create", r#"{"mode":"form","Mode":"url"}"#, "has the key `Mode`"),
+        ("elicitation/create", r#"{"Mode":"url"}"#, "has the key `Mode`"),
+        ("elicitation/create", r#"{"mode":7}"#, "`params.mode` must be"),
+        ("sampling/createMessage", r#"{"Tools":[]}"#, "has the key `Tools`"),
+    ] {
+        let refused = asked(method, params).unwrap_err().to_string();
+        assert!(refused.contains(why), "{params}: {refused}");
     }
-    asked("sampling/createMessage", r#"{"Tools":[]}"#).unwrap_err();
     asked("elicitation/create", r#"{"message":"m","mode":"form"}"#).unwrap();
     asked("vendor/ask", r#"{"Mode":7}"#).unwrap();
 }
@@ -182,16 +187,22 @@ fn s12_questions_in_answers_have_one_meaning() {
     let of = |params: &str| {
         asked(&format!(r#"{{"a":{{"method":"elicitation/create","params":{params}}}}}"#))
     };
-    for params in [r#"{"mode":"form","Mode":"url"}"#, r#"{"mode":"form","mode":"url"}"#, "7"] {
-        of(params).unwrap_err();
+    for (params, why) in [
+        (r#"{"mode":"form","Mode":"url"}"#, "has the key `Mode`"),
+        (r#"{"mode":"form","mode":"url"}"#, "twice"),
+        ("7", "must be"),
+    ] {
+        let refused = of(params).unwrap_err().to_string();
+        assert!(refused.contains(why), "{params}: {refused}");
     }
     of(r#"{"mode":"form","message":"m","acmeHint":{"Mode":1},"_meta":{"x":1}}"#).unwrap();
-    for twice in [
-        r#"{"a":{"method":"roots/list"},"a":{"method":"roots/list"}}"#,
-        r#"{"a":{"method":"roots/list","Method":"elicitation/create"}}"#,
-        r#"{"a":{"method":"roots/list","method":"elicitation/create"}}"#,
+    for (twice, why) in [
+        (r#"{"a":{"method":"roots/list"},"a":{"method":"roots/list"}}"#, "twice"),
+        (r#"{"a":{"method":"roots/list","Method":"elicitation/create"}}"#, "has the key `Method`"),
+        (r#"{"a":{"method":"roots/list","method":"elicitation/create"}}"#, "twice"),
     ] {
-        asked(twice).unwrap_err();
+        let refused = asked(twice).unwrap_err().to_string();
+        assert!(refused.contains(why), "{twice}: {refused}");
     }
     for fine in ["{}", "null", r#"{"a":{"method":"vendor/ask","params":{"Mode":7}},"b":{}}"#] {
         asked(fine).unwrap();

@@ -162,7 +162,7 @@ async fn e141_a_patch_says_one_thing_of_a_field() {
     assert_eq!(api.file("settings.json"), before);
 }
 
-/// E37, E57, E61, E4: off and on again, for later starts too; the answer is the true state.
+/// E37, E48, E57, E61, E4: off and on again, for later starts too; the answer is the true state.
 #[tokio::test]
 async fn e57_servers_are_switched_off_and_on() {
     let dir = tempfile::tempdir().unwrap();
@@ -183,6 +183,11 @@ async fn e57_servers_are_switched_off_and_on() {
     assert_eq!((&enabled["result"], &enabled["server"]["state"]), (&ready, &json!("ready")));
     let failed = api.post("/api/servers/missing/enable").await.succeeded();
     assert_eq!(failed["result"]["status"], "error", "{failed}");
+    // E48: the failure of a server has the shape of a call's failure.
+    let error = failed["server"]["error"].as_object().unwrap();
+    assert_eq!(error["kind"], "transport_error", "{failed}");
+    assert!(error["message"].as_str().unwrap().contains("no-such-program"), "{failed}");
+    assert!(error.keys().all(|key| ["kind", "message", "details"].contains(&&**key)), "{failed}");
     let refused = api.post("/api/servers/off/enable").await;
     refused.problem(StatusCode::CONFLICT, "conflict");
 }

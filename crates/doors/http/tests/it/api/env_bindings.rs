@@ -146,6 +146,48 @@ async fn x_e59_a_binding_names_what_is_there() {
     assert_eq!(tenants.ids(ALL).await, [""; 0]);
 }
 
+/// X-E62: tokens and keys of the daemon are no secrets of a workspace, under any name. A binding to
+/// one is refused, the answer does not repeat the token, and nothing is stored.
+#[tokio::test]
+async fn x_e62_a_binding_reaches_no_token_and_no_key() {
+    let tenants = team().await;
+    let token = tenants.service("team", "deployer", &[Role::Runner]).await;
+    let listed = tenants.items(ADMIN, &at("service-tokens")).await;
+    let listed = listed.iter().find(|one| one["service"] == "team/deployer").unwrap();
+    let id = listed["id"].as_str().unwrap();
+    let file = fs_err::read_to_string(tenants.place.path().join("master.key")).unwrap();
+    let rival = json!({ "id": "rival" }).to_string();
+    tenants.send(ADMIN, "POST", "/api/workspaces", &rival).await.succeeded();
+    let body = json!({ "value": "of-rival" }).to_string();
+    let path = "/api/workspaces/rival/secrets/RIVALS";
+    tenants.send(ADMIN, "PUT", path, &body).await.succeeded();
+    let names = [
+        ("a service", "team/deployer"),
+        ("a service, as a name", "deployer"),
+        ("the id of a token", id),
+        ("a token", token.as_str()),
+        ("the token of an operator", ADMIN),
+        ("the master key", file.trim()),
+        ("its file", "master.key"),
+        ("a place of the vault", "secret/team/OTHER"),
+        ("a variable of the daemon", "NARTHEX_TOKEN"),
+        ("a secret of another workspace", "RIVALS"),
+    ];
+    for (what, secret) in names {
+        let body = json!({ "scope": "workspace", "name": "A", "secret": secret }).to_string();
+        let refused = tenants.send(ADMIN, "POST", ALL, &body).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{what}: {}", refused.text());
+        let errors = refused.json()["errors"].clone();
+        assert_eq!(errors[0]["field"], "secret", "{what}: {errors}");
+        assert_eq!(errors.as_array().unwrap().len(), 1, "{what}: {errors}");
+        assert!(!errors.to_string().contains(token.as_str()), "{what}");
+        let body = json!({ "secret": secret }).to_string();
+        let put = tenants.send(ADMIN, "PUT", &format!("{ALL}/workspace:A"), &body).await;
+        put.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    }
+    assert_eq!(tenants.ids(ALL).await, [""; 0]);
+}
+
 /// X-E67, X-M32: a caller who clears a secret that agents have is told that they keep it.
 #[tokio::test]
 async fn x_m32_clearing_a_bound_secret_says_who_keeps_it() {
