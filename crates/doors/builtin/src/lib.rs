@@ -26,7 +26,7 @@ use narthex_wire::Raw;
 use serde_json::{Map, Value};
 
 pub(crate) use self::called::{Called, failed, invalid, of_sharing, said};
-pub use self::registration::{Boundary, Effect, RegistrationError, SourceRule, Tool, WriteKind};
+pub use self::registration::{Effect, RegistrationError, Tool};
 use self::waiting::Waiting;
 
 /// The longest arguments, in bytes.
@@ -46,10 +46,15 @@ pub struct Platform {
 /// The registered tools.
 pub struct Tools {
     platform: Platform,
+    registered: Registrations,
+    waiting: Waiting,
+}
+
+/// Registrations that were checked, with different names.
+pub(crate) struct Registrations {
     /// The tools in the order of their registration.
     all: Vec<Registered>,
     by_name: HashMap<&'static str, usize>,
-    waiting: Waiting,
 }
 
 /// A registration, with its parts that are made once.
@@ -60,19 +65,15 @@ struct Registered {
     scopes: ToolScopes,
 }
 
-impl Tools {
-    /// The tools of the platform.
+impl Registrations {
+    /// Checks each tool.
     ///
     /// # Errors
-    /// When a registration contradicts itself: the tool, and the reason (I-M12, I-M13).
-    pub fn new(platform: Platform) -> Result<Self, RegistrationError> {
-        Self::of(platform, tools::all())
-    }
-
-    fn of(platform: Platform, registered: Vec<Tool>) -> Result<Self, RegistrationError> {
-        let mut all = Vec::with_capacity(registered.len());
+    /// When a registration contradicts itself or has the name of another: the tool, the reason.
+    pub(crate) fn new(tools: Vec<Tool>) -> Result<Self, RegistrationError> {
+        let mut all = Vec::with_capacity(tools.len());
         let mut by_name = HashMap::new();
-        for tool in registered {
+        for tool in tools {
             let (validator, scopes) = (tool.check()?, tool.scopes()?);
             if by_name.insert(tool.name, all.len()).is_some() {
                 return Err(RegistrationError::new(&tool, "another tool has this name"));
@@ -80,12 +81,27 @@ impl Tools {
             let definition = Bytes::from(tool.definition().to_string());
             all.push(Registered { tool, definition, validator, scopes });
         }
-        Ok(Self { platform, all, by_name, waiting: Waiting::default() })
+        Ok(Self { all, by_name })
+    }
+
+    fn find(&self, name: &str) -> Option<&Registered> {
+        self.by_name.get(name).map(|index| &self.all[*index])
+    }
+}
+
+impl Tools {
+    /// The tools of the platform.
+    ///
+    /// # Errors
+    /// When a registration contradicts itself: the tool, and the reason (I-M12, I-M13).
+    pub fn new(platform: Platform) -> Result<Self, RegistrationError> {
+        let registered = Registrations::new(tools::all())?;
+        Ok(Self { platform, registered, waiting: Waiting::default() })
     }
 
     /// The registrations, in their order.
     pub fn registrations(&self) -> impl Iterator<Item = &Tool> {
-        self.all.iter().map(|one| &one.tool)
+        self.registered.all.iter().map(|one| &one.tool)
     }
 
     /// A tool, and the arguments of its call as text and as values.
@@ -94,8 +110,7 @@ impl Tools {
         name: &str,
         arguments: Option<Raw<'_>>,
     ) -> Result<(&Tool, Vec<u8>, Value), CallError> {
-        let found = self.by_name.get(name).map(|index| &self.all[*index]);
-        let Some(Registered { tool, validator, .. }) = found else {
+        let Some(Registered { tool, validator, .. }) = self.registered.find(name) else {
             let text = format!("there is no tool `{name}`");
             return Err(CallError::new(CallErrorKind::ToolNotFound, text));
         };
@@ -146,7 +161,7 @@ impl BuiltInServer for Tools {
             scopes: one.scopes.clone(),
             is_for_asking: one.tool.name == tools::ASKING,
         };
-        self.all.iter().map(listed).collect()
+        self.registered.all.iter().map(listed).collect()
     }
 
     fn ask(&self, run: &RunView, lacking: &Lacking<'_>) -> Option<Value> {
@@ -154,8 +169,7 @@ impl BuiltInServer for Tools {
     }
 
     fn shown(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<Vec<u8>> {
-        let found = self.by_name.get(name).map(|index| &self.all[*index])?;
-        let spelling = found.tool.spelling?;
+        let spelling = self.registered.find(name)?.tool.spelling?;
         let sent = arguments?.as_bytes();
         // Arguments that are too long or no object are refused, independently of rules.
         let value = Some(sent).filter(|sent| sent.len() <= ARGUMENTS_MAX);
@@ -184,7 +198,7 @@ impl BuiltInServer for Tools {
 
 impl fmt::Debug for Tools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.all.iter().map(|one| one.tool.name).collect();
+        let names: Vec<_> = self.registered.all.iter().map(|one| one.tool.name).collect();
         f.debug_tuple("Tools").field(&names).finish()
     }
 }

@@ -22,47 +22,6 @@ pub enum Effect {
     Destroys,
 }
 
-/// A tool's write that is submitted at the boundary (D18).
-#[derive(Debug, Clone, Copy)]
-pub struct Boundary {
-    /// The argument with the content.
-    pub content_argument: &'static str,
-    /// The origin of its sources' ids.
-    pub sources: SourceRule,
-    /// The kind of the write.
-    pub write_kind: WriteKind,
-}
-
-/// The origin of a write's sources.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SourceRule {
-    /// No sources.
-    None,
-    /// An argument names them.
-    Argument(&'static str),
-    /// All that the run has read so far.
-    ReadTrail,
-    /// Both.
-    Both(&'static str),
-}
-
-/// The kind of object that a write makes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteKind {
-    /// A page.
-    Page,
-    /// A block of a page.
-    Block,
-    /// A property of a page.
-    Property,
-    /// A tag.
-    Tag,
-    /// An attached file.
-    Attachment,
-    /// The permission of users to see or change an object.
-    PermissionGrant,
-}
-
 /// The answer of a tool.
 pub(crate) type Answer<'a> =
     Pin<Box<dyn Future<Output = Result<BuiltInResult, CallError>> + Send + 'a>>;
@@ -83,14 +42,8 @@ pub struct Tool {
     pub effect: Effect,
     /// True if it reaches systems outside of the platform.
     pub is_open_world: bool,
-    /// Its submitted write, if it writes to a workspace.
-    pub boundary: Option<Boundary>,
     /// The tool scopes that its caller must have been granted (X-M6).
     pub required_scopes: &'static [&'static str],
-    /// True if code in a sandbox may call it.
-    pub is_sandbox_eligible: bool,
-    /// The version of its schema.
-    pub schema_version: u32,
     /// The longest result, in bytes.
     pub result_max: usize,
     /// Rewrites its arguments into the one spelling that rules see, where there are several.
@@ -113,7 +66,7 @@ impl RegistrationError {
 }
 
 impl Tool {
-    /// A tool that writes nothing at the boundary and that every run may call, as most are.
+    /// A tool that every run may call, as most are.
     pub(crate) fn new(name: &'static str, effect: Effect, handler: Handler) -> Self {
         Self {
             name,
@@ -122,10 +75,7 @@ impl Tool {
             schema: Value::Null,
             effect,
             is_open_world: false,
-            boundary: None,
             required_scopes: &[],
-            is_sandbox_eligible: effect == Effect::Reads,
-            schema_version: 1,
             result_max: 1024 * 1024,
             spelling: None,
             handler,
@@ -169,21 +119,7 @@ impl Tool {
     pub(crate) fn check(&self) -> Result<Validator, RegistrationError> {
         let error = |why: String| RegistrationError::new(self, why);
         if self.title.is_empty() || self.description.is_empty() {
-            return Err(error("it says not what it is".to_owned()));
-        }
-        let has = |name: &str| self.schema["properties"].get(name).is_some();
-        if let Some(boundary) = &self.boundary {
-            if self.effect == Effect::Reads {
-                return Err(error("it writes, and says that it only reads".to_owned()));
-            }
-            let source = match boundary.sources {
-                SourceRule::Argument(name) | SourceRule::Both(name) => Some(name),
-                SourceRule::None | SourceRule::ReadTrail => None,
-            };
-            let named = [Some(boundary.content_argument), source];
-            if let Some(absent) = named.into_iter().flatten().find(|name| !has(name)) {
-                return Err(error(format!("its schema has no argument `{absent}`")));
-            }
+            return Err(error("its title or its description is missing".to_owned()));
         }
         if self.schema["type"] != "object" || self.schema["additionalProperties"] != json!(false) {
             return Err(error("its schema is not that of an object of known members".to_owned()));
@@ -198,7 +134,6 @@ impl fmt::Debug for Tool {
         f.debug_struct("Tool")
             .field("name", &self.name)
             .field("effect", &self.effect)
-            .field("boundary", &self.boundary)
             .field("required_scopes", &self.required_scopes)
             .finish_non_exhaustive()
     }
@@ -207,7 +142,7 @@ impl fmt::Debug for Tool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{faults::faults, said, tools};
+    use crate::{Registrations, faults::faults, said, tools};
 
     fn tool() -> Tool {
         let schema = json!({"type": "object", "properties": {"text": {"type": "string"}},
@@ -216,35 +151,30 @@ mod tests {
         Tool { title: "t", description: "d", schema, ..Tool::new("t", Effect::Adds, handler) }
     }
 
-    fn refused(tool: &Tool) -> String {
-        tool.check().unwrap_err().to_string()
-    }
-
-    fn writing(content_argument: &'static str, sources: SourceRule) -> Tool {
-        let write_kind = WriteKind::Page;
-        Tool { boundary: Some(Boundary { content_argument, sources, write_kind }), ..tool() }
-    }
-
-    /// I-M12, I-M13: the arguments that a registration names must be in its schema, and a tool that
-    /// writes cannot be registered as reading only; the error names the tool.
+    /// I-M12, I-M13: a registration that contradicts itself or its schema is refused as a whole, so
+    /// that the daemon does not start; the error names the tool and the reason.
     #[test]
     fn i_m13_registrations_at_odds_with_themselves_are_refused() {
-        assert!(tool().check().is_ok());
-        assert!(writing("text", SourceRule::ReadTrail).check().is_ok());
-        assert!(refused(&writing("body", SourceRule::None)).contains("`t`"));
-        assert!(refused(&writing("body", SourceRule::None)).contains("`body`"));
-        assert!(refused(&writing("text", SourceRule::Argument("of"))).contains("`of`"));
-        assert!(refused(&writing("text", SourceRule::Both("of"))).contains("`of`"));
-        let reading = Tool { effect: Effect::Reads, ..writing("text", SourceRule::None) };
-        assert!(refused(&reading).contains("only reads"));
-        let open = Tool { schema: json!({"type": "object", "properties": {}}), ..tool() };
-        assert!(refused(&open).contains("known members"));
-        let broken = json!({"type": "object", "additionalProperties": false,
-                            "properties": {"a": {"type": "song"}}});
-        assert!(Tool { schema: broken, ..tool() }.check().is_err());
-        assert!(refused(&Tool { title: "", ..tool() }).contains("what it is"));
-        let required_scopes = &["no scope"];
-        assert!(Tool { required_scopes, ..tool() }.scopes().is_err());
+        let open = json!({"type": "object", "properties": {}});
+        let list = json!({"type": "array", "additionalProperties": false});
+        let unknown_type = json!({"type": "object", "additionalProperties": false,
+                                  "properties": {"a": {"type": "song"}}});
+        let other = || Tool { name: "other", ..tool() };
+        for (bad, why) in [
+            (Tool { title: "", ..tool() }, "its title or its description is missing"),
+            (Tool { description: "", ..tool() }, "its title or its description is missing"),
+            (Tool { schema: open, ..tool() }, "an object of known members"),
+            (Tool { schema: list, ..tool() }, "an object of known members"),
+            (Tool { schema: unknown_type, ..tool() }, "song"),
+            (Tool { required_scopes: &["no scope"], ..tool() }, "no scope"),
+        ] {
+            let error = Registrations::new(vec![other(), bad]).err().unwrap().to_string();
+            assert!(error.contains("the tool `t` cannot be registered"), "{error}");
+            assert!(error.contains(why), "{why}: {error}");
+        }
+        let twice = Registrations::new(vec![tool(), other(), tool()]).err().unwrap().to_string();
+        assert_eq!(twice, "the tool `t` cannot be registered: another tool has this name");
+        assert!(Registrations::new(vec![tool(), other()]).is_ok());
     }
 
     /// The annotations of a tool follow from its effect.
