@@ -17,6 +17,7 @@ mod steps;
 mod tally;
 mod test;
 mod tidy;
+mod tools;
 mod workspace;
 
 use std::process::ExitCode;
