@@ -367,3 +367,20 @@ fn granted(row: &GrantRow, by: By) -> AuditEvent<'static> {
     let event = event.with("grant_type", grant.of.word()).with("details", grant.of.details());
     event.with("scope", grant.duration.word())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::page;
+
+    /// O34: one row more than the limit tells of a further page, which begins after the last item.
+    #[test]
+    fn o34_a_page_has_a_successor_only_if_rows_are_left() {
+        let of = |rows: &[u32], limit| {
+            let page = page(rows.to_vec(), limit, u32::to_string);
+            (page.items, page.next)
+        };
+        assert_eq!(of(&[1, 2, 3], 2), (vec![1, 2], Some("2".to_owned())));
+        assert_eq!(of(&[1, 2], 2), (vec![1, 2], None));
+        assert_eq!(of(&[], 2), (vec![], None));
+    }
+}

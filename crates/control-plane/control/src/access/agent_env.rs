@@ -330,3 +330,45 @@ fn event(
 ) -> AuditEvent<'static> {
     AuditEvent::new(kind, by).in_workspace(workspace).on("env_binding", id.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(text: &str) -> Vec<String> {
+        let team = WorkspaceId::new("team").unwrap();
+        match asked(&team, text.as_bytes()) {
+            Ok(asked) => vec![asked.id.to_string()],
+            Err(CatalogError::Refused(faults)) => {
+                faults.iter().map(|fault| format!("{}: {}", fault.field, fault.message)).collect()
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    /// X-E59, X-E63: a request names a scope, a variable and a secret; the id follows from these.
+    #[test]
+    fn x_e63_a_request_names_its_binding() {
+        let of = |scope: &str| faults(&format!(r#"{{{scope},"name":"A","secret":"S"}}"#));
+        assert_eq!(of(r#""scope":"workspace""#), ["workspace:A"]);
+        assert_eq!(of(r#""scope":"workspace","scope_id":"team""#), ["workspace:A"]);
+        assert_eq!(of(r#""scope":"agent","scope_id":"reader""#), ["agent:reader:A"]);
+        let other = of(r#""scope":"workspace","scope_id":"rival""#);
+        assert_eq!(other, ["scope_id: this is another workspace"]);
+        let no_name = of(r#""scope":"agent","scope_id":"A/B""#);
+        assert_eq!(no_name, ["scope_id: this is no name of an agent"]);
+    }
+
+    /// X-E59: a variable that steers programs, or is narthex's own, is refused with its reason.
+    #[test]
+    fn x_e59_variables_that_steer_programs_are_refused() {
+        let of = |name: &str| {
+            faults(&format!(r#"{{"scope":"workspace","name":"{name}","secret":"S"}}"#))
+        };
+        assert_eq!(of("NARTHEX_TOKEN"), ["name: the names `NARTHEX_…` are narthex's own"]);
+        for name in ["PATH", "LD_PRELOAD", "NODE_OPTIONS"] {
+            let reason = "changes which programs the agent runs, or what these load";
+            assert_eq!(of(name), [format!("name: `{name}` {reason}")]);
+        }
+    }
+}

@@ -384,3 +384,62 @@ fn event(workspace: &WorkspaceId, of: CatalogKind, what: What, by: By) -> AuditE
     };
     AuditEvent::new(name, by).in_workspace(workspace)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    fn row(revision: u64) -> CatalogRow {
+        CatalogRow {
+            id: "docs".to_owned(),
+            document: r#"{"a":1,"b":{"c":2,"d":3}}"#.to_owned(),
+            revision,
+            created_at: SystemTime::UNIX_EPOCH,
+            updated_at: SystemTime::UNIX_EPOCH,
+            updated_by: "ada".to_owned(),
+        }
+    }
+
+    /// A write happens only to the object that its caller has read.
+    #[test]
+    fn a_precondition_holds_for_the_object_that_was_read() {
+        let (one, two) = (row(1), row(2));
+        let of_one = || Precondition::Tags(vec![tag(&one)]);
+        for (condition, before, holds) in [
+            (Precondition::None, None, true),
+            (Precondition::None, Some(&one), true),
+            (Precondition::New, None, true),
+            (Precondition::New, Some(&one), false),
+            (Precondition::Exists, None, false),
+            (Precondition::Exists, Some(&one), true),
+            (of_one(), None, false),
+            (of_one(), Some(&one), true),
+            (of_one(), Some(&two), false),
+        ] {
+            let held = condition.hold(CatalogKind::Server, "docs", before);
+            let is_changed = matches!(held, Err(CatalogError::Changed { .. }));
+            assert_eq!((held.is_ok(), is_changed), (holds, !holds), "{before:?}");
+        }
+    }
+
+    /// A patch replaces and removes members at any depth, and leaves the others.
+    #[test]
+    fn a_patch_is_merged_into_the_stored_document() {
+        let patch = br#"{"a":null,"b":{"c":4}}"#;
+        let text = merged(CatalogKind::Server, &row(1), patch).unwrap();
+        let value: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(value, serde_json::json!({ "b": { "c": 4, "d": 3 } }));
+    }
+
+    /// X-M61: the audit has the names of members that differ, each once, and no value.
+    #[test]
+    fn x_m61_changed_members_are_named() {
+        let before = r#"{"same":1,"other":1,"gone":1}"#;
+        let now = r#"{"same":1,"other":2,"new":"canary"}"#;
+        assert_eq!(changed_fields(Some(before), now), ["gone", "new", "other"]);
+        assert_eq!(changed_fields(None, now), ["new", "other", "same"]);
+        assert_eq!(changed_fields(Some(now), now), [""; 0]);
+    }
+}
