@@ -44,12 +44,6 @@ impl ParamsSchema {
         Ok(Self { written: written.into(), full: full.into(), validator: validator.into() })
     }
 
-    /// The schema as a JSON Schema.
-    #[must_use]
-    pub fn json_schema(&self) -> &Value {
-        &self.full
-    }
-
     /// The faults of parameters, by places under `run.params` and without values: all of them, up
     /// to 100.
     pub(crate) fn faults(&self, params: &Map<String, Value>) -> Vec<Fault> {

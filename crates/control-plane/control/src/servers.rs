@@ -1,7 +1,5 @@
 //! Verbs for one server. A change that must outlive a restart is stored before it is made.
 
-use std::path::Path;
-
 use narthex_audit::{AuditEvent, kind};
 use narthex_model::Provenance;
 use narthex_registry::{
@@ -186,12 +184,6 @@ impl Control {
     pub fn follow_logs(&self, name: &str) -> Result<LogFollower, ControlError> {
         let follower = self.shared.registry.follow_log(name);
         Ok(follower.ok_or_else(|| VerbError::Unknown(name.to_owned()))?)
-    }
-
-    /// The user's settings file.
-    #[must_use]
-    pub fn settings_file(&self) -> Option<&Path> {
-        self.shared.settings_path.as_deref()
     }
 
     /// Runs a verb as a whole, even if the caller disconnects in the middle: the files, the store

@@ -75,12 +75,6 @@ impl Timestamp {
         let offset = Duration::from_secs(offset);
         if is_ahead { local.checked_sub(offset) } else { local.checked_add(offset) }
     }
-
-    /// A form that sorts by time and is safe in a file's name.
-    #[must_use]
-    pub fn for_file_name(self) -> String {
-        self.to_string().replace(['-', ':'], "")
-    }
 }
 
 impl fmt::Display for Timestamp {
@@ -132,8 +126,6 @@ mod tests {
             let time = Timestamp::new(UNIX_EPOCH + Duration::from_millis(millis));
             assert_eq!(time.to_string(), text);
             assert_eq!(Timestamp::read(text), Some(UNIX_EPOCH + Duration::from_millis(millis)));
-            let digits = |text: &str| text.replace(['-', ':'], "");
-            assert_eq!(time.for_file_name(), digits(text));
         }
     }
 
