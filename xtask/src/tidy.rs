@@ -3,6 +3,7 @@
 //! Each rule is a function from texts to findings, so that its tests can show it failing. This file
 //! collects the texts, runs the rules and prints what they found.
 
+mod checklists;
 mod commands;
 mod crates;
 mod edges;
@@ -118,6 +119,7 @@ fn check(root: &Path, packages: &[crates::Package], options: &Options) -> Result
         println!("tidy: {remark}");
     }
     findings.extend(owners::check(packages));
+    findings.extend(checklists::check(&sources));
     findings.extend(links::check(&sources));
     let report = |place: String| {
         if options.ratchets {

@@ -5,7 +5,7 @@
 //! (`x_m39_e7_keeps_order`) and to those in the comments above it (`/// X-M39, E7: keeps order.`).
 //! The index of tests is read from there; `cargo xtask requirements` prints it.
 
-mod tests_of;
+pub(super) mod tests_of;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -90,3 +90,17 @@ fn d29_sets_of_tools_cost_little() {
     let counts = sets.map(|set| all.iter().filter(|tool| set.has(tool.name)).count());
     assert_eq!(counts, [11, 2, 5]);
 }
+
+/// Each tool is in the first column of the table for people.
+#[test]
+fn every_tool_is_in_the_documentation() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = page.join("../../../docs/reference/built-in-tools.md");
+    let page = fs_err::read_to_string(page).unwrap();
+    let first = page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let documented: BTreeSet<_> =
+        first.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    for tool in tools::all() {
+        assert!(documented.contains(tool.name), "{}", tool.name);
+    }
+}

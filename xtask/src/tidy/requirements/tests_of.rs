@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use crate::tidy::source::Source;
 
 /// One test, and the keys of the requirements that it belongs to.
-pub(super) struct Test<'a> {
+pub(in crate::tidy) struct Test<'a> {
     pub(super) source: &'a Source,
     pub(super) line: usize,
-    pub(super) name: &'a str,
+    pub(in crate::tidy) name: &'a str,
     /// The keys at the head of its name.
     pub(super) named: Vec<String>,
     /// The keys in the comments above it.
@@ -33,7 +33,7 @@ pub(super) fn series(key: &str) -> &str {
 }
 
 /// Every test in these Rust files, in their order.
-pub(super) fn all(sources: &[Source]) -> Vec<Test<'_>> {
+pub(in crate::tidy) fn all(sources: &[Source]) -> Vec<Test<'_>> {
     sources.iter().filter(|source| source.is_rust()).flat_map(tests_in).collect()
 }
 

@@ -226,3 +226,17 @@ impl ServerMetrics {
         self.cuts.get_or_init(resolve).inc();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::METHODS;
+    use crate::view::method_names;
+
+    /// A method without a name of its own here is counted as `_other`, with all unknown ones.
+    #[test]
+    fn every_known_method_is_counted_by_its_name() {
+        for name in method_names() {
+            assert!(METHODS.contains(&name), "{name}");
+        }
+    }
+}
