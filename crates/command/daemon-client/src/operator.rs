@@ -129,7 +129,7 @@ fn remote(text: &str) -> Result<DaemonState, Failure> {
         return Err(wrong("is no plain address of a host over http or https"));
     }
     if is_overheard(&url) {
-        notice("warning: whoever can read the network reads the token: --daemon-url is plain HTTP");
+        notice("warning: --daemon-url is plain HTTP, so anyone on the network can read the token");
     }
     Ok(DaemonState {
         pid: 0,

@@ -60,7 +60,7 @@ fn ensure(path: &Path) -> Result<RunToken, Failure> {
 
 fn make(file: &mut fs::File) -> Result<RunToken, Failure> {
     let token = RunToken::generate().map_err(|error| {
-        let text = format!("the system has no randomness to give: {error}");
+        let text = format!("the operating system gives no random bytes: {error}");
         Failure::new(ErrorKind::Unavailable, text)
     })?;
     writeln!(file, "{}", token.expose())?;

@@ -322,5 +322,6 @@ pub(crate) fn node_id() -> Result<String, Failure> {
 }
 
 pub(crate) fn no_randomness(error: &getrandom::Error) -> Failure {
-    Failure::new(ErrorKind::Unavailable, format!("the system has no randomness to give: {error}"))
+    let text = format!("the operating system gives no random bytes: {error}");
+    Failure::new(ErrorKind::Unavailable, text)
 }

@@ -103,7 +103,7 @@ impl Row {
                     (0, count) => format!(", {count} of its definitions changed since it started"),
                     (count, _) => {
                         let see = narthex("servers definitions {} --live", &[&self.alias]);
-                        format!(", {count} of its definitions are held back: see `{see}`")
+                        format!(", {count} of its definitions are under review: see `{see}`")
                     }
                 };
                 let warnings = self.warnings.iter().map(|one| warned(&one.message));
@@ -171,7 +171,7 @@ mod tests {
             activity: None,
             error: None,
         };
-        let told = "ready: 1 tool, 2 of its definitions are held back: see `narthex servers \
+        let told = "ready: 1 tool, 2 of its definitions are under review: see `narthex servers \
                     definitions git --live`";
         assert_eq!(row.summary(), told);
         row.held_back = 0;

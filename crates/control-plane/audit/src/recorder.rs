@@ -101,13 +101,13 @@ pub enum AuditError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuditFull {
     /// Too many calls are open or not yet written.
-    #[error("too many calls are waiting to be recorded; try again later")]
+    #[error("the audit queue is full; try again later")]
     Full,
     /// Too much waits to be moved into the store.
-    #[error("the disk's part of the audit is full, so nothing is done until the store is back")]
+    #[error("the audit's disk buffer is full; calls are refused until the store is back")]
     SpoolFull,
     /// The disk refuses writes.
-    #[error("calls cannot be recorded at the moment, so none is made")]
+    #[error("the audit cannot record calls, so calls are refused")]
     Failed,
     /// The gateway is stopping.
     #[error("the gateway is stopping")]

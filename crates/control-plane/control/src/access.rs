@@ -80,7 +80,7 @@ impl Access {
             let together = self.changing.lock().await;
             if let Err(error) = self.refresh(&store).await {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::warn!(cause, "who may what cannot be compared with the store");
+                tracing::warn!(cause, "permissions cannot be refreshed from the store");
             }
             drop(together);
         }

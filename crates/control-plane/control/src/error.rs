@@ -20,7 +20,7 @@ pub enum ControlError {
     #[error(transparent)]
     Edit(#[from] EditError),
     /// The store failed.
-    #[error("what must outlive a restart cannot be stored")]
+    #[error("the data that must survive a restart cannot be stored")]
     Store(#[source] StatementError),
     /// The vault refuses it.
     #[error(transparent)]
@@ -70,7 +70,7 @@ pub enum ControlError {
         place: String,
     },
     /// A fault inside narthex.
-    #[error("this failed inside narthex; look at the log, and try again")]
+    #[error("narthex failed internally; check the daemon's log, then try again")]
     Bug(#[source] tokio::task::JoinError),
     /// There is nothing to reload.
     #[error("no configuration file is followed, so there is nothing to read again")]

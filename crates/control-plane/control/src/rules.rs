@@ -18,7 +18,7 @@ use crate::{By, CatalogError, Control, ControlError, FieldError, Precondition};
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
     /// They are not the ones that the caller had seen.
-    #[error("the rules are not as was expected: they were changed meanwhile; read them anew")]
+    #[error("the rules were changed since you read them; read them again, then retry")]
     Changed,
 }
 

@@ -29,7 +29,7 @@ impl ServiceToken {
     /// A new one, with its id.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the operating system gives no random bytes.
     pub fn generate() -> Result<(Self, ServiceTokenId), getrandom::Error> {
         let token = generate(SERVICE)?;
         let id = service_of(token.expose()).expect("a token is written as it is read");
@@ -47,7 +47,7 @@ impl McpClientToken {
     /// A new one, with its client's id.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the operating system gives no random bytes.
     pub fn generate() -> Result<(Self, McpClientId), getrandom::Error> {
         let token = generate(CLIENT)?;
         let id = client_of(token.expose()).expect("a token is written as it is read");

@@ -47,7 +47,7 @@ pub enum ConsentError {
     #[error("this page was used or shown again before, or was open for more than five minutes")]
     Used,
     /// The system has no randomness to give.
-    #[error("the system has no randomness to give")]
+    #[error("the operating system gives no random bytes")]
     NoRandomness(#[source] getrandom::Error),
 }
 
@@ -57,7 +57,7 @@ impl Consents {
     /// page to this session can be answered no more.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the operating system gives no random bytes.
     pub fn show(
         &self,
         user: &PrincipalId,

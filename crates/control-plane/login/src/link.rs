@@ -21,7 +21,7 @@ impl SignInLink {
     /// One that is good from now on.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the operating system gives no random bytes.
     pub fn generate(now: SystemTime) -> Result<Self, getrandom::Error> {
         Ok(Self { token: Token::generate()?, expires_at: now + LINK_LIFE })
     }

@@ -117,7 +117,7 @@ pub enum PasskeyError {
     #[error("what was stored of this passkey cannot be read")]
     Damaged(#[source] serde_json::Error),
     /// A fault of our own.
-    #[error("the ceremony cannot be begun")]
+    #[error("the passkey ceremony cannot be started")]
     Bug(#[source] WebauthnError),
 }
 

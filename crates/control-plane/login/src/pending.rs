@@ -23,7 +23,7 @@ pub enum PendingFull {
     #[error("too many sign-ins are under way; try again in a few minutes")]
     Full,
     /// The system has no randomness to give.
-    #[error("the system has no randomness to give")]
+    #[error("the operating system gives no random bytes")]
     NoRandomness(#[source] getrandom::Error),
 }
 
@@ -37,7 +37,7 @@ impl<T> Pending<T> {
     /// Keeps one, and gives the token under which it can be taken.
     ///
     /// # Errors
-    /// When too many wait, or the system has no randomness to give.
+    /// When too many wait, or the operating system gives no random bytes.
     pub fn put(&self, value: T) -> Result<Token, PendingFull> {
         let token = Token::generate().map_err(PendingFull::NoRandomness)?;
         let now = Instant::now();

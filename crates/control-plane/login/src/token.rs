@@ -21,7 +21,7 @@ impl Token {
     /// A new one.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the operating system gives no random bytes.
     pub fn generate() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; RANDOM_BYTES];
         getrandom::fill(&mut bytes)?;

@@ -24,7 +24,7 @@ pub enum RunError {
     #[error("{0}")]
     Malformed(String),
     /// The request for a run is faulty: all of its faults.
-    #[error("no run was begun: {}", first_of(.0))]
+    #[error("no run was created: {}", first_of(.0))]
     Refused(Faults),
     /// A document about a session is faulty: all of its faults.
     #[error("{}", first_of(.0))]
@@ -64,12 +64,12 @@ pub enum RunError {
     #[error("a run may have {0} others above it at most")]
     TooDeep(u32),
     /// The session has the most active children that it may have.
-    #[error("this session has {0} children that go on, which is the most; end some first")]
+    #[error("this session has {0} active children, which is the most; end some first")]
     TooManyChildren(u32),
     /// The workspace has created the most children of this day.
     #[error(
-        "the sessions of this workspace have begun {0} children today, which is the most; go on \
-         tomorrow, or have an admin raise `children_per_day`"
+        "the sessions of this workspace have created {0} children today, which is the most; \
+         continue tomorrow, or have an admin raise `children_per_day`"
     )]
     TooManyToday(u32),
     /// The session has an active child of the agent, of which it may have one at a time.
@@ -97,16 +97,16 @@ pub enum RunError {
     #[error("the run `{0}` does not wait to be claimed: {1}")]
     NotPending(RunId, &'static str),
     /// The run named as its parent is not active here.
-    #[error("`parent_run_id`: there is no such run here that lives")]
+    #[error("`parent_run_id`: there is no active run with this id")]
     NoParent,
     /// The session is suspended, and does not resume by a call.
     #[error(
-        "the session `{0}` is suspended; an operator has it go on with `{command}`",
+        "the session `{0}` is suspended; an operator resumes it with `{command}`",
         command = narthex("sessions resume {}", &[.0])
     )]
     Suspended(SessionId),
     /// The session has ended, or cannot resume.
-    #[error("the session `{id}` does not go on: {why}")]
+    #[error("the session `{id}` cannot be resumed: {why}")]
     SessionOver {
         /// Id of the session.
         id: SessionId,
@@ -129,15 +129,15 @@ pub enum RunError {
     #[error(transparent)]
     Sharing(#[from] SharingError),
     /// Entries cannot be used, or have aliases that are taken.
-    #[error("{}", told("no run was begun", .0))]
+    #[error("{}", told("no run was created", .0))]
     Entries(Vec<RunFault>),
     /// It would start more than its workspace allows.
-    #[error("{}", written::faults("no run was begun", &.0.0))]
+    #[error("{}", written::faults("no run was created", &.0.0))]
     OverBudget(OverBudget),
     /// Servers did not start.
     #[error(
         "{}",
-        told("no run was begun, and nothing of it is left", &RunFault::of_all(.workspace, .faults))
+        told("no run was created", &RunFault::of_all(.workspace, .faults))
     )]
     Mount {
         /// The workspace of the run.
@@ -163,10 +163,10 @@ pub enum RunError {
         source: std::io::Error,
     },
     /// Its sockets cannot be opened.
-    #[error("no run was begun, since its sockets cannot be opened: {0}")]
+    #[error("no run was created, since its sockets cannot be opened: {0}")]
     Sockets(#[source] SocketsError),
     /// It cannot be recorded in the audit.
-    #[error("no run was begun, since it cannot be recorded: {0}")]
+    #[error("no run was created, since it cannot be recorded: {0}")]
     Record(#[source] AuditFull),
     /// The system has no randomness to give.
     #[error("the system has no randomness for a token")]
@@ -184,7 +184,7 @@ pub enum RunError {
     )]
     NotPinned(Alias),
     /// The decision is stored, and not applied yet.
-    #[error("what was decided is kept, but does not hold yet; it is tried again until it does")]
+    #[error("the decision is stored but not applied yet; the daemon retries until it is")]
     NotYet(#[source] LookError),
     /// There is no such run.
     #[error("there is no run `{0}`")]

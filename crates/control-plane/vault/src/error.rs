@@ -123,7 +123,7 @@ pub enum VaultError {
     #[error(transparent)]
     Rows(#[from] RowsError),
     /// The system has no randomness to give.
-    #[error("the system has no randomness to give")]
+    #[error("the operating system gives no random bytes")]
     Randomness(#[source] getrandom::Error),
     /// A fault of ours.
     #[error("a task of the vault did not end; look at the log, and try again")]

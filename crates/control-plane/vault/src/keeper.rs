@@ -108,7 +108,7 @@ pub enum KeeperError {
     )]
     KeychainPath(PathBuf),
     /// There is no randomness for a key.
-    #[error("the system has no randomness to give")]
+    #[error("the operating system gives no random bytes")]
     Randomness(#[source] getrandom::Error),
     /// The keys are given from outside.
     #[error("{place} is given from outside, and is changed there alone")]

@@ -41,7 +41,7 @@ pub enum KeyFault {
         number: usize,
     },
     /// The text has one key twice.
-    #[error("key {number} stands there twice")]
+    #[error("key {number} is listed twice")]
     Twice {
         /// Counted from 1.
         number: usize,
@@ -58,7 +58,7 @@ impl MasterKey {
     /// A new random key.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the operating system gives no random bytes.
     pub fn generate() -> Result<Self, getrandom::Error> {
         loop {
             let mut bytes = Zeroizing::new([0; KEY_BYTES]);

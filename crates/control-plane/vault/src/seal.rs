@@ -51,7 +51,7 @@ impl<'a> Place<'a> {
     /// Seals a value for this place.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the operating system gives no random bytes.
     pub(crate) fn seal(
         &self,
         key: &MasterKey,
@@ -80,7 +80,7 @@ impl<'a> Place<'a> {
 /// Seals a text, bound to the associated data.
 ///
 /// # Errors
-/// When the system has no randomness to give.
+/// When the operating system gives no random bytes.
 pub(crate) fn seal_text(
     key: &MasterKey,
     associated: &[u8],

@@ -169,7 +169,7 @@ impl Gateway {
     /// A gateway over a registry, with its own tasks running.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the operating system gives no random bytes.
     pub fn new(
         registry: Registry,
         audit: Audit,

@@ -56,7 +56,7 @@ pub struct Held {
 
 /// A server could not be reviewed, so that none of its definitions are known to be harmless.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("its definitions could not be looked at: {0}")]
+#[error("its definitions could not be compared: {0}")]
 pub struct LookError(pub String);
 
 /// Definitions and instructions of a server on its shared link at the last review.

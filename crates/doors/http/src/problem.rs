@@ -94,7 +94,7 @@ impl Problem {
             return self;
         }
         if let Some(ModelWords { code, what }) = self.for_models.take().map(|words| *words) {
-            let detail = format!("no run was begun: {what}");
+            let detail = format!("no run was created: {what}");
             let problem = Self::new(self.kind, &*detail).with("error", json!(detail));
             return problem.with("code", json!(code)).with_status(self.status);
         }
@@ -194,7 +194,7 @@ fn run_field(error: &RunError) -> Option<FieldError> {
             Some(fault("agent_name", "agent_not_found", &error.to_string(), remedy))
         }
         RunError::NoParent => {
-            let message = "there is no such run here that lives";
+            let message = "there is no active run with this id";
             Some(fault("parent_run_id", "run_not_found", message, "name a run that goes on"))
         }
         RunError::Denied { field, message } => {

@@ -18,7 +18,7 @@ impl RunToken {
     /// A new token for a new run.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the operating system gives no random bytes.
     pub fn generate() -> Result<Self, getrandom::Error> {
         let mut id = [0; ID_BYTES];
         getrandom::fill(&mut id)?;
@@ -28,7 +28,7 @@ impl RunToken {
     /// A new token for a run that there is.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the operating system gives no random bytes.
     pub fn of_run(id: RunId) -> Result<Self, getrandom::Error> {
         let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
         let (of, random) = bytes.split_at_mut(ID_BYTES);

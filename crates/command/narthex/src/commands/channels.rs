@@ -76,7 +76,7 @@ pub(crate) async fn webhooks(
             let path = workspace_path(&place.workspace, "/webhooks");
             let items = waiting("asking the daemon", &context, client.api_all(&path)).await?;
             let header = ["name", "url", "signing key", "events", "attempts", "next attempt"];
-            let none = "Nobody is told yet: there are no webhooks.";
+            let none = "There are no webhooks.";
             table::list(&items, &header, webhook_row, none, &context)
         }
         WebhooksCommand::Set(args) => set_webhook(&client, args, &context).await,
@@ -134,5 +134,5 @@ async fn set_webhook(
     let request = ApiRequest::new(Method::PUT, path(&place, "webhooks", &name));
     let asked = client.api(request.entry(&body.to_string()));
     let set = waiting("setting the webhook", context, asked).await?;
-    output::told(&set, &format!("{name} is told what happens from now on"), context.format)
+    output::told(&set, &format!("{name} receives events from now on"), context.format)
 }

@@ -39,7 +39,7 @@ pub(crate) async fn run(command: ClientsCommand, context: Context) -> Result<Exi
             let path = one(&place.workspace, &id);
             let asked = client.api(ApiRequest::new(Method::DELETE, path));
             waiting("revoking the client", &context, asked).await?;
-            let sentence = format!("{} may come in no more, and its run has ended", harmless(&id));
+            let sentence = format!("{} is revoked, and its run has ended", harmless(&id));
             output::told(&json!({ "id": id }), &sentence, context.format)
         }
     }

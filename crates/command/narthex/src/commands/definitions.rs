@@ -58,7 +58,7 @@ async fn list(
     let path = format!("{}?state={state}&source={}", path(server, place), source(from));
     let items = waiting("asking the daemon", context, client.api_all(&path)).await?;
     let none = match is_quarantined {
-        true => "No definition waits for somebody to look at it.",
+        true => "No definition is under review.",
         false => "Nobody has listed anything of this server yet.",
     };
     let code = table::list(&items, &COLUMNS, row, none, context)?;

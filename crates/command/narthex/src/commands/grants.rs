@@ -53,7 +53,7 @@ pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<Exit
             let path = workspace_path(&place.workspace, &format!("/grants/{}", segment(&id)));
             let asked = client.api(ApiRequest::new(Method::DELETE, path));
             waiting("revoking the grant", &context, asked).await?;
-            let text = format!("{} counts no more", harmless(&id));
+            let text = format!("{} is revoked", harmless(&id));
             output::told(&json!({ "id": id }), &text, context.format)
         }
         GrantsCommand::Pending { watch: true, place } => {

@@ -38,7 +38,7 @@ pub(crate) async fn run(command: MembersCommand, context: Context) -> Result<Exi
             let path = member_path(&place, &member);
             let asked = client.api(ApiRequest::new(Method::DELETE, path));
             waiting("removing the member", &context, asked).await?;
-            let sentence = format!("{member} is no member any more");
+            let sentence = format!("{member} is no longer a member");
             output::told(&json!({ "member": member }), &sentence, context.format)
         }
     }

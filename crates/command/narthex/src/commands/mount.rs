@@ -117,7 +117,7 @@ mod linux {
         mounting.unmount().await.map_err(|error| failed(&error))?;
         match ended {
             None => log_line(&format!("{of} is unmounted, as was asked for")),
-            Some(Ended::Folder) => log_line(&format!("{of} was unmounted by somebody")),
+            Some(Ended::Folder) => log_line(&format!("{of} was unmounted by another process")),
             Some(Ended::Run) => {
                 output::notice(&stamped(&format!(
                     "the run has ended, and its files are gone: {of}"

@@ -53,7 +53,7 @@ async fn suspend(
     let asked = client.api(ApiRequest::new(Method::POST, path));
     let session = waiting("ending its runs", context, asked).await.map_err(with_remedy)?;
     let resume = narthex("sessions resume {}", &[&id]);
-    let sentence = format!("the session {id} is suspended; `{resume}` has it go on");
+    let sentence = format!("the session {id} is suspended; `{resume}` resumes it");
     output::told(&session, &sentence, context.format)
 }
 

@@ -67,7 +67,7 @@ impl Following<'_> {
                 Ok(End::Run | End::Reader) => return Ok(()),
                 Ok(End::Stream) => {}
                 Err(failure) if self.began.is_some() && is_away(&failure) => {
-                    self.wait("the daemon has gone; waiting until it is back").await;
+                    self.wait("the daemon is unreachable; waiting for it").await;
                 }
                 // A daemon that was started anew may not have it yet.
                 Err(failure) if self.began.is_some() && is_unknown_server(&failure) => {

@@ -36,7 +36,7 @@ pub(crate) async fn run(command: TokensCommand, context: Context) -> Result<Exit
             let path = workspace_path(&place.workspace, &below);
             let asked = client.api(ApiRequest::new(Method::DELETE, path));
             waiting("revoking the token", &context, asked).await?;
-            let sentence = format!("{id} opens nothing any more");
+            let sentence = format!("{id} is revoked");
             output::told(&json!({ "id": id }), &sentence, context.format)
         }
     }

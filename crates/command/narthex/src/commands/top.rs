@@ -103,7 +103,7 @@ impl Showing<'_> {
                 Ok(true) => return Ok(()),
                 Ok(false) => was_away = false,
                 Err(failure) if is_away(&failure) && !self.args.once => {
-                    let text = "the daemon has gone; waiting until it is back";
+                    let text = "the daemon is unreachable; waiting for it";
                     match self.screen {
                         Some(_) => self.show_anew(Shown::Words(text))?,
                         None if was_away || self.context.format.is_quiet() => {}

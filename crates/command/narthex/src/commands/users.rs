@@ -128,7 +128,7 @@ impl Users {
     async fn disable(&self, name: &str, is_disabled: bool) -> Result<ExitCode, Failure> {
         let body = json!({ "is_disabled": is_disabled });
         let changed = self.send(Method::PATCH, path_of(name), Some(&body)).await?;
-        let what = if is_disabled { "may do nothing any more" } else { "is let in again" };
+        let what = if is_disabled { "is disabled" } else { "is enabled" };
         self.told(&changed, &format!("{name} {what}"))
     }
 

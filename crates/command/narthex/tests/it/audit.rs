@@ -87,7 +87,7 @@ fn x_m62_x_m64_calls_are_listed_exported_and_verified_without_arguments() {
     assert_eq!(broken["error"]["details"]["broken"][0]["fault"], "edited");
     let lines: Vec<_> = exported.lines().collect();
     place.write("cut.jsonl", &lines[..lines.len() - 2].join("\n"));
-    place.run(["audit", "verify", "--file", "cut.jsonl"]).failed(1, &["removed", "cut off"]);
+    place.run(["audit", "verify", "--file", "cut.jsonl"]).failed(1, &["removed", "incomplete"]);
 }
 
 /// D25: an event that is not in the store is not passed over in silence by any command that reads

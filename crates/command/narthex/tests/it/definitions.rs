@@ -117,7 +117,7 @@ fn s23_what_a_live_program_changes_is_decided_on() {
     says("Says good bye");
     place.run(["mcp", "reconnect", "shell"]).succeeded();
     let status = place.run(["status"]).succeeded().stdout;
-    assert!(status.contains("1 of its definitions are held back"), "{status}");
+    assert!(status.contains("1 of its definitions are under review"), "{status}");
     let tools = place.run(["tools"]).succeeded().stdout;
     assert!(!tools.contains("Says hello") && !tools.contains("Says good bye"), "{tools}");
     let shown = place.run(["servers", "definitions", "shell", "--quarantined"]);
@@ -128,5 +128,5 @@ fn s23_what_a_live_program_changes_is_decided_on() {
     place.run(["servers", "accept", "shell", "say", "--live"]).succeeded();
     assert!(place.run(["tools"]).succeeded().stdout.contains("Says good bye"));
     let status = place.run(["status"]).succeeded().stdout;
-    assert!(!status.contains("held back"), "{status}");
+    assert!(!status.contains("under review"), "{status}");
 }

@@ -24,10 +24,10 @@ pub enum Fault {
         count: u64,
     },
     /// It is at another position than its own number.
-    #[error("it stands at another place than its own")]
+    #[error("it is out of order")]
     Reordered,
     /// It is there twice.
-    #[error("it stands there twice")]
+    #[error("it is recorded twice")]
     Doubled,
     /// Some are missing at the end.
     #[error("{count} after it {} removed", were(*.count))]
@@ -42,10 +42,10 @@ pub enum Fault {
     #[error("the chain was written anew: its last event is not the one that is known to be")]
     Rewritten,
     /// Nothing is known of the chain's end.
-    #[error("nothing vouches for where its chain ends")]
+    #[error("the end of its chain cannot be proved")]
     Undeclared,
     /// The line with the end of a chain was changed.
-    #[error("what is known of its chain's end was changed by somebody without the key")]
+    #[error("the record of its chain's end was changed without the key")]
     Forged,
     /// A chain that a later one names is not there, or is shorter than the later one names it.
     #[error("the chain before it, which it names, is gone or was cut")]
@@ -55,10 +55,10 @@ pub enum Fault {
     #[error("it was in the store, and is not any more: its chain is gone or was cut")]
     KnownGone,
     /// It is no event.
-    #[error("it is no event of the audit")]
+    #[error("it is not an audit event")]
     Unreadable,
     /// The text ends before its end.
-    #[error("the text was cut off: the line that ends it is missing or does not fit")]
+    #[error("the file is incomplete: its last line is missing or does not match")]
     TextCut,
 }
 

@@ -55,8 +55,8 @@ pub enum CatalogError {
     },
     /// The object is not the version that the caller had read.
     #[error(
-        "the {kind} `{id}` is not as was expected: it was made, changed or removed meanwhile; read \
-         it anew"
+        "the {kind} `{id}` has changed since you read it: it was created, changed or removed; read \
+         it again"
     )]
     Changed {
         /// The kind of the object.

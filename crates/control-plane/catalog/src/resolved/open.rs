@@ -50,7 +50,7 @@ pub enum OpenError {
         name: SecretName,
     },
     /// A variable is not set any more, or the runner does not know a key (O70).
-    #[error("`{alias}` needs `{placeholder}` for `{field}`, which nobody here knows")]
+    #[error("`{alias}` needs `{placeholder}` for `{field}`, which has no value here")]
     Unknown {
         /// The server.
         alias: Alias,

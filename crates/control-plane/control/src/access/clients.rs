@@ -108,7 +108,7 @@ impl ClientRequest {
     /// The same request with a new token, which still has to be stored.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the operating system gives no random bytes.
     pub fn with_token(self) -> Result<NewClient, ControlError> {
         let (token, id) = McpClientToken::generate().map_err(AccessError::Randomness)?;
         Ok(NewClient { request: self, sealed: String::new(), token, id })

@@ -37,7 +37,7 @@ pub enum AccessError {
     NoHuman(PrincipalName, PrincipalKind),
     /// No such token in the workspace.
     #[error(
-        "there is no token `{0}` that opens anything; `{command}` lists those that do",
+        "there is no active token `{0}`; `{command}` lists all tokens",
         command = narthex("tokens list", &[])
     )]
     UnknownToken(String),
@@ -64,7 +64,9 @@ pub enum AccessError {
         living: Vec<(&'static str, i64)>,
     },
     /// Runs began faster than they were ended.
-    #[error("runs began in the workspace `{0}` while it was to be deleted; stop who begins them")]
+    #[error(
+        "runs were created in the workspace `{0}` during its deletion; stop their client first"
+    )]
     RunsBegin(WorkspaceId),
     /// One workspace is always there.
     #[error("the workspace `default` cannot be deleted")]
@@ -83,7 +85,7 @@ pub enum AccessError {
     NoMember(PrincipalName),
     /// No such client in the workspace.
     #[error(
-        "there is no client `{0}` that may come in; `{command}` lists those that may",
+        "there is no active client `{0}`; `{command}` lists all clients",
         command = narthex("clients list", &[])
     )]
     UnknownClient(String),
@@ -91,10 +93,10 @@ pub enum AccessError {
     #[error("there is the client `{0}` already; revoke it first, or choose another name")]
     ClientTaken(PrincipalName),
     /// There are too many clients.
-    #[error("there are {0} clients that may come in to this workspace already; revoke some")]
+    #[error("the workspace has {0} active clients, which is the most; revoke some")]
     TooManyClients(usize),
     /// There are too many tokens.
-    #[error("there are {0} tokens that open something in this workspace already; revoke some")]
+    #[error("the workspace has {0} active tokens, which is the most; revoke some")]
     TooManyTokens(usize),
     /// There is no such binding.
     #[error(
@@ -109,10 +111,10 @@ pub enum AccessError {
     #[error("there are {0} bindings in this workspace already; remove some")]
     TooManyBindings(usize),
     /// The store has not answered for too long.
-    #[error("who may what cannot be compared with the store; look at it, and try again")]
+    #[error("permissions cannot be refreshed from the store; check the database, then try again")]
     Stale,
     /// The system gives no randomness.
-    #[error("the system has no randomness to give")]
+    #[error("the operating system gives no random bytes")]
     Randomness(#[source] getrandom::Error),
 }
 

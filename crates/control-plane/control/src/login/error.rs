@@ -23,7 +23,7 @@ pub enum LoginError {
     )]
     NoPasskeys,
     /// The ceremony was answered before, or too late.
-    #[error("this took too long, or was answered before; try again")]
+    #[error("this sign-in step expired or was already used; try again")]
     NoCeremony,
     /// No human has this passkey, or not any more, or its owner is disabled.
     #[error("this passkey is not known here")]
@@ -95,7 +95,7 @@ pub enum LoginError {
     #[error(transparent)]
     Ended(#[from] SessionEnd),
     /// The system gives no randomness.
-    #[error("the system has no randomness to give")]
+    #[error("the operating system gives no random bytes")]
     Randomness(#[source] getrandom::Error),
 }
 

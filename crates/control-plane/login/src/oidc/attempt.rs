@@ -53,7 +53,7 @@ impl Attempt {
     /// Begins one; gives the address that the browser is sent to.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the operating system gives no random bytes.
     pub fn begin(
         client: Arc<Client>,
         metadata: Arc<Metadata>,

@@ -15,7 +15,7 @@ pub enum OidcError {
     #[error("the provider did not sign you in ({0})")]
     Declined(String),
     /// The answer does not belong to this attempt.
-    #[error("this answer does not belong to the sign-in that was begun: {0}")]
+    #[error("this answer does not belong to the sign-in that was started: {0}")]
     WrongAnswer(&'static str),
     /// The answer of the token endpoint cannot be used.
     #[error("the provider's answer cannot be used: {0}")]
@@ -30,7 +30,7 @@ pub enum OidcError {
     #[error("you are known to the provider, but may not sign in here")]
     NotAdmitted,
     /// The system has no randomness to give.
-    #[error("the system has no randomness to give")]
+    #[error("the operating system gives no random bytes")]
     NoRandomness(#[source] getrandom::Error),
 }
 

@@ -14,14 +14,13 @@ pub enum SharingError {
     NoSession,
     /// The run has no folder to share from.
     #[error(
-        "this run has no workspace folder; whoever creates it gives one, as `project_dir` of the \
-         request"
+        "this run has no workspace folder; its creator sets one as `project_dir` of the request"
     )]
     NoFolder,
     /// The run has no folder for files of a child.
     #[error(
-        "this run has no workspace folder, to which files of a child could come; whoever creates \
-         it gives one, as `project_dir` of the request"
+        "this run has no workspace folder, to which files of a child could come; its creator sets \
+         one as `project_dir` of the request"
     )]
     NoOwnFolder,
     /// The requested part of a child's folder is more than can be fetched at once.

@@ -35,7 +35,7 @@ impl Sealer {
     /// A sealer with a new key.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the operating system gives no random bytes.
     pub(crate) fn new(node_id: &str) -> Result<Self, getrandom::Error> {
         let mut key = [0_u8; 32];
         getrandom::fill(&mut key)?;

@@ -65,7 +65,7 @@ pub enum FollowError {
         after: Duration,
     },
     /// Reading or approving ended by a fault of ours.
-    #[error("{}: reading failed inside narthex; look at the log and report it", file.display())]
+    #[error("{}: reading failed inside narthex; check the log and report it", file.display())]
     Bug {
         /// The file.
         file: Arc<Path>,

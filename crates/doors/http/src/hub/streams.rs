@@ -69,7 +69,7 @@ impl Streams {
     /// Opens the stream of a call.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the operating system gives no random bytes.
     pub(crate) fn open_call(self: &Arc<Self>) -> Result<CallChannel, getrandom::Error> {
         let mut table = lock(&self.table);
         let key = table.new_key()?;
@@ -82,7 +82,7 @@ impl Streams {
     /// The stream of what belongs to no call.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// When the operating system gives no random bytes.
     pub(crate) fn own(&self) -> Result<Arc<Channel>, getrandom::Error> {
         let mut table = lock(&self.table);
         if let Some(own) = &table.own {

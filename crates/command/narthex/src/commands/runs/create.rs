@@ -255,7 +255,7 @@ fn with_faults(failure: Failure) -> Failure {
     match lines {
         Some(lines) if lines.len() > 1 => {
             let faults = counted(lines.len() as u64, "fault");
-            let message = format!("no run was begun, for {faults}:\n{}", lines.join("\n"));
+            let message = format!("no run was created, for {faults}:\n{}", lines.join("\n"));
             Failure { message, ..failure }
         }
         // One says all by itself, and those of servers have no place.

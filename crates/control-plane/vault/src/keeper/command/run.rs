@@ -64,10 +64,10 @@ pub enum CommandFault {
         program: String,
     },
     /// Its output is no text.
-    #[error("what is kept there is no text")]
+    #[error("the stored value is no text")]
     Text,
     /// The keys are there, and closed.
-    #[error("it is locked, and nobody unlocked it")]
+    #[error("it is locked; unlock the keychain")]
     Locked,
     /// It reported success, and gives back something else.
     #[error("it does not give back what was stored")]

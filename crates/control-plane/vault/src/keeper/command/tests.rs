@@ -108,7 +108,7 @@ fn x_m28_what_a_program_does_wrong_is_told() {
         ("cat \"$K\"; exit 1", ErrorKind::Unavailable, "exit status: 1;"),
         ("kill -9 $$", ErrorKind::Unavailable, "signal: 9"),
         ("head -c 20 \"$K\"", ErrorKind::Invalid, "key 1 is not 64 hexadecimal digits"),
-        ("cat \"$K\" \"$K\"", ErrorKind::Invalid, "key 2 stands there twice"),
+        ("cat \"$K\" \"$K\"", ErrorKind::Invalid, "key 2 is listed twice"),
         ("echo", ErrorKind::Invalid, "there is no key in it"),
         ("printf '\\377'", ErrorKind::Invalid, "no text"),
         ("head -c 20000 /dev/zero", ErrorKind::Invalid, "more than a key ring has"),
