@@ -44,8 +44,8 @@ enum Command {
     Test(test::Options),
     /// What takes too long for every change: many rounds, load, scale, mutants.
     Soak(soak::Options),
-    /// Writes `docs/reference/openapi.json`, as the daemon serves it.
-    Openapi,
+    /// Writes `docs/reference/openapi.json`, as the daemon serves it, or compares it.
+    Openapi(openapi::Options),
     /// Measures calls directly, through nginx and through narthex.
     Bench(bench::Options),
 }
@@ -59,7 +59,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Requirements(options) => tidy::print_index(&options)?,
         Command::Test(options) => test::run(&options)?,
         Command::Soak(options) => soak::run(&options)?,
-        Command::Openapi => openapi::run()?,
+        Command::Openapi(options) => openapi::run(&options)?,
         Command::Bench(options) => bench::run(&options)?,
     };
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -31,6 +31,7 @@ mod routes;
 mod rows;
 mod sending;
 mod servers;
+mod shapes;
 mod signin;
 mod status;
 mod stream;

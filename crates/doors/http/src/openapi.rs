@@ -1,11 +1,12 @@
-//! The OpenAPI document of all served routes, made once of three sources. The table of routes has
-//! the access rules, and [`operations`] has the purpose of each route. Files of JSON in its folder
-//! have the schemas, parameters and headers.
+//! The OpenAPI document of all served routes, made once of four sources. The table of routes has
+//! the access rules, and [`operations`] has the purpose of each route. The types in `shapes` have
+//! the schemas. Files of JSON in its folder have parameters, headers, and the schemas of areas that
+//! have no types yet.
 //!
 //! Tests of the door compare the document with the daemon: each route and method is described and
 //! nothing else, and every answer that a test gets is a described one.
 //!
-//! A layer of its own: imports no other module of this crate. `document` gives it the routes.
+//! Imports no other module of this crate but `shapes`. `document` gives it the routes.
 
 mod access;
 mod operation;
@@ -18,17 +19,16 @@ use serde_json::{Map, Value, json};
 
 pub use self::access::Access;
 pub(crate) use self::access::Place;
-use self::operation::{Answer, Content, JSON, Operation, meaning};
+use self::operation::{Answer, Content, JSON, Named, Operation, meaning, of, written};
+use crate::shapes::{self, Schemas, Shape};
 
-/// The schemas by subject, for people who look for one.
-const SCHEMAS: [&str; 16] = [
+/// The schemas of areas that have no types yet.
+const SCHEMAS: [&str; 14] = [
     include_str!("openapi/schemas/common.json"),
     include_str!("openapi/schemas/door.json"),
     include_str!("openapi/schemas/signin.json"),
     include_str!("openapi/schemas/servers.json"),
-    include_str!("openapi/schemas/access.json"),
     include_str!("openapi/schemas/clients.json"),
-    include_str!("openapi/schemas/secrets.json"),
     include_str!("openapi/schemas/catalog.json"),
     include_str!("openapi/schemas/runs.json"),
     include_str!("openapi/schemas/events.json"),
@@ -39,6 +39,18 @@ const SCHEMAS: [&str; 16] = [
     include_str!("openapi/schemas/policy.json"),
     include_str!("openapi/schemas/audit.json"),
 ];
+/// The types that files of JSON refer to.
+const IN_FILES: [Shape; 7] = [
+    Shape::of::<shapes::Digest>(),
+    Shape::of::<shapes::EnvScope>(),
+    Shape::of::<shapes::ErrorKind>(),
+    Shape::of::<shapes::PrincipalName>(),
+    Shape::of::<shapes::PrincipalId>(),
+    Shape::of::<shapes::Role>(),
+    Shape::of::<shapes::Time>(),
+];
+/// And those of bodies.
+const IN_FILES_OF_BODIES: [Shape; 1] = [Shape::of::<shapes::TrafficLimitsNew>()];
 const PARAMETERS: &str = include_str!("openapi/parameters.json");
 const HEADERS: &str = include_str!("openapi/headers.json");
 
@@ -47,33 +59,37 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// The schema and the description of a name in braces, by the segment in front of it.
-const SEGMENTS: [(&str, &str, &str); 26] = [
-    ("mcp", "Alias", "A server of the run."),
-    ("vfs", "VfsPath", "The path of the namespace without its first slash: all that is left."),
-    ("link", "SignInToken", "What the link has behind it."),
-    ("oidc", "ProviderName", "The provider."),
-    ("servers", "ServerName", "The server."),
-    ("principals", "PrincipalRef", "The id or the name of a human or a service."),
-    ("passkeys", "PasskeyId", "The passkey."),
-    ("workspaces", "WorkspaceId", "The workspace."),
-    ("members", "PrincipalRef", "The id or the name of a human or a service."),
-    ("service-tokens", "TokenId", "The token."),
-    ("mcp-clients", "McpClientId", "The client."),
-    ("secrets", "SecretName", "The secret."),
-    ("env-bindings", "EnvBindingId", "The binding."),
-    ("grants", "GrantId", "The grant."),
-    ("grant-requests", "GrantRequestId", "The request."),
-    ("mcp-servers", "Alias", "The server."),
-    ("tools", "ToolName", "The tool, by the server's own name."),
-    ("capabilities", "ObjectName", "The capability."),
-    ("agents", "ObjectName", "The agent."),
-    ("mcp-attachments", "Alias", "The alias of the attachment."),
-    ("runs", "RunId", "The run."),
-    ("sessions", "SessionId", "The session."),
-    ("channels", "ChannelName", "The channel."),
-    ("webhooks", "ChannelName", "The webhook."),
-    ("shares", "ShareId", "What is shared."),
-    ("comments", "ThreadId", "The thread of comments."),
+const SEGMENTS: [(&str, Named, &str); 26] = [
+    ("mcp", of::<shapes::Alias>(), "A server of the run."),
+    (
+        "vfs",
+        written("VfsPath"),
+        "The path of the namespace without its first slash: all that is left.",
+    ),
+    ("link", written("SignInToken"), "What the link has behind it."),
+    ("oidc", written("ProviderName"), "The provider."),
+    ("servers", of::<shapes::ServerName>(), "The server."),
+    ("principals", of::<shapes::PrincipalRef>(), "The id or the name of a human or a service."),
+    ("passkeys", of::<shapes::PasskeyId>(), "The passkey."),
+    ("workspaces", of::<shapes::WorkspaceId>(), "The workspace."),
+    ("members", of::<shapes::PrincipalRef>(), "The id or the name of a human or a service."),
+    ("service-tokens", of::<shapes::TokenId>(), "The token."),
+    ("mcp-clients", written("McpClientId"), "The client."),
+    ("secrets", of::<shapes::SecretName>(), "The secret."),
+    ("env-bindings", of::<shapes::EnvBindingId>(), "The binding."),
+    ("grants", written("GrantId"), "The grant."),
+    ("grant-requests", written("GrantRequestId"), "The request."),
+    ("mcp-servers", of::<shapes::Alias>(), "The server."),
+    ("tools", written("ToolName"), "The tool, by the server's own name."),
+    ("capabilities", of::<shapes::ObjectName>(), "The capability."),
+    ("agents", of::<shapes::ObjectName>(), "The agent."),
+    ("mcp-attachments", of::<shapes::Alias>(), "The alias of the attachment."),
+    ("runs", of::<shapes::RunId>(), "The run."),
+    ("sessions", of::<shapes::SessionId>(), "The session."),
+    ("channels", written("ChannelName"), "The channel."),
+    ("webhooks", written("ChannelName"), "The webhook."),
+    ("shares", written("ShareId"), "What is shared."),
+    ("comments", written("ThreadId"), "The thread of comments."),
 ];
 
 /// All described operations, with or without a route: paths with a method each. `HEAD` is not
@@ -107,11 +123,28 @@ pub(crate) fn document(places: impl IntoIterator<Item = Place>) -> Value {
             place["parameters"] = json!(named);
         }
     }
-    let schemas: Map<_, _> = SCHEMAS.into_iter().flat_map(embedded).collect();
-    let mut document = described(paths, &schemas);
+    let mut document = described(paths, &schemas());
     // One text, whatever other crates ask of maps.
     document.sort_all_objects();
     document
+}
+
+/// The schemas of all bodies, answers and names in paths.
+fn schemas() -> Map<String, Value> {
+    let mut typed = Schemas::new();
+    for one in operations::OPERATIONS.iter().flat_map(|(_, all)| *all) {
+        if let Some(shape) = one.body.and_then(|body| body.schema.shape()) {
+            typed.add_body(shape);
+        }
+        let answers = one.answers.iter().flatten().flat_map(|answer| answer.content.schemas());
+        answers.filter_map(Named::shape).for_each(|shape| typed.add_answer(shape));
+    }
+    let segments = SEGMENTS.iter().filter_map(|(_, schema, _)| schema.shape());
+    segments.chain(IN_FILES).for_each(|shape| typed.add_answer(shape));
+    IN_FILES_OF_BODIES.into_iter().for_each(|shape| typed.add_body(shape));
+    let mut all = typed.all();
+    all.extend(SCHEMAS.into_iter().flat_map(embedded));
+    all
 }
 
 fn described(paths: Map<String, Value>, schemas: &Map<String, Value>) -> Value {
@@ -166,7 +199,7 @@ fn operation(route: &Place, method: &str) -> Option<Value> {
         described["parameters"] = json!(parameters);
     }
     if let Some(body) = said.body {
-        let schema = json!({ "schema": reference("schemas", body.schema) });
+        let schema = json!({ "schema": reference("schemas", &body.schema.name()) });
         let content: Map<_, _> =
             body.media.iter().map(|media| ((*media).to_owned(), schema.clone())).collect();
         described["requestBody"] = json!({ "required": true, "content": content });
@@ -288,19 +321,20 @@ fn refusal(route: &Place, said: &Operation) -> Value {
 }
 
 fn content(answer: &Answer) -> Map<String, Value> {
-    let schema = |name| json!({ "schema": reference("schemas", name) });
+    let refer = |schema: Named| reference("schemas", &schema.name());
+    let schema = |name| json!({ "schema": refer(name) });
     let text = |media| match media {
         // Messages of others, which have their own description.
         JSON | EVENTS => json!({}),
         _ => json!({ "schema": { "type": "string" } }),
     };
     // The data of each event; a stream as a whole has no schema.
-    let events = |name| json!({ "x-event": reference("schemas", name) });
+    let events = |name| json!({ "x-event": refer(name) });
     let media: Vec<(&str, Value)> = match answer.content {
         Content::None => Vec::new(),
         Content::Json(name) => vec![(JSON, schema(name))],
         Content::Either(one, other) => {
-            let either = [reference("schemas", one), reference("schemas", other)];
+            let either = [refer(one), refer(other)];
             vec![(JSON, json!({ "schema": { "oneOf": either } }))]
         }
         Content::Events(event) => vec![(EVENTS, events(event))],
@@ -333,7 +367,7 @@ fn parameters_in(template: &str) -> Vec<Value> {
             "in": "path",
             "required": true,
             "description": words,
-            "schema": reference("schemas", schema),
+            "schema": reference("schemas", &schema.name()),
         }))
     });
     named.collect()

@@ -40,6 +40,7 @@ use narthex_gateway::Place;
 use narthex_model::{ErrorKind, Reader, WorkspaceId};
 use narthex_registry::{ServerRow, Snapshot};
 use percent_encoding::percent_decode_str;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 #[cfg(test)]
@@ -322,7 +323,8 @@ impl Asked<'_> {
     ) -> Answered {
         let rows = rows::in_order(snapshot, &self.principal);
         let reader = self.principal.reader();
-        let mut page = page_of(query, rows, |(key, _)| key, |(_, row)| shown(row, reader))?;
+        let page = page_of(query, rows, |(key, _)| key, |(_, row)| shown(row, reader))?;
+        let mut page = json!(page);
         page["settled"] = json!(snapshot.is_settled());
         Ok(ok(&page))
     }
@@ -338,12 +340,15 @@ impl Asked<'_> {
     }
 }
 
-fn ok(value: &Value) -> Response {
-    document(StatusCode::OK, value)
+fn ok(shape: &impl Serialize) -> Response {
+    document(StatusCode::OK, shape)
 }
 
-fn document(status: StatusCode, value: &Value) -> Response {
-    respond::json(status, value.to_string().into_bytes().into())
+/// # Panics
+/// When the shape is no JSON: no member of a shape has a fault, and all names are text.
+fn document(status: StatusCode, shape: &impl Serialize) -> Response {
+    let text = serde_json::to_vec(shape).expect("a shape of the API is JSON");
+    respond::json(status, text.into())
 }
 
 fn nothing_here() -> Problem {

@@ -13,6 +13,7 @@ use crate::{
     respond::Response,
     rows::{add_by_reader, time, visible},
     servers::{Query, page_of},
+    shapes::Page,
 };
 
 /// The counters, as Prometheus reads them.
@@ -86,7 +87,7 @@ pub(crate) fn tools(
     snapshot: &Snapshot,
     principal: &Principal,
     name_limit: usize,
-) -> Result<Value, Problem> {
+) -> Result<Page<Value>, Problem> {
     let rows: Vec<(&Alias, _)> = visible(snapshot, principal)
         .filter_map(|row| Some((row.alias.as_ref()?, shown(row))))
         .collect();

@@ -27,7 +27,8 @@ fn every_route_is_described_and_nothing_else() {
         assert_eq!(
             times, 1,
             "`{method} {template}` of `routes.rs` has {times} descriptions: write one into a file \
-             of `crates/doors/http/src/openapi/operations`, its schemas into `schemas` beside it, \
+             of `crates/doors/http/src/openapi/operations`, its types into \
+             `crates/doors/http/src/shapes`, \
              and run `cargo xtask openapi`"
         );
         assert!(

@@ -5,12 +5,16 @@ use std::{fmt, sync::Arc, time::SystemTime};
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use http_body::Body;
-use narthex_control::{Account, CreatedToken, KnownToken, Page, Workspace};
-use narthex_model::{PrincipalKind, Role, Timestamp, WorkspaceId};
-use serde_json::{Value, json};
+use narthex_control::{Account, CreatedToken, KnownToken, Page};
+use narthex_model::{PrincipalKind, WorkspaceId};
+use serde::Serialize;
 
 use super::{Answered, Asked, Query, document, ok};
-use crate::{problem::Problem, respond};
+use crate::{
+    problem::Problem,
+    respond,
+    shapes::{self, EnabledModel, Member, Principal, ServiceToken, ServiceTokenMade, Workspace},
+};
 
 impl Asked<'_> {
     /// The workspaces that the caller may know of.
@@ -131,8 +135,7 @@ impl Asked<'_> {
         let by = (&self.by(), self.principal.is_proved());
         let made = self.control()?.service_token_create(&here, text.as_bytes(), by).await?;
         let CreatedToken { token: secret, known } = made;
-        let mut shown = token(&known);
-        shown["token"] = json!(secret.expose());
+        let shown = ServiceTokenMade { known: token(&known), token: secret.expose().to_owned() };
         let place = format!("/api/workspaces/{here}/service-tokens/{}", known.row.id);
         Ok(created(&shown, &place))
     }
@@ -145,11 +148,11 @@ impl Asked<'_> {
     }
 
     /// The page that is asked for, of things in the order of their ids.
-    pub(super) fn page<T>(
+    pub(super) fn page<T, S: Serialize>(
         &self,
         all: impl IntoIterator<Item = T>,
         id: impl Fn(&T) -> &str,
-        shown: impl Fn(&T) -> Value,
+        shown: impl Fn(&T) -> S,
     ) -> Answered {
         let query = self.query(&["after", "limit"])?;
         Ok(ok(&page_of(&query, all, id, shown)?))
@@ -157,20 +160,19 @@ impl Asked<'_> {
 }
 
 /// The page that a query asks for, of things in the order of their ids.
-pub(crate) fn page_of<T>(
+pub(crate) fn page_of<T, S>(
     query: &Query,
     all: impl IntoIterator<Item = T>,
     id: impl Fn(&T) -> &str,
-    shown: impl Fn(&T) -> Value,
-) -> Result<Value, Problem> {
+    shown: impl Fn(&T) -> S,
+) -> Result<shapes::Page<S>, Problem> {
     let Page { items, next } = Page::of(all, id, query.text("after"), query.limit()?);
-    let items: Vec<_> = items.iter().map(shown).collect();
-    Ok(json!({ "items": items, "next": next }))
+    Ok(shapes::Page { items: items.iter().map(shown).collect(), next })
 }
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
-pub(super) fn created(shown: &Value, place: &str) -> respond::Response {
+pub(super) fn created(shown: &impl Serialize, place: &str) -> respond::Response {
     let mut response = document(StatusCode::CREATED, shown);
     // Ids need no escapes.
     if let Ok(place) = HeaderValue::from_str(place) {
@@ -179,63 +181,66 @@ pub(super) fn created(shown: &Value, place: &str) -> respond::Response {
     response
 }
 
-fn workspace(workspace: &Workspace) -> Value {
-    let Workspace { id, name, settings, models } = workspace;
-    json!({
-        "id": id.as_str(),
-        "name": name,
-        "audits_contents": settings.audits_contents,
-        "models": models.all(),
-        "oauth_on_orchestrators": settings.oauth_on_orchestrators,
-        "events_kept_days": settings.events_kept_days,
-        "runtime_requests": settings.runtime_requests,
-    })
+fn workspace(workspace: &narthex_control::Workspace) -> Workspace {
+    let narthex_control::Workspace { id, name, settings, models } = workspace;
+    let model = |one: &narthex_model::EnabledModel| {
+        let narthex_model::EnabledModel { id, short_names } = one;
+        let short_names = Some(short_names.clone()).filter(|names| !names.is_empty());
+        EnabledModel { id: id.clone(), short_names }
+    };
+    Workspace {
+        id: id.into(),
+        name: name.clone(),
+        audits_contents: settings.audits_contents,
+        oauth_on_orchestrators: settings.oauth_on_orchestrators.into(),
+        events_kept_days: settings.events_kept_days.into(),
+        models: models.all().iter().map(model).collect(),
+        runtime_requests: settings.runtime_requests,
+    }
 }
 
-fn account(account: &Account) -> Value {
+fn account(account: &Account) -> Principal {
     let Account { id, kind, name, workspace, is_operator, roles, .. } = account;
-    let roles = roles.iter().map(|(workspace, roles)| (workspace.to_string(), json!(roles)));
-    json!({
-        "id": id,
-        "kind": kind,
-        "name": name,
-        "workspace": workspace.as_ref().map(WorkspaceId::as_str),
-        "is_operator": is_operator,
-        "roles": roles.collect::<serde_json::Map<_, _>>(),
-        "created_at": time(account.created_at),
-        "created_by": account.created_by,
-        "disabled_at": account.disabled_at.map(time),
-    })
+    let roles = roles.iter().map(|(workspace, roles)| {
+        (workspace.to_string(), roles.iter().copied().map(Into::into).collect())
+    });
+    Principal {
+        id: id.into(),
+        kind: kind.as_str(),
+        name: name.into(),
+        workspace: workspace.as_ref().map(Into::into),
+        is_operator: *is_operator,
+        roles: roles.collect(),
+        created_at: account.created_at.into(),
+        created_by: account.created_by.clone(),
+        disabled_at: account.disabled_at.map(Into::into),
+    }
 }
 
 /// The part of an account that a workspace of its principal may know.
-fn member(account: &Account, workspace: &WorkspaceId) -> Value {
-    let roles: Vec<&Role> = account.roles.get(workspace).into_iter().flatten().collect();
-    json!({
-        "id": account.id,
-        "kind": account.kind,
-        "name": account.name,
-        "roles": roles,
-        "is_disabled": account.disabled_at.is_some(),
-    })
+fn member(account: &Account, workspace: &WorkspaceId) -> Member {
+    let roles = account.roles.get(workspace).into_iter().flatten();
+    Member {
+        id: (&account.id).into(),
+        kind: account.kind.as_str(),
+        name: (&account.name).into(),
+        roles: roles.copied().map(Into::into).collect(),
+        is_disabled: account.disabled_at.is_some(),
+    }
 }
 
-fn token(token: &Arc<KnownToken>) -> Value {
+fn token(token: &Arc<KnownToken>) -> ServiceToken {
     let row = &token.row;
-    json!({
-        "id": row.id,
-        "service": token.account.name,
-        "label": row.label,
-        "is_live": token.is_live(SystemTime::now()),
-        "created_at": time(row.created_at),
-        "created_by": row.created_by,
-        "is_proved": row.is_proved,
-        "expires_at": row.expires_at.map(time),
-        "revoked_at": row.revoked_at.map(time),
-        "last_used_at": token.last_used_at().map(time),
-    })
-}
-
-fn time(time: SystemTime) -> String {
-    Timestamp::new(time).to_string()
+    ServiceToken {
+        id: (&row.id).into(),
+        service: (&token.account.name).into(),
+        label: row.label.clone(),
+        is_live: token.is_live(SystemTime::now()),
+        created_at: row.created_at.into(),
+        created_by: row.created_by.clone(),
+        is_proved: row.is_proved,
+        expires_at: row.expires_at.map(Into::into),
+        revoked_at: row.revoked_at.map(Into::into),
+        last_used_at: token.last_used_at().map(Into::into),
+    }
 }

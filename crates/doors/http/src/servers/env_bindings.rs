@@ -6,11 +6,14 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body::Body;
 use narthex_control::EnvBindingRow;
-use narthex_model::{EnvScope, Timestamp, WorkspaceId};
-use serde_json::{Value, json};
+use narthex_model::{EnvScope, WorkspaceId};
 
 use super::{Answered, Asked, access::created, document, ok};
-use crate::{respond, routes::Target};
+use crate::{
+    respond,
+    routes::Target,
+    shapes::{EnvBinding, Page},
+};
 
 impl Asked<'_> {
     /// Bindings: listed, made, changed or removed.
@@ -37,8 +40,8 @@ impl Asked<'_> {
         let (after, limit) = (query.text("after"), query.limit()?);
         let page = self.control()?.env_bindings(&workspace, (scope, scope_id), after, limit);
         let page = page.await?;
-        let items: Vec<_> = page.items.iter().map(|one| shown(one, &workspace)).collect();
-        Ok(ok(&json!({ "items": items, "next": page.next })))
+        let items = page.items.iter().map(|one| shown(one, &workspace)).collect();
+        Ok(ok(&Page { items, next: page.next }))
     }
 
     async fn create_env_binding<B>(&self, body: B) -> Answered
@@ -80,20 +83,20 @@ fn place(binding: &EnvBindingRow, workspace: &WorkspaceId) -> String {
     format!("/api/workspaces/{workspace}/env-bindings/{}", binding.id)
 }
 
-fn shown(binding: &EnvBindingRow, workspace: &WorkspaceId) -> Value {
+fn shown(binding: &EnvBindingRow, workspace: &WorkspaceId) -> EnvBinding {
     let EnvBindingRow { id, secret, created_at, updated_at, updated_by } = binding;
     let scope_id = match &id.scope {
         EnvScope::Workspace => workspace.as_str(),
         scope => scope.id(),
     };
-    json!({
-        "id": id.to_string(),
-        "scope": id.scope.word(),
-        "scope_id": scope_id,
-        "name": id.name,
-        "secret": secret.as_str(),
-        "created_at": Timestamp::new(*created_at).to_string(),
-        "updated_at": Timestamp::new(*updated_at).to_string(),
-        "updated_by": updated_by,
-    })
+    EnvBinding {
+        id: id.into(),
+        scope: (&id.scope).into(),
+        scope_id: scope_id.to_owned(),
+        name: id.name.to_string(),
+        secret: secret.into(),
+        created_at: (*created_at).into(),
+        updated_at: (*updated_at).into(),
+        updated_by: updated_by.clone(),
+    }
 }

@@ -2,11 +2,14 @@
 
 use http::StatusCode;
 use narthex_control::{CreatedLink, PasskeyRow};
-use narthex_model::{PrincipalKind, Timestamp};
-use serde_json::{Value, json};
+use narthex_model::PrincipalKind;
 
 use super::{Answered, Asked, document, ok};
-use crate::{auth::Principal, respond};
+use crate::{
+    auth::Principal,
+    respond,
+    shapes::{Me, Passkey, SignInLink},
+};
 
 impl Asked<'_> {
     /// The caller, and whether a human is proved to be there (D15).
@@ -21,14 +24,14 @@ impl Asked<'_> {
             }
         };
         let is_proved = self.principal.is_authenticated_human();
-        Ok(ok(&json!({
-            "id": self.principal.account().map(|account| account.id.as_str()),
-            "name": self.principal.actor().id,
-            "kind": kind,
-            "method": method,
-            "assurance": if is_proved { "authenticated" } else { "advisory" },
-            "is_operator": self.principal.is_operator(),
-        })))
+        Ok(ok(&Me {
+            id: self.principal.account().map(|account| (&account.id).into()),
+            name: self.principal.actor().id.to_string(),
+            kind,
+            method,
+            assurance: if is_proved { "authenticated" } else { "advisory" },
+            is_operator: self.principal.is_operator(),
+        }))
     }
 
     pub(super) async fn create_link(&self) -> Answered {
@@ -37,13 +40,13 @@ impl Asked<'_> {
         let (who, by) = (self.segment(0), self.by());
         let made = self.control()?.sign_in_link_create(&who, &by, is_proved).await?;
         let CreatedLink { url, account, expires_at, adds_passkey } = made;
-        let shown = json!({
-            "url": url.expose(),
-            "principal": account.id.as_str(),
-            "name": account.name.as_str(),
-            "expires_at": Timestamp::new(expires_at).to_string(),
-            "adds_passkey": adds_passkey,
-        });
+        let shown = SignInLink {
+            adds_passkey,
+            url: url.expose().to_owned(),
+            principal: (&account.id).into(),
+            name: (&account.name).into(),
+            expires_at: expires_at.into(),
+        };
         Ok(document(StatusCode::CREATED, &shown))
     }
 
@@ -65,14 +68,13 @@ impl Asked<'_> {
     }
 }
 
-fn passkey(row: &PasskeyRow) -> Value {
+fn passkey(row: &PasskeyRow) -> Passkey {
     let PasskeyRow { id, label, enrolled_by, created_at, used_at, .. } = row;
-    let time = |at| Timestamp::new(at).to_string();
-    json!({
-        "id": id,
-        "label": label,
-        "enrolled_by": enrolled_by,
-        "created_at": time(*created_at),
-        "used_at": used_at.map(time),
-    })
+    Passkey {
+        id: id.clone(),
+        label: label.clone(),
+        enrolled_by: enrolled_by.clone(),
+        created_at: (*created_at).into(),
+        used_at: used_at.map(Into::into),
+    }
 }

@@ -6,12 +6,10 @@ use narthex_control::FieldError;
 use narthex_model::{UnknownKey, written};
 use percent_encoding::percent_decode_str;
 
-use crate::problem::Problem;
+use crate::{problem::Problem, shapes::PAGE_MAX};
 
 /// Number of objects of a page by default.
 const PAGE: u32 = 50;
-/// And at most.
-const PAGE_MAX: u32 = 100;
 
 /// Number of objects of a page, by default and at most.
 #[cfg(test)]

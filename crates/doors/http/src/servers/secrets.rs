@@ -9,16 +9,19 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body::Body;
 use narthex_control::SecretUses;
-use narthex_model::{
-    ErrorKind, Secret, SecretName, SecretSummary, Timestamp, VersionSummary, WorkspaceId,
-};
-use narthex_runs::SecretRun;
+use narthex_model::{ErrorKind, Secret, SecretName, VersionSummary, WorkspaceId};
 use narthex_wire::is_redactable;
 use percent_encoding::percent_decode_str;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::value::RawValue;
 
 use super::{Answered, Asked, document, ok};
-use crate::{post::is_json, problem::Problem, respond, servers::changes::of_body};
+use crate::{
+    post::is_json,
+    problem::Problem,
+    respond,
+    servers::changes::of_body,
+    shapes::{KeyRotation, SecretCleared, SecretRun, SecretStored, SecretSummary, SecretVersion},
+};
 
 /// Enough for the longest value with every byte escaped.
 const BODY_MAX: usize = 512 * 1024;
@@ -40,12 +43,9 @@ impl Asked<'_> {
             true => Some(self.secret_uses(&workspace).await?),
             false => None,
         };
-        let shown = |one: &SecretSummary| {
-            let mut shown = summary(one);
-            if let Some(uses) = &uses {
-                shown["used_by"] = json!(uses.get(one.name.as_str()).map_or(&[][..], |all| all));
-            }
-            shown
+        let shown = |one: &narthex_model::SecretSummary| match &uses {
+            Some(uses) => summary(one, uses),
+            None => summary(one, &SecretUses::default()).without_catalog(),
         };
         self.page(all, |one| one.name.as_str(), shown)
     }
@@ -75,16 +75,13 @@ impl Asked<'_> {
         let is_redactable = is_redactable(&value);
         let stored = control.secret_put(&workspace, &name, value, &self.by()).await?;
         let status = if stored.was_set { StatusCode::OK } else { StatusCode::CREATED };
-        let version = stored.version.get();
-        let mut shown = json!({
-            "name": name.as_str(),
-            "version": version,
-            "replaced": stored.was_set,
-            "is_redactable": is_redactable,
-        });
-        if !is_redactable {
-            shown["warning"] = json!(TOO_SHORT);
-        }
+        let shown = SecretStored {
+            name: name.into(),
+            version: stored.version.get().into(),
+            replaced: stored.was_set,
+            is_redactable,
+            warning: (!is_redactable).then(|| TOO_SHORT.to_owned()),
+        };
         Ok(document(status, &shown))
     }
 
@@ -102,15 +99,13 @@ impl Asked<'_> {
         if !keeps && users.is_empty() && runs.is_empty() {
             return Ok(respond::empty(StatusCode::NO_CONTENT));
         }
-        let runs: Vec<_> = runs.iter().map(holder).collect();
-        let mut shown = json!({ "name": name.as_str(), "used_by": users, "runs": runs });
-        if !bound.is_empty() {
-            shown["env_bindings"] = bound.iter().map(ToString::to_string).collect();
-        }
-        if keeps {
-            shown["warning"] = json!(TOLD);
-        }
-        Ok(ok(&shown))
+        Ok(ok(&SecretCleared {
+            name: name.into(),
+            used_by: users,
+            runs: runs.iter().map(holder).collect(),
+            env_bindings: (!bound.is_empty()).then(|| bound.into_iter().map(Into::into).collect()),
+            warning: keeps.then(|| TOLD.to_owned()),
+        }))
     }
 
     pub(super) async fn rotate_key(&self) -> Answered {
@@ -119,13 +114,13 @@ impl Asked<'_> {
         let ids = |keys: &[narthex_model::KeyId]| {
             keys.iter().map(|key| key.as_str().to_owned()).collect::<Vec<_>>()
         };
-        Ok(ok(&json!({
-            "key": rotation.key.as_str(),
-            "resealed": rotation.resealed,
-            "resumed": rotation.is_resumed,
-            "dropped": ids(&rotation.dropped),
-            "unused": ids(&rotation.unused),
-        })))
+        Ok(ok(&KeyRotation {
+            key: rotation.key.as_str().to_owned(),
+            resealed: rotation.resealed,
+            resumed: rotation.is_resumed,
+            dropped: ids(&rotation.dropped),
+            unused: ids(&rotation.unused),
+        }))
     }
 
     async fn secret_value<B>(&self, body: B) -> Result<Secret, Problem>
@@ -176,35 +171,37 @@ struct PutBody<'b> {
 }
 
 /// A live run that held a secret which was cleared.
-fn holder(run: &SecretRun) -> Value {
-    let SecretRun { id, pid, session, agent, servers, env } = run;
-    json!({
-        "run_id": id.to_text(),
-        "pid": pid.get(),
-        "session_id": session.to_text(),
-        "agent_name": agent,
-        "servers": servers,
-        "agent_env_names": env.iter().map(narthex_model::EnvName::as_str).collect::<Vec<_>>(),
-    })
+fn holder(run: &narthex_runs::SecretRun) -> SecretRun {
+    let narthex_runs::SecretRun { id, pid, session, agent, servers, env } = run;
+    SecretRun {
+        run_id: id.to_text().into(),
+        pid: pid.get().into(),
+        session_id: session.to_text().into(),
+        agent_name: agent.into(),
+        servers: servers.iter().map(Into::into).collect(),
+        agent_env_names: env.iter().map(|name| name.as_str().to_owned()).collect(),
+    }
 }
 
-/// Everything that is ever shown of a secret (X-M22), but for the places that name it.
-fn summary(secret: &SecretSummary) -> Value {
-    let SecretSummary { name, created_at, updated_at, updated_by, versions } = secret;
+/// Everything that is ever shown of a secret (X-M22).
+fn summary(secret: &narthex_model::SecretSummary, uses: &SecretUses) -> SecretSummary {
+    let narthex_model::SecretSummary { name, created_at, updated_at, updated_by, versions } =
+        secret;
     let version = |one: &VersionSummary| {
         let VersionSummary { version, created_at, key } = one;
-        json!({
-            "version": version.get(),
-            "created_at": Timestamp::new(*created_at).to_string(),
-            "key": key.as_ref().map(narthex_model::KeyId::as_str),
-        })
+        SecretVersion {
+            version: version.get().into(),
+            created_at: (*created_at).into(),
+            key: key.as_ref().map(|key| key.as_str().to_owned()),
+        }
     };
-    json!({
-        "name": name.as_str(),
-        "is_set": secret.is_set(),
-        "created_at": Timestamp::new(*created_at).to_string(),
-        "updated_at": Timestamp::new(*updated_at).to_string(),
-        "updated_by": updated_by,
-        "versions": versions.iter().map(version).collect::<Vec<_>>(),
-    })
+    SecretSummary {
+        name: name.into(),
+        is_set: secret.is_set(),
+        created_at: (*created_at).into(),
+        updated_at: (*updated_at).into(),
+        updated_by: updated_by.clone(),
+        versions: versions.iter().map(version).collect(),
+        used_by: Some(uses.get(name.as_str()).cloned().unwrap_or_default()),
+    }
 }

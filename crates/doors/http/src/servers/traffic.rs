@@ -5,11 +5,12 @@ use std::fmt;
 use bytes::Bytes;
 use http::Method;
 use http_body::Body;
-use narthex_control::UsageRow;
-use serde_json::{Value, json};
 
 use super::{Answered, Asked, access::page_of, ok};
-use crate::routes::Target;
+use crate::{
+    routes::Target,
+    shapes::{UsagePage, UsageRow},
+};
 
 impl Asked<'_> {
     /// Limits, or what was used of them.
@@ -34,7 +35,7 @@ impl Asked<'_> {
             }
             _ => control.workspace_limits(&workspace).await?,
         };
-        Ok(ok(&json!(limits)))
+        Ok(ok(&limits))
     }
 
     /// The usage of a workspace today, and its limits.
@@ -42,22 +43,22 @@ impl Asked<'_> {
         let query = self.query(&["after", "limit"])?;
         let usage = self.control()?.usage(&self.workspace()?).await?;
         // No kind has a comma.
-        let key = |row: UsageRow| (format!("{},{}", row.kind.as_str(), row.name), row);
+        let key =
+            |row: narthex_control::UsageRow| (format!("{},{}", row.kind.as_str(), row.name), row);
         let mut rows: Vec<_> = usage.rows.into_iter().map(key).collect();
         rows.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-        let mut page = page_of(&query, rows, |(key, _)| key, |(_, row)| shown(row))?;
-        page["resets_in_ms"] = json!(usage.day_left_ms);
-        Ok(ok(&page))
+        let page = page_of(&query, rows, |(key, _)| key, |(_, row)| shown(row))?;
+        Ok(ok(&UsagePage { resets_in_ms: usage.day_left_ms, page }))
     }
 }
 
-fn shown(row: &UsageRow) -> Value {
-    let UsageRow { kind, name, calls, open, limits } = row;
-    json!({
-        "kind": kind.as_str(),
-        "name": name,
-        "calls_today": calls,
-        "open_calls": open,
-        "limits": limits,
-    })
+fn shown(row: &narthex_control::UsageRow) -> UsageRow {
+    let narthex_control::UsageRow { kind, name, calls, open, limits } = row;
+    UsageRow {
+        kind: kind.as_str(),
+        name: name.clone(),
+        calls_today: *calls,
+        open_calls: (*open).into(),
+        limits: *limits,
+    }
 }

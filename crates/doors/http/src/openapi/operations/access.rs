@@ -1,58 +1,60 @@
 //! Permissions: workspaces, principals, members, tokens, secrets, and their audit.
 
-use super::super::operation::{Content, Operation, delete, get, patch, post, put};
+use super::super::operation::{Content, Operation, delete, get, of, patch, post, put, written};
+use crate::shapes;
 
 const PAGES: &[&str] = &["after", "limit"];
 const AUDIT: &[&str] =
     &["actor", "resource", "run", "event_kind", "since", "until", "order", "event_after", "limit"];
 
 pub(super) const OPERATIONS: &[Operation] = &[
-    get("/api/me", "me_show", "Shows whoever asks").gives("Me"),
+    get("/api/me", "me_show", "Shows whoever asks").gives(of::<shapes::Me>()),
     get("/api/principals", "principal_list", "Lists humans and services")
         .asks(PAGES)
-        .gives("PrincipalPage"),
+        .gives(of::<shapes::Page<shapes::Principal>>()),
     post("/api/principals", "principal_create", "Makes a human")
-        .takes("PrincipalNew")
-        .makes("Principal"),
+        .takes(of::<shapes::PrincipalNew>())
+        .makes(of::<shapes::Principal>()),
     get("/api/principals/{principal}", "principal_show", "Shows a human or a service")
-        .gives("Principal"),
+        .gives(of::<shapes::Principal>()),
     patch("/api/principals/{principal}", "principal_change", "Changes a human or a service")
-        .merges("PrincipalChange")
-        .gives("Principal"),
+        .merges(of::<shapes::PrincipalChange>())
+        .gives(of::<shapes::Principal>()),
     post(
         "/api/principals/{principal}/sign-in-links",
         "sign_in_link_create",
         "Makes a link that signs in",
     )
-    .answers(201, Content::Json("SignInLink"), &[])
+    .answers(201, Content::Json(of::<shapes::SignInLink>()), &[])
     .refuses(&[429]),
     get("/api/principals/{principal}/passkeys", "passkey_list", "Lists the passkeys of a human")
         .asks(PAGES)
-        .gives("PasskeyPage"),
+        .gives(of::<shapes::Page<shapes::Passkey>>()),
     delete("/api/principals/{principal}/passkeys/{id}", "passkey_remove", "Removes a passkey")
         .ends(),
     post("/api/secrets/rotate-key", "key_rotate", "Seals all secrets under a new master key")
-        .gives("KeyRotation")
+        .gives(of::<shapes::KeyRotation>())
         .refuses(&[429]),
     get("/api/workspaces", "workspace_list", "Lists the workspaces that one may know of")
         .asks(PAGES)
-        .gives("WorkspacePage"),
+        .gives(of::<shapes::Page<shapes::Workspace>>()),
     post("/api/workspaces", "workspace_create", "Makes a workspace")
-        .takes("WorkspaceNew")
-        .makes("Workspace"),
-    get("/api/workspaces/{workspace}", "workspace_show", "Shows a workspace").gives("Workspace"),
+        .takes(of::<shapes::WorkspaceNew>())
+        .makes(of::<shapes::Workspace>()),
+    get("/api/workspaces/{workspace}", "workspace_show", "Shows a workspace")
+        .gives(of::<shapes::Workspace>()),
     patch("/api/workspaces/{workspace}", "workspace_change", "Changes a workspace")
-        .merges("WorkspaceChange")
-        .gives("Workspace"),
+        .merges(of::<shapes::WorkspaceChange>())
+        .gives(of::<shapes::Workspace>()),
     delete("/api/workspaces/{workspace}", "workspace_delete", "Deletes a workspace")
         .asks(&["force"])
         .ends(),
     get("/api/workspaces/{workspace}/members", "member_list", "Lists the members")
         .asks(PAGES)
-        .gives("MemberPage"),
+        .gives(of::<shapes::Page<shapes::Member>>()),
     put("/api/workspaces/{workspace}/members/{principal}", "member_set", "Gives somebody roles")
-        .takes("MemberRoles")
-        .gives("Member"),
+        .takes(of::<shapes::MemberRoles>())
+        .gives(of::<shapes::Member>()),
     delete(
         "/api/workspaces/{workspace}/members/{principal}",
         "member_remove",
@@ -65,14 +67,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "Lists tokens of services",
     )
     .asks(PAGES)
-    .gives("ServiceTokenPage"),
+    .gives(of::<shapes::Page<shapes::ServiceToken>>()),
     post(
         "/api/workspaces/{workspace}/service-tokens",
         "service_token_create",
         "Makes a token, which is told once",
     )
-    .takes("ServiceTokenNew")
-    .makes("ServiceTokenMade")
+    .takes(of::<shapes::ServiceTokenNew>())
+    .makes(of::<shapes::ServiceTokenMade>())
     .refuses(&[429]),
     delete(
         "/api/workspaces/{workspace}/service-tokens/{id}",
@@ -86,58 +88,58 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "Lists secrets, without their values",
     )
     .asks(PAGES)
-    .gives("SecretPage"),
+    .gives(of::<shapes::Page<shapes::SecretSummary>>()),
     put("/api/workspaces/{workspace}/secrets/{name}", "secret_set", "Sets a secret")
-        .takes("SecretValue")
-        .gives("SecretStored")
-        .answers(201, Content::Json("SecretStored"), &[])
+        .takes(of::<shapes::SecretValue>())
+        .gives(of::<shapes::SecretStored>())
+        .answers(201, Content::Json(of::<shapes::SecretStored>()), &[])
         .refuses(&[429]),
     delete("/api/workspaces/{workspace}/secrets/{name}", "secret_clear", "Clears a secret")
-        .answers(200, Content::Json("SecretCleared"), &[])
+        .answers(200, Content::Json(of::<shapes::SecretCleared>()), &[])
         .ends()
         .refuses(&[400]),
     get("/api/workspaces/{workspace}/env-bindings", "env_binding_list", "Lists bindings")
         .asks(&["env_scope", "scope_id", "after", "limit"])
-        .gives("EnvBindingPage"),
+        .gives(of::<shapes::Page<shapes::EnvBinding>>()),
     post("/api/workspaces/{workspace}/env-bindings", "env_binding_create", "Binds a secret")
-        .takes("EnvBindingNew")
-        .makes("EnvBinding"),
+        .takes(of::<shapes::EnvBindingNew>())
+        .makes(of::<shapes::EnvBinding>()),
     put("/api/workspaces/{workspace}/env-bindings/{id}", "env_binding_set", "Binds a secret anew")
-        .takes("EnvBindingSecret")
-        .gives("EnvBinding")
-        .makes("EnvBinding"),
+        .takes(of::<shapes::EnvBindingSecret>())
+        .gives(of::<shapes::EnvBinding>())
+        .makes(of::<shapes::EnvBinding>()),
     delete("/api/workspaces/{workspace}/env-bindings/{id}", "env_binding_remove", "Unbinds it")
         .ends(),
     get("/api/workspaces/{workspace}/limits", "limits_show", "Shows the limits of the workspace")
-        .gives("WorkspaceLimits"),
+        .gives(of::<shapes::WorkspaceLimits>()),
     put("/api/workspaces/{workspace}/limits", "limits_set", "Replaces the limits of the workspace")
-        .takes("WorkspaceLimitsNew")
-        .gives("WorkspaceLimits"),
+        .takes(of::<shapes::WorkspaceLimitsNew>())
+        .gives(of::<shapes::WorkspaceLimits>()),
     get("/api/workspaces/{workspace}/usage", "usage_show", "Shows what was used today")
         .asks(PAGES)
-        .gives("UsagePage"),
+        .gives(of::<shapes::UsagePage>()),
     get("/api/workspaces/{workspace}/audit", "audit_list", "Lists events of the workspace")
         .asks(AUDIT)
-        .answers(200, Content::JsonOrLines("AuditPage"), &[]),
+        .answers(200, Content::JsonOrLines(written("AuditPage")), &[]),
     get(
         "/api/workspaces/{workspace}/audit/settings",
         "audit_settings_show",
         "Shows how long events are kept",
     )
-    .gives("AuditSettings"),
+    .gives(written("AuditSettings")),
     put(
         "/api/workspaces/{workspace}/audit/settings",
         "audit_settings_set",
         "Says how long events are kept",
     )
-    .takes("AuditSettings")
-    .gives("AuditSettings"),
+    .takes(written("AuditSettings"))
+    .gives(written("AuditSettings")),
     get("/api/audit", "installation_audit_list", "Lists events that belong to no workspace")
         .asks(AUDIT)
-        .answers(200, Content::JsonOrLines("AuditPage"), &[]),
+        .answers(200, Content::JsonOrLines(written("AuditPage")), &[]),
     get("/api/audit/settings", "installation_audit_settings_show", "Shows how long these are kept")
-        .gives("AuditSettings"),
+        .gives(written("AuditSettings")),
     put("/api/audit/settings", "installation_audit_settings_set", "Says how long these are kept")
-        .takes("AuditSettings")
-        .gives("AuditSettings"),
+        .takes(written("AuditSettings"))
+        .gives(written("AuditSettings")),
 ];

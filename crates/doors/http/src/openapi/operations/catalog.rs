@@ -1,6 +1,6 @@
 //! The catalog of a workspace: servers, capabilities, agents, and all of it at once.
 
-use super::super::operation::{Content, Operation, delete, get, patch, post, put};
+use super::super::operation::{Content, Named, Operation, delete, get, patch, post, put, written};
 
 const PAGES: &[&str] = &["after", "limit"];
 const CONDITION: &[&str] = &["IfMatch", "IfNoneMatch"];
@@ -11,31 +11,31 @@ const CHANGED: &[u16] = &[400, 412];
 const FULL: &[u16] = &[400, 412, 429];
 
 /// Makes an object.
-const fn made(operation: Operation, written: &'static str) -> Operation {
-    operation.asks(CONDITION).answers(201, Content::Json(written), MADE).refuses(FULL)
+const fn made(operation: Operation, given: Named) -> Operation {
+    operation.asks(CONDITION).answers(201, Content::Json(given), MADE).refuses(FULL)
 }
 
 /// Stores an object whole, which may have been there.
-const fn stored(operation: Operation, written: &'static str) -> Operation {
-    made(operation.answers(200, Content::Json(written), TAG), written)
+const fn stored(operation: Operation, given: Named) -> Operation {
+    made(operation.answers(200, Content::Json(given), TAG), given)
 }
 
 /// Stores a part of an object, of which there may be any number.
 const fn attached(operation: Operation) -> Operation {
     operation
-        .takes("AttachmentNew")
+        .takes(written("AttachmentNew"))
         .asks(CONDITION)
-        .answers(200, Content::Json("AttachmentWritten"), TAG)
-        .answers(201, Content::Json("AttachmentWritten"), MADE)
+        .answers(200, Content::Json(written("AttachmentWritten")), TAG)
+        .answers(201, Content::Json(written("AttachmentWritten")), MADE)
         .refuses(CHANGED)
 }
 
 /// Changes an object.
-const fn changed(operation: Operation, written: &'static str) -> Operation {
+const fn changed(operation: Operation, given: Named) -> Operation {
     operation
-        .merges("MergePatch")
+        .merges(written("MergePatch"))
         .asks(CONDITION)
-        .answers(200, Content::Json(written), TAG)
+        .answers(200, Content::Json(given), TAG)
         .refuses(CHANGED)
 }
 
@@ -61,69 +61,80 @@ const REJECT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/r
 pub(super) const OPERATIONS: &[Operation] = &[
     get(DEFINITIONS, "definition_list", "Lists what a server says of its tools and the like")
         .asks(&["definition_state", "definition_source", "after", "limit"])
-        .gives("DefinitionPage"),
+        .gives(written("DefinitionPage")),
     post(ACCEPT, "definition_accept", "Lets callers have definitions; humans only")
         .asks(&["definition_source"])
-        .takes("DefinitionChoice")
-        .gives("DefinitionDecisions"),
+        .takes(written("DefinitionChoice"))
+        .gives(written("DefinitionDecisions")),
     post(REJECT, "definition_reject", "Keeps definitions from callers; humans only")
         .asks(&["definition_source"])
-        .takes("DefinitionChoice")
-        .gives("DefinitionDecisions"),
+        .takes(written("DefinitionChoice"))
+        .gives(written("DefinitionDecisions")),
     get(SERVERS, "mcp_server_list", "Lists the servers of the catalog")
         .asks(PAGES)
-        .gives("ServerPage"),
+        .gives(written("ServerPage")),
     made(
-        post(SERVERS, "mcp_server_create", "Stores a new server").takes("CatalogServerNew"),
-        "ServerWritten",
+        post(SERVERS, "mcp_server_create", "Stores a new server")
+            .takes(written("CatalogServerNew")),
+        written("ServerWritten"),
     ),
     get(SERVER, "mcp_server_show", "Shows one server; authors see a part of it").answers(
         200,
-        Content::Json("ServerObject"),
+        Content::Json(written("ServerObject")),
         TAG,
     ),
     stored(
-        put(SERVER, "mcp_server_put", "Stores a server").takes("CatalogServerNew"),
-        "ServerWritten",
+        put(SERVER, "mcp_server_put", "Stores a server").takes(written("CatalogServerNew")),
+        written("ServerWritten"),
     ),
-    changed(patch(SERVER, "mcp_server_change", "Changes a server"), "ServerWritten"),
+    changed(patch(SERVER, "mcp_server_change", "Changes a server"), written("ServerWritten")),
     removed(delete(SERVER, "mcp_server_delete", "Removes a server")),
     get(CAPABILITIES, "capability_list", "Lists the capabilities")
         .asks(PAGES)
-        .gives("CapabilityPage"),
+        .gives(written("CapabilityPage")),
     made(
-        post(CAPABILITIES, "capability_create", "Stores a new capability").takes("CapabilityNew"),
-        "CapabilityWritten",
+        post(CAPABILITIES, "capability_create", "Stores a new capability")
+            .takes(written("CapabilityNew")),
+        written("CapabilityWritten"),
     ),
     get(CAPABILITY, "capability_show", "Shows one capability").answers(
         200,
-        Content::Json("CapabilityObject"),
+        Content::Json(written("CapabilityObject")),
         TAG,
     ),
     stored(
-        put(CAPABILITY, "capability_put", "Stores a capability").takes("CapabilityNew"),
-        "CapabilityWritten",
+        put(CAPABILITY, "capability_put", "Stores a capability").takes(written("CapabilityNew")),
+        written("CapabilityWritten"),
     ),
-    changed(patch(CAPABILITY, "capability_change", "Changes a capability"), "CapabilityWritten"),
+    changed(
+        patch(CAPABILITY, "capability_change", "Changes a capability"),
+        written("CapabilityWritten"),
+    ),
     removed(delete(CAPABILITY, "capability_delete", "Removes a capability")),
-    get(AGENTS, "agent_list", "Lists the agents").asks(PAGES).gives("AgentPage"),
-    made(post(AGENTS, "agent_create", "Stores a new agent").takes("AgentNew"), "AgentWritten"),
+    get(AGENTS, "agent_list", "Lists the agents").asks(PAGES).gives(written("AgentPage")),
+    made(
+        post(AGENTS, "agent_create", "Stores a new agent").takes(written("AgentNew")),
+        written("AgentWritten"),
+    ),
     get(AGENT, "agent_show", "Shows one agent, or its servers with all levels merged")
         .asks(&["view"])
-        .answers(200, Content::Either("AgentObject", "Merged"), TAG),
-    stored(put(AGENT, "agent_put", "Stores an agent").takes("AgentNew"), "AgentWritten"),
-    changed(patch(AGENT, "agent_change", "Changes an agent"), "AgentWritten"),
+        .answers(200, Content::Either(written("AgentObject"), written("Merged")), TAG),
+    stored(
+        put(AGENT, "agent_put", "Stores an agent").takes(written("AgentNew")),
+        written("AgentWritten"),
+    ),
+    changed(patch(AGENT, "agent_change", "Changes an agent"), written("AgentWritten")),
     removed(delete(AGENT, "agent_delete", "Removes an agent")),
     get(ATTACHMENTS, "attachment_list", "Lists what an agent attaches by itself")
         .asks(PAGES)
-        .answers(200, Content::Json("AttachmentPage"), TAG),
+        .answers(200, Content::Json(written("AttachmentPage")), TAG),
     attached(put(ATTACHMENTS, "attachment_add", "Attaches a server to an agent")),
     get(CONNECTIONS, "connection_list", "Lists the servers that a human has to sign in to")
         .asks(PAGES)
-        .gives("ConnectionPage"),
+        .gives(written("ConnectionPage")),
     get(ATTACHMENT, "attachment_show", "Shows one attachment").answers(
         200,
-        Content::Json("Attachment"),
+        Content::Json(written("Attachment")),
         TAG,
     ),
     attached(put(ATTACHMENT, "attachment_put", "Attaches a server under this alias")),
@@ -132,17 +143,17 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .ends()
         .refuses(CHANGED),
     get("/api/workspaces/{workspace}/export", "workspace_export", "Tells the whole catalog")
-        .gives("Export"),
+        .gives(written("Export")),
     post("/api/workspaces/{workspace}/import", "workspace_import", "Stores what an export has")
         .asks(&["dry_run", "prune"])
-        .takes("ImportDocument")
+        .takes(written("ImportDocument"))
         .refuses(&[429])
-        .gives("Imported"),
+        .gives(written("Imported")),
     post("/api/workspaces/{workspace}/validate", "object_validate", "Says what storing would say")
         .asks(&["object_kind"])
-        .takes("CatalogObjectNew")
-        .gives("Validated"),
+        .takes(written("CatalogObjectNew"))
+        .gives(written("Validated")),
     post("/api/workspaces/{workspace}/preview", "agent_preview", "Merges the agent that is sent")
-        .takes("AgentManifest")
-        .gives("Merged"),
+        .takes(written("AgentManifest"))
+        .gives(written("Merged")),
 ];

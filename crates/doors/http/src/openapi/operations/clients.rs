@@ -1,21 +1,21 @@
 //! MCP clients that are registered in a workspace.
 
-use super::super::operation::{Operation, delete, get, post};
+use super::super::operation::{Operation, delete, get, post, written};
 
 pub(super) const OPERATIONS: &[Operation] = &[
     get("/api/workspaces/{workspace}/mcp-clients", "mcp_client_list", "Lists MCP clients")
         .asks(&["after", "limit"])
-        .gives("McpClientPage"),
+        .gives(written("McpClientPage")),
     post(
         "/api/workspaces/{workspace}/mcp-clients",
         "mcp_client_register",
         "Registers an MCP client, whose token is told once",
     )
-    .takes("McpClientNew")
-    .makes("McpClientMade")
+    .takes(written("McpClientNew"))
+    .makes(written("McpClientMade"))
     .refuses(&[429]),
     get("/api/workspaces/{workspace}/mcp-clients/{id}", "mcp_client_show", "Shows an MCP client")
-        .gives("McpClient"),
+        .gives(written("McpClient")),
     delete(
         "/api/workspaces/{workspace}/mcp-clients/{id}",
         "mcp_client_revoke",

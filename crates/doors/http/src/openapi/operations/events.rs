@@ -1,6 +1,6 @@
 //! The events of sessions, and messages for their agents.
 
-use super::super::operation::{Content, Operation, get, post};
+use super::super::operation::{Content, Operation, get, post, written};
 
 pub(super) const OPERATIONS: &[Operation] = &[
     get(
@@ -9,28 +9,32 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "Lists or streams the events of a session",
     )
     .asks(&["session_event_after", "session_event_limit", "session_event_type", "LastEventId"])
-    .answers(200, Content::JsonOrEvents("SessionEventPage", "SessionStreamed"), &[])
+    .answers(
+        200,
+        Content::JsonOrEvents(written("SessionEventPage"), written("SessionStreamed")),
+        &[],
+    )
     .refuses(&[400, 429]),
     post(
         "/api/workspaces/{workspace}/sessions/{id}/messages",
         "session_message",
         "Says something to the agent of a session",
     )
-    .takes("SessionMessage")
-    .makes("SessionEvent"),
+    .takes(written("SessionMessage"))
+    .makes(written("SessionEvent")),
     post(
         "/api/workspaces/{workspace}/sessions/{id}/messages/acknowledgement",
         "session_messages_acknowledge",
         "Says up to where a run has read the messages of its session",
     )
-    .takes("MessageAcknowledgement")
-    .gives("MessagesAcknowledged"),
+    .takes(written("MessageAcknowledgement"))
+    .gives(written("MessagesAcknowledged")),
     get(
         "/api/workspaces/{workspace}/events",
         "workspace_events",
         "Streams what happens in all sessions of a workspace",
     )
     .asks(&["session_event_after", "session_event_type", "LastEventId"])
-    .answers(200, Content::Events("WorkspaceStreamed"), &[])
+    .answers(200, Content::Events(written("WorkspaceStreamed")), &[])
     .refuses(&[400, 429]),
 ];

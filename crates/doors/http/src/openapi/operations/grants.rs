@@ -1,31 +1,32 @@
 //! The grants of humans, and the requests of runs.
 
-use super::super::operation::{Operation, delete, get, post};
+use super::super::operation::{Operation, delete, get, post, written};
 
 pub(super) const OPERATIONS: &[Operation] = &[
     get("/api/workspaces/{workspace}/grants", "grant_list", "Lists the grants")
         .asks(&["include_revoked", "after", "limit"])
-        .gives("GrantPage"),
+        .gives(written("GrantPage")),
     post("/api/workspaces/{workspace}/grants", "grant_create", "Grants something; humans only")
-        .takes("GrantNew")
-        .makes("Grant"),
-    get("/api/workspaces/{workspace}/grants/{id}", "grant_show", "Shows one grant").gives("Grant"),
+        .takes(written("GrantNew"))
+        .makes(written("Grant")),
+    get("/api/workspaces/{workspace}/grants/{id}", "grant_show", "Shows one grant")
+        .gives(written("Grant")),
     delete("/api/workspaces/{workspace}/grants/{id}", "grant_revoke", "Revokes a grant").ends(),
     get("/api/workspaces/{workspace}/grant-requests", "grant_request_list", "Lists the requests")
         .asks(&["grant_request_status", "after", "limit"])
-        .gives("GrantRequestPage"),
+        .gives(written("GrantRequestPage")),
     post(
         "/api/workspaces/{workspace}/grant-requests/{id}/approve",
         "grant_request_approve",
         "Grants what a run has asked for",
     )
-    .takes("GrantApproval")
-    .gives("GrantRequest"),
+    .takes(written("GrantApproval"))
+    .gives(written("GrantRequest")),
     post(
         "/api/workspaces/{workspace}/grant-requests/{id}/deny",
         "grant_request_deny",
         "Refuses what a run has asked for",
     )
-    .takes("GrantDenial")
-    .gives("GrantRequest"),
+    .takes(written("GrantDenial"))
+    .gives(written("GrantRequest")),
 ];

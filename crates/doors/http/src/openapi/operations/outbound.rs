@@ -1,34 +1,34 @@
 //! Channels that agents post to, and webhooks.
 
-use super::super::operation::{Operation, delete, get, put};
+use super::super::operation::{Operation, delete, get, put, written};
 
 pub(super) const OPERATIONS: &[Operation] = &[
     get("/api/workspaces/{workspace}/channels", "channel_list", "Lists where agents may post")
         .asks(&["after", "limit"])
-        .gives("ChannelPage"),
+        .gives(written("ChannelPage")),
     get("/api/workspaces/{workspace}/channels/{name}", "channel_show", "Shows one channel")
-        .gives("Channel"),
+        .gives(written("Channel")),
     put(
         "/api/workspaces/{workspace}/channels/{name}",
         "channel_set",
         "Makes a channel, or another one in its place",
     )
-    .takes("ChannelNew")
-    .gives("Channel"),
+    .takes(written("ChannelNew"))
+    .gives(written("Channel")),
     delete("/api/workspaces/{workspace}/channels/{name}", "channel_delete", "Removes a channel")
         .ends(),
     get("/api/workspaces/{workspace}/webhooks", "webhook_list", "Lists who is told of decisions")
         .asks(&["after", "limit"])
-        .gives("WebhookPage"),
+        .gives(written("WebhookPage")),
     get("/api/workspaces/{workspace}/webhooks/{name}", "webhook_show", "Shows one webhook")
-        .gives("Webhook"),
+        .gives(written("Webhook")),
     put(
         "/api/workspaces/{workspace}/webhooks/{name}",
         "webhook_set",
         "Makes a webhook, or another one in its place",
     )
-    .takes("WebhookNew")
-    .gives("Webhook"),
+    .takes(written("WebhookNew"))
+    .gives(written("Webhook")),
     delete("/api/workspaces/{workspace}/webhooks/{name}", "webhook_delete", "Removes a webhook")
         .ends(),
     get(
@@ -37,5 +37,5 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "Lists what became of what a webhook was told, the newest first",
     )
     .asks(&["run_after", "limit"])
-    .gives("WebhookDeliveryPage"),
+    .gives(written("WebhookDeliveryPage")),
 ];

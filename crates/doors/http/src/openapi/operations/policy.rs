@@ -1,16 +1,20 @@
 //! The rules of a workspace.
 
-use super::super::operation::{Content, Operation, delete, get, post, put};
+use super::super::operation::{Content, Operation, delete, get, post, put, written};
 
 const RULES: &str = "/api/workspaces/{workspace}/policy";
 const CONDITION: &[&str] = &["IfMatch", "IfNoneMatch"];
 
 pub(super) const OPERATIONS: &[Operation] = &[
-    get(RULES, "policy_show", "Shows the rules").answers(200, Content::Json("Rules"), &["ETag"]),
+    get(RULES, "policy_show", "Shows the rules").answers(
+        200,
+        Content::Json(written("Rules")),
+        &["ETag"],
+    ),
     put(RULES, "policy_set", "Replaces the rules; they count for the next call")
-        .takes("RulesNew")
+        .takes(written("RulesNew"))
         .asks(CONDITION)
-        .answers(200, Content::Json("Rules"), &["ETag"])
+        .answers(200, Content::Json(written("Rules")), &["ETag"])
         .refuses(&[400, 412]),
     delete(RULES, "policy_clear", "Takes all rules away").asks(CONDITION).ends().refuses(&[412]),
     post(
@@ -18,6 +22,6 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "policy_check",
         "Says what the rules say of a call, without one",
     )
-    .takes("RulesQuestion")
-    .gives("RulesChecked"),
+    .takes(written("RulesQuestion"))
+    .gives(written("RulesChecked")),
 ];

@@ -1,31 +1,31 @@
 //! Runs and sessions of a workspace.
 
-use super::super::operation::{Content, Operation, delete, get, post};
+use super::super::operation::{Content, Operation, delete, get, post, written};
 
 pub(super) const OPERATIONS: &[Operation] = &[
     post("/api/workspaces/{workspace}/runs", "run_create", "Creates a run; its token is told once")
-        .takes("RunNew")
-        .makes("RunMade")
+        .takes(written("RunNew"))
+        .makes(written("RunMade"))
         .refuses(&[429]),
     get("/api/workspaces/{workspace}/runs", "run_list", "Lists the runs")
         .asks(&["run_after", "limit", "run_session", "run_status"])
-        .gives("RunPage"),
-    get("/api/workspaces/{workspace}/runs/{id}", "run_show", "Shows one run").gives("Run"),
+        .gives(written("RunPage")),
+    get("/api/workspaces/{workspace}/runs/{id}", "run_show", "Shows one run").gives(written("Run")),
     delete("/api/workspaces/{workspace}/runs/{id}", "run_end", "Ends a run").ends(),
     post(
         "/api/workspaces/{workspace}/runs/{id}/claim",
         "run_claim",
         "Takes over a run that waits, or holds it for longer",
     )
-    .takes("ClaimNew")
-    .gives("RunClaimed"),
+    .takes(written("ClaimNew"))
+    .gives(written("RunClaimed")),
     get(
         "/api/workspaces/{workspace}/runs/{id}/trace",
         "run_trace",
         "Streams what a run does, as it does it: names, sizes and durations, never content",
     )
     .asks(&["trace_alias"])
-    .answers(200, Content::Events("RunTraced"), &[])
+    .answers(200, Content::Events(written("RunTraced")), &[])
     .refuses(&[406, 409, 429]),
     get(
         "/api/workspaces/{workspace}/top",
@@ -33,13 +33,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "Tells how busy the runs of a workspace are, once or as a stream",
     )
     .asks(&["top_interval"])
-    .answers(200, Content::JsonOrEvents("RunsTop", "RunsTop"), &[])
+    .answers(200, Content::JsonOrEvents(written("RunsTop"), written("RunsTop")), &[])
     .refuses(&[429]),
     get("/api/workspaces/{workspace}/sessions", "session_list", "Lists the sessions")
         .asks(&["after", "limit"])
-        .gives("SessionPage"),
+        .gives(written("SessionPage")),
     get("/api/workspaces/{workspace}/sessions/{id}", "session_show", "Shows one session")
-        .gives("Session"),
+        .gives(written("Session")),
     delete(
         "/api/workspaces/{workspace}/sessions/{id}",
         "session_end",
@@ -51,20 +51,20 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "session_suspend",
         "Sets a session aside; its runs end",
     )
-    .gives("Session"),
+    .gives(written("Session")),
     post(
         "/api/workspaces/{workspace}/sessions/{id}/resume",
         "session_resume",
         "Has a session go on with a new run; its token is told once",
     )
-    .takes("RunResume")
-    .makes("RunMade")
+    .takes(written("RunResume"))
+    .makes(written("RunMade"))
     .refuses(&[429]),
     post(
         "/api/workspaces/{workspace}/sessions/{id}/usage",
         "session_usage_report",
         "Reports what a session has used",
     )
-    .takes("SessionUsage")
-    .gives("SessionUsage"),
+    .takes(written("SessionUsage"))
+    .gives(written("SessionUsage")),
 ];

@@ -1,13 +1,13 @@
 //! The shares of agents, and comments on them.
 
-use super::super::operation::{Content, Operation, delete, get, patch, post};
+use super::super::operation::{Content, Operation, delete, get, patch, post, written};
 
 pub(super) const OPERATIONS: &[Operation] = &[
     get("/api/workspaces/{workspace}/shares", "share_list", "Lists what agents share")
         .asks(&["after", "limit"])
-        .gives("SharePage"),
+        .gives(written("SharePage")),
     get("/api/workspaces/{workspace}/shares/{id}", "share_show", "Shows one share with its files")
-        .gives("ShareWhole"),
+        .gives(written("ShareWhole")),
     delete(
         "/api/workspaces/{workspace}/shares/{id}",
         "share_delete",
@@ -28,20 +28,20 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "Lists the threads of comments on a share",
     )
     .asks(&["after", "limit"])
-    .gives("ShareThreads"),
+    .gives(written("ShareThreads")),
     post(
         "/api/workspaces/{workspace}/shares/{id}/comments",
         "share_comment",
         "Says something of a share; its agent gets it as a message",
     )
-    .takes("ShareCommentNew")
-    .makes("ShareThread")
+    .takes(written("ShareCommentNew"))
+    .makes(written("ShareThread"))
     .refuses(&[429]),
     patch(
         "/api/workspaces/{workspace}/shares/{id}/comments/{thread}",
         "share_thread_change",
         "Settles a thread of comments, or opens it again",
     )
-    .takes("ShareThreadChange")
-    .gives("ShareThread"),
+    .takes(written("ShareThreadChange"))
+    .gives(written("ShareThread")),
 ];

@@ -1,6 +1,6 @@
 //! The requests of browsers at a sign-in. Without any way to sign in, all of them are 404.
 
-use super::super::operation::{Content, Operation, get, post};
+use super::super::operation::{Content, Operation, get, post, written};
 
 const HTML: Content = Content::Text(&["text/html"]);
 const FORM: &[&str] = &["application/x-www-form-urlencoded"];
@@ -38,35 +38,35 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .answers(303, Content::None, ELSEWHERE)
         .refuses(PAGE),
     post("/signin/link/{token}", "sign_in_link_use", "Signs in by a link, once")
-        .takes_as("CsrfForm", FORM)
+        .takes_as(written("CsrfForm"), FORM)
         .answers(303, Content::None, ON)
         .refuses(BODY),
     post("/signin/passkey/begin", "sign_in_passkey_begin", "Gives a challenge for a passkey")
-        .gives("Ceremony")
+        .gives(written("Ceremony"))
         .refuses(&[400, 409, 415, 429, 500, 503]),
     post("/signin/passkey/finish", "sign_in_passkey_finish", "Signs in by a passkey")
-        .takes("CeremonyAnswer")
-        .answers(200, Content::Json("SignedIn"), COOKIE)
+        .takes(written("CeremonyAnswer"))
+        .answers(200, Content::Json(written("SignedIn")), COOKIE)
         .refuses(BODY),
     post("/signin/passkeys/new", "sign_in_passkey_new", "Gives a challenge for a new passkey")
         .asks(&["Csrf"])
-        .gives("Ceremony")
+        .gives(written("Ceremony"))
         .refuses(&[400, 401, 409, 429, 500, 503]),
     post("/signin/passkeys", "sign_in_passkey_add", "Adds a passkey of one's own")
         .asks(&["Csrf"])
-        .takes("CeremonyAnswer")
-        .answers(201, Content::Json("PasskeyAdded"), &[])
+        .takes(written("CeremonyAnswer"))
+        .answers(201, Content::Json(written("PasskeyAdded")), &[])
         .refuses(BODY),
     post(
         "/signin/passkeys/{id}/remove",
         "sign_in_passkey_remove",
         "Removes a passkey of one's own",
     )
-    .takes_as("CsrfForm", FORM)
+    .takes_as(written("CsrfForm"), FORM)
     .answers(303, Content::None, ELSEWHERE)
     .refuses(BODY),
     post("/signin/links", "sign_in_link_make", "Makes a link for another human, and shows it")
-        .takes_as("LinkForm", FORM)
+        .takes_as(written("LinkForm"), FORM)
         .answers(200, HTML, &[])
         .refuses(LINK),
     get("/signin/oidc/{provider}", "sign_in_oidc_begin", "Leads to a provider")
@@ -93,11 +93,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "grant_request_decide",
         "Approves or denies what a run asks for",
     )
-    .takes_as("DecisionForm", FORM)
+    .takes_as(written("DecisionForm"), FORM)
     .answers(303, Content::None, ELSEWHERE)
     .refuses(DECIDED),
     post("/signout", "sign_out", "Ends the session of the browser")
-        .takes_as("CsrfForm", FORM)
+        .takes_as(written("CsrfForm"), FORM)
         .answers(303, Content::None, ON)
         .refuses(BODY),
 ];

@@ -1,0 +1,25 @@
+//! The shapes of the API: a type for each answer and for each body.
+//!
+//! Handlers answer with these types, and the OpenAPI document has the schemas that are generated
+//! from them. A doc comment is the description of its type or member in the document.
+//!
+//! An answer is a `Serialize` type. A body is read member by member where it is stored, so that all
+//! faults are reported at once; its type gives the schema, and a test sends its example.
+//!
+//! A layer of its own: imports no other module of this crate.
+
+mod access;
+mod ids;
+mod limits;
+mod page;
+mod schema;
+mod secrets;
+
+pub(crate) use self::{
+    access::*,
+    ids::*,
+    limits::*,
+    page::{Listed, PAGE_MAX, Page},
+    schema::{Schemas, Shape},
+    secrets::*,
+};

@@ -1,0 +1,157 @@
+//! Ids, names and words that many shapes have.
+
+use std::{borrow::Cow, fmt, time::SystemTime};
+
+use narthex_model::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+
+/// Types of text, which differ by their schema.
+macro_rules! texts {
+    ($($(#[$attribute:meta])+ $name:ident;)*) => {$(
+        #[derive(Debug, Clone, Serialize, JsonSchema)]
+        $(#[$attribute])+
+        pub(crate) struct $name(String);
+
+        impl<T: fmt::Display> From<T> for $name {
+            fn from(text: T) -> Self {
+                Self(text.to_string())
+            }
+        }
+    )*};
+}
+
+/// Types of a word out of a list, which is the list of the code.
+macro_rules! words {
+    ($($(#[doc = $about:literal])+ $name:ident($of:ty, $word:ident) = $all:expr;)*) => {$(
+        $(#[doc = $about])+
+        #[derive(Debug, Clone, Copy, Serialize)]
+        pub(crate) struct $name(&'static str);
+
+        impl From<$of> for $name {
+            fn from(one: $of) -> Self {
+                Self(one.$word())
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                Cow::Borrowed(stringify!($name))
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                let about = [$($about.trim()),+].join(" ");
+                json_schema!({ "type": "string", "enum": $all, "description": about })
+            }
+        }
+    )*};
+}
+
+/// A time in UTC with milliseconds.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(extend("format" = "date-time", "examples" = ["2026-11-22T13:00:00.000Z"]))]
+#[schemars(extend(
+    "pattern" = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
+))]
+pub(crate) struct Time(String);
+
+impl From<SystemTime> for Time {
+    fn from(time: SystemTime) -> Self {
+        Self(Timestamp::new(time).to_string())
+    }
+}
+
+texts! {
+    /// Id of a workspace.
+    #[schemars(extend("examples" = ["default"]))]
+    #[schemars(extend("maxLength" = 64))]
+    #[schemars(extend("pattern" = "^[a-z0-9][a-z0-9_-]{0,63}$"))]
+    WorkspaceId;
+
+    /// Name of a server inside an agent or a run. Contains no `__`.
+    #[schemars(extend("examples" = ["library"]))]
+    #[schemars(extend("maxLength" = 64))]
+    #[schemars(extend("pattern" = "^[a-z](?:_?[a-z0-9-])*_?$"))]
+    Alias;
+
+    /// Name of an agent or a capability.
+    #[schemars(extend("examples" = ["reader"]))]
+    #[schemars(extend("maxLength" = 64))]
+    #[schemars(extend("pattern" = "^[a-z0-9][a-z0-9_-]*$"))]
+    ObjectName;
+
+    /// Name of a secret.
+    #[schemars(extend("examples" = ["DOCS_KEY"]))]
+    #[schemars(extend("maxLength" = 64))]
+    #[schemars(extend("pattern" = "^[A-Z_][A-Z0-9_]{0,63}$"))]
+    SecretName;
+
+    /// Id of a human or a service.
+    #[schemars(extend("examples" = ["prn_0011223344556677"]))]
+    #[schemars(extend("pattern" = "^prn_[0-9a-f]{16}$"))]
+    PrincipalId;
+
+    /// Name of a human, such as `ada`, or of a service with its workspace in front: `team/ci`.
+    #[schemars(extend("examples" = ["ada"]))]
+    #[schemars(extend("maxLength" = 193))]
+    #[schemars(extend("minLength" = 1))]
+    PrincipalName;
+
+    /// Id of a service's token. The id is no secret.
+    #[schemars(extend("examples" = ["tok_0011223344556677"]))]
+    #[schemars(extend("pattern" = "^tok_[0-9a-f]{16}$"))]
+    TokenId;
+
+    /// Id of a run.
+    #[schemars(extend("examples" = ["run_0a1b2c3d4e5f"]))]
+    #[schemars(extend("pattern" = "^run_[0-9a-f]{12}$"))]
+    RunId;
+
+    /// Id of a session.
+    #[schemars(extend("examples" = ["ses_0a1b2c3d4e5f"]))]
+    #[schemars(extend("pattern" = "^ses_[0-9a-f]{12}$"))]
+    SessionId;
+
+    /// Id or name of a human or a service.
+    #[schemars(extend("examples" = ["ada"]))]
+    #[schemars(extend("minLength" = 1))]
+    PrincipalRef;
+
+    /// Id of a passkey.
+    #[schemars(extend("minLength" = 1))]
+    PasskeyId;
+
+    /// Name of a server, as the configuration has it.
+    #[schemars(extend("examples" = ["docs"]))]
+    #[schemars(extend("minLength" = 1))]
+    ServerName;
+
+    /// A SHA-256 digest in hexadecimal digits.
+    #[schemars(extend("pattern" = "^[0-9a-f]{64}$"))]
+    Digest;
+
+    /// Id of a binding: `agent:AGENT:NAME`, `preview_environment:ID:NAME` or `workspace:NAME`.
+    #[schemars(extend("examples" = ["agent:reader:DOCS_TOKEN"]))]
+    #[schemars(extend(
+        "pattern" = "^(workspace|(agent|preview_environment):[^:]+):[A-Za-z_][A-Za-z0-9_]*$"
+    ))]
+    EnvBindingId;
+}
+
+words! {
+    /// A role in one workspace.
+    Role(narthex_model::Role, as_str) = narthex_model::Role::ALL.map(narthex_model::Role::as_str);
+
+    /// Kind of a failure, the same at every door.
+    ErrorKind(narthex_model::ErrorKind, as_str) =
+        narthex_model::ErrorKind::ALL.map(narthex_model::ErrorKind::as_str);
+
+    /// Servers with a sign-in per person, for agents that are no workers. `off`: not allowed.
+    /// `on_attended`: allowed, and a run without a driving person reports that the
+    /// server needs one. `on`: allowed as for workers.
+    OauthOnOrchestrators(narthex_model::OauthOnOrchestrators, as_str) =
+        narthex_model::OauthOnOrchestrators::ALL.map(narthex_model::OauthOnOrchestrators::as_str);
+
+    /// Kind of the scope of a binding.
+    EnvScope(&narthex_model::EnvScope, word) = narthex_model::EnvScope::WORDS;
+}
