@@ -14,12 +14,12 @@ struct Owned {
 const OWNED: &[Owned] = &[
     owned("cargo_metadata", &["xtask"]),
     owned("cedar-policy", &["cedar"]),
-    owned("clap", &["cli", "narthex", "testkit", "xtask"]),
+    owned("clap", &["client", "narthex", "testkit", "xtask"]),
     owned("fuser", &["fuse"]),
     owned("jsonwebtoken", &["login"]),
     owned("miette", &["cedar"]),
     owned("rustls", &["http-client"]),
-    owned("serde-saphyr", &["documents"]),
+    owned("serde-saphyr", &["client"]),
     owned("sqlx", &["store"]),
     owned("syn", &["xtask"]),
     owned("tokio-rustls", &["http-client"]),
@@ -96,7 +96,7 @@ mod tests {
         assert!(found("gateway", "tokio", false).is_empty());
         let expected = Finding::new(
             "crates/a/gateway/Cargo.toml",
-            "`clap` is for cli, narthex, testkit, xtask \
+            "`clap` is for client, narthex, testkit, xtask \
                  only",
         );
         assert_eq!(found("gateway", "clap", false), [expected]);

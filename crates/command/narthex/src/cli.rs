@@ -5,7 +5,7 @@ mod help;
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, FromArgMatches, Parser, Subcommand};
-use narthex_cli::{
+use narthex_client::cli::{
     AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand, ChannelsCommand,
     CheckCommand, ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand, ExportArgs,
     GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand, MountArgs,
@@ -13,6 +13,7 @@ use narthex_cli::{
     StraceArgs, TokensCommand, ToolsArgs, TopArgs, TrustArgs, UpArgs, UsageArgs, UsersCommand,
     VfsCommand, WebhooksCommand, WorkspacesCommand,
 };
+use narthex_client::{commands as client, environment::is_utf8_locale};
 use narthex_model::{CatalogKind, ErrorKind, command};
 use tokio::runtime::{Builder, Runtime};
 
@@ -176,13 +177,21 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: clap_complete::Shell,
 }
 
-/// The settings and output options that every command gets.
+/// The settings and output options of a command that needs a part of the server.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) format: Format,
     /// True if only ASCII may be printed.
     pub(crate) is_ascii: bool,
+}
+
+impl Context {
+    /// The part that commands read which only speak to a daemon.
+    pub(crate) fn client(&self) -> narthex_client::Context {
+        let daemon = self.settings.daemon.clone();
+        narthex_client::Context { daemon, format: self.format, is_ascii: self.is_ascii }
+    }
 }
 
 /// Does what the command line says.
@@ -251,7 +260,7 @@ fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, 
     core_dumps::forbid()?;
     let flags = flags(&cli);
     let mut settings = config::load(&flags)?;
-    command::choose(settings.chosen(&flags, workspace));
+    command::choose(settings.daemon.chosen(flags.settings.as_deref(), workspace));
     let runtime = runtime(&cli.command)?;
     let telemetry =
         narthex_telemetry::start(settings.telemetry(), runtime.handle()).map_err(|error| {
@@ -261,7 +270,7 @@ fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, 
             }
         })?;
     settings.tracer = telemetry.tracer();
-    let is_ascii = cli.common.ascii || !config::is_utf8_locale();
+    let is_ascii = cli.common.ascii || !is_utf8_locale();
     let context = Context { settings, format, is_ascii };
     let done = runtime.block_on(dispatch(cli.command, context));
     telemetry.end();
@@ -271,54 +280,51 @@ fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, 
 }
 
 async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failure> {
+    let plain = context.client();
     match command {
         Command::Up(args) => Box::pin(commands::up::run(args, context)).await,
         Command::Call(args) => Box::pin(commands::call::run(args, context)).await,
         Command::Tools(args) => Box::pin(commands::tools::run(args, context)).await,
-        Command::Mount(args) => Box::pin(commands::mount::run(args, context)).await,
-        Command::Vfs(command) => Box::pin(commands::vfs::run(command, context)).await,
-        Command::Status => Box::pin(commands::status::run(context)).await,
-        Command::Mcp(command) => Box::pin(commands::mcp::run(command, context)).await,
-        Command::Runs(command) => Box::pin(commands::runs::run(command, context)).await,
-        Command::Sessions(command) => Box::pin(commands::sessions::run(command, context)).await,
-        Command::Strace(args) => Box::pin(commands::strace::run(&args, &context)).await,
-        Command::Top(args) => Box::pin(commands::top::run(&args, &context)).await,
+        Command::Mount(args) => Box::pin(commands::mount::run(args, plain)).await,
+        Command::Vfs(command) => Box::pin(commands::vfs::run(command, plain)).await,
+        Command::Status => Box::pin(client::status::run(plain)).await,
+        Command::Mcp(command) => mcp(command, context).await,
+        Command::Runs(command) => Box::pin(client::runs::run(command, plain)).await,
+        Command::Sessions(command) => Box::pin(client::sessions::run(command, plain)).await,
+        Command::Strace(args) => Box::pin(commands::strace::run(&args, &plain)).await,
+        Command::Top(args) => Box::pin(commands::top::run(&args, &plain)).await,
         Command::Servers(ServersCommand::Catalog(command)) => {
-            catalog(CatalogKind::Server, command, context).await
+            catalog(CatalogKind::Server, command, plain).await
         }
-        Command::Servers(command) => Box::pin(commands::definitions::run(command, context)).await,
-        Command::Capabilities(command) => catalog(CatalogKind::Capability, command, context).await,
+        Command::Servers(command) => Box::pin(client::definitions::run(command, plain)).await,
+        Command::Capabilities(command) => catalog(CatalogKind::Capability, command, plain).await,
         Command::Agents(AgentsCommand::Catalog(command)) => {
-            catalog(CatalogKind::Agent, command, context).await
+            catalog(CatalogKind::Agent, command, plain).await
         }
-        Command::Agents(command) => Box::pin(commands::attachments::run(command, context)).await,
-        Command::Export(args) => Box::pin(commands::transfer::export(&args, &context)).await,
-        Command::Import(args) => Box::pin(commands::transfer::import(&args, &context)).await,
-        Command::Secrets(command) => Box::pin(commands::secrets::run(command, context)).await,
-        Command::EnvBindings(command) => {
-            Box::pin(commands::env_bindings::run(command, context)).await
-        }
-        Command::Grants(command) => Box::pin(commands::grants::run(command, context)).await,
-        Command::Policy(command) => Box::pin(commands::policy::run(command, context)).await,
-        Command::Audit(command) => Box::pin(commands::audit::run(command, context)).await,
-        Command::Users(command) => Box::pin(commands::users::run(command, context)).await,
-        Command::Workspaces(command) => Box::pin(commands::workspaces::run(command, context)).await,
-        Command::Members(command) => Box::pin(commands::members::run(command, context)).await,
-        Command::Channels(command) => Box::pin(commands::channels::run(command, context)).await,
-        Command::Webhooks(command) => {
-            Box::pin(commands::channels::webhooks(command, context)).await
-        }
-        Command::Shares(command) => Box::pin(commands::shares::run(command, context)).await,
-        Command::Clients(command) => Box::pin(commands::clients::run(command, context)).await,
-        Command::Tokens(command) => Box::pin(commands::tokens::run(command, context)).await,
-        Command::Whoami => Box::pin(commands::users::whoami(context)).await,
-        Command::Usage(args) => Box::pin(commands::traffic::usage(args, context)).await,
-        Command::Limits(command) => Box::pin(commands::traffic::limits(command, context)).await,
+        Command::Agents(command) => Box::pin(client::attachments::run(command, plain)).await,
+        Command::Export(args) => Box::pin(client::transfer::export(&args, &plain)).await,
+        Command::Import(args) => Box::pin(client::transfer::import(&args, &plain)).await,
+        Command::Secrets(command) => Box::pin(client::secrets::run(command, plain)).await,
+        Command::EnvBindings(command) => Box::pin(client::env_bindings::run(command, plain)).await,
+        Command::Grants(command) => Box::pin(client::grants::run(command, plain)).await,
+        Command::Policy(command) => Box::pin(commands::policy::run(command, plain)).await,
+        Command::Audit(command) => Box::pin(commands::audit::run(command, plain)).await,
+        Command::Users(command) => Box::pin(client::users::run(command, plain)).await,
+        Command::Workspaces(command) => Box::pin(client::workspaces::run(command, plain)).await,
+        Command::Members(command) => Box::pin(client::members::run(command, plain)).await,
+        Command::Channels(command) => Box::pin(client::channels::run(command, plain)).await,
+        Command::Webhooks(command) => Box::pin(client::channels::webhooks(command, plain)).await,
+        Command::Shares(command) => Box::pin(client::shares::run(command, plain)).await,
+        Command::Clients(command) => Box::pin(client::clients::run(command, plain)).await,
+        Command::Tokens(command) => Box::pin(client::tokens::run(command, plain)).await,
+        Command::Whoami => Box::pin(client::users::whoami(plain)).await,
+        Command::Usage(args) => Box::pin(client::traffic::usage(args, plain)).await,
+        Command::Limits(command) => Box::pin(client::traffic::limits(command, plain)).await,
         Command::Backup(args) => Box::pin(commands::backup::run(args, context)).await,
         Command::Check(CheckCommand::Mcp) => Box::pin(commands::check::run(context)).await,
         Command::Init(args) => commands::init::run(&args, &context),
-        Command::Daemon(command) => Box::pin(commands::daemon::run(command, context)).await,
-        Command::Connect(args) => Ok(Box::pin(commands::connect::run(&args, &context)).await),
+        Command::Daemon(command) => Box::pin(client::daemon::run(command, plain)).await,
+        Command::Connect(args) => Ok(Box::pin(client::connect::run(&args, &plain)).await),
         Command::Trust(args) => Box::pin(commands::trust::run(args, context)).await,
         Command::Completions(args) => commands::completions::run(&args, &context),
     }
@@ -327,9 +333,14 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
 async fn catalog(
     kind: CatalogKind,
     command: CatalogCommand,
-    context: Context,
+    context: narthex_client::Context,
 ) -> Result<ExitCode, Failure> {
-    Box::pin(commands::catalog::run(kind, command, context)).await
+    Box::pin(client::catalog::run(kind, command, context)).await
+}
+
+async fn mcp(command: McpCommand, context: Context) -> Result<ExitCode, Failure> {
+    let configured = async || commands::configured(&context.settings).await;
+    Box::pin(client::mcp::run(command, context.client(), configured)).await
 }
 
 fn flags(cli: &Cli) -> Flags {

@@ -1,46 +1,24 @@
-//! The work of each command.
+//! The work of the commands that need a part of the server: its libraries, its files or an app.
 
-mod across;
-pub(crate) mod attachments;
 pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod call;
-pub(crate) mod catalog;
-pub(crate) mod channels;
 pub(crate) mod check;
-pub(crate) mod clients;
 pub(crate) mod completions;
-pub(crate) mod connect;
-pub(crate) mod daemon;
-pub(crate) mod definitions;
-pub(crate) mod env_bindings;
-mod files;
-pub(crate) mod grants;
+mod configured;
 mod in_process;
 pub(crate) mod init;
-mod made;
-pub(crate) mod mcp;
-pub(crate) mod members;
 pub(crate) mod mount;
 mod packages;
 pub(crate) mod policy;
 mod progress;
-pub(crate) mod runs;
-pub(crate) mod secrets;
-pub(crate) mod sessions;
-pub(crate) mod shares;
 mod source;
-pub(crate) mod status;
 pub(crate) mod strace;
-mod streams;
-pub(crate) mod tokens;
 pub(crate) mod tools;
 pub(crate) mod top;
-pub(crate) mod traffic;
-pub(crate) mod transfer;
 pub(crate) mod trust;
 pub(crate) mod up;
-pub(crate) mod users;
 pub(crate) mod vfs;
-mod waiting;
-pub(crate) mod workspaces;
+
+pub(crate) use configured::configured;
+use narthex_client::commands::{across, catalog, waiting};

@@ -3,22 +3,20 @@
 //! The daemon, a call in process and the tests use one and the same [`App`].
 
 mod app;
-mod arguments;
 mod cli;
 mod commands;
+mod config;
 mod core_dumps;
-mod output;
 mod peer;
-mod rows;
 mod run_sockets;
 mod secrets;
-mod table;
+mod server_rows;
+mod stored;
+mod trust;
 
-use narthex_daemon_client as daemon_client;
-use narthex_data_dir::{self as data_dir, trust};
-use narthex_settings as config;
+use narthex_client::{arguments, daemon_client, data_dir, output, rows, stop, table};
 
 pub use app::{App, AppOptions, Doors, Servers};
 pub use cli::main;
-pub use narthex_failure::{Failure, FailureKind};
-pub use narthex_settings::ConnectionOptions;
+pub use config::ConnectionOptions;
+pub use narthex_client::{Failure, FailureKind};

@@ -6,13 +6,16 @@ use fs_err as fs;
 use narthex_control::SecretRows;
 use narthex_model::ErrorKind;
 use narthex_store::Store;
-use narthex_vault::{GivenKeys, Keeper, KeyCommand, KeyFile, SealedBackend, Vault};
+use narthex_vault::{GivenKeys, Keeper, KeeperError, KeyCommand, KeyFile, SealedBackend, Vault};
 
 use crate::{
     Failure,
     config::{self, KeyPlace},
     data_dir::DataDir,
 };
+
+// What the command takes, the vault takes as well.
+const _: () = assert!(narthex_client::commands::secrets::VALUE_MAX == narthex_vault::VALUE_MAX);
 
 /// Opens the vault. Keys that the environment gives are used as they are; else those of the
 /// keychain or of the key file, and the first is made if nothing was ever sealed. Only the
@@ -26,7 +29,7 @@ pub(crate) async fn open(
     let keeper: Arc<dyn Keeper> = match (given, place) {
         // Set to nothing it is refused, too: a user who meant to give a key gets no other (S15).
         (Some(keys), KeyPlace::File) => {
-            Arc::new(GivenKeys::new(config::MASTER_KEY, keys.expose())?)
+            Arc::new(GivenKeys::new(config::MASTER_KEY, keys.expose()).map_err(failed)?)
         }
         (None, KeyPlace::File) => Arc::new(KeyFile::new(data.master_key_file())),
         (Some(_), _) => {
@@ -39,7 +42,7 @@ pub(crate) async fn open(
         }
         (None, KeyPlace::Keychain(keychain)) => {
             alone(data)?;
-            let command = KeyCommand::keychain(*keychain, data.path())?;
+            let command = KeyCommand::keychain(*keychain, data.path()).map_err(failed)?;
             Arc::new(command.without(config::hidden()))
         }
         (None, KeyPlace::Command { load, store }) => {
@@ -49,7 +52,13 @@ pub(crate) async fn open(
         }
     };
     let rows = Arc::new(SecretRows::new(store.clone()));
-    Ok(Vault::new(Arc::new(SealedBackend::start(rows, keeper).await?)))
+    let backend = SealedBackend::start(rows, keeper).await;
+    let backend = backend.map_err(|error| Failure::caused(error.kind(), &error))?;
+    Ok(Vault::new(Arc::new(backend)))
+}
+
+fn failed(error: KeeperError) -> Failure {
+    Failure::caused(error.kind(), &error)
 }
 
 /// Refuses a key file beside a keychain: its keys would not be used, and lie there all the same.

@@ -15,7 +15,10 @@ use crate::{Failure, config};
 pub(super) async fn disabled(servers: &Servers) -> Result<BTreeSet<String>, Failure> {
     let Servers::Followed(options) = servers else { return Ok(BTreeSet::new()) };
     match &options.store {
-        Some(store) => Ok(store.server_flags().disabled(&WorkspaceId::default()).await?),
+        Some(store) => {
+            let disabled = store.server_flags().disabled(&WorkspaceId::default()).await;
+            disabled.map_err(|error| Failure::caused(error.kind(), &error))
+        }
         None => Ok(BTreeSet::new()),
     }
 }

@@ -6,16 +6,16 @@ mod verify;
 use std::process::ExitCode;
 
 use http::Method;
+use narthex_client::Context;
 use serde_json::json;
 
 use super::waiting::waiting;
 use crate::{
     Failure,
-    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     output,
 };
-use narthex_cli::{AuditCommand, AuditPlaceArgs};
+use narthex_client::cli::{AuditCommand, AuditPlaceArgs};
 
 pub(crate) async fn run(command: AuditCommand, context: Context) -> Result<ExitCode, Failure> {
     match command {
@@ -35,7 +35,7 @@ fn path(place: &AuditPlaceArgs) -> String {
 }
 
 async fn export(place: &AuditPlaceArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let client = DaemonClient::operator(&context.settings)?;
+    let client = DaemonClient::operator(&context.daemon)?;
     let mut lines = client.api_lines(path(place)).await?;
     let mut last = String::new();
     while let Some(line) = lines.next().await? {
@@ -52,7 +52,7 @@ async fn keep(
     events: Option<u64>,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
-    let client = DaemonClient::operator(&context.settings)?;
+    let client = DaemonClient::operator(&context.daemon)?;
     let path = format!("{}/settings", path(place));
     let asked = client.api_get(path.clone());
     let mut kept = waiting("asking the daemon", context, asked).await?;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use fs_err as fs;
-use narthex_cli::BackupArgs;
+use narthex_client::cli::BackupArgs;
 use narthex_model::{ErrorKind, command::narthex};
 use serde_json::json;
 
@@ -17,18 +17,18 @@ use crate::{
     cli::Context,
     data_dir::DataDir,
     output::{self, harmless},
+    stored::StorePlace,
 };
 
 pub(crate) async fn run(args: BackupArgs, context: Context) -> Result<ExitCode, Failure> {
-    if context.settings.daemon_url.is_some() {
+    if context.settings.daemon.daemon_url.is_some() {
         let text = "a backup is made where the store is; leave out --daemon-url, and run this on \
                     the daemon's own machine";
         return Err(Failure::usage(text));
     }
     let to = std::path::absolute(&args.file)?;
-    let place =
-        DataDir::open(&context.settings.data)?.with_store(context.settings.store_url.clone());
-    let Some(store) = place.look_at_store().await? else {
+    let place = DataDir::open(&context.settings.daemon.data)?;
+    let Some(store) = StorePlace::of(&place, &context.settings).look().await? else {
         let text = format!(
             "there is no store yet, so there is nothing to copy; start `{}` first, or name another \
              folder with --data",
@@ -36,9 +36,10 @@ pub(crate) async fn run(args: BackupArgs, context: Context) -> Result<ExitCode, 
         );
         return Err(Failure::new(ErrorKind::NotFound, text));
     };
-    let copied = waiting("copying the store", &context, store.backup(&to)).await;
+    let copied = waiting("copying the store", &context.client(), store.backup(&to)).await;
     store.close().await;
-    let bytes = copied?.bytes;
+    let copied = copied.map_err(|error| Failure::caused(error.kind(), &error))?;
+    let bytes = copied.bytes;
     let file = to.display().to_string();
     let sentence = format!("copied the store to {} ({bytes} bytes)", harmless(&file));
     let left_out = Shared::look(&place.shares_dir())?;

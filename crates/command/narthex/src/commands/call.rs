@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use narthex_cli::CallArgs;
+use narthex_client::cli::CallArgs;
 use narthex_model::{
     CallError, CallErrorKind, ErrorKind,
     command::{CommandLine, completed, narthex},
@@ -19,11 +19,12 @@ use crate::{
     output,
     peer::{Peer, Tool, protocol_failure},
     rows::Row,
+    server_rows,
 };
 
 pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Failure> {
     let Some(file) = args.config.clone() else {
-        let client = DaemonClient::of_run_or_file(&context.settings)?;
+        let client = DaemonClient::of_run_or_file(&context.settings.daemon)?;
         let called = call(Peer::Daemon(&client), &args, &context).await;
         return match called {
             Err(failure) if failure.kind == FailureKind::Operation(ErrorKind::NotFound) => {
@@ -46,7 +47,7 @@ pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Fa
         in_process::settle(&app).await;
         let called = call(Peer::Local(&app), &args, &context).await;
         called.map_err(|failure| match is_absent(&failure) {
-            true => with_cause(failure, Row::all(&app.registry().snapshot()), &args),
+            true => with_cause(failure, server_rows::all(&app.registry().snapshot()), &args),
             false => failure,
         })
     })
@@ -55,7 +56,7 @@ pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Fa
 
 /// The rows of the daemon, as far as this user may see them.
 async fn rows_if_up(context: &Context) -> Vec<Row> {
-    match DaemonClient::operator_if_up(&context.settings) {
+    match DaemonClient::operator_if_up(&context.settings.daemon) {
         Ok(Some(client)) => client.rows::<Row>().await.unwrap_or_default(),
         Ok(None) | Err(_) => Vec::new(),
     }

@@ -8,9 +8,10 @@ use narthex_model::ErrorKind;
 use narthex_policy::RunPolicy;
 use narthex_registry::config::LoadedConfig;
 
-use super::{progress::Progress, up::stop_signal};
+use super::progress::Progress;
 use crate::{
     App, AppOptions, Failure, Servers, app::no_randomness, cli::Context, config, data_dir::DataDir,
+    stop::stop_signal,
 };
 
 /// Longer than any server may take to settle by its own limits.
@@ -22,8 +23,7 @@ pub(super) async fn start(
     call_timeout: Option<Duration>,
     context: &Context,
 ) -> Result<App, Failure> {
-    let data =
-        DataDir::open(&context.settings.data)?.with_store(context.settings.store_url.clone());
+    let data = DataDir::open(&context.settings.daemon.data)?;
     let token = RunToken::generate().map_err(|error| no_randomness(&error))?;
     let mut gateway = context.settings.gateway_options(crate::app::node_id()?);
     gateway.call_timeout = call_timeout.unwrap_or(gateway.call_timeout);

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::{check::is_installed, source::trusting};
 use crate::{Failure, cli::Context, output};
-use narthex_cli::InitArgs;
+use narthex_client::cli::InitArgs;
 
 /// A file to begin with.
 struct Template {

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use narthex_cli::MountArgs;
+use narthex_client::Context;
+use narthex_client::cli::MountArgs;
 
-use crate::{Failure, cli::Context};
+use crate::Failure;
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) async fn run(_args: MountArgs, _context: Context) -> Result<ExitCode, Failure> {
@@ -39,7 +40,7 @@ mod linux {
         process::ExitCode,
     };
 
-    use narthex_cli::MountArgs;
+    use narthex_client::{Context, cli::MountArgs};
     use narthex_fuse::mounter::{
         Daemon, Ended, Mounting, MountingError, MountingOptions,
         background::{self, Begun},
@@ -51,10 +52,9 @@ mod linux {
 
     use crate::{
         Failure,
-        cli::Context,
-        commands::up::stop_signal,
         daemon_client::DaemonClient,
         output::{self, Format, counted},
+        stop::stop_signal,
     };
 
     pub(super) async fn run(args: MountArgs, context: Context) -> Result<ExitCode, Failure> {
@@ -79,7 +79,7 @@ mod linux {
     }
 
     async fn mount(args: MountArgs, context: &Context, log: &Path) -> Result<ExitCode, Failure> {
-        let client = DaemonClient::of_run(&context.settings)?;
+        let client = DaemonClient::of_run(&context.daemon)?;
         let daemon = Daemon::new(&client.state.url, client.token());
         let daemon = daemon.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
         let mut folder = args.folder;
@@ -183,7 +183,7 @@ mod linux {
 
     /// Where a mount in the background says what becomes of it.
     fn log_of(args: &MountArgs, context: &Context) -> PathBuf {
-        let log = args.log.clone().unwrap_or_else(|| context.settings.data.join("mount.log"));
+        let log = args.log.clone().unwrap_or_else(|| context.daemon.data.join("mount.log"));
         // For callers that print the path, and may be elsewhere by then.
         std::path::absolute(&log).unwrap_or(log)
     }

@@ -25,7 +25,7 @@ pub(super) struct FailedStarts(Vec<String>);
 impl FailedStarts {
     /// Those of the daemon here; none if no daemon runs, or it cannot be asked.
     pub(super) async fn of(settings: &Settings) -> Self {
-        let Ok(Some(client)) = DaemonClient::operator_if_up(settings) else {
+        let Ok(Some(client)) = DaemonClient::operator_if_up(&settings.daemon) else {
             return Self::default();
         };
         let rows = client.rows::<Row>().await.unwrap_or_default();

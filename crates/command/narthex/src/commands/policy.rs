@@ -4,16 +4,16 @@
 use std::process::ExitCode;
 
 use http::Method;
-use narthex_cli::{CheckPolicyArgs, PolicyCommand, WorkspaceArgs};
+use narthex_client::Context;
+use narthex_client::cli::{CheckPolicyArgs, PolicyCommand, WorkspaceArgs};
+use narthex_client::documents::text_of;
 use narthex_control::{POLICY_SCHEMA, RuleSet};
-use narthex_documents::text_of;
 use narthex_model::{ErrorKind, command::narthex};
 use serde_json::{Map, Value, json};
 
 use super::waiting::waiting;
 use crate::{
     Failure,
-    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     output::{self, harmless},
     table,
@@ -37,7 +37,7 @@ pub(crate) async fn run(command: PolicyCommand, context: Context) -> Result<Exit
         }
         PolicyCommand::Clear { place } => (Method::DELETE, place, json!({})),
     };
-    let client = DaemonClient::operator(&context.settings)?;
+    let client = DaemonClient::operator(&context.daemon)?;
     let request = ApiRequest::new(method, policy_path(&place)).entry(&body.to_string());
     let rules = waiting("changing the rules", &context, client.api(request)).await?;
     warn(&rules, &context);
@@ -45,7 +45,7 @@ pub(crate) async fn run(command: PolicyCommand, context: Context) -> Result<Exit
 }
 
 async fn show(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let client = DaemonClient::operator(&context.settings)?;
+    let client = DaemonClient::operator(&context.daemon)?;
     let asked = client.api_get(policy_path(place));
     let rules = waiting("asking the daemon", context, asked).await?;
     if context.format.is_json() {
@@ -101,7 +101,7 @@ fn validate(args: &CheckPolicyArgs, context: &Context) -> Result<ExitCode, Failu
 
 async fn check(args: &CheckPolicyArgs, context: &Context) -> Result<ExitCode, Failure> {
     let entry = question(args)?;
-    let client = DaemonClient::operator(&context.settings)?;
+    let client = DaemonClient::operator(&context.daemon)?;
     let request = ApiRequest::new(Method::POST, format!("{}/check", policy_path(&args.place)));
     let checked = waiting("asking the daemon", context, client.api(request.entry(&entry))).await?;
     warn(&checked, context);

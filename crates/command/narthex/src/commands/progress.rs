@@ -1,14 +1,13 @@
 //! Progress of starting servers, on standard error.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use narthex_model::{ServerState, Target};
 use narthex_registry::ServerRow;
 
+use super::waiting::spinner;
 use crate::output::{self, harmless};
-
-const FRAME: Duration = Duration::from_millis(120);
 
 /// A line that moves on a terminal, plain lines elsewhere.
 pub(super) struct Progress {
@@ -35,18 +34,6 @@ impl Progress {
             }
         }
     }
-}
-
-/// A line that moves; `None` where there is no terminal.
-pub(super) fn spinner() -> Option<ProgressBar> {
-    output::is_error_terminal().then(|| {
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(FRAME);
-        bar
-    })
 }
 
 impl Drop for Progress {

@@ -14,7 +14,7 @@ use narthex_model::{
     json::without_comments,
 };
 use narthex_registry::{
-    config::{Entry, LoadContext, LoadedConfig, load_file, parse, parse_settings},
+    config::{ConfigFileError, Entry, LoadContext, LoadedConfig, load_file, parse, parse_settings},
     layers::DefaultServer,
     watch::{Approve, LayerOptions, ProjectFile, Refused},
 };
@@ -29,6 +29,7 @@ use crate::{
     config::{self, Settings},
     data_dir::DataDir,
     output,
+    stored::StorePlace,
     trust::{Folder, Standing},
 };
 
@@ -41,7 +42,7 @@ pub(crate) fn usual() -> PathBuf {
 /// start; a later one is reported, and the last good content is used on (E118).
 pub(crate) async fn followed(
     settings: &Settings,
-    data: &DataDir,
+    place: &StorePlace,
     store: Store,
     vault: Vault,
 ) -> Result<ControlOptions, Failure> {
@@ -64,7 +65,7 @@ pub(crate) async fn followed(
         None => {
             let path = usual();
             if path.exists() {
-                tell_warnings(&load_trusted(data).await?);
+                tell_warnings(&load_trusted(place).await?);
             } else {
                 output::notice(
                     "there is no mcp.json in this folder yet; it is read when it is there",
@@ -72,7 +73,7 @@ pub(crate) async fn followed(
             }
             let approve = approval(store.clone(), Handle::current());
             let path = std::path::absolute(path)?;
-            ProjectFile { path, approve, approvals: Some(data.approvals()) }
+            ProjectFile { path, approve, approvals: Some(place.approvals()) }
         }
     };
     files.project = Some(project);
@@ -151,11 +152,11 @@ pub(crate) fn read(path: &Path) -> Result<LoadedConfig, Failure> {
 
 fn load(path: &Path) -> Result<LoadedConfig, Failure> {
     narthex_private::check_named(path)?;
-    Ok(load_file(path, &config::workspace_root()?, &config::placeholder)?)
+    load_file(path, &config::workspace_root()?, &config::placeholder).map_err(faulty)
 }
 
 /// Reads the current folder's file, if its user has approved it (D27).
-async fn load_trusted(data: &DataDir) -> Result<LoadedConfig, Failure> {
+async fn load_trusted(place: &StorePlace) -> Result<LoadedConfig, Failure> {
     let path = usual();
     if !path.exists() {
         return Err(Failure::new(
@@ -165,13 +166,13 @@ async fn load_trusted(data: &DataDir) -> Result<LoadedConfig, Failure> {
         ));
     }
     let folder = Folder::read(&path)?;
-    let store = data.store().await?;
+    let store = place.open().await?;
     let standing = folder.standing(store.trusted_files()).await;
     store.close().await;
     let Some(why) = untrusted(standing?) else {
         let env = &config::placeholder;
         let context = LoadContext { file: &path, workspace_root: folder.root(), env };
-        return Ok(parse(&folder.text, &context)?);
+        return parse(&folder.text, &context).map_err(faulty);
     };
     // A text that is no configuration starts nothing, and needs no approval first.
     unfilled_text(&folder, &path)?;
@@ -209,8 +210,8 @@ pub(crate) async fn standing(path: &Path, settings: &Settings) -> Result<Standin
 
 /// The same of a content that was read already.
 pub(crate) async fn standing_of(folder: &Folder, settings: &Settings) -> Result<Standing, Failure> {
-    let data = DataDir::at(&settings.data).with_store(settings.store_url.clone());
-    let Some(store) = data.look_at_store().await? else { return Ok(Standing::Unknown) };
+    let place = StorePlace::of(&DataDir::at(&settings.daemon.data), settings);
+    let Some(store) = place.look().await? else { return Ok(Standing::Unknown) };
     let standing = folder.standing(store.trusted_files()).await;
     store.close().await;
     standing
@@ -221,7 +222,7 @@ pub(crate) async fn standing_of(folder: &Folder, settings: &Settings) -> Result<
 pub(crate) fn unfilled_text(folder: &Folder, file: &Path) -> Result<LoadedConfig, Failure> {
     let env = |name: &str| Some(format!("${{env:{name}}}"));
     let context = LoadContext { file, workspace_root: folder.root(), env: &env };
-    Ok(parse(&folder.text, &context)?)
+    parse(&folder.text, &context).map_err(faulty)
 }
 
 /// A file that configures servers, read without filling in anything, so that no value is in it.
@@ -263,9 +264,14 @@ fn read_with(
     let context = LoadContext { file: path, workspace_root: &root, env };
     let folder = Folder::read(path)?;
     match is_project {
-        true => Ok(parse(&folder.text, &context)?),
-        false => Ok(parse_settings(&folder.text, &context)?),
+        true => parse(&folder.text, &context).map_err(faulty),
+        false => parse_settings(&folder.text, &context).map_err(faulty),
     }
+}
+
+/// The failure of a file that is no configuration.
+pub(crate) fn faulty(error: ConfigFileError) -> Failure {
+    Failure::caused(error.kind(), &error)
 }
 
 /// Shows warnings of a file that the daemon will follow, unless its log reports them.

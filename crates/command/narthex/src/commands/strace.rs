@@ -3,7 +3,8 @@
 use std::{process::ExitCode, time::Duration};
 
 use http::Method;
-use narthex_cli::StraceArgs;
+use narthex_client::Context;
+use narthex_client::cli::StraceArgs;
 use narthex_model::{ErrorKind, command::narthex};
 use narthex_run_events::{Line, Opened};
 use serde::Deserialize as _;
@@ -15,7 +16,6 @@ use tokio::{
 
 use crate::{
     Failure, FailureKind,
-    cli::Context,
     commands::across,
     daemon_client::{DaemonClient, segment, workspace_path},
     output::{self, harmless},
@@ -89,7 +89,7 @@ impl Following<'_> {
 
     /// Shows the operations of one stream.
     async fn watch(&mut self) -> Result<End, Failure> {
-        let client = DaemonClient::operator(&self.context.settings)?;
+        let client = DaemonClient::operator(&self.context.daemon)?;
         let id = self.find(&client).await?;
         let path = format!("/runs/{}/trace?alias={}", segment(&id), self.args.aliases.join(","));
         let path = workspace_path(&self.args.place.workspace, &path);

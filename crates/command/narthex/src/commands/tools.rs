@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use narthex_cli::ToolsArgs;
+use narthex_client::cli::ToolsArgs;
 use narthex_model::{Alias, ServerState};
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::{
     output,
     peer::{Peer, Tool},
     rows::Row,
-    table,
+    server_rows, table,
 };
 
 /// A server with its tools; the row explains why there are none.
@@ -25,7 +25,7 @@ struct Listed {
 
 pub(crate) async fn run(args: ToolsArgs, context: Context) -> Result<ExitCode, Failure> {
     let Some(file) = &args.config else {
-        let client = DaemonClient::of_run_or_file(&context.settings)?;
+        let client = DaemonClient::of_run_or_file(&context.settings.daemon)?;
         let rows = client.rows::<Row>().await?;
         let rows = chosen(rows, args.alias.as_ref(), &client.place())?;
         return show(&list(Peer::Daemon(&client), rows).await, &context);
@@ -37,7 +37,7 @@ pub(crate) async fn run(args: ToolsArgs, context: Context) -> Result<ExitCode, F
     let app = in_process::start(loaded, None, &context).await?;
     in_process::run(&app, async {
         in_process::settle(&app).await;
-        let rows = Row::all(&app.registry().snapshot());
+        let rows = server_rows::all(&app.registry().snapshot());
         show(&list(Peer::Local(&app), rows).await, &context)
     })
     .await

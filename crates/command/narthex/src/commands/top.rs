@@ -8,10 +8,11 @@ use std::{
 };
 
 use http::Method;
-use narthex_cli::TopArgs;
+use narthex_client::Context;
+use narthex_client::cli::TopArgs;
+use narthex_client::terminal::{Screen, Sign, Signs, leave_is_typed};
 use narthex_model::command::narthex;
 use narthex_run_events::{HEADER, Sort, Top};
-use narthex_terminal::{Screen, Sign, Signs, leave_is_typed};
 use serde::Deserialize as _;
 use serde_json::Value;
 use tokio::{signal::ctrl_c, time::sleep};
@@ -19,7 +20,6 @@ use tokio::{signal::ctrl_c, time::sleep};
 use super::strace::{AGAIN, is_away, unreadable};
 use crate::{
     Failure,
-    cli::Context,
     commands::across,
     daemon_client::{DaemonClient, workspace_path},
     output, table,
@@ -30,7 +30,7 @@ const NO_RUNS: &str = "There are no runs.";
 
 pub(crate) async fn run(args: &TopArgs, context: &Context) -> Result<ExitCode, Failure> {
     // A failure at once is shown on an ordinary screen.
-    let client = DaemonClient::operator(&context.settings)?;
+    let client = DaemonClient::operator(&context.daemon)?;
     client.api_get(workspace_path(&args.place.workspace, "/runs?limit=1")).await?;
     let is_seen = stdout().is_terminal() && stdin().is_terminal();
     let is_screen = is_seen && !args.once && !context.format.is_json();
@@ -119,7 +119,7 @@ impl Showing<'_> {
 
     /// Shows the tables of one stream. `true` if no other is to follow.
     async fn stream(&self) -> Result<bool, Failure> {
-        let client = DaemonClient::operator(&self.context.settings)?;
+        let client = DaemonClient::operator(&self.context.daemon)?;
         let path = format!("/top?interval={}", self.args.interval);
         let path = workspace_path(&self.args.place.workspace, &path);
         let mut events = client.api_events(Method::GET, path).await?;

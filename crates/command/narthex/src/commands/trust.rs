@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use narthex_cli::TrustArgs;
+use narthex_client::cli::TrustArgs;
 use narthex_model::{
     Confinement, ErrorKind, NetworkAccess, OAuth, ServerAuth, ServerDefinition, Target,
     command::narthex,
@@ -26,6 +26,7 @@ use crate::{
     config,
     data_dir::DataDir,
     output::{self, harmless},
+    stored::StorePlace,
     trust::{Folder, Standing},
 };
 
@@ -66,9 +67,9 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
         );
         return Err(Failure { details: Some(data), ..Failure::new(ErrorKind::Denied, text) });
     }
-    let place =
-        DataDir::open(&context.settings.data)?.with_store(context.settings.store_url.clone());
-    let store = place.store().await?;
+    let data_dir = DataDir::open(&context.settings.daemon.data)?;
+    let place = StorePlace::of(&data_dir, &context.settings);
+    let store = place.open().await?;
     let approved = folder.approve(store.trusted_files()).await;
     store.close().await;
     approved?;
@@ -76,7 +77,7 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
     if context.format.is_json() {
         output::json(&data)?;
     } else if is_text {
-        let then = harmless(&taking_effect(&place, &folder));
+        let then = harmless(&taking_effect(&data_dir, &folder));
         output::line(&format!("\ntrusted {name} as it is now; {then}"))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use narthex_cli::UpArgs;
+use narthex_client::cli::UpArgs;
 use narthex_control::Control;
 use narthex_http::TokenHash;
 use narthex_http::listener::Workers;
@@ -17,12 +17,11 @@ use narthex_registry::{Snapshot, watch::LayersEvent};
 use narthex_runs::ShareOptions;
 use serde::Serialize;
 use serde_json::json;
-use tokio::{
-    net::TcpListener,
-    signal::unix::{SignalKind, signal},
-};
+use tokio::net::TcpListener;
 
-use super::{source, users::first_passkey};
+use narthex_client::commands::users::first_passkey;
+
+use super::source;
 use crate::{
     App, AppOptions, Doors, Failure, Servers,
     cli::Context,
@@ -30,7 +29,9 @@ use crate::{
     data_dir::{DaemonState, DataDir},
     output::{self, harmless},
     rows::Row,
-    secrets,
+    secrets, server_rows,
+    stop::stop_signal,
+    stored::StorePlace,
 };
 
 /// The time in which threads have to end once nothing is waited for any more.
@@ -38,21 +39,22 @@ const WORKERS_END: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Failure> {
     let settings = &context.settings;
-    let data = DataDir::open(&settings.data)?.with_store(settings.store_url.clone());
+    let data = DataDir::open(&settings.daemon.data)?;
+    let place = StorePlace::of(&data, settings);
     let _lock = data.lock()?;
     let token = data.client_token()?;
     let admin = data.admin_token()?;
-    let store = data.store().await?;
+    let store = place.open().await?;
     let store_place = store.place().to_owned();
     let vault = secrets::open(&data, &settings.keys, &store).await?;
-    let mut followed = source::followed(settings, &data, store, vault).await?;
+    let mut followed = source::followed(settings, &place, store, vault).await?;
     let file = settings.config.clone().unwrap_or_else(source::usual);
     let listener = listen(&settings.listen, args.allow_remote).await?;
     let address = listener.local_addr()?;
     followed.login = Some(settings.sign_in.options(address.port()));
     let mut ends = stop_signal()?;
     let shares = ShareOptions::open(&data.shares_dir(), settings.shares_bytes)
-        .map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
+        .map_err(|error| Failure::caused(error.kind(), &error))?;
     let workers = Workers::start()?;
     let app = App::start(AppOptions {
         servers: Servers::Followed(Box::new(followed)),
@@ -173,20 +175,6 @@ async fn drain(app: &App) {
     }
 }
 
-/// Resolves at the first SIGINT, SIGTERM or SIGHUP from now on.
-pub(crate) fn stop_signal() -> Result<impl Future<Output = ()> + Unpin, Failure> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    Ok(Box::pin(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
-    }))
-}
-
 async fn listen(address: &str, is_remote_allowed: bool) -> Result<TcpListener, Failure> {
     let addresses: Vec<SocketAddr> = match tokio::net::lookup_host(address).await {
         Ok(addresses) => addresses.collect(),
@@ -298,7 +286,7 @@ impl Reporter<'_> {
         loop {
             changes.borrow_and_update();
             let snapshot = registry.snapshot();
-            let rows = Row::all(&snapshot);
+            let rows = server_rows::all(&snapshot);
             if rows != self.shown {
                 self.changed(&rows)?;
                 self.shown = rows;

@@ -8,7 +8,8 @@ use std::{
 
 use bytes::Bytes;
 use http::Method;
-use narthex_cli::VfsCommand;
+use narthex_client::Context;
+use narthex_client::cli::VfsCommand;
 use narthex_model::{ErrorKind, json::with_whole_pairs};
 use narthex_vfs::{Node, Place, ROOT};
 use narthex_wire::Raw;
@@ -18,13 +19,12 @@ use serde_json::{Value, json};
 use super::waiting::waiting;
 use crate::{
     Failure, arguments,
-    cli::Context,
     daemon_client::{ApiRequest, DaemonClient},
     output::{self, harmless},
 };
 
 pub(crate) async fn run(command: VfsCommand, context: Context) -> Result<ExitCode, Failure> {
-    let client = DaemonClient::of_run(&context.settings)?;
+    let client = DaemonClient::of_run(&context.daemon)?;
     match command {
         VfsCommand::Ls { path } => list(&client, &path, &context).await,
         VfsCommand::Cat { path } => {

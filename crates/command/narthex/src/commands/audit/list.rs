@@ -3,6 +3,7 @@
 use std::{process::ExitCode, time::Duration};
 
 use narthex_audit::Waiting;
+use narthex_client::Context;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,13 +12,12 @@ use tokio::time::sleep;
 use super::path;
 use crate::{
     Failure,
-    cli::Context,
     commands::waiting::waiting,
     daemon_client::DaemonClient,
     output::{self, harmless},
     table,
 };
-use narthex_cli::AuditListArgs;
+use narthex_client::cli::AuditListArgs;
 
 /// The most events of one answer.
 const PAGE: u32 = 100;
@@ -27,7 +27,7 @@ const CONTENTS: &str = "/details/contents";
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) async fn run(args: &AuditListArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let client = DaemonClient::operator(&context.settings)?;
+    let client = DaemonClient::operator(&context.daemon)?;
     if args.follow {
         return follow(&client, args, context).await;
     }

@@ -7,13 +7,13 @@ use std::{
 };
 
 use narthex_audit::{Report, Verifier, Waiting};
-use narthex_cli::AuditVerifyArgs;
+use narthex_client::Context;
+use narthex_client::cli::AuditVerifyArgs;
 use narthex_model::ErrorKind;
 use serde_json::{Value, json};
 
 use crate::{
     Failure,
-    cli::Context,
     commands::waiting::waiting,
     daemon_client::{DaemonClient, workspace_path},
     output::{self, counted, harmless},
@@ -28,7 +28,7 @@ pub(super) async fn run(args: AuditVerifyArgs, context: &Context) -> Result<Exit
             .await
             .map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))??,
         None => {
-            let client = DaemonClient::operator(&context.settings)?;
+            let client = DaemonClient::operator(&context.daemon)?;
             let verified = async {
                 match (args.workspace, args.installation) {
                     (_, true) => of_daemon(&client, INSTALLATION.to_owned()).await,

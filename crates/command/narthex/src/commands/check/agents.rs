@@ -18,6 +18,7 @@ use crate::{
     config::Settings,
     daemon_client::{DaemonClient, segment, workspace_path},
     data_dir::DataDir,
+    stored::StorePlace,
 };
 
 /// The workspace that is counted in a data folder without a daemon.
@@ -59,18 +60,18 @@ fn unseen(stored: Result<usize, Failure>) -> Check {
 
 /// Number of agents in the store. Makes nothing.
 async fn stored(settings: &Settings) -> Result<usize, Failure> {
-    let data = DataDir::at(&settings.data).with_store(settings.store_url.clone());
-    let Some(store) = data.look_at_store().await? else { return Ok(0) };
+    let place = StorePlace::of(&DataDir::at(&settings.daemon.data), settings);
+    let Some(store) = place.look().await? else { return Ok(0) };
     let workspace = WorkspaceId::new(WORKSPACE)
         .map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
     let agents = store.catalog(CatalogKind::Agent).all(&workspace).await;
     store.close().await;
-    Ok(agents?.len())
+    Ok(agents.map_err(|error| Failure::caused(error.kind(), &error))?.len())
 }
 
 /// `None` if no daemon runs.
 async fn look(settings: &Settings) -> Result<Option<Vec<Check>>, Failure> {
-    let Some(client) = DaemonClient::operator_if_up(settings)? else { return Ok(None) };
+    let Some(client) = DaemonClient::operator_if_up(&settings.daemon)? else { return Ok(None) };
     let mut all = across::workspaces(&client).await?;
     if all.is_empty() {
         all.push(WORKSPACE.to_owned());
@@ -99,7 +100,7 @@ async fn look_at(
     let commands: HashMap<_, _> = servers
         .iter()
         // Programs of another machine are not to be found on this one.
-        .filter(|_| settings.daemon_url.is_none())
+        .filter(|_| settings.daemon.daemon_url.is_none())
         .filter_map(|server| Some((text(server, "id").to_owned(), command(server)?)))
         .collect();
     let (mut having, mut faults) = (Vec::new(), Vec::new());
@@ -112,7 +113,7 @@ async fn look_at(
         }
         // The settings of a daemon elsewhere are not these.
         if let Some(named) = agent["definition"]["executor"].as_str()
-            && settings.daemon_url.is_none()
+            && settings.daemon.daemon_url.is_none()
         {
             faults.extend(executors::of_agent(id, named, &settings.executors));
         }

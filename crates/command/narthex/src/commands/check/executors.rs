@@ -12,9 +12,9 @@ use crate::config::Settings;
 pub(super) fn all(settings: &Settings) -> Vec<Check> {
     let all = &settings.executors.all;
     // Programs of another machine are not to be found on this one.
-    if settings.daemon_url.is_some() || all.is_empty() {
+    if settings.daemon.daemon_url.is_some() || all.is_empty() {
         let text = "the settings have no executors, so runs of agents wait for who claims them";
-        let none = settings.daemon_url.is_none().then(|| Check::info("EXECUTORS", text));
+        let none = settings.daemon.daemon_url.is_none().then(|| Check::info("EXECUTORS", text));
         return none.into_iter().collect();
     }
     all.iter().map(|(name, of)| program(name, of)).collect()

@@ -20,8 +20,8 @@ pub(super) struct Served {
 
 /// Nothing if no daemon runs here, or it cannot be asked.
 pub(super) async fn served(settings: &Settings) -> Served {
-    let client = DaemonClient::operator_if_up(settings).ok().flatten();
-    let Some(client) = client.filter(|_| settings.daemon_url.is_none()) else {
+    let client = DaemonClient::operator_if_up(&settings.daemon).ok().flatten();
+    let Some(client) = client.filter(|_| settings.daemon.daemon_url.is_none()) else {
         return Served::default();
     };
     let rows = client.api_all("/api/servers").await.unwrap_or_default();
@@ -47,7 +47,9 @@ pub(super) async fn all(settings: &Settings) -> Vec<Check> {
 }
 
 async fn look(settings: &Settings) -> Result<Vec<Check>, Failure> {
-    let Some(client) = DaemonClient::operator_if_up(settings)? else { return Ok(Vec::new()) };
+    let Some(client) = DaemonClient::operator_if_up(&settings.daemon)? else {
+        return Ok(Vec::new());
+    };
     let rows = client.rows::<Row>().await?;
     Ok(rows.iter().filter(|row| !row.is_overridden).map(check).collect())
 }

@@ -1,0 +1,50 @@
+//! The command line: commands, their arguments, and the help of each. `commands` and
+//! crate `narthex` carry them out.
+
+mod access;
+mod audit;
+mod catalog;
+mod clients;
+mod env_bindings;
+mod files;
+mod grants;
+mod operate;
+mod outbound;
+mod own;
+mod policy;
+mod runs;
+mod secrets;
+mod sessions;
+mod shares;
+mod traffic;
+mod users;
+mod values;
+mod watch;
+
+pub use access::{
+    ChangeWorkspaceArgs, DeleteWorkspaceArgs, MembersCommand, NewTokenArgs, Switch, TokensCommand,
+    WorkspacesCommand,
+};
+pub use audit::{AuditCommand, AuditListArgs, AuditPlaceArgs, AuditVerifyArgs};
+pub use catalog::{
+    AgentsCommand, ApplyArgs, AttachArgs, CatalogCommand, DecideArgs, DeleteArgs, ExportArgs,
+    GetArgs, ImportArgs, ServersCommand, SourceArgs,
+};
+pub use clients::{ClientsCommand, RegisterClientArgs};
+pub use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
+pub use files::{MountArgs, VfsCommand};
+pub use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
+pub use operate::{
+    AddArgs, BackupArgs, CheckCommand, DaemonCommand, InitArgs, LogsArgs, McpCommand, StopArgs,
+};
+pub use outbound::{ChannelsCommand, SetChannelArgs, SetWebhookArgs, WebhooksCommand};
+pub use own::{CallArgs, ConnectArgs, ToolsArgs, TrustArgs, UpArgs};
+pub use policy::{CheckPolicyArgs, PolicyCommand, SetPolicyArgs};
+pub use runs::{ClaimArgs, CreateArgs, EndArgs, RunCommand, SessionsCommand};
+pub use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
+pub use sessions::{SessionEventsArgs, SessionMessageArgs, SessionResumeArgs};
+pub use shares::{CommentShareArgs, GetShareArgs, SharesCommand};
+pub use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
+pub use users::{CreateUserArgs, PasskeysCommand, UsersCommand};
+pub use values::{duration, moment};
+pub use watch::{StraceArgs, TopArgs};

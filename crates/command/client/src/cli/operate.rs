@@ -1,0 +1,163 @@
+//! The part of the command line for operators.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Subcommand};
+
+use super::values;
+
+/// Commands for the servers of a daemon.
+#[derive(Debug, Subcommand)]
+pub enum McpCommand {
+    /// List the servers with state, tools and last check; without a daemon, the configured ones
+    #[command(after_help = "Examples:\n  narthex mcp list\n  \
+        narthex mcp list --json | jq '.data.mounts[] | select(.status != \"ready\")'")]
+    List,
+    /// Test a server: connect to it, list its tools, and close the connection
+    #[command(after_help = "Examples:\n  narthex mcp test files\n  \
+        narthex mcp test files --quiet && echo ready")]
+    Test {
+        /// The server
+        name: String,
+    },
+    /// Show the last lines of a server's standard error
+    Logs(LogsArgs),
+    /// Reload the configuration files now
+    #[command(after_help = "Example:\n  narthex mcp reload")]
+    Reload,
+    /// Add a server to your settings, for all projects
+    Add(AddArgs),
+    /// Remove a server from your settings; its open calls finish
+    #[command(after_help = "Example:\n  narthex mcp remove files")]
+    Remove {
+        /// The server
+        name: String,
+    },
+    /// Enable a server
+    #[command(after_help = "Example:\n  narthex mcp enable files")]
+    Enable {
+        /// The server
+        name: String,
+    },
+    /// Disable a server, for later starts of the daemon too
+    #[command(after_help = "Example:\n  narthex mcp disable files")]
+    Disable {
+        /// The server
+        name: String,
+    },
+    /// Reconnect a server; open calls finish on the old connection
+    #[command(after_help = "Example:\n  narthex mcp reconnect files")]
+    Reconnect {
+        /// The server
+        name: String,
+    },
+    /// Ask the user of a server to sign in again
+    #[command(after_help = "Example:\n  narthex mcp reauthorize linear")]
+    Reauthorize {
+        /// The server
+        name: String,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex mcp logs files\n  \
+    narthex mcp logs files --follow\n  \
+    narthex mcp logs git --workspace team")]
+pub struct LogsArgs {
+    /// The server, or its mount's name, such as 7-files
+    pub name: String,
+    /// The workspace of the server's run; the server's last start may have failed
+    #[arg(long, value_name = "WORKSPACE")]
+    pub workspace: Option<String>,
+    /// Print new lines as the server writes them, until Ctrl-C
+    #[arg(long)]
+    pub follow: bool,
+}
+
+/// Stores an entry as an mcp.json has it: from JSON, or put together from the arguments.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    narthex mcp add memory -- npx -y @modelcontextprotocol/server-memory\n  \
+    narthex mcp add docs --url https://docs.example/mcp\n  \
+    narthex mcp add docs - < entry.json\n\n\
+    Never type a secret on a command line: write ${env:NAME} in single quotes.")]
+pub struct AddArgs {
+    /// The server's name: 1 to 64 characters of a-z, 0-9, _ and -
+    pub name: String,
+    /// The entry as a JSON object; - reads standard input
+    #[arg(value_name = "ENTRY", conflicts_with_all = ["url", "command", "env", "header", "cwd"])]
+    pub entry: Option<String>,
+    /// The address of a server over HTTP
+    #[arg(long, conflicts_with = "command")]
+    pub url: Option<String>,
+    /// Use the transport HTTP+SSE of 2024-11-05
+    #[arg(long, requires = "url")]
+    pub sse: bool,
+    /// A header of each request
+    #[arg(long, value_name = "NAME=VALUE", requires = "url")]
+    pub header: Vec<String>,
+    /// An environment variable of the program
+    #[arg(long, value_name = "NAME=VALUE", requires = "command")]
+    pub env: Vec<String>,
+    /// The working folder of the program
+    #[arg(long, value_name = "DIR", requires = "command")]
+    pub cwd: Option<String>,
+    /// Replace an existing server of this name
+    #[arg(long)]
+    pub replace: bool,
+    /// The program of a local server, and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// The objects that can be checked.
+#[derive(Debug, Subcommand)]
+pub enum CheckCommand {
+    /// Check the programs, files and variables that the servers of this folder need
+    #[command(after_help = "Examples:\n  narthex check mcp\n  \
+        narthex check mcp --json | jq '.data.checks[] | select(.level != \"info\")'\n\n\
+        Exit codes: 0 without errors (warnings are allowed), 1 with errors.")]
+    Mcp,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex init\n  narthex init --with-mcp-examples")]
+pub struct InitArgs {
+    /// Also write two example agents and their servers, after a check of the programs that they
+    /// need
+    #[arg(long)]
+    pub with_mcp_examples: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex backup /var/backups/narthex.db\n  \
+    narthex backup \"store-$(date +%F).db\" --quiet\n\n\
+    To restore: stop the daemon, remove store.db, store.db-wal and store.db-shm from the data\n\
+    directory, copy the backup there as store.db with mode 600, and start the daemon.")]
+pub struct BackupArgs {
+    /// The backup file; it must not exist
+    pub file: PathBuf,
+}
+
+/// Commands for the daemon itself.
+#[derive(Debug, Subcommand)]
+pub enum DaemonCommand {
+    /// Stop the daemon: open calls finish, then all servers stop
+    Stop(StopArgs),
+    /// Report whether a daemon uses this data directory; exit code 1 if none does. `narthex status`
+    /// shows its servers
+    #[command(after_help = "Example:\n  narthex daemon status --quiet && echo running")]
+    Status,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex daemon stop\n  \
+    narthex daemon stop --timeout 5s --force")]
+pub struct StopArgs {
+    /// Maximum time to wait, such as 30s
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, default_value = "60s")]
+    pub timeout: Duration,
+    /// Kill the daemon when that time is over
+    #[arg(long)]
+    pub force: bool,
+}

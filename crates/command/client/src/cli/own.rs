@@ -1,0 +1,96 @@
+//! The part of the command line that starts the daemon, and works with it as a client does.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+use narthex_model::Alias;
+
+/// Starts every server of the configuration and serves them at one address until Ctrl-C.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex trust && narthex up\n  \
+    narthex up --config examples/mcp.json\n  narthex up --json --listen 127.0.0.1:0")]
+pub struct UpArgs {
+    /// The file of this project's servers [default: mcp.json in this folder, once it is trusted]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The file of the servers of all your projects [default: ~/.config/narthex/settings.json]
+    #[arg(long, value_name = "FILE")]
+    pub servers: Option<PathBuf>,
+    /// The address to listen at; port 0 picks a free port [default: 127.0.0.1:7717]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+    /// The servers that clients get, separated by commas; `*` is all [default: *]
+    #[arg(long, value_name = "ALIAS,…")]
+    pub tools: Option<String>,
+    /// Allow an address that other machines can reach; the daemon does not encrypt
+    #[arg(long)]
+    pub allow_remote: bool,
+}
+
+/// Calls one tool and prints its answer: in process with --config, else through the daemon.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    narthex call --config examples/mcp.json everything echo message=hello\n  \
+    narthex call git git_log '{\"repo_path\": \".\", \"max_count\": 3}'\n  \
+    narthex call memory create_entities entities:=@entities.json\n\n\
+    A value that reads as JSON is sent as JSON, except where the tool's schema expects a string.\n\
+    key:=JSON always sends JSON. key=@FILE sends the text of a file.")]
+pub struct CallArgs {
+    /// Start the servers of this file in this process, instead of asking the daemon
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Time limit of the call, such as 30s; the start of a server has its own limit
+    #[arg(long, value_name = "DURATION", value_parser = super::duration)]
+    pub timeout: Option<Duration>,
+    /// The server
+    pub alias: Alias,
+    /// The tool
+    pub tool: String,
+    /// One JSON object, or key=value, key:=JSON, key=@FILE
+    #[arg(value_name = "ARGUMENT")]
+    pub arguments: Vec<String>,
+}
+
+/// Lists tools: of a file's servers in process with --config, else of the daemon's.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex tools --config examples/mcp.json memory\n  \
+    narthex tools --json | jq '.servers[].tools[].name'")]
+pub struct ToolsArgs {
+    /// Start the servers of this file in this process, instead of asking the daemon
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Only this server
+    pub alias: Option<Alias>,
+}
+
+/// Passes MCP messages, one a line, between a client and the running daemon.
+#[derive(Debug, Args)]
+#[command(after_help = "Example, in a client's configuration:\n  \
+    {\"mcpServers\": {\"narthex\": {\"command\": \"narthex\", \"args\": [\"connect\"]}}}")]
+pub struct ConnectArgs {
+    /// One server with its own tool names, instead of all servers with prefixed names
+    #[arg(long, value_name = "ALIAS")]
+    pub server: Option<Alias>,
+    /// Maximum time to wait for a daemon, at the start and after it has ended; 0 fails at once
+    #[arg(long, value_name = "DURATION", value_parser = super::values::duration_or_zero,
+        default_value = "30s")]
+    pub wait: Duration,
+    /// Start a daemon for this folder if none runs; it keeps running after this command
+    #[arg(long)]
+    pub start: bool,
+    /// The file of servers for the daemon that --start starts
+    #[arg(long, value_name = "FILE", requires = "start")]
+    pub config: Option<PathBuf>,
+}
+
+/// Shows which programs a file would start and which addresses it would call, asks, and approves
+/// it. Changed content, or the same at another place, must be approved anew.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  cd project && narthex trust && narthex up")]
+pub struct TrustArgs {
+    /// The file [default: mcp.json in this folder]
+    pub file: Option<PathBuf>,
+    /// Approve without asking; required without a terminal
+    #[arg(long)]
+    pub yes: bool,
+}

@@ -1,0 +1,182 @@
+//! `narthex connect`: the daemon's Unix socket as standard input and output.
+//!
+//! A client starts it once and knows nothing of daemons. So it waits for one, and dials again when
+//! the daemon has ended: the session of the client is opened again, and what was not answered gets
+//! an error.
+
+mod dial;
+mod link;
+mod session;
+
+use std::process::ExitCode;
+
+use crate::cli::ConnectArgs;
+use narthex_model::{ErrorKind, command::narthex};
+
+use self::{
+    dial::Dialer,
+    link::{Input, Link, Output},
+    session::Session,
+};
+use crate::{Context, Failure, daemon_client::given_token, output};
+
+fn of_a_run() -> String {
+    "the token is a run's, and `connect` reaches the daemon's own run alone: give the client the \
+     run's entry of `mcpServers`, which the answer to its creation has, with this token as \
+     `Authorization: Bearer`; a run with sockets is also reached by `socat - UNIX-CONNECT:PATH`"
+        .to_owned()
+}
+
+/// The reason why passing messages came to its end.
+enum End {
+    /// The client has no more to say, and has all answers.
+    Done,
+    /// The daemon has closed the connection.
+    Lost,
+}
+
+/// Standard output belongs to the protocol: failures go to standard error in any format.
+pub async fn run(args: &ConnectArgs, context: &Context) -> ExitCode {
+    match connect(args, context).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            output::notice(&match context.format.is_json() {
+                true => failure.to_json().to_string(),
+                false => format!("error: {failure}"),
+            });
+            failure.exit_code()
+        }
+    }
+}
+
+async fn connect(args: &ConnectArgs, context: &Context) -> Result<(), Failure> {
+    // The holder of a run's token would get more than that run, and not know it.
+    if given_token(&context.daemon)?.is_some_and(|token| token.expose().starts_with("nxt_")) {
+        return Err(Failure::usage(of_a_run()));
+    }
+    let limits = context.daemon.limits;
+    let (mut input, mut output) = (Input::begin(limits), Output::new());
+    let mut dialer = Dialer::new(args, context, input.closed());
+    let mut session = Session::new(limits);
+    let mut wait = dialer.wait();
+    let mut link = Link::new(dialer.dial(&mut wait).await?, limits);
+    loop {
+        match pass(&mut link, &mut input, &mut output, &mut session).await? {
+            End::Done => return Ok(()),
+            End::Lost => {
+                output.write(session.lost()).await?;
+            }
+        }
+        if args.wait.is_zero() || input.has_ended() {
+            return Err(closed());
+        }
+        output::notice("the daemon closed the connection; dialing again");
+        link = match redial(&mut dialer, &mut session, &mut output).await {
+            Ok(link) => link,
+            Err(failure) => {
+                // Lines that came meanwhile are answered, too.
+                while let Some(line) = input.waiting() {
+                    session.note_client(&line);
+                }
+                output.write(session.lost()).await?;
+                return Err(failure);
+            }
+        };
+        output::notice("connected again");
+    }
+}
+
+/// Dials, and opens the client's session again where it had one.
+async fn redial(
+    dialer: &mut Dialer<'_>,
+    session: &mut Session,
+    output: &mut Output,
+) -> Result<Link, Failure> {
+    let mut wait = dialer.wait();
+    loop {
+        let mut link = Link::new(dialer.dial(&mut wait).await?, session.limits());
+        let Some(hello) = session.hello() else { return Ok(link) };
+        if dialer.within(reopens(&mut link, session, &hello)).await? {
+            output.write(session.news()).await?;
+            return Ok(link);
+        }
+        // A daemon that is about to end still takes connections.
+        if !dialer.pauses(&wait).await {
+            return Err(closed());
+        }
+    }
+}
+
+/// Opens the client's session again; false if the daemon has gone before it is open.
+async fn reopens(link: &mut Link, session: &mut Session, hello: &[u8]) -> Result<bool, Failure> {
+    if link.write(hello).await.is_err() {
+        return Ok(false);
+    }
+    loop {
+        let Some(line) = link.next().await? else { return Ok(false) };
+        match session.is_opened_by(&line) {
+            None => {}
+            Some(true) => break,
+            Some(false) => {
+                let text =
+                    "the daemon does not open the client's session again; start the client anew";
+                return Err(Failure::new(ErrorKind::Conflict, text));
+            }
+        }
+    }
+    for line in session.state() {
+        if link.write(&line).await.is_err() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Passes messages until one side has ended.
+async fn pass(
+    link: &mut Link,
+    input: &mut Input,
+    output: &mut Output,
+    session: &mut Session,
+) -> Result<End, Failure> {
+    let session = std::cell::RefCell::new(session);
+    let (from_daemon, to_daemon) = link.sides();
+    let asking = async {
+        while let Some(line) = input.next().await {
+            let is_meant = session.borrow_mut().note_client(&line);
+            if is_meant && let Err(error) = to_daemon.write(&line).await {
+                // A daemon that has gone shows on the other side as well, after its last answers.
+                tracing::debug!(%error, "could not pass on standard input");
+                return std::future::pending().await;
+            }
+        }
+        // The client has no more to say; its requests must still be answered.
+        drop(to_daemon.end().await);
+    };
+    let answering = async {
+        while let Some(line) = from_daemon.next().await? {
+            let is_meant = session.borrow_mut().note_daemon(&line);
+            if is_meant && !output.write([line]).await? {
+                return Ok(End::Done);
+            }
+        }
+        Ok(End::Lost)
+    };
+    tokio::pin!(asking, answering);
+    tokio::select! {
+        biased;
+        end = &mut answering => return end,
+        () = &mut asking => {}
+    }
+    // The daemon ends once it has answered all.
+    match answering.await? {
+        End::Lost if session.borrow().is_answered() => Ok(End::Done),
+        end => Ok(end),
+    }
+}
+
+fn closed() -> Failure {
+    let status = narthex("status", &[]);
+    let text = format!("the daemon closed the connection; is it still running? See `{status}`");
+    Failure::new(ErrorKind::Unavailable, text)
+}

@@ -1,0 +1,274 @@
+//! Finds the daemon's socket, waits for it within a bound, and starts a daemon if asked to.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use crate::cli::ConnectArgs;
+use narthex_model::{ErrorKind, command::narthex, did_you_mean};
+use tokio::{
+    net::UnixStream,
+    time::{Instant, sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Context, Failure, data_dir::DataDir, environment, output};
+
+/// The pause between two looks for a daemon.
+const PAUSE: Duration = Duration::from_millis(200);
+/// The code of a failure without a daemon.
+const DOWN: &str = "daemon_down";
+/// The log of a daemon that was started here, in the data directory.
+const LOG: &str = "daemon.log";
+/// As much of it as is shown.
+const SHOWN: usize = 10;
+
+/// Dials the daemon of a data directory.
+pub(super) struct Dialer<'a> {
+    args: &'a ConnectArgs,
+    context: &'a Context,
+    /// True if there was a connection before: a server that is missing may come again.
+    has_dialed: bool,
+    /// The client has closed standard input: no daemon is waited for any more.
+    closed: CancellationToken,
+}
+
+/// One wait for a daemon.
+pub(super) struct Wait {
+    end: Instant,
+    /// The reason of the wait, once a notice has told it.
+    told: Option<String>,
+}
+
+/// Why there is no connection.
+enum Fault {
+    /// There may be one soon.
+    Passing(Failure),
+    /// There will be none.
+    Lasting(Failure),
+}
+
+impl<'a> Dialer<'a> {
+    pub(super) fn new(
+        args: &'a ConnectArgs,
+        context: &'a Context,
+        closed: CancellationToken,
+    ) -> Self {
+        Self { args, context, has_dialed: false, closed }
+    }
+
+    /// A wait for a daemon that begins now.
+    pub(super) fn wait(&self) -> Wait {
+        Wait { end: Instant::now() + self.args.wait, told: None }
+    }
+
+    /// Waits a moment before the next try; false, at once, if the time is over or the client has
+    /// closed standard input.
+    pub(super) async fn pauses(&self, wait: &Wait) -> bool {
+        if self.is_over(wait) {
+            return false;
+        }
+        self.pause().await;
+        true
+    }
+
+    async fn pause(&self) {
+        tokio::select! {
+            () = sleep(PAUSE) => {}
+            () = self.closed.cancelled(), if !self.args.start => {}
+        }
+    }
+
+    /// True if no daemon is waited for any more. A daemon that is started here answers the requests
+    /// from before the client closed standard input.
+    fn is_over(&self, wait: &Wait) -> bool {
+        Instant::now() >= wait.end || self.is_closed()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.is_cancelled() && !self.args.start
+    }
+
+    /// Connects, as soon as there is a daemon to connect to.
+    ///
+    /// # Errors
+    /// When there is none before the end of the wait or before the client closes standard input,
+    /// or none can be used.
+    pub(super) async fn dial(&mut self, wait: &mut Wait) -> Result<UnixStream, Failure> {
+        let mut started: Option<Child> = None;
+        loop {
+            let failure = match self.once().await {
+                Ok(stream) => {
+                    self.has_dialed = true;
+                    return Ok(stream);
+                }
+                Err(Fault::Lasting(failure)) => return Err(failure),
+                Err(Fault::Passing(failure)) => failure,
+            };
+            match &mut started {
+                None if self.args.start && self.data().holder()?.is_none() => {
+                    started = Some(self.start()?);
+                }
+                None => {}
+                Some(child) => {
+                    if let Some(status) = child.try_wait()? {
+                        return Err(self.not_started(status));
+                    }
+                }
+            }
+            if self.is_over(wait) {
+                return Err(self.given_up(failure, wait));
+            }
+            self.pause().await;
+            // Standard input may have ended already: then there is no wait.
+            if wait.told.is_none() && !self.is_over(wait) {
+                output::notice(&self.notice(&failure));
+                wait.told = Some(failure.message);
+            }
+        }
+    }
+
+    /// The reason of a wait, and its limit.
+    fn notice(&self, failure: &Failure) -> String {
+        let (most, data) = (self.args.wait.as_secs_f64(), self.context.daemon.data.display());
+        match failure.code {
+            Some(DOWN) if self.args.start => {
+                format!("waiting for the daemon, for up to {most} s")
+            }
+            Some(DOWN) => format!(
+                "no daemon runs with the data directory {data}: waiting for one, for up to {most} \
+                 s. `{}` starts one.",
+                narthex("up", &[])
+            ),
+            _ => format!("{}; trying again, for up to {most} s", failure.message),
+        }
+    }
+
+    /// The failure at the end of a wait, without the text that a notice has told.
+    fn given_up(&self, failure: Failure, wait: &Wait) -> Failure {
+        let Some(told) = &wait.told else { return failure };
+        let why = match self.is_closed() {
+            true => "the client closed standard input".to_owned(),
+            false => format!("{} s are over", self.args.wait.as_secs_f64()),
+        };
+        let message = match failure.code {
+            Some(DOWN) => format!(
+                "{why}, and no daemon came; start one with `{}`, or have `{}` start it",
+                narthex("up", &[]),
+                narthex("connect --start", &[])
+            ),
+            _ if failure.message == *told => {
+                format!("{why}, and there is no connection; see `{}`", narthex("status", &[]))
+            }
+            _ => format!("{why}: {}", failure.message),
+        };
+        Failure { message, ..failure }
+    }
+
+    /// Gives up what takes longer than is waited for a daemon.
+    ///
+    /// # Errors
+    /// The failure of the work, or that it took too long.
+    pub(super) async fn within<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        timeout(self.args.wait, work).await.unwrap_or_else(|_late| {
+            let text = format!("the daemon does not answer; see `{}`", narthex("status", &[]));
+            Err(Failure::new(ErrorKind::Timeout, text))
+        })
+    }
+
+    fn data(&self) -> DataDir {
+        DataDir::at(&self.context.daemon.data)
+    }
+
+    async fn once(&self) -> Result<UnixStream, Fault> {
+        let daemon = self.data().daemon().map_err(|failure| match failure.code {
+            Some(DOWN) => Fault::Passing(failure),
+            _ => Fault::Lasting(failure),
+        })?;
+        let folder = daemon.socket_dir.ok_or_else(|| {
+            let text = "the daemon has no Unix socket; its log says why. Use its HTTP address \
+                        instead";
+            Fault::Lasting(Failure::new(ErrorKind::Unavailable, text))
+        })?;
+        // The process that answers there is taken for the daemon.
+        narthex_private::check_folder(&folder).map_err(|error| match error.is_absent() {
+            true => Fault::Passing(error.into()),
+            false => Fault::Lasting(error.into()),
+        })?;
+        let path = folder.join(self.socket());
+        let connected = UnixStream::connect(&path).await;
+        connected.map_err(|error| self.fault(&path, &folder, &error))
+    }
+
+    fn socket(&self) -> String {
+        let alias = self.args.server.as_ref();
+        alias.map_or_else(|| "mcp.sock".to_owned(), |alias| format!("{alias}.sock"))
+    }
+
+    fn fault(&self, path: &Path, folder: &Path, error: &io::Error) -> Fault {
+        let is_missing = error.kind() == io::ErrorKind::NotFound && self.args.server.is_some();
+        let failure = match &self.args.server {
+            // Each server of the daemon has a socket there.
+            Some(alias) if is_missing => no_server(alias.as_str(), folder),
+            _ => {
+                let text = format!("cannot connect to {}: {error}", path.display());
+                Failure::new(ErrorKind::Unavailable, text)
+            }
+        };
+        // A misspelt server never comes.
+        match is_missing && !self.has_dialed && !self.args.start {
+            true => Fault::Lasting(failure),
+            false => Fault::Passing(failure),
+        }
+    }
+
+    /// Starts a daemon for this folder, which runs on when this process has ended.
+    fn start(&self) -> Result<Child, Failure> {
+        let options = &self.context.daemon;
+        let data = DataDir::open(&options.data)?;
+        let log = narthex_private::open_to_append(&data.path().join(LOG))?;
+        let mut command = Command::new(environment::program());
+        command.arg("up").arg("--data").arg(data.path());
+        if let Some(file) = &self.args.config {
+            command.arg("--config").arg(file);
+        }
+        // Standard output is the client's, and signals of its terminal are not the daemon's.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.into_parts().0);
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        output::notice(&format!("starting a daemon; its log is {}", self.log().display()));
+        Ok(command.spawn()?)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.context.daemon.data.join(LOG)
+    }
+
+    fn not_started(&self, status: std::process::ExitStatus) -> Failure {
+        let text = fs_err::read_to_string(self.log()).unwrap_or_default();
+        let lines: Vec<_> = text.lines().collect();
+        let last = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
+        let text =
+            format!("the daemon ended as it started ({status}):\n{}", output::harmless(&last));
+        Failure::new(ErrorKind::Unavailable, text)
+    }
+}
+
+/// The failure of a server that the daemon does not have, with the name that was probably meant.
+fn no_server(alias: &str, folder: &Path) -> Failure {
+    let entries = fs_err::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let names = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        name.strip_suffix(".sock").filter(|name| *name != "mcp").map(str::to_owned)
+    });
+    let names: Vec<_> = names.collect();
+    let hint = did_you_mean(alias, names.iter().map(String::as_str))
+        .unwrap_or_else(|| format!("`{}` shows those that there are", narthex("status", &[])));
+    let text = format!("the daemon has no server `{alias}`; {hint}");
+    Failure::new(ErrorKind::NotFound, text)
+}

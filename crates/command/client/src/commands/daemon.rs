@@ -1,0 +1,163 @@
+//! `narthex daemon`: the status of the daemon, and its end.
+
+use std::{io, process::ExitCode, sync::Arc, time::Duration};
+
+use crate::cli::{DaemonCommand, StopArgs};
+use narthex_model::ErrorKind;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fd::OwnedFd,
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::waiting::waiting;
+use crate::{Context, Failure, data_dir::DataDir, output};
+
+/// The time in which a killed process has to be gone.
+const KILLED: Duration = Duration::from_secs(5);
+
+pub async fn run(command: DaemonCommand, context: Context) -> Result<ExitCode, Failure> {
+    match command {
+        DaemonCommand::Stop(args) => stop(&args, &context).await,
+        DaemonCommand::Status => status(&context),
+    }
+}
+
+fn status(context: &Context) -> Result<ExitCode, Failure> {
+    let data = DataDir::at(&context.daemon.data);
+    let pid = data.holder()?;
+    let state = data.running()?;
+    let url = state.as_ref().map(|state| &state.url);
+    if context.format.is_json() {
+        let config = state.as_ref().map(|state| &state.config);
+        let socket_dir = state.as_ref().and_then(|state| state.socket_dir.as_ref());
+        let store = state.as_ref().and_then(|state| state.store.as_ref());
+        output::done(&json!({
+            "is_running": pid.is_some(),
+            "pid": pid,
+            "url": url,
+            "config": config,
+            "socket_dir": socket_dir,
+            "store": store,
+        }))?;
+    } else if !context.format.is_quiet() {
+        let place = data.path().display();
+        output::line(&match (pid, url) {
+            (Some(pid), Some(url)) => format!("The daemon of {place} is process {pid}, at {url}."),
+            (Some(pid), None) => {
+                format!("The daemon of {place}, process {pid}, is starting or stopping.")
+            }
+            (None, _) => format!("No daemon runs with {place}."),
+        })?;
+    }
+    Ok(if pid.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn stop(args: &StopArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let data = DataDir::at(&context.daemon.data);
+    let Some(pid) = data.holder()? else { return told(None, false, &data, context) };
+    // A handle to the very process: should it end and its number go to another, nothing is sent.
+    let Some(process) = open(pid)? else { return told(None, false, &data, context) };
+    if data.holder()? != Some(pid) {
+        return told(None, false, &data, context);
+    }
+    send(&process, pid, Signal::TERM)?;
+    let process = Arc::new(process);
+    let ending = has_ended(process.clone(), args.timeout);
+    let mut is_killed = false;
+    if !waiting(&format!("stopping process {pid}"), context, ending).await? {
+        if !args.force {
+            let text = format!(
+                "process {pid} still ends its open calls and servers after {} s; wait for it, or \
+                 kill it with --force",
+                args.timeout.as_secs_f64()
+            );
+            return Err(Failure::new(ErrorKind::Timeout, text));
+        }
+        send(&process, pid, Signal::KILL)?;
+        is_killed = true;
+        if !has_ended(process, KILLED).await? {
+            let text = format!("process {pid} is still there after SIGKILL");
+            return Err(Failure::new(ErrorKind::Timeout, text));
+        }
+    }
+    if is_killed {
+        // The files that the daemon would have removed itself.
+        data.retract();
+    }
+    if data.is_locked()? {
+        let text = format!(
+            "process {pid} has ended, but another daemon holds {} already",
+            data.path().display()
+        );
+        return Err(Failure::new(ErrorKind::Conflict, text));
+    }
+    told(Some(pid), is_killed, &data, context)
+}
+
+fn told(
+    pid: Option<u32>,
+    is_killed: bool,
+    data: &DataDir,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    if context.format.is_json() {
+        output::done(&json!({ "was_running": pid.is_some(), "pid": pid, "killed": is_killed }))?;
+    } else if !context.format.is_quiet() {
+        output::line(&match (pid, is_killed) {
+            (Some(pid), false) => format!("The daemon, process {pid}, has stopped."),
+            (Some(pid), true) => format!("The daemon, process {pid}, was killed."),
+            (None, _) => format!("No daemon runs with {}.", data.path().display()),
+        })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Waits for a process to end; `false` if it has not within this time.
+async fn has_ended(process: Arc<OwnedFd>, within: Duration) -> Result<bool, Failure> {
+    let wait = move || {
+        let deadline = Instant::now() + within;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = Timespec::try_from(left).ok();
+            match poll(&mut [PollFd::new(&*process, PollFlags::IN)], left.as_ref()) {
+                Ok(0) => return Ok(false),
+                Ok(_) => return Ok(true),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
+    };
+    let waited = tokio::task::spawn_blocking(wait).await;
+    waited.unwrap_or_else(|error| Err(Failure::new(ErrorKind::Bug, error.to_string())))
+}
+
+/// `None` if there is no such process any more.
+fn open(pid: u32) -> Result<Option<OwnedFd>, Failure> {
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let number = number.ok_or_else(|| {
+        Failure::new(ErrorKind::Invalid, format!("{pid} is no process; delete daemon.lock"))
+    })?;
+    match pidfd_open(number, PidfdFlags::NONBLOCK) {
+        Ok(process) => Ok(Some(process)),
+        Err(Errno::SRCH) => Ok(None),
+        Err(error) => Err(refused(pid, error)),
+    }
+}
+
+fn send(process: &OwnedFd, pid: u32, signal: Signal) -> Result<(), Failure> {
+    match pidfd_send_signal(process, signal) {
+        Ok(()) | Err(Errno::SRCH) => Ok(()),
+        Err(error) => Err(refused(pid, error)),
+    }
+}
+
+fn refused(pid: u32, error: Errno) -> Failure {
+    let kind = if error == Errno::PERM { ErrorKind::Denied } else { ErrorKind::Unavailable };
+    let why = io::Error::from(error);
+    let text = format!("process {pid} cannot be stopped: {why}; does it belong to another user?");
+    Failure::new(kind, text)
+}

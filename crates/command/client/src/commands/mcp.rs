@@ -1,0 +1,95 @@
+//! `narthex mcp`: the servers of the daemon, seen, tried and changed.
+
+mod add;
+mod list;
+mod logs;
+mod test;
+mod verbs;
+
+use std::{collections::BTreeSet, process::ExitCode};
+
+use crate::cli::McpCommand;
+use narthex_model::{
+    ErrorKind,
+    command::{CommandLine, narthex},
+};
+use serde_json::Value;
+
+use crate::{Context, Failure, daemon_client::DaemonClient, output::harmless};
+
+/// The servers that the files of this folder and of the user configure.
+#[derive(Debug, Default)]
+pub struct Configured {
+    /// Their names.
+    pub names: BTreeSet<String>,
+    /// Set if the file of this folder is there and does not count (D27).
+    pub unapproved: Option<Unapproved>,
+}
+
+/// A file that does not count until its user approves it.
+#[derive(Debug)]
+pub struct Unapproved {
+    /// Why it does not count, after its name in a sentence.
+    pub why: &'static str,
+    /// The command that approves it.
+    pub approve: CommandLine,
+}
+
+/// Carries the command out. `configured` reads the files that a daemon here would follow.
+///
+/// # Errors
+/// When the daemon cannot be asked, or refuses.
+pub async fn run(
+    command: McpCommand,
+    context: Context,
+    configured: impl AsyncFn() -> Configured,
+) -> Result<ExitCode, Failure> {
+    match command {
+        McpCommand::List => list::run(&context, configured).await,
+        McpCommand::Test { name } => test::run(&name, &context).await,
+        McpCommand::Logs(args) => logs::run(&args, &context).await,
+        McpCommand::Reload => verbs::reload(&context).await,
+        McpCommand::Add(args) => add::run(args, &context).await,
+        McpCommand::Remove { name } => verbs::remove(&name, &context).await,
+        McpCommand::Enable { name } => verbs::enable(&name, &context).await,
+        McpCommand::Disable { name } => verbs::disable(&name, &context).await,
+        McpCommand::Reconnect { name } => verbs::reconnect(&name, &context).await,
+        McpCommand::Reauthorize { name } => verbs::reauthorize(&name, &context).await,
+    }
+}
+
+/// The text of a member, or nothing.
+fn text<'v>(value: &'v Value, member: &str) -> &'v str {
+    value[member].as_str().unwrap_or_default()
+}
+
+fn is_not_found(failure: &Failure) -> bool {
+    failure.kind.as_str() == ErrorKind::NotFound.as_str()
+}
+
+/// The failure for a name that was not found, with the names that there are. A server that a run
+/// has for itself is none of the configuration: nothing can be done with it but by the run.
+async fn with_names(name: &str, failure: Failure, client: &DaemonClient) -> Failure {
+    if !is_not_found(&failure) {
+        return failure;
+    }
+    let mounts = list::mounts_of_runs(name, client).await.unwrap_or_default();
+    if let Some(mount) = mounts.last() {
+        let end = narthex("runs end {}", &[&mount.run_id]).in_workspace(&mount.workspace);
+        let message = format!(
+            "`{}` is a server of a run of workspace `{}`, and none of the configuration; to start \
+             it anew, end the run with `{end}` and create another",
+            harmless(&mount.name),
+            harmless(&mount.workspace)
+        );
+        return Failure { message, ..failure };
+    }
+    let Ok(rows) = client.api_all("/api/servers").await else { return failure };
+    let counting = rows.iter().filter(|row| row["is_overridden"] != true);
+    let names: Vec<_> = counting.map(|row| text(row, "name")).collect();
+    let known = match names.is_empty() {
+        true => "the configuration has none, and no active run has one of this name".to_owned(),
+        false => format!("available: {}", names.join(", ")),
+    };
+    Failure { message: format!("{}; {known}", failure.message), ..failure }
+}

@@ -1,0 +1,205 @@
+//! `narthex mcp test`: a fresh connection to one server, stage by stage.
+
+use std::{fmt::Write, process::ExitCode};
+
+use http::Method;
+use narthex_model::{ErrorKind, command::narthex};
+use serde_json::{Value, json};
+
+use super::{is_not_found, list, text, with_names};
+use crate::{
+    Context, Failure,
+    commands::{
+        across::workspaces,
+        waiting::{ellipsis, waiting},
+    },
+    daemon_client::{DaemonClient, EventReader, segment, server_path, workspace_path},
+    output::{self, Colour, harmless, paint},
+};
+
+const STAGES: [&str; 4] = ["connect", "tools/list", "resources/list", "prompts/list"];
+
+pub(super) async fn run(name: &str, context: &Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.daemon)?;
+    let mut events = opened(name, &client, context).await?;
+    let mut done = 0;
+    loop {
+        let running = STAGES.get(done).copied().unwrap_or("the end of the server");
+        let number = (done + 1).min(STAGES.len());
+        let what = format!("[{number}/{}] {running}", STAGES.len());
+        let event = waiting(&what, context, events.next()).await?;
+        let Some(event) = event else {
+            let text = "the daemon ended the test; was it stopped?";
+            return Err(Failure::new(ErrorKind::Unavailable, text));
+        };
+        if event["stage"].is_object() {
+            done += 1;
+            if !context.format.is_json() && !context.format.is_quiet() {
+                output::line(&stage(done, &event["stage"], context))?;
+            }
+        } else if event["result"].is_object() {
+            return result(&event["result"], context);
+        }
+    }
+}
+
+/// Begins the test of a server of the daemon's own, of the mount of this name, or else of the
+/// newest run that has a server of this name.
+async fn opened(
+    name: &str,
+    client: &DaemonClient,
+    context: &Context,
+) -> Result<EventReader, Failure> {
+    let ask = async |path| client.api_events(Method::POST, path).await;
+    let failure = match ask(server_path(name, "/test")).await {
+        Err(failure) if is_not_found(&failure) => failure,
+        asked => return asked,
+    };
+    let mut mounts = list::mounts_of_runs(name, client).await?;
+    // A run may have ended since.
+    while let Some(mount) = mounts.pop() {
+        let query = format!("/test?workspace={}", segment(&mount.workspace));
+        let asked = match ask(server_path(&mount.name, &query)).await {
+            Err(failure) if is_not_found(&failure) => continue,
+            asked => asked?,
+        };
+        if !context.format.is_quiet() {
+            let text = format!(
+                "this is a new connection to the server of `{}`, a run's of workspace {}",
+                mount.name, mount.workspace
+            );
+            output::notice(&harmless(&text));
+        }
+        return Ok(asked);
+    }
+    match in_catalog(name, client).await {
+        Some(workspace) => Err(Failure { message: of_catalog(name, &workspace), ..failure }),
+        None => Err(with_names(name, failure, client).await),
+    }
+}
+
+/// The workspace whose catalog has a server of this id.
+async fn in_catalog(id: &str, client: &DaemonClient) -> Option<String> {
+    for workspace in workspaces(client).await.ok()? {
+        let path = workspace_path(&workspace, &format!("/mcp-servers/{}", segment(id)));
+        if client.api_get(path).await.is_ok() {
+            return Some(workspace);
+        }
+    }
+    None
+}
+
+/// A server of the catalog has no values of its own to connect with: its agent has.
+fn of_catalog(id: &str, workspace: &str) -> String {
+    let create = narthex("runs create --agent AGENT", &[]).in_workspace(workspace);
+    let test = narthex("mcp test {}", &[&id]);
+    format!(
+        "`{}` is in the catalog of workspace {}, and no active run has it; create a run of an \
+         agent that has it with `{create}`, and test it then with `{test}`",
+        harmless(id),
+        harmless(workspace)
+    )
+}
+
+/// Such as `[2/4] tools/list … OK (12 tools, 8ms)`.
+fn stage(number: usize, stage: &Value, context: &Context) -> String {
+    let (name, took) = (text(stage, "name"), stage["duration_ms"].as_u64().unwrap_or(0));
+    let marker = match text(stage, "outcome") {
+        "ok" => {
+            let what = name.split('/').next().unwrap_or_default();
+            let count = stage["count"].as_u64().map(|count| match count {
+                1 => format!("1 {}, ", what.trim_end_matches('s')),
+                count => format!("{count} {what}, "),
+            });
+            format!("{} ({}{took}ms)", paint("OK", Colour::Green), count.unwrap_or_default())
+        }
+        "not_supported" => "N/A (not supported)".to_owned(),
+        "timeout" => {
+            let after = stage["after_ms"].as_u64().unwrap_or(took);
+            format!("{} (after {after} ms)", paint("TIMEOUT", Colour::Red))
+        }
+        _ => format!("{} ({})", paint("FAILED", Colour::Red), harmless(text(stage, "reason"))),
+    };
+    format!("[{number}/{}] {name} {} {marker}", STAGES.len(), ellipsis(context))
+}
+
+fn result(probe: &Value, context: &Context) -> Result<ExitCode, Failure> {
+    let is_ok = probe["ok"] == true;
+    let code = if is_ok { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    let why = || failed(probe);
+    if context.format.is_json() {
+        match is_ok {
+            true => output::done(probe)?,
+            false => {
+                let kind = ErrorKind::Unavailable.as_str();
+                let error = json!({ "code": "test_failed", "kind": kind, "message": why() });
+                output::json(&json!({ "ok": false, "error": error, "data": probe }))?;
+            }
+        }
+        return Ok(code);
+    }
+    let word = match is_ok {
+        true => paint("OK", Colour::Green),
+        false => paint("FAILED", Colour::Red),
+    };
+    if context.format.is_quiet() {
+        output::line(&word)?;
+        return Ok(code);
+    }
+    let rest = if is_ok { server(probe) } else { why() };
+    output::line(&format!("{word} {}", harmless(&rest)))?;
+    Ok(code)
+}
+
+/// The server's own name and version, such as `everything 2.0.0 (2025-11-25)`.
+fn server(probe: &Value) -> String {
+    let mut server = match text(probe, "server_name") {
+        "" => text(probe, "name").to_owned(),
+        name => name.to_owned(),
+    };
+    for (before, member, after) in [(" ", "server_version", ""), (" (", "revision", ")")] {
+        let said = text(probe, member);
+        if !said.is_empty() && write!(server, "{before}{said}{after}").is_err() {
+            break;
+        }
+    }
+    server
+}
+
+/// The stages that failed, in one line.
+fn failed(probe: &Value) -> String {
+    let stages = probe["stages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let bad = stages.iter().filter_map(|stage| match text(stage, "outcome") {
+        "failed" => Some(format!("{}: {}", text(stage, "name"), text(stage, "reason"))),
+        "timeout" => {
+            Some(format!("{}: no answer in {} ms", text(stage, "name"), stage["after_ms"]))
+        }
+        _ => None,
+    });
+    bad.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_told_with_what_it_says_of_itself() {
+        let probe = json!({"name": "a", "server_name": "x", "server_version": "1",
+            "revision": "2025-11-25"});
+        assert_eq!(server(&probe), "x 1 (2025-11-25)");
+        assert_eq!(server(&json!({"name": "a", "server_name": null})), "a");
+    }
+
+    #[test]
+    fn every_failed_stage_is_told() {
+        let probe = json!({"stages": [
+            {"name": "connect", "outcome": "ok"},
+            {"name": "tools/list", "outcome": "timeout", "after_ms": 5000},
+            {"name": "resources/list", "outcome": "not_supported"},
+            {"name": "prompts/list", "outcome": "failed", "reason": "error -32603: no"},
+        ]});
+        let expected = "tools/list: no answer in 5000 ms; prompts/list: error -32603: no";
+        assert_eq!(failed(&probe), expected);
+    }
+}

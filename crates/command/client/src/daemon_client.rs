@@ -1,0 +1,211 @@
+//! The client of the daemon's HTTP door, for commands that work through it.
+
+mod api;
+mod lines;
+mod operator;
+
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use narthex_http_client::{ClientError, ClientSettings, HttpClient, HttpResponse};
+use narthex_model::{Alias, ErrorKind, Secret, with_causes};
+use narthex_wire::{
+    Limits, Message, MessageKind, Payload, Raw, Revision, SseParser,
+    headers::{HeaderParams, compose_request_headers, has_media_type},
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use url::Url;
+
+pub use self::{
+    api::{ApiRequest, EventReader, segment, server_path, workspace_path},
+    lines::LineReader,
+    operator::given_token,
+};
+
+use crate::{
+    DaemonOptions, Failure,
+    data_dir::{DaemonState, DataDir, read_client_token},
+};
+
+/// Number of characters that are shown of an answer that is not understood.
+const REFUSAL_MAX: usize = 200;
+
+/// Speaks to the daemon that holds a data directory.
+#[derive(Debug)]
+pub struct DaemonClient {
+    pub state: DaemonState,
+    http: HttpClient,
+    token: Secret,
+    limits: Limits,
+}
+
+impl DaemonClient {
+    /// Finds the daemon, and sends nothing yet.
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    pub fn new(options: &DaemonOptions) -> Result<Self, Failure> {
+        if options.daemon_url.is_some() {
+            let text = "--daemon-url (NARTHEX_DAEMON_URL) is for the commands of operators; this \
+                        one works with the daemon of a data directory (--data)";
+            return Err(Failure::usage(text));
+        }
+        let data = DataDir::at(&options.data);
+        let state = data.daemon()?;
+        let token = Secret::new(read_client_token(&data)?.expose());
+        Self::with(options, state, token)
+    }
+
+    fn with(options: &DaemonOptions, state: DaemonState, token: Secret) -> Result<Self, Failure> {
+        let url = Url::parse(&state.url).map_err(|error| {
+            let text = format!("`{}` is no address of a daemon: {error}", state.url);
+            Failure::new(ErrorKind::Invalid, text)
+        })?;
+        let http = HttpClient::new(&url, ClientSettings::default()).map_err(|e| failure(&e))?;
+        Ok(Self { state, http, token, limits: options.limits })
+    }
+
+    /// Name of the daemon in sentences.
+    #[must_use]
+    pub fn place(&self) -> String {
+        format!("the daemon at {}", self.state.url)
+    }
+
+    /// Whose it works as.
+    #[must_use]
+    pub fn token(&self) -> &Secret {
+        &self.token
+    }
+
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Sends a modern request to one server's transparent endpoint. `schema` is the input schema
+    /// of the tool that is called: it may want arguments mirrored as headers.
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    pub async fn ask(
+        &self,
+        alias: &Alias,
+        message: Message,
+        schema: Option<&str>,
+    ) -> Result<Message, Failure> {
+        // A schema whose annotations are invalid belongs to a tool that the daemon does not list.
+        let params = schema.and_then(|text| HeaderParams::parse(Raw::new(text.as_bytes())).ok());
+        let mut headers = compose_request_headers(&message, Revision::LATEST, params.as_ref());
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let accept = HeaderValue::from_static("application/json, text/event-stream");
+        headers.insert(header::ACCEPT, accept);
+        let path = format!("/mcp/{alias}");
+        let body = Payload::from(message.bytes().clone());
+        let response = self.send(Method::POST, &path, headers, body).await?;
+        match has_media_type(&response.headers, "text/event-stream") {
+            true => self.last_of_stream(response).await,
+            false => self.single(response).await,
+        }
+    }
+
+    /// The daemon's servers, each as `T` reads it.
+    ///
+    /// # Errors
+    /// When the daemon cannot be asked, or what it says cannot be read.
+    pub async fn rows<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
+        let rows = self.api_all("/api/status").await?;
+        serde_json::from_value(Value::Array(rows)).map_err(|error| {
+            let text =
+                format!("the daemon's status cannot be read, is it of this version? {error}");
+            Failure::new(ErrorKind::Invalid, text)
+        })
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Payload,
+    ) -> Result<HttpResponse, Failure> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = path.parse().map_err(|error| {
+            Failure::new(ErrorKind::Bug, format!("`{path}` is no path: {error}"))
+        })?;
+        *request.headers_mut() = headers;
+        let bearer = HeaderValue::from_str(&format!("Bearer {}", self.token.expose()));
+        let mut bearer = bearer
+            .map_err(|error| Failure::new(ErrorKind::Invalid, format!("a bad token: {error}")))?;
+        bearer.set_sensitive(true);
+        request.headers_mut().insert(header::AUTHORIZATION, bearer);
+        self.http.send(request).await.map_err(|error| failure(&error))
+    }
+
+    async fn single(&self, response: HttpResponse) -> Result<Message, Failure> {
+        let status = response.status;
+        let body = response.body.collect(self.limits.message_bytes).await;
+        let body = body.map_err(|error| failure(&error))?;
+        let text = body.clone();
+        Message::parse(body, &self.limits)
+            .map_err(|_not_json_rpc| refused(status, &String::from_utf8_lossy(&text)))
+    }
+
+    /// The answer at the end of an event stream; earlier messages are skipped.
+    async fn last_of_stream(&self, mut response: HttpResponse) -> Result<Message, Failure> {
+        let mut parser = SseParser::new(self.limits.message_bytes);
+        while let Some(chunk) = response.body.chunk().await {
+            parser.push(chunk.map_err(|error| failure(&error))?);
+            while let Some(event) = parser.next_event().map_err(|error| {
+                Failure::new(ErrorKind::Exhausted, format!("the daemon sent {error}"))
+            })? {
+                let Ok(message) = Message::parse(event.data, &self.limits) else { continue };
+                if matches!(message.kind(), MessageKind::Result | MessageKind::Error) {
+                    return Ok(message);
+                }
+            }
+        }
+        Err(Failure::new(ErrorKind::Unavailable, "the daemon ended the stream without an answer"))
+    }
+}
+
+#[must_use]
+pub fn failure(error: &ClientError) -> Failure {
+    Failure::new(error.kind(), with_causes(error))
+}
+
+fn refused(status: StatusCode, text: &str) -> Failure {
+    let kind = match status {
+        StatusCode::UNAUTHORIZED => ErrorKind::Unauthenticated,
+        StatusCode::FORBIDDEN => ErrorKind::Denied,
+        StatusCode::NOT_FOUND => ErrorKind::NotFound,
+        StatusCode::TOO_MANY_REQUESTS => ErrorKind::Exhausted,
+        StatusCode::BAD_REQUEST => ErrorKind::Invalid,
+        _ => ErrorKind::Unavailable,
+    };
+    // A problem of our daemon has its text in one of its members.
+    let problem: Option<Value> = serde_json::from_str(text).ok();
+    let detail = problem.as_ref().and_then(|problem| problem["detail"].as_str());
+    let text = detail.unwrap_or(text);
+    // Only the first line is reported, even if the answer is a long page.
+    let first = text.trim().lines().next().unwrap_or_default();
+    let shown: String = first.chars().take(REFUSAL_MAX).collect();
+    let more = if shown.len() < text.trim().len() { " …" } else { "" };
+    Failure::new(kind, format!("the daemon answered {status}: {shown}{more}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_in_one_line() {
+        let told = |text: &str| refused(StatusCode::NOT_FOUND, text).message;
+        assert_eq!(told("nothing is here\n"), "the daemon answered 404 Not Found: nothing is here");
+        let problem = r#"{"status":404,"detail":"there is no such server"}"#;
+        let expected = "the daemon answered 404 Not Found: there is no such server";
+        assert_eq!(told(problem), expected);
+        let page = format!("<html>\n{}", "x".repeat(10_000));
+        assert_eq!(told(&page), "the daemon answered 404 Not Found: <html> …");
+        assert!(told(&"é".repeat(10_000)).chars().count() < 2 * REFUSAL_MAX);
+    }
+}

@@ -1,0 +1,187 @@
+//! Finds the daemon for an operator's commands, and the token for it.
+
+use std::{io::Read, path::Path};
+
+use fs_err as fs;
+use narthex_model::{ErrorKind, Secret, command::narthex};
+use url::Url;
+
+use super::DaemonClient;
+use crate::{
+    DaemonOptions, Failure,
+    data_dir::{DaemonState, DataDir, read_admin_token, read_client_token},
+    environment,
+    terminal::notice,
+};
+
+/// More than any token has.
+const TOKEN_MAX: u64 = 4096;
+
+impl DaemonClient {
+    /// Finds the daemon, to work as its operator. Sends nothing yet.
+    ///
+    /// # Errors
+    /// When a daemon or a token that is given cannot be used, or none is found.
+    pub fn operator(options: &DaemonOptions) -> Result<Self, Failure> {
+        Self::operator_if_up(options)?.ok_or_else(|| not_up(options))
+    }
+
+    /// The connection of an operator, as [`Self::operator`] gives it; `None` if no daemon runs.
+    ///
+    /// # Errors
+    /// When a daemon or a token that is given cannot be used, or none is found.
+    pub fn operator_if_up(options: &DaemonOptions) -> Result<Option<Self>, Failure> {
+        Self::holder_if_up(options, |data| Ok(Secret::new(read_admin_token(data)?.expose())))
+    }
+
+    /// Finds the daemon, to work as a run: the run whose token is given, or the daemon's own.
+    ///
+    /// # Errors
+    /// When a daemon or a token that is given cannot be used, or none is found.
+    pub fn of_run(options: &DaemonOptions) -> Result<Self, Failure> {
+        // A script whose command for the token has failed wants another run than the daemon's own.
+        if options.token_file.is_none() && environment::is_token_empty() {
+            let text = "NARTHEX_TOKEN is set to nothing; set it to the token of a run, or unset it \
+                        to use the daemon's own run";
+            return Err(Failure::usage(text));
+        }
+        let own = |data: &_| Ok(Secret::new(read_client_token(data)?.expose()));
+        Self::holder_if_up(options, own)?.ok_or_else(|| not_up(options))
+    }
+
+    /// The connection of a run, for commands that can work without a daemon, by `--config`.
+    ///
+    /// # Errors
+    /// When a daemon or a token that is given cannot be used, or none is found.
+    pub fn of_run_or_file(options: &DaemonOptions) -> Result<Self, Failure> {
+        if options.daemon_url.is_none() {
+            DataDir::at(&options.data).daemon()?;
+        }
+        Self::of_run(options)
+    }
+
+    /// With the token that is given, or with one out of the data directory.
+    fn holder_if_up(
+        options: &DaemonOptions,
+        own: impl FnOnce(&DataDir) -> Result<Secret, Failure>,
+    ) -> Result<Option<Self>, Failure> {
+        let token = given_token(options)?;
+        if let Some(url) = &options.daemon_url {
+            let Some(token) = token else {
+                let text = "whose daemon is at --daemon-url is not known; show a token of it with \
+                            --token-file FILE, or in NARTHEX_TOKEN";
+                return Err(Failure::usage(text));
+            };
+            return Self::with(options, remote(url)?, token).map(Some);
+        }
+        let data = DataDir::at(&options.data);
+        let Some(state) = data.running()? else { return Ok(None) };
+        let token = match token {
+            Some(token) => token,
+            None => own(&data)?,
+        };
+        Self::with(options, state, token).map(Some)
+    }
+}
+
+fn not_up(options: &DaemonOptions) -> Failure {
+    Failure::daemon_down(format!(
+        "no daemon runs with the data directory {}; start one with `{}`, or name another directory \
+         with --data",
+        options.data.display(),
+        narthex("up", &[])
+    ))
+}
+
+/// The token of `--token-file` or of the environment.
+///
+/// # Errors
+/// When a daemon or a token that is given cannot be used, or none is found.
+pub fn given_token(options: &DaemonOptions) -> Result<Option<Secret>, Failure> {
+    match &options.token_file {
+        Some(path) => read(path).map(Some),
+        None => Ok(environment::token()),
+    }
+}
+
+fn read(path: &Path) -> Result<Secret, Failure> {
+    narthex_private::check_secret(path)?;
+    let mut text = String::new();
+    fs::File::open(path)?.take(TOKEN_MAX).read_to_string(&mut text)?;
+    let text = Secret::new(text);
+    let token = text.expose().trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let text = format!("the file {} holds no token", path.display());
+        return Err(Failure::new(ErrorKind::Invalid, text));
+    }
+    Ok(Secret::new(token))
+}
+
+/// A daemon of which only the address is known.
+fn remote(text: &str) -> Result<DaemonState, Failure> {
+    let wrong = |what: &str| {
+        let text = format!("--daemon-url `{text}` {what}; write it like https://narthex.example");
+        Failure::usage(text)
+    };
+    let url = Url::parse(text).map_err(|error| wrong(&format!("is no address: {error}")))?;
+    let is_bare =
+        matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
+    if !matches!(url.scheme(), "http" | "https") || !is_bare || !url.username().is_empty() {
+        return Err(wrong("is no plain address of a host over http or https"));
+    }
+    if is_overheard(&url) {
+        notice("warning: --daemon-url is plain HTTP, so anyone on the network can read the token");
+    }
+    Ok(DaemonState {
+        pid: 0,
+        url: text.trim_end_matches('/').to_owned(),
+        socket_dir: None,
+        config: std::path::PathBuf::new(),
+        store: None,
+    })
+}
+
+/// True if others on the network can read the token: this address uses plain HTTP to another
+/// machine.
+fn is_overheard(url: &Url) -> bool {
+    let is_loopback = match url.host() {
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    url.scheme() == "http" && !is_loopback
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_addresses_are_daemons() {
+        for good in ["http://127.0.0.1:7717", "https://narthex.example", "http://[::1]:1/"] {
+            assert!(remote(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "x",
+            "ftp://a.example",
+            "http://a.example/mcp",
+            "http://u:p@a.example/",
+            "https://a.example/?x",
+            "https://a.example/#x",
+        ] {
+            assert!(remote(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn plain_http_to_another_machine_is_overheard() {
+        for near in ["http://127.0.0.1:7717", "http://[::1]:1", "http://localhost", "https://a.b"] {
+            assert!(!is_overheard(&near.parse().unwrap()), "{near}");
+        }
+        for far in ["http://narthex.example", "http://10.0.0.1:7717"] {
+            assert!(is_overheard(&far.parse().unwrap()), "{far}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The options that every command has: the daemon that it works with, and the form of its output.
+
+use std::path::{Path, PathBuf};
+
+use narthex_model::command::Chosen;
+use narthex_wire::Limits;
+
+use crate::{
+    environment::{self, usual_data},
+    output::Format,
+};
+
+/// The daemon that commands work with.
+#[derive(Debug, Clone)]
+pub struct DaemonOptions {
+    /// The data directory.
+    pub data: PathBuf,
+    /// The daemon for operators' commands, instead of the one of the data directory.
+    pub daemon_url: Option<String>,
+    /// The file of the token for that daemon, instead of the data directory's.
+    pub token_file: Option<PathBuf>,
+    /// Limits of its messages.
+    pub limits: Limits,
+}
+
+/// The daemon and the output options of a command.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// The daemon that the command works with.
+    pub daemon: DaemonOptions,
+    /// The format of its outcome.
+    pub format: Format,
+    /// True if only ASCII may be printed.
+    pub is_ascii: bool,
+}
+
+impl DaemonOptions {
+    /// The daemon of this process, as flags for commands that it prints. `settings` is the settings
+    /// file of its own command line.
+    #[must_use]
+    pub fn chosen(&self, settings: Option<&Path>, workspace: Option<String>) -> Chosen {
+        let mut chosen = Vec::new();
+        if let Some(file) = settings {
+            chosen.push(("--settings", absolute(file)));
+        }
+        match &self.daemon_url {
+            Some(url) => chosen.push(("--daemon-url", url.clone())),
+            // A variable may lead there, and need not be set where the command is pasted.
+            None if usual_data(&environment::variable).ok().as_ref() != Some(&self.data) => {
+                chosen.push(("--data", self.data.to_string_lossy().into_owned()));
+            }
+            None => {}
+        }
+        if let Some(file) = &self.token_file {
+            chosen.push(("--token-file", absolute(file)));
+        }
+        Chosen { flags: chosen, workspace }
+    }
+}
+
+/// A path as it is named from any folder.
+fn absolute(path: &Path) -> String {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.to_string_lossy().into_owned()
+}

@@ -1,0 +1,433 @@
+//! The data directory: tokens, the daemon's state, and a lock so that it has one daemon.
+
+mod token;
+
+use std::{
+    fs::TryLockError,
+    io::{Read, Seek, Write},
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+
+use fs_err as fs;
+use narthex_model::{ErrorKind, command::narthex};
+use narthex_private::PrivateError;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use sha2::{Digest, Sha256};
+
+pub use token::{read_admin_token, read_client_token};
+
+use crate::Failure;
+
+/// More than `daemon.json` ever has.
+const STATE_MAX: u64 = 1 << 20;
+/// Folders in the data folder: records, copies of the data that runs share, and the folders in
+/// which runs and executors work.
+const FOLDERS: [&str; 4] = ["audit", "shares", "folders", "executors"];
+
+/// Files in the data folder that are opened by their names, so that a link would be followed. Files
+/// that are always replaced whole, such as `daemon.json`, are not among them.
+const FILES: [&str; 9] = [
+    "daemon.lock",
+    "admin.token",
+    "client.token",
+    "master.key",
+    "store.db",
+    "store.db-wal",
+    "store.db-shm",
+    "store.db-journal",
+    "daemon.log",
+];
+
+/// The folder of data that outlive the daemon.
+#[derive(Debug, Clone)]
+pub struct DataDir {
+    path: PathBuf,
+}
+
+/// Held as long as this process is the directory's daemon.
+#[derive(Debug)]
+pub struct DaemonLock {
+    _file: fs::File,
+}
+
+/// The address of the running daemon: `daemon.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonState {
+    pub pid: u32,
+    /// The base URL, without a path.
+    pub url: String,
+    /// The folder of the Unix sockets, if there is one.
+    pub socket_dir: Option<PathBuf>,
+    pub config: PathBuf,
+    /// The store's file, or the host, port and name of its database.
+    #[serde(default)]
+    pub store: Option<String>,
+}
+
+impl DataDir {
+    /// Opens the directory, and creates it for its owner alone if it does not exist.
+    ///
+    /// # Errors
+    /// When it cannot be created, or another user may write to it.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let created = std::fs::DirBuilder::new().mode(0o700).create(path);
+        match created {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                let text = format!("cannot create the data directory {}: {error}", path.display());
+                Err(Failure::new(ErrorKind::Unavailable, text))
+            }
+            Ok(()) | Err(_) => {
+                let path = fs::canonicalize(path)?;
+                narthex_private::check_folder(&path)?;
+                for inner in FOLDERS.map(|name| path.join(name)) {
+                    unless_absent(narthex_private::check_inner_folder(&inner))?;
+                }
+                check_files(&path)?;
+                Ok(Self { path })
+            }
+        }
+    }
+
+    /// The directory as it is, even if it does not exist. Its files are read only if no other user
+    /// may write to it.
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn client_token_file(&self) -> PathBuf {
+        self.path.join("client.token")
+    }
+
+    pub fn admin_token_file(&self) -> PathBuf {
+        self.path.join("admin.token")
+    }
+
+    pub fn master_key_file(&self) -> PathBuf {
+        self.path.join("master.key")
+    }
+
+    pub fn audit_dir(&self) -> PathBuf {
+        self.path.join("audit")
+    }
+
+    /// The folder of copies of the data that runs share.
+    pub fn shares_dir(&self) -> PathBuf {
+        self.path.join("shares")
+    }
+
+    /// The file of the store, unless the store is in a database at a URL.
+    pub fn store_file(&self) -> PathBuf {
+        self.path.join("store.db")
+    }
+
+    /// Possible folders of the Unix sockets. Socket addresses are short by nature, so a long path
+    /// needs another folder, which must still differ from one data directory to the next: below the
+    /// user's folder for sockets, if there is one, or the folder for temporary files.
+    #[must_use]
+    pub fn socket_dirs(&self, of_user: Option<PathBuf>) -> Vec<PathBuf> {
+        let hash = Sha256::digest(self.path.as_os_str().as_encoded_bytes());
+        let name = format!("narthex-{}", hex::encode(&hash[..6]));
+        let elsewhere = [of_user, Some(std::env::temp_dir())].into_iter().flatten();
+        let mut dirs = vec![self.path.join("run")];
+        dirs.extend(elsewhere.filter(|dir| dir.is_absolute()).map(|dir| dir.join(&name)));
+        dirs
+    }
+
+    fn lock_file(&self) -> PathBuf {
+        self.path.join("daemon.lock")
+    }
+
+    fn state_file(&self) -> PathBuf {
+        self.path.join("daemon.json")
+    }
+
+    /// Makes this process the directory's daemon.
+    pub fn lock(&self) -> Result<DaemonLock, Failure> {
+        self.lock_with(std::thread::yield_now)
+    }
+
+    /// Calls `pause` each time that another process only checks just now for a running daemon.
+    fn lock_with(&self, mut pause: impl FnMut()) -> Result<DaemonLock, Failure> {
+        let path = self.lock_file();
+        narthex_private::check_folder(&self.path)?;
+        let mut file = narthex_private::open_or_create(&path)?;
+        let failed = |error| {
+            let text = format!("cannot lock {}: {error}", path.display());
+            Failure::new(ErrorKind::Unavailable, text)
+        };
+        loop {
+            match file.file().try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            // A check shares the lock for a moment, and a daemon shares it with no other process.
+            match file.file().try_lock_shared() {
+                Ok(()) => file.file().unlock().map_err(failed)?,
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(TryLockError::WouldBlock) => return Err(self.taken(&mut file)),
+            }
+            pause();
+        }
+        // Left by a daemon that was killed: another program may listen there by now, and would
+        // receive tokens.
+        match fs::remove_file(self.state_file()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            Ok(()) | Err(_) => {}
+        }
+        file.set_len(0)?;
+        file.rewind()?;
+        write!(file, "{}", std::process::id())?;
+        Ok(DaemonLock { _file: file })
+    }
+
+    fn taken(&self, file: &mut fs::File) -> Failure {
+        let mut pid = String::new();
+        let holder = match file.read_to_string(&mut pid) {
+            Ok(_) if !pid.is_empty() => format!("the process {pid}"),
+            Ok(_) | Err(_) => "another process".to_owned(),
+        };
+        let (status, stop) = (narthex("status", &[]), narthex("daemon stop", &[]));
+        let text = format!(
+            "{holder} is the daemon of {}; `{status}` shows it, and `{stop}` stops it; or choose \
+             another folder with --data",
+            self.path.display()
+        );
+        Failure::new(ErrorKind::Conflict, text)
+    }
+
+    /// True if a daemon holds the directory now.
+    pub fn is_locked(&self) -> Result<bool, Failure> {
+        let unseen = |error: PrivateError| {
+            let failure = Failure::from(error);
+            let text = format!(
+                "the daemon of {} cannot be looked for: {}; or use another folder with --data",
+                self.path.display(),
+                failure.message
+            );
+            Failure { message: text, ..failure }
+        };
+        let looked = narthex_private::check_folder(&self.path)
+            .and_then(|()| narthex_private::open(&self.lock_file()));
+        let file = match looked {
+            Ok(file) => file,
+            Err(error) if error.is_absent() => return Ok(false),
+            Err(error) => return Err(unseen(error)),
+        };
+        match file.file().try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(unseen(error.into())),
+        }
+    }
+
+    /// Publishes the address of this daemon to other processes.
+    pub fn publish(&self, state: &DaemonState) -> Result<(), Failure> {
+        Ok(narthex_private::replace(&self.state_file(), &to_json(state))?)
+    }
+
+    /// Removes the state file of the running daemon.
+    pub fn retract(&self) {
+        if let Err(error) = fs::remove_file(self.state_file()) {
+            tracing::debug!(%error, "could not remove the state file");
+        }
+    }
+
+    /// The daemon that runs now.
+    pub fn daemon(&self) -> Result<DaemonState, Failure> {
+        self.running()?.ok_or_else(|| {
+            Failure::daemon_down(format!(
+                "no daemon runs with the data directory {}; start one with `{}`, name another \
+                 directory with --data, or add --config FILE to work without a daemon",
+                self.path.display(),
+                narthex("up", &[])
+            ))
+        })
+    }
+
+    /// The daemon that runs now, if one does and can be reached already.
+    pub fn running(&self) -> Result<Option<DaemonState>, Failure> {
+        if self.is_locked()? { read_json(&self.state_file()) } else { Ok(None) }
+    }
+
+    /// The process that is the directory's daemon, if there is one, reachable or not.
+    pub fn holder(&self) -> Result<Option<u32>, Failure> {
+        if !self.is_locked()? {
+            return Ok(None);
+        }
+        let path = self.lock_file();
+        let text = narthex_private::read(&path, STATE_MAX)?;
+        String::from_utf8_lossy(&text).trim().parse().map(Some).map_err(|error| {
+            let text = format!(
+                "a daemon holds {}, but the file does not say which process it is ({error}); find \
+                 it with `fuser {}`",
+                path.display(),
+                path.display()
+            );
+            Failure::new(ErrorKind::Invalid, text)
+        })
+    }
+}
+
+/// Sees that the files of a data folder are no links and no other user's: what was planted while
+/// the folder was open to others is not followed.
+fn check_files(folder: &Path) -> Result<(), Failure> {
+    for file in FILES.map(|name| folder.join(name)) {
+        unless_absent(narthex_private::check_inner_file(&file))?;
+    }
+    let records = match fs::read_dir(folder.join("audit")) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    for entry in records {
+        let entry = entry?;
+        if !entry.file_type()?.is_dir() {
+            // A daemon that runs may move one away just now.
+            unless_absent(narthex_private::check_inner_file(&entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+fn unless_absent(checked: Result<(), PrivateError>) -> Result<(), Failure> {
+    match checked {
+        Err(error) if !error.is_absent() => Err(error.into()),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn to_json(value: &impl Serialize) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
+    text.push(b'\n');
+    text
+}
+
+/// Reads a file of our own; `None` if there is none.
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
+    let text = match narthex_private::read(path, STATE_MAX) {
+        Ok(text) => text,
+        Err(error) if error.is_absent() => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    serde_json::from_slice(&text).map(Some).map_err(|error| {
+        let text = format!("{} is damaged ({error}); delete it", path.display());
+        Failure::new(ErrorKind::Invalid, text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data() -> (tempfile::TempDir, DataDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let data = DataDir::open(dir.path()).unwrap();
+        (dir, data)
+    }
+
+    /// D4: data in the data folder is not written through a link that leads out of it.
+    #[test]
+    fn d4_folders_of_the_data_folder_are_no_links() {
+        let outside = tempfile::tempdir().unwrap();
+        for name in FOLDERS {
+            let (dir, _) = data();
+            let inner = dir.path().join(name);
+            std::os::unix::fs::symlink(outside.path(), &inner).unwrap();
+            let failure = DataDir::open(dir.path()).unwrap_err();
+            let inner = fs::canonicalize(dir.path()).unwrap().join(name);
+            assert!(failure.message.contains(&format!("`rm '{}'`", inner.display())), "{failure}");
+            fs::remove_file(&inner).unwrap();
+            fs::create_dir(&inner).unwrap();
+            DataDir::open(dir.path()).unwrap();
+        }
+    }
+
+    /// D4, S9: no file of the data folder is opened through a link, nor one of another user.
+    #[test]
+    fn d4_files_of_the_data_folder_are_no_links() {
+        let outside = tempfile::NamedTempFile::new().unwrap();
+        for name in FILES.into_iter().chain(["audit/audit-01.jsonl"]) {
+            let (dir, _) = data();
+            let inner = fs::canonicalize(dir.path()).unwrap().join(name);
+            fs::create_dir_all(inner.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(outside.path(), &inner).unwrap();
+            let failure = DataDir::open(dir.path()).unwrap_err();
+            let remedy = format!("`mv '{0}' '{0}.old'`", inner.display());
+            assert!(failure.message.contains(&remedy), "{failure}");
+            fs::rename(&inner, inner.with_extension("old")).unwrap();
+            if name.contains('/') {
+                // The whole folder is looked at.
+                fs::remove_file(inner.with_extension("old")).unwrap();
+            }
+            DataDir::open(dir.path()).unwrap();
+            if rustix::process::geteuid().is_root() {
+                fs::write(&inner, "").unwrap();
+                std::os::unix::fs::chown(&inner, Some(65_534), None).unwrap();
+                let failure = DataDir::open(dir.path()).unwrap_err();
+                assert!(failure.message.contains("65534"), "{failure}");
+            }
+        }
+    }
+
+    /// A check for a daemon does not keep a daemon from starting.
+    #[test]
+    fn who_asks_is_not_taken_for_a_daemon() {
+        let (_dir, data) = data();
+        drop(data.lock().unwrap());
+        let asking = fs::File::open(data.lock_file()).unwrap();
+        asking.file().lock_shared().unwrap();
+        let mut pauses = 0;
+        let lock = data.lock_with(|| {
+            pauses += 1;
+            asking.file().unlock().unwrap();
+        });
+        assert!(lock.is_ok(), "{lock:?}");
+        assert_eq!(pauses, 1);
+        assert!(data.is_locked().unwrap());
+        let other = data.lock().unwrap_err();
+        assert_eq!(other.kind.as_str(), "conflict");
+        drop(lock);
+        assert!(!data.is_locked().unwrap());
+    }
+
+    /// D4: at the address of a killed daemon any program may listen by the time that the next one
+    /// starts, and no token is sent there.
+    #[test]
+    fn d4_a_killed_daemon_is_not_asked_in_the_name_of_the_next() {
+        let (_dir, data) = data();
+        let lock = data.lock().unwrap();
+        let state = DaemonState {
+            pid: std::process::id(),
+            url: "http://127.0.0.1:1".to_owned(),
+            socket_dir: None,
+            config: "mcp.json".into(),
+            store: None,
+        };
+        data.publish(&state).unwrap();
+        assert_eq!(data.running().unwrap().as_ref(), Some(&state));
+        drop(lock);
+        assert_eq!(data.running().unwrap(), None);
+        let _next = data.lock().unwrap();
+        assert_eq!(data.holder().unwrap(), Some(std::process::id()));
+        assert_eq!(data.running().unwrap(), None);
+    }
+
+    #[test]
+    fn a_lock_that_cannot_be_looked_at_is_no_free_one() {
+        let (_dir, data) = data();
+        // A link in a circle: root cannot read it either.
+        std::os::unix::fs::symlink("daemon.lock", data.lock_file()).unwrap();
+        let failure = data.is_locked().unwrap_err();
+        assert!(failure.message.contains("daemon.lock") && failure.message.contains("--data"));
+        assert!(data.running().is_err() && data.holder().is_err());
+    }
+}

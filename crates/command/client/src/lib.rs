@@ -1,0 +1,23 @@
+//! The command line, as far as it speaks HTTP to a daemon: its commands, the client of the daemon,
+//! and what people see.
+//!
+//! Links nothing of the server, so that an installation of clients alone stays small.
+
+pub mod arguments;
+pub mod cli;
+pub mod commands;
+pub mod daemon_client;
+pub mod data_dir;
+pub mod documents;
+pub mod environment;
+pub mod output;
+pub mod rows;
+pub mod stop;
+pub mod table;
+pub mod terminal;
+
+mod daemon_options;
+mod failure;
+
+pub use daemon_options::{Context, DaemonOptions};
+pub use failure::{Failure, FailureKind};

@@ -1,0 +1,172 @@
+//! The registry's rows as people and programs see them.
+
+use narthex_model::{
+    CallError, CallErrorKind, RowWarning, ServerState, WarningKind,
+    command::{CommandLine, narthex},
+};
+use narthex_wire::method;
+use serde::{Deserialize, Serialize};
+
+/// One server in events and tables, and as the daemon reports it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    pub alias: String,
+    #[serde(alias = "state")]
+    pub status: ServerState,
+    /// True if an entry of another file counts instead.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_overridden: bool,
+    /// `None` if the entry is faulty.
+    pub transport: Option<String>,
+    /// Number of tools that it has.
+    pub tools: usize,
+    /// Number of definitions that differ from the first ones.
+    #[serde(default, rename = "definitions_changed")]
+    pub changed: usize,
+    /// Number of definitions under review, until a human has accepted them.
+    #[serde(default, rename = "definitions_held_back")]
+    pub held_back: usize,
+    /// Faults that take away a part of it, each with its kind.
+    #[serde(default)]
+    pub warnings: Vec<Warning>,
+    /// True if its program has written anything.
+    #[serde(default)]
+    pub has_logs: bool,
+    /// The step that it is busy with while it connects.
+    pub activity: Option<String>,
+    pub error: Option<CallError>,
+}
+
+/// A fault that takes away a part of a server and leaves the rest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Warning {
+    /// The kind, for programs.
+    pub kind: String,
+    /// The fault and what follows from it.
+    pub message: String,
+}
+
+impl From<RowWarning> for Warning {
+    fn from(warning: RowWarning) -> Self {
+        Self { kind: warning.kind.as_str().to_owned(), message: warning.message }
+    }
+}
+
+impl Row {
+    /// The command that shows what a program wrote that failed.
+    fn logs(&self) -> Option<String> {
+        logs_of(&self.alias, self.error.as_ref()?.kind.as_str(), self.has_logs)
+    }
+
+    /// Why its tools could not be listed, if that is so.
+    pub fn unlisted_tools(&self) -> Option<&str> {
+        let kind = WarningKind::ListFailed.as_str();
+        let start = format!("`{}`", method::TOOLS_LIST);
+        let mut failed = self.warnings.iter().filter(|warning| warning.kind == kind);
+        failed.find(|warning| warning.message.starts_with(&start)).map(|one| &*one.message)
+    }
+
+    /// The state in one line, without the name.
+    pub fn summary(&self) -> String {
+        if self.is_overridden {
+            return "overridden".to_owned();
+        }
+        match (self.status, &self.error, &self.activity) {
+            (ServerState::Ready, _, _) => {
+                let tools = if self.tools == 1 { "tool" } else { "tools" };
+                let changed = match (self.held_back, self.changed) {
+                    (0, 0) => String::new(),
+                    (0, count) => format!(", {count} of its definitions changed since it started"),
+                    (count, _) => {
+                        let see = narthex("servers definitions {} --live", &[&self.alias]);
+                        format!(", {count} of its definitions are under review: see `{see}`")
+                    }
+                };
+                let warnings = self.warnings.iter().map(|one| warned(&one.message));
+                format!("ready: {} {tools}{changed}{}", self.tools, warnings.collect::<String>())
+            }
+            (state, Some(error), _) => {
+                let (state, logs) = (state.as_str(), self.logs());
+                format!("{state}: {error}{}", logs.unwrap_or_default())
+            }
+            (state, None, Some(activity)) => format!("{}: {activity}", state.as_str()),
+            (state, None, None) => state.as_str().to_owned(),
+        }
+    }
+}
+
+/// A warning at the end of a server's state.
+pub fn warned(message: &str) -> String {
+    format!("; warning: {message}")
+}
+
+/// The command that shows what the program of a server wrote, if it wrote anything and that may say
+/// why it failed.
+pub fn logs_of(name: &str, kind: &str, has_logs: bool) -> Option<String> {
+    told_in_logs(kind, has_logs).then(|| shown_by(&narthex("mcp logs {}", &[&name])))
+}
+
+/// The same for the mount of a run of a workspace.
+pub fn logs_of_mount(mount: &str, workspace: &str, kind: &str, has_logs: bool) -> Option<String> {
+    let logs = || narthex("mcp logs {}", &[&mount]).option("--workspace", workspace);
+    told_in_logs(kind, has_logs).then(|| shown_by(&logs()))
+}
+
+fn told_in_logs(kind: &str, has_logs: bool) -> bool {
+    let kinds = [CallErrorKind::TransportError, CallErrorKind::Timeout];
+    has_logs && kinds.iter().any(|one| one.as_str() == kind)
+}
+
+fn shown_by(logs: &CommandLine) -> String {
+    format!("; `{logs}` shows what it wrote")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S22: a definition under review may wait or be rejected, and the command that is named shows
+    /// both.
+    #[test]
+    fn s22_what_is_held_back_is_told_with_where_to_see_it() {
+        let mut row = Row {
+            alias: "git".to_owned(),
+            status: ServerState::Ready,
+            is_overridden: false,
+            transport: None,
+            tools: 1,
+            changed: 0,
+            held_back: 2,
+            warnings: Vec::new(),
+            has_logs: false,
+            activity: None,
+            error: None,
+        };
+        let told = "ready: 1 tool, 2 of its definitions are under review: see `narthex servers \
+                    definitions git --live`";
+        assert_eq!(row.summary(), told);
+        row.held_back = 0;
+        assert_eq!(row.summary(), "ready: 1 tool");
+        // D14: nor is it overlooked what was meant to be gated and is not.
+        let message = "`tool_scopes` names `x`".to_owned();
+        row.warnings = vec![Warning { kind: "gate_unmatched".to_owned(), message }];
+        assert_eq!(row.summary(), "ready: 1 tool; warning: `tool_scopes` names `x`");
+        row.status = ServerState::Error;
+        row.transport = Some("stdio".to_owned());
+        row.error = Some(CallError::new(CallErrorKind::TransportError, "it ended"));
+        assert_eq!(row.summary(), "error: transport_error: it ended", "it wrote nothing");
+        row.has_logs = true;
+        assert!(row.summary().ends_with("it ended; `narthex mcp logs git` shows what it wrote"));
+        // Of the failures of lists that of the tools counts.
+        let failed = |list: &str| Warning {
+            kind: "list_failed".to_owned(),
+            message: format!("`{list}` failed, so it is so"),
+        };
+        row.warnings = vec![failed("prompts/list"), failed("tools/list")];
+        assert_eq!(row.unlisted_tools(), Some("`tools/list` failed, so it is so"));
+        row.warnings.pop();
+        assert_eq!(row.unlisted_tools(), None);
+        row.is_overridden = true;
+        assert_eq!(row.summary(), "overridden");
+    }
+}

@@ -1,0 +1,261 @@
+//! The settings of signing in: where browsers reach the daemon, and OpenID providers.
+
+use std::{collections::BTreeMap, path::Path};
+
+use fs_err as fs;
+use narthex_control::{LoginOptions, ProviderOptions};
+use narthex_login::{
+    PublicOrigin,
+    oidc::{Admission, Claim, Client},
+};
+use narthex_model::{Role, Roles, Secret, WorkspaceId, meant_hint};
+use toml::{Table, Value};
+
+/// Prefix of the variable with our password at a provider; the provider's name follows.
+pub(crate) const SECRET: &str = "NARTHEX_OIDC_SECRET_";
+/// All members of a provider.
+const MEMBERS: [&str; 6] =
+    ["issuer", "client_id", "client_secret_file", "email_domains", "claims", "roles"];
+
+/// The sign-in of humans, as set in the settings.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SignIn {
+    public_url: Option<PublicOrigin>,
+    providers: Vec<ProviderOptions>,
+}
+
+impl SignIn {
+    /// The options; unset ones depend on the port of the listener.
+    #[must_use]
+    pub(crate) fn options(&self, port: u16) -> LoginOptions {
+        let usual = || {
+            let url = format!("http://localhost:{port}");
+            PublicOrigin::parse(&url).expect("localhost is a secure origin")
+        };
+        let origin = self.public_url.clone().unwrap_or_else(usual);
+        LoginOptions { providers: self.providers.clone(), ..LoginOptions::new(origin) }
+    }
+
+    /// The value of `Host` that browsers send.
+    #[must_use]
+    pub(crate) fn host(&self) -> Option<&str> {
+        self.public_url.as_ref().map(PublicOrigin::authority)
+    }
+}
+
+/// Reads the address of the pages and the table `signin.oidc`; all faults are added.
+pub(crate) fn read(
+    public_url: Option<(&str, &str)>,
+    providers: Option<(&str, &Table)>,
+    env: &dyn Fn(&str) -> Option<String>,
+    faults: &mut Vec<String>,
+) -> SignIn {
+    let mut sign_in = SignIn::default();
+    if let Some((text, source)) = public_url {
+        match PublicOrigin::parse(text) {
+            Ok(origin) => sign_in.public_url = Some(origin),
+            Err(error) => faults.push(format!("{source}: {error}")),
+        }
+    }
+    let Some((file, table)) = providers else { return sign_in };
+    for (name, value) in table {
+        let place = format!("{file}: `signin.oidc.{name}`");
+        let is_name = name.len() <= 64
+            && !name.is_empty()
+            && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+        if !is_name {
+            faults.push(format!("{place}: a name is 1 to 64 of a-z, 0-9 and `-`"));
+        }
+        let Value::Table(table) = value else {
+            faults.push(format!("{place} is a section: write it as [signin.oidc.{name}]"));
+            continue;
+        };
+        let mut reading = Reading { place, table, faults };
+        sign_in.providers.extend(reading.provider(name, env));
+    }
+    sign_in
+}
+
+struct Reading<'a> {
+    place: String,
+    table: &'a Table,
+    faults: &'a mut Vec<String>,
+}
+
+impl Reading<'_> {
+    fn provider(
+        &mut self,
+        name: &str,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<ProviderOptions> {
+        for member in self.table.keys().filter(|member| !MEMBERS.contains(&member.as_str())) {
+            let hint = meant_hint(member, MEMBERS);
+            self.fault(&format!("`{member}` is no setting{hint}"));
+        }
+        let (issuer, client_id) = (self.needed("issuer"), self.needed("client_id"));
+        let secret = self.secret(name, env);
+        let email_domains = self.list("email_domains");
+        let email_domains = email_domains.iter().map(|one| one.to_ascii_lowercase()).collect();
+        let claims = self.pairs("claims", "claim=value");
+        let claims = claims.into_iter().map(|(name, value)| Claim { name, value }).collect();
+        let roles = self.roles();
+        let (issuer, client_id) = (issuer?, client_id?);
+        match Client::new(&issuer, client_id, secret) {
+            Ok(client) => {
+                let admission = Admission { email_domains, claims };
+                Some(ProviderOptions { name: name.to_owned(), client, admission, roles })
+            }
+            Err(error) => {
+                self.fault(&format!("`issuer`: {error}"));
+                None
+            }
+        }
+    }
+
+    /// From the environment, or else from a file; a settings file is read by too many.
+    fn secret(&mut self, name: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<Secret> {
+        let variable = format!("{SECRET}{}", name.to_ascii_uppercase().replace('-', "_"));
+        if let Some(secret) = env(&variable).filter(|secret| !secret.is_empty()) {
+            return Some(Secret::new(secret));
+        }
+        let file = self.text("client_secret_file")?;
+        if let Err(error) = narthex_private::check_named(Path::new(&file)) {
+            self.fault(&format!("`client_secret_file`: {error}"));
+            return None;
+        }
+        match fs::read_to_string(Path::new(&file)) {
+            Ok(text) => Some(Secret::new(text.trim_end_matches(['\r', '\n']))),
+            Err(error) => {
+                self.fault(&format!("`client_secret_file`: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Roles by workspace, each as `workspace=role`.
+    fn roles(&mut self) -> Vec<(WorkspaceId, Roles)> {
+        let mut all: BTreeMap<WorkspaceId, Roles> = BTreeMap::new();
+        for (workspace, role) in self.pairs("roles", "workspace=role") {
+            match (WorkspaceId::new(&workspace), Role::parse(&role)) {
+                (Ok(workspace), Some(role)) => {
+                    all.entry(workspace).or_default().insert(role);
+                }
+                (Err(error), _) => self.fault(&format!("`roles`: {error}")),
+                (Ok(_), None) => {
+                    let known = Role::ALL.map(Role::as_str).join("`, `");
+                    self.fault(&format!("`roles`: `{role}` is none of `{known}`"));
+                }
+            }
+        }
+        all.into_iter().collect()
+    }
+
+    fn pairs(&mut self, member: &str, form: &str) -> Vec<(String, String)> {
+        let mut pairs = Vec::new();
+        for text in self.list(member) {
+            match text.split_once('=') {
+                Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+                    pairs.push((name.to_owned(), value.to_owned()));
+                }
+                _ => self.fault(&format!("`{member}`: write each as \"{form}\"")),
+            }
+        }
+        pairs
+    }
+
+    fn list(&mut self, member: &str) -> Vec<String> {
+        let Some(value) = self.table.get(member) else { return Vec::new() };
+        let texts = value.as_array().and_then(|items| {
+            items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
+        });
+        texts.unwrap_or_else(|| {
+            self.fault(&format!("`{member}` must be a list of texts"));
+            Vec::new()
+        })
+    }
+
+    fn needed(&mut self, member: &str) -> Option<String> {
+        if !self.table.contains_key(member) {
+            self.fault(&format!("`{member}` is missing"));
+        }
+        self.text(member)
+    }
+
+    fn text(&mut self, member: &str) -> Option<String> {
+        let value = self.table.get(member)?;
+        let text = value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+        if text.is_none() {
+            self.fault(&format!("`{member}` must be a text"));
+        }
+        text
+    }
+
+    fn fault(&mut self, text: &str) {
+        self.faults.push(format!("{}: {text}", self.place));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(text: &str) -> (SignIn, Vec<String>) {
+        let table = text.parse::<Table>().unwrap();
+        let mut faults = Vec::new();
+        let env = |name: &str| (name == "NARTHEX_OIDC_SECRET_CORP_ID").then(|| "s".to_owned());
+        let sign_in = read(None, Some(("f", &table)), &env, &mut faults);
+        (sign_in, faults)
+    }
+
+    #[test]
+    fn a_provider_is_read_whole() {
+        let (sign_in, faults) = reading(
+            "[corp-id]\nissuer = 'https://id.example'\nclient_id = 'n'\n\
+             email_domains = ['Corp.Example']\nclaims = ['groups=a=b']\n\
+             roles = ['default=author', 'default=runner', 'team=auditor']\n",
+        );
+        assert_eq!(faults, Vec::<String>::new());
+        let provider = &sign_in.providers[0];
+        assert_eq!(provider.client.client_secret, Some(Secret::new("s")));
+        assert_eq!(provider.admission.email_domains, ["corp.example"]);
+        assert_eq!(provider.admission.claims[0].value, "a=b");
+        assert_eq!(provider.roles.len(), 2);
+        assert_eq!(provider.roles[0].1, Roles::from([Role::Author, Role::Runner]));
+    }
+
+    #[test]
+    fn everything_wrong_is_told_at_once() {
+        let (sign_in, faults) = reading(
+            "Bad = 1\n[corp]\nissuer = 'http://id.example'\nclient_id = 'n'\nclaims = ['x']\n\
+             roles = ['default=king']\nclient_secret = 's'\n[other]\nclient_id = 5\n",
+        );
+        assert!(sign_in.providers.is_empty());
+        let all = faults.join("\n");
+        for word in [
+            "a name is 1 to 64",
+            "section",
+            "must be an https",
+            "claim=value",
+            "king",
+            "client_secret_file",
+            "`issuer` is missing",
+            "`client_id` must be",
+        ] {
+            assert!(all.contains(word), "{word}: {all}");
+        }
+        assert!(!all.contains("'s'"));
+    }
+
+    #[test]
+    fn pages_are_at_localhost_unless_somebody_says_otherwise() {
+        assert_eq!(SignIn::default().options(7717).origin.as_str(), "http://localhost:7717");
+        let mut faults = Vec::new();
+        let env = |_: &str| None;
+        let url = "https://narthex.example";
+        let sign_in = read(Some((url, "x")), None, &env, &mut faults);
+        assert_eq!(sign_in.options(7717).origin.as_str(), url);
+        assert_eq!(sign_in.host(), Some("narthex.example"));
+        read(Some(("http://narthex.example", "x")), None, &env, &mut faults);
+        assert_eq!(faults.len(), 1);
+    }
+}

@@ -1,0 +1,60 @@
+//! The store of a data directory: its file there, or a database at a URL.
+
+use std::path::PathBuf;
+
+use narthex_client::{Failure, data_dir::DataDir};
+use narthex_model::Secret;
+use narthex_store::Store;
+
+use crate::config::Settings;
+
+/// The place of the store that belongs to a data directory.
+#[derive(Debug, Clone)]
+pub(crate) struct StorePlace {
+    data: DataDir,
+    /// The database, if the store is none of the directory's files.
+    url: Option<Secret>,
+}
+
+impl StorePlace {
+    /// The place of a directory's store by the settings.
+    pub(crate) fn of(data: &DataDir, settings: &Settings) -> Self {
+        Self { data: data.clone(), url: settings.store_url.clone() }
+    }
+
+    /// Opens the store, which any number of processes may do at a time, beside a daemon too.
+    pub(crate) async fn open(&self) -> Result<Store, Failure> {
+        match &self.url {
+            Some(url) => Store::connect(url).await.map_err(|e| Failure::caused(e.kind(), &e)),
+            None => Store::open(&self.data.store_file())
+                .await
+                .map_err(|error| Failure::caused(error.kind(), &error)),
+        }
+    }
+
+    /// Opens the store only to read the trusted files; `None` if there is none. Creates nothing.
+    pub(crate) async fn look(&self) -> Result<Option<Store>, Failure> {
+        match &self.url {
+            Some(url) => {
+                Store::connect_to_look(url).await.map_err(|e| Failure::caused(e.kind(), &e))
+            }
+            None => Store::look(&self.data.store_file())
+                .await
+                .map_err(|error| Failure::caused(error.kind(), &error)),
+        }
+    }
+
+    /// The file that changes with every approval: the store's own, if it is a file.
+    pub(crate) fn approvals(&self) -> PathBuf {
+        let name = if self.url.is_some() { "approvals.changed" } else { "store.db-wal" };
+        self.data.path().join(name)
+    }
+
+    /// Makes a running daemon notice an approval.
+    pub(crate) fn note_approval(&self, hash: &str) -> Result<(), Failure> {
+        if self.url.is_none() {
+            return Ok(());
+        }
+        Ok(narthex_private::replace(&self.approvals(), hash.as_bytes())?)
+    }
+}
