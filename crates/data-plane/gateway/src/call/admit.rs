@@ -14,14 +14,14 @@ use crate::{
 
 /// The reason why a call finds no server.
 pub(crate) struct Unfound {
-    pub(crate) refusal: Refusal,
+    pub(crate) refusal: Box<Refusal>,
     /// True if the refusal is in the record.
     pub(crate) is_recorded: bool,
 }
 
 impl From<Refusal> for Unfound {
     fn from(refusal: Refusal) -> Self {
-        Self { refusal, is_recorded: false }
+        Self { refusal: Box::new(refusal), is_recorded: false }
     }
 }
 
@@ -48,7 +48,7 @@ impl Shared {
                 }
                 Err(full) => unrecorded(full).shaped(is_shaped),
             };
-            Unfound { refusal, is_recorded: true }
+            Unfound { refusal: Box::new(refusal), is_recorded: true }
         })
     }
 

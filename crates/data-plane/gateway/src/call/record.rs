@@ -194,8 +194,8 @@ impl Shared {
     pub(crate) fn unfound(&self, call: &Call<'_>, unfound: Unfound) -> Refusal {
         let Unfound { refusal, is_recorded } = unfound;
         match is_recorded {
-            true => refusal,
-            false => self.refused(call.caller, call.handling, &call.asked, refusal),
+            true => *refusal,
+            false => self.refused(call.caller, call.handling, &call.asked, *refusal),
         }
     }
 
