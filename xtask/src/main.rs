@@ -42,7 +42,7 @@ enum Command {
     Requirements(tidy::Index),
     /// Everything that CI runs: check, unit, doc, conformance and real peer tests.
     Test(test::Options),
-    /// What takes too long for every change: many rounds, load, scale, mutants.
+    /// Runs the tests that take too long for every change: many rounds, load, scale, mutants.
     Soak(soak::Options),
     /// Writes `docs/reference/openapi.json`, as the daemon serves it, or compares it.
     Openapi(openapi::Options),

@@ -40,7 +40,7 @@ enum Step {
     Conformance,
     /// Real clients and servers through the gateway.
     Peers,
-    /// What the OpenAPI document allows and what it does not, sent by schemathesis.
+    /// Requests that schemathesis makes from the OpenAPI document, allowed ones and others.
     Openapi,
 }
 

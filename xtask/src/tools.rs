@@ -27,8 +27,11 @@ impl Tool {
         if !self.is_installed() {
             let folder = folder();
             println!("{} {}: building it into {}", self.name, self.version, folder.display());
-            let install = ["install", "--locked", "--force", "--version", self.version];
-            process::run(cargo(&install).arg("--root").arg(folder).arg(self.name))?;
+            let install = ["install", "--locked", "--force", "--debug", "--version", self.version];
+            let mut install = cargo(&install);
+            // It runs once or twice: to build it fast counts for more than to run it fast.
+            install.env("CARGO_PROFILE_DEV_DEBUG", "0");
+            process::run(install.arg("--root").arg(folder).arg(self.name))?;
         }
         let mut command = Command::new(program);
         command.current_dir(workspace::root());

@@ -14,7 +14,7 @@ use crate::{
     data_dir::DataDir,
 };
 
-// What the command takes, the vault takes as well.
+// The vault takes every value that the command takes.
 const _: () = assert!(narthex_client::commands::secrets::VALUE_MAX == narthex_vault::VALUE_MAX);
 
 /// Opens the vault. Keys that the environment gives are used as they are; else those of the

@@ -97,7 +97,7 @@ async fn s23_nothing_is_seen_that_nobody_has_looked_at() {
     });
     let failed = failed.await;
     let error = failed.get("docs").unwrap().error.clone().unwrap().for_operators();
-    assert!(error.message.contains("could not be looked at: the store is away"), "{error}");
+    assert!(error.message.contains("could not be compared: the store is away"), "{error}");
     assert_eq!(state(&failed), ServerState::Error);
 
     deciding.fails(false);
