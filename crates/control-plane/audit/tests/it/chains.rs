@@ -13,6 +13,7 @@ use narthex_model::{WorkspaceId, json::Node};
 use proptest::{prelude::*, sample::Index};
 use serde_json::{Value, json};
 
+#[expect(clippy::excessive_precision, reason = "the precise number has two nearest texts")]
 fn event(workspace: &str, number: u64) -> AuditEvent<'static> {
     let workspace = (!workspace.is_empty()).then(|| WorkspaceId::new(workspace).unwrap());
     let actor = Actor::new(ActorKind::LocalAdmin, "admin");

@@ -1,6 +1,6 @@
 //! A gateway over fixture servers in this process, and callers of both eras.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use narthex_audit::Audit;
@@ -56,9 +56,11 @@ pub(crate) fn legacy(id: u64, method: &str, params: Value) -> Message {
 }
 
 /// Runs a step while the clock runs about five times as fast.
-pub(crate) async fn hastened<T>(step: impl Future<Output = T>) -> T {
-    let _clock = SteppedClock::by(Duration::from_millis(5));
-    step.await
+pub(crate) fn hastened<T>(step: impl Future<Output = T>) -> Pin<Box<impl Future<Output = T>>> {
+    Box::pin(async move {
+        let _clock = SteppedClock::by(Duration::from_millis(5));
+        step.await
+    })
 }
 
 /// Deadlines in which a busy machine starts any program.

@@ -77,7 +77,7 @@ impl Asked<'_> {
         let status = if stored.was_set { StatusCode::OK } else { StatusCode::CREATED };
         let shown = SecretStored {
             name: name.into(),
-            version: stored.version.get().into(),
+            version: stored.version.get(),
             replaced: stored.was_set,
             is_redactable,
             warning: (!is_redactable).then(|| TOO_SHORT.to_owned()),
@@ -175,7 +175,7 @@ fn holder(run: &narthex_runs::SecretRun) -> SecretRun {
     let narthex_runs::SecretRun { id, pid, session, agent, servers, env } = run;
     SecretRun {
         run_id: id.to_text().into(),
-        pid: pid.get().into(),
+        pid: pid.get(),
         session_id: session.to_text().into(),
         agent_name: agent.into(),
         servers: servers.iter().map(Into::into).collect(),
@@ -190,7 +190,7 @@ fn summary(secret: &narthex_model::SecretSummary, uses: &SecretUses) -> SecretSu
     let version = |one: &VersionSummary| {
         let VersionSummary { version, created_at, key } = one;
         SecretVersion {
-            version: version.get().into(),
+            version: version.get(),
             created_at: (*created_at).into(),
             key: key.as_ref().map(|key| key.as_str().to_owned()),
         }
