@@ -207,6 +207,9 @@ impl Runs {
     /// When the store fails.
     pub async fn look_at_ends(&self) -> Result<(), RunError> {
         let here = self.shared.stored.all();
+        if here.is_empty() {
+            return Ok(());
+        }
         let living = self.store()?.runs().living().await.map_err(of)?;
         for id in here.into_iter().filter(|id| !living.contains(id)) {
             self.end_view(id).await;

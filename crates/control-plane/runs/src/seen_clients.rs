@@ -93,7 +93,9 @@ impl Runs {
             }
         }
         let is_without = |client: &&Arc<KnownClient>| closed.contains_key(&client.row.agent);
-        let living = match clients.iter().any(|client| is_without(&client)) {
+        let may_have_run =
+            |client: &Arc<KnownClient>| client.row.run.is_some() && is_without(&client);
+        let living = match clients.iter().any(may_have_run) {
             true => self.store()?.runs().living().await.map_err(ControlError::Store)?,
             false => HashSet::new(),
         };

@@ -204,14 +204,6 @@ impl Answering {
         State::Forwarded(Box::new(call)).into()
     }
 
-    /// The same, made once more if its server certainly did not see it.
-    pub(crate) fn or_again(mut self, again: Again) -> Self {
-        if let State::Forwarded(call) = &mut self.state {
-            call.again = Some(Box::new(again));
-        }
-        self
-    }
-
     pub(crate) fn listening(listening: Listening) -> Self {
         State::Listening(Box::new(listening)).into()
     }
@@ -253,7 +245,7 @@ impl Answering {
                 let Finish { id, method, open_call, mut record, .. } = finish;
                 record.set_sent(false);
                 let unseen = Unseen { refusal, record, open_call, clock, payment };
-                self.state = State::Again(again.begin(unseen, (id, method)));
+                self.state = State::Again(again.begin(unseen, id, method));
             }
             other => self.state = other,
         }

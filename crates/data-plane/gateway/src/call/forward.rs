@@ -96,23 +96,13 @@ impl Shared {
     /// The call that was sent, which its server's answer finishes. It is made once more if its
     /// server ends before it has read it, as a program may.
     pub(crate) fn finish(self: &Arc<Self>, call: Call<'_>, tried: Tried, sent: Sent) -> Answering {
-        // A stream is opened anew by its client.
-        let may_retry = sent.limit.is_some() && tried.may_be_unread();
-        let again = may_retry.then(|| Again::new(self, &call, &tried));
-        let answering = Answering::forwarded(sent.into_call(call, tried));
-        match again {
-            Some(again) => answering.or_again(again),
-            None => answering,
-        }
-    }
-}
-
-impl Sent {
-    /// The call that is answered with this.
-    fn into_call(self, call: Call<'_>, tried: Tried) -> ForwardedCall {
-        let Self { forwarded, finish, rounds, link, down, limit, stop, over } = self;
-        let Tried { mut record, mut payment, .. } = tried;
+        let Call { caller, handling, asked, clock, open_call } = call;
+        let Tried { mut record, mut payment, first, is_last } = tried;
+        let Sent { forwarded, finish, rounds, link, down, limit, stop, over } = sent;
         record.allowed(finish.basis());
+        // A stream is opened anew by its client.
+        let may_retry = !is_last && limit.is_some() && first.lost.is_one_channel();
+        let again = may_retry.then(|| Box::new(Again::new(self, caller, handling, asked, first)));
         let up = link.get().facts().revision;
         let (asking, ear) = (finish.asking, finish.ear);
         let finish = Finish {
@@ -124,7 +114,7 @@ impl Sent {
             log_level: finish.log_level,
             link,
             session: finish.session,
-            open_call: call.open_call,
+            open_call,
             run_over: finish.run_over,
             record,
             state: finish.state,
@@ -141,9 +131,7 @@ impl Sent {
             reader: finish.reader,
         };
         let rounds = rounds.map(|rounds| rounds.paid(std::mem::take(&mut payment)));
-        let again = None;
-        let has_talked = false;
-        ForwardedCall {
+        Answering::forwarded(ForwardedCall {
             forwarded,
             finish,
             limit,
@@ -152,11 +140,11 @@ impl Sent {
             asking,
             ear,
             tail: None,
-            clock: call.clock,
+            clock,
             payment,
             again,
-            has_talked,
+            has_talked: false,
             _over: over,
-        }
+        })
     }
 }

@@ -12,12 +12,16 @@ use bytes::Bytes;
 use narthex_policy::Payment;
 use narthex_registry::ServerRow;
 use narthex_upstream::{Doubt, Link};
-use narthex_wire::{Message, Raw};
+use narthex_wire::Message;
 
 use crate::{
     Answering, Caller,
     call::{
-        clock::CallClock, connect::Target, identify::Call, record::CallRecord, refusal::Refusal,
+        clock::CallClock,
+        connect::Target,
+        identify::{Call, Identity},
+        record::CallRecord,
+        refusal::Refusal,
     },
     gateway::Shared,
     runs::run::{RunRow, RunRows},
@@ -30,17 +34,16 @@ pub(crate) struct Tried {
     pub(crate) record: CallRecord,
     /// The share of grants for a single call that its tries have.
     pub(crate) payment: Payment,
-    first: FirstTry,
+    pub(super) first: FirstTry,
     /// True if no further try is made.
-    is_last: bool,
+    pub(super) is_last: bool,
 }
 
 /// The facts about the first try that a second one needs.
-#[derive(Clone)]
-struct FirstTry {
+pub(super) struct FirstTry {
     row: RunRow,
     /// The link that it was to go over.
-    lost: Arc<Link>,
+    pub(super) lost: Arc<Link>,
     /// True if its tool has an output schema.
     is_shaped: bool,
 }
@@ -85,41 +88,30 @@ impl Tried {
         let first = FirstTry { row, lost, is_shaped: target.routed.is_shaped };
         Self { record, payment: Payment::default(), first, is_last: false }
     }
-
-    /// True if the server may end before it has read a call that was written: a program may, and
-    /// then the call is made once more.
-    pub(crate) fn may_be_unread(&self) -> bool {
-        !self.is_last && self.first.lost.is_one_channel()
-    }
 }
 
 impl Again {
-    pub(crate) fn new(shared: &Arc<Shared>, call: &Call<'_>, tried: &Tried) -> Self {
-        Self {
-            shared: shared.clone(),
-            caller: call.caller.clone(),
-            handling: call.handling,
-            asked: call.asked.clone(),
-            first: tried.first.clone(),
-        }
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        caller: &Caller,
+        handling: Handling,
+        asked: Message,
+        first: FirstTry,
+    ) -> Self {
+        let (shared, caller) = (shared.clone(), caller.clone());
+        Self { shared, caller, handling, asked, first }
     }
 
     /// Tries a call once more. `id` is the caller's, as JSON.
-    pub(crate) fn begin(
-        self,
-        unseen: Unseen,
-        (id, method): (Bytes, Cow<'static, str>),
-    ) -> SecondTry {
+    pub(crate) fn begin(self, unseen: Unseen, id: Bytes, method: Cow<'static, str>) -> SecondTry {
+        let identity = Identity { id, name: method };
         let Self { shared, caller, handling, asked, first } = self;
         let Unseen { refusal, record, open_call, clock, payment } = unseen;
         SecondTry(Box::pin(async move {
             let call = Call { caller: &caller, handling, asked, clock, open_call };
             let tried = Tried { record, payment, first, is_last: false };
-            shared.retry(call, tried, refusal).await.unwrap_or_else(|refusal| {
-                let refusal = refusal.explained(&caller);
-                let to = (caller.era(), caller.run.reader());
-                refusal.into_answering(Raw::new(&id), &method, to)
-            })
+            let answered = shared.retry(call, tried, refusal).await;
+            answered.unwrap_or_else(|refusal| identity.refuse(&caller, refusal))
         }))
     }
 }

@@ -174,7 +174,7 @@ impl RunRows<'_> {
             for row in &rows {
                 living.insert(id(row, "id", RunId::parse)?);
             }
-            match rows.last() {
+            match rows.last().filter(|_| rows.len() == BATCH as usize) {
                 Some(last) => after = last.text("id")?,
                 None => return Ok(living),
             }
