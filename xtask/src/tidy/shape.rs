@@ -186,6 +186,9 @@ impl<'ast> Visit<'ast> for Reader {
         }
     }
 
+    /// `pub(super)` imports nothing.
+    fn visit_visibility(&mut self, _visibility: &'ast syn::Visibility) {}
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let words: Path = path.segments.iter().map(|part| part.ident.to_string()).collect();
         if let Some(path) = self.resolved(&words) {
@@ -321,6 +324,8 @@ mod tests {
         assert_eq!(numbers(&circle)[..2], [2, 2]);
         let inner = [("a", "use self::b::B;"), ("a/b", "pub struct B(super::A);")];
         assert_eq!(numbers(&inner)[..2], [2, 2]);
+        let by_sight = [("a", "use self::b::B;"), ("a/b", "pub(super) struct B;")];
+        assert_eq!(numbers(&by_sight)[..2], [0, 0]);
         let by_tests = [("a", "use crate::b;"), ("b", "#[cfg(test)] mod t { use crate::a; }")];
         assert_eq!(numbers(&by_tests)[..2], [0, 0]);
     }
