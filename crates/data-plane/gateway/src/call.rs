@@ -21,6 +21,7 @@ pub(crate) mod parked;
 pub(crate) mod prepare;
 pub(crate) mod record;
 pub(crate) mod refusal;
+pub(crate) mod request_facts;
 pub(crate) mod results;
 pub(crate) mod retry;
 pub(crate) mod review_refusal;
@@ -115,7 +116,7 @@ impl Shared {
                 let (mut prepared, request) = self.prepare(call, target, tried)?;
                 let (row, payment) = (&prepared.row, &mut tried.payment);
                 let permitted = self.authorize(call.caller, row, request, payment).await?;
-                prepared.finish.allowed(&permitted);
+                prepared.allowed(&permitted);
                 self.forward(call, prepared, permitted).await
             });
             call.unless_given_up(sending).await

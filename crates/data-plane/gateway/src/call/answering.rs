@@ -242,10 +242,10 @@ impl Answering {
         match std::mem::replace(&mut self.state, State::Done) {
             State::Forwarded(call) => {
                 let ForwardedCall { finish, clock, .. } = *call;
-                let Finish { id, method, open_call, mut record, .. } = finish;
+                let Finish { request, open_call, mut record, .. } = finish;
                 record.set_sent(false);
                 let unseen = Unseen { refusal, record, open_call, clock, payment };
-                self.state = State::Again(again.begin(unseen, id, method));
+                self.state = State::Again(again.begin(unseen, request.id, request.method));
             }
             other => self.state = other,
         }
@@ -449,7 +449,7 @@ impl ForwardedCall {
     /// of its own.
     fn has_tail(&self) -> bool {
         let hears = self.asking.is_some() || self.ear.is_some();
-        hears && self.finish.log_level.is_some() && self.finish.link().logs_aside()
+        hears && self.finish.request.log_level.is_some() && self.finish.link().logs_aside()
     }
 
     async fn heard(&mut self) -> Frame {

@@ -1,27 +1,26 @@
 //! Changes to frames on their way to the caller: ids and tokens back, era back, record.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use narthex_audit::Outcome;
-use narthex_model::{Alias, CallErrorKind, OutputLimits, Reader, ServerDefinition};
-use narthex_policy::{Item, Paid};
-use narthex_registry::ServerRow;
-use narthex_upstream::{InUse, Inventory, KeptAwake, Link, LinkError};
+use narthex_model::{Alias, CallErrorKind};
+use narthex_policy::Paid;
+use narthex_upstream::{InUse, KeptAwake, Link, LinkError};
 use narthex_wire::{
-    Era, LogLevel, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc,
+    Era, LogLevel, Message, MessageKind, Payload, Raw, Rewrite, meta_key, method, rpc,
     supported_versions, translate,
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::tasks::TaskOwner;
-use crate::view::{OwnCall, check_questions};
+use crate::view::check_questions;
 use crate::{
-    Answer, RunView, Session, Step,
+    Answer, Step,
     call::{
         prepare::state_binding,
         record::CallRecord,
         refusal::{Refusal, status_of_code},
+        request_facts::RequestFacts,
         review_refusal::may_be_told,
         seal::Sealer,
     },
@@ -32,42 +31,10 @@ use crate::{
 /// The parts of a forwarded call that its answer needs.
 #[derive(Debug)]
 pub(crate) struct Finish {
-    /// The caller's id, as JSON.
-    pub(crate) id: Bytes,
-    /// The caller's progress token, as JSON.
-    pub(crate) progress_token: Option<Bytes>,
-    pub(crate) method: Cow<'static, str>,
-    pub(crate) down: Revision,
-    pub(crate) up: Revision,
-    /// The level from which on the caller wants log messages; `None` with a legacy caller means all
-    /// that the server sends.
-    pub(crate) log_level: Option<LogLevel>,
+    pub(crate) request: RequestFacts,
     pub(crate) link: Held,
-    pub(crate) session: Option<Arc<Session>>,
     pub(crate) open_call: Option<OpenCall>,
-    /// Cancelled when the run of a modern client ends; `None` for streams, which end otherwise.
-    pub(crate) run_over: Option<CancellationToken>,
     pub(crate) record: CallRecord,
-    pub(crate) state: Option<StateSeal>,
-    pub(crate) tasks: Option<TaskOwner>,
-    pub(crate) server_info: Bytes,
-    /// The item of the call, under the server's own name.
-    pub(crate) item: Item,
-    /// Limits on the length of its result.
-    pub(crate) limits: OutputLimits,
-    pub(crate) is_aggregated: bool,
-    pub(crate) definition: Option<Arc<ServerDefinition>>,
-    /// The tool of our own whose call this is.
-    pub(crate) own_call: Option<Box<OwnCall>>,
-    /// All that there is of the server, if that is pinned, or frozen in the run.
-    pub(crate) frozen: Option<Arc<Inventory>>,
-    /// The run and the row that decide on a server's words about itself, if the call asks for
-    /// these.
-    pub(crate) told_by: Option<Box<(Arc<RunView>, Arc<ServerRow>)>>,
-    /// True if it is a tool with an output schema.
-    pub(crate) is_shaped: bool,
-    /// The reader of the call's failure.
-    pub(crate) reader: Reader,
 }
 
 /// The link that a call goes over.
@@ -112,7 +79,7 @@ impl Finish {
     pub(crate) fn cancelled(&self) -> Option<CancellationToken> {
         match &self.open_call {
             Some(call) => Some(call.cancelled.clone()),
-            None => self.run_over.clone(),
+            None => self.request.run_over.clone(),
         }
     }
 
@@ -125,7 +92,7 @@ impl Finish {
     }
 
     fn is_cross_era(&self) -> bool {
-        self.down.era() != self.up.era()
+        self.request.down.era() != self.request.up.era()
     }
 
     /// A notification as the caller may see it; `None` if it may not.
@@ -133,12 +100,12 @@ impl Finish {
         let mut rewrite = Rewrite::default();
         match message.method() {
             method::PROGRESS => {
-                let token = self.progress_token.as_deref()?;
+                let token = self.request.progress_token.as_deref()?;
                 rewrite.body.set(meta_key::PROGRESS_TOKEN, token.to_vec());
             }
             // It is about a question of the server, which the client knows under an id of ours.
             method::CANCELLED => {
-                return self.session.as_ref()?.ask_cancelled(self.link(), message);
+                return self.request.session.as_ref()?.ask_cancelled(self.link(), message);
             }
             method::MESSAGE => {
                 let level = message.get("level").and_then(LogLevel::read);
@@ -146,15 +113,17 @@ impl Finish {
                     return None;
                 }
             }
-            method::TASKS_STATUS => return self.tasks.as_ref()?.told(message, false),
+            method::TASKS_STATUS => return self.request.tasks.as_ref()?.told(message, false),
             _ => {}
         }
-        if let Some(tasks) = &self.tasks {
+        if let Some(tasks) = &self.request.tasks {
             tasks.rename_related(message, &mut rewrite);
         }
         if message.meta_value(meta_key::SUBSCRIPTION_ID).is_some() {
-            match self.down.era() {
-                Era::Modern => rewrite.meta.set(meta_key::SUBSCRIPTION_ID, self.id.to_vec()),
+            match self.request.down.era() {
+                Era::Modern => {
+                    rewrite.meta.set(meta_key::SUBSCRIPTION_ID, self.request.id.to_vec())
+                }
                 Era::Legacy => rewrite.meta.remove(meta_key::SUBSCRIPTION_ID),
             }
         }
@@ -162,7 +131,7 @@ impl Finish {
     }
 
     fn wants_log(&self, level: Option<LogLevel>) -> bool {
-        match (self.down.era(), self.log_level) {
+        match (self.request.down.era(), self.request.log_level) {
             (Era::Legacy, None) => true,
             // A modern request that names no level must get no log messages.
             (Era::Modern, None) => false,
@@ -177,7 +146,7 @@ impl Finish {
         if self.is_cross_era() {
             return Err(refused("questions do not cross the eras: the client speaks another one"));
         }
-        let session = self.session.as_ref().filter(|session| session.can_be_asked());
+        let session = self.request.session.as_ref().filter(|session| session.can_be_asked());
         let Some(session) = session else {
             return Err(refused("this client declared no such capability"));
         };
@@ -195,10 +164,10 @@ impl Finish {
         };
         let message = changed.as_ref().unwrap_or(message);
         let mut rewrite = self.translated(message);
-        let rules = (self.exposed(), self.frozen.as_deref());
-        let mut is_filtered = is_filtered(&self.method, rules) || self.is_for_some();
-        hide(&self.method, message, &mut rewrite, rules);
-        if let Some((run, row)) = self.told_by.as_deref() {
+        let rules = (self.exposed(), self.request.frozen.as_deref());
+        let mut is_filtered = is_filtered(&self.request.method, rules) || self.is_for_some();
+        hide(&self.request.method, message, &mut rewrite, rules);
+        if let Some((run, row)) = self.request.told_by.as_deref() {
             if message.get("supportedVersions").is_some() {
                 rewrite.body.set("supportedVersions", supported_versions().into_bytes());
             }
@@ -209,21 +178,21 @@ impl Finish {
                 is_filtered = true;
             }
         }
-        if is_filtered && self.down.is_modern() && message.kind() == MessageKind::Result {
+        if is_filtered && self.request.down.is_modern() && message.kind() == MessageKind::Result {
             keep_private(message, &mut rewrite);
         }
         if message.kind() == MessageKind::Result {
             if let Err(refusal) = self.seal_state(message, &mut rewrite) {
                 return self.step(outcome, refusal);
             }
-            if let Some(tasks) = &self.tasks {
-                tasks.answered(&self.method, message, self.link(), &mut rewrite);
+            if let Some(tasks) = &self.request.tasks {
+                tasks.answered(&self.request.method, message, self.link(), &mut rewrite);
             }
         }
-        rewrite.id = Some(self.id.to_vec().into());
+        rewrite.id = Some(self.request.id.to_vec().into());
         let code = rewrite.error_code(message);
-        let status = code.map_or(200, |code| status_of_code(code, self.down.era()));
-        let payload = with_id(&rewrite, message, &self.id);
+        let status = code.map_or(200, |code| status_of_code(code, self.request.down.era()));
+        let payload = with_id(&rewrite, message, &self.request.id);
         self.record.answered(outcome, &payload);
         Step::Answer(Answer::new(payload, status))
     }
@@ -231,8 +200,9 @@ impl Finish {
     /// True if only some callers may read this result: a gate or the exposure of the server
     /// decides, so that no cache may give it to others (S21).
     fn is_for_some(&self) -> bool {
-        let is_gated = self.definition.as_ref().is_some_and(|one| !one.gates.is_empty());
-        self.method == method::RESOURCES_READ && (is_gated || !self.exposed().is_everything())
+        let is_gated = self.request.definition.as_ref().is_some_and(|one| !one.gates.is_empty());
+        self.request.method == method::RESOURCES_READ
+            && (is_gated || !self.exposed().is_everything())
     }
 
     /// Makes the caller's answer when there is none of the server.
@@ -259,15 +229,15 @@ impl Finish {
     }
 
     fn has_run_ended(&self) -> bool {
-        self.run_over.as_ref().is_some_and(CancellationToken::is_cancelled)
+        self.request.run_over.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
     fn step(&mut self, outcome: Outcome, refusal: Refusal) -> Step {
-        let refusal = refusal.settled().shaped(self.is_shaped);
+        let refusal = refusal.settled().shaped(self.request.is_shaped);
         let mut answering = refusal.into_answering(
-            Raw::new(&self.id),
-            &self.method,
-            (self.down.era(), self.reader),
+            Raw::new(&self.request.id),
+            &self.request.method,
+            (self.request.down.era(), self.request.reader),
         );
         let none = || Answer::new(Payload::default(), 500);
         let answer = answering.take_answer().unwrap_or_else(none);
@@ -276,10 +246,12 @@ impl Finish {
     }
 
     fn translated(&self, message: &Message) -> Rewrite<'static> {
-        match (self.up.era(), self.down.era()) {
-            (Era::Modern, Era::Legacy) => translate::answer_to_legacy(&self.method, message),
+        match (self.request.up.era(), self.request.down.era()) {
+            (Era::Modern, Era::Legacy) => {
+                translate::answer_to_legacy(&self.request.method, message)
+            }
             (Era::Legacy, Era::Modern) => {
-                let rewrite = translate::answer_to_modern(&self.method, message, None);
+                let rewrite = translate::answer_to_modern(&self.request.method, message, None);
                 self.with_server_info(message, rewrite)
             }
             (Era::Modern, Era::Modern) | (Era::Legacy, Era::Legacy) => Rewrite::default(),
@@ -291,8 +263,8 @@ impl Finish {
         message: &Message,
         mut rewrite: Rewrite<'static>,
     ) -> Rewrite<'static> {
-        if message.kind() == MessageKind::Result && !self.server_info.is_empty() {
-            rewrite.meta.set(meta_key::SERVER_INFO, self.server_info.to_vec());
+        if message.kind() == MessageKind::Result && !self.request.server_info.is_empty() {
+            rewrite.meta.set(meta_key::SERVER_INFO, self.request.server_info.to_vec());
         }
         rewrite
     }
@@ -305,7 +277,7 @@ impl Finish {
             let text = format!(
                 "the server asks for input in its answer to `{}`, with neither questions nor a \
                  state that could be brought to a client of an older revision",
-                self.method
+                self.request.method
             );
             return Err(Refusal::call(CallErrorKind::ServerError, text));
         }
@@ -313,11 +285,15 @@ impl Finish {
             let text = format!("the server asks its client what can be read in two ways: {fault}");
             return Err(Refusal::call(CallErrorKind::ServerError, text));
         }
-        let Some(seal) = self.state.as_ref().filter(|_| is_interim) else { return Ok(()) };
+        let Some(seal) = self.request.state.as_ref().filter(|_| is_interim) else { return Ok(()) };
         let state = message.get("requestState").map(Raw::as_bytes);
         if state.is_some() || !seal.paid.grants.is_empty() {
-            let method = self.own_call.as_ref().map_or(&*self.method, |call| call.tool.method());
-            let binding = state_binding(seal.run, &seal.alias, method, self.item.name());
+            let method = self
+                .request
+                .own_call
+                .as_ref()
+                .map_or(&*self.request.method, |call| call.tool.method());
+            let binding = state_binding(seal.run, &seal.alias, method, self.request.item.name());
             let sealed =
                 seal.sealer.seal(&seal.paid.with_state(state), &binding).ok_or_else(|| {
                     Refusal::rpc(rpc::code::INTERNAL_ERROR, "the state could not be sealed")

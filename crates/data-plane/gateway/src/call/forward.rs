@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use narthex_policy::{Permitted, Request};
+use narthex_policy::{Basis, Permitted, Request};
 use narthex_upstream::{Forwarded, LinkError};
-use narthex_wire::{Revision, method, rpc};
+use narthex_wire::{method, rpc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -16,22 +16,27 @@ use crate::{
         clock::CallLimit,
         finish::{Finish, Held},
         identify::Call,
-        prepare::{FinishParts, Prepared},
+        parked::Asking,
+        prepare::Prepared,
         refusal::Refusal,
+        request_facts::RequestFacts,
         retry::{Again, Tried},
         rounds::Rounds,
     },
     gateway::Shared,
     session::inbound::has_levels,
+    subscriptions::Ear,
 };
 
 /// A request that was sent and waits to be finished.
 pub(crate) struct Sent {
     forwarded: Forwarded,
-    finish: FinishParts,
+    facts: RequestFacts,
+    basis: Basis,
+    asking: Option<Box<Asking>>,
+    ear: Option<Box<Ear>>,
     rounds: Option<Box<Rounds>>,
     link: Held,
-    down: Revision,
     limit: Option<CallLimit>,
     stop: Option<[CancellationToken; 2]>,
     /// Held as long as the stream.
@@ -46,18 +51,20 @@ impl Shared {
         prepared: Prepared,
         permitted: Permitted<Request>,
     ) -> Result<Sent, Refusal> {
-        let Prepared { link, mut hop, booked, mut finish, rounds, listening, limit, .. } = prepared;
+        let Prepared { row: _, link, mut hop, booked, facts, basis, asking, .. } = prepared;
+        let Prepared { rounds, listening, limit, .. } = prepared;
         let caller = call.caller;
+        let mut ear = None;
         let is_subscription = permitted.message.method() == method::RESOURCES_SUBSCRIBE;
         if let Some(session) = caller.session.as_ref().filter(|_| is_subscription) {
             self.unsubscribe_own_when_over(caller, session, &permitted);
         }
-        if let Some(level) = finish.named_level() {
+        if let Some(level) = facts.named_level() {
             hop.wants_log = true;
-            let bridge = finish.asking.as_ref().map(|asking| asking.bridge());
+            let bridge = asking.as_ref().map(|asking| asking.bridge());
             Box::pin(self.lower_for(caller, &link, level, bridge)).await;
             if bridge.is_none() && !link.is_one_channel() && has_levels(&link) {
-                finish.ear = Some(Box::new(self.hub.ears.listen(&link)));
+                ear = Some(Box::new(self.hub.ears.listen(&link)));
             }
         }
         if let Some(session) = &caller.session
@@ -65,7 +72,7 @@ impl Shared {
             && session.can_be_asked()
             && !session.has_stream()
         {
-            finish.ear = Some(Box::new(self.hub.ears.listen(&link)));
+            ear = Some(Box::new(self.hub.ears.listen(&link)));
         }
         let forwarding = link.forward(permitted, hop, booked);
         let forwarded = match limit {
@@ -81,7 +88,6 @@ impl Shared {
         if forwarded.error_code() == Some(rpc::code::HEADER_MISMATCH) && link.needs_headers() {
             return Err(Refusal::Mismatch);
         }
-        let down = caller.session.as_ref().map_or(Revision::LATEST, |session| session.revision);
         let is_stream = limit.is_none();
         let over = is_stream.then(|| self.over(caller, listening, &caller.run.ended)).flatten();
         let ended = over.as_ref().map_or(&caller.run.ended, |over| &over.token);
@@ -90,7 +96,7 @@ impl Shared {
             true => Held::Awake(link.keep_awake()),
             false => Held::InUse(link),
         };
-        Ok(Sent { forwarded, finish, rounds, link, down, limit, stop, over })
+        Ok(Sent { forwarded, facts, basis, asking, ear, rounds, link, limit, stop, over })
     }
 
     /// The call that was sent, which its server's answer finishes. It is made once more if its
@@ -98,38 +104,12 @@ impl Shared {
     pub(crate) fn finish(self: &Arc<Self>, call: Call<'_>, tried: Tried, sent: Sent) -> Answering {
         let Call { caller, handling, asked, clock, open_call } = call;
         let Tried { mut record, mut payment, first, is_last } = tried;
-        let Sent { forwarded, finish, rounds, link, down, limit, stop, over } = sent;
-        record.allowed(finish.basis());
+        let Sent { forwarded, facts, basis, asking, ear, rounds, link, limit, stop, over } = sent;
+        record.allowed(&basis);
         // A stream is opened anew by its client.
         let may_retry = !is_last && limit.is_some() && first.lost.is_one_channel();
         let again = may_retry.then(|| Box::new(Again::new(self, caller, handling, asked, first)));
-        let up = link.get().facts().revision;
-        let (asking, ear) = (finish.asking, finish.ear);
-        let finish = Finish {
-            id: finish.id,
-            progress_token: finish.progress_token,
-            method: finish.method,
-            down,
-            up,
-            log_level: finish.log_level,
-            link,
-            session: finish.session,
-            open_call,
-            run_over: finish.run_over,
-            record,
-            state: finish.state,
-            tasks: finish.tasks,
-            server_info: finish.server_info,
-            item: finish.item,
-            limits: finish.limits,
-            is_aggregated: finish.is_aggregated,
-            definition: finish.definition,
-            own_call: finish.own_call,
-            frozen: finish.frozen,
-            told_by: finish.told_by,
-            is_shaped: finish.is_shaped,
-            reader: finish.reader,
-        };
+        let finish = Finish { request: facts, link, open_call, record };
         let rounds = rounds.map(|rounds| rounds.paid(std::mem::take(&mut payment)));
         Answering::forwarded(ForwardedCall {
             forwarded,

@@ -272,7 +272,8 @@ impl Shared {
         let (mut parked, answers) = self.parked.take_answered(&id, message)?;
         if let Err(refusal) = self.permit_again(caller, &routed, &mut parked.call).await {
             let finish = &parked.call.finish;
-            let (method, refusal) = (finish.method.clone(), refusal.shaped(finish.is_shaped));
+            let (method, refusal) =
+                (finish.request.method.clone(), refusal.shaped(finish.request.is_shaped));
             parked.end(End::Refused(refusal.clone())).await;
             let to = (caller.era(), caller.run.reader());
             return Ok(refusal.into_answering(Raw::new(&id_of(message)), &method, to));
@@ -303,7 +304,7 @@ impl Shared {
     ) -> bool {
         let deadline = call.limit.as_ref().map(|limit| limit.deadline);
         let Some(asking) = &mut call.asking else { return true };
-        if let Some(level) = call.finish.log_level {
+        if let Some(level) = call.finish.request.log_level {
             self.lower_for(caller, asking.link(), level, Some(asking.bridge())).await;
         }
         // A call that has taken too long ends with its next step.
@@ -332,8 +333,9 @@ impl ForwardedCall {
     /// From here on, the request that came back is answered.
     fn is_retried_by(&mut self, message: &Message) {
         let raw = |raw: Raw<'_>| message.bytes().slice_ref(raw.as_bytes());
-        self.finish.id = id_of(message);
-        self.finish.progress_token = message.meta_value(meta_key::PROGRESS_TOKEN).map(raw);
-        self.finish.log_level = message.meta_value(meta_key::LOG_LEVEL).and_then(LogLevel::read);
+        self.finish.request.id = id_of(message);
+        self.finish.request.progress_token = message.meta_value(meta_key::PROGRESS_TOKEN).map(raw);
+        self.finish.request.log_level =
+            message.meta_value(meta_key::LOG_LEVEL).and_then(LogLevel::read);
     }
 }

@@ -1,40 +1,35 @@
 //! Makes a request ready for its server: reads the parts that its answer will need, and rewrites it
 //! for the server's era (the `prepare` step).
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use narthex_model::{Alias, OutputLimits, Reader, ServerDefinition};
-use narthex_policy::{Basis, Item, Origin, Paid, Payment, Permitted, Request, bound_arguments};
-use narthex_registry::ServerRow;
-use narthex_upstream::{Booked, ClientIdentity, Hop, InUse, Inventory};
+use narthex_model::Alias;
+use narthex_policy::{Basis, Origin, Paid, Payment, Permitted, Request, bound_arguments};
+use narthex_upstream::{Booked, ClientIdentity, Hop, InUse};
 use narthex_wire::{
-    Era, LogLevel, Raw, Revision, Rewrite,
+    Era, Revision, Rewrite,
     json::encode_string,
-    meta_key, method,
+    method,
     translate::{self, ClientStamp},
 };
-use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Caller, Endpoint, RunId, RunView, Session,
+    Caller, RunId, Session,
     call::{
         authorize::Standing,
         clock::CallLimit,
         connect::Target,
-        finish::StateSeal,
-        identify::{Call, id_of, name_of},
+        identify::Call,
         parked::Asking,
         refusal::Refusal,
+        request_facts::RequestFacts,
         retry::Tried,
         rounds::{INPUT_RESPONSES, REQUEST_STATE, Rounds, has_rounds},
         route::Routed,
     },
     gateway::Shared,
     runs::run::RunRow,
-    subscriptions::Ear,
-    tasks::TaskOwner,
-    view::{OwnCall, shown},
 };
 
 /// Longest time of a task's result (2025-11-25): servers answer when the task has ended.
@@ -46,8 +41,12 @@ pub(crate) struct Prepared {
     pub(crate) link: InUse,
     pub(crate) hop: Hop,
     pub(crate) booked: Booked,
-    /// The parts that its answer will need.
-    pub(crate) finish: FinishParts,
+    /// The facts that its answer will need.
+    pub(crate) facts: RequestFacts,
+    /// The rules and grants by which policy has permitted it.
+    pub(crate) basis: Basis,
+    /// The parts of the call that let its server ask its client.
+    pub(crate) asking: Option<Box<Asking>>,
     /// Makes its further rounds, where its caller cannot.
     pub(crate) rounds: Option<Box<Rounds>>,
     /// The permission for the resources that a stream shall report.
@@ -76,12 +75,14 @@ impl Shared {
         let booked = tried.record.booked()?;
         let limit = self.limit(call, &routed);
         let up = link.facts().revision;
-        let mut finish = FinishParts::read(self, caller, &routed, up);
+        let facts = RequestFacts::read(self, caller, &routed, up);
         let asking = |turn| Box::new(Asking::new(self, caller, &routed.request, turn));
-        finish.asking = routed.turn.take().map(asking);
+        let asking = routed.turn.take().map(asking);
         let Routed { row, mut request, listening, .. } = routed;
         self.rewrite(caller, &mut request, up, &mut tried.payment)?;
-        let prepared = Prepared { row, link, hop, booked, finish, rounds, listening, limit };
+        let basis = Basis::default();
+        let prepared =
+            Prepared { row, link, hop, booked, facts, basis, asking, rounds, listening, limit };
         Ok((prepared, request))
     }
 
@@ -161,104 +162,7 @@ impl Shared {
     }
 }
 
-/// The parts of the request that are read before it is given away.
-pub(crate) struct FinishParts {
-    pub(super) id: Bytes,
-    pub(super) progress_token: Option<Bytes>,
-    pub(super) method: Cow<'static, str>,
-    pub(super) log_level: Option<LogLevel>,
-    pub(super) session: Option<Arc<Session>>,
-    pub(super) state: Option<StateSeal>,
-    pub(super) tasks: Option<TaskOwner>,
-    pub(super) server_info: Bytes,
-    pub(super) item: Item,
-    pub(super) limits: OutputLimits,
-    pub(super) is_aggregated: bool,
-    pub(super) definition: Option<Arc<ServerDefinition>>,
-    pub(super) own_call: Option<Box<OwnCall>>,
-    pub(super) frozen: Option<Arc<Inventory>>,
-    pub(super) told_by: Option<Box<(Arc<RunView>, Arc<ServerRow>)>>,
-    pub(super) basis: Basis,
-    pub(super) is_shaped: bool,
-    pub(super) reader: Reader,
-    pub(super) run_over: Option<CancellationToken>,
-    /// The parts of the call that let its server ask its client.
-    pub(crate) asking: Option<Box<Asking>>,
-    /// The call's receiver of log messages on its server's own stream.
-    pub(crate) ear: Option<Box<Ear>>,
-}
-
-impl FinishParts {
-    pub(crate) fn read(
-        shared: &Arc<Shared>,
-        caller: &Caller,
-        routed: &Routed,
-        up: Revision,
-    ) -> Self {
-        let Routed { row, request, own_tool, frozen, listening: _, turn: _, is_shaped } = routed;
-        let message = &request.message;
-        let id = id_of(message);
-        let raw = |raw: Raw<'_>| message.bytes().slice_ref(raw.as_bytes());
-        let session = caller.session.clone();
-        let log_level = match &session {
-            None => message.meta_value(meta_key::LOG_LEVEL).and_then(LogLevel::read),
-            Some(session) => session.log_level(),
-        };
-        let method = message.method();
-        let has_tasks = method == method::TOOLS_CALL || method.starts_with("tasks/");
-        let is_modern_pair = up.is_modern() && session.is_none();
-        Self {
-            id,
-            progress_token: message.meta_value(meta_key::PROGRESS_TOKEN).map(raw),
-            method: match own_tool {
-                Some(_) => method::TOOLS_CALL.into(),
-                None => name_of(message),
-            },
-            log_level,
-            session,
-            state: is_modern_pair.then(|| StateSeal {
-                sealer: shared.sealer.clone(),
-                run: caller.run.id,
-                alias: request.alias.clone(),
-                paid: Paid::default(),
-            }),
-            tasks: has_tasks.then(|| TaskOwner {
-                routes: shared.tasks.clone(),
-                server: caller.run.key(&request.alias),
-                run: caller.run.id,
-                is_aggregated: caller.endpoint == Endpoint::Aggregated,
-                tool: match &request.item {
-                    Item::Tool(name) => Some(name.clone()),
-                    Item::Prompt(_) | Item::Resource(_) | Item::Task(_) | Item::Server => None,
-                },
-                origin: None,
-            }),
-            server_info: shared.options.server_info.clone(),
-            item: request.item.clone(),
-            limits: shared.output_limits(caller, row),
-            is_aggregated: caller.endpoint == Endpoint::Aggregated,
-            definition: row.definition.clone(),
-            own_call: own_tool.map(|tool| Box::new(OwnCall { tool, inventory: shown(row) })),
-            frozen: frozen.clone(),
-            told_by: (method == method::SERVER_DISCOVER)
-                .then(|| Box::new((caller.run.clone(), Arc::clone(row)))),
-            basis: Basis::default(),
-            is_shaped: *is_shaped,
-            reader: caller.run.reader(),
-            run_over: match message.method() {
-                method::SUBSCRIPTIONS_LISTEN => None,
-                _ => caller.session.is_none().then(|| caller.run.calls_end().clone()),
-            },
-            asking: None,
-            ear: None,
-        }
-    }
-
-    /// The level from which on a modern call wants log messages, if it names one.
-    pub(crate) fn named_level(&self) -> Option<LogLevel> {
-        self.log_level.filter(|_| self.session.is_none())
-    }
-
+impl Prepared {
     /// Notes by which grants the request goes, for what comes of it: its task, and its further
     /// rounds.
     pub(crate) fn allowed(&mut self, permitted: &Permitted<Request>) {
@@ -268,17 +172,14 @@ impl FinishParts {
         self.basis = permitted.basis().clone();
         let paid: Vec<_> = self.basis.single().collect();
         let arguments = permitted.arguments_digest();
-        if let Some(tasks) = self.tasks.as_mut().filter(|_| self.method == method::TOOLS_CALL) {
-            let tool = self.item.name().into();
+        let facts = &mut self.facts;
+        if let Some(tasks) = facts.tasks.as_mut().filter(|_| facts.method == method::TOOLS_CALL) {
+            let tool = facts.item.name().into();
             tasks.origin = Some(Arc::new(Origin { tool, arguments, paid: paid.clone() }));
         }
-        if let Some(state) = &mut self.state {
+        if let Some(state) = &mut facts.state {
             state.paid = Paid { grants: paid, arguments: bound_arguments(permitted) };
         }
-    }
-
-    pub(crate) fn basis(&self) -> &Basis {
-        &self.basis
     }
 }
 

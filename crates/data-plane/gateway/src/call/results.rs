@@ -30,7 +30,7 @@ impl Shared {
 impl Finish {
     /// The rules of the server.
     pub(crate) fn exposed(&self) -> &Exposed {
-        self.definition.as_ref().map_or(&EVERYTHING, |definition| &definition.exposed)
+        self.request.definition.as_ref().map_or(&EVERYTHING, |definition| &definition.exposed)
     }
 
     /// The answer for the caller, if it is another one than the server's.
@@ -44,22 +44,22 @@ impl Finish {
 
     /// The answer to a call of a tool of our own.
     fn own_answer(&self, message: &Message) -> Result<Option<Message>, Refusal> {
-        let Some(call) = &self.own_call else { return Ok(None) };
+        let Some(call) = &self.request.own_call else { return Ok(None) };
         let mut rewrite = Rewrite::default();
-        let seen = (self.exposed(), self.frozen.as_deref());
+        let seen = (self.exposed(), self.request.frozen.as_deref());
         hide(call.tool.method(), message, &mut rewrite, seen);
         let shown = match rewrite.is_empty() {
             true => message.clone(),
             false => parsed(rewrite.apply(message)).unwrap_or_else(|| message.clone()),
         };
-        Ok(Some(call.answered(&self.item, &shown)?))
+        Ok(Some(call.answered(&self.request.item, &shown)?))
     }
 
     /// A result of a tool whose server left out the content, which clients of the aggregated
     /// endpoint count on: with an empty one, and with what there was as structured content (E89).
     fn with_content(&self, message: &Message) -> Option<Message> {
-        if !self.is_aggregated
-            || self.method != method::TOOLS_CALL
+        if !self.request.is_aggregated
+            || self.request.method != method::TOOLS_CALL
             || message.kind() != MessageKind::Result
             || is_unfinished(message)
         {
@@ -89,10 +89,10 @@ impl Finish {
     /// A result that was too long, cut; the cut is written to the server's log and counted (D23,
     /// R-E19).
     fn cut(&self, message: &Message) -> Option<Message> {
-        let cut = cut_result(&self.method, message, &self.limits)?;
-        let (server, name, summary) = (self.link().name(), self.item.name(), cut.summary);
+        let cut = cut_result(&self.request.method, message, &self.request.limits)?;
+        let (server, name, summary) = (self.link().name(), self.request.item.name(), cut.summary);
         tracing::warn!(server.name = server, item.name = name, "a result was too long: {summary}");
-        self.link().log_note(&format!("[narthex] {} {name}: {summary}", self.method));
+        self.link().log_note(&format!("[narthex] {} {name}: {summary}", self.request.method));
         self.record.result_cut();
         Some(cut.message)
     }

@@ -259,12 +259,12 @@ impl ForwardedCall {
     /// Asks the client the server's questions so far.
     pub(crate) fn ask_client(&mut self) -> Option<Step> {
         let asking = self.asking.as_mut()?;
-        let Some((body, id)) = asking.ask(&self.finish.server_info) else {
+        let Some((body, id)) = asking.ask(&self.finish.request.server_info) else {
             let text = "the state could not be sealed";
             return self.finish.refused(Refusal::rpc(rpc::code::INTERNAL_ERROR, text));
         };
         asking.is_parked_as(id);
-        let payload = rpc::result_response(Raw::new(&self.finish.id), &body);
+        let payload = rpc::result_response(Raw::new(&self.finish.request.id), &body);
         Some(Step::Answer(Answer::new(payload, 200)))
     }
 
@@ -279,8 +279,8 @@ impl ForwardedCall {
         let state = asking.seal(self.payment.grants.clone(), &[AGAIN])?;
         let keys: Vec<_> = (1..=urls.len()).map(|number| format!("url-{number}")).collect();
         let entries = keys.iter().zip(&urls).map(|(key, entry)| (key.as_str(), &entry[..]));
-        let body = input_required(entries, &state, &self.finish.server_info);
-        let payload = rpc::result_response(Raw::new(&self.finish.id), &body);
+        let body = input_required(entries, &state, &self.finish.request.server_info);
+        let payload = rpc::result_response(Raw::new(&self.finish.request.id), &body);
         self.finish.record.answered(Outcome::Ok, &payload);
         Some(Step::Answer(Answer::new(payload, 200)))
     }

@@ -1,0 +1,135 @@
+//! Facts about a request that its answer needs, read before the request is given away.
+
+use std::{borrow::Cow, sync::Arc};
+
+use bytes::Bytes;
+use narthex_model::{OutputLimits, Reader, ServerDefinition};
+use narthex_policy::{Item, Paid};
+use narthex_registry::ServerRow;
+use narthex_upstream::Inventory;
+use narthex_wire::{LogLevel, Raw, Revision, meta_key, method};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Caller, Endpoint, RunView, Session,
+    call::{
+        finish::StateSeal,
+        identify::{id_of, name_of},
+        route::Routed,
+    },
+    gateway::Shared,
+    tasks::TaskOwner,
+    view::{OwnCall, shown},
+};
+
+/// Facts about a forwarded request that its answer needs.
+#[derive(Debug)]
+pub(crate) struct RequestFacts {
+    /// The caller's id, as JSON.
+    pub(crate) id: Bytes,
+    /// The caller's progress token, as JSON.
+    pub(crate) progress_token: Option<Bytes>,
+    pub(crate) method: Cow<'static, str>,
+    /// The caller's revision of the protocol.
+    pub(crate) down: Revision,
+    /// The server's.
+    pub(crate) up: Revision,
+    /// The level from which on the caller wants log messages; `None` with a legacy caller means all
+    /// that the server sends.
+    pub(crate) log_level: Option<LogLevel>,
+    pub(crate) session: Option<Arc<Session>>,
+    /// Cancelled when the run of a modern client ends; `None` for streams, which end otherwise.
+    pub(crate) run_over: Option<CancellationToken>,
+    pub(crate) state: Option<StateSeal>,
+    pub(crate) tasks: Option<TaskOwner>,
+    pub(crate) server_info: Bytes,
+    /// The item of the call, under the server's own name.
+    pub(crate) item: Item,
+    /// Limits on the length of its result.
+    pub(crate) limits: OutputLimits,
+    pub(crate) is_aggregated: bool,
+    pub(crate) definition: Option<Arc<ServerDefinition>>,
+    /// The tool of our own whose call this is.
+    pub(crate) own_call: Option<Box<OwnCall>>,
+    /// All that there is of the server, if that is pinned, or frozen in the run.
+    pub(crate) frozen: Option<Arc<Inventory>>,
+    /// The run and the row that decide on a server's words about itself, if the call asks for
+    /// these.
+    pub(crate) told_by: Option<Box<(Arc<RunView>, Arc<ServerRow>)>>,
+    /// True if it is a tool with an output schema.
+    pub(crate) is_shaped: bool,
+    /// The reader of the call's failure.
+    pub(crate) reader: Reader,
+}
+
+impl RequestFacts {
+    /// Reads them from a request of `caller` to a server of revision `up`.
+    pub(crate) fn read(
+        shared: &Arc<Shared>,
+        caller: &Caller,
+        routed: &Routed,
+        up: Revision,
+    ) -> Self {
+        let Routed { row, request, own_tool, frozen, listening: _, turn: _, is_shaped } = routed;
+        let message = &request.message;
+        let id = id_of(message);
+        let raw = |raw: Raw<'_>| message.bytes().slice_ref(raw.as_bytes());
+        let session = caller.session.clone();
+        let log_level = match &session {
+            None => message.meta_value(meta_key::LOG_LEVEL).and_then(LogLevel::read),
+            Some(session) => session.log_level(),
+        };
+        let method = message.method();
+        let has_tasks = method == method::TOOLS_CALL || method.starts_with("tasks/");
+        let is_modern_pair = up.is_modern() && session.is_none();
+        Self {
+            id,
+            down: session.as_ref().map_or(Revision::LATEST, |session| session.revision),
+            up,
+            progress_token: message.meta_value(meta_key::PROGRESS_TOKEN).map(raw),
+            method: match own_tool {
+                Some(_) => method::TOOLS_CALL.into(),
+                None => name_of(message),
+            },
+            log_level,
+            session,
+            state: is_modern_pair.then(|| StateSeal {
+                sealer: shared.sealer.clone(),
+                run: caller.run.id,
+                alias: request.alias.clone(),
+                paid: Paid::default(),
+            }),
+            tasks: has_tasks.then(|| TaskOwner {
+                routes: shared.tasks.clone(),
+                server: caller.run.key(&request.alias),
+                run: caller.run.id,
+                is_aggregated: caller.endpoint == Endpoint::Aggregated,
+                tool: match &request.item {
+                    Item::Tool(name) => Some(name.clone()),
+                    Item::Prompt(_) | Item::Resource(_) | Item::Task(_) | Item::Server => None,
+                },
+                origin: None,
+            }),
+            server_info: shared.options.server_info.clone(),
+            item: request.item.clone(),
+            limits: shared.output_limits(caller, row),
+            is_aggregated: caller.endpoint == Endpoint::Aggregated,
+            definition: row.definition.clone(),
+            own_call: own_tool.map(|tool| Box::new(OwnCall { tool, inventory: shown(row) })),
+            frozen: frozen.clone(),
+            told_by: (method == method::SERVER_DISCOVER)
+                .then(|| Box::new((caller.run.clone(), Arc::clone(row)))),
+            is_shaped: *is_shaped,
+            reader: caller.run.reader(),
+            run_over: match message.method() {
+                method::SUBSCRIPTIONS_LISTEN => None,
+                _ => caller.session.is_none().then(|| caller.run.calls_end().clone()),
+            },
+        }
+    }
+
+    /// The level from which on a modern call wants log messages, if it names one.
+    pub(crate) fn named_level(&self) -> Option<LogLevel> {
+        self.log_level.filter(|_| self.session.is_none())
+    }
+}
