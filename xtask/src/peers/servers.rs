@@ -171,7 +171,12 @@ impl Place {
 /// Runs git as a neutral author, with any settings of the user.
 fn git(dir: &Path, args: &[&str]) -> Result<()> {
     let mut command = Command::new("git");
-    command.current_dir(dir).args(["-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]);
+    command.current_dir(dir).args([
+        "-c",
+        "user.name=narthex",
+        "-c",
+        "user.email=narthex@localhost",
+    ]);
     command.args(["-c", "commit.gpgsign=false"]).args(args);
     let done = process::capture(&mut command, READY)?;
     ensure!(done.status.success(), "git {args:?} failed: {}", done.stderr);

@@ -121,7 +121,7 @@ mod tests {
         let (one, other) = (show("grq_1"), show("grq_2"));
         assert!(answer(&one, "of ada", "grq_1"));
         assert!(!answer(&one, "of ada", "grq_1"), "a second time");
-        assert!(!answer(&other, "of bob", "grq_2"), "shown to somebody else");
+        assert!(!answer(&other, "of bob", "grq_2"), "shown to another human");
         assert!(!answer(&other, "of ada", "grq_2"), "it was tried");
         assert!(!answer(&show("grq_1"), "of ada", "grq_2"), "about something else");
         let late = show("grq_1");

@@ -26,7 +26,7 @@ pub struct Depot {
 /// A share's copies in the depot. They stay for as long as this value lives, and after that for as
 /// long as the store names them to sweeps: keep the value until the share is stored.
 #[derive(Debug)]
-#[must_use = "copies that nobody holds or names are swept"]
+#[must_use = "copies that are neither held nor stored are swept"]
 pub struct Taken {
     /// The copied files.
     pub snapshot: Snapshot,

@@ -164,7 +164,7 @@ mod tests {
         support.learn(Some(&silent()));
         support.doubt(TRY_AGAIN);
         assert!(support.is_possible());
-        assert!(support.turn().await.is_none(), "nobody waits where it is known");
+        assert!(support.turn().await.is_none(), "no attempt waits once the answer is known");
         support.learn(Some(&refused()));
         assert!(!support.is_possible(), "it may be another program by now");
     }

@@ -36,13 +36,13 @@ async fn next(watcher: &mut crate::Watcher) -> (String, u64) {
 #[test]
 fn r_m35_what_nobody_watches_is_not_told() {
     let tap = Tap::default();
-    assert!(tap.begin(run(1), || panic!("nobody asked")).is_none());
+    assert!(tap.begin(run(1), || panic!("no watcher asked")).is_none());
     let watcher = tap.watch(run(1), Vec::new());
     assert!(tap.is_watched() && tap.is_watching(run(1)) && !tap.is_watching(run(2)));
     assert!(tap.begin(run(2), || panic!("of another run")).is_none());
     drop(watcher);
     assert!(!tap.is_watched() && !tap.is_watching(run(1)));
-    assert!(tap.begin(run(1), || panic!("nobody asked")).is_none());
+    assert!(tap.begin(run(1), || panic!("no watcher asked")).is_none());
 }
 
 /// R-M35: sizes, durations and the word for an error.
@@ -215,7 +215,7 @@ async fn what_is_open_when_its_run_ends_is_told_before_the_end() {
     let mut working = std::pin::pin!(working);
     assert!(is_pending(&mut working).await, "it waits for the end");
     tap.run_ended(run(1));
-    assert!(tap.begin(run(1), || call("github", "late")).is_none(), "nobody watches it any more");
+    assert!(tap.begin(run(1), || call("github", "late")).is_none(), "no watcher is left");
     tap.file(run(1), None, file("Late"));
     open.end("upstream");
     going_on.send(()).unwrap();
@@ -224,7 +224,7 @@ async fn what_is_open_when_its_run_ends_is_told_before_the_end() {
     assert_eq!(told.error, Some("upstream"));
     let told = watcher.next().await.unwrap().operation;
     assert!(matches!(told.what, What::File { name: "Write", .. }), "{told:?}");
-    assert_eq!(watcher.next().await, None, "nobody is left who could tell");
+    assert_eq!(watcher.next().await, None, "no source of events is left");
 }
 
 /// Looks at work once; `true` if it is not done.

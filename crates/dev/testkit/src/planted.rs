@@ -132,7 +132,7 @@ mod tests {
         let secret = "quite\"secret";
         let quoted = Value::from(secret).to_string();
         let get = |header: &str, body: &str| answers(&Method::GET, "/api/x", header, body);
-        assert!(get("", &quoted), "nobody has set it yet");
+        assert!(get("", &quoted), "no test has planted it yet");
         let body = format!("{{\"value\": {quoted}}}");
         sent(&Method::GET, "/api/workspaces/default/secrets/A", body.as_bytes());
         assert!(get("", &quoted), "this sets nothing");
@@ -148,7 +148,7 @@ mod tests {
             let told = format!("{{\"{member}\": {{\"A\": {quoted}}}}}");
             answers(&Method::POST, claim, "", &told)
         };
-        assert!(!claimed("resolved_mcp_servers"), "nobody has asked for direct mode");
+        assert!(!claimed("resolved_mcp_servers"), "no test has asked for direct mode");
         lets_next_claim_tell();
         assert!(claimed("resolved_mcp_servers") && !claimed("resolved_mcp_servers"), "once");
         lets_next_claim_tell();

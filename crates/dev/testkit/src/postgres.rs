@@ -107,7 +107,7 @@ impl Drop for Server {
 /// # Panics
 /// If there is a server that gives none.
 #[must_use]
-#[expect(clippy::print_stderr, reason = "whoever runs the tests has to see what was left out")]
+#[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub fn database(options: &[&str]) -> Option<Database> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     let server = SERVER.get_or_init(|| server().expect("PostgreSQL starts"));

@@ -150,7 +150,7 @@ mod tests {
         let awake = Some(device.path().to_owned());
         let looks = Looks::new(Runtime::current(), CancellationToken::new(), awake);
         let told = || fs_err::read(device.path()).expect("it is there");
-        assert_eq!(told(), b"", "nobody waits yet");
+        assert_eq!(told(), b"", "no caller waits yet");
         looks.watch().look().await;
         assert_eq!(told(), 0_i32.to_ne_bytes());
         assert_eq!(open_files(device.path()), 1);

@@ -82,7 +82,7 @@ fn members_and_workspaces_are_changed_and_removed() {
     assert_eq!(lines[0], ["NAME", "KIND", "ROLES", "DISABLED", "ID"]);
     assert_eq!(lines[1][..4], ["team/ci", "service", "author,auditor", "no"]);
     ask(&["members", "set", "team/ci", "boss"]).failed(2, &["admin, author, runner, auditor"]);
-    ask(&["members", "set", "nobody", "admin"]).failed(1, &["not_found", "nobody"]);
+    ask(&["members", "set", "nosuch", "admin"]).failed(1, &["not_found", "nosuch"]);
     place
         .run(["workspaces", "delete", "team"])
         .failed(1, &["conflict", "it has 1 service; remove that first, or delete with `--force`"]);

@@ -179,7 +179,7 @@ async fn o60_a_refused_run_leaves_nothing() {
     assert!(codes.contains(&&json!("params_invalid")), "{problem}");
     assert!(codes.contains(&&json!("missing_required_mcp_config")), "{problem}");
     let mut document = request();
-    document["agent_name"] = json!("nobody");
+    document["agent_name"] = json!("nosuch");
     let document = document.to_string();
     let problem = operator.refused(&document, StatusCode::NOT_FOUND, "not_found").await;
     assert_eq!(problem["code"], "agent_not_found");

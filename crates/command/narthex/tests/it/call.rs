@@ -74,7 +74,7 @@ fn d16_a_failed_call_ends_with_1_and_its_kind() {
     done.failed(1, &["tool_not_found", "did you mean", "echo"]);
     let done = place.run(words(&["fixture", "ecko", "--json"])).failed(1, &[]);
     assert_eq!(done.json()["structuredContent"]["error"]["kind"], "tool_not_found");
-    place.run(words(&["nobody", "echo"])).failed(1, &["not_found", "`nobody`", "it has fixture"]);
+    place.run(words(&["nosuch", "echo"])).failed(1, &["not_found", "`nosuch`", "it has fixture"]);
 }
 
 /// E44.

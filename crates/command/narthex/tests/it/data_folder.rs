@@ -14,7 +14,7 @@ use crate::support::{Done, Place};
 const OTHER: &str = "65534";
 
 /// True if tests can act as another user; says so where they cannot.
-#[expect(clippy::print_stderr, reason = "what is left out is told to whoever runs the tests")]
+#[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 fn can_be_others() -> bool {
     let can = rustix::process::geteuid().is_root()
         && Command::new("setpriv").arg("--version").stdout(Stdio::null()).status().is_ok();
@@ -78,7 +78,11 @@ fn d4_no_token_is_sent_where_another_user_says() {
     let remedy = format!("chown 0 '{}'", file.display());
     place.run(["status"]).failed(1, &["belongs to the user with the id 65534", &remedy]);
     let connected = trap.accept().map(drop).map_err(|error| error.kind());
-    assert_eq!(connected, Err(std::io::ErrorKind::WouldBlock), "somebody was sent something");
+    assert_eq!(
+        connected,
+        Err(std::io::ErrorKind::WouldBlock),
+        "the socket of another user was sent something"
+    );
 }
 
 /// D4: nothing is written where another user has put a link, and no daemon starts in a folder that

@@ -31,7 +31,7 @@ pub(crate) struct Mount {
 }
 
 /// True if there is FUSE here; says loudly if there is none.
-#[expect(clippy::print_stderr, reason = "what is left out is told to whoever runs the tests")]
+#[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub(crate) fn has_fuse() -> bool {
     let is_there = Path::new("/dev/fuse").exists();
     if !is_there {

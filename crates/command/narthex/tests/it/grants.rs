@@ -95,7 +95,7 @@ fn commands_say_what_they_did(place: &Place) {
     // People read a name.
     let listed = place.run(["grants", "list"]).succeeded().stdout;
     assert!(listed.contains("user admin ") && !listed.contains(LOCAL), "{listed}");
-    place.run(["grants", "create", "demo.write", "--agent", "nobody"]).failed(1, &["nobody"]);
+    place.run(["grants", "create", "demo.write", "--agent", "nosuch"]).failed(1, &["nosuch"]);
     place.run(["grants", "show", "gra_00"]).failed(1, &["not_found", "gra_00"]);
     let waiting = data(place.run(["grants", "pending", "--json"]));
     assert_eq!(waiting["items"], json!([]));

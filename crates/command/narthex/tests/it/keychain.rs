@@ -34,7 +34,7 @@ struct Session {
 
 impl Session {
     /// `None`, and a word about it, if the programs are not installed and `PROMISED` is not set.
-    #[expect(clippy::print_stderr, reason = "whoever runs the tests has to see what is left out")]
+    #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
     fn start(place: &Place) -> Option<Self> {
         let is_there = |program: &&str| {
             let mut which = Command::new("sh");

@@ -216,8 +216,8 @@ fn test_fails_with_the_reason() {
     let done = place.run(["mcp", "test", "missing", "--json"]);
     refusal(&done, "test_failed");
     assert_eq!(done.json()["data"]["stages"][0]["outcome"], "failed");
-    place.run(["mcp", "test", "nobody"]).failed(1, &["not_found", "missing, silent"]);
-    refusal(&place.run(["mcp", "test", "nobody", "--json"]), "not_found");
+    place.run(["mcp", "test", "nosuch"]).failed(1, &["not_found", "missing, silent"]);
+    refusal(&place.run(["mcp", "test", "nosuch", "--json"]), "not_found");
 }
 
 /// §3.5 `mcp logs`, R-M32, R-C2, R-D10: by the server's name or the mount's.
@@ -243,11 +243,11 @@ fn r_m32_logs_show_what_a_server_wrote() {
     let done = place.run(["mcp", "logs", "missing"]).succeeded();
     assert_eq!(done.stdout, "missing has written nothing to stderr.\n");
     // A run of another number is another run.
-    for name in ["nobody", "0-nobody", "7-shell"] {
+    for name in ["nosuch", "0-nosuch", "7-shell"] {
         let done = place.run(["mcp", "logs", name]);
         done.failed(1, &["not_found", "available: fixture, missing, shell"]);
     }
-    refusal(&place.run(["mcp", "logs", "nobody", "--json"]), "not_found");
+    refusal(&place.run(["mcp", "logs", "nosuch", "--json"]), "not_found");
 }
 
 /// R-C2, R-D10: of two runs with a server of one name, the name alone means the newest one, and
@@ -373,8 +373,8 @@ fn e57_servers_are_switched() {
     assert_eq!(place.run(["mcp", "reconnect", "shell", "--quiet"]).succeeded().stdout, "");
     place.run(["mcp", "reconnect", "missing"]).failed(1, &["transport_error", "no-such-program"]);
     for verb in ["enable", "disable", "reconnect", "remove"] {
-        let done = place.run(["mcp", verb, "nobody"]);
-        done.failed(1, &["not_found", "nobody", "available: fixture, missing, shell"]);
+        let done = place.run(["mcp", verb, "nosuch"]);
+        done.failed(1, &["not_found", "nosuch", "available: fixture, missing, shell"]);
     }
 }
 

@@ -13,7 +13,7 @@ fn data(done: Done) -> Value {
 fn what_is_posted_to_others_is_set_at_the_command_line() {
     let place = Place::with(&json!({}));
     let _daemon = place.up();
-    let url = "https://hooks.example.com/the-way-that-nobody-knows";
+    let url = "https://hooks.example.com/the-path-that-is-unknown";
     place.pipe(&["secrets", "set", "OPS_URL"], url).succeeded();
     place.pipe(&["secrets", "set", "OPS_KEY"], "the-key-that-signs-it").succeeded();
 
@@ -25,11 +25,11 @@ fn what_is_posted_to_others_is_set_at_the_command_line() {
     place.run(["channels", "set", "x", "--provider", "slack"]).failed(1, &["invalid", "`url`"]);
     let plain = ["channels", "set", "x", "--provider", "slack", "--url", url];
     let refused = place.run(plain);
-    assert!(!refused.stderr.contains("the-way-that-nobody-knows"), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("the-path-that-is-unknown"), "{}", refused.stderr);
     refused.failed(1, &["invalid", "`url`", "no name of a secret"]);
     let listed = place.run(["channels", "list"]).succeeded().stdout;
     assert!(listed.contains("team") && listed.contains("${OPS_URL}"), "{listed}");
-    assert!(!listed.contains("nobody-knows"), "{listed}");
+    assert!(!listed.contains("that-is-unknown"), "{listed}");
     place.run(["channels", "remove", "team"]).succeeded();
     let left = place.run(["channels", "list", "--quiet"]).succeeded().stdout;
     assert_eq!(left, "notes\n");

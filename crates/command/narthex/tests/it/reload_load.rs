@@ -155,7 +155,7 @@ async fn e41_no_call_fails_while_the_set_is_applied_a_hundred_times() {
         assert!(own > 0);
         calls += own;
     }
-    assert_eq!(["same", "same-child"].map(unchanged), before, "E42: nobody touched them");
+    assert_eq!(["same", "same-child"].map(unchanged), before, "E42: no change named these servers");
     let records = world.audit().await;
     let is_call = |record: &&Value| record["method"] == "tools/call";
     let calls_recorded = records.iter().filter(is_call).count();

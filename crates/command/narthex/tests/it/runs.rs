@@ -307,7 +307,7 @@ async fn d9_what_is_wrong_with_a_document_is_told_at_once() {
     ] {
         operator.refused(document, StatusCode::BAD_REQUEST, "invalid").await;
     }
-    for path in ["nobody", "run_0a1b2c3d4e5f", "AAAAAAAAAAAA"].map(|id| format!("{RUNS}/{id}")) {
+    for path in ["nosuch", "run_0a1b2c3d4e5f", "AAAAAAAAAAAA"].map(|id| format!("{RUNS}/{id}")) {
         for method in ["GET", "DELETE"] {
             assert_eq!(operator.ask(method, &path, "").await.status, StatusCode::NOT_FOUND);
         }
@@ -395,8 +395,8 @@ fn e7_the_command_line_begins_and_ends_runs() {
     }
     place.run(["runs", "end", id]).succeeded();
     place.run(["runs", "end", id]).failed(1, &["conflict", id, "ended already"]);
-    let nobody = "run_0a1b2c3d4e5f";
-    place.run(["runs", "end", nobody]).failed(1, &["not_found", nobody, "narthex runs list"]);
+    let nosuch = "run_0a1b2c3d4e5f";
+    place.run(["runs", "end", nosuch]).failed(1, &["not_found", nosuch, "narthex runs list"]);
     place.run(["runs", "end", words[0], "--quiet"]).succeeded();
     let local = listed.lines().next().unwrap();
     place.run(["runs", "end", local]).failed(1, &["conflict", "daemon stop"]);

@@ -46,11 +46,11 @@ fn commands_work_through_the_daemon() {
     assert_eq!(done.stdout, "hello\n");
     place.run(["call", "fixture", "fail"]).failed(1, &["server_error"]);
     place.run(["call", "fixture", "ecko"]).failed(1, &["tool_not_found", "echo"]);
-    place.run(["call", "nobody", "echo"]).failed(1, &["`nobody`", "it has fixture"]);
+    place.run(["call", "nosuch", "echo"]).failed(1, &["`nosuch`", "it has fixture"]);
     place.run(["call", "fixtrue", "echo"]).failed(1, &["did you mean `fixture`?"]);
     // As other commands that work as a run, with the token of that run.
     let mut foreign = place.command(["call", "fixture", "echo", "message=x"]);
-    let foreign = foreign.env("NARTHEX_TOKEN", "nrt_nobody").output().unwrap();
+    let foreign = foreign.env("NARTHEX_TOKEN", "nrt_nosuch").output().unwrap();
     crate::support::Done::from(foreign).failed(1, &["unauthenticated"]);
     let status = place.run(["status", "--json"]).succeeded().json();
     assert_eq!(status["servers"][0]["status"], "ready");
@@ -58,7 +58,7 @@ fn commands_work_through_the_daemon() {
     let tools = place.run(["tools", "--json"]).succeeded().json();
     let tools = tools["servers"][0]["tools"].as_array().unwrap();
     assert_eq!(Some(tools.len() as u64), status["servers"][0]["tools"].as_u64());
-    place.run(["tools", "nobody"]).failed(1, &["nobody", "it has fixture"]);
+    place.run(["tools", "nosuch"]).failed(1, &["nosuch", "it has fixture"]);
 }
 
 /// D4: tokens are made once, for their owner alone.

@@ -96,7 +96,7 @@ async fn r_m35_what_calls_carry_is_told_at_no_door() {
     assert_eq!(line["path"], "/mnt/mcp/0-raw/tools/none", "{text}");
     assert!(line["error"].is_string() && !text.contains("canary"), "{text}");
     world.app.drain().await;
-    assert_eq!(stream.next().await, None, "a daemon that ends keeps nobody");
+    assert_eq!(stream.next().await, None, "a daemon that ends closes its streams");
 }
 
 /// D22, R-M35: operations with files are reported without secrets as well, however their names are

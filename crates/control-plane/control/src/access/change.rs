@@ -45,7 +45,7 @@ impl Control {
     }
 
     /// Finds a principal by id or by whole name, among those that `may_see` picks.
-    pub(super) fn somebody(
+    pub(super) fn principal_named(
         &self,
         who: &str,
         may_see: impl Fn(&Account) -> bool,

@@ -46,7 +46,7 @@ impl Control {
         let (workspace, who, by) = (workspace.clone(), who.to_owned(), by.clone());
         self.change_access(async move |this, store| {
             let may_see = |one: &Account| is_operator || one.belongs_to(&workspace);
-            let found = this.somebody(&who, may_see)?;
+            let found = this.principal_named(&who, may_see)?;
             if found.kind == PrincipalKind::Client {
                 return Err(AccessError::NoMember(found.name.clone()).into());
             }
@@ -79,7 +79,7 @@ impl Control {
         self.known_workspace(workspace)?;
         let (workspace, who, by) = (workspace.clone(), who.to_owned(), by.clone());
         self.change_access(async move |this, store| {
-            let found = this.somebody(&who, |one| one.roles.contains_key(&workspace))?;
+            let found = this.principal_named(&who, |one| one.roles.contains_key(&workspace))?;
             let event = of_member(kind::MEMBER_REMOVED, &workspace, &found.id, by.clone());
             let noted = this.note(event).await?;
             if found.kind == PrincipalKind::Service {

@@ -37,7 +37,7 @@ impl Control {
     /// When there is no such one, or no store.
     pub fn principal(&self, who: &str) -> Result<Arc<Account>, ControlError> {
         self.access_store()?;
-        self.somebody(who, |_| true)
+        self.principal_named(who, |_| true)
     }
 
     /// Makes a human of `{"name": …, "is_operator": …}`.

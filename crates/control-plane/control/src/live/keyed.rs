@@ -50,6 +50,6 @@ mod tests {
         let again = turns.turn(&"a").try_lock_owned().unwrap();
         drop((other, again));
         drop(turns.take(&"c").await);
-        assert_eq!(turns.0.lock().unwrap().len(), 1, "what nobody has is not remembered");
+        assert_eq!(turns.0.lock().unwrap().len(), 1, "a key without a holder is forgotten");
     }
 }

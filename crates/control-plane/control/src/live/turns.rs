@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(first.now().user, Some(user('2')), "another workspace");
         drop((first, second));
         turns.join(&here, other, RunId::new([3; 6]), &foreign);
-        assert_eq!(turns.runs().len(), 1, "what nobody keeps is not remembered");
+        assert_eq!(turns.runs().len(), 1, "a run without a holder is forgotten");
         assert_eq!(turns.followed(&here, other).len(), 1, "a run that begins again is one");
     }
 

@@ -300,7 +300,7 @@ async fn x_e93_what_is_removed_unread_is_told() {
                 status(&events, &here, number).await;
             }
         };
-        say(&events, &here, "nobody reads", json!({})).await;
+        say(&events, &here, "no reader", json!({})).await;
         fill().await;
         assert_eq!(told(&events, &sender).await, vec![]);
         let first = say(&events, &here, "one", json!({})).await;

@@ -28,7 +28,7 @@ static PROVIDER: CryptoProvider = CryptoProvider {
 pub(super) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        PROVIDER.install_default().expect("nobody else here uses this library");
+        PROVIDER.install_default().expect("no other code here uses this library");
     });
 }
 

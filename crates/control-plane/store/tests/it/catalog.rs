@@ -24,7 +24,7 @@ async fn o5_objects_outlive_the_store() {
             assert_eq!((row.revision, row.created_at), (1, row.updated_at));
             let again = store.catalog(kind).create(&here, "docs", "{}", "x").await.unwrap_err();
             assert_eq!(again.kind(), ErrorKind::Conflict);
-            let nowhere = store.catalog(kind).create(&id("nobody"), "docs", "{}", "x").await;
+            let nowhere = store.catalog(kind).create(&id("nosuch"), "docs", "{}", "x").await;
             assert_eq!(nowhere.unwrap_err().kind(), ErrorKind::NotFound);
             store.catalog(kind).create(&id("team"), "docs", "{}", "x").await.unwrap();
         }
@@ -78,7 +78,7 @@ async fn o83_changes_are_made_together_or_not_at_all() {
         }
         assert_eq!(store.catalog(servers).find(&here, "docs").await.unwrap(), Some(now));
         assert!(store.catalog_change(&here, &[], "c").await.unwrap(), "nothing to do is done");
-        let nowhere = store.catalog_change(&id("nobody"), &[further], "c").await.unwrap_err();
+        let nowhere = store.catalog_change(&id("nosuch"), &[further], "c").await.unwrap_err();
         assert_eq!(nowhere.kind(), ErrorKind::NotFound);
     }
 }

@@ -65,7 +65,7 @@ async fn s23_one_text_of_a_name_is_pinned() {
             });
         }
         let pinned = adding.join_all().await;
-        let first = pinned[0].clone().expect("somebody was the first");
+        let first = pinned[0].clone().expect("one of the two stores was the first");
         assert!(pinned.iter().all(|one| one.as_ref().is_some_and(|it| it.digest == first.digest)));
         let heads = stores[1].definitions(of(&here, &docs())).heads().await.unwrap();
         let waiting = heads.iter().filter(|head| head.state == DefinitionState::Quarantined);

@@ -182,9 +182,9 @@ async fn events_are_read_by_their_kind_and_number() {
             assert_eq!((seqs(&feed.events), feed.last), (expected, 4), "{kinds:?}");
         }
         assert_eq!(events.page(&super::events::of(2), after(0)).await.unwrap(), None);
-        let nobody = WorkspaceId::new("nobody").unwrap();
-        assert_eq!(events.feed(&nobody, after(0)).await.unwrap().last, 0);
-        let lost = EventsOf { workspace: nobody, ..of.clone() };
+        let absent = WorkspaceId::new("absent").unwrap();
+        assert_eq!(events.feed(&absent, after(0)).await.unwrap().last, 0);
+        let lost = EventsOf { workspace: absent, ..of.clone() };
         let error = events.append(&[new(&lost, "{}", None)]).await.unwrap_err();
         assert!(matches!(error, StatementError::OwnerMissing { .. }), "{error:?}");
     }
@@ -310,7 +310,7 @@ async fn x_e93_messages_are_unread_until_they_are_acknowledged() {
         let over = say(Some(UNIX_EPOCH + DAY)).await;
         let three = say(None).await;
         assert_eq!(unread().await, [one, two, three]);
-        assert_eq!(inboxes.next_due().await.unwrap(), None, "nobody reads here");
+        assert_eq!(inboxes.next_due().await.unwrap(), None, "no client reads here");
         inboxes.acknowledge(&of, over, (now, now + DAY)).await.unwrap();
         assert_eq!(unread().await, [three]);
         let count = inboxes.count(&of, now).await.unwrap();
@@ -320,9 +320,9 @@ async fn x_e93_messages_are_unread_until_they_are_acknowledged() {
         assert!(store.events().trim(&of, three + 1).await.unwrap());
         assert_eq!(unread().await, [0_u64; 0]);
         assert_eq!(inboxes.next_due().await.unwrap(), None);
-        let nobody = EventsOf { session: SessionId::new([9; 6]), ..of.clone() };
+        let absent = EventsOf { session: SessionId::new([9; 6]), ..of.clone() };
         let at = GivenAt { now, given_again: now, again: now };
-        let missing = inboxes.give(&nobody, None, at).await.unwrap_err();
+        let missing = inboxes.give(&absent, None, at).await.unwrap_err();
         assert!(matches!(missing, StatementError::OwnerMissing { .. }), "{missing}");
     }
 }

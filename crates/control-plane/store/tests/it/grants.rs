@@ -178,7 +178,7 @@ async fn x_e77_grants_end_with_what_they_are_for() {
         }
         assert!(grants.create(&row(&there, 9, GrantDuration::Run(run(2)))).await.unwrap());
         let foreign = row(&there, 8, GrantDuration::Run(run(1)));
-        assert!(!grants.create(&foreign).await.unwrap(), "nobody else's run");
+        assert!(!grants.create(&foreign).await.unwrap(), "a run of another workspace");
         let seen = grants.live().await.unwrap().last;
 
         assert!(store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap());

@@ -10,7 +10,7 @@ use crate::support::{Place, id};
 
 const ADA: &str = "prn_00000000000000aa";
 const BOB: &str = "prn_00000000000000bb";
-const NOBODY: &str = "prn_00000000000000cc";
+const ABSENT: &str = "prn_00000000000000cc";
 
 fn principal(text: &str) -> PrincipalId {
     PrincipalId::new(text).unwrap()
@@ -146,7 +146,7 @@ async fn sessions_are_seen_and_end() {
         logins.end_all(&principal(ADA)).await.unwrap();
         assert_eq!(logins.find_link("l1").await.unwrap(), None);
         assert_eq!(logins.sessions().await.unwrap(), [session("s3", BOB)]);
-        let error = logins.begin(&session("s4", NOBODY), soon()).await.unwrap_err();
+        let error = logins.begin(&session("s4", ABSENT), soon()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
     }
 }
@@ -238,8 +238,8 @@ async fn somebody_at_a_provider_is_admitted_whole_or_not() {
             let roles = [(id("default"), Roles::from([Role::Author]))];
             store.proofs().admit(issuer, subject, new, &roles).await
         };
-        admit(NOBODY, "eve@example.com", "s1").await.unwrap();
-        assert_eq!(proofs.find_identity(issuer, "s1").await.unwrap(), Some(principal(NOBODY)));
+        admit(ABSENT, "eve@example.com", "s1").await.unwrap();
+        assert_eq!(proofs.find_identity(issuer, "s1").await.unwrap(), Some(principal(ABSENT)));
         assert_eq!(proofs.find_identity("https://other.example", "s1").await.unwrap(), None);
         assert_eq!(store.principals().memberships().await.unwrap().len(), 1);
         for (name, subject) in [("ada", "s2"), ("fay", "s1")] {

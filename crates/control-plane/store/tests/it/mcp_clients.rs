@@ -61,8 +61,8 @@ async fn only(store: &Store) -> McpClientRow {
 async fn a_client_is_kept_as_it_was_registered() {
     for place in Place::both() {
         let store = store(&place).await;
-        let nobody = store.mcp_clients().create(&row("prn_00000000000000ff"), "x").await;
-        assert_eq!(nobody.unwrap_err().kind(), ErrorKind::NotFound);
+        let absent = store.mcp_clients().create(&row("prn_00000000000000ff"), "x").await;
+        assert_eq!(absent.unwrap_err().kind(), ErrorKind::NotFound);
         store.mcp_clients().create(&row(DESKTOP), "1.sealed").await.unwrap();
         store.close().await;
         let store = place.open().await;

@@ -68,7 +68,7 @@ async fn x_e31_oauth_on_orchestrators_is_kept() {
         };
         assert!(store.workspaces().change(&home, &attended).await.unwrap());
         assert!(store.workspaces().change(&home, &renamed("Home")).await.unwrap());
-        assert!(!store.workspaces().change(&id("nobody"), &attended).await.unwrap());
+        assert!(!store.workspaces().change(&id("nosuch"), &attended).await.unwrap());
         store.close().await;
         let store = place.open().await;
         assert_eq!(now(&store, &home).await, OauthOnOrchestrators::OnAttended);
@@ -86,7 +86,7 @@ async fn x_m64_what_an_audit_has_and_names_change_apart() {
         let home = id("default");
         assert!(store.workspaces().change(&home, &contents(true)).await.unwrap());
         assert!(store.workspaces().change(&home, &renamed("Home")).await.unwrap());
-        assert!(!store.workspaces().change(&id("nobody"), &contents(true)).await.unwrap());
+        assert!(!store.workspaces().change(&id("nosuch"), &contents(true)).await.unwrap());
         store.close().await;
         let store = place.open().await;
         let mut all = store.workspaces().all().await.unwrap();
@@ -144,9 +144,9 @@ async fn flags_belong_to_a_workspace_that_exists_and_go_with_it() {
     for place in Place::both() {
         let store = place.open().await;
         let flags = store.server_flags();
-        let error = flags.set_disabled(&id("nobody"), "git", true).await.unwrap_err();
+        let error = flags.set_disabled(&id("nosuch"), "git", true).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
-        let error = store.seeded_defaults().mark(&id("nobody"), ["git"]).await.unwrap_err();
+        let error = store.seeded_defaults().mark(&id("nosuch"), ["git"]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         flags.set_disabled(&id("default"), "git", true).await.unwrap();
         place.sql("DELETE FROM workspaces").await;

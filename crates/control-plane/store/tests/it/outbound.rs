@@ -93,7 +93,7 @@ async fn a_webhook_goes_on_event_by_event() {
         assert_eq!((row.position, row.attempts, row.kinds.len()), (4, 0, 2));
         let until = SystemTime::UNIX_EPOCH + Duration::from_secs(100);
         assert!(store.webhooks().claim(&row, until).await.unwrap());
-        assert!(!store.webhooks().claim(&row, until).await.unwrap(), "somebody else has it");
+        assert!(!store.webhooks().claim(&row, until).await.unwrap(), "another claim holds it");
         assert_eq!(only(99).await, None);
         assert!(store.webhooks().put_off(&row, 1, until).await.unwrap());
         let row = only(100).await.unwrap();

@@ -49,9 +49,9 @@ async fn a_server_that_refuses_is_told_with_what_to_do() {
     assert!(!told(&error).contains("hunter2"), "{}", told(&error));
     let missing = refusal(&format!("{}x", place.url())).await;
     assert!(told(&missing).contains("no such database"), "{}", told(&missing));
-    let nobody = refusal("postgres://u:pw-of-tests@%2Fnone/db").await;
-    assert_eq!(nobody.kind(), ErrorKind::Unavailable);
-    assert!(nobody.to_string().contains("/none:5432/db"), "{nobody}");
+    let absent = refusal("postgres://u:pw-of-tests@%2Fnone/db").await;
+    assert_eq!(absent.kind(), ErrorKind::Unavailable);
+    assert!(absent.to_string().contains("/none:5432/db"), "{absent}");
     let tls = refusal(&format!("{}?sslmode=require", place.url())).await;
     assert!(told(&tls).contains("TLS"), "{}", told(&tls));
 }

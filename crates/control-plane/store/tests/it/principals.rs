@@ -99,7 +99,7 @@ async fn changes_of_who_may_what_are_counted() {
     let place = Place::new();
     let store = store(&place).await;
     let (principals, tokens) = (store.principals(), store.service_tokens());
-    let nobody = principal("prn_00000000000000ff");
+    let absent = principal("prn_00000000000000ff");
     let mut before = principals.changes().await.unwrap();
     assert_eq!(before, 3, "a workspace and two principals");
     let mut is_counted = async |what: &str, is_done: bool| {
@@ -112,7 +112,7 @@ async fn changes_of_who_may_what_are_counted() {
     is_counted("roles", set).await;
     assert!(principals.set_disabled(&principal(ADA), true).await.unwrap());
     is_counted("disabled", true).await;
-    is_counted("nobody", principals.set_disabled(&nobody, true).await.unwrap()).await;
+    is_counted("absent", principals.set_disabled(&absent, true).await.unwrap()).await;
     is_counted("operator", principals.set_operator(&principal(ADA), true).await.unwrap()).await;
     tokens.create(&token("tok_00000000000000aa")).await.unwrap();
     is_counted("a token", true).await;

@@ -399,7 +399,7 @@ async fn runs_wait_for_executors_that_there_are() {
         assert!(runs.claim(&here, row.id, claim("c3")).await.unwrap());
         assert!(!waiting().await.is_free(SystemTime::now()));
         runs.serve("two", &[], until).await.unwrap();
-        assert_eq!(unserved().await, 0, "somebody carries it out");
+        assert_eq!(unserved().await, 0, "an executor carries the run out");
         assert!(runs.end(&here, row.id, RunEnd::Ended).await.unwrap());
         assert!(waiting().await.is_free(SystemTime::now()));
         assert!(runs.living().await.unwrap().is_empty());

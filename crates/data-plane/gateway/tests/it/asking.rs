@@ -80,7 +80,7 @@ impl BuiltInServer for Tools {
                     is_told: false,
                     to_page: None,
                 }),
-                _ => Err(CallError::new(CallErrorKind::PermissionRequired, "nobody may ask")),
+                _ => Err(CallError::new(CallErrorKind::PermissionRequired, "no caller may ask")),
             }
         })
     }

@@ -124,7 +124,7 @@ async fn d12_a_server_that_refuses_the_handshake_is_tried_once() {
         assert!(answer["result"].to_string().contains("hello"), "{answer}");
     };
     let refused = || world.fixtures[0].fixture.counts().initializes_refused;
-    assert_eq!(refused(), 0, "nobody has needed it yet");
+    assert_eq!(refused(), 0, "no caller has needed a legacy link yet");
     tokio::join!(
         call(transparent("one"), all_capabilities()),
         call(transparent("one"), json!({})),

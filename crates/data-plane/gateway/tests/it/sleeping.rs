@@ -78,7 +78,7 @@ async fn d12_a_server_that_is_followed_is_not_stopped() {
     assert_eq!(scripts.started("one").len(), 1);
     let ended = world.call(&caller, subscription("resources/unsubscribe")).await;
     assert_eq!(ended["result"], json!({}));
-    asleep(&world, "nobody follows any more").await;
+    asleep(&world, "no subscription is left").await;
     world.gateway.drain().await;
 }
 
@@ -88,7 +88,7 @@ async fn d12_whoever_follows_wakes_a_server_that_sleeps() {
     let scripts = Scripts::new();
     let world = one(&scripts, IDLE).await;
     for endpoint in [transparent("one"), Endpoint::Aggregated] {
-        asleep(&world, "nobody follows yet").await;
+        asleep(&world, "there is no subscription yet").await;
         let caller = world.modern_caller(endpoint);
         let filter = json!({"notifications": {"resourceSubscriptions": ["test://a"]}});
         let mut listening =
@@ -244,7 +244,7 @@ async fn d12_a_server_that_sleeps_is_told_of_as_before() {
     let caller = world.modern_caller(transparent("one"));
     let before = world.ask(&caller, "server/discover", json!({})).await;
     assert!(before["result"]["capabilities"]["resources"].is_object(), "{before}");
-    asleep(&world, "nobody uses it").await;
+    asleep(&world, "no caller uses it").await;
     let asleep = world.ask(&caller, "server/discover", json!({})).await;
     assert_eq!(asleep["result"], before["result"]);
     assert_eq!(scripts.started("one").len(), 1);

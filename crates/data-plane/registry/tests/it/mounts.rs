@@ -44,7 +44,7 @@ async fn r_m14_the_last_reference_stops_the_server() {
     let ended = in_time(second.unmount()).await;
     assert_eq!(ended[0].ended, Some(Ended::Gracefully));
     assert!(link.closed().is_cancelled());
-    assert!(hidden(&registry), "what is mounted is nobody else's");
+    assert!(hidden(&registry), "a mounted server is hidden from other runs");
     in_time(registry.close()).await;
 }
 

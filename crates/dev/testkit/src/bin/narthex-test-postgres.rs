@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use narthex_testkit::postgres::Server;
 
-#[expect(clippy::print_stdout, reason = "whoever starts it waits for this line")]
+#[expect(clippy::print_stdout, reason = "the program that starts it waits for this line")]
 fn main() -> Result<()> {
     let server = Server::start()?.context("PostgreSQL is not installed")?;
     println!("folder {}", server.dir().display());

@@ -27,7 +27,8 @@ mod tests {
 
     #[test]
     fn only_finished_events_with_data_count() {
-        let stream = ": hello\n\nid: 1\ndata: \n\nevent: message\ndata: {\ndata:}\n\ndata: cut off";
+        let stream =
+            ": hello\n\nid: 1\ndata: \n\nevent: message\ndata: {\ndata:}\n\ndata: unfinished";
         assert_eq!(data(stream), ["{\n}"]);
         assert!(data("").is_empty());
     }

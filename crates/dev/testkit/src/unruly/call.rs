@@ -154,7 +154,7 @@ async fn progress(server: &Server, id: &Value, params: &Value) -> io::Result<()>
 /// Sends answers without requests, and lines that are no messages, before the proper answer.
 async fn strangers(server: &Server, id: &Value) -> io::Result<()> {
     for stranger in [json!(0), json!(987_654_321), json!("x"), Value::Null] {
-        server.result(&stranger, text("for nobody")).await?;
+        server.result(&stranger, text("for no request")).await?;
     }
     server.out.line("a word that is no message").await?;
     let note = json!({"jsonrpc": "2.0", "method": "notifications/odd", "params": {"id": id}});

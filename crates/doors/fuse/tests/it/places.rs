@@ -130,7 +130,7 @@ async fn a_dead_mount_of_another_program_is_left_alone() {
     let mcp = folder.path().join("w1/other");
     fs::create_dir(&mcp).expect("there is room");
     let other = Other::dead_at(&mcp);
-    let listed = std::fs::read_dir(&mcp).expect_err("nobody answers");
+    let listed = std::fs::read_dir(&mcp).expect_err("no program answers");
     assert_eq!(listed.raw_os_error(), Some(rustix::io::Errno::NOTCONN.raw_os_error()));
     let cleaned = narthex_fuse::clean_up(&mcp);
     let Err(error @ MountError::Foreign { .. }) = cleaned else { panic!("{cleaned:?}") };

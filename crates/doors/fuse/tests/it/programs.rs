@@ -257,7 +257,11 @@ async fn white_space_behind_a_request_leaves_its_result() {
     let script = r#"{ /bin/printf '{"n":1}'; echo; } > tools/echo; cat tools/echo"#;
     assert_eq!(world.bash(script).await, r#"{"n":1}"#);
     let script = r#"(/bin/printf '{"n":1}'; echo) > tools/echo; cat tools/echo"#;
-    assert_eq!(world.bash(script).await, r#"{"n":1}"#, "whoever has opened it finds it, too");
+    assert_eq!(
+        world.bash(script).await,
+        r#"{"n":1}"#,
+        "each program that opened the file finds the result"
+    );
     let script = r#"exec 3<>tools/echo; printf '{"n":2}' >&3; head -c 1 <&3; echo >&3; cat <&3
         { printf ' \n'; /bin/printf '{"n":3}'; } > tools/echo; cat tools/echo
         echo > tools/echo; echo >> tools/echo; cat tools/echo"#;

@@ -305,7 +305,7 @@ async fn s29_unmounting_answers_whoever_waits() {
     world.within(unmounting).await.expect("it ran").expect("it is unmounted");
     world.within(world.fake.given_up.notified()).await;
     let output = world.within(slow.wait_with_output()).await.expect("it ran");
-    assert!(!output.status.success(), "its call was cut off");
+    assert!(!output.status.success(), "its call was given up");
     assert!(!world.server().exists(), "the folder is empty again");
     assert_eq!(world.root().read_dir().expect("it is a folder").count(), 0);
 }
@@ -603,7 +603,7 @@ async fn what_was_mounted_in_its_place_is_left_alone() {
     let Some(mut world) = World::new() else { return };
     let first = world.mounted.take().expect("it is mounted");
     assert!(!first.is_over());
-    narthex_fuse::free(first.device()).expect("somebody frees it");
+    narthex_fuse::free(first.device()).expect("the device can be freed");
     while !first.is_over() {
         tokio::task::yield_now().await;
     }

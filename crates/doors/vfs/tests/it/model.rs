@@ -152,7 +152,7 @@ impl World {
         let key = (self.any_pid(), self.chance.of(&ALIASES));
         let mounted = self.namespace.mount(mount_name(key), self.fake.clone());
         let Some(process) = self.model.processes.get_mut(&key.0) else {
-            assert_eq!(mounted.expect_err("nobody's").code(), Code::NotFound);
+            assert_eq!(mounted.expect_err("no process has it").code(), Code::NotFound);
             return;
         };
         if self.model.mounts.contains_key(&key) {

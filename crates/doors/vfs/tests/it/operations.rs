@@ -18,7 +18,7 @@ fn hi() -> Bytes {
 async fn r_o1_r_o2_a_call_is_open_write_read_close() {
     let (_namespace, process, fake) = one();
     let fd = process.open(ECHO).expect("it opens");
-    assert_eq!(fake.asked(), 0, "opening asks nobody");
+    assert_eq!(fake.asked(), 0, "opening asks no server");
     assert_eq!(process.open(ECHO).expect("each has its own"), fd + 1);
     assert_eq!(process.write(fd, hi()).await.expect("it is called"), hi().len());
     assert_eq!(fake.asked(), 1, "the write is the call");
@@ -216,7 +216,7 @@ async fn r_g4_r_g5_r_m31_others_mounts_are_not_there_and_ones_own_kin_may_be_clo
     let (namespace, _process, fake) = one();
     let stranger = namespace.begin(pid(2), None, &[]).expect("it is new");
     let hidden = stranger.open(ECHO).expect_err("it is another's");
-    let absent = stranger.open("/mnt/mcp/7-files/tools/echo").expect_err("it is nobody's");
+    let absent = stranger.open("/mnt/mcp/7-files/tools/echo").expect_err("no process has it");
     assert_eq!((hidden.code(), absent.code()), (Code::NotFound, Code::NotFound));
     let text = hidden.failure.message.replace("1-files", "7-files");
     assert_eq!(text, absent.failure.message, "D5: both look alike");
@@ -232,7 +232,7 @@ async fn r_g4_r_g5_r_m31_others_mounts_are_not_there_and_ones_own_kin_may_be_clo
     assert_eq!((child.closed(), heir.closed()), (vec![name(1, "files")], Vec::new()));
     let elsewhere = Namespace::new(Limits::default(), None);
     let shown = elsewhere.begin(pid(3), None, &[]).expect("it is new");
-    assert_eq!(shown.open(ECHO).expect_err("nobody has said so").code(), Code::NotFound);
+    assert_eq!(shown.open(ECHO).expect_err("no frontend reported it").code(), Code::NotFound);
     shown.close_off(child.closed().into_iter().collect());
     assert_eq!(shown.open(ECHO).expect_err("it is there").code(), Code::Permission);
 }
@@ -294,7 +294,7 @@ async fn a_server_that_does_not_answer_is_given_up_after_the_deadline() {
     let (_namespace, process, fake) = one();
     fake.set(Mood::Waits);
     let fd = process.open(ECHO).expect("it opens");
-    let late = process.write(fd, hi()).await.expect_err("nobody answers");
+    let late = process.write(fd, hi()).await.expect_err("the server does not answer");
     assert_eq!(late.code(), Code::Timeout);
     let fd = process.open("/mnt/mcp/1-files/tools").expect("it opens");
     let began = tokio::time::Instant::now();
@@ -309,7 +309,7 @@ struct Lines(std::sync::Mutex<Vec<String>>);
 impl Observer for Lines {
     fn ended(&self, done: Done<'_>) {
         let done = Done { duration: Duration::from_millis(2), ..done };
-        self.0.lock().expect("nobody fails").push(done.to_string());
+        self.0.lock().expect("no thread fails").push(done.to_string());
     }
 }
 
@@ -323,7 +323,7 @@ async fn r_m35_each_operation_is_told_without_what_it_carried() {
     process.write(fd, hi()).await.expect("it is called");
     process.read(fd, 1_048_576).await.expect("there is a result");
     process.close(fd).expect("it is open");
-    let lines = lines.0.lock().expect("nobody fails").join("\n");
+    let lines = lines.0.lock().expect("no thread fails").join("\n");
     let wanted = "Open(path=\"/mnt/mcp/1-files/tools/echo\") → 3    2ms\n\
         Write(fd=3, size=16) → <nil>    2ms\n\
         Read(fd=3, length=1048576) → 21    2ms\n\
@@ -347,9 +347,9 @@ async fn r_m35_what_a_tool_says_of_itself_and_what_never_reached_it_is_told() {
     process.note(Operation::Stat, "/mnt/mcp/1-files/tools/none", absent.clone());
     assert_eq!(process.last_failure(&name(1, "files")), Some(absent));
     assert_eq!(process.may_open(&name(1, "files")), Ok(()));
-    let hidden = process.may_open(&name(2, "files")).expect_err("it is nobody's");
+    let hidden = process.may_open(&name(2, "files")).expect_err("no process has it");
     assert_eq!(hidden.code, Code::NotFound);
-    let lines = lines.0.lock().expect("nobody fails").split_off(1).join("\n");
+    let lines = lines.0.lock().expect("no thread fails").split_off(1).join("\n");
     let wanted = "Write(fd=3, size=16) → <nil> [tool_error]    2ms\n\
         Read(fd=3) → 29    2ms\n\
         Write(fd=3, size=7) → [INVALID]    2ms\n\

@@ -25,10 +25,10 @@ impl Link {
         }
     }
 
-    /// Asks a server on one channel whether it is there, if nobody has called it for over 30 s;
-    /// there is no timer. One that does not answer within 2 s ends the link, so that it is
-    /// connected anew. A server over HTTP shows at each call whether it is there; after one that
-    /// failed, its session is checked, and this waits for that.
+    /// Pings a server on one channel (stdio or SSE) after 30 s without a call. No timer starts the
+    /// ping: callers do. A server that does not answer within 2 s ends the link, so that the
+    /// registry connects anew. A server over HTTP needs no ping, as each call shows whether the
+    /// server is there. After a failed call, this waits until the HTTP session is checked.
     ///
     /// # Errors
     /// When the link has ended, or ends because of it.

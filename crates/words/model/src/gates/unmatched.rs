@@ -169,7 +169,7 @@ mod tests {
         let seen = [("tool", "delete_user"), ("prompt", "delete_usr")];
         let [found]: [_; 1] = unmatched_in(&definition, &seen).try_into().unwrap();
         assert_eq!(found.nearest.as_deref(), Some("delete_user"));
-        assert!(unmatched_in(&definition, &[]).is_empty(), "nobody has listed it yet");
+        assert!(unmatched_in(&definition, &[]).is_empty(), "the server has not been listed yet");
         // Resources of templates are in no list.
         listed.templates = vec!["file:///{path}"];
         assert_eq!(gates.unmatched(&listed).len(), 2);

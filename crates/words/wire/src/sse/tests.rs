@@ -41,7 +41,7 @@ fn streams_are_read_as_the_standard_says() {
         ("data:\ndata: x\n\n", vec![message("\nx")]),
         ("data: a:b\n\n", vec![message("a:b")]),
         ("dat: a\nDATA: b\nfoo\n\n", vec![]),
-        ("data: cut off\n", vec![]),
+        ("data: unfinished\n", vec![]),
         ("id: 7\ndata:\n\n", vec![id("7", "")]),
         ("id\ndata: x\n\n", vec![id("", "x")]),
         ("id: a\0b\ndata: x\n\n", vec![message("x")]),

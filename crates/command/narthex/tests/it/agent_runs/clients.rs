@@ -303,7 +303,7 @@ async fn i_d2_what_does_not_fit_is_not_registered() {
         let reply = operator.ask("POST", CLIENTS, &document.to_string()).await;
         assert!(reply.status.is_client_error(), "{change} {reply:?}");
     };
-    refused(json!({ "agent_name": "nobody" })).await;
+    refused(json!({ "agent_name": "nosuch" })).await;
     refused(json!({ "params": { "topic": 1 } })).await;
     refused(json!({ "params": {} })).await;
     refused(json!({ "scope": {} })).await;
@@ -380,8 +380,8 @@ async fn the_page_of_clients_shows_what_works() {
     assert!(told.lines().any(|line| line == "  run      -"), "{told}");
     place.write("run.json", r#"{"params": {"topic": "x"}}"#);
     place
-        .run(["clients", "register", "other", "--agent", "nobody", "--with", "run.json"])
-        .failed(1, &["not_found", "nobody"]);
+        .run(["clients", "register", "other", "--agent", "nosuch", "--with", "run.json"])
+        .failed(1, &["not_found", "nosuch"]);
     let address = url.trim_start_matches("http://").trim_end_matches('/').parse().unwrap();
     let token = bearer.trim_start_matches("Bearer ");
     let mut client = Client::new(address, "/mcp", token);

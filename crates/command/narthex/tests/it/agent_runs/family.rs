@@ -56,7 +56,7 @@ async fn o22_a_child_has_its_parents_scope() {
         ("scope", json!({ "context_id": "wider" })),
         ("parent_run_id", json!("run_0a1b2c3d4e5f")),
         ("project_dir", json!("/etc")),
-        ("agent_name", json!("nobody")),
+        ("agent_name", json!("nosuch")),
     ] {
         let mut wider = child();
         wider[key] = value;

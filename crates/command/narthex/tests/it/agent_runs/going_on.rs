@@ -114,7 +114,11 @@ async fn r_e35_a_run_that_goes_on_after_a_restart_says_so() {
     for _restart in 0..2 {
         world = World::operated_in(world.stop().await).await;
         let operator = Operator(&world);
-        assert_eq!(operator.told(&begun, "mcp.mount").await, expected, "nobody has used it yet");
+        assert_eq!(
+            operator.told(&begun, "mcp.mount").await,
+            expected,
+            "no caller has used the server yet"
+        );
         operator.works(token).await;
         expected.push(again.clone());
         let told = operator.told_in_time(&begun, "mcp.mount", expected.len()).await;

@@ -49,7 +49,7 @@ async fn x_m9_what_is_not_started_yet_refuses_the_run_in_words() {
 async fn o22_unknown_agents_to_start_are_warned_of() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
-    let lead = json!({ "name": "lead", "spawnable_agents": ["lead", "nobody"] });
+    let lead = json!({ "name": "lead", "spawnable_agents": ["lead", "nosuch"] });
     let saved = async || -> Value {
         let reply = operator.ask("PUT", &format!("{HOME}/agents/lead"), &lead.to_string()).await;
         assert!(reply.status.is_success(), "{reply:?}");
@@ -58,7 +58,7 @@ async fn o22_unknown_agents_to_start_are_warned_of() {
     let warnings = saved().await;
     assert_eq!(warnings.as_array().unwrap().len(), 1, "{warnings}");
     assert_eq!(warnings[0]["field"], "spawnable_agents");
-    assert!(warnings[0]["message"].as_str().unwrap().contains("`nobody`"), "{warnings}");
-    operator.put("agents/nobody", &json!({ "name": "nobody" })).await;
+    assert!(warnings[0]["message"].as_str().unwrap().contains("`nosuch`"), "{warnings}");
+    operator.put("agents/nosuch", &json!({ "name": "nosuch" })).await;
     assert_eq!(saved().await, json!([]));
 }

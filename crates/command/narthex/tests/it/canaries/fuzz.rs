@@ -178,7 +178,7 @@ impl World {
             json!({ "agent_name": "works", "scope": [scope] }),
             json!({ "agent_name": "works", "scope": { "context": "a\u{0}", scope.as_str(): 1 } }),
             json!({ "agent_name": "works", "scope": { "context": { "x": scope } }, "params": 1 }),
-            json!({ "agent_name": "nobody", "scope": { "context": scope } }),
+            json!({ "agent_name": "nosuch", "scope": { "context": scope } }),
         ];
         for request in bad {
             let text = request.to_string();

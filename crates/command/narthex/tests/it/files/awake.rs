@@ -41,7 +41,7 @@ fn processors_are_kept_awake_where_that_is_asked_for() {
         command.arg("--low-latency");
     });
     let process = told["process"].as_u64().unwrap();
-    assert!(!holds_device(process), "nobody uses it yet");
+    assert!(!holds_device(process), "no call runs yet");
     // It is let go a while after the last call has ended: this one does not end.
     let script = r#"exec 3<>mcp/0-demo/tools/sleep; echo '{"ms":600000}' >&3; exec cat <&3"#;
     let mut waiting = Command::new("bash");

@@ -128,7 +128,7 @@ exec "$@"
 
 /// True if a test is done here. Where the device is for root alone, the test is done by another
 /// process, which has its own.
-#[expect(clippy::print_stderr, reason = "what is left out is told to whoever runs the tests")]
+#[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 fn goes_on(test: &str) -> bool {
     let can = |script: &str| {
         Command::new("sh").args(["-c", script]).stdout(Stdio::null()).status().unwrap().success()

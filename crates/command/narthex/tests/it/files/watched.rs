@@ -73,7 +73,7 @@ async fn r_m35_what_programs_do_at_a_folder_is_told() {
         let name = line["path"].as_str().unwrap().rsplit('/').next().unwrap();
         let seen = (line["operation"].as_str().unwrap(), name, line["error"].as_str());
         if line["is_inner"] == false {
-            assert!(seen.0 != "Stat" || seen.1 == "absent", "nobody has asked that: {line}");
+            assert!(seen.0 != "Stat" || seen.1 == "absent", "no test asked for this path: {line}");
             assert!(line["path"] != "/mnt/mcp" && line["size"] != 0, "{line}");
             if seen.1 == "sleep" && seen.0 == "Write" {
                 let took = line["duration_us"].as_u64();

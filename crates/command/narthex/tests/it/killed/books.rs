@@ -153,7 +153,7 @@ impl Books {
     pub(super) fn tell_everything_happened(&self) {
         for what in [What::New, What::Child, What::Resumed] {
             let has = |one: &Asked| one.what == what && one.begun().is_some();
-            assert!(self.asked.iter().any(has), "nobody was told of {what:?}");
+            assert!(self.asked.iter().any(has), "no request of the kind {what:?} was answered");
         }
         assert!(self.asked.iter().any(|one| one.answer == Answer::None), "nothing was broken off");
         assert!(self.asked.iter().any(|one| one.answer == Answer::Refused), "nothing was refused");
@@ -167,7 +167,7 @@ impl Books {
             let row = stored.runs.get(run).unwrap_or_else(|| panic!("{run} was told and is lost"));
             assert_eq!(row.session, asked.session, "{run}");
             let (may, must) = (self.may_have_ended(asked), self.must_have_ended(asked));
-            assert!(row.is_running || may, "{run} has ended, and nobody asked for it");
+            assert!(row.is_running || may, "{run} has ended, and no request asked for its end");
             assert!(!row.is_running || !must, "{run} was ended, and lives");
         }
         let mut pids = BTreeSet::new();

@@ -140,7 +140,7 @@ async fn e74_announced_changes_are_seen_and_others_when_they_are_looked_for() {
     until(&registry, has_extra).await;
     ask(&link, "change", json!({"announce": false})).await.unwrap();
     let stale = registry.get("x").unwrap();
-    assert!(stale.inventory.tool("extra").is_some(), "nobody has said anything");
+    assert!(stale.inventory.tool("extra").is_some(), "the server has reported no change");
     in_time(registry.list_anew(&stale)).await;
     assert!(!has_extra(&registry.snapshot()));
     in_time(registry.close()).await;

@@ -157,7 +157,11 @@ async fn d17_a_refused_credential_stays_an_error() {
     registry.wait_until(Duration::from_secs(7200), |snapshot| snapshot.seq > seq).await;
     registry.probe(&row, Duration::from_secs(60)).await;
     tokio::time::resume();
-    assert_eq!((registry.snapshot().seq, peer.seen().len()), (seq, before), "nobody asks it again");
+    assert_eq!(
+        (registry.snapshot().seq, peer.seen().len()),
+        (seq, before),
+        "no check asks it again"
+    );
     registry.reconnect("x").await.unwrap();
     ready(&registry).await;
     registry.close().await;

@@ -126,7 +126,7 @@ async fn r_e13_a_server_is_asked_whether_it_is_there_after_30_seconds() {
     assert!(!link("y").needs_check(), "it has answered");
     let silent = link("x");
     let in_use = [silent.enter().unwrap(), silent.enter().unwrap()];
-    assert!(!silent.needs_check(), "it may be busy for somebody else");
+    assert!(!silent.needs_check(), "it may be busy for another caller");
     drop(in_use);
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(31)).await;

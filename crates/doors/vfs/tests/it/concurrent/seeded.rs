@@ -184,7 +184,7 @@ impl World {
         let device = Arc::new(Tagged::new(number, true));
         let mounted = self.namespace.mount(mount_name_of(name), device.clone());
         let Some(owner) = self.running.get(&name.0) else {
-            assert_eq!(mounted.expect_err("nobody's").code(), Code::NotFound);
+            assert_eq!(mounted.expect_err("no process has it").code(), Code::NotFound);
             return;
         };
         if self.facts.mounted(name).is_some() {
@@ -533,10 +533,10 @@ impl World {
         let over = self.facts.over(opened, look);
         assert!(over.may_go_on || !seen.is_asked, "a server was asked by what is over");
         let Poll::Ready(result) = polled else {
-            assert!(over.may_go_on, "whoever waits for what is over is not answered: {opened:?}");
+            assert!(over.may_go_on, "a caller of an ended file got no answer: {opened:?}");
             let is_cut =
                 flight.asked.is_some_and(|at| self.facts.has_crashed(&opened.mounts, at, look));
-            assert!(!is_cut, "whoever waits for what has crashed is not answered: {opened:?}");
+            assert!(!is_cut, "a caller of a crashed server got no answer: {opened:?}");
             if seen.is_asked {
                 flight.asked.get_or_insert(look.ended);
             }

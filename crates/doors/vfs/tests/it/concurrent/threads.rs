@@ -229,7 +229,7 @@ impl User<'_> {
             Ok(()) => assert_ne!(has_ended, Sure::Yes, "it was closed twice"),
             Err(error) => {
                 assert_eq!(error.code(), Code::DeviceDisconnected);
-                assert_ne!(has_ended, Sure::No, "nobody has closed it");
+                assert_ne!(has_ended, Sure::No, "no thread has closed it");
             }
         }
     }
@@ -402,7 +402,7 @@ impl Changer<'_> {
 }
 
 fn begin(namespace: &Namespace, facts: &mut Facts, of: u64) -> (usize, Arc<Process>) {
-    let process = namespace.begin(pid(of), None, &[]).expect("nobody is it");
+    let process = namespace.begin(pid(of), None, &[]).expect("no process has this number");
     (facts.begin_process(of, None), process)
 }
 
@@ -495,7 +495,7 @@ fn threads_that_meet_answer_what_the_model_permits() {
     assert!(shared.namespace.mounts().is_empty(), "something is mounted");
     let Shared { namespace, facts, processes, .. } = shared;
     drop((namespace, processes));
-    for (number, mount) in facts.into_inner().expect("nobody failed").mounts.iter().enumerate() {
+    for (number, mount) in facts.into_inner().expect("no thread failed").mounts.iter().enumerate() {
         assert_eq!(mount.device.under_way(), 0, "server {number} has calls under way");
         assert_eq!(Arc::strong_count(&mount.device), 1, "server {number} is kept");
     }

@@ -39,7 +39,7 @@ async fn are_held(operator: &Operator<'_>, count: usize) -> Vec<Value> {
             }
         }
     };
-    tokio::time::timeout(SOON, waiting).await.expect("nobody has heard of what changed")
+    tokio::time::timeout(SOON, waiting).await.expect("the daemon has not noticed the change")
 }
 
 /// Clients that have called something, each on the link that it has.

@@ -42,7 +42,7 @@ async fn held(operator: &Operator<'_>) -> Value {
             assert!(waiting.is_empty(), "{waiting:?}");
         }
     };
-    tokio::time::timeout(SOON, waiting).await.expect("nothing is held back")
+    tokio::time::timeout(SOON, waiting).await.expect("no definition is under review")
 }
 
 /// The answer to a call of the tool; `x` if it is there.
@@ -127,7 +127,7 @@ async fn s24_names_of_the_catalog_count_for_live_servers_and_theirs_for_it() {
             }
         }
     };
-    let it = tokio::time::timeout(SOON, waiting).await.expect("nothing is held back");
+    let it = tokio::time::timeout(SOON, waiting).await.expect("no definition is under review");
     let like = json!({ "server": "docs", "name": "wave", "how": "prefixed" });
     assert_eq!((&it["like"], &it["name"]), (&like, &json!("docs_wave")), "{it}");
 }
