@@ -114,8 +114,9 @@ impl DaemonClient {
     pub async fn rows<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
         let rows = self.api_all("/api/status").await?;
         serde_json::from_value(Value::Array(rows)).map_err(|error| {
-            let text =
-                format!("the daemon's status cannot be read, is it of this version? {error}");
+            let text = format!(
+                "the daemon's status cannot be read, is the daemon of this version? {error}"
+            );
             Failure::new(ErrorKind::Invalid, text)
         })
     }

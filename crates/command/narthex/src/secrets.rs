@@ -34,8 +34,8 @@ pub(crate) async fn open(
         (None, KeyPlace::File) => Arc::new(KeyFile::new(data.master_key_file())),
         (Some(_), _) => {
             let text = format!(
-                "the settings have the master key in a keychain, and {} is set too; unset it, or \
-                 take `vault` out of the settings",
+                "the settings name a keychain for the master key, but {} is set as well; unset it, \
+                 or remove `vault` from the settings",
                 config::MASTER_KEY
             );
             return Err(Failure::new(ErrorKind::Conflict, text));
@@ -69,8 +69,9 @@ fn alone(data: &DataDir) -> Result<(), Failure> {
         Err(error) => Err(error.into()),
         Ok(_) => {
             let text = format!(
-                "the settings have the master key in a keychain, and there is the key file {} too; \
-                 put its keys into the keychain and remove it, or take `vault` out of the settings",
+                "the settings name a keychain for the master key, but the key file {} exists as \
+                 well; move its keys to the keychain and delete the file, or remove `vault` from \
+                 the settings",
                 file.display()
             );
             Err(Failure::new(ErrorKind::Conflict, text))

@@ -290,7 +290,7 @@ impl ServerEntry {
             EntryAuth::None | EntryAuth::ApiKey { .. } => None,
             EntryAuth::ClientCredentials { .. } | EntryAuth::AuthorizationCode { .. } => {
                 let what = format!("signing in by `{}`", self.auth.mode());
-                let instead = "use the mode `apiKey` where the server takes a key";
+                let instead = "use the auth mode `apiKey` if the server accepts a key";
                 Some(("auth.mode", started(&what, instead)))
             }
         }

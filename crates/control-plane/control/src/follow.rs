@@ -126,14 +126,20 @@ pub(crate) async fn run(shared: Arc<Shared>, mut events: Subscription) {
             Some(LayersEvent::Changed { .. }) => apply_news(&shared),
             Some(LayersEvent::Failed { file, error }) => {
                 let file = file.display();
-                tracing::warn!(%file, "not applied, and what was there before goes on: {error}");
+                tracing::warn!(
+                    %file,
+                    "is not applied, and the daemon uses its earlier content: {error}"
+                );
             }
             Some(LayersEvent::Recovered { file }) => {
                 tracing::info!(file = %file.display(), "can be used again");
             }
             Some(LayersEvent::Gone { file }) => {
                 let file = file.display();
-                tracing::warn!(%file, "is gone; none of its servers is served until it is back");
+                tracing::warn!(
+                    %file,
+                    "was deleted or moved; its servers are unavailable until it is back"
+                );
             }
         }
     }

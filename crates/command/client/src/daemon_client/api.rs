@@ -94,8 +94,9 @@ impl DaemonClient {
             Ok(value) if status.is_success() => Ok(value),
             Ok(problem) => Err(of_problem(status, &problem)),
             Err(error) if status.is_success() => {
-                let text =
-                    format!("the daemon's answer cannot be read, is it of this version? {error}");
+                let text = format!(
+                    "the daemon's answer cannot be read, is the daemon of this version? {error}"
+                );
                 Err(Failure::new(ErrorKind::Invalid, text))
             }
             Err(_) => Err(refused(status, &String::from_utf8_lossy(&body))),

@@ -67,11 +67,11 @@ pub(super) async fn begin(
 pub(super) fn post(gateway: &Gateway, control: &Control, hosts: Vec<String>) -> Outbound {
     let outbound = Outbound::new(control.clone(), hosts);
     let told = [
-        ("webhook_deliveries", "Events that webhooks have got"),
-        ("webhook_attempts_failed", "Attempts to tell a webhook something that have failed"),
+        ("webhook_deliveries", "Events delivered to webhooks"),
+        ("webhook_attempts_failed", "Failed attempts to deliver an event to a webhook"),
         (
             "webhook_events_given_up",
-            "Events that a webhook did not get, however often it was tried",
+            "Events that were given up after the last attempt to deliver them to a webhook",
         ),
     ];
     for (index, (name, help)) in told.into_iter().enumerate() {

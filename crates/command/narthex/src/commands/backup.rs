@@ -22,8 +22,8 @@ use crate::{
 
 pub(crate) async fn run(args: BackupArgs, context: Context) -> Result<ExitCode, Failure> {
     if context.settings.daemon.daemon_url.is_some() {
-        let text = "a backup is made where the store is; leave out --daemon-url, and run this on \
-                    the daemon's own machine";
+        let text = "a backup needs the store's files; run this command on the daemon's machine, \
+                    without --daemon-url";
         return Err(Failure::usage(text));
     }
     let to = std::path::absolute(&args.file)?;
@@ -51,14 +51,14 @@ pub(crate) async fn run(args: BackupArgs, context: Context) -> Result<ExitCode, 
         if left_out.files > 0 {
             let Shared { files, bytes, .. } = left_out;
             output::notice(&format!(
-                "the files that agents have shared are not in it: {files} files ({bytes} bytes) in \
-                 {}; copy that folder now, and put it back together with the copy",
+                "the copy has no shared files of agents: {files} files ({bytes} bytes) are in {}; \
+                 copy that folder now, and restore it together with the copy",
                 harmless(&folder)
             ));
         }
         output::notice(
-            "the copy opens only with the master key, which is not in it: keep a copy of \
-             master.key, of NARTHEX_MASTER_KEY, or of what the keychain has, elsewhere",
+            "secrets in the copy open only with the master key, which is not in the copy: store \
+             master.key, NARTHEX_MASTER_KEY or the keychain's entry at another place",
         );
     }
     Ok(done)

@@ -115,7 +115,7 @@ fn show(done: &Done, args: &InitArgs, context: &Context) -> Result<(), Failure> 
         output::line(&format!("[init] wrote {path}"))?;
     }
     for path in skipped {
-        output::line(&format!("[init] skipped {path}: it is there already"))?;
+        output::line(&format!("[init] skipped {path}: it exists already"))?;
     }
     output::line("")?;
     next.iter().try_for_each(|line| output::line(line))
@@ -142,7 +142,7 @@ fn guidance(done: &Done, args: &InitArgs) -> Vec<String> {
     next.push(format!("Approve the file with `{trust}`, and start the daemon with `{up}`."));
     if done.written.contains(&SETTINGS) {
         let up = narthex("up", &[]).option("--settings", SETTINGS);
-        next.push(format!("{SETTINGS} counts where it is named: `{up}`."));
+        next.push(format!("The daemon reads {SETTINGS} only if it is named: `{up}`."));
     }
     if args.with_mcp_examples {
         let set = narthex("secrets set {}", &[&"GITHUB_PERSONAL_ACCESS_TOKEN"]);

@@ -73,7 +73,7 @@ mod linux {
             }
             // The caller that started the first process may have gone; the log has it, too.
             if let Err(error) = background::ended(&format!("error: {failure}")) {
-                tracing::debug!(%error, "nobody waits for the mount");
+                tracing::debug!(%error, "the process that started the mount has ended");
             }
         })
     }
@@ -116,7 +116,7 @@ mod linux {
         };
         mounting.unmount().await.map_err(|error| failed(&error))?;
         match ended {
-            None => log_line(&format!("{of} is unmounted, as was asked for")),
+            None => log_line(&format!("{of} is unmounted, as requested")),
             Some(Ended::Folder) => log_line(&format!("{of} was unmounted by another process")),
             Some(Ended::Run) => {
                 output::notice(&stamped(&format!(
@@ -124,8 +124,9 @@ mod linux {
                 )));
             }
             Some(Ended::Daemon { why }) => {
-                let text =
-                    stamped(&format!("{why}; {of} is unmounted. Mount it again when it is up"));
+                let text = stamped(&format!(
+                    "{why}; {of} is unmounted. Mount it again when the daemon runs"
+                ));
                 return Err(Failure::daemon_down(text));
             }
         }
@@ -201,7 +202,7 @@ mod linux {
             Begun::Ended { code, printed, why } => {
                 if why.is_empty() && printed.is_empty() {
                     let log = log.display();
-                    output::notice(&format!("error: it has ended at once; its log is {log}"));
+                    output::notice(&format!("error: the mount ended at once; its log is {log}"));
                 }
                 // A caller that has closed standard output wants to know nothing.
                 let mut out = output::raw();
@@ -234,8 +235,8 @@ mod linux {
     fn no_log(path: &Path, error: std::io::Error) -> Failure {
         let is_absent = error.kind() == std::io::ErrorKind::NotFound;
         let remedy = match is_absent {
-            true => "make its folder, or name another file by `--log`",
-            false => "name a file of your own by `--log FILE`",
+            true => "create its folder, or name another file with `--log FILE`",
+            false => "name a file of your own with `--log FILE`",
         };
         let failure = Failure::from(error);
         let path = path.display();
@@ -246,7 +247,7 @@ mod linux {
     fn failed(error: &MountingError) -> Failure {
         match error.kind() {
             ErrorKind::Unauthenticated => {
-                let text = "the token opens nothing here; has its run ended?";
+                let text = "the daemon does not know this token; has its run ended?";
                 Failure::new(ErrorKind::Unauthenticated, text)
             }
             kind => Failure::new(kind, with_causes(error)),

@@ -54,8 +54,10 @@ pub(crate) async fn followed(
             match file.exists() {
                 true => tell_warnings(&load(file)?),
                 false => {
-                    let text =
-                        format!("there is no {} yet; it is read when it is there", file.display());
+                    let text = format!(
+                        "there is no file {} yet; the daemon reads it once it exists",
+                        file.display()
+                    );
                     output::notice(&text);
                 }
             }
@@ -68,7 +70,7 @@ pub(crate) async fn followed(
                 tell_warnings(&load_trusted(place).await?);
             } else {
                 output::notice(
-                    "there is no mcp.json in this folder yet; it is read when it is there",
+                    "there is no mcp.json in this folder yet; the daemon reads it once it exists",
                 );
             }
             let approve = approval(store.clone(), Handle::current());
@@ -178,9 +180,9 @@ async fn load_trusted(place: &StorePlace) -> Result<LoadedConfig, Failure> {
     unfilled_text(&folder, &path)?;
     let whole = std::path::absolute(&path)?;
     let text = format!(
-        "mcp.json in this folder {why}, and the programs that it names would be started; look at \
-         them and approve them with `{}`, or name the file with --config {} if all its later \
-         changes are trusted as well",
+        "mcp.json in this folder {why}, and the daemon would start the programs that it names; \
+         read them and approve them with `{}`, or name the file with --config {} to trust all its \
+         later changes as well",
         trusting(&path),
         quoted(&whole.display().to_string())
     );

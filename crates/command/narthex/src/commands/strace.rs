@@ -71,7 +71,7 @@ impl Following<'_> {
                 }
                 // A daemon that was started anew may not have it yet.
                 Err(failure) if self.began.is_some() && is_unknown_server(&failure) => {
-                    self.wait("the server is not there; waiting until it is back").await;
+                    self.wait("the server is unreachable; waiting for it").await;
                 }
                 Err(failure) => return Err(failure),
             }
@@ -126,7 +126,7 @@ impl Following<'_> {
                 output::line(&if is_ascii { ascii(&text) } else { text })?;
             }
             "begin" if std::mem::take(&mut self.is_away) => {
-                self.say("watching again; what was done meanwhile is missing here");
+                self.say("watching again; operations in between are missing here");
             }
             "begin" if earlier_us < 1_000_000 => {
                 let agent = event["agent_name"].as_str().map(|agent| format!(" of {agent}"));
@@ -137,11 +137,13 @@ impl Following<'_> {
                 let (pid, id) = (&event["pid"], event["run_id"].as_str().unwrap_or_default());
                 self.say(&format!("watching run {pid}{whose} ({id}); Ctrl-C ends it"));
             }
-            "lost" => self
-                .say(&format!("{} operations came too fast and are missing here", event["count"])),
+            "lost" => self.say(&format!(
+                "{} operations are missing here, because they came too fast",
+                event["count"]
+            )),
             "end" => {
                 let status = event["status"].as_str().unwrap_or("ended");
-                self.say(&format!("the run is over ({status})"));
+                self.say(&format!("the run has ended ({status})"));
             }
             _ => {}
         }
@@ -228,7 +230,8 @@ fn is_unknown_server(failure: &Failure) -> bool {
 }
 
 pub(super) fn unreadable(error: &serde_json::Error) -> Failure {
-    let text = format!("what the daemon tells cannot be read, is it of this version? {error}");
+    let text =
+        format!("the daemon's events cannot be read, is the daemon of this version? {error}");
     Failure::new(ErrorKind::Invalid, text)
 }
 

@@ -88,7 +88,9 @@ fn already(name: &str, data: &Value, context: &Context) -> Result<ExitCode, Fail
     if context.format.is_json() {
         output::json(data)?;
     } else if !context.format.is_quiet() {
-        output::line(&format!("\n{name} is trusted as it is now already; nothing has changed"))?;
+        output::line(&format!(
+            "\nthe present content of {name} is trusted already; nothing has changed"
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -93,7 +93,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     drain(&app).await;
     // Work that a second signal has stopped goes with its threads, children included.
     if tokio::time::timeout(WORKERS_END, workers.stop()).await.is_err() {
-        tracing::warn!("a thread is still busy and is left behind");
+        tracing::warn!("a worker thread did not stop in time; it ends with the process");
     }
     served?;
     if context.format.is_json() {
@@ -111,9 +111,7 @@ fn tell_unknown(policy: &RunPolicy, snapshot: &Snapshot) {
     let known = || snapshot.servers.iter().map(|row| row.name.as_str());
     for name in named.iter().filter(is_unknown).map(Alias::as_str) {
         let meant = meant_hint(name, known());
-        output::notice(&format!(
-            "warning: `tools` names a server that is not there: `{name}`{meant}"
-        ));
+        output::notice(&format!("warning: `tools` names an unknown server: `{name}`{meant}"));
     }
 }
 
@@ -135,14 +133,14 @@ async fn tell_unproved(settings: &Settings, control: Option<&Control>) {
         // It is only logged: nothing depends on it.
         Err(error) => {
             let cause = with_causes(&error);
-            tracing::warn!("whether humans can prove to be such is not known: {cause}");
+            tracing::warn!("cannot find out if a passkey or an OpenID provider exists: {cause}");
             return;
         }
     }
     let passkey = first_passkey();
     output::notice(&match settings.granting.require_proof == Some(true) {
         true => format!(
-            "warning: no human can grant anything, since `grants.require_proof` is set and there \
+            "warning: no human can create a grant, since `grants.require_proof` is set and there \
              is neither a passkey nor an OpenID provider; {passkey}"
         ),
         false => format!(
@@ -168,7 +166,7 @@ async fn serve(
 /// Drains; a second signal cuts it short, and what is left dies with its handles.
 async fn drain(app: &App) {
     let Ok(again) = stop_signal() else { return app.drain().await };
-    output::notice("stopping; once more to stop at once");
+    output::notice("stopping; press Ctrl-C again, or send the signal again, to stop at once");
     tokio::select! {
         () = app.drain() => {}
         () = again => output::notice("stopped at once"),
@@ -180,20 +178,22 @@ async fn listen(address: &str, is_remote_allowed: bool) -> Result<TcpListener, F
         Ok(addresses) => addresses.collect(),
         Err(error) => {
             return Err(Failure::usage(format!(
-                "--listen `{address}` is no address with a port, such as 127.0.0.1:7717: {error}"
+                "--listen `{address}` is not an address with a port, such as 127.0.0.1:7717: \
+                 {error}"
             )));
         }
     };
     if !addresses.iter().all(|address| address.ip().is_loopback()) {
         if !is_remote_allowed {
             return Err(Failure::usage(format!(
-                "--listen {address} can be reached from other machines, by plain HTTP that anyone \
-                 between can read, tokens included; listen on 127.0.0.1, or add --allow-remote"
+                "--listen {address} can be reached from other machines, by plain HTTP: anyone on \
+                 the network can read it, tokens included; listen on 127.0.0.1, or add \
+                 --allow-remote"
             )));
         }
         output::notice(&format!(
-            "warning: {address} can be reached from other machines, by plain HTTP: whoever can \
-             read the network reads tokens, arguments and results"
+            "warning: {address} can be reached from other machines, by plain HTTP: anyone on the \
+             network can read tokens, arguments and results"
         ));
     }
     TcpListener::bind(&addresses[..]).await.map_err(|error| {
@@ -336,8 +336,12 @@ impl Reporter<'_> {
             return Ok(());
         }
         let what = match error {
-            Some(error) => format!("is not applied, and what was there before goes on: {error}"),
-            None if is_gone => "is gone; none of its servers is served until it is back".to_owned(),
+            Some(error) => {
+                format!("is not applied, and the daemon uses its earlier content: {error}")
+            }
+            None if is_gone => {
+                "was deleted or moved; its servers are unavailable until it is back".to_owned()
+            }
             None => "can be used again".to_owned(),
         };
         output::notice(&format!("{} {what}", file.display()));

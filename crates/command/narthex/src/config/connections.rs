@@ -166,7 +166,10 @@ mod tests {
         for (file, wanted) in [
             ("[proxy]\nhttp = 3128", "`proxy.http` must be a text"),
             ("[proxy]\ndirect = \"a.test\"", "`proxy.direct` must be a list of texts"),
-            ("[proxy]\nhtttp = \"x:1\"", "`proxy.htttp` is no setting; did you mean `proxy.http`?"),
+            (
+                "[proxy]\nhtttp = \"x:1\"",
+                "`proxy.htttp` is not a setting; did you mean `proxy.http`?",
+            ),
         ] {
             let fault = read(file, &[]).unwrap_err();
             assert!(fault.contains(wanted), "{fault}");

@@ -147,12 +147,12 @@ impl Layers {
             } else if let Some(setting) = misplaced(prefix, member, value) {
                 let section = prefix.trim_end_matches('.');
                 self.faults.push(format!(
-                    "{name}: `{setting}` stands below `[{section}]`, where it is no setting: move \
+                    "{name}: `{setting}` is below `[{section}]`, which has no such setting: move \
                      the line above the first section"
                 ));
             } else {
                 let hint = meant_hint(&path, KEYS.iter().map(|key| key.path));
-                self.faults.push(format!("{name}: `{path}` is no setting{hint}"));
+                self.faults.push(format!("{name}: `{path}` is not a setting{hint}"));
             }
         }
     }

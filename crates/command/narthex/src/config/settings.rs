@@ -218,7 +218,7 @@ pub(crate) fn layers_of(
         let table = text.parse::<Table>().map_err(|error| {
             // Without the line itself, which may hold the password of the store.
             let line = 1 + text[..error.span().map_or(0, |span| span.start)].matches('\n').count();
-            Failure::usage(format!("{name} is no valid TOML: line {line}: {}", error.message()))
+            Failure::usage(format!("{name} is not valid TOML: line {line}: {}", error.message()))
         })?;
         layers.add_file(&name, &table);
         let has_env = layers

@@ -90,7 +90,7 @@ impl Reading<'_> {
     ) -> Option<ProviderOptions> {
         for member in self.table.keys().filter(|member| !MEMBERS.contains(&member.as_str())) {
             let hint = meant_hint(member, MEMBERS);
-            self.fault(&format!("`{member}` is no setting{hint}"));
+            self.fault(&format!("`{member}` is not a setting{hint}"));
         }
         let (issuer, client_id) = (self.needed("issuer"), self.needed("client_id"));
         let secret = self.secret(name, env);
@@ -143,7 +143,9 @@ impl Reading<'_> {
                 (Err(error), _) => self.fault(&format!("`roles`: {error}")),
                 (Ok(_), None) => {
                     let known = Role::ALL.map(Role::as_str).join("`, `");
-                    self.fault(&format!("`roles`: `{role}` is none of `{known}`"));
+                    self.fault(&format!(
+                        "`roles`: there is no role `{role}`; use some of `{known}`"
+                    ));
                 }
             }
         }

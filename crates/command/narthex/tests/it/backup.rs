@@ -26,7 +26,7 @@ fn a_store_is_copied_and_put_back() {
     fs::create_dir_all(&shelf).unwrap();
     fs::write(shelf.join("0".repeat(64)), "shared").unwrap();
     let third = place.run(["backup", "third.db"]).succeeded();
-    for part in ["1 files (6 bytes)", "data/shares", "put it back"] {
+    for part in ["1 files (6 bytes)", "data/shares", "restore it together"] {
         assert!(third.stderr.contains(part), "{part}: {third:?}");
     }
     let told = place.run(["backup", "second.db", "--json"]).succeeded();

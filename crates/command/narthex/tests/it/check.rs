@@ -132,7 +132,7 @@ fn r_m33_agents_of_the_catalog_are_looked_at() {
     assert!(applied.stderr.contains("standard input (2): `mcp` (line 8): "), "{}", applied.stderr);
     let seen = look();
     let agents = found(&seen, "AGENTS");
-    assert_eq!(agents[0]["message"], "2 agents say something of servers", "{seen}");
+    assert_eq!(agents[0]["message"], "2 agents have settings for servers", "{seen}");
     let detail = "helper: lost, npx; quiet: none, as its `mcp: {}` says";
     assert_eq!(agents[0]["detail"], detail, "{seen}");
     let agent = found(&seen, "AGENT");

@@ -252,7 +252,7 @@ fn x_m27_a_key_command_keeps_the_master_key() {
     let both = command.env("NARTHEX_MASTER_KEY", other.trim()).output().unwrap();
     Done::from(both).failed(1, &["conflict", "NARTHEX_MASTER_KEY", "unset it"]);
     place.write("data/master.key", &other);
-    place.run(&words).failed(1, &["conflict", "data/master.key", "remove it"]);
+    place.run(&words).failed(1, &["conflict", "data/master.key", "delete the file"]);
 }
 
 /// The keychain is a setting, and half of one is none.

@@ -318,6 +318,6 @@ fn check_reports_a_faulty_entry_once() {
     let done = place.run(["check", "mcp"]);
     let meant = "did you mean `command`?";
     assert_eq!(done.stdout.matches(meant).count(), 1, "{}", done.stdout);
-    assert!(done.stdout.contains("correct the entry, and have the file read"), "{}", done.stdout);
+    assert!(done.stdout.contains("correct the entry, then read the file again"), "{}", done.stdout);
     assert!(!done.stdout.contains("mcp reconnect"), "{}", done.stdout);
 }

@@ -155,7 +155,7 @@ fn e118_a_fault_of_a_file_is_told_once() {
         };
         until("timeoutMs");
         place.write("mcp.json", r#"{"servers": {"#);
-        until("what was there before goes on");
+        until("uses its earlier content");
         place.write("mcp.json", r#"{"servers": {"a": {}}}"#);
         until("the configuration has changed");
         fs_err::remove_file(place.path("mcp.json")).unwrap();
@@ -163,8 +163,8 @@ fn e118_a_fault_of_a_file_is_told_once() {
         kill(&up);
         told.extend(lines);
         up.wait().unwrap();
-        let gone = "is gone; none of its servers is served";
-        for word in ["timeoutMs", "what was there before goes on", gone] {
+        let gone = "was deleted or moved; its servers are unavailable";
+        for word in ["timeoutMs", "uses its earlier content", gone] {
             let count = told.iter().filter(|line| line.contains(word)).count();
             assert_eq!(count, 1, "{word:?} at {level}: {told:#?}");
         }

@@ -21,18 +21,17 @@ fn unknown_and_wrong_settings_are_all_told() {
     place.run(["status", "--settings", "narthex.toml"]).failed(
         2,
         &[
-            "narthex.toml: `lisen` is no setting; did you mean `listen`?",
+            "narthex.toml: `lisen` is not a setting; did you mean `listen`?",
             "`limits.sessions` must be a whole number",
             "`timeouts.call` must be a duration",
         ],
     );
     place.write("narthex.toml", "[log]\nlevel = \"warn\"\ncatalog.env = [\"A\"]\n");
-    place.run(["status", "--settings", "narthex.toml"]).failed(
-        2,
-        &["`catalog.env` stands below `[log]`", "move the line above the first section"],
-    );
+    place
+        .run(["status", "--settings", "narthex.toml"])
+        .failed(2, &["`catalog.env` is below `[log]`", "move the line above the first section"]);
     place.write("narthex.toml", "listen = ");
-    place.run(["status", "--settings", "narthex.toml"]).failed(2, &["no valid TOML"]);
+    place.run(["status", "--settings", "narthex.toml"]).failed(2, &["not valid TOML"]);
     place.run(["status", "--settings", "none.toml"]).failed(1, &["none.toml"]);
     with_variable(&place, "NARTHEX_LIMITS_SESSIONS", "many")
         .failed(2, &["NARTHEX_LIMITS_SESSIONS must be a whole number"]);

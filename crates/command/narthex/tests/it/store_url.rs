@@ -108,7 +108,11 @@ fn r_m33_a_look_leaves_the_database_alone() {
     assert!(!is_empty() && !told.contains("trusted"), "{told}");
     let told = with_url(&place, "postgres://u:pw-of-tests@%2Fnone/db", &["check", "mcp"]);
     let told = told.succeeded().stdout;
-    assert!(told.contains("may be trusted or not") && told.contains("/none:5432/db"), "{told}");
+    assert!(
+        told.contains("may be trusted: its approval cannot be read")
+            && told.contains("/none:5432/db"),
+        "{told}"
+    );
 }
 
 /// One of several daemons with one database.

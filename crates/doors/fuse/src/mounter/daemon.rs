@@ -175,8 +175,9 @@ impl Daemon {
             Err(Failure::new(Code::Timeout, "timeout", text))
         })?;
         serde_json::from_slice(&listed).map_err(|error| {
-            let text =
-                format!("the daemon's answer cannot be read, is it of this version? {error}");
+            let text = format!(
+                "the daemon's answer cannot be read, is the daemon of this version? {error}"
+            );
             Failure::new(Code::Internal, "bug", text)
         })
     }

@@ -133,7 +133,7 @@ fn nothing(is_up: bool, configured: Configured) -> Result<(), Failure> {
         let then = match configured.unapproved {
             None => format!("`{remedy}` starts them."),
             Some(Unapproved { why, approve }) => format!(
-                "mcp.json {why}, so `{remedy}` does not start them: look at what it starts and \
+                "mcp.json {why}, so `{remedy}` does not start them: read what the file starts and \
                  approve it with `{approve}`."
             ),
         };

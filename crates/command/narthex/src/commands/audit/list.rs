@@ -70,10 +70,15 @@ pub(super) async fn run(args: &AuditListArgs, context: &Context) -> Result<ExitC
         let rows: Vec<_> = events.iter().map(row).collect();
         output::line(&table::render(&header, &rows, "There are no such events."))?;
         if events.iter().any(|event| event.pointer(CONTENTS).is_some()) {
-            output::notice("what some of these calls carried is recorded; see it with --contents");
+            output::notice(
+                "arguments or results of some of these calls are recorded; show them with \
+                 --contents",
+            );
         }
         if next.is_some() {
-            output::notice("there are older ones; ask for more with --limit, or with --until");
+            output::notice(
+                "there are older events; show more with --limit, or earlier ones with --until",
+            );
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -96,7 +96,7 @@ fn tell(report: &Report, context: &Context) -> Result<ExitCode, Failure> {
     if !report.is_whole() {
         let told: Vec<_> = report.broken.iter().map(|one| harmless(&one.to_string())).collect();
         let text = format!(
-            "the audit is not as it was written; of {}, these are the first that are not:\n  {}",
+            "the audit was changed after it was written; of {}, these are the first faults:\n  {}",
             found(events, chains),
             told.join("\n  ")
         );
@@ -107,8 +107,8 @@ fn tell(report: &Report, context: &Context) -> Result<ExitCode, Failure> {
     if report.waiting.iter().any(|one| one.is_stuck) {
         let waiting: Vec<_> = waiting.collect();
         let text = format!(
-            "the {events} events that are stored are as they were written, but others are not \
-             verified; the daemon's log says why:\n  {}",
+            "the {events} stored events are unchanged, but others are not in the store yet and are \
+             not verified; the daemon's log has the cause:\n  {}",
             waiting.join("\n  ")
         );
         let details = serde_json::to_value(report).ok();
@@ -128,7 +128,8 @@ fn tell(report: &Report, context: &Context) -> Result<ExitCode, Failure> {
         }
         if unsure > 0 {
             output::notice(&format!(
-                "where {unsure} of the chains end is vouched for by no key that is at hand here"
+                "the end of {unsure} of the chains cannot be proved, since no key here has signed \
+                 it"
             ));
         }
     }
@@ -150,7 +151,7 @@ pub(super) fn whole(last: &str) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::new(
             ErrorKind::Unavailable,
-            "the daemon ended the export before its end; look at its log, and try again",
+            "the daemon stopped the export early; check the daemon's log, then try again",
         )),
     }
 }

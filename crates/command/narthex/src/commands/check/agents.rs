@@ -31,8 +31,8 @@ pub(super) async fn all(settings: &Settings) -> Vec<Check> {
         Ok(Some(checks)) => checks,
         Ok(None) => vec![unseen(stored(settings).await)],
         Err(failure) => {
-            let hint = "show a token that may read them with `--token-file FILE`";
-            let check = Check::warn("AGENTS", "agents of the catalog cannot be looked at", hint);
+            let hint = "name a token that may read them with `--token-file FILE`";
+            let check = Check::warn("AGENTS", "the agents of the catalog cannot be read", hint);
             vec![check.detail(failure.message)]
         }
     }
@@ -144,9 +144,8 @@ fn unpinned(server: &Value) -> Vec<Check> {
     let args: Vec<&str> = args.into_iter().filter_map(Value::as_str).collect();
     let id = text(server, "id");
     let check = |package: UnpinnedPackage| {
-        let told = format!(
-            "the server `{id}` of the catalog downloads a package whose version is not fixed"
-        );
+        let told =
+            format!("the server `{id}` of the catalog downloads a package without a fixed version");
         let hint = "write the pin into the server's `args`";
         Check::warn("UNPINNED", told, hint).detail(package.to_string())
     };
@@ -157,8 +156,8 @@ fn summary(count: usize, having: &[String]) -> Check {
     let most =
         if count > AGENTS_MAX { format!(" of the first {AGENTS_MAX}") } else { String::new() };
     let text = match having.len() {
-        1 => format!("1 agent{most} says something of servers"),
-        with => format!("{with} agents{most} say something of servers"),
+        1 => format!("1 agent{most} has settings for servers"),
+        with => format!("{with} agents{most} have settings for servers"),
     };
     let check = Check::info("AGENTS", text);
     if having.is_empty() { check } else { check.detail(having.join("; ")) }
@@ -200,7 +199,8 @@ fn not_installed(id: &str, merged: &Value, commands: &HashMap<String, String>) -
         let is_known = command.contains("${") || find(command, Path::new("")).is_some();
         let place = if command.contains('/') { "there" } else { "in PATH" };
         let told = format!(
-            "the agent `{id}` has the server `{alias}`, whose program {command} is not {place}"
+            "the agent `{id}` has the server `{alias}`, whose program {command} was not found \
+             {place}"
         );
         let hint = "install it, or write the path of the program";
         (!is_known).then(|| Check::warn("AGENT", told, hint))

@@ -41,7 +41,7 @@ pub(super) fn all(files: &[Unfilled], served: &Served, failed: &FailedStarts) ->
 fn unpinned(definition: &ServerDefinition, failed: &FailedStarts) -> Vec<Check> {
     let name = &definition.alias;
     let check = |package: String| {
-        let text = format!("`{name}` downloads a package whose version is not fixed");
+        let text = format!("`{name}` downloads a package without a fixed version");
         Check::warn("UNPINNED", text, "write the pin into the entry's `args`").detail(package)
     };
     packages::unpinned(definition, failed).into_iter().map(check).collect()
@@ -55,7 +55,7 @@ fn command(name: &str, command: &str, folder: &Path) -> Check {
         }
         None => {
             let place = if command.contains('/') { "there" } else { "in PATH" };
-            let text = format!("`{name}` starts {command}, which is not {place}");
+            let text = format!("`{name}` starts {command}, which was not found {place}");
             Check::warn("COMMAND", text, "install it, or write the path of the program")
         }
     }
@@ -85,8 +85,9 @@ fn never_starts(entry: &Entry) -> Option<Check> {
         return None;
     };
     let (name, mode) = (&definition.alias, auth.mode());
-    let text = format!("`{name}` never starts: signing in by `{mode}` is not built yet");
-    Some(Check::warn("ENTRY", text, "use the mode `apiKey` where the server takes a key"))
+    let text =
+        format!("`{name}` never starts: narthex does not support the auth mode `{mode}` yet");
+    Some(Check::warn("ENTRY", text, "use the auth mode `apiKey` if the server accepts a key"))
 }
 
 /// One line for each problem of an entry.

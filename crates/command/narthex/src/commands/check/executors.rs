@@ -13,7 +13,8 @@ pub(super) fn all(settings: &Settings) -> Vec<Check> {
     let all = &settings.executors.all;
     // Programs of another machine are not to be found on this one.
     if settings.daemon.daemon_url.is_some() || all.is_empty() {
-        let text = "the settings have no executors, so runs of agents wait for who claims them";
+        let text = "the settings have no executors, so runs of agents wait until a client claims \
+                    them";
         let none = settings.daemon.daemon_url.is_none().then(|| Check::info("EXECUTORS", text));
         return none.into_iter().collect();
     }
@@ -30,7 +31,7 @@ fn program(name: &ExecutorName, of: &CommandExecutor) -> Check {
         None if is_of_run => Check::info("EXECUTORS", format!("{text} in the folder of each run")),
         None => {
             let place = if command.contains('/') { "there" } else { "in PATH" };
-            let text = format!("{text}, which is not {place}, so that its runs fail");
+            let text = format!("{text}, which was not found {place}, so its runs fail");
             Check::warn("EXECUTORS", text, "install it, or write the path of the program")
         }
     }
@@ -39,7 +40,8 @@ fn program(name: &ExecutorName, of: &CommandExecutor) -> Check {
 /// An agent whose runs nothing carries out.
 pub(super) fn of_agent(agent: &str, named: &str, known: &Executors) -> Option<Check> {
     let names = || known.all.keys().map(ExecutorName::as_str);
-    let text = format!("the agent `{agent}` names the executor `{named}`, which no settings have");
+    let text =
+        format!("the agent `{agent}` names the executor `{named}`, which is not in the settings");
     let hint = did_you_mean(named, names())
         .unwrap_or_else(|| format!("add `[executors.{named}]` to the settings of the daemon"));
     names().all(|name| name != named).then(|| Check::warn("EXECUTORS", text, hint))
@@ -62,7 +64,7 @@ mod tests {
             program(name, of)
         };
         assert_eq!((told("here").level, told("gone").level), (Level::Info, Level::Warn));
-        assert!(told("gone").message.contains("no-such-program, which is not in PATH"));
+        assert!(told("gone").message.contains("no-such-program, which was not found in PATH"));
         assert_eq!(of_agent("a", "here", &known), None);
         let hint = of_agent("a", "heer", &known).unwrap().hint.unwrap();
         assert_eq!(hint, "did you mean `here`?");

@@ -19,11 +19,15 @@ pub(super) async fn all(files: &[Unfilled], settings: &Settings, served: &Served
 /// The user's own servers.
 fn user(files: &[Unfilled], settings: &Settings) -> Check {
     let Some(path) = &settings.servers else {
-        let text = "without a home directory there is no settings file with servers of your own";
+        let text = "there is no home directory, so there is no settings file with servers of your \
+                    own";
         return Check::info("SETTINGS", text);
     };
     match files.iter().find(|file| !file.is_project) {
-        None => Check::info("SETTINGS", format!("there is no {}, which may be so", path.display())),
+        None => Check::info(
+            "SETTINGS",
+            format!("there is no file {}, which is optional", path.display()),
+        ),
         Some(file) => of_file("SETTINGS", file),
     }
 }
@@ -32,7 +36,7 @@ fn user(files: &[Unfilled], settings: &Settings) -> Check {
 async fn project(files: &[Unfilled], settings: &Settings, served: &Served) -> Vec<Check> {
     let Some(file) = files.iter().find(|file| file.is_project) else {
         let text = match &settings.config {
-            Some(path) => format!("there is no {}, though the settings name it", path.display()),
+            Some(path) => format!("there is no file {}, which the settings name", path.display()),
             None => "there is no mcp.json in this folder".to_owned(),
         };
         let check = Check::info("MCP_JSON", text);
@@ -62,7 +66,8 @@ fn of_file(code: &'static str, file: &Unfilled) -> Check {
             if names.is_empty() { check } else { check.detail(names.join(", ")) }
         }
         Err(failure) => {
-            let hint = "correct the file; until then a running daemon keeps what it had";
+            let hint = "correct the file; until then a running daemon uses the content that it \
+                        read before";
             Check::warn(code, format!("{path} cannot be used"), hint).detail(&failure.message)
         }
     }
@@ -70,7 +75,7 @@ fn of_file(code: &'static str, file: &Unfilled) -> Check {
 
 async fn trust(path: &Path, settings: &Settings, served: &Served) -> Option<Check> {
     let warn = |text: &str| {
-        let hint = format!("look at what it starts and approve it with `{}`", trusting(path));
+        let hint = format!("read what the file starts and approve it with `{}`", trusting(path));
         Some(Check::warn("MCP_JSON", format!("{} {text}", path.display()), hint))
     };
     match standing(path, settings).await {
@@ -86,6 +91,8 @@ async fn trust(path: &Path, settings: &Settings, served: &Served) -> Option<Chec
             let up = narthex("up", &[]);
             warn(&format!("is not trusted yet, so `{up}` does not start it"))
         }
-        Err(failure) => Some(warn("may be trusted or not")?.detail(failure.message)),
+        Err(failure) => {
+            Some(warn("may be trusted: its approval cannot be read")?.detail(failure.message))
+        }
     }
 }

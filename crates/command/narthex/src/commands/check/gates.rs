@@ -30,7 +30,7 @@ pub(super) async fn of_live(client: &DaemonClient) -> Result<Vec<Check>, Failure
                 "gate_unmatched" => check(name, told),
                 _ => {
                     let logs = narthex("mcp logs {}", &[&name]);
-                    let hint = format!("see `{logs}`, or tell who made the server");
+                    let hint = format!("see `{logs}`, or report it to the maker of the server");
                     Check::warn("SERVER", format!("`{name}`: {told}"), hint)
                 }
             });

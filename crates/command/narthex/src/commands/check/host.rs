@@ -84,7 +84,7 @@ fn confinement(files: &[Unfilled]) -> Vec<Check> {
                 .detail(modules.trim())
             }
             Err(error) => {
-                Check::info("LANDLOCK", "whether this kernel has Landlock cannot be seen")
+                Check::info("LANDLOCK", "narthex cannot find out if this kernel has Landlock")
                     .detail(error.to_string())
             }
         });

@@ -39,8 +39,8 @@ pub(super) async fn all(settings: &Settings) -> Vec<Check> {
     match look(settings).await {
         Ok(checks) => checks,
         Err(failure) => {
-            let text = "the servers of the daemon cannot be looked at";
-            let hint = "show a token that may read them with `--token-file FILE`";
+            let text = "the servers of the daemon cannot be read";
+            let hint = "name a token that may read them with `--token-file FILE`";
             vec![Check::error("SERVER", text, hint).detail(failure.message)]
         }
     }
@@ -71,16 +71,16 @@ fn check(row: &Row) -> Check {
             let hint = match row.transport.as_deref() {
                 _ if of_entry.is_some_and(|details| details["problems"].is_array()) => {
                     let reload = narthex("mcp reload", &[]);
-                    format!("correct the entry, and have the file read with `{reload}`")
+                    format!("correct the entry, then read the file again with `{reload}`")
                 }
                 // The detail names the value and the command.
                 _ if error.as_ref().is_some_and(is_refused) => {
-                    "change the value that is named here, or have the server accept it".to_owned()
+                    "change the named value, or make the server accept it".to_owned()
                 }
                 Some("stdio") if row.has_logs => {
                     let logs = narthex("mcp logs {}", &[name]);
                     let again = narthex("mcp reconnect {}", &[name]);
-                    format!("look at what it wrote with `{logs}`, and try again with `{again}`")
+                    format!("read the server's log with `{logs}`, then try again with `{again}`")
                 }
                 _ => format!("try again with `{}`", narthex("mcp reconnect {}", &[name])),
             };
@@ -91,7 +91,7 @@ fn check(row: &Row) -> Check {
             }
         }
         (ServerState::Authenticating, _) => {
-            Check::warn("SERVER", text, "have its user sign in, or give it a key")
+            Check::warn("SERVER", text, "its user must sign in, or its entry needs a key")
         }
         (ServerState::Ready | ServerState::Connecting | ServerState::Disabled, _) => {
             Check::info("SERVER", text)

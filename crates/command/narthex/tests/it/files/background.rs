@@ -74,7 +74,7 @@ fn a_mount_in_the_background_has_a_log() {
     assert_eq!(place.mode("data/mount.log"), 0o600);
     place.run(["mount", "absent", "--log", "x"]).failed(2, &["--detach"]);
     let lost = ["mount", "absent", "--detach", "--log", "nowhere/said.log"];
-    place.run(lost).failed(1, &["not_found", "nowhere/said.log", "make its folder"]);
+    place.run(lost).failed(1, &["not_found", "nowhere/said.log", "create its folder"]);
     assert!(!place.path("nowhere").exists());
     place
         .run(["mount", "absent", "--detach", "--log", "."])

@@ -162,7 +162,7 @@ impl Strace {
         assert!(all.all(|line| !line.contains("canary")), "{:#?}", self.shown);
         let mut notices = String::new();
         self.notices.read_to_string(&mut notices).unwrap();
-        assert_eq!(notices, "the run is over (ended)\n");
+        assert_eq!(notices, "the run has ended (ended)\n");
         assert!(self.child.wait().unwrap().success());
     }
 }
