@@ -61,7 +61,7 @@ async fn d10_versions_follow_each_other_for_good() {
         assert_eq!(find(None).await.as_deref(), Some("default/A/4"));
         assert_eq!(find(Some(2)).await.as_deref(), Some("default/A/2"));
         assert_eq!(find(Some(1)).await, None);
-        assert!(store.secrets().clear(&here, &a, "someone").await.unwrap());
+        assert!(store.secrets().clear(&here, &a, "author").await.unwrap());
         assert!(!store.secrets().clear(&here, &a, "another").await.unwrap());
         assert_eq!(find(None).await, None);
         let head = SecretHead { last: version(4), is_set: false };
@@ -80,7 +80,7 @@ async fn x_m22_all_secrets_of_a_workspace_are_told() {
         for (of, number) in [("B", 1), ("A", 1), ("B", 2), ("C", 1)] {
             assert!(add(&store, &sealed("default", of, number)).await);
         }
-        store.secrets().clear(&id("default"), &name("C"), "someone").await.unwrap();
+        store.secrets().clear(&id("default"), &name("C"), "author").await.unwrap();
         let all = store.secrets().all(&id("default")).await.unwrap();
         let told: Vec<_> = all
             .iter()
@@ -88,7 +88,7 @@ async fn x_m22_all_secrets_of_a_workspace_are_told() {
             .collect();
         assert_eq!(
             told,
-            [("A", true, 1, "admin"), ("B", true, 2, "admin"), ("C", false, 0, "someone")]
+            [("A", true, 1, "admin"), ("B", true, 2, "admin"), ("C", false, 0, "author")]
         );
         let numbers: Vec<_> = all[1].versions.iter().map(|one| one.version.get()).collect();
         assert_eq!((numbers, &all[1].versions[0].key), (vec![1, 2], &Some(key(OLD))));

@@ -26,10 +26,10 @@ impl From<Refusal> for Unfound {
 }
 
 impl Shared {
-    /// Counts a routed call against the limits of traffic, before it is sent (O100).
+    /// Counts a routed call against the limits of traffic, before the call is sent (O100).
     ///
     /// # Errors
-    /// When a limit is reached. That is in the record, at the server.
+    /// When a limit is reached. The refused call is in the record, under its server.
     pub(crate) fn admitted(&self, caller: &Caller, routed: &Routed) -> Result<Admission, Unfound> {
         // A stream has no end of its own: it would keep its place for ever.
         let is_stream = routed.request.message.method() == method::SUBSCRIPTIONS_LISTEN;
@@ -52,11 +52,12 @@ impl Shared {
         })
     }
 
-    /// Counts a call that goes to a server; `configured` are its own limits. `has_place` is true if
-    /// it counts as an open call: a stream does not.
+    /// Counts a call that goes to a server; `configured` gives the server's own limits. `has_place`
+    /// is true if the call counts as an open one: a stream does not.
     ///
     /// # Errors
-    /// When a limit of the server, the agent or the workspace is reached: then nothing counts it.
+    /// When a limit of the server, the agent or the workspace is reached: then no limit counts the
+    /// call.
     pub(crate) fn admit(
         &self,
         caller: &Caller,
@@ -77,7 +78,7 @@ impl Shared {
     }
 }
 
-/// The caller's error (D16).
+/// The caller's error for a reached limit (D16).
 fn error(alias: Option<&Alias>, exceeded: &Exceeded) -> CallError {
     let (scope, wait) = (exceeded.scope(), exceeded.retry_after_ms);
     let whose = match (scope, alias) {

@@ -41,7 +41,7 @@ pub enum Step {
         /// The pause in milliseconds, if the server named one.
         retry_ms: Option<u64>,
     },
-    /// The last one.
+    /// The answer, which is the last step.
     Answer(Answer),
 }
 
@@ -50,21 +50,21 @@ pub enum Step {
 pub struct Answer {
     /// The JSON-RPC message.
     pub payload: Payload,
-    /// The HTTP status that goes with it where the door is HTTP and nothing was sent before.
+    /// HTTP status of the response. A door over HTTP sends it if no step was sent before.
     pub status: u16,
-    /// When another try may succeed, if the call was refused because a limit was reached.
+    /// Time until another try may succeed, if the call was refused because a limit was reached.
     pub retry_after: Option<Duration>,
-    /// The failure of the call, if the gateway itself refused it: a server's own error may look the
-    /// same.
+    /// The failure of the call, if the gateway itself refused the call. A server's own error may
+    /// look the same in `payload`.
     pub refused: Option<RefusedCall>,
 }
 
-/// The gateway's error of a call that failed.
+/// Error of a call that the gateway refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusedCall {
     /// Kind of the failure.
     pub kind: CallErrorKind,
-    /// True if the call's server certainly did not see it.
+    /// True if the server certainly did not see the call.
     pub is_unsent: bool,
 }
 
@@ -74,51 +74,52 @@ impl Answer {
     }
 }
 
-/// A call that is being answered. Dropping it before the answer gives the call up: the server gets
-/// a cancellation, and the record shows it.
+/// A call whose answer is on its way. A caller that drops it before the answer gives the call up:
+/// the server gets a cancellation, and the record says "abandoned".
 #[derive(Debug)]
 pub struct Answering {
     state: State,
-    /// Held until the answer.
+    /// The call's act of its run, released with the answer.
     act: Option<Act>,
-    /// Its place among streams of changes.
+    /// The call's place among streams of changes.
     _place: Option<Box<Place>>,
 }
 
 #[derive(Debug)]
 enum State {
     Ready(Option<Answer>),
-    /// The answer is known, and a message comes before it.
+    /// A message for the caller, and the known answer that follows it.
     Preceded(Payload, Answer),
     Forwarded(Box<ForwardedCall>),
-    /// It is made once more, since its server did not see it.
+    /// A second try of the call, since its server did not see the first.
     Again(SecondTry),
     Listening(Box<Listening>),
     Done,
 }
 
-/// A forwarded call and what turns its frames into the caller's.
+/// A forwarded call, and the parts that turn the server's frames into the caller's.
 #[derive(Debug)]
 pub(crate) struct ForwardedCall {
     pub(crate) forwarded: Forwarded,
     pub(crate) finish: Finish,
     /// The deadline of the call; `None` for streams that live until they are closed.
     pub(crate) limit: Option<CallLimit>,
-    /// Tokens that end a stream that has no end of its own: either of the two.
+    /// Tokens that end a stream: it has no end of its own, and either token ends it.
     pub(crate) stop: Option<[CancellationToken; 2]>,
-    /// Makes further rounds where the caller cannot.
+    /// Makes further rounds for a caller that cannot make them.
     pub(crate) rounds: Option<Box<Rounds>>,
-    /// Asks the client what its server asks (legacy server, modern client).
+    /// Asks the client the questions of its server (legacy server, modern client).
     pub(crate) asking: Option<Box<Asking>>,
-    /// Hears what its server logs on a stream of its own, if it is no `asking`, which does so, too.
+    /// Receives the server's log messages from another stream, if `asking` is `None`. `asking`
+    /// receives them as well.
     pub(crate) ear: Option<Box<Ear>>,
-    /// The answer, while the last log messages are waited for until then.
+    /// The answer, and the time until which it waits for the last log messages.
     pub(crate) tail: Option<Box<(Message, Instant)>>,
-    /// Since when it is open.
+    /// The time since which the call is open.
     pub(crate) clock: CallClock,
-    /// The call's share of grants for a single call, if `rounds` does not have it.
+    /// Grants for a single call that this call has used up, if `rounds` does not have them.
     pub(crate) payment: Payment,
-    /// Makes it once more if its server certainly did not see it.
+    /// Tries the call once more if its server certainly did not see it.
     pub(crate) again: Option<Box<Again>>,
     /// True if the last frame was a message that the server sent before its answer.
     pub(crate) has_talked: bool,
@@ -132,23 +133,23 @@ impl From<State> for Answering {
 }
 
 impl Answering {
-    /// An answer that is known at once.
+    /// Returns an answer that is known at once; `status` is its HTTP status.
     #[must_use]
     pub fn ready(payload: Payload, status: u16) -> Self {
         State::Ready(Some(Answer::new(payload, status))).into()
     }
 
-    /// The same, counted as an act of its run.
+    /// Counts the call as an act of its run until the answer.
     pub(crate) fn with_act(self, act: Option<Act>) -> Self {
         Self { act, ..self }
     }
 
-    /// The same, which keeps a place until it ends.
+    /// Keeps a place among streams of changes until the call ends.
     pub(crate) fn with_place(self, place: Place) -> Self {
         Self { _place: Some(Box::new(place)), ..self }
     }
 
-    /// The same, with a time after which to try again.
+    /// Sets the time after which the caller may try again.
     pub(crate) fn retry_after(mut self, wait: Option<Duration>) -> Self {
         if let State::Ready(Some(answer)) = &mut self.state {
             answer.retry_after = wait;
@@ -156,7 +157,7 @@ impl Answering {
         self
     }
 
-    /// The same, refused by the gateway itself.
+    /// Sets the failure of a call that the gateway itself refused.
     pub(crate) fn refused(mut self, refused: Option<RefusedCall>) -> Self {
         if let State::Ready(Some(answer)) = &mut self.state {
             answer.refused = refused;
@@ -164,7 +165,7 @@ impl Answering {
         self
     }
 
-    /// The same, after a message to the caller.
+    /// Puts a message to the caller before an answer that is known at once.
     pub(crate) fn after(mut self, first: Option<Payload>) -> Self {
         if let Some(first) = first
             && let Some(answer) = self.take_answer()
@@ -174,7 +175,7 @@ impl Answering {
         self
     }
 
-    /// Reports to the run's watchers an answer that is known at once.
+    /// Reports an answer that is known at once to the run's watchers.
     pub(crate) fn told(self, watched: Option<Box<narthex_run_events::Open>>, is_ok: bool) -> Self {
         if let (Some(mut watched), State::Ready(Some(answer))) = (watched, &self.state) {
             watched.answered(answer.payload.len());
@@ -183,12 +184,12 @@ impl Answering {
         self
     }
 
-    /// No answer: the caller has taken its request back.
+    /// Returns no answer: the caller has taken its request back.
     pub(crate) fn nothing() -> Self {
         State::Done.into()
     }
 
-    /// The answer of one that is known at once.
+    /// Takes the answer out, if it is known at once.
     pub(crate) fn take_answer(&mut self) -> Option<Answer> {
         match &mut self.state {
             State::Ready(answer) => answer.take(),
@@ -208,8 +209,8 @@ impl Answering {
         State::Listening(Box::new(listening)).into()
     }
 
-    /// The next step; `None` after the answer, and for a call that its caller took back. Safe to
-    /// drop and call again.
+    /// Returns the next step, or `None` after the answer and for a call that its caller took back.
+    /// Cancel safe: a dropped future loses no step.
     pub async fn next(&mut self) -> Option<Step> {
         let step = loop {
             match &mut self.state {
@@ -236,7 +237,7 @@ impl Answering {
         step
     }
 
-    /// Makes a call once more.
+    /// Starts the second try of a call.
     fn begin_again(&mut self, unread: Unread) {
         let Unread { again, payment, refusal } = unread;
         match std::mem::replace(&mut self.state, State::Done) {
@@ -251,7 +252,7 @@ impl Answering {
         }
     }
 
-    /// The message that comes before the answer.
+    /// Returns the message that comes before the answer.
     fn first(&mut self) -> Option<Step> {
         match std::mem::replace(&mut self.state, State::Done) {
             State::Preceded(first, answer) => {
@@ -274,7 +275,7 @@ struct Unread {
 }
 
 impl ForwardedCall {
-    /// The next step, or the parts from which the call is made once more.
+    /// Returns the next step, or the parts from which a second try is made.
     async fn next(&mut self) -> Result<Option<Step>, Box<Unread>> {
         loop {
             if let Some(said) = self.rounds.as_mut().and_then(|rounds| rounds.said()) {
@@ -330,7 +331,7 @@ impl ForwardedCall {
         }
     }
 
-    /// Gives the refusal back unless the caller hears first that questions are taken back.
+    /// Returns the refusal, unless the client must first be notified that questions are taken back.
     fn after_withdrawal(&mut self, refusal: Refusal) -> Option<Refusal> {
         match &mut self.rounds {
             Some(rounds) => rounds.withdraw(refusal),
@@ -338,8 +339,8 @@ impl ForwardedCall {
         }
     }
 
-    /// Gives the refusal back if it ends the call: it was made twice, or its server has seen a part
-    /// of it.
+    /// Returns the refusal if it ends the call: this was the second try, or the server has seen a
+    /// part of the call.
     fn unseen(&mut self, refusal: Refusal) -> Result<Refusal, Box<Unread>> {
         if !refusal.is_unseen() {
             return Ok(refusal);
@@ -355,8 +356,8 @@ impl ForwardedCall {
         }
     }
 
-    /// The next frame of a call that is in time. However fast a server sends, each frame but the
-    /// answer is held against the limit, and others get their turn.
+    /// Returns the next frame of a call within its time limit. A fast server starves no other task,
+    /// and each of its frames but the answer is checked against the limit.
     async fn frame_in_time(&mut self) -> Result<Option<Frame>, Refusal> {
         if std::mem::take(&mut self.has_talked) {
             // Before a frame is taken, which would be lost with this future.
@@ -372,8 +373,8 @@ impl ForwardedCall {
         Ok(frame)
     }
 
-    /// The next frame, unless the caller gives up or the call takes too long. `None` if a further
-    /// round has a message for the caller.
+    /// Returns the next frame, unless the caller gives up or the call takes too long. `None` if a
+    /// further round has a message for the caller.
     async fn frame(&mut self) -> Result<Option<Frame>, Refusal> {
         let Self { forwarded, finish, limit, stop, rounds, asking, ear, .. } = self;
         if let Some(end) = rounds.as_mut().and_then(|rounds| rounds.end()) {
@@ -445,8 +446,8 @@ impl ForwardedCall {
         }
     }
 
-    /// True if log messages may be on their way that the server sent before its answer, on a stream
-    /// of its own.
+    /// True if log messages that the server sent before its answer may still arrive on another
+    /// stream.
     fn has_tail(&self) -> bool {
         let hears = self.asking.is_some() || self.ear.is_some();
         hears && self.finish.request.log_level.is_some() && self.finish.link().logs_aside()
@@ -491,8 +492,7 @@ impl ForwardedCall {
     }
 }
 
-/// The next frame of a call, or its server's next message outside of its stream. Safe to drop and
-/// call again.
+/// Returns the next frame of a call, or the server's next message on another stream. Cancel safe.
 async fn next_or_heard(
     forwarded: &mut Forwarded,
     aside: (&mut Option<Box<Asking>>, &mut Option<Box<Ear>>),
@@ -504,7 +504,7 @@ async fn next_or_heard(
     }
 }
 
-/// The server's next message about a call outside of its stream. Safe to drop and call again.
+/// Returns the server's next message about a call on another stream. Cancel safe.
 async fn heard(aside: (&mut Option<Box<Asking>>, &mut Option<Box<Ear>>)) -> Frame {
     match aside {
         (Some(asking), _) => asking.heard().await,
@@ -516,7 +516,7 @@ async fn heard(aside: (&mut Option<Box<Asking>>, &mut Option<Box<Ear>>)) -> Fram
 /// Stops the clock of a call while a person is asked.
 ///
 /// # Errors
-/// When no person is asked, or one has been for as long as a question may take: the call is late.
+/// When no person is asked, or a person has had the longest time for a question: the call is late.
 fn still_asking(
     finish: &Finish,
     limit: &mut Option<CallLimit>,

@@ -19,26 +19,26 @@ use crate::{
     Caller, Endpoint, RunView, call::refusal::Refusal, gateway::Shared, lists::exposure::rules,
 };
 
-/// Keeps which grants for a single call are used up, for all daemons on one store.
+/// Stores which grants for a single call are used up, for all daemons on one store.
 pub trait GrantLedger: Debug + Send + Sync {
-    /// Uses up all of these grants for one call, or none. Finishes also if its caller stops
-    /// waiting.
+    /// Uses up all of these grants for one call, or none of them. A caller that stops waiting does
+    /// not stop the write.
     fn consume<'a>(&'a self, run: &'a RunView, grants: Vec<GrantId>) -> Consuming<'a>;
 }
 
-/// The answer of a ledger.
+/// Future of a ledger's answer.
 pub type Consuming<'a> = Pin<Box<dyn Future<Output = Result<Consumed, LedgerError>> + Send + 'a>>;
 
 /// The outcome of using grants up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Consumed {
-    /// This call has them.
+    /// All grants were used up for this call.
     All,
-    /// None was used up, since these do not count any more.
+    /// No grant was used up, since these grants do not count any more.
     Gone(Vec<GrantId>),
 }
 
-/// The ledger cannot be asked. The text names the remedy, and no more.
+/// The ledger cannot be asked. The text names the remedy, and nothing secret.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct LedgerError(pub String);
@@ -51,7 +51,8 @@ pub(crate) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// A server as it is registered; one that is not has no rules of its own.
+    /// The rules and the inventory of a registered server. A server without a row has no rules of
+    /// its own.
     pub(crate) fn of(row: Option<&'a ServerRow>) -> Self {
         Self { rules: rules(row), inventory: row.map(|row| &*row.inventory) }
     }
@@ -64,7 +65,7 @@ impl<'a> Target<'a> {
 }
 
 impl Shared {
-    /// Has policy decide on a request to a server: the one place where that is done.
+    /// Asks policy for the decision on a request to a server. No other code does so.
     ///
     /// `paid` are the grants that earlier tries and rounds of the same call have used up.
     pub(crate) fn decide(
@@ -108,7 +109,7 @@ impl Shared {
         })
     }
 
-    /// The same, and waits until the grants are used up that are for a single call.
+    /// As [`Self::decide`], and waits until the grants for a single call are used up.
     pub(crate) async fn permit(
         &self,
         caller: &Caller,
@@ -122,7 +123,7 @@ impl Shared {
         }
     }
 
-    /// Decides anew on a further part of a call, which has this of grants for a single call.
+    /// Decides on a further part of a call; `payment` has the grants that the call has used up.
     ///
     /// # Errors
     /// When the part is not allowed, or its grants cannot be used up.
@@ -145,7 +146,7 @@ impl Shared {
         Ok(permitted)
     }
 
-    /// Uses the grants up, or finds others if another call has used these up meanwhile.
+    /// Uses grants up. If another call has used them up meanwhile, policy looks for other grants.
     pub(crate) async fn settle(
         &self,
         caller: &Caller,
@@ -165,7 +166,7 @@ impl Shared {
         }
     }
 
-    /// The request, if another call has used the grants up meanwhile.
+    /// Uses grants up. Returns the request if another call has used one of the grants up meanwhile.
     async fn pay(
         &self,
         run: &RunView,

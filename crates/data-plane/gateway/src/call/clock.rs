@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// When a call was accepted. Waiting for a server, connecting and listing count from then on.
+/// The time when a call was accepted. Waiting for a server, connecting and listing count as well.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallClock(Instant);
 
 /// The deadline of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallLimit {
-    /// The limit as configured, and the time that each extension gives.
+    /// The configured limit, which is also the length of each extension.
     pub(crate) each: Duration,
     pub(crate) deadline: Instant,
-    /// The latest time to which progress may extend the call; `None`: not at all.
+    /// The latest time to which progress may extend the call; `None` if progress extends nothing.
     extends_until: Option<Instant>,
 }
 
@@ -24,7 +24,7 @@ impl CallClock {
         Self(Instant::now())
     }
 
-    /// When a call ends that may take so long.
+    /// The time when a call with this limit ends.
     pub(crate) fn deadline(self, limit: Duration) -> Instant {
         self.0 + limit
     }
@@ -34,8 +34,8 @@ impl CallClock {
         limit.saturating_sub(self.0.elapsed())
     }
 
-    /// The limit of a call that may take so long, and whose progress may extend it up to `most` in
-    /// all.
+    /// The limit of a call: `each` from its acceptance on. Progress extends the call, up to `most`
+    /// in all.
     pub(crate) fn limit(self, each: Duration, most: Option<Duration>) -> CallLimit {
         let extends_until = most.map(|most| self.0 + most);
         CallLimit { each, deadline: self.0 + each, extends_until }
@@ -48,14 +48,14 @@ impl CallLimit {
         self.deadline <= Instant::now()
     }
 
-    /// Progress was made: the time of the call begins anew, where it may.
+    /// Extends the call after progress, where progress may do so.
     pub(crate) fn progressed(&mut self) {
         if let Some(until) = self.extends_until {
             self.deadline = self.deadline.max((Instant::now() + self.each).min(until));
         }
     }
 
-    /// A person was asked for so long, which does not count.
+    /// Extends the call by the time for which a person was asked.
     pub(crate) fn paused(&mut self, duration: Duration) {
         self.deadline += duration;
         self.extends_until = self.extends_until.map(|until| until + duration);

@@ -19,7 +19,7 @@ use crate::{
     view::{Handling, exposed},
 };
 
-/// A routed request and the link that it goes over.
+/// A routed request and its link.
 pub(crate) struct Target {
     pub(crate) routed: Routed,
     pub(crate) link: InUse,
@@ -51,8 +51,8 @@ impl Shared {
         Ok(Target { routed, link: chosen.link, hop })
     }
 
-    /// The link of a modern call to a legacy server: one on which the server may ask its client, if
-    /// the request declares that the client can be asked.
+    /// The link of a modern call to a legacy server. If the request declares that its client can be
+    /// asked, this is a link on which the server may ask.
     async fn bridged_or(
         self: &Arc<Self>,
         chosen: Chosen,
@@ -79,9 +79,9 @@ impl Shared {
     }
 }
 
-/// Checks that the server has the tool or prompt, and finds what belongs to its hop.
+/// Checks that the server has the tool or prompt, and collects the facts for its hop.
 ///
-/// Returns `true` as well if it is a tool with an output schema.
+/// Returns `true` as well if the item is a tool with an output schema.
 fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<(Hop, bool), Refusal> {
     let name = match &routed.request.item {
         Item::Tool(name) => name,

@@ -1,7 +1,7 @@
-//! The contents of a call, as the audit may have them: their beginning, without secrets (X-M64).
+//! The contents of a call for the audit: their beginning, without secrets (X-M64).
 //!
-//! Only calls of clients come by here. Acts in the control plane, such as setting a secret, are
-//! recorded by other means, which have no place for this.
+//! Only calls of clients are recorded here. Acts in the control plane, such as setting a secret,
+//! have a record without contents.
 
 use std::{borrow::Cow, ops::Range, sync::Arc};
 
@@ -22,7 +22,7 @@ const TOKEN_MIN: usize = 32;
 /// Most characters of a token after its prefix.
 const TOKEN_MAX: usize = 128;
 
-/// The parts that are needed to record the contents of a call, from its beginning to its end.
+/// State for recording the contents of a call, from its beginning to its end.
 #[derive(Debug)]
 pub(crate) struct Keeping {
     run: Arc<RunView>,
@@ -32,7 +32,7 @@ pub(crate) struct Keeping {
 }
 
 impl Shared {
-    /// Starts to store the contents of a call, if its workspace has asked for that.
+    /// Starts to record the contents of a call, if its workspace has this turned on.
     pub(crate) fn keeping(&self, caller: &Caller, request: &Message) -> Option<Box<Keeping>> {
         if !caller.run.contents.are_kept() {
             return None;
@@ -60,13 +60,13 @@ impl Keeping {
         }
     }
 
-    /// Puts the answer into its record.
+    /// Puts the answer into the call's record.
     pub(crate) fn answered(&self, answer: &Payload, slot: &mut AuditSlot) {
         let pieces: Vec<_> = answer.pieces().map(|piece| &**piece).collect();
         slot.keep_answer(excerpt(&self.redactor, &pieces));
     }
 
-    /// The same where the gateway answers itself.
+    /// Puts the gateway's own answer into the call's record.
     pub(crate) fn refused(&self, refusal: &Refusal, method: &str, slot: &mut AuditSlot) {
         let to = (self.era, self.run.reader());
         let mut answering = refusal.clone().into_answering(Raw::new(&self.id), method, to);
@@ -75,7 +75,7 @@ impl Keeping {
         }
     }
 
-    /// Takes it all out of the record again if the workspace does not want it any more.
+    /// Removes the contents from the record if the workspace has turned this off meanwhile.
     pub(crate) fn end(&self, slot: &mut AuditSlot) {
         if !self.run.contents.are_kept() {
             slot.forget_contents();
@@ -83,7 +83,7 @@ impl Keeping {
     }
 }
 
-/// The beginning of a text of JSON, without secrets. No more than that is copied.
+/// The beginning of a JSON text, without secrets. The rest is not copied.
 fn excerpt(redactor: &Redactor, pieces: &[&[u8]]) -> Excerpt {
     let bytes = pieces.iter().map(|piece| piece.len()).sum();
     // So that a secret which lies across the cut is seen whole.

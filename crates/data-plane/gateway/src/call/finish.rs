@@ -40,10 +40,10 @@ pub(crate) struct Finish {
 /// The link that a call goes over.
 #[derive(Debug)]
 pub(crate) enum Held {
-    /// It makes way for a newer one only when the call has its answer.
+    /// A link of a call: the link makes way for a newer one only after the answer.
     InUse(InUse),
-    /// A stream has no end of its own, so the end of the link does not wait for it: the stream is
-    /// opened anew elsewhere. As long as it is open, its server is not idle.
+    /// A link of a stream. A stream has no end of its own, so the end of the link does not wait for
+    /// it: the stream is opened anew elsewhere. An open stream keeps its server from being idle.
     Awake(KeptAwake),
 }
 
@@ -71,7 +71,7 @@ impl Finish {
         self.link.get()
     }
 
-    /// The call whose link failed.
+    /// The refusal of a call whose link failed.
     pub(crate) fn failed(&self, error: &LinkError) -> Refusal {
         Refusal::failed(error, self.link().name())
     }
@@ -95,7 +95,7 @@ impl Finish {
         self.request.down.era() != self.request.up.era()
     }
 
-    /// A notification as the caller may see it; `None` if it may not.
+    /// The notification for the caller; `None` if the caller may not see it.
     pub(crate) fn notification(&self, message: &Message) -> Option<Payload> {
         let mut rewrite = Rewrite::default();
         match message.method() {
@@ -139,7 +139,7 @@ impl Finish {
         }
     }
 
-    /// A server's question for the client to answer, or the refusal to be sent to the server.
+    /// A server's question for the client, or the refusal for the server.
     pub(crate) fn question(&self, question: &Message) -> Result<Payload, Payload> {
         let refused =
             |text| rpc::error_response(question.id(), rpc::code::METHOD_NOT_FOUND, text, None);
@@ -155,7 +155,7 @@ impl Finish {
             .map_err(|(code, text)| rpc::error_response(question.id(), code, text, None))
     }
 
-    /// The answer as the caller gets it.
+    /// The step with the caller's answer, made from the server's.
     pub(crate) fn answer(&mut self, message: &Message) -> Step {
         let outcome = outcome_of(message);
         let changed = match self.changed(message) {
@@ -197,15 +197,15 @@ impl Finish {
         Step::Answer(Answer::new(payload, status))
     }
 
-    /// True if only some callers may read this result: a gate or the exposure of the server
-    /// decides, so that no cache may give it to others (S21).
+    /// True if only some callers may read this result: a gate or the server's exposure decides. No
+    /// shared cache may then serve the result to others (S21).
     fn is_for_some(&self) -> bool {
         let is_gated = self.request.definition.as_ref().is_some_and(|one| !one.gates.is_empty());
         self.request.method == method::RESOURCES_READ
             && (is_gated || !self.exposed().is_everything())
     }
 
-    /// Makes the caller's answer when there is none of the server.
+    /// The step with the gateway's own answer, if the server gave none.
     pub(crate) fn refused(&mut self, refusal: Refusal) -> Option<Step> {
         let outcome = outcome_of_refusal(&refusal);
         self.record.checked(&refusal);
@@ -305,7 +305,7 @@ impl Finish {
     }
 }
 
-/// Writes an answer under the caller's id, also one that came without an id.
+/// Writes an answer under the caller's id, also if the server's answer had no id.
 fn with_id(rewrite: &Rewrite<'_>, message: &Message, id: &Bytes) -> Payload {
     let has_id = message.id().is_some_and(|id| id.as_bytes() != b"null");
     if has_id || message.kind() != MessageKind::Error {

@@ -39,7 +39,7 @@ pub(crate) struct Sent {
     link: Held,
     limit: Option<CallLimit>,
     stop: Option<[CancellationToken; 2]>,
-    /// Held as long as the stream.
+    /// Watches the permission of a stream, for as long as the stream is open.
     over: Option<Over>,
 }
 
@@ -99,8 +99,8 @@ impl Shared {
         Ok(Sent { forwarded, facts, basis, asking, ear, rounds, link, limit, stop, over })
     }
 
-    /// The call that was sent, which its server's answer finishes. It is made once more if its
-    /// server ends before it has read it, as a program may.
+    /// The answering of a sent call. The call is tried once more if its server, such as a program,
+    /// ends before it has read any of it.
     pub(crate) fn finish(self: &Arc<Self>, call: Call<'_>, tried: Tried, sent: Sent) -> Answering {
         let Call { caller, handling, asked, clock, open_call } = call;
         let Tried { mut record, mut payment, first, is_last } = tried;

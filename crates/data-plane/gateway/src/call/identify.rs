@@ -29,14 +29,14 @@ pub(crate) struct Identity {
     pub(crate) name: Cow<'static, str>,
 }
 
-/// The place where a request is answered.
+/// The part that answers a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// The built-in server.
     BuiltIn,
     /// The gateway itself.
     Gateway,
-    /// A server.
+    /// A server of the run.
     Server,
 }
 
@@ -46,9 +46,9 @@ pub(crate) struct Call<'a> {
     pub(crate) handling: Handling,
     /// The request as its caller sent it.
     pub(crate) asked: Message,
-    /// Since when the call is open.
+    /// The time since which the call is open.
     pub(crate) clock: CallClock,
-    /// The handle by which its session's client can cancel it.
+    /// The handle by which the session's client can cancel the call.
     pub(crate) open_call: Option<OpenCall>,
 }
 
@@ -65,11 +65,11 @@ impl Identity {
 }
 
 impl Shared {
-    /// Looks up how and where a request is answered.
+    /// Looks up how and by which part a request is answered.
     ///
     /// # Errors
-    /// When no request may have this method in the caller's era, or when a part of it that policy
-    /// reads can be read in two ways. Attempts to get past a decision are in the record (S12).
+    /// When no request may have this method in the caller's era, or when a part that policy reads
+    /// can be read in two ways. Attempts to get past a decision are in the record (S12).
     pub(crate) fn classify(
         &self,
         caller: &Caller,
@@ -119,7 +119,7 @@ impl Shared {
         }
     }
 
-    /// Starts to report a list that no server is asked for to the watchers of its run.
+    /// Starts to report to the run's watchers a list for which no server is asked.
     pub(crate) fn watched_list(
         &self,
         caller: &Caller,
@@ -132,7 +132,7 @@ impl Shared {
         is_own.then(|| self.watched(caller, own_alias(caller), request, &Item::Server)).flatten()
     }
 
-    /// Opens a call to a server, so that its client can give it up from here on.
+    /// Opens a call to a server: from here on its client can give the call up.
     ///
     /// # Errors
     /// When the session has an open call of the same id. The refusal is in the record.
@@ -154,7 +154,8 @@ impl Call<'_> {
     /// Runs a step until it is done, the client cancels the call, or the session or run ends. A
     /// modern client cancels a call by dropping it.
     ///
-    /// The step is pinned by its caller and not moved here: it is large, and each call takes two.
+    /// The caller pins the step, so that it is not moved here: it is large, and each call takes
+    /// two.
     pub(crate) async fn unless_given_up<T, E: From<Refusal>>(
         &self,
         mut step: Pin<&mut impl Future<Output = Result<T, E>>>,

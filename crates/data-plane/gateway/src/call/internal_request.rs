@@ -1,5 +1,5 @@
-//! Requests and notifications of the gateway to a server for a caller, or on a link that several
-//! callers share. They are counted, decided on and recorded like a call.
+//! Requests and notifications that the gateway itself sends to a server, for one caller or on a
+//! shared link. They are counted, decided on and recorded like calls.
 
 use narthex_audit::Outcome;
 use narthex_policy::{Permitted, Request};
@@ -19,8 +19,8 @@ use crate::{
     runs::run::RunRow,
 };
 
-/// Proof that policy allowed a caller's request to a server, and its place in the record. Dropped
-/// before its end, it counts as abandoned.
+/// Proof that policy allowed a caller's request to a server, and its place in the record. An errand
+/// that is dropped before its end counts as abandoned.
 #[derive(Debug)]
 pub(crate) struct Errand {
     record: CallRecord,
@@ -28,10 +28,11 @@ pub(crate) struct Errand {
 }
 
 impl Shared {
-    /// Has the limits count a caller's request to a server, and policy decide on it.
+    /// Counts a caller's request to a server against the limits, and asks policy for a decision.
     ///
     /// # Errors
-    /// When either refuses, or it cannot be recorded. The refusal is in the record.
+    /// When a limit or policy refuses, or the request cannot be recorded. The refusal is in the
+    /// record.
     pub(crate) async fn errand(
         &self,
         caller: &Caller,
@@ -51,11 +52,11 @@ impl Shared {
         self.allowed(caller, row.as_ref(), request, record).await
     }
 
-    /// Has policy decide on a part of a caller's request to a server. The whole is counted and sent
-    /// by itself.
+    /// Asks policy for a decision on a part of a caller's request to a server. The whole request is
+    /// counted and sent elsewhere.
     ///
     /// # Errors
-    /// As [`Shared::errand`].
+    /// As [`Shared::errand`], but for limits.
     pub(crate) async fn part_of_errand(
         &self,
         caller: &Caller,
@@ -94,7 +95,7 @@ impl Shared {
         }
     }
 
-    /// Sends a server a request whose answer only confirms that it was done.
+    /// Sends a server a request whose answer is only a confirmation.
     pub(crate) async fn ask(
         &self,
         server: &ServerKey,
@@ -105,7 +106,7 @@ impl Shared {
         self.asked(server, link, asking, members).await.map(|_| ())
     }
 
-    /// Sends a server a request, within the time that its calls have.
+    /// Sends a server a request, within the time limit of calls to that server; returns the answer.
     pub(crate) async fn asked(
         &self,
         server: &ServerKey,
@@ -124,10 +125,10 @@ impl Shared {
 }
 
 impl Errand {
-    /// Sends it as the notification that it is.
+    /// Sends the request as a notification.
     ///
     /// # Errors
-    /// When the server does not take it. That is in the record.
+    /// When the server does not take it. The failure is in the record.
     pub(crate) async fn notify(self, link: &Link) -> Result<(), Refusal> {
         let Self { mut record, permitted } = self;
         let sent = match record.booked() {
@@ -152,12 +153,12 @@ impl Errand {
         Standing::of(&self.permitted)
     }
 
-    /// Records that it was done.
+    /// Records success.
     pub(crate) fn done(mut self) {
         self.record.finish(Outcome::Ok);
     }
 
-    /// Records its outcome.
+    /// Records the outcome, and returns it.
     pub(crate) fn end<T>(mut self, done: Result<T, Refusal>) -> Result<T, Refusal> {
         match &done {
             Ok(_) => self.record.finish(Outcome::Ok),

@@ -1,4 +1,4 @@
-//! Large messages of callers, read away from the threads on which calls go.
+//! Parsing of callers' large messages, off the threads on which calls run.
 
 use bytes::Bytes;
 use narthex_wire::{Message, MessageError};
@@ -6,8 +6,8 @@ use narthex_wire::{Message, MessageError};
 use crate::{Gateway, RunView};
 
 impl Gateway {
-    /// Reads a message of a run on a thread that may block. A run has one at a time: further ones
-    /// wait. It is for large messages ([`crate::is_large`]).
+    /// Parses a message of a run on a thread that may block; for large messages
+    /// ([`crate::is_large`]). One message per run is parsed at a time: further ones wait.
     ///
     /// # Errors
     /// Those of [`Message::parse`].
@@ -16,7 +16,7 @@ impl Gateway {
         run.aside.run(move || Message::parse(text, &limits)).await
     }
 
-    /// The same of a batch with at most so many messages.
+    /// As [`Self::parse_aside`], for a batch of at most `most` messages.
     ///
     /// # Errors
     /// Those of [`Message::parse_batch`].

@@ -1,4 +1,4 @@
-//! Answers of the gateway itself, for which no server is called.
+//! Answers of the gateway itself, without a call to a server.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -7,12 +7,12 @@ use narthex_wire::{Message, Raw, rpc};
 
 use crate::{Answering, Caller, call::refusal::Refusal, gateway::Shared, view::Handling};
 
-/// A future of its own.
+/// A boxed future.
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 impl Shared {
-    /// Answers requests that need no server. Boxed: a call that is forwarded should not carry the
-    /// room that these need.
+    /// Answers requests that need no server. The future is boxed, so that forwarded calls do not
+    /// carry the memory that it needs.
     pub(crate) fn answer_itself<'a>(
         self: &'a Arc<Self>,
         caller: &'a Caller,

@@ -1,9 +1,9 @@
 //! Calls of modern clients that wait for a legacy server's questions to their client (decision
 //! 100).
 //!
-//! The call stays open toward its server, with its link, its place in the record and the grants
-//! that it has used. Its client gets a result that asks for input; the retry finds the call by a
-//! sealed state, and is decided on anew.
+//! The call stays open toward its server, with its link, its place in the record and its used
+//! grants. The client gets a result that asks for input. The client's retry finds the call by a
+//! sealed state, and policy decides on the retry anew.
 
 mod asking;
 
@@ -32,14 +32,14 @@ use crate::{
     gateway::Shared,
 };
 
-/// Longest time that a server gets to hear that its question is not answered.
+/// Longest time for notifying a server that its question gets no answer.
 const CANCEL_DEADLINE: Duration = Duration::from_secs(5);
-/// The first byte of a state: a parked call follows.
+/// First byte of a state that names a parked call.
 const PARKED: u8 = b'p';
-/// The first byte of a state: the call is sent again.
+/// First byte of a state with which the client sends its call again.
 const AGAIN: u8 = b'u';
 
-/// The id of a parked call: it cannot be guessed.
+/// The id of a parked call: random, so that callers cannot guess it.
 pub(crate) type ParkedId = [u8; 16];
 
 /// The parked calls of all runs.
@@ -53,7 +53,7 @@ struct Parked {
     since: Instant,
     until: Instant,
     _count: OpenCount,
-    /// Ends the task that ends the call.
+    /// Stops the task that would end the call.
     _taken: DropGuard,
 }
 
@@ -61,7 +61,7 @@ struct Parked {
 enum End {
     Expired(Duration),
     Lost,
-    /// Its run or the gateway ends.
+    /// The run or the gateway ends.
     Over,
     Refused(Refusal),
 }
@@ -75,8 +75,8 @@ impl ParkedCalls {
         self.all().remove(id)
     }
 
-    /// Takes a call whose client came back, with its answers. A retry that cannot be read takes
-    /// nothing.
+    /// Takes a parked call and the client's answers out of its retry. A retry that cannot be read
+    /// leaves the call parked.
     fn take_answered(
         &self,
         id: &ParkedId,
@@ -97,7 +97,7 @@ impl ParkedCalls {
 }
 
 impl End {
-    /// Words for the server.
+    /// The reason in words, for the server.
     fn told(&self) -> &'static str {
         match self {
             Self::Expired(_) => "the client did not answer in time",
@@ -151,7 +151,7 @@ impl Parked {
 }
 
 impl Shared {
-    /// Keeps a call until its client comes back, or it ends.
+    /// Parks a call until its client comes back, or the call ends.
     pub(crate) fn park(self: &Arc<Self>, id: ParkedId, mut call: Box<ForwardedCall>) {
         let Some(asking) = &call.asking else { return };
         let ttl = self.options.input_timeout;
@@ -195,10 +195,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// The id of the parked call that a request with a state of ours belongs to: `None` for a call
-    /// that is made, or made again.
-    /// # Errors
-    /// When the state is none that this request was given.
+    /// The id of the parked call that a request's state names; `None` for a call that is new or
+    /// sent again. # Errors When the gateway gave this request no such state.
     pub(crate) fn parked_call(
         &self,
         caller: &Caller,
@@ -217,7 +215,7 @@ impl Shared {
         }
     }
 
-    /// Adds the grants that a call has used up which is sent again to a legacy server.
+    /// Adds the used grants of a call that its client sends again to a legacy server.
     pub(crate) fn bring_payment(
         &self,
         caller: &Caller,
@@ -232,7 +230,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Opens the state of a request to a legacy server; `None` if it has none.
+    /// Opens the state of a request to a legacy server; `None` if the request has no state.
     fn asking_state(
         &self,
         caller: &Caller,
@@ -260,7 +258,7 @@ impl Shared {
         Ok(Some((id, paid, tail)))
     }
 
-    /// Continues a parked call: brings the client's answers to the server, unless the call is not
+    /// Continues a parked call: sends the client's answers to the server, unless the call is not
     /// allowed any more. Questions without an answer are asked again.
     pub(crate) async fn resume(
         self: &Arc<Self>,
@@ -295,7 +293,7 @@ impl Shared {
         })
     }
 
-    /// Brings answers of a client to the server; `true` if these are all that it waits for.
+    /// Sends a client's answers to the server; `true` if no question is left.
     async fn deliver(
         &self,
         caller: &Caller,
@@ -315,7 +313,7 @@ impl Shared {
         asking.is_answered()
     }
 
-    /// Decides anew on a call that was parked, with the grants that it has used.
+    /// Asks policy anew about a parked call, with the grants that the call has used up.
     async fn permit_again(
         &self,
         caller: &Caller,
@@ -330,7 +328,7 @@ impl Shared {
 }
 
 impl ForwardedCall {
-    /// From here on, the request that came back is answered.
+    /// Makes the call answer the retry instead of the first request.
     fn is_retried_by(&mut self, message: &Message) {
         let raw = |raw: Raw<'_>| message.bytes().slice_ref(raw.as_bytes());
         self.finish.request.id = id_of(message);

@@ -41,26 +41,26 @@ pub(crate) struct Prepared {
     pub(crate) link: InUse,
     pub(crate) hop: Hop,
     pub(crate) booked: Booked,
-    /// The facts that its answer will need.
+    /// The facts that the answer will need.
     pub(crate) facts: RequestFacts,
-    /// The rules and grants by which policy has permitted it.
+    /// The rules and grants by which policy has permitted the call.
     pub(crate) basis: Basis,
-    /// The parts of the call that let its server ask its client.
+    /// The parts with which the server can ask the client.
     pub(crate) asking: Option<Box<Asking>>,
-    /// Makes its further rounds, where its caller cannot.
+    /// Makes further rounds for a caller that cannot make them.
     pub(crate) rounds: Option<Box<Rounds>>,
-    /// The permission for the resources that a stream shall report.
+    /// The permission for the resources of a stream of changes.
     pub(crate) listening: Standing,
     /// The deadline of the call; `None` for streams that live until they are closed.
     pub(crate) limit: Option<CallLimit>,
 }
 
 impl Shared {
-    /// Prepares a request for its server: puts the trace context into it, reads the parts that its
-    /// answer will need, and rewrites it for the server's era.
+    /// Prepares a request for its server: adds the trace context, reads the parts that the answer
+    /// will need, and rewrites the request for the server's era.
     ///
     /// # Errors
-    /// When it brings a state that it was not given.
+    /// When the request has a state that the gateway did not give it.
     pub(crate) fn prepare(
         self: &Arc<Self>,
         call: &Call<'_>,
@@ -98,8 +98,8 @@ impl Shared {
         Some(call.clock.limit(each, most))
     }
 
-    /// Rewrites the request for the server's era, before it is checked and sealed. Grants that
-    /// earlier rounds of the same call have used up are added to its own.
+    /// Rewrites the request for the server's era, before policy and sealing. Adds to `payment` the
+    /// grants that earlier rounds of the same call have used up.
     pub(crate) fn rewrite(
         &self,
         caller: &Caller,
@@ -124,7 +124,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The gateway's description of itself, for requests that carry no client's.
+    /// The gateway's description of itself, for requests without a client's description.
     pub(crate) fn own_identity(&self) -> ClientIdentity {
         ClientIdentity {
             info: self.options.server_info.clone(),
@@ -133,7 +133,7 @@ impl Shared {
         }
     }
 
-    /// Gives a server back its own request state, byte for byte (§1.3).
+    /// Puts the server's own request state back into the request, byte for byte (§1.3).
     fn open_state(
         &self,
         caller: &Caller,
@@ -163,8 +163,7 @@ impl Shared {
 }
 
 impl Prepared {
-    /// Notes by which grants the request goes, for what comes of it: its task, and its further
-    /// rounds.
+    /// Notes the grants of a permitted request for its task and its further rounds.
     pub(crate) fn allowed(&mut self, permitted: &Permitted<Request>) {
         if permitted.basis().is_empty() {
             return;
@@ -205,7 +204,7 @@ fn stamp_of(session: &Session) -> Rewrite<'static> {
     })
 }
 
-/// Takes out what only a further round may bring: a legacy client knows of none.
+/// Removes the members of a further round, which no legacy client may send.
 fn without_claims(request: &mut Request) {
     if !has_rounds(request.message.method()) {
         return;

@@ -29,32 +29,32 @@ use crate::{
 };
 
 /// Number of resources and tasks that the record of a stream of changes names at most; the second
-/// number limits the characters of each.
+/// constant limits the characters of each name.
 const NAMED_MAX: usize = 20;
 const NAMED_LENGTH: usize = 200;
 
-/// An open call. Ends exactly once; dropped, it ends as abandoned.
+/// The record of an open call. It ends exactly once: a dropped record ends as abandoned.
 #[derive(Debug)]
 pub(crate) struct CallRecord {
     slot: Option<AuditSlot>,
     metrics: Metrics,
-    /// Under whose name it is counted.
+    /// The server under which the call is counted.
     server: Option<Alias>,
     method: Cow<'static, str>,
     last: Duration,
     span: Option<Box<dyn CallSpan>>,
-    /// Its place among the limited open calls.
+    /// The call's place among the limited open calls.
     admission: Option<Admission>,
-    /// Set if its contents are recorded, too.
+    /// Records the call's contents, if its workspace has this turned on.
     keeping: Option<Box<Keeping>>,
-    /// Set if the run has watchers.
+    /// Reports the call to the run's watchers, if there are any.
     watched: Option<Box<Open>>,
     /// Token that drain waits for.
     _open: Option<TaskTrackerToken>,
 }
 
 impl CallRecord {
-    /// Ties the span of a try to the call's end. That of an earlier try ends here.
+    /// Ties the span of a try to the call's end. The span of an earlier try ends here.
     pub(crate) fn trace(&mut self, span: Box<dyn CallSpan>) {
         if let Some(mut earlier) = self.span.replace(span) {
             earlier.end("retried", true);
@@ -65,15 +65,15 @@ impl CallRecord {
         self.slot.as_ref().map_or(self.last, AuditSlot::elapsed)
     }
 
-    /// Holds the call's admission by the limits until its end.
+    /// Holds the call's admission by the limits until the call ends.
     pub(crate) fn admitted(&mut self, admission: Admission) {
         self.admission = Some(admission);
     }
 
-    /// Proof that the call has its place and was counted, without which nothing can be sent.
+    /// Proof that the call is recorded and counted. Nothing can be sent without it.
     ///
     /// # Errors
-    /// When it has not been counted, or its record has ended.
+    /// When the call has not been counted, or its record has ended.
     pub(crate) fn booked(&self) -> Result<Booked, Refusal> {
         match (&self.slot, &self.admission) {
             (Some(slot), Some(admission)) => Ok(Booked::new(slot, admission)),
@@ -84,7 +84,7 @@ impl CallRecord {
         }
     }
 
-    /// Notes by which grants the call is allowed.
+    /// Notes the grants by which the call is allowed.
     pub(crate) fn allowed(&mut self, basis: &Basis) {
         if let Some(slot) = self.slot.as_mut().filter(|_| !basis.is_empty()) {
             let ids: Vec<_> = basis.ids().map(GrantId::to_text).collect();
@@ -168,10 +168,10 @@ impl Drop for CallRecord {
 }
 
 impl Shared {
-    /// Begins the record of a call that goes to a server, and holds its admission.
+    /// Begins the record of a call to a server, and holds the call's admission.
     ///
     /// # Errors
-    /// When it cannot be recorded: then it is not made (D25).
+    /// When the call cannot be recorded: then it is not made (D25).
     pub(crate) fn record(
         &self,
         call: &Call<'_>,
@@ -190,7 +190,7 @@ impl Shared {
         Ok(Tried::first(record, target))
     }
 
-    /// Records a call that finds no server, unless that was done.
+    /// Records a call that finds no server, unless the record has it already.
     pub(crate) fn unfound(&self, call: &Call<'_>, unfound: Unfound) -> Refusal {
         let Unfound { refusal, is_recorded } = unfound;
         match is_recorded {
@@ -199,7 +199,7 @@ impl Shared {
         }
     }
 
-    /// Records a call that finds no server (S32). The name is the caller's own word.
+    /// Records a call that finds no server (S32), under the name that the caller used.
     pub(crate) fn refused(
         &self,
         caller: &Caller,
@@ -221,8 +221,8 @@ impl Shared {
         }
     }
 
-    /// Takes the place of a call whose item is known before it is sent. `item` has no secret in it:
-    /// see [`Shared::clean_item`].
+    /// Begins the record of a call whose item is known. `item` must be free of secrets: see
+    /// [`Shared::clean_item`].
     ///
     /// # Errors
     /// When the record cannot be written: the call must not be made (D25).
@@ -295,8 +295,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// The item of a call for records: a URI or another word of the caller's may contain the value
-    /// of a secret (S27). Names that the server lists itself need no such check.
+    /// The item of a call for records. A URI or another text of the caller may contain the value of
+    /// a secret, which is removed (S27). Names from the server's own lists need no such check.
     pub(crate) fn clean_item(&self, caller: &Caller, item: &Item) -> Item {
         match item {
             Item::Tool(name) => Item::Tool(self.clean(caller, name.clone())),
@@ -307,8 +307,7 @@ impl Shared {
         }
     }
 
-    /// The single resources or tasks that a stream of changes shall report; `None` for any other
-    /// request.
+    /// The resources or tasks of a stream of changes; `None` for any other request.
     fn listened(&self, caller: &Caller, message: &Message) -> Option<(&'static str, Arc<str>)> {
         if message.method() != method::SUBSCRIPTIONS_LISTEN {
             return None;
@@ -334,7 +333,7 @@ impl Shared {
         (!named.is_empty()).then(|| ("subscription", named.join(", ").into()))
     }
 
-    /// The same as [`Shared::clean_item`] for a call whose tool was found in the server's list.
+    /// As [`Shared::clean_item`], for a call whose tool was found in the server's list.
     pub(crate) fn clean_found(&self, caller: &Caller, item: &Item) -> Item {
         match item {
             Item::Tool(_) => item.clone(),
@@ -342,7 +341,7 @@ impl Shared {
         }
     }
 
-    /// A URI that spells a secret in another way is recorded as a server reads it.
+    /// A URI without secrets. An encoded URI with a secret is recorded in the server's reading.
     fn clean_uri(&self, caller: &Caller, uri: &Arc<str>) -> Arc<str> {
         let redactor = caller.run.contents.redactor(&self.snapshot(&caller.run));
         let clean = match redactor.text(uri) {
@@ -366,7 +365,7 @@ impl Shared {
     }
 }
 
-/// The item of a call, as the audit has it.
+/// The item of a call in the form that the audit records.
 fn recorded(item: Item) -> Option<(&'static str, Arc<str>)> {
     match item {
         Item::Tool(name) => Some((TOOL, name)),

@@ -1,4 +1,4 @@
-//! Answers that the gateway gives itself, and the numbers of each door they go to (D24).
+//! Answers of the gateway itself, and their codes at each door (D24).
 
 mod failing;
 
@@ -19,9 +19,9 @@ pub(crate) enum Refusal {
     /// A failed `tools/call`: a result that the model can read (D16). For other methods it
     /// becomes an error of the matching kind.
     Call(CallError),
-    /// The same, where the server certainly did not see the request.
+    /// As `Call`, for a request that the server certainly did not see.
     Unsent(CallError),
-    /// A server that does not work. The reader decides on the text of its failure.
+    /// A server that does not work. The text of the failure depends on its reader.
     Failed(Box<Failing>),
     /// A failed call that a rule of the workspace forbids, with the rule's id.
     Forbidden(CallError, Arc<str>),
@@ -30,16 +30,16 @@ pub(crate) enum Refusal {
     /// The refusal of a call to a tool with an output schema: clients check all structured content
     /// of a result against it, also in one that is an error.
     Shaped(Box<Refusal>),
-    /// The server found that headers and body of what we sent disagree, and did nothing.
+    /// The server answered that the headers and the body of a request disagree, and did nothing.
     Mismatch,
     /// A protocol error.
     Rpc {
         code: i64,
         message: String,
-        /// JSON.
+        /// Further data, as JSON.
         data: Option<Bytes>,
     },
-    /// An error of our own making, by kind.
+    /// A protocol error of the gateway, by kind.
     Kind(ErrorKind, String),
     /// The caller took the request back and waits for no answer.
     Cancelled,
@@ -75,7 +75,7 @@ impl Refusal {
         Self::Kind(ErrorKind::Conflict, text.to_owned())
     }
 
-    /// The same, with words for a caller whose call was not given up by itself.
+    /// The same refusal. A caller that did not itself give the call up gets an explanation.
     pub(crate) fn explained(self, caller: &Caller) -> Self {
         match (self, &caller.session) {
             (Self::Cancelled, Some(session)) if session.closed().is_cancelled() => {
@@ -102,8 +102,8 @@ impl Refusal {
         }
     }
 
-    /// True if the server certainly did not see the request that ended with this: refusals of
-    /// policy and of the gateway come before it is sent.
+    /// True if the server certainly did not see the refused request: policy and the gateway refuse
+    /// before the request is sent.
     pub(crate) fn is_unsent(&self) -> bool {
         match self {
             Self::Unsent(_) | Self::Forbidden(..) | Self::Rpc { .. } | Self::Kind(..) => true,
@@ -114,7 +114,7 @@ impl Refusal {
         }
     }
 
-    /// True if a server failed that certainly did not see the request.
+    /// True if a server failed and certainly did not see the request.
     pub(crate) fn is_unseen(&self) -> bool {
         match self {
             Self::Unsent(_) => true,
@@ -155,7 +155,7 @@ impl Refusal {
         }
     }
 
-    /// The rule of the workspace that it comes from.
+    /// The rule of the workspace that refused.
     pub(crate) fn rule(&self) -> Option<&Arc<str>> {
         match self {
             Self::Forbidden(_, rule) => Some(rule),
@@ -171,8 +171,8 @@ impl Refusal {
         }
     }
 
-    /// The same, of a tool with an output schema, if it has one. Called only when no further try is
-    /// made.
+    /// Marks the refusal as one of a tool with an output schema, if `is_shaped`. Called only when
+    /// no further try is made.
     pub(crate) fn shaped(self, is_shaped: bool) -> Self {
         match self {
             Self::Call(_)
@@ -188,8 +188,7 @@ impl Refusal {
         }
     }
 
-    /// The same, when no further try is made: a mistake of the gateway is none of the caller's
-    /// business.
+    /// The refusal without a further try: hides a mistake of the gateway from the caller.
     pub(crate) fn settled(self) -> Self {
         match self {
             Self::Mismatch => {
@@ -213,7 +212,7 @@ impl Refusal {
         }
     }
 
-    /// The answer to a request of a method, in the caller's era, as its reader may know it.
+    /// The answer to a request, in the caller's era and with the details that its reader may have.
     pub(crate) fn into_answering(
         self,
         id: Raw<'_>,
@@ -226,7 +225,7 @@ impl Refusal {
         settled.read_by(reader).answering(id, name, era).refused(refused)
     }
 
-    /// The refusal with the words that this reader may know.
+    /// The refusal in the words that this reader may have.
     pub(crate) fn read_by(self, reader: Reader) -> Self {
         match self {
             Self::Failed(failing) if failing.is_unsent() => Self::Unsent(failing.read_by(reader)),

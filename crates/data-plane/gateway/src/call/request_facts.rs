@@ -1,4 +1,4 @@
-//! Facts about a request that its answer needs, read before the request is given away.
+//! Facts about a request that its answer needs, read before the request is sent.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -32,10 +32,10 @@ pub(crate) struct RequestFacts {
     pub(crate) method: Cow<'static, str>,
     /// The caller's revision of the protocol.
     pub(crate) down: Revision,
-    /// The server's.
+    /// The server's revision of the protocol.
     pub(crate) up: Revision,
-    /// The level from which on the caller wants log messages; `None` with a legacy caller means all
-    /// that the server sends.
+    /// The lowest level of log messages for the caller. `None` with a legacy caller means all that
+    /// the server sends.
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) session: Option<Arc<Session>>,
     /// Cancelled when the run of a modern client ends; `None` for streams, which end otherwise.
@@ -43,27 +43,27 @@ pub(crate) struct RequestFacts {
     pub(crate) state: Option<StateSeal>,
     pub(crate) tasks: Option<TaskOwner>,
     pub(crate) server_info: Bytes,
-    /// The item of the call, under the server's own name.
+    /// The item of the call, by the server's own name.
     pub(crate) item: Item,
-    /// Limits on the length of its result.
+    /// Limits on the length of the result.
     pub(crate) limits: OutputLimits,
     pub(crate) is_aggregated: bool,
     pub(crate) definition: Option<Arc<ServerDefinition>>,
-    /// The tool of our own whose call this is.
+    /// The gateway's own tool, if this is a call of one.
     pub(crate) own_call: Option<Box<OwnCall>>,
-    /// All that there is of the server, if that is pinned, or frozen in the run.
+    /// The server's whole inventory, if it is pinned, or frozen in the run.
     pub(crate) frozen: Option<Arc<Inventory>>,
-    /// The run and the row that decide on a server's words about itself, if the call asks for
-    /// these.
+    /// The run and the row by which a server's text about itself may be shown, if the call asks for
+    /// such a text.
     pub(crate) told_by: Option<Box<(Arc<RunView>, Arc<ServerRow>)>>,
-    /// True if it is a tool with an output schema.
+    /// True if the item is a tool with an output schema.
     pub(crate) is_shaped: bool,
     /// The reader of the call's failure.
     pub(crate) reader: Reader,
 }
 
 impl RequestFacts {
-    /// Reads them from a request of `caller` to a server of revision `up`.
+    /// Reads the facts from a request of `caller` to a server of revision `up`.
     pub(crate) fn read(
         shared: &Arc<Shared>,
         caller: &Caller,

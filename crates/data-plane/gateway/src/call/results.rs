@@ -1,5 +1,5 @@
-//! Changes to a result besides its id and its era: the answer to a tool of our own, a result
-//! without content, and one that is too long.
+//! Changes to a result besides its id and its era: answers to the gateway's own tools, results
+//! without content, and results that are too long.
 
 use narthex_model::{EVERYTHING, Exposed, OutputLimits};
 use narthex_registry::ServerRow;
@@ -16,9 +16,9 @@ use crate::{
 const ABOUT: [&str; 4] = ["_meta", "isError", "resultType", "content"];
 
 impl Shared {
-    /// The limits on a result's length: those of the server's entry, and at the aggregated
-    /// endpoint, where results go to models, a default (R-E20). At a transparent endpoint results
-    /// are cut only by the entry's limits (D2).
+    /// The limits on a result's length, from the server's entry. At the aggregated endpoint, where
+    /// models read results, a default applies as well (R-E20). A transparent endpoint has only the
+    /// entry's limits (D2).
     pub(crate) fn output_limits(&self, caller: &Caller, row: &ServerRow) -> OutputLimits {
         let own = row.definition.as_ref().map(|definition| definition.output).unwrap_or_default();
         let is_aggregated = caller.endpoint == Endpoint::Aggregated;
@@ -28,12 +28,12 @@ impl Shared {
 }
 
 impl Finish {
-    /// The rules of the server.
+    /// The exposure rules of the server.
     pub(crate) fn exposed(&self) -> &Exposed {
         self.request.definition.as_ref().map_or(&EVERYTHING, |definition| &definition.exposed)
     }
 
-    /// The answer for the caller, if it is another one than the server's.
+    /// The answer for the caller, if it differs from the server's.
     pub(crate) fn changed(&self, message: &Message) -> Result<Option<Message>, Refusal> {
         let own = self.own_answer(message)?;
         let with_content = self.with_content(own.as_ref().unwrap_or(message));
@@ -42,7 +42,7 @@ impl Finish {
         Ok(cut.or(changed))
     }
 
-    /// The answer to a call of a tool of our own.
+    /// The answer to a call of the gateway's own tool.
     fn own_answer(&self, message: &Message) -> Result<Option<Message>, Refusal> {
         let Some(call) = &self.request.own_call else { return Ok(None) };
         let mut rewrite = Rewrite::default();
@@ -55,8 +55,9 @@ impl Finish {
         Ok(Some(call.answered(&self.request.item, &shown)?))
     }
 
-    /// A result of a tool whose server left out the content, which clients of the aggregated
-    /// endpoint count on: with an empty one, and with what there was as structured content (E89).
+    /// The result of a tool whose server left out `content`, which clients of the aggregated
+    /// endpoint need. The new result has an empty `content`, and the other data as structured
+    /// content (E89).
     fn with_content(&self, message: &Message) -> Option<Message> {
         if !self.request.is_aggregated
             || self.request.method != method::TOOLS_CALL
@@ -86,7 +87,7 @@ impl Finish {
         parsed(rewrite.apply(message))
     }
 
-    /// A result that was too long, cut; the cut is written to the server's log and counted (D23,
+    /// The shortened result, if it was too long. The cut is in the server's log and counted (D23,
     /// R-E19).
     fn cut(&self, message: &Message) -> Option<Message> {
         let cut = cut_result(&self.request.method, message, &self.request.limits)?;
@@ -98,13 +99,13 @@ impl Finish {
     }
 }
 
-/// True if a result is none yet: a task, or a question to the client.
+/// True if the message is not yet a result, but a task or a question to the client.
 fn is_unfinished(message: &Message) -> bool {
     let kind = message.get("resultType").and_then(Raw::as_str);
     message.get("task").is_some() || kind.is_some_and(|kind| kind != "complete")
 }
 
-/// The message that was made of one that was accepted; `None` if it goes deeper than any may.
+/// Parses a message made of an accepted one; `None` if it is nested too deeply.
 fn parsed(payload: narthex_wire::Payload) -> Option<Message> {
     let bytes = payload.into_bytes();
     let limits = Limits { message_bytes: bytes.len() };

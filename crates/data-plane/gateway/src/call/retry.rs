@@ -1,5 +1,6 @@
-//! A call that is made once more: its server certainly did not see it, as a program that ended
-//! before it had read a byte of it (E133), or refused the headers that follow from its tools.
+//! The second try of a call whose server certainly did not act. A program may have ended before it
+//! had read a byte of the call (E133). Or a server refused the headers, which follow from its
+//! tools.
 
 use std::{
     borrow::Cow,
@@ -32,7 +33,7 @@ use crate::{
 /// A recorded call, through its tries.
 pub(crate) struct Tried {
     pub(crate) record: CallRecord,
-    /// The share of grants for a single call that its tries have.
+    /// The grants for a single call that the tries have used up.
     pub(crate) payment: Payment,
     pub(super) first: FirstTry,
     /// True if no further try is made.
@@ -42,13 +43,13 @@ pub(crate) struct Tried {
 /// The facts about the first try that a second one needs.
 pub(super) struct FirstTry {
     row: RunRow,
-    /// The link that it was to go over.
+    /// The link of the first try.
     pub(super) lost: Arc<Link>,
-    /// True if its tool has an output schema.
+    /// True if the item is a tool with an output schema.
     is_shaped: bool,
 }
 
-/// The parts that a second try of a sent call is made from.
+/// The parts for a second try of a sent call.
 pub(crate) struct Again {
     shared: Arc<Shared>,
     caller: Caller,
@@ -66,7 +67,7 @@ pub(crate) struct Unseen {
     pub(crate) payment: Payment,
 }
 
-/// A second try on its way.
+/// A second try that has begun.
 pub(crate) struct SecondTry(Pin<Box<dyn Future<Output = Answering> + Send>>);
 
 impl fmt::Debug for Again {
@@ -82,7 +83,7 @@ impl fmt::Debug for SecondTry {
 }
 
 impl Tried {
-    /// The first try of a call that has its record.
+    /// The first try of a recorded call.
     pub(crate) fn first(record: CallRecord, target: &Target) -> Self {
         let (row, lost) = (target.routed.row.clone(), Arc::clone(&target.link));
         let first = FirstTry { row, lost, is_shaped: target.routed.is_shaped };
@@ -117,18 +118,17 @@ impl Again {
 }
 
 impl SecondTry {
-    /// The call's answering, once the second try has got it. Safe to drop and call again, until it
-    /// is there.
+    /// Waits for the second try, and returns the call's answering. Cancel safe until then.
     pub(crate) async fn answering(&mut self) -> Answering {
         self.0.as_mut().await
     }
 }
 
 impl Shared {
-    /// Tries a call once more where its server certainly did nothing; otherwise it has failed.
+    /// Tries a call once more if its server certainly did nothing; otherwise the call fails.
     ///
     /// # Errors
-    /// When it has failed. That is in the record.
+    /// When the call has failed. The failure is in the record.
     pub(crate) async fn retry(
         self: &Arc<Self>,
         call: Call<'_>,
@@ -157,11 +157,10 @@ impl Shared {
         Err(refusal)
     }
 
-    /// Finds the server of a call once more, when it can be called again. A call that was counted
-    /// is not counted again.
+    /// Finds the server of a call for a second try. A call that was counted is not counted again.
     ///
     /// # Errors
-    /// With the refusal of the first try where a second one could do harm or no good.
+    /// With the refusal of the first try, if a second one could do harm or cannot succeed.
     async fn find_again(
         self: &Arc<Self>,
         call: &Call<'_>,
@@ -180,9 +179,9 @@ impl Shared {
         self.connect(call, routed).await
     }
 
-    /// Waits until a server can be called that did not see a request: until it has another link
-    /// than the one that was lost, a check has shown that it works, or an attempt to reach it has
-    /// failed. Not longer than the call may take.
+    /// Waits until a server that did not see a request can be called again: it has another link
+    /// than the lost one, a check has shown that it works, or an attempt to reach it has failed.
+    /// The wait ends with the time of the call.
     async fn recovered(&self, call: &Call<'_>, first: &FirstTry) {
         let FirstTry { row, lost, .. } = first;
         // A session's own link is not the row's, and is opened anew when it is asked for.
@@ -201,7 +200,8 @@ impl Shared {
         self.wait_until(&call.caller.run, left, has_recovered).await;
     }
 
-    /// The headers of a call follow from the server's list of tools, which may have changed.
+    /// Lists the server's tools anew: the headers of a call follow from them, and they may have
+    /// changed.
     async fn list_anew(&self, row: &ServerRow, clock: CallClock) {
         let listing = self.registry.list_anew(row);
         if tokio::time::timeout(clock.left(self.timeout(row)), listing).await.is_err() {

@@ -1,5 +1,5 @@
 //! Refusals for definitions that are under review in their run (S22 to S24), and the review of
-//! lists that come after the run has begun.
+//! lists that arrive after the run's start.
 
 use std::{collections::HashMap, pin::Pin, sync::Arc};
 
@@ -18,8 +18,8 @@ use crate::{
     runs::run::RunRows,
 };
 
-/// True if models may get this text of a server about itself: it is part of what the run is frozen
-/// to, or of what is pinned.
+/// True if models may read this text of a server about itself: the text is part of the run's frozen
+/// lists, or of the pinned ones.
 pub(crate) fn may_be_told(run: &RunView, row: &ServerRow, text: &str) -> bool {
     let is_of_run = row.alias.as_ref().is_none_or(|alias| run.may_be_told(alias, text));
     is_of_run && row.lets_tell(text)
@@ -36,7 +36,7 @@ fn pinned(rows: &RunRows) -> HeldNames {
     all
 }
 
-/// The items that servers of the catalog define otherwise by now than when a run began.
+/// The items that servers of the catalog have changed since the run began.
 fn changed(run: &RunView) -> HeldNames {
     let mut all = HeldNames::default();
     for (alias, _, names) in run.changed() {
@@ -53,7 +53,8 @@ pub type LookingAt<'a> = Pin<Box<dyn Future<Output = Option<Arc<Inventory>>> + S
 
 impl Shared {
     /// Sends definitions to review that servers of the catalog have changed since a run began
-    /// (S23). They are stored, reported, and under review for other runs as well.
+    /// (S23). The review stores and reports them, and puts them under review for other runs as
+    /// well.
     pub(crate) fn look_at_changed(&self, run: &Arc<RunView>, looked: &mut LookedAt) {
         let Some(source) = self.run_source.get() else { return };
         for (alias, listed, names) in run.changed() {
@@ -120,8 +121,8 @@ impl Shared {
         Some(Refusal::call(CallErrorKind::DefinitionChanged, text))
     }
 
-    /// The part of a server's lists that a run may have, if these are its first on links of this
-    /// kind; the lists themselves, if they are not.
+    /// The part of a server's lists that a run may have, if these are the run's first lists on
+    /// links of this kind; otherwise all of the lists.
     pub(crate) async fn looked_at(
         &self,
         run: &Arc<RunView>,

@@ -1,7 +1,7 @@
 //! Further rounds of a call whose server answers with a state or with questions (2026-07-28).
 //!
-//! A client of the older revisions does not know of rounds, so they are made here, on the same link
-//! and within the time of the call. Each is decided on anew.
+//! A client of the older revisions does not know rounds. The gateway makes them for it, on the same
+//! link and within the time of the call. Policy decides on each round anew.
 
 mod questions;
 
@@ -23,8 +23,8 @@ use crate::{
 
 /// Number of further rounds that one call may have.
 const ROUNDS_MAX: u32 = 10;
-/// The pause before the second further round; it doubles with each. The first is made at once, and
-/// so is one that brings answers.
+/// The pause before the second further round; it doubles with each round. The first round has no
+/// pause, nor has a round with answers.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 pub(crate) const REQUEST_STATE: &str = "requestState";
 pub(crate) const INPUT_RESPONSES: &str = "inputResponses";
 
-/// A further round on its way to its first frame.
+/// Future of a further round's first frame.
 type Sending = Pin<Box<dyn Future<Output = (Payment, Result<Forwarded, Refusal>)> + Send>>;
 
 /// The parts from which further rounds of one call are made.
@@ -44,7 +44,7 @@ pub(crate) struct Rounds {
     /// The request as the caller sent it, for this server.
     request: Request,
     hop: Hop,
-    /// The share of grants for a single call that earlier rounds have.
+    /// The grants for a single call that earlier rounds have used up.
     payment: Payment,
     made: u32,
     /// The questions that the caller has to answer before the next round.
@@ -63,8 +63,9 @@ impl fmt::Debug for Rounds {
 }
 
 impl Shared {
-    /// The parts for further rounds of a call, where it may need some: a call of a legacy client to
-    /// a modern server, by one of the methods that have further rounds.
+    /// The parts for further rounds of a call; `None` if the call can have none. Only calls of a
+    /// legacy client to a modern server have further rounds, by one of the methods of
+    /// [`has_rounds`].
     pub(crate) fn rounds(
         self: &Arc<Self>,
         caller: &Caller,
@@ -109,22 +110,22 @@ impl Shared {
 }
 
 impl Rounds {
-    /// The same for a call that has this of grants for a single call.
+    /// Sets the grants for a single call that the call has used up.
     pub(crate) fn paid(mut self: Box<Self>, payment: Payment) -> Box<Self> {
         self.payment = payment;
         self
     }
 
-    /// The call's share of grants for a single call, unless a further round has started.
+    /// Takes the used grants back, unless a further round has started.
     pub(crate) fn unbegun(&mut self) -> Option<Payment> {
         (self.made == 0).then(|| std::mem::take(&mut self.payment))
     }
 
-    /// Continues after an answer that does not end the call: makes a further round as a part of the
-    /// same call in the record, or asks the caller first.
+    /// Continues after an answer that does not end the call: makes a further round within the same
+    /// record, or asks the caller first.
     ///
     /// # Errors
-    /// When the call has had as many rounds as it may have, or its caller cannot be asked.
+    /// When the call has had [`ROUNDS_MAX`] rounds, or its caller cannot be asked.
     pub(crate) fn go_on(&mut self, answer: &Message, finish: &mut Finish) -> Result<(), Refusal> {
         if self.made == ROUNDS_MAX {
             let text = format!("the server wanted more than {ROUNDS_MAX} further rounds");
@@ -150,7 +151,7 @@ impl Rounds {
         Ok(())
     }
 
-    /// Makes the round that brings the caller's answers, if they are all there.
+    /// Makes the round with the caller's answers, once all have arrived.
     ///
     /// # Errors
     /// When the record of the call has ended.
@@ -188,8 +189,8 @@ impl Rounds {
         Ok(())
     }
 
-    /// The next frame of a call, of the round that started last; `None` once the caller has
-    /// answered all questions. Safe to drop and call again.
+    /// Returns the next frame of the latest round; `None` once the caller has answered all
+    /// questions. Cancel safe.
     pub(crate) async fn next(
         &mut self,
         forwarded: &mut Forwarded,
@@ -239,8 +240,8 @@ impl Rounds {
         self.end.take()
     }
 
-    /// Takes questions back, as the call ends with a refusal. Gives that back if the caller needs
-    /// to hear nothing before it.
+    /// Takes questions back, as the call ends with a refusal. Returns the refusal if the caller
+    /// needs no notification before it.
     pub(crate) fn withdraw(&mut self, refusal: Refusal) -> Option<Refusal> {
         let Some(asking) = self.asking.take() else { return Some(refusal) };
         self.said = asking.withdraw();
@@ -257,7 +258,7 @@ pub(crate) fn has_rounds(method: &str) -> bool {
     matches!(method, method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
 }
 
-/// True if an answer does not end its call: the call is to be made again.
+/// True if an answer does not end its call, which needs a further round.
 pub(crate) fn wants_more(answer: &Message) -> bool {
     wanted(answer).is_some()
 }

@@ -1,4 +1,4 @@
-//! The server of a request, and the name there (the `route` step).
+//! Finds the server of a request, and the server's own name for its item (the `route` step).
 
 mod expected;
 mod own_tasks;
@@ -33,16 +33,16 @@ use crate::{
 pub(crate) struct Routed {
     pub(crate) row: RunRow,
     pub(crate) request: Request,
-    /// The tool of our own whose call became this request.
+    /// The gateway's own tool, if its call became this request.
     pub(crate) own_tool: Option<OwnTool>,
-    /// All that there is of the server, if that is pinned, or frozen in the run.
+    /// The server's whole inventory, if it is pinned, or frozen in the run.
     pub(crate) frozen: Option<Arc<Inventory>>,
-    /// The permission for the resources that a stream shall report.
+    /// The permission for the resources of a stream of changes.
     pub(crate) listening: Standing,
-    /// The questions that its client can be asked, and its turn on a link on which the server may
-    /// ask.
+    /// The questions that the client can be asked, and the call's turn on a link on which the
+    /// server may ask.
     pub(crate) turn: Option<(Answerable, Turn)>,
-    /// True if it is the call of a tool with an output schema: known with the link.
+    /// True if the item is a tool with an output schema. Set once the link is known.
     pub(crate) is_shaped: bool,
 }
 
@@ -51,7 +51,7 @@ impl Routed {
         Self { row, request, own_tool, frozen: None, listening, turn: None, is_shaped: false }
     }
 
-    /// Refuses an item that the server's rules hide, as if there were none.
+    /// Refuses an item that the server's rules hide, as if the item did not exist.
     fn visible(self, handling: Handling) -> Result<Self, Refusal> {
         let item = &self.request.item;
         match self.own_tool {
@@ -62,11 +62,11 @@ impl Routed {
     }
 }
 
-/// A request found in a view, and the tool of our own that became it.
+/// A request found in a view, and the gateway's own tool that it came from.
 type Found = (Request, Option<OwnTool>);
 
 impl Shared {
-    /// Finds the server of a call's item, which the server's rules show.
+    /// Finds the server of a call's item, if the server's rules show the item.
     pub(crate) async fn route(self: &Arc<Self>, call: &Call<'_>) -> Result<Routed, Refusal> {
         let &Call { caller, handling, clock, .. } = call;
         self.routed(caller, handling, call.asked.clone(), clock).await?.visible(handling)
@@ -116,14 +116,13 @@ impl Shared {
         }
     }
 
-    /// The row of a server, once its state is known. One that is not attached is answered like one
-    /// that does not exist (D5).
+    /// The row of a server, once its state is known. A server that is not attached is answered like
+    /// one that does not exist (D5).
     pub(crate) async fn settled(&self, run: &RunView, alias: &Alias) -> Result<RunRow, Refusal> {
         self.settled_by(run, alias, CallClock::start()).await
     }
 
-    /// The same for a call that is open since then: it is not waited for longer than the call may
-    /// take.
+    /// As [`Self::settled`], and waits no longer than an open call may take.
     pub(crate) async fn settled_by(
         &self,
         run: &RunView,
@@ -138,8 +137,8 @@ impl Shared {
         }
     }
 
-    /// Waits for a server that is being connected, not longer than the attempt that is under way or
-    /// due first; one that is down and probed is tried first.
+    /// Waits for a server that is being connected, until the current or next attempt has ended. A
+    /// failed server that is probed is tried first.
     async fn wait_for(
         &self,
         run: &RunView,
@@ -160,10 +159,9 @@ impl Shared {
         }
     }
 
-    /// Finds the item at the aggregated endpoint. An item of a server that is just being connected
-    /// is not taken for absent: its call waits for the server, as at the server's own endpoint. Nor
-    /// is an item that was looked for while its server was changed: then it is looked for once
-    /// more.
+    /// Finds the item at the aggregated endpoint. An item of a server that is being connected is
+    /// not taken for absent: the call waits for the server, as at the server's own endpoint. An
+    /// item is looked for once more if its server changed during the search.
     async fn aggregated_anyhow(
         self: &Arc<Self>,
         caller: &Caller,
@@ -195,10 +193,10 @@ impl Shared {
         }
     }
 
-    /// Looks first into the views at hand: the one that the client was shown last, or the shared
-    /// one. To build a view for this client alone, servers may have to be asked. No call should
-    /// wait for a server that it does not go to. The right of this client to see the item is
-    /// checked once more on the link of the call.
+    /// Looks first into the views at hand: the client's latest one, or the shared one. Building a
+    /// view for this client alone may ask servers, and no call should wait for a server that it
+    /// does not go to. The client's right to see the item is checked once more on the link of the
+    /// call.
     async fn aggregated_now(
         self: &Arc<Self>,
         caller: &Caller,
@@ -322,7 +320,7 @@ pub(crate) fn unknown_server(alias: &Alias) -> Refusal {
     Refusal::Kind(kind, format!("there is no server `{alias}` here"))
 }
 
-/// Tasks are for clients that declare them in the very request.
+/// Refuses requests about tasks of a client that does not declare tasks in the request.
 pub(crate) fn declares_tasks(request: &Message) -> Result<(), Refusal> {
     let declared = request.meta_value(meta_key::CLIENT_CAPABILITIES);
     let extensions = declared.and_then(|declared| declared.get("extensions"));
@@ -339,7 +337,7 @@ pub(crate) fn declares_tasks(request: &Message) -> Result<(), Refusal> {
     })
 }
 
-/// The item of a request to one server, by the caller's own words.
+/// The item of a request to one server, by the caller's name for it.
 pub(crate) fn own_item(handling: Handling, request: &Message) -> Result<Item, Refusal> {
     Ok(match handling {
         Handling::Tool => Item::Tool(text(request, "name")?.into()),
@@ -409,8 +407,8 @@ pub(crate) fn text<'a>(request: &'a Message, member: &str) -> Result<Cow<'a, str
     found.ok_or_else(|| Refusal::invalid(format!("`params.{member}` must be a string")))
 }
 
-/// The refusal of a tool that is not there, with the cause where its server cannot list its tools:
-/// then each tool of that server is answered so (D5).
+/// Adds the cause to the refusal of an absent tool, if its server cannot list its tools: every tool
+/// of that server gets this answer (D5).
 pub(crate) fn with_cause(refusal: Refusal, row: &ServerRow) -> Refusal {
     match (refusal, row.inventory.unlisted_tools()) {
         (Refusal::Call(error), Some(cause)) if error.kind == CallErrorKind::ToolNotFound => {

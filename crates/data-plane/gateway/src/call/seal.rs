@@ -1,7 +1,8 @@
-//! Sealed state: data that a client holds for us between two requests and cannot read or change.
+//! Sealed state: data that a client holds between two requests and can neither read nor change.
 //!
 //! AES-256-GCM under a key of this process. A state is bound to run, server, method and item, and
-//! expires. It begins with the node's id in clear, so that any replica can find the owner (D26).
+//! expires. The state begins with the node's id in clear, so that any replica can find the owner
+//! (D26).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,14 +15,14 @@ use narthex_policy::{SpentStates, StateId};
 
 const NONCE_BYTES: usize = 12;
 
-/// Longest time of a client for one round.
+/// Longest time that a client has for one round.
 pub(crate) const STATE_TTL: Duration = Duration::from_secs(60 * 60);
 
 /// Seals and opens states.
 pub(crate) struct Sealer {
     cipher: Aes256Gcm,
     node_id: String,
-    /// The states that may not pay for anything any more.
+    /// The states whose grants are used up.
     pub(crate) spent: SpentStates,
 }
 
@@ -43,8 +44,8 @@ impl Sealer {
         Ok(Self { cipher, node_id: node_id.to_owned(), spent })
     }
 
-    /// Seals `state` for a caller that shows the same `binding` again. `None` if there is no
-    /// randomness.
+    /// Seals `state` for a caller that shows the same `binding` again. `None` if the system gives
+    /// no random bytes.
     pub(crate) fn seal(&self, state: &[u8], binding: &[u8]) -> Option<String> {
         let mut nonce = [0_u8; NONCE_BYTES];
         getrandom::fill(&mut nonce).ok()?;
@@ -56,7 +57,8 @@ impl Sealer {
         Some(format!("{}.{text}", self.node_id))
     }
 
-    /// Opens a state; `None` if it is not ours, was changed, is bound otherwise, or has expired.
+    /// Opens a state; `None` if this process did not seal it for `binding`, or it was changed or
+    /// has expired.
     pub(crate) fn open(&self, text: &str, binding: &[u8]) -> Option<(StateId, Vec<u8>)> {
         let (node, text) = text.rsplit_once('.')?;
         if node != self.node_id {

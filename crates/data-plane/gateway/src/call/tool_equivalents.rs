@@ -1,5 +1,5 @@
-//! Acts of a run outside a call that a tool of the built-in server can do as well. Each is counted,
-//! decided on and recorded as a call of that tool (D5, D13).
+//! Acts of a run outside of calls that a tool of the built-in server could do as well. Each act is
+//! counted, decided on and recorded as a call of that tool (D5, D13).
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ use crate::{
     runs::run::Act,
 };
 
-/// The permission to do the work of a tool. The record has it as a call of the tool. That call is
-/// open for as long as this value lives, and counts as given up if [`Self::ended`] is never called.
+/// Permission to do the work of a tool, recorded as a call of the tool. The call is open for as
+/// long as this value lives, and counts as abandoned without [`Self::ended`].
 #[derive(Debug)]
 pub struct DoneAlike {
     record: CallRecord,
@@ -36,25 +36,24 @@ pub struct DoneAlike {
 pub struct NotAllowed {
     /// Kind of the failure.
     pub kind: ErrorKind,
-    /// For a person.
+    /// The message for a person.
     pub message: String,
-    /// The failure of the call, where it is one of those that calls have.
+    /// Kind of the failed call, if the failure is one of calls.
     pub call: Option<CallErrorKind>,
-    /// For a program: the scopes that are missing and how to ask for them, or the rule.
+    /// The details for a program: the missing scopes and how to ask for them, or the rule.
     pub details: Option<Value>,
 }
 
 impl DoneAlike {
-    /// It was done, or failed in this way.
+    /// Records success, or this failure.
     pub fn ended(mut self, failed: Option<CallErrorKind>) {
         self.record.finish(failed.map_or(Outcome::Ok, Outcome::Failed));
     }
 }
 
 impl Gateway {
-    /// Decides whether a run may do what a tool of the built-in server does, with these arguments
-    /// of the tool, by the limits, rules and grants that count for a call of it. A grant for a
-    /// single call is used up.
+    /// Decides whether a run may do the work of a built-in tool with these arguments. The limits,
+    /// rules and grants of a call of the tool apply. A grant for a single call is used up.
     ///
     /// # Errors
     /// When a call of the tool would be refused.

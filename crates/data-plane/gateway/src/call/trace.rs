@@ -1,5 +1,5 @@
-//! The port through which calls become spans. Its implementation decides where they go; without
-//! one, trace context passes through as it came.
+//! The port through which calls become spans. Its implementation exports the spans. Without an
+//! implementation, trace context passes through unchanged.
 
 use http::HeaderValue;
 use narthex_model::Alias;
@@ -18,7 +18,7 @@ pub trait Tracer: Send + Sync + std::fmt::Debug {
 /// The facts about a call when its span begins.
 #[derive(Debug, Clone, Copy)]
 pub struct TracedCall<'a> {
-    /// The caller's W3C `traceparent`, if it sent one. Not checked.
+    /// The caller's W3C `traceparent`, if the caller sent one. Not checked.
     pub parent: Option<&'a str>,
     /// The caller's `tracestate`.
     pub state: Option<&'a str>,
@@ -30,9 +30,9 @@ pub struct TracedCall<'a> {
     pub item: &'a str,
 }
 
-/// An open span. Dropped without an end, it ends as it is.
+/// An open span. A span that is dropped without [`CallSpan::end`] ends without an outcome.
 pub trait CallSpan: Send + Sync + std::fmt::Debug {
-    /// The `traceparent` under which the server's spans belong.
+    /// The `traceparent` for the server: its spans become children of this one.
     fn trace_parent(&self) -> String;
 
     /// Ends the span. `outcome` is one of a fixed set of words.
@@ -40,9 +40,9 @@ pub trait CallSpan: Send + Sync + std::fmt::Debug {
 }
 
 impl Shared {
-    /// Begins the call's span and puts it in front of the server's, in `_meta` and as headers.
-    /// Without a tracer, the caller's context is passed on as it came; one that came in headers is
-    /// passed on in `_meta` where there is none.
+    /// Begins the call's span and sends its context to the server, in `_meta` and as headers.
+    /// Without a tracer, the caller's context passes unchanged; a context in headers also goes into
+    /// `_meta` if `_meta` has none.
     pub(crate) fn trace(
         &self,
         caller: &Caller,
@@ -79,7 +79,7 @@ impl Shared {
     }
 }
 
-/// The trace context of the request itself.
+/// The trace context in the request itself.
 fn own_context(request: &Request) -> Option<TraceContext> {
     let text = |key| request.message.meta_value(key).and_then(Raw::as_str).map(Box::<str>::from);
     let parent = text(meta_key::TRACEPARENT)?;
@@ -87,7 +87,7 @@ fn own_context(request: &Request) -> Option<TraceContext> {
     Some(TraceContext { parent, state, baggage })
 }
 
-/// Puts the context into `_meta`; the request's own further members stay as they are.
+/// Writes the context into `_meta`; the request's other members stay.
 fn write(context: &TraceContext, with_rest: bool, request: &mut Request) {
     let meta = &mut request.rewrite.meta;
     meta.set(meta_key::TRACEPARENT, encode_string(&context.parent));
@@ -99,7 +99,7 @@ fn write(context: &TraceContext, with_rest: bool, request: &mut Request) {
     }
 }
 
-/// `None` if the context fits no header.
+/// The headers; `None` if the context does not fit into headers.
 fn headers(context: &TraceContext) -> Option<TraceHeaders> {
     let value = |text: &str| HeaderValue::from_str(text).ok();
     Some(TraceHeaders {

@@ -10,8 +10,8 @@ use crate::{Caller, Lacking, call::refusal::Refusal, gateway::Shared};
 const MESSAGE_MAX: usize = 140;
 
 impl Shared {
-    /// The answer to a call that requires what no human has granted (D16). `granted` is its name as
-    /// grants have it.
+    /// The answer to a call that needs a scope that no human has granted (D16). `granted` is the
+    /// item's name in grants.
     pub(crate) fn ungranted(
         &self,
         caller: &Caller,
@@ -40,8 +40,8 @@ impl Shared {
         Refusal::Call(CallError { kind, message, details: Some(details) })
     }
 
-    /// The calls that ask for each of these scopes, by the name that the tool has at the caller's
-    /// endpoint. `None` where the run has no such tool, has no principal, or may not ask.
+    /// The calls that ask for each of these scopes, by the tool's name at the caller's endpoint.
+    /// `None` where the run has no tool for asking, has no principal, or may not ask.
     fn how_to_ask(
         &self,
         caller: &Caller,

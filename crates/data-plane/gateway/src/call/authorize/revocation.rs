@@ -22,18 +22,18 @@ use crate::{
     subscriptions::FollowKey,
 };
 
-/// The longest wait for a time that grants or rules name; the clock may be set meanwhile.
+/// Longest wait for a time that grants or rules name, since the clock may be set meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// The permission for a stream or subscription that stays open: grants, and the requests on which
-/// the rules of the workspace may decide otherwise later.
+/// Permission for a stream or subscription that stays open: its grants, and the requests that the
+/// rules of the workspace may refuse later.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Standing {
     basis: Basis,
     requests: Vec<Request>,
 }
 
-/// Cancels its token when a permission has ended, for as long as it is kept.
+/// Cancels its token when a permission has ended. Dropping this stops the watch.
 #[derive(Debug)]
 pub(crate) struct Over {
     pub(crate) token: CancellationToken,
@@ -54,8 +54,8 @@ impl Standing {
 }
 
 impl Shared {
-    /// True if all of it is still allowed: the grants count, also in this turn, and each rule
-    /// against it is met by them.
+    /// True if the whole permission still holds: its grants count, also in this turn, and the rules
+    /// of the workspace allow each request.
     fn stands(&self, caller: &Caller, standing: &Standing) -> bool {
         if !standing.basis.counts(&caller.run.authority.actors(), SystemTime::now()) {
             return false;
@@ -80,7 +80,7 @@ impl Shared {
         })
     }
 
-    /// Waits until any of it is not allowed any more.
+    /// Waits until a part of the permission has ended.
     async fn until_over(&self, caller: &Caller, standing: &Standing) {
         let authority = &caller.run.authority;
         let (mut removals, mut changes) = (authority.grants.removals(), authority.rules.changes());
@@ -112,8 +112,8 @@ impl Shared {
         }
     }
 
-    /// Runs `then` once when the permission has ended; not after `ended`, nor when the returned
-    /// guard is dropped. `None` where no part of the permission can be refused later.
+    /// Runs `then` once when the permission has ended. It does not run after `ended`, nor after the
+    /// returned guard was dropped. `None` if no part of the permission can be refused later.
     fn when_over(
         self: &Arc<Self>,
         caller: &Caller,
@@ -140,7 +140,7 @@ impl Shared {
         Some(kept)
     }
 
-    /// Cancels a token below `ended` when an open stream is not allowed any more.
+    /// Cancels a child token of `ended` when an open stream is not allowed any more.
     pub(crate) fn over(
         self: &Arc<Self>,
         caller: &Caller,
@@ -153,7 +153,7 @@ impl Shared {
         Some(Over { token, _kept: kept })
     }
 
-    /// Ends a session's subscription when it is not allowed any more.
+    /// Ends a session's subscription when the subscription is not allowed any more.
     pub(crate) fn unsubscribe_when_over(
         self: &Arc<Self>,
         caller: &Caller,
@@ -168,7 +168,7 @@ impl Shared {
         }
     }
 
-    /// The same where the subscription is on a link of the session's own.
+    /// As [`Self::unsubscribe_when_over`], for a subscription on a link of the session alone.
     pub(crate) fn unsubscribe_own_when_over(
         self: &Arc<Self>,
         caller: &Caller,
@@ -197,8 +197,8 @@ impl Shared {
         }
     }
 
-    /// Takes out of a request for changes the resources that may not be had, and gives what allows
-    /// the others. Each is decided on and recorded like a subscription of its own.
+    /// Removes the forbidden resources from a request for changes, and returns the permission for
+    /// the others. Each resource is decided on and recorded like a subscription of its own.
     pub(crate) async fn permit_listening(
         &self,
         caller: &Caller,

@@ -39,20 +39,20 @@ pub(crate) struct Asking {
     /// The digest of the call's arguments.
     arguments: [u8; 32],
     pending: Vec<Question>,
-    /// Number of questions so far.
+    /// Number of questions that the server has asked.
     asked: u64,
     /// The end of the wait for further questions.
     gather: Option<Instant>,
-    /// The place of the call among the waiting ones.
+    /// The call's place among those that wait for their client.
     place: Option<Place>,
-    /// Set when its client was asked: the call is parked once the client has the question.
+    /// The id under which the call is parked, once its client has the question.
     parked_as: Option<ParkedId>,
 }
 
 /// A question of a server that waits for the client's answer.
 #[derive(Debug)]
 pub(super) struct Question {
-    /// The key by which the client knows it.
+    /// The question's key in `inputRequests`.
     key: String,
     /// The server's own id, as JSON.
     pub(super) id: Bytes,
@@ -68,7 +68,7 @@ pub(super) struct Answered {
 }
 
 impl Asking {
-    /// The questions of a call with this turn. `request` is as its caller sent it.
+    /// The parts for the questions of a call with this turn. `request` is as its caller sent it.
     pub(crate) fn new(
         shared: &Arc<Shared>,
         caller: &Caller,
@@ -102,7 +102,7 @@ impl Asking {
         &self.run
     }
 
-    /// The server's next message outside of the call's stream. Safe to drop and call again.
+    /// Returns the server's next message outside of the call's stream. Cancel safe.
     pub(crate) async fn heard(&mut self) -> Frame {
         let message = self.turn.heard().await;
         match message.kind() {
@@ -116,7 +116,7 @@ impl Asking {
         self.gather
     }
 
-    /// Takes a question for the client, or returns the reason why not.
+    /// Takes a question for the client, or returns an error code and text for the server.
     pub(crate) fn take(&mut self, question: &Message) -> Result<(), (i64, &'static str)> {
         if let Some(refused) = self.answerable.refuses(question) {
             return Err(refused);
@@ -143,7 +143,7 @@ impl Asking {
         Ok(())
     }
 
-    /// Forgets a question that its server takes back.
+    /// Removes a question that its server takes back.
     pub(crate) fn taken_back(&mut self, notice: &Message) {
         let Some(id) = notice.get("requestId").filter(|_| notice.method() == method::CANCELLED)
         else {
@@ -164,7 +164,7 @@ impl Asking {
         std::mem::take(&mut self.pending)
     }
 
-    /// The answers in a retry to the questions.
+    /// The answers to the questions, read from a retry.
     pub(super) fn answers(&self, retry: &Message) -> Vec<Answered> {
         let given = retry.get("inputResponses");
         let answer = |Question { key, .. }: &Question| {
@@ -175,8 +175,8 @@ impl Asking {
         self.pending.iter().filter_map(answer).collect()
     }
 
-    /// Sends the answers to the server. A refusal of one by the server is no failure here: the
-    /// call's own result shows it.
+    /// Sends the answers to the server. A refused answer is no failure here: the call's own result
+    /// shows it.
     pub(super) async fn answer(&mut self, answers: Vec<Answered>) {
         for Answered { key, result } in answers {
             let Some(at) = self.pending.iter().position(|question| question.key == key) else {
@@ -200,8 +200,8 @@ impl Asking {
         is_answered
     }
 
-    /// The result with the pending questions, and the id by which its retry finds the call. `None`
-    /// if there is no randomness.
+    /// The result with the pending questions, and the id by which the retry finds the call. `None`
+    /// if the system gives no random bytes.
     pub(super) fn ask(&mut self, server_info: &[u8]) -> Option<(Bytes, ParkedId)> {
         self.gather = None;
         let mut id = [0; 16];
@@ -285,7 +285,7 @@ impl ForwardedCall {
         Some(Step::Answer(Answer::new(payload, 200)))
     }
 
-    /// Keeps the call if its client was asked; otherwise it is over.
+    /// Parks the call if its client was asked; otherwise the call ends.
     pub(crate) fn keep_if_asked(mut self: Box<Self>) {
         let Some(asking) = &mut self.asking else { return };
         if let Some(id) = asking.parked_as.take() {

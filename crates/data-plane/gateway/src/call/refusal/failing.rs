@@ -1,4 +1,4 @@
-//! Servers that do not work: the text for a call, as its reader may know it (D28).
+//! Failures of servers, with the details that each reader may have (D28).
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -17,7 +17,7 @@ pub(crate) struct Failing {
     is_unsent: bool,
 }
 
-/// The point that the call had reached.
+/// The point of the call at which its server failed.
 #[derive(Debug, Clone, Copy)]
 enum When {
     /// The server is in `error`.

@@ -1,5 +1,5 @@
-//! Asks a legacy client the questions in a modern server's answer: each by a request of its own, in
-//! the stream of the call that waits, and all of them side by side.
+//! Asks a legacy client the questions in a modern server's answer. Each question is a request of
+//! its own in the stream of the waiting call; all are asked at once.
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
@@ -21,20 +21,19 @@ use crate::{
 
 /// Number of characters of a server's name for a question that an error shows.
 const KEY_SHOWN: usize = 100;
-/// The answer for a user whose client could not ask: the protocol's word for a question that was
-/// closed without a choice.
+/// The answer for a user whose client could not ask: the protocol's word for a closed question.
 const NO_CHOICE: &[u8] = br#"{"action":"cancel"}"#;
 
-/// The demand of an answer that does not end its call.
+/// The next step that an answer asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// The same call again with the answer's state.
+    /// The same call again, with the answer's state.
     Again,
-    /// The same, with answers to the answer's questions, of which there is at least one.
+    /// The same call with the state, and with answers to at least one question.
     Answers,
 }
 
-/// Reads what an answer wants; `None` for one that ends the call.
+/// Reads the next step that an answer asks for; `None` if the answer ends the call.
 pub(crate) fn wanted(answer: &Message) -> Option<Wanted> {
     let is_interim = answer.kind() == MessageKind::Result
         && answer.get("resultType").is_some_and(|kind| kind.as_bytes() == br#""input_required""#);
@@ -47,7 +46,7 @@ pub(crate) fn wanted(answer: &Message) -> Option<Wanted> {
     }
 }
 
-/// The state in an answer, as JSON; `None` if there is none that could be given back.
+/// The state in an answer, as JSON; `None` if the answer has no valid state.
 pub(crate) fn state_of(answer: &Message) -> Option<&[u8]> {
     let state = answer.get("requestState")?;
     state.as_str().is_some().then(|| state.as_bytes())
@@ -101,7 +100,7 @@ impl<'a> Question<'a> {
         Ok(Self { key, ability, params: body.get("params") })
     }
 
-    /// The capability that the question needs and that the client, with these, has not declared.
+    /// The capability that the question needs, if the client has not declared it.
     fn undeclared(&self, declared: Raw<'_>) -> Option<Cow<'static, str>> {
         let param = |name| self.params.and_then(|params| params.get(name));
         match self.ability {
@@ -124,7 +123,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The request that the client gets under this id.
+    /// The request for the client, under this id.
     fn request(
         &self,
         server: &str,
@@ -155,29 +154,29 @@ impl<'a> Question<'a> {
 /// A question that the client was asked.
 #[derive(Debug)]
 struct Asked {
-    /// The server's name for it.
+    /// The server's key for the question.
     key: Box<str>,
     ability: Ability,
-    /// The id under which the client knows it.
+    /// The id of the request to the client.
     id: u64,
     /// The answer for the server, as JSON.
     answer: Option<Vec<u8>>,
 }
 
-/// The questions of one answer, while their client answers them. Dropped, it takes back those that
-/// are still open: the client is notified on its session's own stream.
+/// The questions of one answer, while their client answers them. Dropping it takes open questions
+/// back: the client is notified on its session's own stream.
 #[derive(Debug)]
 pub(crate) struct Asking {
     session: Arc<Session>,
     server: Box<str>,
-    /// In the server's order.
+    /// The questions, in the server's order.
     questions: Vec<Asked>,
-    /// The client's answers, each with its question's place.
+    /// The client's answers, each with the position of its question.
     received: mpsc::Receiver<(usize, Message)>,
     state: Option<Vec<u8>>,
 }
 
-/// The members that a server gets with a further round, each as JSON.
+/// The members of a further round for the server, each as JSON.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     pub(crate) state: Option<Vec<u8>>,
@@ -185,11 +184,11 @@ pub(crate) struct Given {
 }
 
 impl Asking {
-    /// Asks all questions of a server's answer for one call; gives the requests for the client.
+    /// Asks all questions of a server's answer for one call; returns the requests for the client.
     ///
     /// # Errors
-    /// When a question is malformed or was not declared, or too many wait for this client. Then
-    /// nothing is asked.
+    /// When a question is malformed, needs an undeclared capability, or too many questions wait for
+    /// this client. Then no question is asked.
     pub(crate) fn begin(
         call: &OpenCall,
         server: &str,
@@ -231,10 +230,11 @@ impl Asking {
         Ok((Self { session, server, questions, received, state }, requests))
     }
 
-    /// Waits until the client has answered all questions. Safe to drop and call again.
+    /// Waits until the client has answered all questions. Cancel safe.
     ///
     /// # Errors
-    /// When the client refuses a question that has no answer for that, or does not answer in time.
+    /// When the client refuses a question that has no answer for a refusal, or does not answer in
+    /// time.
     pub(crate) async fn answered(&mut self) -> Result<(), Refusal> {
         while self.questions.iter().any(|question| question.answer.is_none()) {
             let Some((place, response)) = self.received.recv().await else {
@@ -299,7 +299,7 @@ impl Drop for Asking {
 }
 
 impl Asked {
-    /// The server's answer when its client responds with this.
+    /// The answer for the server, read from the client's response.
     fn read(&self, server: &str, response: &Message) -> Result<Vec<u8>, Refusal> {
         let body = response.body_raw().filter(|body| body.is_object());
         let why = match (response.kind(), body) {
@@ -372,7 +372,7 @@ fn cancelled(id: u64) -> Payload {
     rpc::notification(method::CANCELLED, Some(params.as_bytes()))
 }
 
-/// The beginning of a word of a server, for an error.
+/// The beginning of a server's text, for an error.
 fn shown(word: &str) -> String {
     word.chars().take(KEY_SHOWN).collect()
 }

@@ -1,4 +1,4 @@
-//! The server that a name seems to belong to, while it is not there yet.
+//! Finds the server to which a name seems to belong, before the server is connected.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use super::text;
 use crate::runs::run::RunRows;
 use crate::view::Handling;
 
-/// The server that an item seems to belong to: by the prefix of its tools and prompts, or by its
-/// earlier lists. One that is being connected comes first.
+/// The server to which an item seems to belong, by the prefix of its tools and prompts or by its
+/// earlier lists. A server that is being connected comes first.
 pub(super) fn expected<'s>(
     handling: Handling,
     request: &Message,

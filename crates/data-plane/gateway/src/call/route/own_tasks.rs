@@ -9,15 +9,15 @@ use crate::view::Handling;
 use crate::{Caller, call::refusal::Refusal, gateway::Shared};
 
 impl Shared {
-    /// A task is gated like the call that made it.
+    /// Adds the call that made a task to a request: a task is gated like that call.
     pub(crate) fn know_origin(&self, caller: &Caller, request: &mut Request) {
         if let Item::Task(id) = &request.item {
             request.origin = self.tasks.origin(caller.run.id, &caller.run.key(&request.alias), id);
         }
     }
 
-    /// True if all tasks that a stream shall report are the caller's: those of others are as absent
-    /// as none (S18).
+    /// Checks that all tasks of a stream are the caller's: tasks of others get the answer for
+    /// absent ones (S18).
     pub(super) fn owns_tasks(
         &self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! Output schemas that a client may know although its server cannot be called.
+//! Output schemas that a client may know while their server cannot be called.
 
 use narthex_model::{Alias, QualifiedNames};
 use narthex_registry::ServerRow;
@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Shared {
-    /// The refusal for a caller that was shown an item and cannot use it now: its server is
-    /// switched off, failed, or waits for a sign-in (D30). `None` for an item that this run was
+    /// The refusal for a caller that was shown an item and cannot use it now: the server is
+    /// disabled, has failed, or waits for a sign-in (D30). `None` for an item that this run was
     /// never shown.
     pub(super) fn taken_away(
         &self,
@@ -48,8 +48,8 @@ impl Shared {
         is_known.then(|| unusable(row))
     }
 
-    /// True if a call that finds no way is for a tool whose output schema the client may know. A
-    /// hidden tool counts as absent (D5).
+    /// True if an unroutable call is for a tool whose output schema the client may know. A hidden
+    /// tool counts as absent (D5).
     pub(crate) fn is_shaped(&self, caller: &Caller, handling: Handling, asked: &Message) -> bool {
         let Some(name) = text(asked, "name").ok().filter(|_| handling == Handling::Tool) else {
             return false;
