@@ -85,9 +85,8 @@ fn mounts(cost: &MountCost) -> Vec<Aim> {
     let added = added(call);
     let mut aims = vec![
         Aim {
-            name:
-                "What opening, writing, reading and closing a file add to a call over HTTP, median"
-                    .to_owned(),
+            name: "Opening, writing, reading and closing a file, beyond a call over HTTP, median"
+                .to_owned(),
             wanted: format!("≤ {FILE_US} µs"),
             found: format!("{added:.0} µs (of {:.0} µs, {machine})", call.file_us),
             is_met: added <= FILE_US,

@@ -10,24 +10,26 @@ use super::table::table;
 const OPENING: &str = "\
 # Benchmarks
 
-Written by `cargo xtask bench`, which measures everything on this page in one run.
+`cargo xtask bench` writes this page and measures everything in one run.
 
-A closed loop calls a small MCP server over HTTP: each connection sends its next call when it has
-read and checked the answer to the last one. The load generator, whatever is in between, and the
-servers share the machine. *direct* is without anything in between; *nginx* is a plain reverse
-proxy, configured as shown below; *narthex, one server* is the transparent endpoint `/mcp/{alias}`;
-*narthex, all servers* is the aggregated endpoint `/mcp` in front of two servers of 100 tools each,
-called in turn, without narthex's own tools and without its limit of output, so that all carry the
-same. narthex authenticates and authorizes every call, checks and parses it, and keeps
-its audit record; nginx writes its access log.
+A closed loop calls a small MCP server over HTTP: each connection sends its next call when it has read and checked the
+answer to the last one. Load generator, gateway and servers share the machine.
 
-Client and servers are of the same era, *legacy* (sessions, 2025-11-25) or *modern* (2026-07-28).
+| way | in between |
+|---|---|
+| *direct* | nothing |
+| *nginx* | a plain reverse proxy, [configured as below](#configuration-of-nginx), with its access log |
+| *narthex, one server* | the transparent endpoint `/mcp/{alias}` |
+| *narthex, all servers* | the aggregated endpoint `/mcp` in front of two servers of 100 tools each, called in turn, without narthex's own tools and limit of output |
+
+narthex authenticates, authorizes, checks, parses and records every call. Client and servers are of the same era:
+*legacy* (sessions, 2025-11-25) or *modern* (2026-07-28).
 ";
 
 const READING: &str = "\
-Numbers are medians of the rounds, with the least and the greatest in parentheses; in each round
-every way has its turn. Processor time is what the system accounts to the processes in between, in
-user and kernel mode; memory is theirs at the end of a run, pages that several have counted once.
+Numbers are medians of the rounds, with the least and the greatest in parentheses. In each round every way has its turn.
+Processor time is what the system accounts to the processes in between, in user and kernel mode. Memory is theirs at the
+end of a run; a page that several processes share counts once.
 ";
 
 pub(super) fn write(results: &Results, aims: &[Aim]) -> String {
@@ -142,7 +144,7 @@ fn write_stdio(out: &mut String, results: &Results) {
     section(out, "Calls over stdio");
     out.push_str(
         "Small calls to one process that all callers share: through its pipes, and through the\n\
-         transparent endpoint. The ratio is of the medians of calls/s.\n\n",
+         transparent endpoint. The ratio compares the medians of calls/s.\n\n",
     );
     let mut rows = vec![heading(&[
         "era",
@@ -180,8 +182,8 @@ fn write_registry(out: &mut String, results: &Results) {
     let Some(cost) = &results.registry else { return };
     section(out, "A registry with many rows");
     out.push_str(
-        "In a process of its own, without any door. An apply is of the whole set, of which one\n\
-         entry has changed or none; switching one server off makes a snapshot of all rows.\n\n",
+        "Measured in a process of its own, without any door. An apply is of the whole set, of which\n\
+         one entry has changed or none. Switching one server off makes a snapshot of all rows.\n\n",
     );
     let mut rows = vec![heading(&[
         "servers",
@@ -216,8 +218,8 @@ fn write_decisions(out: &mut String, results: &Results) {
         return;
     }
     section(out, "Decisions");
-    out.push_str("Whether a call may go, in a process of its own: the median of one that may.\n\n");
-    let mut rows = vec![heading(&["what is asked", "grants:", "rules:", "µs:"])];
+    out.push_str("Time to decide on an allowed call, in a process of its own: the median.\n\n");
+    let mut rows = vec![heading(&["decision", "grants:", "rules:", "µs:"])];
     rows.extend(results.decisions.iter().map(|cost| {
         let us = format!("{:.2}", cost.decision_ns / 1e3);
         vec![cost.name.clone(), cost.grants.to_string(), cost.rules.to_string(), us]
@@ -247,17 +249,16 @@ fn write_mounts(out: &mut String, results: &Results) {
     let Some(cost) = &results.mounts else { return };
     section(out, "Servers as files");
     out.push_str(
-        "At a folder of Linux, and the same call over HTTP: each reader has a descriptor of its\n\
-         own, or a connection. A file is opened, written, read and closed; it is read once, with\n\
-         room for the result, or by programs such as `cat` until there is no more.\n\n\
+        "Calls at a folder of Linux, and the same calls over HTTP. Each reader has its own\n\
+         descriptor or connection. A file is opened, written, read and closed. It is read once,\n\
+         with room for the result, or until there is no more, as `cat` does.\n\n\
          A file needs four more switches between programs than a call over HTTP. Where idle\n\
          processors sleep at once, as in many virtual machines, waking one for each costs more\n\
-         than all the rest: calls are measured on the machine as it is, and at a folder that\n\
-         keeps processors awake (`narthex mount --low-latency`). Of a tool that takes no time\n\
-         there are as many calls a second as the processors can do, of which this process needs\n\
-         its share.\n\n",
+         than all the rest. So calls are measured on the machine as it is, and at a folder that\n\
+         keeps processors awake (`narthex mount --low-latency`). The calls of a tool that takes\n\
+         no time are limited by the processors, which this process uses, too.\n\n",
     );
-    let mut rows = vec![heading(&["what", "how much:"])];
+    let mut rows = vec![heading(&["measured", "how much:"])];
     let mut row = |what: String, found: String| rows.push(vec![what, found]);
     let calls = [("as it is", Some(&cost.call)), ("with `--low-latency`", cost.awake.as_ref())];
     for (machine, call) in calls.into_iter().filter_map(|(how, call)| Some((how, call?))) {
@@ -281,10 +282,10 @@ fn write_runs(out: &mut String, results: &Results) {
     let Some(cost) = &results.runs else { return };
     section(out, "Runs");
     out.push_str(
-        "Runs of an agent with one server over HTTP, which all of them share, created over REST\n\
-         one after the other, with the store in SQLite. Each creation waits for the disk three\n\
-         times: the record that it begins, the run itself, and the record that it is done.\n\
-         Memory is what the daemon has more when all are alive that nobody has used.\n\n",
+        "Runs of an agent with one shared server over HTTP, created over REST one after the other,\n\
+         with the store in SQLite. Each creation waits for the disk three times: the record that\n\
+         it begins, the run itself, and the record that it is done. Memory is the daemon's growth\n\
+         while all runs are active and unused.\n\n",
     );
     let ms = |us: f64| format!("{:.1}", us / 1e3);
     let rows = [
@@ -314,7 +315,7 @@ fn write_runs(out: &mut String, results: &Results) {
     add(
         out,
         format_args!(
-            "\nInstructions of the daemon for a small call at `/mcp` by a modern client, by\n\
+            "\nInstructions of the daemon for a small call at `/mcp` by a modern client, counted by\n\
              callgrind: beside one run and one server, and beside {} runs and {} servers.\n\n",
             cost.runs, cost.servers
         ),

@@ -11,7 +11,7 @@ use narthex_model::Role;
 use super::tenants::Tenants;
 use crate::world::ADMIN;
 
-const HEADER: &str = "| route | methods | nobody | run | runner | author | auditor | admin | \
+const HEADER: &str = "| route | methods | no token | run | runner | author | auditor | admin | \
                       admin elsewhere | operator |\n|---|---|--|--|--|--|--|--|--|--|\n";
 /// The answer of a workspace that is not there.
 const HIDDEN: &str = "there is no workspace `team`";
