@@ -45,8 +45,8 @@ impl DaemonClient {
     /// When the daemon cannot be asked, refuses, or answers what cannot be read.
     pub fn new(options: &DaemonOptions) -> Result<Self, Failure> {
         if options.daemon_url.is_some() {
-            let text = "--daemon-url (NARTHEX_DAEMON_URL) is for the commands of operators; this \
-                        one works with the daemon of a data directory (--data)";
+            let text = "this command works only with the daemon of a data directory; use --data \
+                        instead of --daemon-url (NARTHEX_DAEMON_URL)";
             return Err(Failure::usage(text));
         }
         let data = DataDir::at(&options.data);

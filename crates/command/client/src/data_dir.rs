@@ -209,7 +209,7 @@ impl DataDir {
         let unseen = |error: PrivateError| {
             let failure = Failure::from(error);
             let text = format!(
-                "the daemon of {} cannot be looked for: {}; or use another folder with --data",
+                "cannot find out if a daemon runs with {}: {}; or use another folder with --data",
                 self.path.display(),
                 failure.message
             );
@@ -268,7 +268,7 @@ impl DataDir {
         String::from_utf8_lossy(&text).trim().parse().map(Some).map_err(|error| {
             let text = format!(
                 "a daemon holds {}, but the file does not say which process it is ({error}); find \
-                 it with `fuser {}`",
+                 the process with `fuser {}`",
                 path.display(),
                 path.display()
             );

@@ -8,7 +8,7 @@ use narthex_model::{Timestamp, written};
 pub fn duration(text: &str) -> Result<Duration, String> {
     let units = "a number with its unit, such as 500ms, 30s or 5m";
     parse(text).ok_or_else(|| match written::duration(text) {
-        Some(_none) => format!("this is no time at all; write {units}, above zero"),
+        Some(_none) => format!("a time must be above zero; write {units}"),
         None => format!("write {units}"),
     })
 }

@@ -13,7 +13,7 @@ use crate::{
 pub(super) const HOME: &str = "default";
 /// Said where the daemon's own servers are left out.
 pub(super) const OWN_HIDDEN: &str =
-    "The daemon's own servers are shown to operators alone, and this token is none of theirs.";
+    "Only operators see the daemon's own servers, and this is not an operator's token.";
 /// Number of other workspaces that are named.
 const NAMED: usize = 5;
 

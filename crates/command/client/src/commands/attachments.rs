@@ -73,7 +73,7 @@ async fn detach(
         output::done(&json!({ "agent": agent, "alias": alias }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    told(&format!("the agent {agent} has no {alias} of its own any more"), context)
+    told(&format!("the agent {agent} no longer attaches {alias} itself"), context)
 }
 
 async fn list(agent: &str, place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Failure> {
@@ -88,7 +88,7 @@ async fn list(agent: &str, place: &WorkspaceArgs, context: &Context) -> Result<E
         }
     } else {
         let rows: Vec<_> = items.iter().map(row).collect();
-        let none = harmless(&format!("The agent {agent} attaches no server by itself."));
+        let none = harmless(&format!("The agent {agent} attaches no server itself."));
         output::line(&table::render(&["alias", "server", "values"], &rows, &none))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -124,8 +124,8 @@ async fn tell_clients(client: &DaemonClient, args: &DeleteArgs) -> Vec<String> {
     for id in &ids {
         let remove = narthex("clients revoke {}", &[id]).in_workspace(&args.place.workspace);
         output::notice(&format!(
-            "warning: the client {} can begin no run any more, since its agent {} is deleted; \
-             revoke it with `{remove}`",
+            "warning: the client {} cannot create runs any more, since its agent {} is deleted; \
+             revoke the client with `{remove}`",
             harmless(id),
             harmless(&args.id)
         ));
@@ -139,7 +139,7 @@ async fn delete(
     context: &Context,
 ) -> Result<ExitCode, Failure> {
     if args.with_servers && kind != CatalogKind::Agent {
-        return Err(Failure::usage("--with-servers is about servers of agents; leave it out"));
+        return Err(Failure::usage("--with-servers applies to agents only; leave it out"));
     }
     let client = DaemonClient::operator(&context.daemon)?;
     let query = if args.force { "?force=true" } else { "" };

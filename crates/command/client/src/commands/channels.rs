@@ -20,7 +20,7 @@ pub async fn run(command: ChannelsCommand, context: Context) -> Result<ExitCode,
             let path = workspace_path(&place.workspace, "/channels");
             let items = waiting("asking the daemon", &context, client.api_all(&path)).await?;
             let header = ["name", "provider", "url", "signing key", "written", "by"];
-            let none = "No agent can post anywhere yet: there are no channels.";
+            let none = "There are no channels, so no agent can post messages.";
             table::list(&items, &header, row, none, &context)
         }
         ChannelsCommand::Set(args) => set(&client, args, &context).await,
@@ -78,7 +78,13 @@ pub async fn webhooks(command: WebhooksCommand, context: Context) -> Result<Exit
             let path = format!("{}/deliveries", path(&place, "webhooks", &name));
             let items = waiting("asking the daemon", &context, client.api_all(&path)).await?;
             let header = ["number", "type", "outcome", "attempts", "when", "why"];
-            table::list(&items, &header, delivery_row, "It was told nothing yet.", &context)
+            table::list(
+                &items,
+                &header,
+                delivery_row,
+                "No event was sent to this webhook yet.",
+                &context,
+            )
         }
         WebhooksCommand::Remove { name, place } => {
             let path = path(&place, "webhooks", &name);

@@ -77,10 +77,12 @@ async fn register(
     let snippet = json!({ "mcpServers": made["mcpServers"] });
     output::line(&format!("{snippet:#}"))?;
     let id = table::text(&made, "id");
-    let paste = "paste this into the client's configuration: it is shown this once";
+    let paste = "paste this into the client's configuration now: it is shown only once";
     output::notice(&match made["is_live"].as_bool() {
-        Some(false) => format!("{id} may not come in now ({}); {paste}", opens(&made)),
-        _ => format!("{id} may come in; {paste}"),
+        Some(false) => {
+            format!("{id} is registered, but cannot connect now ({}); {paste}", opens(&made))
+        }
+        _ => format!("{id} is registered; {paste}"),
     });
     Ok(ExitCode::SUCCESS)
 }

@@ -21,9 +21,10 @@ use self::{
 use crate::{Context, Failure, daemon_client::given_token, output};
 
 fn of_a_run() -> String {
-    "the token is a run's, and `connect` reaches the daemon's own run alone: give the client the \
-     run's entry of `mcpServers`, which the answer to its creation has, with this token as \
-     `Authorization: Bearer`; a run with sockets is also reached by `socat - UNIX-CONNECT:PATH`"
+    "the token belongs to a run, and `connect` reaches only the daemon's own run: configure the \
+     client with the entry of `mcpServers` from the answer to the run's creation, and send this \
+     token as `Authorization: Bearer`; a run with sockets is also reachable by `socat - \
+     UNIX-CONNECT:PATH`"
         .to_owned()
 }
 
@@ -70,7 +71,7 @@ async fn connect(args: &ConnectArgs, context: &Context) -> Result<(), Failure> {
         if args.wait.is_zero() || input.has_ended() {
             return Err(closed());
         }
-        output::notice("the daemon closed the connection; dialing again");
+        output::notice("the daemon closed the connection; connecting again");
         link = match redial(&mut dialer, &mut session, &mut output).await {
             Ok(link) => link,
             Err(failure) => {
@@ -118,8 +119,8 @@ async fn reopens(link: &mut Link, session: &mut Session, hello: &[u8]) -> Result
             None => {}
             Some(true) => break,
             Some(false) => {
-                let text =
-                    "the daemon does not open the client's session again; start the client anew";
+                let text = "the daemon does not know the client's session any more; start the \
+                            client again";
                 return Err(Failure::new(ErrorKind::Conflict, text));
             }
         }
@@ -146,7 +147,7 @@ async fn pass(
             let is_meant = session.borrow_mut().note_client(&line);
             if is_meant && let Err(error) = to_daemon.write(&line).await {
                 // A daemon that has gone shows on the other side as well, after its last answers.
-                tracing::debug!(%error, "could not pass on standard input");
+                tracing::debug!(%error, "standard input could not be forwarded to the daemon");
                 return std::future::pending().await;
             }
         }

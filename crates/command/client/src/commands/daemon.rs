@@ -71,8 +71,8 @@ async fn stop(args: &StopArgs, context: &Context) -> Result<ExitCode, Failure> {
     if !waiting(&format!("stopping process {pid}"), context, ending).await? {
         if !args.force {
             let text = format!(
-                "process {pid} still ends its open calls and servers after {} s; wait for it, or \
-                 kill it with --force",
+                "process {pid} is still ending its open calls and servers after {} s; wait for it, \
+                 or kill it with --force",
                 args.timeout.as_secs_f64()
             );
             return Err(Failure::new(ErrorKind::Timeout, text));
@@ -80,7 +80,7 @@ async fn stop(args: &StopArgs, context: &Context) -> Result<ExitCode, Failure> {
         send(&process, pid, Signal::KILL)?;
         is_killed = true;
         if !has_ended(process, KILLED).await? {
-            let text = format!("process {pid} is still there after SIGKILL");
+            let text = format!("process {pid} is still running after SIGKILL");
             return Err(Failure::new(ErrorKind::Timeout, text));
         }
     }
@@ -139,7 +139,10 @@ async fn has_ended(process: Arc<OwnedFd>, within: Duration) -> Result<bool, Fail
 fn open(pid: u32) -> Result<Option<OwnedFd>, Failure> {
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let number = number.ok_or_else(|| {
-        Failure::new(ErrorKind::Invalid, format!("{pid} is no process; delete daemon.lock"))
+        Failure::new(
+            ErrorKind::Invalid,
+            format!("process {pid} does not exist; delete daemon.lock"),
+        )
     })?;
     match pidfd_open(number, PidfdFlags::NONBLOCK) {
         Ok(process) => Ok(Some(process)),

@@ -58,7 +58,7 @@ async fn list(
     let items = waiting("asking the daemon", context, client.api_all(&path)).await?;
     let none = match is_quarantined {
         true => "No definition is under review.",
-        false => "Nobody has listed anything of this server yet.",
+        false => "This server was never listed, so it has no definitions yet.",
     };
     let code = table::list(&items, &COLUMNS, row, none, context)?;
     if !context.format.is_json() && !context.format.is_quiet() {
@@ -95,8 +95,8 @@ fn flagged(item: &Value) -> Option<String> {
         let text = |member| table::text(item, member);
         let (name, kind, digest) = (text("name"), text("kind"), digest(item));
         let first = format!(
-            "warning: {name} ({kind}, {digest}) is there, as `on_flagged` says, though it says \
-             what it should not"
+            "warning: {name} ({kind}, {digest}) has suspicious text, and callers get it because \
+             `on_flagged` is `warn`"
         );
         [vec![first], findings].concat().join("\n")
     })
@@ -205,9 +205,9 @@ fn chosen<'i>(
         let why = match known.iter().find(is_it).filter(|_| !text.is_empty()) {
             Some(item) => {
                 let state = table::text(item, "state");
-                format!("the one of the {what} `{text}` is {state} already")
+                format!("the definition with the {what} `{text}` is {state} already")
             }
-            None => format!("there is no definition of the {what} `{text}`"),
+            None => format!("there is no definition with the {what} `{text}`"),
         };
         let all = narthex("servers definitions {}", &[&args.server]);
         let text = format!("{why}; `{all}` shows all");
@@ -219,7 +219,7 @@ fn chosen<'i>(
             return Err(missing("name", name));
         }
         if count > 1 {
-            let text = format!("there are {count} definitions of the name `{name}`; say which");
+            let text = format!("there are {count} definitions with the name `{name}`; choose one");
             let text = format!("{text} with --digest");
             return Err(Failure::new(ErrorKind::Conflict, text));
         }
@@ -232,7 +232,7 @@ fn chosen<'i>(
         }
     }
     match chosen.is_empty() {
-        true => Err(Failure::new(ErrorKind::NotFound, "no definition waits for a decision")),
+        true => Err(Failure::new(ErrorKind::NotFound, "no definition is under review")),
         false => Ok(chosen),
     }
 }
@@ -314,11 +314,14 @@ mod tests {
         };
         let all = "`narthex servers definitions docs` shows all";
         let told = decide(&["abc"], &[]).unwrap_err();
-        assert_eq!(told, format!("the one of the digest `abc` is accepted already; {all}"));
+        assert_eq!(
+            told,
+            format!("the definition with the digest `abc` is accepted already; {all}")
+        );
         let told = decide(&[], &["echo"]).unwrap_err();
-        assert_eq!(told, format!("the one of the name `echo` is accepted already; {all}"));
+        assert_eq!(told, format!("the definition with the name `echo` is accepted already; {all}"));
         let told = decide(&["fff"], &[]).unwrap_err();
-        assert_eq!(told, format!("there is no definition of the digest `fff`; {all}"));
+        assert_eq!(told, format!("there is no definition with the digest `fff`; {all}"));
         assert_eq!(decide(&["def"], &[]), Ok(1));
     }
 }

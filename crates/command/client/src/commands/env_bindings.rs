@@ -30,7 +30,7 @@ pub async fn run(command: EnvBindingsCommand, context: Context) -> Result<ExitCo
             let path = workspace_path(&place.workspace, &below(&id));
             let asked = client.api(ApiRequest::new(Method::DELETE, path));
             waiting("removing the binding", &context, asked).await?;
-            let sentence = format!("removed {id}; agents that were told the value keep it");
+            let sentence = format!("removed {id}; agents that have received the value keep it");
             output::told(&json!({ "id": id }), &sentence, context.format)
         }
     }
@@ -49,7 +49,7 @@ async fn set(
     let asked = client.api(ApiRequest::new(Method::PUT, path).entry(&body));
     let set = waiting("binding the secret", context, asked).await?;
     let sentence = format!(
-        "{id} is the secret {} from the next run on; the agent and all it starts can read it",
+        "{id} is the secret {} for new runs; the agent and all programs that it starts can read it",
         harmless(secret)
     );
     output::told(&set, &sentence, context.format)

@@ -29,8 +29,8 @@ pub(super) fn gone(files: &[Value], now: SystemTime) -> Vec<String> {
     let sentence = |file: &Value| {
         let (name, since) = (file["file"].as_str()?, ago(file, "gone_since", now)?);
         Some(harmless(&format!(
-            "{name} was deleted or moved {since}, and the daemon serves none of its servers: put \
-             the file back, and the daemon reads it at once"
+            "{name} was deleted or moved {since}, and its servers are unavailable: put the file \
+             back, and the daemon reads it at once"
         )))
     };
     files.iter().filter_map(sentence).collect()
@@ -47,7 +47,7 @@ pub(super) fn refused(files: &[Value], now: SystemTime) -> Vec<String> {
         let since = since.unwrap_or_default();
         let used = match (file["is_present"] == true, ago(file, "applied_at", now)) {
             (true, Some(ago)) => format!("the daemon still uses the content that it read {ago}"),
-            (true, None) => "the daemon still uses an older content".to_owned(),
+            (true, None) => "the daemon still uses an earlier content".to_owned(),
             (false, _) => "the daemon uses no content of it".to_owned(),
         };
         let told = format!("{name} was refused{since}, and {used}: {reason}");
@@ -95,8 +95,8 @@ mod tests {
         let mut file = json!({ "file": "/f/mcp.json", "is_present": false, "error": null,
             "gone_since": at });
         let told = warnings(&[file.clone()], now);
-        let expected = "/f/mcp.json was deleted or moved 12s ago, and the daemon serves none of \
-                        its servers: put the file back, and the daemon reads it at once";
+        let expected = "/f/mcp.json was deleted or moved 12s ago, and its servers are unavailable: \
+                        put the file back, and the daemon reads it at once";
         assert_eq!(told, [expected]);
         file["gone_since"] = Value::Null;
         assert_eq!(warnings(&[file], now), [""; 0]);

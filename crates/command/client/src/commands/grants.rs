@@ -211,7 +211,7 @@ fn sentence(grant: &Value) -> String {
     let (id, how_long, by) = (text("id"), text("scope"), text("granted_by"));
     let (subject, what) = (subject(grant), what(grant));
     let advisory = advisory(grant);
-    let counts = if grant["counts"] == false { "; it counts for nothing now" } else { "" };
+    let counts = if grant["counts"] == false { "; it has no effect now" } else { "" };
     format!("{id}: {what} for {subject}, {how_long}, by {by}{advisory}{counts}")
 }
 
@@ -219,8 +219,8 @@ fn sentence(grant: &Value) -> String {
 fn advisory(grant: &Value) -> String {
     match grant["is_advisory"].as_bool() {
         Some(true) => format!(
-            "; advisory: nothing proves that a human granted it. With proof asked for, only grants \
-             of proved humans count: that begins with the first passkey or provider, unless the \
+            "; advisory: nothing proves that a human granted it. Once a passkey or a sign-in \
+             provider exists, only grants of humans who signed in with one count, unless the \
              daemon's setting `grants.require_proof` is off. To make a passkey, {}",
             super::users::first_passkey()
         ),

@@ -28,7 +28,10 @@ pub(super) struct Made {
 pub(super) async fn after_delete(client: &DaemonClient, args: &DeleteArgs) -> Vec<Made> {
     let listed = client.api_all(&objects_path(CatalogKind::Server, &args.place)).await;
     let listed = listed.unwrap_or_else(|failure| {
-        let text = format!("what its manifests have made is not known: {}", failure.message);
+        let text = format!(
+            "the servers that its manifests have made cannot be listed: {}",
+            failure.message
+        );
         output::notice(&harmless(&format!("warning: {text}")));
         Vec::new()
     });
@@ -75,7 +78,8 @@ impl Made {
         match message {
             None => output::line(&harmless(&format!("deleted the server {id}"))),
             Some(message) => {
-                let text = format!("the server {id} stays, which a manifest of {agent} has made");
+                let text =
+                    format!("the server {id} is not deleted: a manifest of {agent} has made it");
                 output::notice(&harmless(&format!("warning: {text}: {message}")));
                 Ok(())
             }

@@ -77,8 +77,8 @@ async fn with_names(name: &str, failure: Failure, client: &DaemonClient) -> Fail
     if let Some(mount) = mounts.last() {
         let end = narthex("runs end {}", &[&mount.run_id]).in_workspace(&mount.workspace);
         let message = format!(
-            "`{}` is a server of a run of workspace `{}`, and none of the configuration; to start \
-             it anew, end the run with `{end}` and create another",
+            "`{}` is a server of a run of workspace `{}`, not of the configuration; to start it \
+             again, end the run with `{end}` and create another",
             harmless(&mount.name),
             harmless(&mount.workspace)
         );
@@ -88,7 +88,7 @@ async fn with_names(name: &str, failure: Failure, client: &DaemonClient) -> Fail
     let counting = rows.iter().filter(|row| row["is_overridden"] != true);
     let names: Vec<_> = counting.map(|row| text(row, "name")).collect();
     let known = match names.is_empty() {
-        true => "the configuration has none, and no active run has one of this name".to_owned(),
+        true => "there is no such server in the configuration or in any active run".to_owned(),
         false => format!("available: {}", names.join(", ")),
     };
     Failure { message: format!("{}; {known}", failure.message), ..failure }

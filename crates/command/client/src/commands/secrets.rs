@@ -48,8 +48,8 @@ async fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
     }
     if !header::is_value(value.expose()) {
         output::notice(&format!(
-            "warning: the value of {name} has line breaks or characters outside of ASCII, so no \
-             header can carry it; a variable of a program can"
+            "warning: the value of {name} has line breaks or characters outside of ASCII: it works \
+             as an environment variable of a program, but not as a header"
         ));
     }
     let sentence = format!("{verb} {name}, version {version}; runs from now on use it");
@@ -65,8 +65,8 @@ fn with_value(args: &SetArgs) -> String {
     let set = set.in_workspace(&args.place.workspace);
     format!(
         "nothing was stored; the value is now in the shell's history, and other processes could \
-         read it: replace it where it came from, then give the new one to `{set}`{note} when it \
-         asks, or on its standard input"
+         read it: replace the secret where it was issued, then run `{set}`{note} and type the new \
+         value at its prompt, or pipe it to its standard input"
     )
 }
 
@@ -167,7 +167,7 @@ fn cleared_lines(name: &SecretName, data: &Value) -> Vec<String> {
             }
         };
         line("ended server", texts(&run["servers"]));
-        line("its agent keeps the value in variable", texts(&run["agent_env_names"]));
+        line("its agent still has the value in variable", texts(&run["agent_env_names"]));
     }
     told
 }
@@ -179,13 +179,13 @@ async fn rotate_key(context: &Context) -> Result<ExitCode, Failure> {
     let count = rotation["resealed"].as_u64().unwrap_or_default();
     let values = counted(count, "value");
     let are = if count == 1 { "is" } else { "are" };
-    let sentence = format!("{values} {are} sealed anew, under the key {}", text(&rotation, "key"));
+    let sentence = format!("{values} {are} sealed again, with the key {}", text(&rotation, "key"));
     let done = output::told(&rotation, &sentence, context.format)?;
     let unused = rotation["unused"].as_array().map_or(0, Vec::len);
     if unused > 0 && !context.format.is_json() {
         output::notice(
-            "the older keys open nothing any more: leave only the first in NARTHEX_MASTER_KEY, and \
-             start the daemon anew",
+            "the older keys are not needed any more: leave only the first key in \
+             NARTHEX_MASTER_KEY, and restart the daemon",
         );
     }
     Ok(done)

@@ -157,5 +157,5 @@ async fn comment(
     let asked = client.api(request.entry(&body.to_string()));
     let told = waiting("saying it", context, asked).await?;
     let thread = table::text(&told, "thread_id");
-    output::told(&told, &format!("said in the thread {thread}"), context.format)
+    output::told(&told, &format!("added the comment to the thread {thread}"), context.format)
 }

@@ -20,7 +20,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(15);
 
 /// Logs that a stream broke off: the caller opens it again.
 pub(super) fn cut_off(failure: Failure) -> Option<Value> {
-    tracing::info!("the stream was cut off: {failure}");
+    tracing::info!("the stream ended early: {failure}");
     None
 }
 

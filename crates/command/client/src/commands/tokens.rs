@@ -68,7 +68,7 @@ async fn create(
             let (id, until) = (table::text(&made, "id"), table::text(&made, "expires_at"));
             let service = harmless(service);
             output::notice(&format!(
-                "{id} of {service} opens until {until}; it is shown this once"
+                "{id} of {service} is valid until {until}; it is shown only once"
             ));
         }
     }

@@ -54,7 +54,7 @@ pub(crate) async fn apply(
     context: &Context,
 ) -> Result<ExitCode, Failure> {
     if args.prune && kind != CatalogKind::Agent {
-        let text = "--prune is about servers inside of agents; leave it out";
+        let text = "--prune applies to servers inside agents only; leave it out";
         return Err(Failure::usage(text));
     }
     let mut bundle = Bundle::default();
@@ -85,7 +85,7 @@ pub(crate) async fn preview(
         bundle.add(CatalogKind::Agent, document);
     }
     let [Given { value: agent, .. }] = bundle.agents.as_slice() else {
-        let text = "a preview is of one agent; give a file with one";
+        let text = "a preview shows one agent; name a file with one agent";
         return Err(Failure::new(ErrorKind::Invalid, text));
     };
     if agent["mcp"].get("servers").is_some() {
@@ -104,7 +104,7 @@ pub async fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, Fa
     let read = crate::documents::read(&args.file)?;
     let [document] = read.as_slice() else {
         let export = narthex("export", &[]);
-        let text = format!("this is more than one document; `{export}` prints one");
+        let text = format!("the input has several documents; `{export}` prints one");
         return Err(Failure::new(ErrorKind::Invalid, text));
     };
     let asked = Asked { place: &args.place, is_dry: args.dry_run, is_pruned: false, context };

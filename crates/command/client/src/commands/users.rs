@@ -52,7 +52,7 @@ struct Users {
 /// The steps by which a human makes the first passkey.
 pub fn first_passkey() -> String {
     format!(
-        "add a human with `{}`, print a link with `{}`, and make the passkey on its page",
+        "create a human with `{}`, print a sign-in link with `{}`, and add the passkey on its page",
         narthex("users create NAME", &[]),
         narthex("users link NAME", &[])
     )
@@ -70,13 +70,16 @@ impl Users {
             made["roles"] = match set {
                 Ok(member) => json!({ (args.workspace.as_str()): member["roles"] }),
                 Err(failure) => {
-                    let text = format!("{name} was made, but has no role: {}", failure.message);
+                    let text = format!(
+                        "the user {name} was created, but has no role: {}",
+                        failure.message
+                    );
                     return Err(Failure { message: text, ..failure });
                 }
             };
         }
         let link = narthex("users link {}", &[&name]);
-        self.told(&made, &format!("made {name}; `{link}` prints a way in"))
+        self.told(&made, &format!("created the user {name}; `{link}` prints a sign-in link"))
     }
 
     async fn list(&self) -> Result<ExitCode, Failure> {
@@ -109,14 +112,14 @@ impl Users {
         output::line(&harmless(text(&made, "url")))?;
         if !self.context.format.is_quiet() {
             let until = harmless(text(&made, "expires_at"));
-            output::notice(&format!("this signs {name} in once, until {until}"));
+            output::notice(&format!("this link signs {name} in once, until {until}"));
             if made["adds_passkey"] == false {
                 let url = text(&made, "url");
                 let page = url.split_once("/link/").map_or(url, |(page, _)| page);
                 output::notice(&format!(
-                    "{name} can add no passkey with it, since a link made here proves no human; an \
-                     operator who has signed in with a passkey or at a provider makes one that \
-                     adds a passkey, at {}",
+                    "{name} cannot add a passkey with this link, since a link made here proves no \
+                     human; an operator who signed in with a passkey or at a provider can make one \
+                     that adds a passkey, at {}",
                     harmless(page)
                 ));
             }
@@ -148,7 +151,7 @@ impl Users {
             output::line(&table::render(
                 &["id", "label", "added by", "added", "used"],
                 &rows,
-                "There are none; they are added on the sign-in page.",
+                "There are no passkeys yet; add one on the sign-in page.",
             ))?;
         }
         Ok(ExitCode::SUCCESS)
@@ -171,7 +174,10 @@ impl Users {
         };
         let path = format!("{}/passkeys/{}", path_of(name), segment(id));
         self.send(Method::DELETE, path, None).await?;
-        self.told(&json!({ "id": id }), &format!("{name} cannot sign in with {id} any more"))
+        self.told(
+            &json!({ "id": id }),
+            &format!("removed the passkey {id}: {name} cannot sign in with it any more"),
+        )
     }
 
     async fn passkeys_of(&self, name: &str) -> Result<Vec<Value>, Failure> {

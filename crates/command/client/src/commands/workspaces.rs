@@ -29,7 +29,7 @@ pub async fn run(command: WorkspacesCommand, context: Context) -> Result<ExitCod
             let request = ApiRequest::new(Method::POST, "/api/workspaces");
             let asked = client.api(request.entry(&body.to_string()));
             let made = waiting("making the workspace", &context, asked).await?;
-            output::told(&made, &format!("made the workspace {id}"), context.format)
+            output::told(&made, &format!("created the workspace {id}"), context.format)
         }
         WorkspacesCommand::Change(args) => change(&client, &args, &context).await,
         WorkspacesCommand::Delete(args) => delete(&client, &args, &context).await,
@@ -44,7 +44,7 @@ async fn list(client: &DaemonClient, context: &Context) -> Result<ExitCode, Fail
         vec![table::text(one, "id"), table::text(one, "name"), contents.to_owned(), oauth]
     };
     let columns = ["id", "name", "audit", "oauth on orchestrators"];
-    table::list(&items, &columns, row, "There are no workspaces for you.", context)
+    table::list(&items, &columns, row, "You have access to no workspace.", context)
 }
 
 /// True if the audit has the arguments and answers of calls.
@@ -81,16 +81,16 @@ async fn change(
     let asked = client.api(request.entry(&body.to_string()));
     let changed = waiting("changing the workspace", context, asked).await?;
     let contents = match has_contents(&changed) {
-        true => "its audit has arguments and answers of calls, for all who may read it",
-        false => "its audit has no arguments and answers of calls",
+        true => "its audit records arguments and results of calls, for all who can read the audit",
+        false => "its audit records no arguments and results of calls",
     };
     let oauth = match table::text(&changed, OAUTH).as_str() {
-        "on" => "all agents may have servers that each person signs in to",
+        "on" => "all agents can use servers that each person signs in to",
         "on_attended" => {
-            "agents that are no workers may use servers that each person signs in to in runs that \
-             a person drives"
+            "agents that are not workers can use servers that each person signs in to only in runs \
+             that a person drives"
         }
-        _ => "only workers may have servers that each person signs in to",
+        _ => "only workers can use servers that each person signs in to",
     };
     let name = table::text(&changed, "name");
     let events = match changed["events_kept_days"].as_u64() {
@@ -98,12 +98,12 @@ async fn change(
         Some(days) => format!("events of sessions are kept for {days} days after their end"),
     };
     let asking = match changed["runtime_requests"].as_bool() {
-        Some(false) => "runs ask humans for nothing",
-        _ => "runs may ask humans for grants",
+        Some(false) => "runs cannot ask humans for grants",
+        _ => "runs can ask humans for grants",
     };
     let models = match changed["models"].as_array().map_or(0, Vec::len) {
-        0 => "runs ask for any model".to_owned(),
-        some => format!("runs ask for {}", counted(some as u64, "model")),
+        0 => "runs can ask for any model".to_owned(),
+        some => format!("runs can ask for {}", counted(some as u64, "model")),
     };
     let id = harmless(id);
     let sentence = format!("{id} ({name}): {contents}; {oauth}; {events}; {asking}; {models}");

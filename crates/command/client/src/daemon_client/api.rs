@@ -213,7 +213,7 @@ impl EventReader {
 }
 
 fn no_list(items: &Value) -> Failure {
-    let text = format!("the daemon's list is none, is it of this version? {items}");
+    let text = format!("the daemon's answer is not a list, is the daemon of this version? {items}");
     Failure::new(ErrorKind::Invalid, text)
 }
 

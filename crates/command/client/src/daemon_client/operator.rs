@@ -41,8 +41,8 @@ impl DaemonClient {
     pub fn of_run(options: &DaemonOptions) -> Result<Self, Failure> {
         // A script whose command for the token has failed wants another run than the daemon's own.
         if options.token_file.is_none() && environment::is_token_empty() {
-            let text = "NARTHEX_TOKEN is set to nothing; set it to the token of a run, or unset it \
-                        to use the daemon's own run";
+            let text = "NARTHEX_TOKEN is empty; set it to the token of a run, or unset it to use \
+                        the daemon's own run";
             return Err(Failure::usage(text));
         }
         let own = |data: &_| Ok(Secret::new(read_client_token(data)?.expose()));
@@ -68,8 +68,8 @@ impl DaemonClient {
         let token = given_token(options)?;
         if let Some(url) = &options.daemon_url {
             let Some(token) = token else {
-                let text = "whose daemon is at --daemon-url is not known; show a token of it with \
-                            --token-file FILE, or in NARTHEX_TOKEN";
+                let text = "--daemon-url needs a token of that daemon; name its file with \
+                            --token-file FILE, or set NARTHEX_TOKEN";
                 return Err(Failure::usage(text));
             };
             return Self::with(options, remote(url)?, token).map(Some);

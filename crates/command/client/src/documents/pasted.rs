@@ -77,7 +77,10 @@ pub fn take_out(document: &Document) -> Option<Pasted> {
     let mut reader = Reader::default();
     let further = fields.keys().filter(|key| *key != place && !key.starts_with('$'));
     for other in further {
-        reader.fault(&Place::root(&shortened(other)), format!("leave nothing here but `{place}`"));
+        reader.fault(
+            &Place::root(&shortened(other)),
+            format!("remove this key: the document may have only `{place}`"),
+        );
     }
     let mut servers = Vec::new();
     let root = Place::root(place);

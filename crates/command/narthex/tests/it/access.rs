@@ -32,7 +32,7 @@ fn a_remote_author_works_with_a_token_of_a_service() {
     let url = daemon.event("listening")["url"].as_str().unwrap().to_owned();
     daemon.event("ready");
     let made = place.run(["workspaces", "create", "team", "--name", "The team"]).succeeded();
-    assert_eq!(made.stdout, "made the workspace team\n");
+    assert_eq!(made.stdout, "created the workspace team\n");
     let listed = place.run(["workspaces", "list"]).succeeded().stdout;
     assert!(listed.contains("team") && listed.contains("The team"), "{listed}");
     let new = ["tokens", "create", "ci", "--role", "author", "--workspace", "team", "--quiet"];

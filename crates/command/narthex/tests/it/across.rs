@@ -83,13 +83,19 @@ fn d36_a_member_sees_what_their_token_may_see() {
         let status = place.run(words).succeeded();
         assert!(status.stdout.contains("-team ") && status.stdout.contains("run_"), "{status:?}");
         assert!(!status.stdout.contains("other") && !status.stdout.contains("default"));
-        assert!(status.stderr.contains("shown to operators alone"), "{status:?}");
+        assert!(
+            status.stderr.contains("Only operators see the daemon's own servers"),
+            "{status:?}"
+        );
         let json = place.run([&words[..], &["--json"]].concat()).succeeded().json();
         assert_eq!((&json["servers"], &json["workspaces"]), (&json!([]), &json!(["team"])));
         assert_eq!(json["runs"].as_array().unwrap().len(), 1, "{json}");
         let listed = place.run(["mcp", "list", "--token-file", "member.token"]).succeeded();
         assert!(listed.stdout.contains("-team ") && !listed.stdout.contains("other"), "{listed:?}");
-        assert!(listed.stderr.contains("shown to operators alone"), "{listed:?}");
+        assert!(
+            listed.stderr.contains("Only operators see the daemon's own servers"),
+            "{listed:?}"
+        );
     }
 }
 

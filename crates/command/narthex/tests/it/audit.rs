@@ -192,7 +192,7 @@ fn x_m64_a_workspace_may_ask_for_what_calls_carry() {
     let mut daemon = place.up();
     let on = ["workspaces", "change", "default", "--audit-contents", "on"];
     let switched = place.run(on).succeeded();
-    assert!(switched.stdout.contains("has arguments and answers"), "{switched:?}");
+    assert!(switched.stdout.contains("records arguments and results"), "{switched:?}");
     assert!(place.run(["workspaces", "list"]).succeeded().stdout.contains("with contents"));
     place.run(["call", "fixture", "echo", "message=shown-word"]).succeeded();
     let off = ["workspaces", "change", "default", "--audit-contents", "off", "--json"];

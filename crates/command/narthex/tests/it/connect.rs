@@ -84,9 +84,9 @@ fn the_token_of_a_run_opens_no_other_run() {
         Done::from(place.command(["connect"]).env("NARTHEX_TOKEN", token).output().unwrap())
     };
     let done = of_run("nxt_0123456789");
-    done.failed(2, &["the token is a run's", "`mcpServers`", "`socat - UNIX-CONNECT:PATH`"]);
+    done.failed(2, &["the token belongs to a run", "`mcpServers`", "`socat - UNIX-CONNECT:PATH`"]);
     place.write("token", "nxt_0123456789\n");
-    place.run(["connect", "--token-file", "token"]).failed(2, &["is a run's"]);
+    place.run(["connect", "--token-file", "token"]).failed(2, &["belongs to a run"]);
     place.run(["connect", "--token-file", "absent"]).failed(1, &["absent"]);
     // Other variables in the environment of an operator are no matter.
     of_run("of-an-operator").succeeded();
@@ -241,7 +241,7 @@ fn a_session_is_opened_again_at_the_next_daemon() {
     assert_eq!(lost["error"]["code"], -31503, "{lost}");
     let text = lost["error"]["message"].as_str().unwrap();
     assert!(text.contains("ended before it answered"), "{text}");
-    client.told("dialing again");
+    client.told("connecting again");
     client.say(&call(5, "echo", json!({ "message": "again" })));
     let _next = place.up();
     client.told("connected again");
@@ -261,7 +261,7 @@ fn requests_that_stand_alone_go_to_the_next_daemon() {
     client.answer(1);
     daemon.signal("TERM");
     daemon.wait();
-    client.told("dialing again");
+    client.told("connecting again");
     let _next = place.up();
     client.say(&modern(2, "tools/list", json!({})));
     assert_eq!(client.next()["id"], 2);
@@ -315,5 +315,5 @@ fn a_daemon_is_started_where_that_is_asked() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     place.write("config/narthex/narthex.toml", &format!("listen = \"{address}\"\n"));
-    place.run(words).failed(1, &["ended as it started", &address]);
+    place.run(words).failed(1, &["failed to start", &address]);
 }

@@ -52,7 +52,7 @@ fn s23_what_changed_is_shown_and_accepted() {
     let agent = json!({ "name": "speaker", "mcpServers": { "shell": { "ref": "shell" } } });
     place.pipe(&["agents", "apply", "-f", "-"], &agent.to_string()).succeeded();
     let definitions = ["servers", "definitions", "shell"];
-    assert!(place.run(definitions).succeeded().stdout.contains("Nobody has listed"));
+    assert!(place.run(definitions).succeeded().stdout.contains("was never listed"));
     assert!(begins(&place).is_empty());
     let listed = place.run(definitions).succeeded().stdout;
     assert!(listed.contains("say") && listed.contains("pinned"), "{listed}");

@@ -122,7 +122,7 @@ fn list_works_without_a_daemon() {
     assert_eq!(place.run(["mcp", "list", "--quiet"]).succeeded().stdout, "");
     let empty = Place::with(&json!({}));
     let _daemon = empty.up();
-    let none = "The daemon has no servers, nor has any active run that this token may see.\n";
+    let none = "Neither the daemon nor any active run that this token can see has servers.\n";
     assert_eq!(empty.run(["mcp", "list"]).succeeded().stdout, none);
 }
 

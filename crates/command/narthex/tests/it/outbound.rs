@@ -18,7 +18,7 @@ fn what_is_posted_to_others_is_set_at_the_command_line() {
     place.pipe(&["secrets", "set", "OPS_KEY"], "the-key-that-signs-it").succeeded();
 
     let none = place.run(["channels", "list"]).succeeded().stdout;
-    assert_eq!(none, "No agent can post anywhere yet: there are no channels.\n");
+    assert_eq!(none, "There are no channels, so no agent can post messages.\n");
     let set = ["channels", "set", "team", "--provider", "slack", "--url", "${OPS_URL}"];
     assert_eq!(place.run(set).succeeded().stdout, "agents can post to team\n");
     place.run(["channels", "set", "notes", "--provider", "log"]).succeeded();
@@ -41,7 +41,7 @@ fn what_is_posted_to_others_is_set_at_the_command_line() {
     assert_eq!(set["events"], json!(["permission.granted", "session.ended"]));
     assert_eq!(place.run(["webhooks", "list", "--quiet"]).succeeded().stdout, "ops\n");
     let told = place.run(["webhooks", "deliveries", "ops"]).succeeded().stdout;
-    assert_eq!(told, "It was told nothing yet.\n");
+    assert_eq!(told, "No event was sent to this webhook yet.\n");
     let removed = place.run(["webhooks", "remove", "ops"]).succeeded().stdout;
     assert_eq!(removed, "the webhook ops is removed\n");
     place.run(["webhooks", "deliveries", "ops"]).failed(1, &["not_found", "`ops`"]);

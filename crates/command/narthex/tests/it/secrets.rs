@@ -108,7 +108,7 @@ fn x_m23_each_run_of_a_cleared_secret_has_its_line() {
     assert!(matches!(lines[..], [_, _, _]), "{cleared:?}");
     assert_eq!(lines[0], "cleared BILL_KEY");
     for (number, line) in [(1, lines[1]), (2, lines[2])] {
-        let told = "of idle: its agent keeps the value in variable BILL_KEY";
+        let told = "of idle: its agent still has the value in variable BILL_KEY";
         assert_eq!(line, format!("run {number} {told}"));
     }
 }

@@ -117,7 +117,7 @@ fn many_runs_are_ended_at_once() {
     end(&[]).failed(2, &["--all"]);
     end(&["--all", "--agent", "reader"]).failed(2, &["--agent"]);
     end(&[&one, "--yes"]).failed(2, &["--yes"]);
-    let asked = end(&["--agent", "reader"]).failed(2, &["nothing was ended", "2 runs", "--yes"]);
+    let asked = end(&["--agent", "reader"]).failed(2, &["no run was ended", "2 runs", "--yes"]);
     assert!(asked.stderr.contains(&one) && !asked.stderr.contains(&three), "{}", asked.stderr);
     assert_eq!(living(&place).len(), 3);
 

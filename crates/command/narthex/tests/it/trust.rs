@@ -23,7 +23,7 @@ fn d27_an_unknown_file_starts_nothing() {
     let refused = place.run(UP).failed(1, &["denied", "mcp.json", &remedies[0], &remedies[1]]);
     assert!(!place.path("started").exists());
     let connect = place.feed(&["connect", "--start", "--wait", "60s"], &[]);
-    connect.failed(1, &["the daemon ended as it started", &remedies[0]]);
+    connect.failed(1, &["the daemon failed to start", &remedies[0]]);
     let trust = place.run(["trust"]).failed(1, &["is not approved"]);
     assert!(trust.stdout.contains("touch started"), "{refused:?}");
 }

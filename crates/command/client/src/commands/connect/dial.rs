@@ -152,16 +152,16 @@ impl<'a> Dialer<'a> {
         let Some(told) = &wait.told else { return failure };
         let why = match self.is_closed() {
             true => "the client closed standard input".to_owned(),
-            false => format!("{} s are over", self.args.wait.as_secs_f64()),
+            false => format!("no connection within {} s", self.args.wait.as_secs_f64()),
         };
         let message = match failure.code {
             Some(DOWN) => format!(
-                "{why}, and no daemon came; start one with `{}`, or have `{}` start it",
+                "{why}, and no daemon runs; start one with `{}`, or let `{}` start it",
                 narthex("up", &[]),
                 narthex("connect --start", &[])
             ),
             _ if failure.message == *told => {
-                format!("{why}, and there is no connection; see `{}`", narthex("status", &[]))
+                format!("{why}; see the daemon's state with `{}`", narthex("status", &[]))
             }
             _ => format!("{why}: {}", failure.message),
         };
@@ -177,7 +177,10 @@ impl<'a> Dialer<'a> {
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         timeout(self.args.wait, work).await.unwrap_or_else(|_late| {
-            let text = format!("the daemon does not answer; see `{}`", narthex("status", &[]));
+            let text = format!(
+                "the daemon does not answer; see its state with `{}`",
+                narthex("status", &[])
+            );
             Err(Failure::new(ErrorKind::Timeout, text))
         })
     }
@@ -192,8 +195,8 @@ impl<'a> Dialer<'a> {
             _ => Fault::Lasting(failure),
         })?;
         let folder = daemon.socket_dir.ok_or_else(|| {
-            let text = "the daemon has no Unix socket; its log says why. Use its HTTP address \
-                        instead";
+            let text = "the daemon has no Unix socket, and its log has the cause; use its HTTP \
+                        address instead";
             Fault::Lasting(Failure::new(ErrorKind::Unavailable, text))
         })?;
         // The process that answers there is taken for the daemon.
@@ -253,8 +256,10 @@ impl<'a> Dialer<'a> {
         let text = fs_err::read_to_string(self.log()).unwrap_or_default();
         let lines: Vec<_> = text.lines().collect();
         let last = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
-        let text =
-            format!("the daemon ended as it started ({status}):\n{}", output::harmless(&last));
+        let text = format!(
+            "the daemon failed to start ({status}); its last log lines are:\n{}",
+            output::harmless(&last)
+        );
         Failure::new(ErrorKind::Unavailable, text)
     }
 }
@@ -268,7 +273,7 @@ fn no_server(alias: &str, folder: &Path) -> Failure {
     });
     let names: Vec<_> = names.collect();
     let hint = did_you_mean(alias, names.iter().map(String::as_str))
-        .unwrap_or_else(|| format!("`{}` shows those that there are", narthex("status", &[])));
+        .unwrap_or_else(|| format!("`{}` lists its servers", narthex("status", &[])));
     let text = format!("the daemon has no server `{alias}`; {hint}");
     Failure::new(ErrorKind::NotFound, text)
 }

@@ -45,7 +45,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 Ok(Some(line)) => return Ok(Some(line)),
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::warn!("a message is left out: {error}");
+                    tracing::warn!("a message was dropped: {error}");
                     continue;
                 }
             }
@@ -54,7 +54,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 Ok(0) => return Ok(None),
                 Ok(_) => self.parser.push(chunk.freeze()),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
-                Err(error) => return Err(broken("the connection to the daemon broke", &error)),
+                Err(error) => return Err(broken("the connection to the daemon failed", &error)),
             }
         }
     }
@@ -100,7 +100,7 @@ impl Link {
 
     pub(super) async fn write(&mut self, line: &[u8]) -> Result<(), Failure> {
         let written = self.writer.write(line).await;
-        written.map_err(|error| broken("the connection to the daemon broke", &error))
+        written.map_err(|error| broken("the connection to the daemon failed", &error))
     }
 }
 
@@ -176,7 +176,7 @@ impl Output {
             match self.0.write(&line).await {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(false),
-                Err(error) => return Err(broken("standard output broke", &error)),
+                Err(error) => return Err(broken("standard output failed", &error)),
             }
         }
         Ok(true)

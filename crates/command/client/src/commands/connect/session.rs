@@ -11,8 +11,8 @@ const OWN_ID: &[u8] = br#""narthex-connect-again""#;
 /// More messages than any batch has.
 const BATCH_MOST: usize = 10_000;
 /// The error for a client's request that is lost.
-const LOST: &str = "the daemon ended before it answered this request, which may have been carried \
-    out or not; see what it changed before it is sent again";
+const LOST: &str = "the daemon ended before it answered this request, which may have taken effect; \
+                    check for its effects before you send it again";
 
 /// A client's session, as its messages have set it so far.
 #[derive(Debug)]

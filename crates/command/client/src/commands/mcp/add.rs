@@ -81,7 +81,7 @@ fn entry(args: &AddArgs) -> Result<String, Failure> {
             Ok(entry.to_string())
         }
         (None, None, None) => {
-            let text = "say what the server is: an entry as JSON, --url URL, or -- COMMAND";
+            let text = "describe the server: an entry as JSON, --url URL, or -- COMMAND";
             Err(Failure::usage(text))
         }
     }
@@ -92,7 +92,7 @@ fn pairs(flag: &str, words: &[String]) -> Result<Value, Failure> {
     for word in words {
         // The value may be a secret, so it is not repeated.
         let Some((name, value)) = word.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            return Err(Failure::usage(format!("{flag} wants NAME=VALUE")));
+            return Err(Failure::usage(format!("{flag} needs NAME=VALUE")));
         };
         if members.insert(name.to_owned(), json!(value)).is_some() {
             return Err(Failure::usage(format!("{flag} {name} is given twice")));

@@ -73,7 +73,7 @@ pub(super) async fn run(
         output::notice(OWN_HIDDEN);
     }
     if rows.is_empty() && !sees_own {
-        output::line("No active run that this token may see has servers of its own.")?;
+        output::line("No active run that this token can see has servers of its own.")?;
     } else if rows.is_empty() {
         nothing(client.is_some(), configured().await)?;
     } else {
@@ -123,7 +123,7 @@ fn show(rows: &[Value], now: SystemTime, context: &Context) -> Result<(), Failur
 
 fn nothing(is_up: bool, configured: Configured) -> Result<(), Failure> {
     let sentence = match is_up {
-        true => "The daemon has no servers, nor has any active run that this token may see.",
+        true => "Neither the daemon nor any active run that this token can see has servers.",
         false => "No daemon runs, so no server is mounted.",
     };
     output::line(sentence)?;

@@ -117,12 +117,16 @@ async fn follow(args: &LogsArgs, client: &DaemonClient, context: &Context) -> Re
             (None, true) => output::json(&event)?,
             (None, false) => {
                 let missed = event["missed"].as_u64().unwrap_or(0);
-                output::notice(&format!("{missed} lines came too fast and are missing here"));
+                output::notice(&format!(
+                    "{missed} lines are missing here, because they came too fast"
+                ));
             }
         }
     }
     if !context.format.is_quiet() {
-        output::notice("the server is gone, its run has ended, or the daemon was stopped");
+        output::notice(
+            "the log ended: the server was removed, its run has ended, or the daemon was stopped",
+        );
     }
     Ok(())
 }

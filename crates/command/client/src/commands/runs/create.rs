@@ -22,8 +22,8 @@ use crate::{
 const TOKEN_PLACE: &str = "${NARTHEX_TOKEN}";
 /// The longest document that is read, in bytes.
 const DOCUMENT_MAX: u64 = 1024 * 1024;
-const NOTHING_SAID: &str = "say what the run has: --agent with its agent, a FILE with the whole \
-                            request, or --tools with shared servers";
+const NOTHING_SAID: &str = "name the agent with --agent, a FILE with the whole request, or shared \
+                            servers with --tools";
 const SCOPE_EXAMPLE: &str =
     "write the scope as one JSON object, such as {\"context_id\": \"ctx-9\"}";
 const EXAMPLE: &str = "write the request as one JSON object, such as \
@@ -105,8 +105,8 @@ pub(crate) async fn told(
     let snippet = json!({ "mcpServers": entries });
     let end = narthex("runs end {}", &[&id]);
     output::line(&format!(
-        "The run {id} has begun, with {tools}. This is shown once:\n\n{snippet:#}\n\n\
-         `{end}` ends it; it ends by itself at {}.",
+        "The run {id} was created, with {tools}. This is shown once:\n\n{snippet:#}\n\n`{end}` \
+         ends it; it ends by itself at {}.",
         text(begun, "expires_at")
     ))
 }
@@ -121,8 +121,8 @@ fn carried_out(begun: &Value, context: &Context) -> Result<(), Failure> {
     let follow = narthex("sessions events {} --follow", &[&session]);
     let end = narthex("sessions end {}", &[&session]);
     output::line(&format!(
-        "The run {id} waits for the executor `{executor}`, which carries it out.\n\n\
-         `{follow}` shows what it does; `{end}` ends it.",
+        "The run {id} waits for the executor `{executor}`.\n\n`{follow}` shows what it does; \
+         `{end}` ends it.",
     ))
 }
 

@@ -54,7 +54,7 @@ async fn many(client: &DaemonClient, args: &EndArgs, context: &Context) -> Resul
         let named = ids.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
         let more = if ids.len() > NAMED_MAX { ", …" } else { "" };
         let count = counted(ids.len() as u64, "run");
-        let text = format!("nothing was ended: say --yes to end {count} ({named}{more})");
+        let text = format!("no run was ended: add --yes to end {count} ({named}{more})");
         return Err(Failure::usage(text));
     }
     let ended = waiting("ending the runs", context, all(client, &ids, args)).await?;

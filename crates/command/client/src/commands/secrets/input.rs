@@ -77,7 +77,7 @@ impl Hidden {
 impl Drop for Hidden {
     fn drop(&mut self) {
         if let Err(error) = tcsetattr(stdin(), OptionalActions::Now, &self.before) {
-            tracing::warn!(%error, "the terminal still hides what is typed; type `stty sane`");
+            tracing::warn!(%error, "the terminal still hides typed text; run `stty sane`");
         }
     }
 }

@@ -64,7 +64,7 @@ pub(super) async fn events(
     items.iter().try_for_each(|event| show(event, context))?;
     let oldest = last["oldest"].as_u64().unwrap_or(0);
     if !context.format.is_quiet() && args.after + 1 < oldest {
-        output::notice(&format!("the events before number {oldest} are not kept any more"));
+        output::notice(&format!("the events before number {oldest} were deleted"));
     }
     if !context.format.is_quiet() && items.is_empty() {
         output::line("There are no such events.")?;

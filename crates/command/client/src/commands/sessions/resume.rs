@@ -13,8 +13,8 @@ use crate::{
     daemon_client::{ApiRequest, DaemonClient},
 };
 
-const EXAMPLE: &str = "write what is said of the run as one JSON object, such as \
-                       {\"prompt\": \"Go on.\", \"scope\": {…}}, or {} for nothing";
+const EXAMPLE: &str = "write the settings of the run as one JSON object, such as {\"prompt\": \"Go \
+                       on.\", \"scope\": {…}}, or {} for nothing";
 
 pub(super) async fn resume(
     client: &DaemonClient,

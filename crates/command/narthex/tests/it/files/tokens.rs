@@ -46,7 +46,7 @@ fn d20_a_folder_is_mounted_for_the_number_of_the_token() {
 
     // A command that was to give a token may have failed.
     for words in [&["mount", "mcp"][..], &["vfs", "ls"]] {
-        of_run(&place, "", words).failed(2, &["NARTHEX_TOKEN is set to nothing"]);
+        of_run(&place, "", words).failed(2, &["NARTHEX_TOKEN is empty"]);
     }
 
     // Of another number nothing is, whichever token is shown.
