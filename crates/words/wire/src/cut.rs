@@ -1,13 +1,13 @@
 //! Cuts the text of tool results that are longer than a limit (decision D23).
 //!
 //! Only the insides of strings change: `text` of content and of embedded resources, and strings of
-//! structured content. A result within its limits is not touched, and one that is short enough is
-//! not even looked at. Nothing is built besides the places of the texts and the shortened copy.
+//! structured content. A result within its limits is not touched, and a short one is not even
+//! parsed. Only the places of the texts and the shortened copy take memory.
 //!
 //! Tokens are an estimate by the *quarter rule*: a character counts a quarter of a token if it is
 //! ASCII, a half if UTF-8 gives it two bytes, a whole one with three bytes, and two with four. The
-//! sum is rounded up. It needs no vocabulary, is the same for every model, and does not take texts
-//! in other scripts for short ones, as a rule by letters or by bytes alone would.
+//! sum is rounded up. The rule needs no vocabulary and is the same for every model. Unlike a count
+//! of letters or of bytes alone, it does not take texts in other scripts for short ones.
 
 mod measure;
 mod structured;
@@ -28,7 +28,7 @@ const NOTHING: &str = "…";
 /// The most quarters that a byte of JSON is worth: a short result needs no count.
 const QUARTERS_PER_BYTE: u64 = 2;
 
-/// A result that was too long.
+/// A shortened result.
 #[derive(Debug)]
 pub struct CutResult {
     /// The message after cutting.
@@ -51,10 +51,11 @@ struct Edit {
     text: Vec<u8>,
 }
 
-/// Shortens the answer to `method` if it is the result of a tool and longer than the limits.
+/// Shortens the answer to `method` if it is the result of a tool and longer than the limits. `None`
+/// if the answer fits, or is no such result.
 ///
 /// Texts are kept from the first on, until a limit is reached. Structured content, which repeats
-/// the text in most results, has the same limits by itself.
+/// the text in most results, has the same limits on its own.
 #[must_use]
 pub fn cut_result(method: &str, message: &Message, limits: &OutputLimits) -> Option<CutResult> {
     if message.kind() != MessageKind::Result || is_surely_short(message, limits) {

@@ -1,4 +1,4 @@
-//! The revisions of the protocol, the two eras they fall into, and the names both sides agree on.
+//! The revisions of the protocol, their two eras, and the names of methods and `_meta` keys.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub enum Era {
 }
 
 impl Revision {
-    /// All of them, oldest first.
+    /// All revisions, oldest first.
     pub const ALL: [Self; 5] = [
         Self::V2024_11_05,
         Self::V2025_03_26,
@@ -37,7 +37,7 @@ impl Revision {
         Self::V2025_11_25,
         Self::V2026_07_28,
     ];
-    /// The revisions that a request names itself, without a handshake.
+    /// The revisions that a request names in its `_meta`, without a handshake.
     pub const MODERN: [Self; 1] = [Self::V2026_07_28];
     /// The newest revision that has a handshake.
     pub const LEGACY_LATEST: Self = Self::V2025_11_25;
@@ -82,12 +82,13 @@ impl fmt::Display for Revision {
 }
 
 /// Returns the era whose rules a client's message follows. `version_header` is the value of
-/// `MCP-Protocol-Version`, if there is one.
+/// `MCP-Protocol-Version`, if the request has one.
 ///
-/// A version in `_meta` is modern, with any value. Otherwise the header decides if it names a
-/// modern revision or an unknown one, so that the answer can list the known ones; its mere presence
-/// decides nothing, as legacy clients send it too. Any other message is legacy, and must be
-/// `initialize` or carry a live session; the caller knows about sessions.
+/// A message with a version in `_meta` is modern, whatever the version. Otherwise the header
+/// decides if it names a modern or an unknown revision, so that the answer can list the known ones.
+/// The header's presence alone decides nothing, as legacy clients send it too. Any other message is
+/// legacy, and must be `initialize` or carry a live session; the caller of this function checks
+/// sessions.
 #[must_use]
 pub fn classify_downstream(message: &Message, version_header: Option<&str>) -> Era {
     if message.meta_value(meta_key::PROTOCOL_VERSION).is_some() {
@@ -102,22 +103,22 @@ pub fn classify_downstream(message: &Message, version_header: Option<&str>) -> E
     }
 }
 
-/// The part that a modern request lacks although every modern request must carry it.
+/// The missing or wrong part of a modern request's `_meta`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StampFault {
-    /// The version is there and no string.
+    /// The version is not a string.
     #[error("the protocol version in _meta must be a string")]
     VersionKind,
-    /// There is no version.
+    /// The version is missing.
     #[error("_meta lacks the protocol version")]
     NoVersion,
-    /// The version is none of [`Revision::MODERN`].
+    /// The version is not one of [`Revision::MODERN`].
     #[error("this protocol version is not supported")]
     Version {
         /// The version that the client requested.
         requested: String,
     },
-    /// There are no capabilities, or they are no object.
+    /// The capabilities are missing, or not an object.
     #[error("_meta lacks the client's capabilities, an object")]
     NoCapabilities,
 }
@@ -132,8 +133,8 @@ impl StampFault {
         }
     }
 
-    /// The error's `data` as JSON: for an unsupported version the supported ones, in the form of
-    /// `server/discover`.
+    /// The error's `data` as JSON; `None` for most faults. An unsupported version gets the
+    /// supported ones, in the form of `server/discover`.
     #[must_use]
     pub fn data(&self) -> Option<Vec<u8>> {
         let Self::Version { requested } = self else { return None };
@@ -143,8 +144,9 @@ impl StampFault {
     }
 }
 
-/// Checks what every modern message must carry in `_meta`. `version_header` is the value of
-/// `MCP-Protocol-Version`, if there is one: it counts for notifications, which need no `_meta`.
+/// Checks the `_meta` members that every modern message must carry. `version_header` is the value
+/// of `MCP-Protocol-Version`, if there is one. The header counts for notifications, which need no
+/// `_meta`.
 ///
 /// # Errors
 /// The first fault.
@@ -173,7 +175,8 @@ pub fn check_stamps(message: &Message, version_header: Option<&str>) -> Result<(
     }
 }
 
-/// The revisions that a request may name at any endpoint, whatever its server speaks; a JSON array.
+/// The revisions that a request may name at any endpoint, whichever the server speaks, as a JSON
+/// array.
 #[must_use]
 pub fn supported_versions() -> String {
     format!("[{}]", Revision::MODERN.map(|revision| format!("\"{revision}\"")).join(","))
@@ -185,11 +188,11 @@ pub mod meta_key {
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
     /// The capabilities of the client of a modern request.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// The name that the client of a modern request gives itself; never proof of anything.
+    /// The client's description of itself in a modern request; it proves nothing.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
     /// The lowest level of log messages that a modern request wants.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    /// The name that the server of a modern result gives itself; never proof of anything.
+    /// The server's description of itself in a modern result; it proves nothing.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     /// The id of the listen request that a modern notification belongs to.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
@@ -203,7 +206,7 @@ pub mod meta_key {
     pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
     /// W3C trace context: the parent span.
     pub const TRACEPARENT: &str = "traceparent";
-    /// W3C trace context: what tracing systems add.
+    /// W3C trace context: data of tracing systems.
     pub const TRACESTATE: &str = "tracestate";
     /// W3C baggage.
     pub const BAGGAGE: &str = "baggage";
@@ -237,9 +240,9 @@ pub mod method {
 
     /// Opens a legacy session.
     pub const INITIALIZE: &str = "initialize";
-    /// Legacy.
+    /// Asks the other side for a sign of life (legacy).
     pub const PING: &str = "ping";
-    /// Modern: what a server is and can do.
+    /// Reads a server's description and capabilities (modern).
     pub const SERVER_DISCOVER: &str = "server/discover";
     /// Lists tools.
     pub const TOOLS_LIST: &str = "tools/list";
@@ -255,37 +258,38 @@ pub mod method {
     pub const RESOURCES_TEMPLATES_LIST: &str = "resources/templates/list";
     /// Reads a resource.
     pub const RESOURCES_READ: &str = "resources/read";
-    /// Legacy.
+    /// Subscribes to changes of a resource (legacy).
     pub const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
-    /// Legacy.
+    /// Ends a subscription to a resource (legacy).
     pub const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
-    /// Skills extension.
+    /// Lists a directory of resources (skills extension).
     pub const RESOURCES_DIRECTORY_READ: &str = "resources/directory/read";
-    /// Skills extension.
+    /// Lists skills (skills extension).
     pub const SKILLS_LIST: &str = "skills/list";
-    /// Skills extension.
+    /// Gets a skill (skills extension).
     pub const SKILLS_GET: &str = "skills/get";
     /// Modern: opens a stream of change notifications.
     pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
     /// Completes an argument.
     pub const COMPLETION_COMPLETE: &str = "completion/complete";
-    /// Legacy.
+    /// Sets the lowest level of log messages of a session (legacy).
     pub const LOGGING_SET_LEVEL: &str = "logging/setLevel";
-    /// Server asks client: a request of its own in legacy, embedded in a result in modern.
+    /// Asks the client for a message of its model. A request of the server in legacy, embedded in a
+    /// result in modern.
     pub const SAMPLING_CREATE_MESSAGE: &str = "sampling/createMessage";
-    /// Server asks client, like sampling.
+    /// Asks the client for input of its user; sent like sampling.
     pub const ELICITATION_CREATE: &str = "elicitation/create";
-    /// Server asks client, like sampling.
+    /// Asks the client for its roots; sent like sampling.
     pub const ROOTS_LIST: &str = "roots/list";
-    /// Tasks, in both eras.
+    /// Reads the status of a task (both eras).
     pub const TASKS_GET: &str = "tasks/get";
-    /// Tasks, modern.
+    /// Gives input to a task (modern).
     pub const TASKS_UPDATE: &str = "tasks/update";
-    /// Tasks, in both eras.
+    /// Cancels a task (both eras).
     pub const TASKS_CANCEL: &str = "tasks/cancel";
-    /// Tasks, legacy.
+    /// Waits for the result of a task (legacy).
     pub const TASKS_RESULT: &str = "tasks/result";
-    /// Tasks, legacy.
+    /// Lists tasks (legacy).
     pub const TASKS_LIST: &str = "tasks/list";
 
     /// Legacy: the session is open.

@@ -20,7 +20,7 @@ pub const MCP_PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protoc
 pub const MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// `Mcp-Method`: the method of a modern request.
 pub const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
-/// `Mcp-Name`: what a modern request is about; see [`name_member`].
+/// `Mcp-Name`: the item of a modern request; see [`name_member`].
 pub const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// `Last-Event-ID`: the event after which a legacy stream resumes.
 pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -39,26 +39,26 @@ pub fn has_media_type(headers: &HeaderMap, wanted: &str) -> bool {
 /// [`code::HEADER_MISMATCH`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderFault {
-    /// The body has a value that must be mirrored.
+    /// A header is missing although the body has a value that it must mirror.
     #[error("header mismatch: {header} is missing; send the value of {member} in it")]
     Missing {
         /// The header.
         header: String,
-        /// Where the body has the value.
+        /// The path of the value in the body.
         member: String,
     },
-    /// Sent more than once, so that readers could take different ones.
+    /// The header was sent more than once, so that readers could take different values.
     #[error("header mismatch: {header} is sent more than once; send it once")]
     Duplicate {
         /// The header.
         header: String,
     },
-    /// Not what a header's value can be.
+    /// The header has no valid value.
     #[error("header mismatch: {header} cannot be read: {fault}")]
     Unreadable {
         /// The header.
         header: String,
-        /// Why.
+        /// The fault of the value.
         #[source]
         fault: ValueFault,
     },
@@ -72,7 +72,7 @@ pub enum HeaderFault {
         header: String,
         /// Its value, decoded and shortened.
         found: String,
-        /// Where the body has the value.
+        /// The path of the value in the body.
         member: String,
         /// The value in the body, shortened.
         expected: String,
@@ -85,7 +85,7 @@ pub enum HeaderFault {
     Unmirrored {
         /// The header.
         header: String,
-        /// Where the body has the value.
+        /// The path of the value in the body.
         member: String,
     },
 }
@@ -98,7 +98,7 @@ impl HeaderFault {
     }
 }
 
-/// The member of `params` that `Mcp-Name` mirrors for a method.
+/// The member of `params` that `Mcp-Name` mirrors for a method; `None` if there is none.
 #[must_use]
 pub fn name_member(method: &str) -> Option<&'static str> {
     match method {
@@ -112,8 +112,9 @@ pub fn name_member(method: &str) -> Option<&'static str> {
 /// Checks that the headers of a modern message agree with its body.
 ///
 /// `params` are those of the called tool. Other `Mcp-Param-` headers are ignored, as the protocol
-/// demands. A request without a version in `_meta` passes the check of that header: it is refused
-/// for what it lacks, not for a header. Notifications need no headers, but must not belie them.
+/// demands. A request without a version in `_meta` passes the check of that header:
+/// [`check_stamps`](crate::check_stamps) refuses it. Notifications need no headers, but those that
+/// are sent must agree with the body.
 ///
 /// # Errors
 /// The first disagreement.
@@ -158,9 +159,9 @@ fn check_version(
     header.check(headers, &Mirrored::Text(version), is_request, member)
 }
 
-/// The headers of a request that we send as a client of `version`.
+/// The headers of a request that the gateway sends as a client of `version`.
 ///
-/// The headers mirror `message` as given: if a tool is renamed on the way, the caller inserts
+/// The headers mirror `message` as given: a caller that renames a tool afterwards inserts
 /// [`MCP_NAME`] anew with [`encode_value`]. Legacy revisions get the version alone, and revisions
 /// before 2025-06-18 get no header.
 #[must_use]

@@ -1,8 +1,8 @@
 //! One strict pass over JSON text that validates the text and locates its parts.
 //!
-//! Nothing is decoded or copied: a value is a [`Span`] of the original bytes, so unknown fields,
-//! key order and the spelling of numbers survive. Depth is limited before anything is built. The
-//! grammar is RFC 8259, without any leniency; `tests::agrees_with_serde_json` holds it to that.
+//! No part is decoded or copied: a value is a [`Span`] of the original bytes. So unknown fields,
+//! key order and the spelling of numbers survive. Depth is limited before any memory is taken. The
+//! grammar is RFC 8259 without any leniency; `tests::agrees_with_serde_json` checks this.
 
 mod scanner;
 
@@ -57,51 +57,52 @@ pub struct Object {
     pub members: Members,
 }
 
-/// Members in their order; most objects that are indexed have few.
+/// Members in their order, stored in place up to six: most indexed objects have few.
 pub type Members = SmallVec<[Member; 6]>;
 
 /// Names that a key must not pretend to be.
 #[derive(Debug)]
 pub(crate) struct KnownNames {
     names: &'static [&'static str],
-    /// Bit n is set if there is a name of n bytes.
+    /// Bit n is set if a known name has n bytes.
     lengths: u64,
 }
 
-/// Why a text is refused.
+/// The reason why a text is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// Not JSON by RFC 8259.
+    /// The text is not JSON by RFC 8259.
     #[error("not valid JSON at byte {at}")]
     Syntax {
-        /// Where the scanner stopped.
+        /// Byte position at which the scanner stopped.
         at: usize,
     },
-    /// Not UTF-8, which RFC 8259 demands.
+    /// The text is not UTF-8, which RFC 8259 demands.
     #[error("not valid UTF-8 at byte {at}")]
     Utf8 {
-        /// The first bad byte.
+        /// Position of the first bad byte.
         at: usize,
     },
-    /// Nested deeper than [`DEPTH_MAX`].
+    /// The text is nested deeper than [`DEPTH_MAX`].
     #[error("nested deeper than {DEPTH_MAX} levels")]
     TooDeep,
-    /// The same key twice in one object; readers would differ on which one counts (S12).
+    /// One object has a key twice; readers would differ on which value counts (S12).
     #[error("the same key twice in one object, at byte {at}")]
     DuplicateKey {
-        /// The second key.
+        /// Byte position of the second key.
         at: usize,
     },
-    /// More members in the envelope, the body or `_meta` than any reader needs.
+    /// The envelope, the body or `_meta` has more members than any reader needs.
     #[error("more than {most} members in one object of the message")]
     TooManyMembers {
         /// The most members allowed.
         most: usize,
     },
-    /// A key that some readers would take for another: NUL inside, or a known name in other case.
+    /// A key that some readers would take for another: it has a NUL, or is a known name in other
+    /// case.
     #[error("a key that could be read as another one, at byte {at}")]
     DeceptiveKey {
-        /// The key.
+        /// Byte position of the key.
         at: usize,
     },
 }
@@ -109,7 +110,7 @@ pub enum JsonError {
 /// Checks that `text` is UTF-8.
 ///
 /// # Errors
-/// Names the first bad byte.
+/// [`JsonError::Utf8`] with the position of the first bad byte.
 pub fn check_utf8(text: &[u8]) -> Result<(), JsonError> {
     match std::str::from_utf8(text) {
         Ok(_) => Ok(()),
@@ -160,7 +161,7 @@ pub(crate) fn check_keys_unless_plain(
     Ok(())
 }
 
-/// The text of a JSON string given with its quotes; `None` if it is no string or not decodable.
+/// The text of a JSON string that has its quotes; `None` if the text is no string or not decodable.
 #[must_use]
 pub fn decode_string(quoted: &[u8]) -> Option<Cow<'_, str>> {
     let inner = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
@@ -185,13 +186,13 @@ pub fn encode_string(text: &str) -> Vec<u8> {
 }
 
 impl Object {
-    /// The value of `key`, compared after decoding.
+    /// The value of `key`, compared after decoding; `None` if the object has no such key.
     #[must_use]
     pub fn get(&self, text: &[u8], key: &str) -> Option<Span> {
         self.find(text, key).map(|index| self.members[index].value)
     }
 
-    /// The position of `key` among the members.
+    /// The position of `key` among the members; `None` if the object has no such key.
     #[must_use]
     pub fn find(&self, text: &[u8], key: &str) -> Option<usize> {
         self.members.iter().position(|member| key_is(member.key.of(text), key))

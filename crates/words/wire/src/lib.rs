@@ -1,7 +1,7 @@
 //! MCP on the wire as raw JSON: envelopes, both protocol eras, headers, SSE, framing and limits.
 //!
-//! Messages stay bytes. This crate checks them, locates their parts, and writes changed copies; it
-//! does no I/O and holds no state beyond a parser's buffer.
+//! Messages stay bytes. This crate checks them, locates their parts, and writes changed copies. The
+//! crate does no I/O, and holds no state beyond a parser's buffer.
 
 pub mod headers;
 pub mod json;
@@ -44,7 +44,7 @@ pub use template::Template;
 /// Sizes above which a message is refused before it is buffered or indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest message in bytes. Never above 1 GiB.
+    /// Maximum length of a message in bytes. Never above 1 GiB.
     pub message_bytes: usize,
 }
 

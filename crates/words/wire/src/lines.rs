@@ -8,11 +8,11 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use crate::{Payload, PayloadBuilder};
 
-/// The reason why a line is refused. The rest of that line is skipped; the next call reads on
-/// behind it.
+/// The reason why a line is refused. The parser skips the rest of that line, and continues with the
+/// next line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
-    /// Longer than allowed.
+    /// The line is longer than allowed.
     #[error("a line longer than {limit} bytes")]
     TooLong {
         /// The limit in bytes.
@@ -30,25 +30,27 @@ pub struct LineParser {
 }
 
 impl LineParser {
-    /// Starts with nothing; lines longer than `limit` bytes, without their end, are refused.
+    /// Starts with an empty buffer. Lines longer than `limit` bytes, without their end, are
+    /// refused.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         let (chunks, partial) = (VecDeque::new(), BytesMut::new());
         Self { limit, chunks, partial, is_skipping: false }
     }
 
-    /// Takes the next chunk. Call [`Self::next_line`] until it has no more before the next push:
-    /// only what it has seen counts towards the limit.
+    /// Takes the next chunk. Call [`Self::next_line`] until it returns `None` before the next push:
+    /// only bytes that it has read count towards the limit.
     pub fn push(&mut self, chunk: Bytes) {
         if !chunk.is_empty() {
             self.chunks.push_back(chunk);
         }
     }
 
-    /// The next complete line without its end. Empty lines are passed over.
+    /// Returns the next complete line without its end, or `None` if more input is needed. Empty
+    /// lines are skipped.
     ///
     /// # Errors
-    /// When a line is too long: once for that line, as soon as it is known.
+    /// When a line is too long: once per line, as soon as the limit is passed.
     pub fn next_line(&mut self) -> Result<Option<Bytes>, LineError> {
         while let Some(chunk) = self.chunks.front_mut() {
             let Some(at) = memchr::memchr(b'\n', chunk) else {
@@ -107,7 +109,7 @@ impl LineParser {
     }
 }
 
-/// Frames JSON messages as one line each, to be written at once.
+/// Frames JSON messages as one line each, in one payload.
 ///
 /// Raw line ends become spaces: in valid JSON they occur only between tokens.
 #[must_use]

@@ -2,10 +2,10 @@
 
 use crate::Raw;
 
-/// From the least to the most important.
+/// A level of log messages, ordered from the least to the most important.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
-    /// For those who look for a fault.
+    /// Details for finding a fault.
     Debug,
     /// An ordinary event.
     Info,
@@ -39,7 +39,7 @@ impl LogLevel {
         }
     }
 
-    /// The level in a message; `None` if it is none.
+    /// Reads the level in a message; `None` if the text names no level.
     #[must_use]
     pub fn read(raw: Raw<'_>) -> Option<Self> {
         Some(match raw.as_str()?.as_ref() {

@@ -1,8 +1,8 @@
 //! One JSON-RPC message as bytes with an index: the envelope, one level of its body, and `_meta`.
 //!
-//! The bytes are the truth. What is refused here is what two readers could read differently (S12):
-//! duplicate keys in envelope, body and `_meta`, known names in other case, NUL in keys, both or
-//! neither of `result` and `error`.
+//! The bytes are never changed. Parsing refuses a message that two readers could read differently
+//! (S12): duplicate keys in envelope, body and `_meta`, known names in other case, NUL in keys,
+//! both or neither of `result` and `error`.
 
 mod index;
 mod lenient;
@@ -20,32 +20,32 @@ use crate::{
 /// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageKind {
-    /// Has a method and an id.
+    /// A message with a method and an id.
     Request,
-    /// Has a method and no id.
+    /// A message with a method and no id.
     Notification,
-    /// Has an id and a result.
+    /// A message with an id and a result.
     Result,
-    /// Has an id, which may be null, and an error.
+    /// A message with an error, and an id that may be null.
     Error,
 }
 
-/// Why a text is no acceptable message.
+/// The reason why a text is no acceptable message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// The text itself is refused.
     #[error("the message is refused: {0}")]
     Json(#[source] JsonError),
-    /// Longer than allowed.
+    /// The text is longer than allowed.
     #[error("the message is longer than {limit} bytes")]
     TooLarge {
         /// The limit that applies.
         limit: usize,
     },
-    /// An array: JSON-RPC batches exist only in revision 2025-03-26.
+    /// The text is an array: JSON-RPC batches exist only in revision 2025-03-26.
     #[error("a batch is not accepted here")]
     Batch,
-    /// JSON, but no JSON-RPC 2.0 message.
+    /// The text is JSON, but no JSON-RPC 2.0 message.
     #[error("not a JSON-RPC 2.0 message: {0}")]
     Envelope(&'static str),
 }
@@ -56,8 +56,8 @@ impl From<JsonError> for MessageError {
     }
 }
 
-/// A checked message. Cloning shares the bytes and the index, and moving it moves a pointer: on
-/// its way a message passes through many futures.
+/// A checked message. Clones share the bytes and the index. Moving a message moves a pointer, as a
+/// message passes through many futures.
 #[derive(Debug, Clone)]
 pub struct Message(Arc<Index>);
 
@@ -66,7 +66,7 @@ pub struct Message(Arc<Index>);
 pub struct Raw<'a>(&'a [u8]);
 
 impl<'a> Raw<'a> {
-    /// A value that is known to be valid JSON, such as a span of a message.
+    /// Wraps a text that is known to be valid JSON, such as a span of a message.
     #[must_use]
     pub fn new(text: &'a [u8]) -> Self {
         Self(text)
@@ -78,19 +78,19 @@ impl<'a> Raw<'a> {
         self.0
     }
 
-    /// The text of a string value.
+    /// The text of a string value; `None` for other values.
     #[must_use]
     pub fn as_str(self) -> Option<Cow<'a, str>> {
         decode_string(self.0)
     }
 
-    /// A non-negative integer value.
+    /// The number of a non-negative integer value; `None` for other values.
     #[must_use]
     pub fn as_u64(self) -> Option<u64> {
         std::str::from_utf8(self.0).ok()?.parse().ok()
     }
 
-    /// A boolean value.
+    /// The value of a boolean; `None` for other values.
     #[must_use]
     pub fn as_bool(self) -> Option<bool> {
         match self.0 {
@@ -112,14 +112,15 @@ impl<'a> Raw<'a> {
         index::is_id(self.0)
     }
 
-    /// One member of an object value; `None` if it is no object, has a key twice, or lacks it.
+    /// One member of an object value. `None` if the value is no object, lacks the key, or has a key
+    /// twice.
     #[must_use]
     pub fn get(self, key: &str) -> Option<Self> {
         let object = Scanner::new(self.0, 0, 0).object().ok()?;
         object.get(self.0, key).map(|span| Raw(span.of(self.0)))
     }
 
-    /// The elements of an array value; empty if it is no array.
+    /// The elements of an array value; empty if the value is no array.
     #[must_use]
     pub fn items(self) -> Vec<Self> {
         let mut items = Vec::new();
@@ -127,8 +128,8 @@ impl<'a> Raw<'a> {
         if array.is_ok() { items } else { Vec::new() }
     }
 
-    /// Number of elements of an array value, 0 if it is no array; `None` if there are more than
-    /// `most`. The elements above that number are not read.
+    /// Number of elements of an array value, 0 if the value is no array; `None` if there are more
+    /// than `most`. Elements above `most` are not read.
     #[must_use]
     pub fn count_up_to(self, most: usize) -> Option<usize> {
         let mut count = 0;
@@ -143,7 +144,7 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// The members of an object value as key and value; empty if it is no object.
+    /// The members of an object value as key and value; empty if the value is no object.
     #[must_use]
     pub fn entries(self) -> Vec<(Cow<'a, str>, Self)> {
         let Ok(object) = Scanner::new(self.0, 0, 0).object() else { return Vec::new() };
@@ -156,7 +157,8 @@ impl<'a> Raw<'a> {
     /// The members of an object value, each key once.
     ///
     /// # Errors
-    /// When it is no object, or has a key twice: readers would differ on which one counts (S12).
+    /// When the value is no object, or has a key twice: readers would differ on which value counts
+    /// (S12).
     pub fn members(self) -> Result<Vec<(Cow<'a, str>, Self)>, JsonError> {
         let object = Scanner::new(self.0, 0, 0).object()?;
         let pair = |member: &Member| {
@@ -167,10 +169,10 @@ impl<'a> Raw<'a> {
         object.members.iter().map(pair).collect()
     }
 
-    /// The value as a type.
+    /// Deserializes the value.
     ///
     /// # Errors
-    /// When it does not fit the type.
+    /// When the value does not fit the type.
     pub fn parse<T: serde::Deserialize<'a>>(self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(self.0)
     }
@@ -180,7 +182,7 @@ impl Message {
     /// Checks and indexes one message.
     ///
     /// # Errors
-    /// When it is too large, no JSON, a batch, or no unambiguous JSON-RPC 2.0 message.
+    /// When the text is too large, no JSON, a batch, or no unambiguous JSON-RPC 2.0 message.
     pub fn parse(bytes: Bytes, limits: &Limits) -> Result<Self, MessageError> {
         if bytes.len() > limits.message_bytes {
             return Err(MessageError::TooLarge { limit: limits.message_bytes });
@@ -188,10 +190,11 @@ impl Message {
         Index::of(bytes).map(|index| Self(Arc::new(index)))
     }
 
-    /// The messages of a batch (revision 2025-03-26), or the one message that is no batch.
+    /// The messages of a batch (revision 2025-03-26), or the single message of another text.
     ///
     /// # Errors
-    /// Those of [`Message::parse`] for any of them, an empty batch, or more than `most` members.
+    /// The errors of [`Message::parse`] for any message, an empty batch, or more than `most`
+    /// messages.
     pub fn parse_batch(
         bytes: &Bytes,
         limits: &Limits,
@@ -230,8 +233,8 @@ impl Message {
         spans.into_iter().map(|span| parse(bytes.slice(span.range()), limits)).collect()
     }
 
-    /// The id of a request that is refused since its text is no acceptable message, where it can be
-    /// read: the error is to carry it.
+    /// The id for the error to a request whose text is refused. `None` if the text has no method,
+    /// or no id that can be read.
     #[must_use]
     pub fn refused_id(text: &[u8]) -> Option<Raw<'_>> {
         let whole = Raw::new(text);
@@ -251,7 +254,7 @@ impl Message {
         self.0.kind
     }
 
-    /// The id as written; `None` for notifications.
+    /// The id as written; `None` for messages without an id.
     #[must_use]
     pub fn id(&self) -> Option<Raw<'_>> {
         self.0.id.map(|span| Raw(span.of(&self.0.bytes)))
@@ -289,14 +292,14 @@ impl Message {
         self.0.id
     }
 
-    /// One member of `params`, `result` or `error`.
+    /// One member of `params`, `result` or `error`; `None` if it is missing.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Raw<'_>> {
         let span = self.0.body.as_ref()?.get(&self.0.bytes, key)?;
         Some(Raw(span.of(&self.0.bytes)))
     }
 
-    /// One member of `_meta`.
+    /// One member of `_meta`; `None` if it is missing.
     #[must_use]
     pub fn meta_value(&self, key: &str) -> Option<Raw<'_>> {
         let span = self.0.meta.as_ref()?.get(&self.0.bytes, key)?;
@@ -309,7 +312,7 @@ impl Message {
         self.0.content.map(|span| Raw(span.of(&self.0.bytes)))
     }
 
-    /// The `code` of an error message.
+    /// The `code` of an error message; `None` for other messages.
     #[must_use]
     pub fn error_code(&self) -> Option<i64> {
         if self.0.kind != MessageKind::Error {

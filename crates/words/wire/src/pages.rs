@@ -7,7 +7,7 @@ use crate::{Era, Message, Raw, json};
 /// The most pages of one list that are followed.
 const PAGES_MAX: usize = 1000;
 
-/// The progress through one list. Begins before the first page.
+/// The progress through one list. A new value is before the first page.
 #[derive(Debug)]
 pub struct Pages {
     era: Era,
@@ -17,13 +17,13 @@ pub struct Pages {
     count: usize,
 }
 
-/// The reason why a list cannot be read to its end. Its text follows the name of the method.
+/// The reason why a list cannot be read to its end. The text continues the name of the method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PagesError {
-    /// The next page has no usable name.
+    /// The cursor of the next page is no string.
     #[error("gave a cursor that is no string")]
     NoString,
-    /// The pages lead in circles.
+    /// A cursor came twice, so that the pages lead in circles.
     #[error("gave the same cursor twice")]
     Twice,
     /// There are more pages than any client reads.
@@ -32,7 +32,7 @@ pub enum PagesError {
 }
 
 impl Pages {
-    /// A list of a server that speaks this era.
+    /// Starts a list of a server that speaks this era.
     #[must_use]
     pub fn new(era: Era) -> Self {
         Self { era, next: None, seen: HashSet::new(), count: 0 }
@@ -45,7 +45,7 @@ impl Pages {
         cursor.unwrap_or_default()
     }
 
-    /// Takes in the answer to what was asked; whether there is another page.
+    /// Takes the answer with a page; returns true if there is another page.
     ///
     /// # Errors
     /// When the list cannot be read to its end.

@@ -1,4 +1,4 @@
-//! Bytes on their way out, in as few pieces as possible and without copying large ones.
+//! Outgoing bytes, in as few pieces as possible and without copies of large ones.
 
 use std::{
     convert::Infallible,
@@ -98,7 +98,7 @@ pub struct PayloadBuilder<'a> {
 }
 
 impl<'a> PayloadBuilder<'a> {
-    /// Starts empty; `extra` is how much longer than the original the result may become.
+    /// Starts empty. The result may become `extra` bytes longer than the original.
     #[must_use]
     pub fn new(original: &'a Bytes, extra: usize) -> Self {
         let capacity = original.len().min(SHARE_FROM) + extra;

@@ -1,5 +1,5 @@
-//! Questions of legacy servers in the form for modern clients, and the questions that a modern
-//! client declares it can answer.
+//! Questions of legacy servers in the form for modern clients, and the kinds of questions that a
+//! modern client declares.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::{
     translate::edited,
 };
 
-/// The kinds of questions from servers that a client can answer, as one of its requests declares.
+/// The kinds of servers' questions that a client can answer, as declared in one of its requests.
 ///
 /// Only the members that legacy servers may rely on count; other members are ignored. So there are
 /// few different values, whichever members clients send.
@@ -26,7 +26,7 @@ impl Answerable {
     const URLS: u8 = 1 << 4;
     const ROOTS: u8 = 1 << 5;
 
-    /// Reads the capabilities of a client, as JSON.
+    /// Reads a client's capabilities from JSON.
     #[must_use]
     pub fn of(capabilities: Raw<'_>) -> Self {
         let object = |within: Raw<'_>, name| within.get(name).is_some_and(Raw::is_object);
@@ -80,8 +80,8 @@ impl Answerable {
         format!("{{{}}}", members.join(","))
     }
 
-    /// Why the client cannot be asked a question, as a code and words for the server; `None` if it
-    /// can.
+    /// The reason why the client cannot be asked a question, as an error code and a text for the
+    /// server. `None` if the client can be asked.
     #[must_use]
     pub fn refuses(self, question: &Message) -> Option<(i64, &'static str)> {
         let undeclared = "the client declared no such capability";
@@ -125,8 +125,8 @@ fn is_url(question: &Message) -> bool {
     question.get("mode").and_then(Raw::as_str).is_some_and(|mode| mode == "url")
 }
 
-/// A legacy question as an entry of `inputRequests`, as JSON: without what means something only
-/// between the server and a legacy client.
+/// A legacy question as an entry of `inputRequests`, as JSON. Members that only a legacy client
+/// needs are left out.
 #[must_use]
 pub fn embedded(question: &Message) -> Vec<u8> {
     let params = match question.body_raw().filter(|params| params.is_object()) {
@@ -153,7 +153,7 @@ fn embedded_params(params: Raw<'_>) -> Vec<u8> {
     })
 }
 
-/// The URLs that a legacy server wants visited before it answers (error −32042), as entries of
+/// The URLs that a legacy server requires a user to visit first (error −32042), as entries of
 /// `inputRequests`. Empty if the error names none.
 #[must_use]
 pub fn wanted_urls(error: &Message) -> Vec<Vec<u8>> {
@@ -166,7 +166,8 @@ pub fn wanted_urls(error: &Message) -> Vec<Vec<u8>> {
     with_url.map(|one| entry(method::ELICITATION_CREATE, &embedded_params(one))).collect()
 }
 
-/// The answer of a client that does not answer a question, to the server.
+/// The message to a server whose question gets no answer: a cancelled elicitation, or an error with
+/// the text `why`.
 #[must_use]
 pub fn unanswered(id: Raw<'_>, method: &str, why: &str) -> Payload {
     match method {

@@ -1,33 +1,33 @@
-//! Definitions that strict clients refuse: repaired where that changes nothing, else named.
+//! Repairs or names definitions that strict clients refuse. A repair never changes the meaning.
 //!
-//! The clients of the official SDKs check a whole list at once, so one odd definition would take
-//! away the tools of all servers of a merged list. Lists of one server stay byte for byte.
+//! Clients of the official SDKs check a whole list at once: one odd definition would hide the tools
+//! of all servers of a merged list. Lists of one server stay byte for byte.
 
 use bytes::Bytes;
 use narthex_model::Timestamp;
 
 use crate::{Raw, json::encode_string};
 
-/// A definition as a merged list can have it.
+/// A definition in the form for a merged list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readable {
-    /// The definition as the server wrote it.
+    /// The server's own text can be used.
     AsItIs,
-    /// The definition with meaningless members left out, or written as all clients read them.
+    /// The definition, repaired: meaningless members are left out, or written in the common form.
     Repaired {
         /// The definition.
         raw: Bytes,
-        /// The members that were changed, as paths.
+        /// Paths of the changed members.
         members: Vec<String>,
     },
-    /// Not at all.
+    /// The definition cannot be used.
     Not {
-        /// The member that cannot be repaired, as a path, with what is wrong.
+        /// Path of the member that cannot be repaired, and its fault.
         why: String,
     },
 }
 
-/// The lists whose definitions differ.
+/// The kind of a definition, by the list that it is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionKind {
     /// `tools`.
@@ -47,8 +47,8 @@ const OBJECTS: [&str; 3] = ["annotations", "_meta", "execution"];
 /// Hints of a tool, which are true or false.
 const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
-/// Looks at one definition as strict clients do. `compiles` tells whether a client can compile an
-/// output schema: one that it cannot is left out.
+/// Checks one definition as strict clients do. `compiles` returns true if a client can compile an
+/// output schema; other schemas are left out.
 #[must_use]
 pub fn readable(kind: DefinitionKind, raw: &Bytes, compiles: impl Fn(Raw<'_>) -> bool) -> Readable {
     let mut repair = Repair::default();

@@ -1,11 +1,10 @@
-//! Takes known secret values out of texts and messages on their way to people, logs and models.
+//! Removes known secret values from texts and messages for people, logs and models.
 //!
-//! A value is found as it is; escaped as in JSON, HTML, XML and URLs, also by two of these in turn;
+//! A value is found verbatim; escaped as in JSON, HTML, XML and URLs, also by two of these in turn;
 //! in base64 at any place of the encoded text, also broken into lines; and as hexadecimal digits.
-//! In JSON it is found in strings, in keys but for those of the protocol, and as a number. The
-//! envelope and the values that route a message never change, so that a message stays the same
-//! message. A value that a server disguises on purpose is not found: redaction is against
-//! accidents.
+//! In JSON a value is found in strings, in numbers, and in keys that are not the protocol's. The
+//! envelope and the values that route a message never change. A value that a server disguises on
+//! purpose is not found: redaction is against accidents.
 
 mod encodings;
 mod keys;
@@ -38,13 +37,13 @@ const OPAQUE: &str = "requestState";
 /// Members by which a message finds its way, and which are numbers for every reader.
 const NUMBERS: [&str; 3] = ["progressToken", "requestId", "code"];
 
-/// Finds the secrets of one server. Finding nothing costs one pass and no copy.
+/// Finds the secrets of one server. A text without secrets costs one pass and no copy.
 pub struct Redactor {
-    /// Finds places where something may be that is looked for.
+    /// Finds places where a sought text may be.
     finder: Option<AhoCorasick>,
     all: sought::All,
     longest: usize,
-    /// The secrets that a JSON number can be.
+    /// The secrets that can be written as a JSON number.
     numbers: Vec<f64>,
 }
 
@@ -57,7 +56,7 @@ impl fmt::Debug for Redactor {
 
 impl Redactor {
     /// A redactor for these values. Values shorter than 6 bytes and numbers shorter than 8 digits
-    /// are passed over.
+    /// are skipped.
     #[must_use]
     pub fn new<'s>(secrets: impl IntoIterator<Item = &'s Secret>) -> Self {
         let (mut all, mut numbers) = (sought::All::default(), Vec::new());
@@ -87,7 +86,7 @@ impl Redactor {
         self.finder.is_none()
     }
 
-    /// A text without secrets.
+    /// The text, with each secret replaced by [`REDACTED`].
     #[must_use]
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let found = self.found(text.as_bytes());
@@ -129,7 +128,7 @@ impl Redactor {
         self.finder.as_ref()?.find(input).map(|found| found.start())
     }
 
-    /// True if a text has a secret in it.
+    /// True if the text contains a secret.
     #[must_use]
     pub fn is_in(&self, text: &[u8]) -> bool {
         let (mut found, mut from) = (Vec::new(), 0);
@@ -143,15 +142,15 @@ impl Redactor {
         false
     }
 
-    /// The length of the longest sought spelling, in bytes: so much of a cut text may be the
-    /// beginning of a secret.
+    /// Length of the longest sought spelling in bytes. The last bytes of a shortened text, up to
+    /// this number, may be the beginning of a secret.
     #[must_use]
     pub fn longest(&self) -> usize {
         self.longest
     }
 
-    /// A JSON value without secrets in its strings, keys and numbers; `None` if it has none. A
-    /// number that is a secret becomes a string.
+    /// The JSON value, with secrets replaced in its strings, keys and numbers; `None` if it
+    /// contains no secret. A number that is a secret becomes a string.
     #[must_use]
     pub fn json(&self, text: &[u8]) -> Option<Vec<u8>> {
         self.clean_json(text, REDACTED)
@@ -182,7 +181,8 @@ impl Redactor {
         Some(walk.out)
     }
 
-    /// A message without secrets in its params, result or error; `None` if it has none.
+    /// The message, with secrets replaced in its params, result or error; `None` if it contains no
+    /// secret.
     #[must_use]
     pub fn message(&self, message: &Message) -> Option<Message> {
         let body = message.body_raw().map(Raw::as_bytes)?;
@@ -209,7 +209,7 @@ impl Redactor {
     }
 }
 
-/// True if a secret of this value is kept out of texts: a shorter one would be found everywhere.
+/// True if this secret is long enough for redaction: shorter values would be found everywhere.
 #[must_use]
 pub fn is_redactable(value: &Secret) -> bool {
     is_telling(value.expose())
@@ -239,9 +239,9 @@ struct Walk<'r, 't> {
     keys: usize,
     pos: usize,
     depth: u32,
-    /// The key at the first level whose value comes next.
+    /// The key at the first level whose value is read next.
     member: Option<Range<usize>>,
-    /// Empty until the first change.
+    /// The output; empty until the first change.
     out: Vec<u8>,
     /// Length of the part of the text that `out` already covers.
     copied: usize,

@@ -12,10 +12,10 @@ use crate::{
 /// A member's name and its new value as JSON.
 type NewMember<'a> = (Cow<'a, str>, Cow<'a, [u8]>);
 
-/// Changes to the members of one object: some are set, some removed.
+/// Changes to the members of one object: new values, and removals.
 ///
-/// Most have one change or none, and every call carries several through its futures, so that
-/// there is room in place for one only.
+/// Most patches have one change or none, so one change is stored in place: every call carries
+/// several patches through its futures.
 #[derive(Debug, Clone, Default)]
 pub struct Patch<'a> {
     set: SmallVec<[NewMember<'a>; 1]>,
@@ -30,7 +30,7 @@ impl<'a> Patch<'a> {
         self.set.push((key, raw.into()));
     }
 
-    /// The value that is set at `key`, if there is one.
+    /// The value that this patch sets at `key`, if it sets one.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&[u8]> {
         self.set.iter().find(|(name, _)| name == key).map(|(_, raw)| &raw[..])
@@ -41,7 +41,7 @@ impl<'a> Patch<'a> {
         self.remove.push(key.into());
     }
 
-    /// Adds the changes of another patch; where both set a key, the other's value counts.
+    /// Adds the changes of another patch. Where both set a key, the other patch's value counts.
     pub fn append(&mut self, other: Self) {
         for (key, raw) in other.set {
             self.set(key, raw);
@@ -60,7 +60,7 @@ impl<'a> Patch<'a> {
     }
 }
 
-/// All changes to one message on its way through.
+/// All changes to one message.
 #[derive(Debug, Clone, Default)]
 pub struct Rewrite<'a> {
     /// The new id, as JSON.
@@ -78,7 +78,7 @@ impl Rewrite<'_> {
         self.id.is_none() && self.body.is_empty() && self.meta.is_empty()
     }
 
-    /// The code that an error has with the changes.
+    /// The error's code after the changes; `None` if the message is no error.
     #[must_use]
     pub fn error_code(&self, message: &Message) -> Option<i64> {
         let before = message.error_code()?;
@@ -86,8 +86,8 @@ impl Rewrite<'_> {
         Some(changed.and_then(|code| code.parse().ok()).unwrap_or(before))
     }
 
-    /// Writes `message` with the changes. Members without a change stay byte for byte; between
-    /// members around a removed one, a lone comma is left.
+    /// Writes `message` with the changes. Members without a change stay byte for byte. A comma
+    /// without white space joins the neighbours of a removed member.
     #[must_use]
     pub fn apply(&self, message: &Message) -> Payload {
         if self.is_empty() {

@@ -11,40 +11,40 @@ use crate::{Era, Payload, PayloadBuilder, Raw, Revision, json::encode_string, me
 /// The gateway's own codes are outside −32768…−32000, which JSON-RPC and MCP divide among
 /// themselves. Their last three digits are those of the HTTP status with the same meaning.
 pub mod code {
-    /// Not JSON.
+    /// The text is not JSON.
     pub const PARSE_ERROR: i64 = -32700;
-    /// JSON, but no acceptable message.
+    /// The text is JSON, but no acceptable message.
     pub const INVALID_REQUEST: i64 = -32600;
-    /// No such method.
+    /// The method does not exist.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// The parameters do not fit, or name something that is not there.
+    /// The parameters do not fit, or name an item that does not exist.
     pub const INVALID_PARAMS: i64 = -32602;
     /// The server's own fault.
     pub const INTERNAL_ERROR: i64 = -32603;
-    /// Modern: HTTP headers and body disagree.
+    /// HTTP headers and body disagree (modern).
     pub const HEADER_MISMATCH: i64 = -32020;
-    /// Modern: the client did not declare what the request needs.
+    /// The client did not declare a capability that the request needs (modern).
     pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
-    /// Modern: the revision is not spoken here.
+    /// The requested revision is not supported (modern).
     pub const UNSUPPORTED_VERSION: i64 = -32022;
-    /// Legacy: no such session, with the code of the official SDKs.
+    /// The session does not exist (legacy); the code of the official SDKs.
     pub const LEGACY_SESSION_NOT_FOUND: i64 = -32001;
-    /// Legacy: no such resource. Modern peers get [`INVALID_PARAMS`].
+    /// The resource does not exist (legacy). Modern peers get [`INVALID_PARAMS`].
     pub const LEGACY_RESOURCE_NOT_FOUND: i64 = -32002;
-    /// Legacy, 2025-11-25 only: the user must visit a URL first.
+    /// The user must visit a URL first (legacy, 2025-11-25 only).
     pub const LEGACY_URL_ELICITATION_REQUIRED: i64 = -32042;
 
-    /// Ours: no credential, or one that proves nothing.
+    /// The request has no valid credential (the gateway's own code).
     pub const UNAUTHENTICATED: i64 = -31401;
-    /// Ours: not allowed.
+    /// The request is not allowed (the gateway's own code).
     pub const DENIED: i64 = -31403;
-    /// Ours: contradicts the present state.
+    /// The request contradicts the present state (the gateway's own code).
     pub const CONFLICT: i64 = -31409;
-    /// Ours: a limit is reached.
+    /// A limit is reached (the gateway's own code).
     pub const EXHAUSTED: i64 = -31429;
-    /// Ours: a server cannot be reached now.
+    /// A server cannot be reached now (the gateway's own code).
     pub const UNAVAILABLE: i64 = -31503;
-    /// Ours: a deadline passed.
+    /// A deadline passed (the gateway's own code).
     pub const TIMEOUT: i64 = -31504;
 }
 
@@ -64,8 +64,8 @@ pub fn code_for(kind: ErrorKind) -> i64 {
     }
 }
 
-/// The kind of a code, by the same table. A code of a server's own only means that the server
-/// refused the request.
+/// The error kind of a code, by the same table. An unknown code is a server's own, and only means
+/// that the server refused the request.
 #[must_use]
 pub fn kind_of(code: i64) -> ErrorKind {
     match code {
@@ -79,8 +79,9 @@ pub fn kind_of(code: i64) -> ErrorKind {
     }
 }
 
-/// The code and the data that a server itself gave an error, of those that its caller reads: across
-/// the eras a code may be another, and `data` then has both.
+/// The code and the data that a server itself gave its error, from those that its caller got.
+///
+/// An error may get another code on its way to the other era; `data` then has the server's own.
 #[must_use]
 pub fn own_error(code: i64, data: Option<Value>) -> (i64, Option<Value>) {
     let of_server = data.as_ref().filter(|data| data["kind"] == "server_error");
@@ -94,8 +95,8 @@ pub fn own_error(code: i64, data: Option<Value>) -> (i64, Option<Value>) {
     }
 }
 
-/// Writes a modern request of a client that offers nothing. `members` are those of its parameters,
-/// by their names, each as JSON; `client` is an object, what the client calls itself.
+/// Writes a modern request of a client without capabilities. `members` are the names and JSON
+/// values of its parameters; `client` is its `clientInfo`, a JSON object.
 #[must_use]
 pub fn modern_request(method: &str, members: &[(&str, &[u8])], client: &[u8]) -> Payload {
     let revision = encode_string(Revision::LATEST.as_str());
@@ -125,7 +126,7 @@ pub fn modern_request(method: &str, members: &[(&str, &[u8])], client: &[u8]) ->
 /// Writes an error message. `data` is JSON.
 ///
 /// Without an id the member is left out rather than null: MCP's schemas know no null id, and
-/// JSON-RPC readers take absence for null here.
+/// JSON-RPC readers treat both alike.
 #[must_use]
 pub fn error_response(
     id: Option<Raw<'_>>,

@@ -1,4 +1,4 @@
-//! Definitions of tools and the like as clients of an aggregated endpoint get them.
+//! Changes to definitions for clients of an aggregated endpoint.
 
 use crate::{
     Raw,
@@ -9,7 +9,7 @@ use bytes::Bytes;
 /// The schema of a tool that takes nothing.
 const EMPTY: &[u8] = br#"{"type":"object","properties":{},"required":[]}"#;
 
-/// An object with one member's value replaced by a text; everything else is verbatim.
+/// Replaces the value of one member of an object by a text; the rest is verbatim.
 #[must_use]
 pub fn with_member(raw: &Bytes, member: &str, text: &str) -> Bytes {
     let object = Scanner::new(raw, 0, 0).object();
@@ -20,8 +20,8 @@ pub fn with_member(raw: &Bytes, member: &str, text: &str) -> Bytes {
     [&raw[..range.start], &encode_string(text), &raw[range.end..]].concat().into()
 }
 
-/// A tool whose input schema is one of an object with properties, be they none. A schema of
-/// something else, or none at all, becomes the empty one; others stay byte for byte (E81, R-E27).
+/// A tool whose input schema describes an object with `properties`. Any other schema, or none,
+/// becomes the empty object schema; fitting schemas stay byte for byte (E81, R-E27).
 #[must_use]
 pub fn with_object_schema(tool: &Bytes) -> Bytes {
     let Some(schema) = Raw::new(tool).get("inputSchema") else {

@@ -14,8 +14,8 @@ use crate::{Payload, PayloadBuilder, lines::push_one_line};
 pub struct SseEvent {
     /// The `event` field; `None` means `message`.
     pub event: Option<Bytes>,
-    /// The `id` field of this very event; ids are not carried over from earlier ones. It keeps the
-    /// chunk that it came in alive, so a reader that stores it should copy it.
+    /// The `id` field of this very event: ids of earlier events are not repeated. The bytes keep
+    /// their whole chunk in memory, so copy an id before storing it.
     pub id: Option<Bytes>,
     /// The `retry` field.
     pub retry_ms: Option<u64>,
@@ -25,7 +25,7 @@ pub struct SseEvent {
     pub has_data: bool,
 }
 
-/// The reason why a stream is refused. It stays refused.
+/// The reason why a stream is refused. Every later read fails as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SseError {
     /// One event is longer than allowed.
@@ -41,9 +41,9 @@ pub enum SseError {
 pub struct SseParser {
     limit: usize,
     chunks: VecDeque<Bytes>,
-    /// The start of a line whose end is not here yet.
+    /// The start of a line whose end has not arrived yet.
     partial: BytesMut,
-    /// A line ended with CR, so that an LF that follows belongs to the same line end.
+    /// True if a line ended with CR, so that a following LF belongs to the same line end.
     is_after_cr: bool,
     is_first_line: bool,
     has_failed: bool,
@@ -53,10 +53,10 @@ pub struct SseParser {
 /// The event whose lines are being read.
 #[derive(Debug, Default)]
 struct Pending {
-    /// All bytes of its lines so far.
+    /// Number of bytes of the event's lines so far.
     bytes: usize,
     fields: SseEvent,
-    /// Data lines from the second on; the first alone stays where it is.
+    /// The data lines from the second on; the first alone is not copied.
     joined: BytesMut,
 }
 
@@ -75,18 +75,19 @@ impl SseParser {
         }
     }
 
-    /// Takes the next chunk. Call [`Self::next_event`] until it has no more before the next push:
-    /// only what it has seen counts towards the limit.
+    /// Takes the next chunk. Call [`Self::next_event`] until it returns `None` before the next
+    /// push: only bytes that it has read count towards the limit.
     pub fn push(&mut self, chunk: Bytes) {
         if !chunk.is_empty() {
             self.chunks.push_back(chunk);
         }
     }
 
-    /// The next complete event. What the end of a stream cuts off is no event.
+    /// Returns the next complete event, or `None` if more input is needed. An unfinished event at
+    /// the end of a stream is dropped.
     ///
     /// # Errors
-    /// When an event is too long, and from then on always.
+    /// When an event is too long, and at every later call.
     pub fn next_event(&mut self) -> Result<Option<SseEvent>, SseError> {
         if self.has_failed {
             return Err(SseError::TooLong { limit: self.limit });
@@ -195,7 +196,7 @@ impl Pending {
 /// Writes one event. `data` is one JSON message, or empty for a priming event.
 ///
 /// Raw line ends in `data` become spaces: in valid JSON they occur only between tokens. Characters
-/// that `id` cannot carry are left out.
+/// that an `id` field cannot carry are left out.
 #[must_use]
 pub fn sse_event(id: Option<&str>, retry_ms: Option<u64>, data: &Payload) -> Payload {
     let nothing = Bytes::new();
@@ -206,7 +207,7 @@ pub fn sse_event(id: Option<&str>, retry_ms: Option<u64>, data: &Payload) -> Pay
     out.build()
 }
 
-/// Writes one event as [`sse_event`] does, behind what is there already.
+/// Appends one event to `out`, as [`sse_event`] writes it.
 pub fn write_sse_event(
     out: &mut BytesMut,
     id: Option<&str>,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// A template taken apart. Matching is generous: it decides only which server is asked.
+/// A parsed template. Matching is generous: it only decides which server is asked.
 #[derive(Debug, Clone)]
 pub struct Template {
     text: Box<str>,
@@ -12,7 +12,7 @@ pub struct Template {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Literal(String),
-    /// Some text; with `may_span`, also across `/`.
+    /// An expression, which stands for any text; with `may_span`, also across `/`.
     Gap {
         may_span: bool,
         may_be_empty: bool,
@@ -20,7 +20,7 @@ enum Part {
 }
 
 impl Template {
-    /// Takes a template apart. Any text is one.
+    /// Parses a template. Every text is a valid template.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut parts = Vec::new();
@@ -41,7 +41,7 @@ impl Template {
         Self { text: text.into(), parts }
     }
 
-    /// The template as it was written.
+    /// The template as written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text

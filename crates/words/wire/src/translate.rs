@@ -1,7 +1,7 @@
 //! Changes to one plain message when client and server use different eras.
 //!
-//! Pure edits only. Handshakes, sessions, subscriptions, embedded requests and tasks are loops over
-//! several messages and live elsewhere; so do ids and progress tokens, which change on every hop.
+//! Pure edits only. Handshakes, sessions, subscriptions, embedded requests and tasks need several
+//! messages, and are in other crates. So are ids and progress tokens, which change on every hop.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::{
 const RESULT_TYPE: &str = "resultType";
 const CACHE_HINTS: [&str; 2] = ["ttlMs", "cacheScope"];
 
-/// The client facts of a legacy session, which a modern server wants on each request.
+/// Facts about the client of a legacy session, which a modern server needs on each request.
 #[derive(Debug, Clone)]
 pub struct ClientStamp<'a> {
     /// `clientInfo` as JSON.
@@ -25,9 +25,9 @@ pub struct ClientStamp<'a> {
     pub log_level: Option<Cow<'a, [u8]>>,
 }
 
-/// Changes a legacy request for a modern server: stamps what the session knows.
+/// Changes a legacy request for a modern server: adds the client facts of the session.
 ///
-/// The stamps replace what the request itself claims in their place.
+/// The facts replace the request's own values of the same members.
 #[must_use]
 pub fn request_to_modern(stamp: ClientStamp<'_>) -> Rewrite<'_> {
     let ClientStamp { info, capabilities, log_level } = stamp;
@@ -91,7 +91,7 @@ fn single_blocks(messages: Raw<'_>) -> Option<Vec<u8>> {
     Some([&b"["[..], &all.join(&b","[..]), b"]"].concat())
 }
 
-/// Changes a modern request for a legacy server: takes away what only modern servers read.
+/// Changes a modern request for a legacy server: removes the members that only modern servers read.
 #[must_use]
 pub fn request_to_legacy<'a>() -> Rewrite<'a> {
     let mut rewrite = Rewrite::default();
@@ -106,7 +106,8 @@ pub fn request_to_legacy<'a>() -> Rewrite<'a> {
 
 /// Changes a modern server's complete result of `method` for a legacy client.
 ///
-/// Structured content that is no object has no legacy form and is dropped; its text stays.
+/// Structured content that is no object has no legacy form and is dropped; the text in `content`
+/// stays.
 #[must_use]
 pub fn result_to_legacy<'a>(method: &str, result: &Message) -> Rewrite<'a> {
     let mut rewrite = Rewrite::default();
@@ -210,8 +211,8 @@ fn missing_message(required: Option<Raw<'_>>) -> String {
 
 /// Changes a legacy server's error for a modern client.
 ///
-/// Codes that the modern protocol reserves would have another meaning there, so they become
-/// internal errors, which name the code in `data`.
+/// Codes with another meaning in the modern protocol become internal errors, which name the code in
+/// `data`.
 #[must_use]
 pub fn error_to_modern<'a>(error: &Message) -> Rewrite<'a> {
     let mut rewrite = Rewrite::default();
@@ -269,7 +270,7 @@ pub fn answer_to_modern<'a>(
     }
 }
 
-/// True if complete modern results of `method` declare how long they may be stored.
+/// True if complete modern results of `method` declare how long clients may cache them.
 #[must_use]
 pub fn is_cacheable(method: &str) -> bool {
     matches!(
@@ -283,7 +284,7 @@ pub fn is_cacheable(method: &str) -> bool {
     )
 }
 
-/// The capabilities of a legacy client as a modern server may rely on them.
+/// The capabilities of a legacy client in the form for a modern server.
 ///
 /// These are sampling, elicitation and roots, as far as the client has declared them. Left out are
 /// notices about roots, and for clients before 2025-11-25 elicitation by URL. Tasks and other
@@ -299,8 +300,8 @@ pub fn capabilities_to_modern(capabilities: Raw<'_>, revision: Revision) -> Vec<
     })
 }
 
-/// A modern server's tool as a legacy client may see it: an output schema that is not of an object
-/// has no legacy form.
+/// A modern server's tool for a legacy client. An output schema that does not describe an object
+/// has no legacy form, and is left out.
 #[must_use]
 pub fn tool_to_legacy(tool: Raw<'_>) -> Cow<'_, [u8]> {
     let is_object = |schema: Raw<'_>| {
@@ -312,7 +313,7 @@ pub fn tool_to_legacy(tool: Raw<'_>) -> Cow<'_, [u8]> {
     }
 }
 
-/// A legacy server's tool as a modern client may see it: without a word on legacy tasks.
+/// A legacy server's tool for a modern client, without members about legacy tasks.
 #[must_use]
 pub fn tool_to_modern(tool: Raw<'_>) -> Cow<'_, [u8]> {
     if tool.get("execution").is_none_or(|execution| execution.get("taskSupport").is_none()) {

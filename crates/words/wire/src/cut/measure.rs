@@ -17,9 +17,9 @@ pub(super) struct Size {
 /// The way in which a string's inside will be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Decoded: an escape counts as its character.
+    /// The decoded text: an escape counts as its character.
     Text,
-    /// As JSON: an escape is its own characters.
+    /// The JSON text: an escape counts as the characters that spell it.
     Json,
 }
 

@@ -1,7 +1,8 @@
-//! Structured content that is too long: its longest strings get shorter, its form stays.
+//! Shortens structured content: its longest strings get shorter, its form stays.
 //!
-//! Clients hold it against the tool's schema, so that members, numbers and short strings (names,
-//! kinds, ids) must stay. Where these alone are too long, the marker takes the place of it all.
+//! Clients check structured content against the tool's schema, so members, numbers and short
+//! strings (names, kinds, ids) stay. If these alone are too long, the marker replaces all of the
+//! content.
 
 use narthex_model::OutputLimits;
 

@@ -42,19 +42,19 @@ struct HeaderParam {
 /// A fault of an annotation. The tool must not be offered to clients over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParamFault {
-    /// Empty, or not what a header's name may be.
+    /// The annotation is empty, or not a valid part of a header's name.
     #[error("`x-mcp-header` at {at:?} is not an HTTP token")]
     Name {
         /// The steps from the schema's root.
         at: String,
     },
-    /// Not a type that can be mirrored.
+    /// The argument's type cannot be mirrored in a header.
     #[error("`x-mcp-header` at {at:?} needs the type string, integer or boolean")]
     Type {
         /// The steps from the schema's root.
         at: String,
     },
-    /// Below something else than `properties`.
+    /// The annotation is not reached through `properties` alone.
     #[error("`x-mcp-header` at {at:?} is not reached through `properties` alone")]
     Unreachable {
         /// The steps from the schema's root.
@@ -66,10 +66,11 @@ pub enum ParamFault {
         /// The steps from the schema's root.
         at: String,
     },
-    /// More than a call can carry, or than a search for annotations is worth.
+    /// The schema has more annotations than a call can carry, or is too large to search.
     #[error("more than {MOST} `x-mcp-header` annotations, or one in too large a schema")]
     Excessive,
-    /// The same key twice, or an undecodable one: readers would differ on what is annotated.
+    /// The schema has a key twice or an undecodable key, so that readers could differ on
+    /// annotations.
     #[error("the schema cannot be read in one way only at {at:?}")]
     Ambiguous {
         /// The steps from the schema's root.
@@ -81,7 +82,7 @@ impl HeaderParams {
     /// Finds the annotations in the raw input schema of a tool.
     ///
     /// # Errors
-    /// Everything that is wrong with them.
+    /// All faults that were found.
     pub fn parse(schema: Raw<'_>) -> Result<Self, Vec<ParamFault>> {
         let text = schema.as_bytes();
         let has = |needle: &[u8]| memchr::memmem::find(text, needle).is_some();
@@ -115,7 +116,7 @@ impl HeaderParams {
         self.params.is_empty()
     }
 
-    /// Adds the headers for a call with these arguments. Absent and null ones get none.
+    /// Adds the headers for a call with these arguments. Absent and null arguments get no header.
     pub fn fill(&self, arguments: Raw<'_>, headers: &mut HeaderMap) {
         let object = Scanner::new(arguments.as_bytes(), 0, 0).object().ok();
         for param in &self.params {

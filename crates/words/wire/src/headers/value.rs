@@ -1,4 +1,4 @@
-//! Values of mirrored headers: the base64 wrapping, and when header and body are equal.
+//! Values of mirrored headers: their base64 wrapping, and their comparison with the body.
 
 use std::borrow::Cow;
 
@@ -10,16 +10,16 @@ use crate::{Raw, json::Scanner};
 const PREFIX: &str = "=?base64?";
 const SUFFIX: &str = "?=";
 
-/// Why a header's value cannot be read.
+/// The reason why a header's value cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ValueFault {
-    /// Bytes other than visible ASCII, spaces and tabs.
+    /// The value has bytes other than visible ASCII, spaces and tabs.
     #[error("it has characters other than visible ASCII; wrap it as =?base64?...?=")]
     Characters,
-    /// The marker is there, but no strict base64 with padding between.
+    /// The value has the base64 marker, but no strict base64 with padding.
     #[error("what stands in =?base64?...?= is not base64 with padding")]
     Base64,
-    /// The base64 holds no UTF-8.
+    /// The base64 decodes to bytes that are not UTF-8.
     #[error("what stands in =?base64?...?= is not UTF-8")]
     Utf8,
 }
@@ -39,10 +39,10 @@ pub fn encode_value(text: &str) -> HeaderValue {
     value.expect("printable ASCII is a valid header value")
 }
 
-/// Reads the value of `Mcp-Name` or a parameter's header. Blanks around it do not count.
+/// Reads the value of `Mcp-Name` or a parameter's header. Blanks around the value do not count.
 ///
 /// # Errors
-/// When it has bytes that the protocol forbids, or is wrapped wrongly.
+/// When the value has bytes that the protocol forbids, or wrong base64.
 pub fn decode_value(value: &HeaderValue) -> Result<Cow<'_, str>, ValueFault> {
     let plain = plain_value(value)?;
     let wrapped = plain.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
@@ -64,13 +64,13 @@ pub(super) fn plain_value(value: &HeaderValue) -> Result<Cow<'_, str>, ValueFaul
 /// A value of the body as a header can mirror it.
 #[derive(Debug)]
 pub(super) enum Mirrored<'a> {
-    /// Absent or null: there is no header.
+    /// The value is absent or null: there is no header.
     Absent,
     /// A string or a boolean.
     Text(Cow<'a, str>),
     /// A number as written.
     Number(&'a str),
-    /// A composite or an undecodable value, or one that readers could find in two ways.
+    /// A composite or an undecodable value, or a value that readers could find in two ways.
     Impossible,
 }
 

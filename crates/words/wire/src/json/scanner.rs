@@ -1,4 +1,4 @@
-//! The cursor that walks JSON text: grammar and depth, nothing kept.
+//! The cursor that walks JSON text. It checks grammar and depth, and stores nothing.
 
 use super::{DEPTH_MAX, JsonError, Member, Members, Object, Span, check_keys_unless_plain};
 
@@ -29,7 +29,7 @@ impl<'a> Scanner<'a> {
         Err(JsonError::Syntax { at: self.pos })
     }
 
-    /// The next byte that is not white space, without taking it.
+    /// Returns the next byte that is not white space, without consuming it.
     pub fn peek(&mut self) -> Option<u8> {
         while let Some(&b) = self.text.get(self.pos) {
             if !matches!(b, b' ' | b'\t' | b'\n' | b'\r') {
@@ -40,16 +40,16 @@ impl<'a> Scanner<'a> {
         None
     }
 
-    /// The scanner's position.
+    /// The scanner's byte position.
     #[must_use]
     pub fn position(&self) -> usize {
         self.pos
     }
 
-    /// Refuses anything but white space up to the end.
+    /// Checks that only white space follows.
     ///
     /// # Errors
-    /// When something follows.
+    /// When another byte follows.
     pub fn finish(&mut self) -> Result<(), JsonError> {
         if self.peek().is_none() { Ok(()) } else { self.error() }
     }
@@ -68,7 +68,7 @@ impl<'a> Scanner<'a> {
         Span { start: cut(start), end: cut(self.pos) }
     }
 
-    /// Takes one value of any kind.
+    /// Consumes one value of any kind, and returns its span.
     ///
     /// # Errors
     /// When the text is no JSON or too deep.
@@ -83,16 +83,16 @@ impl<'a> Scanner<'a> {
         Ok(self.span(start))
     }
 
-    /// Takes one object and lists its members; values are checked but not opened.
+    /// Consumes one object and lists its members; values are checked but not opened.
     ///
     /// # Errors
-    /// When it is no object, no JSON, too deep, or has a key twice.
+    /// When the text is no object, no JSON, too deep, or has a key twice.
     pub fn object(&mut self) -> Result<Object, JsonError> {
         self.object_of(usize::MAX)
     }
 
-    /// As [`Scanner::object`], for an object with at most `most` members. A longer object is read
-    /// no further than that.
+    /// As [`Scanner::object`], for an object with at most `most` members. Reading stops at the
+    /// first member above `most`.
     ///
     /// # Errors
     /// Those of [`Scanner::object`], and [`JsonError::TooManyMembers`].
@@ -110,7 +110,7 @@ impl<'a> Scanner<'a> {
         Ok(Object { span, members })
     }
 
-    /// Takes one object, calling `member` at each key; it must take the value.
+    /// Consumes one object, and calls `member` at each key. `member` must consume the value.
     ///
     /// # Errors
     /// Those of the text, and those of `member`.
@@ -138,10 +138,10 @@ impl<'a> Scanner<'a> {
         Ok(self.span(start))
     }
 
-    /// Takes one array, calling `item` with the span of each element.
+    /// Consumes one array, and calls `item` with the span of each element.
     ///
     /// # Errors
-    /// When it is no array, no JSON, or too deep.
+    /// When the text is no array, no JSON, or too deep.
     pub fn array(&mut self, mut item: impl FnMut(Span)) -> Result<Span, JsonError> {
         self.array_with(|span| {
             item(span);

@@ -57,7 +57,7 @@ pub(super) struct Index {
     pub(super) content: Option<Span>,
     pub(super) body: Option<Object>,
     pub(super) meta: Option<Object>,
-    /// Where an object is null that should be there; an index that is given out has none.
+    /// The span of a `null` in place of a required object. A finished index has none.
     null: Option<Span>,
 }
 
@@ -68,7 +68,7 @@ struct Found {
     known: Known,
     body: Option<Object>,
     meta: Option<Object>,
-    /// Where `_meta` is null.
+    /// The span of a `null` in place of `_meta`.
     null: Option<Span>,
 }
 

@@ -1,4 +1,4 @@
-//! Envelopes of servers that are nearly JSON-RPC 2.0, with one meaning only, made proper.
+//! Repairs envelopes of servers that are nearly JSON-RPC 2.0 and have one meaning only.
 
 use std::borrow::Cow;
 
@@ -8,10 +8,10 @@ use super::{Message, MessageError, Raw};
 use crate::{Limits, json::encode_string};
 
 impl Message {
-    /// As [`Message::parse`], for messages of a server: also accepts an envelope that lacks
-    /// `jsonrpc`, has a null `error` beside its result or the other way round, writes an integer id
-    /// as `1.0`, or an error as a text. The returned message is a proper one. A byte order mark
-    /// before it is skipped.
+    /// As [`Message::parse`], for messages of a server. Also accepts an envelope that lacks
+    /// `jsonrpc`, has a null `error` with its result or a null `result` with its error, writes an
+    /// integer id as `1.0`, or an error as a text. The returned message is a proper one. A byte
+    /// order mark in front is skipped.
     ///
     /// # Errors
     /// The errors of [`Message::parse`].

@@ -1,4 +1,4 @@
-//! The spellings that ordinary encoders give a text: for URLs, in JSON, and in HTML and XML.
+//! The spellings of a text by ordinary encoders: for URLs, in JSON, and in HTML and XML.
 
 use std::{
     collections::{BTreeSet, HashMap},

@@ -1,4 +1,4 @@
-//! Keys that MCP and JSON Schema give their meaning: they stay, whatever a secret is.
+//! Keys of MCP and JSON Schema, which redaction never changes.
 
 /// The prefix of the keys of MCP's own `_meta` members.
 const OWN_META: &str = "io.modelcontextprotocol/";

@@ -1,7 +1,7 @@
-//! The sought texts: values, and what base64 and hexadecimal digits make of them.
+//! The sought texts: secret values, and their forms in base64 and hexadecimal digits.
 //!
-//! One automaton looks for *anchors* alone: pieces of letters and digits, which encoders leave as
-//! they are. Around a found anchor the rest of the value is compared character by character, each
+//! One automaton looks for *anchors* alone: pieces of letters and digits, which encoders leave
+//! unchanged. Around a found anchor the rest of the value is compared character by character, each
 //! in any of its spellings. So one anchor covers all ways of writing a value.
 
 use std::ops::Range;
@@ -41,9 +41,9 @@ struct Sought {
 enum Kind {
     /// A value, in any spelling.
     Value,
-    /// The part of a value in base64 that is the same after and before any other bytes; in the
-    /// alphabet of URLs too, and broken into lines. With the last character, if the value alone has
-    /// another.
+    /// The part of a value's base64 that does not depend on the bytes around the value. Also found
+    /// in the alphabet of URLs, and broken into lines. The byte is the last character of the value
+    /// alone, if that is another one.
     Base64(Option<u8>),
     /// Hexadecimal digits, in either case.
     Hex,
@@ -55,7 +55,7 @@ enum Kind {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Anchor {
     bytes: Box<[u8]>,
-    /// The index of the text, and where in it the piece is.
+    /// The index of the sought text; `at` is the position of the piece in it.
     sought: usize,
     at: usize,
 }
@@ -64,9 +64,9 @@ struct Anchor {
 #[derive(Default)]
 pub(super) struct All {
     sought: Vec<Sought>,
-    /// In the order of their bytes.
+    /// All anchors, sorted by their bytes.
     anchors: Vec<Anchor>,
-    /// True if some value has no anchor, so that it is looked for as a whole.
+    /// True if a value has no anchor, and is searched for as a whole.
     has_listed: bool,
     spellings: Spellings,
 }
