@@ -214,7 +214,7 @@ impl Principal {
     /// The reason why this principal cannot decide for people (D15); `None` for a human.
     pub(crate) fn no_human(&self) -> Option<&'static str> {
         match self {
-            Self::Run(_) => Some("this is the token of a run, which can only ask for it"),
+            Self::Run(_) => Some("this is the token of a run, which can only request a grant"),
             Self::Known(_) => Some("this is the token of a service"),
             Self::Human(_) | Self::LocalAdmin => None,
         }
@@ -268,7 +268,7 @@ pub(crate) fn authorize(
         }
         (_, Principal::Run(_)) => {
             // A model reads it: it names no other token, and no way to leave this one out (D28).
-            denied("the request has the token of a run, which does not open this".to_owned())
+            denied("the token of a run does not permit this request".to_owned())
         }
         (Access::Member(roles) | Access::Starter(roles), principal) => {
             if principal.is_operator() {
@@ -289,13 +289,13 @@ pub(crate) fn authorize(
         (Access::Shared | Access::Whole | Access::Operator, principal)
             if !principal.is_operator() =>
         {
-            denied("this needs an operator; ask one to do it".to_owned())
+            denied("only an operator may do this; ask an operator".to_owned())
         }
         (Access::Open | Access::Own(_) | Access::Known, _) => Ok(()),
         (Access::Shared | Access::Whole | Access::Operator, _) => Ok(()),
         (Access::OwnRun, _) => {
-            denied("this needs the token of the run itself; show that".to_owned())
+            denied("this needs the token of the run itself; send that token".to_owned())
         }
-        (Access::Client, _) => denied("no MCP endpoint opens for this".to_owned()),
+        (Access::Client, _) => denied("this token does not open MCP endpoints".to_owned()),
     }
 }

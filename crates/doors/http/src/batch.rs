@@ -79,7 +79,7 @@ fn start(post: Post<'_>, session: Arc<Session>, request: Message, steps: mpsc::S
         while let Some(step) = answering.next().await {
             let is_last = matches!(step, Step::Answer(_));
             if steps.send(step).await.is_err() {
-                tracing::trace!("nobody hears a step of a batch");
+                tracing::trace!("progress inside a batch is not sent");
             }
             if is_last {
                 return;

@@ -166,7 +166,7 @@ where
 {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
-            tracing::debug!(%error, "a body broke off");
+            tracing::debug!(%error, "the connection ended before the end of a body");
             BodyFault::Broken
         })?;
         if let Ok(data) = frame.into_data() {

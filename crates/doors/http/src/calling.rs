@@ -63,12 +63,12 @@ where
         return Err(invalid(text.into()).with_status(StatusCode::NOT_ACCEPTABLE));
     }
     if post.visit.parts.uri.query().is_some() {
-        return Err(invalid(
-            "a call takes nothing behind `?`; put all arguments into the body".into(),
-        ));
+        return Err(invalid("a call takes no query; put all arguments into the body".into()));
     }
     let name = percent_decode_str(segment).decode_utf8().map_err(|error| {
-        invalid(format!("the tool in the path is no UTF-8: {error}; percent-encode its name"))
+        invalid(format!(
+            "the tool's name in the path is not UTF-8: {error}; percent-encode the name"
+        ))
     })?;
     let (limits, within) = (post.door.gateway.limits(), post.door.options.body_timeout);
     let room = Room::Run(&post.door.gateway, &post.visit.run);
@@ -76,9 +76,9 @@ where
     let bytes = bytes.map_err(|fault| of_body(fault, "the arguments", limits.message_bytes))?;
     // One value and nothing behind it: the message around it is ours.
     let arguments: &RawValue = serde_json::from_slice(&bytes)
-        .map_err(|error| invalid(format!("the body is no JSON: {error}; send one object")))?;
+        .map_err(|error| invalid(format!("the body is not JSON: {error}; send one object")))?;
     if !Raw::new(arguments.get().as_bytes()).is_object() {
-        return Err(invalid("the body is no object; send the tool's arguments as one".into()));
+        return Err(invalid("the body is not an object; send the tool's arguments as one".into()));
     }
     let name = encode_string(&name);
     let members: [(&str, &[u8]); 2] = [("name", &name), ("arguments", arguments.get().as_bytes())];

@@ -17,7 +17,7 @@ impl Door {
     /// The run that a client acts for, which begins if there is none; or what it is answered.
     pub(crate) async fn run_of(&self, client: &KnownClient) -> Result<Arc<RunView>, Response> {
         let Some(runs) = &self.options.runs else {
-            let text = "this process begins no runs";
+            let text = "this process creates no runs";
             return Err(Problem::new(ErrorKind::Conflict, text).answer());
         };
         if let Some(run) = runs.live_run_of(client) {
@@ -33,9 +33,12 @@ impl Door {
             // The cause may be a fact that outside clients should not know.
             Err(error) => {
                 let id = &client.row.id;
-                tracing::warn!(client.id = %id, "the run of a client does not begin: {error}");
-                let text = "the run of this client cannot begin now; an admin of its workspace \
-                            finds the cause in the daemon's log";
+                tracing::warn!(
+                    client.id = %id,
+                    "the run of a registered client cannot be created: {error}"
+                );
+                let text = "the run of this client cannot be created now; the cause is in the \
+                            daemon's log, for an admin";
                 Err(Problem::new(ErrorKind::Unavailable, text).answer())
             }
         }

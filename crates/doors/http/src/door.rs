@@ -166,8 +166,8 @@ impl Door {
     /// Refuses a principal that is no run where only these come in.
     fn no_run(&self, principal: &Principal, path: &str) -> Response {
         self.denied(principal, path);
-        let text = "only a run's token opens MCP endpoints and files; show one, such as the \
-                    client's";
+        let text = "MCP endpoints and files need the token of a run or of a registered client; \
+                    send one of these";
         Problem::new(ErrorKind::Denied, text).answer()
     }
 
@@ -191,8 +191,8 @@ impl Door {
         let (parts, body) = request.into_parts();
         if !self.guard.admits(&parts.uri, &parts.headers) {
             self.refused("host_or_origin");
-            let text = "this Host or Origin is not allowed; ask at the daemon's own address, or \
-                        add it to `http.allowed_hosts` or `http.allowed_origins` in the settings";
+            let text = "this Host or Origin is not allowed; use the daemon's own address, or add \
+                        the name to `http.allowed_hosts` or `http.allowed_origins` in the settings";
             return closing(Problem::new(ErrorKind::Denied, text).answer());
         }
         let found = routes::find(parts.uri.path());
@@ -284,7 +284,7 @@ impl Door {
         // It is refused in any case.
         let event = event.on("route", template).with("path", shortened(path));
         if let Err(full) = self.gateway.audit().note(event) {
-            tracing::warn!("a refusal is not recorded: {full}");
+            tracing::warn!("a refusal could not be recorded in the audit: {full}");
         }
     }
 

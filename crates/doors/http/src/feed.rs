@@ -42,14 +42,14 @@ impl Events {
 
     async fn queue(&self, event: Queued) {
         if self.0.send(event).await.is_err() {
-            tracing::trace!("nobody reads these events any more");
+            tracing::trace!("the reader of a stream of events has gone");
         }
     }
 
     /// Leaves an event out if there is no place. For work that has fewer of them than places.
     pub(crate) fn put_now(&self, event: &Value) {
         if let Err(error) = self.0.try_send((None, payload(event))) {
-            tracing::warn!(%error, "an event of a stream is left out");
+            tracing::warn!(%error, "an event of a stream was dropped");
         }
     }
 }

@@ -67,7 +67,7 @@ impl Body for FileStream {
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        tracing::warn!("a file that is shared broke off: {broken}");
+        tracing::warn!("a shared file could not be sent completely: {broken}");
         self.next = None;
         Poll::Ready(None)
     }

@@ -223,7 +223,7 @@ pub(crate) fn get(door: &Door, visit: &Visit) -> Response {
         Some(None) => own_stream(door, &session),
     };
     let Some(reader) = reader else {
-        let text = "this session has no such event, or no more";
+        let text = "this session does not have this event, or not any more";
         return Problem::new(ErrorKind::Invalid, text).answer();
     };
     let ends = vec![

@@ -52,7 +52,7 @@ impl Body for LinesStream {
                 Poll::Ready(None)
             }
             Err(error) => {
-                tracing::warn!("an export of the audit broke off: {error}");
+                tracing::warn!("an export of the audit failed before its end: {error}");
                 self.next = None;
                 Poll::Ready(None)
             }

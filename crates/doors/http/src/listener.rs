@@ -73,7 +73,7 @@ pub async fn serve<R: Respond>(
         // Logged once per time of need: a flood must not become a flood of lines.
         if slot.is_none() && !is_full {
             let limit = shared.options.max_connections;
-            tracing::warn!(limit, "refusing connections: as many are open as are allowed");
+            tracing::warn!(limit, "refusing connections: the limit of open connections is reached");
         }
         is_full = slot.is_none();
         if let Some(slot) = slot {
@@ -159,7 +159,7 @@ async fn serve_connection<R: Respond>(
             }
             ended = connection.as_mut() => {
                 if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection broke");
+                    tracing::debug!(%error, "a connection failed");
                 }
                 return;
             }

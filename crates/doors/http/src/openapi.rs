@@ -261,11 +261,11 @@ fn responses(route: &Place, method: &str, said: &Operation) -> Map<String, Value
 
 fn done(status: u16) -> &'static str {
     match status {
-        200 => "it is done",
-        201 => "it was made",
-        202 => "it was taken",
-        204 => "it is gone",
-        303 => "the browser goes on there",
+        200 => "the request succeeded",
+        201 => "the object was created",
+        202 => "the request was accepted",
+        204 => "done; the answer has no body",
+        303 => "the browser is redirected to `Location`",
         _ => meaning(status),
     }
 }

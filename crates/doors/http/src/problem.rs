@@ -150,8 +150,10 @@ impl Problem {
     fn whole(&self) -> Option<FieldError> {
         let remedy = match self.kind {
             _ if !self.errors.is_empty() || self.members.contains_key("errors") => return None,
-            ErrorKind::Invalid => "look in `/api/openapi.json` what is taken here",
-            ErrorKind::Denied => "look in `/api/me` who asks, and show a token that may do this",
+            ErrorKind::Invalid => "see `/api/openapi.json` for what this request takes",
+            ErrorKind::Denied => {
+                "see `/api/me` for the caller of this token, and use a token that may do this"
+            }
             ErrorKind::Unauthenticated
             | ErrorKind::NotFound
             | ErrorKind::Conflict
@@ -195,7 +197,7 @@ fn run_field(error: &RunError) -> Option<FieldError> {
         }
         RunError::NoParent => {
             let message = "there is no active run with this id";
-            Some(fault("parent_run_id", "run_not_found", message, "name a run that goes on"))
+            Some(fault("parent_run_id", "run_not_found", message, "name an active run"))
         }
         RunError::Denied { field, message } => {
             Some(fault(field, "denied", message, "leave it out, or ask an operator"))
@@ -210,7 +212,7 @@ impl From<ControlError> for Problem {
         if matches!(kind, ErrorKind::Bug | ErrorKind::Unavailable | ErrorKind::Timeout) {
             // The causes below are for the log: they may show how this host is set up.
             let cause = std::error::Error::source(&error).map(ToString::to_string);
-            tracing::warn!(cause, "an operator's request failed: {error}");
+            tracing::warn!(cause, "a request to the API failed: {error}");
         }
         let problem = Self::new(kind, error.to_string());
         match error {
@@ -263,7 +265,7 @@ mod tests {
     fn what_is_refused_has_a_list_of_faults() {
         for (kind, text, message, remedy) in [
             (ErrorKind::Invalid, "it is broken; mend it", "it is broken", "mend it"),
-            (ErrorKind::Denied, "not you", "not you", "look in `/api/me` who asks"),
+            (ErrorKind::Denied, "not you", "not you", "see `/api/me` for the caller"),
         ] {
             let errors = body(&Problem::new(kind, text))["errors"].take();
             assert_eq!(errors.as_array().unwrap().len(), 1, "{errors}");

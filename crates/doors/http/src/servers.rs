@@ -283,7 +283,7 @@ impl Asked<'_> {
     fn name(&self) -> Result<String, Problem> {
         let decoded = percent_decode_str(self.segments[0]).decode_utf8();
         decoded.map(std::borrow::Cow::into_owned).map_err(|error| {
-            Problem::new(ErrorKind::NotFound, format!("the server's name is no text: {error}"))
+            Problem::new(ErrorKind::NotFound, format!("the server's name is not text: {error}"))
         })
     }
 

@@ -172,7 +172,7 @@ impl Visitor<'_> {
             };
         }
         if !is_read && !is_from_our_page(&self.parts.headers, origin.as_str()) {
-            let text = "this was not sent by a page of ours";
+            let text = "the request was not sent by a page of this daemon";
             return Err(Problem::new(ErrorKind::Denied, text));
         }
         Ok(None)
@@ -228,7 +228,7 @@ impl Visitor<'_> {
         let (_, signed_in) = self.checked_session(form.get("csrf"))?;
         let SignedIn { account, method, .. } = signed_in;
         if !account.is_operator {
-            let text = "only an operator makes sign-in links; ask one";
+            let text = "only an operator makes sign-in links; ask an operator";
             return Err(Problem::new(ErrorKind::Denied, text));
         }
         let (name, is_proved) = (form.get("name").unwrap_or_default(), method.is_authenticated());
@@ -246,7 +246,7 @@ impl Visitor<'_> {
     async fn finish_oidc(&self) -> Answered {
         let kept = self.jar().find(&self.parts.headers, Kept::Attempt);
         let kept = kept.ok_or_else(|| {
-            let text = "this sign-in was not begun in this browser, or took too long; try again";
+            let text = "this sign-in was not started in this browser, or took too long; try again";
             Problem::new(ErrorKind::Unauthenticated, text)
         })?;
         let query = self.parts.uri.query().unwrap_or_default();
@@ -301,11 +301,14 @@ impl Visitor<'_> {
     fn checked_session(&self, csrf: Option<&str>) -> Result<(&str, SignedIn), Problem> {
         let found = self.session()?;
         let (token, signed_in) = found.ok_or_else(|| {
-            Problem::new(ErrorKind::Unauthenticated, "you are not signed in any more")
+            Problem::new(
+                ErrorKind::Unauthenticated,
+                "you are not signed in any more; sign in again",
+            )
         })?;
         match csrf {
             Some(csrf) if is_same(csrf, &self.control.form_token(token)) => Ok((token, signed_in)),
-            _ => Err(Problem::new(ErrorKind::Denied, "this page is too old; load it again")),
+            _ => Err(Problem::new(ErrorKind::Denied, "this page is too old; reload it")),
         }
     }
 
@@ -316,7 +319,7 @@ impl Visitor<'_> {
     {
         let kind = single(&self.parts.headers, &header::CONTENT_TYPE).flatten();
         if kind != Some("application/x-www-form-urlencoded") {
-            let problem = Problem::new(ErrorKind::Invalid, "only forms are taken here");
+            let problem = Problem::new(ErrorKind::Invalid, "only forms are accepted here");
             return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
         let bytes = self.read(body).await?;
@@ -366,21 +369,21 @@ pub(crate) fn check_cookie_request(
 ) -> Result<(), Problem> {
     let denied = |text| Err(Problem::new(ErrorKind::Denied, text));
     let Some(origin) = control.sign_in_origin() else {
-        return denied("nobody signs in at this process");
+        return denied("no human signs in at this process");
     };
     if matches!(parts.method, Method::GET | Method::HEAD) {
         return match is_of_our_site(&parts.headers) {
             true => Ok(()),
-            false => denied("another site has asked for this"),
+            false => denied("the request comes from another site"),
         };
     }
     if !is_from_our_page(&parts.headers, origin.as_str()) {
-        return denied("this was not sent by a page of ours");
+        return denied("the request was not sent by a page of this daemon");
     }
     let csrf = single(&parts.headers, &CSRF_HEADER).flatten();
     match csrf.is_some_and(|csrf| is_same(csrf, &control.form_token(token))) {
         true => Ok(()),
-        false => denied("the header X-Narthex-Csrf is missing or of another session"),
+        false => denied("the header X-Narthex-Csrf is missing, or belongs to another session"),
     }
 }
 

@@ -51,7 +51,7 @@ impl Numbers for StoredNumbers {
             let Some(runs) = &self.0 else { return Ok(None) };
             let found = runs.numbers(run).await.map_err(|error| {
                 tracing::warn!(run.id = %run.id, "{}", with_causes(&error));
-                let text = "the number of the run cannot be found now; try again";
+                let text = "the pid of the run is not known yet; try again";
                 Failure::new(Code::ServiceUnavailable, "transport_error", text)
             })?;
             Ok(found.map(|(row, earlier)| Numbered { pid: row.pid, earlier, parent: row.parent }))
@@ -179,7 +179,7 @@ impl VfsRequest<'_> {
             return Err(invalid(format!("a path has at most {PATH_MAX} bytes; shorten it")));
         }
         let path = percent_decode_str(self.path).decode_utf8().map_err(|error| {
-            invalid(format!("the path is no UTF-8: {error}; percent-encode it once"))
+            invalid(format!("the path is not UTF-8: {error}; percent-encode it once"))
         })?;
         Ok(format!("/{path}"))
     }

@@ -33,8 +33,8 @@ pub fn moment(text: &str) -> Result<String, String> {
     // The daemon decides whether the day exists.
     let is_date = text.len() >= 10 && text.bytes().all(|byte| b"0123456789-T:.Z".contains(&byte));
     is_date.then(|| text.to_owned()).ok_or_else(|| {
-        "write a day or a time of UTC as RFC 3339 has them, such as 2026-11-22 or \
-         2026-11-22T13:00:00Z, or how long ago, such as 30m, 2h or 7d"
+        "write a UTC day or time as in RFC 3339, such as 2026-11-22 or 2026-11-22T13:00:00Z, or \
+         how long ago, such as 30m, 2h or 7d"
             .to_owned()
     })
 }

@@ -431,7 +431,9 @@ fn r_m4_what_cannot_be_pruned_stays_and_is_told() {
          BEGIN SELECT RAISE(ABORT, 'canary-of-the-store'); END");
     let told = apply(&[]);
     assert_eq!(told.stdout, "updated the agent helper\n");
-    for part in ["`servers.helper-files`", "all else is stored", "servers delete helper-files"] {
+    for part in
+        ["`servers.helper-files`", "all other objects are stored", "servers delete helper-files"]
+    {
         assert!(told.stderr.contains(part), "{part}: {}", told.stderr);
     }
     assert!(!told.stderr.contains("canary"), "{}", told.stderr);

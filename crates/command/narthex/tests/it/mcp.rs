@@ -438,7 +438,7 @@ fn e142_servers_are_added_and_removed() {
     let fed = place.feed(&["mcp", "add", "fed", "-"], &[shell_entry()]);
     fed.succeeded();
     let hidden = place.run(["mcp", "add", "shell", &entry]).succeeded();
-    assert!(hidden.stderr.contains("counts instead"), "{hidden:?}");
+    assert!(hidden.stderr.contains("is used instead"), "{hidden:?}");
     place.run(["mcp", "add", "bad", "{\"transport\": \"x\"}"]).failed(1, &["invalid", "transport"]);
     place.run(["mcp", "add", "bad"]).failed(2, &["--url"]);
     place.run(["mcp", "add", "bad", "--env", "secret", "--", "x"]).failed(2, &["NAME=VALUE"]);

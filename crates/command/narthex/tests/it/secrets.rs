@@ -66,7 +66,7 @@ fn x_m23_secrets_are_set_listed_and_cleared() {
     let set = place.pipe(&["secrets", "set", "LINEAR_API_KEY"], "one\n").succeeded();
     assert!(set.stdout.starts_with("set LINEAR_API_KEY, version 1"), "{set:?}");
     let again = place.pipe(&["secrets", "set", "LINEAR_API_KEY", "--json"], "two\r\n");
-    assert!(again.stderr.contains("too short to be kept out of results"), "{again:?}");
+    assert!(again.stderr.contains("too short to be redacted in results"), "{again:?}");
     let again = data(again);
     assert_eq!((&again["version"], &again["replaced"]), (&json!(2), &json!(true)));
     assert_eq!(again["is_redactable"], false);

@@ -79,7 +79,7 @@ fn reply(answer: Answer) -> Reply {
 fn outcome(bytes: Bytes) -> Result<Bytes, ProtocolError> {
     let limits = Limits { message_bytes: bytes.len() };
     let Ok(message) = Message::parse(bytes, &limits) else {
-        let message = "the answer of the call is no message".to_owned();
+        let message = "the server's answer to a call is not a message".to_owned();
         return Err(ProtocolError { code: rpc::code::INTERNAL_ERROR, message, data: None });
     };
     if message.kind() == MessageKind::Result {

@@ -264,6 +264,6 @@ pub(crate) fn over() -> Failure {
 
 fn numbers_late() -> Failure {
     let within = NUMBERS_WITHIN.as_secs();
-    let text = format!("the number of the run was not found within {within} s; try it again");
+    let text = format!("the pid of the run was not known within {within} s; try again");
     Failure::new(Code::Timeout, "timeout", text)
 }

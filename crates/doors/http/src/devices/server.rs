@@ -194,7 +194,7 @@ impl Asked {
 
 fn parsed(kind: Kind, page: &[u8]) -> Result<Page<'_>, Failure> {
     let none = |what: String| {
-        let text = format!("the server's list of {} is none: {what}", kind.as_str());
+        let text = format!("the server's list of {} is not valid: {what}", kind.as_str());
         Failure::new(Code::Driver, "server_error", text)
     };
     // A sequence would be read as the members in order.

@@ -105,9 +105,9 @@ fn read(query: &Query, workspace: Option<WorkspaceId>) -> Result<AuditQuery, Pro
         text => {
             let time = point(text);
             if time.is_none() {
-                let remedy = "write a day or a time of UTC as RFC 3339 has them, such as \
-                              2026-11-22 or 2026-11-22T13:00:00Z";
-                faults.push(FieldError::invalid(name, "this is no time", remedy));
+                let remedy = "write a UTC day or time as in RFC 3339, such as 2026-11-22 or \
+                              2026-11-22T13:00:00Z";
+                faults.push(FieldError::invalid(name, "this is not a time", remedy));
             }
             time
         }
@@ -118,8 +118,12 @@ fn read(query: &Query, workspace: Option<WorkspaceId>) -> Result<AuditQuery, Pro
         text => {
             let place = place(text);
             if place.is_none() {
-                let remedy = "write what an answer before said as `next`";
-                faults.push(FieldError::invalid("after", "this is no place", remedy));
+                let remedy = "write the `next` of an earlier answer";
+                faults.push(FieldError::invalid(
+                    "after",
+                    "this is not a position in this list",
+                    remedy,
+                ));
             }
             place
         }

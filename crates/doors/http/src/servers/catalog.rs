@@ -161,7 +161,7 @@ impl Asked<'_> {
             }
             (None, Some(tags)) if tags == ["*"] => Ok(Precondition::New),
             (_, Some(_)) => {
-                let text = "a change takes `If-Match`, or `If-None-Match: *` alone";
+                let text = "a change takes `If-Match` or `If-None-Match: *`, not both";
                 Err(Problem::new(ErrorKind::Invalid, text))
             }
         }
@@ -172,7 +172,7 @@ impl Asked<'_> {
         let mut all = None;
         for value in self.parts.headers.get_all(name) {
             let text = value.to_str().map_err(|_bytes| {
-                Problem::new(ErrorKind::Invalid, format!("the header `{name}` is no text"))
+                Problem::new(ErrorKind::Invalid, format!("the header `{name}` is not text"))
             })?;
             all.get_or_insert_with(Vec::new).extend(text.split(',').map(str::trim));
         }

@@ -89,7 +89,7 @@ impl Asked<'_> {
         if let Some(row) = row.filter(|row| row.provenance != Provenance::Settings) {
             let place = row.file.as_ref().map(|file| file.display().to_string());
             let place = place.unwrap_or_else(|| "the program that added it".to_owned());
-            let text = format!("stored, but the server `{name}` of {place} counts instead");
+            let text = format!("stored, but the server `{name}` of {place} is used instead");
             warnings.push(text);
         }
         let status = if *was_there { StatusCode::OK } else { StatusCode::CREATED };
@@ -108,7 +108,7 @@ impl Asked<'_> {
             Precondition::None => Ok(false),
             Precondition::New => Ok(true),
             Precondition::Exists | Precondition::Tags(_) => {
-                let text = "an entry has no tag: it takes `If-None-Match: *` alone";
+                let text = "an entry has no ETag: only `If-None-Match: *` is possible";
                 Err(Problem::new(ErrorKind::Invalid, text))
             }
         }
@@ -161,7 +161,7 @@ impl Asked<'_> {
         let bytes = self.read(body, most).await;
         let bytes = bytes.map_err(|fault| of_body(fault, "the text", most))?;
         String::from_utf8(bytes.into()).map_err(|error| {
-            Problem::new(ErrorKind::Invalid, format!("the body is no UTF-8 text: {error}"))
+            Problem::new(ErrorKind::Invalid, format!("the body is not UTF-8 text: {error}"))
         })
     }
 }
@@ -170,7 +170,7 @@ impl Asked<'_> {
 pub(crate) fn of_body(fault: BodyFault, what: &str, most: usize) -> Problem {
     match fault {
         BodyFault::TooLarge => {
-            let text = format!("{what} may have {most} bytes");
+            let text = format!("{what} can have at most {most} bytes");
             let status = StatusCode::PAYLOAD_TOO_LARGE;
             Problem::new(ErrorKind::Exhausted, text).with_status(status)
         }
@@ -178,7 +178,7 @@ pub(crate) fn of_body(fault: BodyFault, what: &str, most: usize) -> Problem {
             let problem = Problem::new(ErrorKind::Timeout, "the body took too long");
             problem.with_status(StatusCode::REQUEST_TIMEOUT)
         }
-        BodyFault::Broken => Problem::new(ErrorKind::Invalid, "the body broke off"),
+        BodyFault::Broken => Problem::new(ErrorKind::Invalid, "the body ended too early"),
         BodyFault::NoRoom(full) => {
             Problem::new(ErrorKind::Exhausted, no_room(full)).with_status(status_of_full(full))
         }
@@ -187,7 +187,7 @@ pub(crate) fn of_body(fault: BodyFault, what: &str, most: usize) -> Problem {
 
 /// The answer to a long body that has no room.
 pub(crate) fn no_room(full: Full) -> String {
-    format!("{} in bodies of requests; try again when some are done", full.told("bytes"))
+    format!("{} in request bodies; try again when other requests have ended", full.told("bytes"))
 }
 
 /// The status for a full room: one run or principal has too much, or all together have.

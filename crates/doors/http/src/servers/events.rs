@@ -142,8 +142,8 @@ impl Asked<'_> {
         if let (Some(session), Ok(runs)) = (SessionId::parse(&id), self.known_runs())
             && runs.is_own_session(session)
         {
-            let text = "the session of the daemon's own run takes no messages; speak to whoever \
-                        uses its token";
+            let text = "the session of the daemon's own run takes no messages; talk to the user of \
+                        its token directly";
             return Err(Problem::new(ErrorKind::Conflict, text));
         }
         let speaks = (&self.by(), self.speaker());
@@ -203,7 +203,7 @@ impl Asked<'_> {
         // Says what there is no store or no workspace of.
         control.catalog_store(workspace).await?;
         control.events().ok_or_else(|| {
-            Problem::new(ErrorKind::Conflict, "this process has no store to keep events in")
+            Problem::new(ErrorKind::Conflict, "this process has no store for events")
         })
     }
 
@@ -211,7 +211,7 @@ impl Asked<'_> {
     fn following(&self, follower: Follower, id: Numbered, frame: Frame) -> Answered {
         let streams = self.door.event_streams.clone();
         let place = streams.try_acquire_owned().map_err(|_none| {
-            let text = "as many streams of events are open as there may be; try again later";
+            let text = "the limit of open event streams is reached; try again later";
             Problem::new(ErrorKind::Exhausted, text)
         })?;
         let run = match &self.principal {
@@ -295,8 +295,8 @@ fn absent(session: &str) -> Problem {
 }
 
 fn unfit(name: &str, remedy: String) -> Problem {
-    let fault = FieldError::invalid(name, "this is none", remedy);
-    let text = format!("the address cannot be used: {fault}");
+    let fault = FieldError::invalid(name, "this value is not valid", remedy);
+    let text = format!("the query of the URL is not valid: {fault}");
     Problem::of_fields(text, std::slice::from_ref(&fault))
 }
 
@@ -335,7 +335,7 @@ fn check_place(after: u64, last: u64) -> Result<(), Problem> {
     }
     let text = format!(
         "there is no event {after} yet, the last is {last}: `after` or Last-Event-ID is of another \
-         stream, or of a store that was put back; follow from {last}, or from 0"
+         stream, or the store was restored from a copy; follow from {last}, or from 0"
     );
     Err(Problem::new(ErrorKind::Invalid, text).with_status(StatusCode::BAD_REQUEST))
 }

@@ -26,7 +26,7 @@ impl Asked<'_> {
     /// Warnings of the agent, the server and the tool that a question about rules names.
     pub(super) async fn unknown_names(&self, text: &str) -> Result<Vec<String>, Problem> {
         let asked: Value = serde_json::from_str(text).map_err(|error| {
-            Problem::new(ErrorKind::Invalid, format!("the question is no JSON: {error}"))
+            Problem::new(ErrorKind::Invalid, format!("the question is not JSON: {error}"))
         })?;
         let mut names = Names::new(self)?;
         let mut warnings: Vec<_> = further_name(&asked).into_iter().collect();
@@ -216,8 +216,8 @@ impl<'a> Names<'a> {
         }
         if let Some((further, ruled)) = of.further_name() {
             return Ok(Some(format!(
-                "`{pattern}` covers no name that a call has: `{further}` is another name of \
-                 `{ruled}`, and rules know `{ruled}` alone"
+                "`{pattern}` matches no call: `{further}` is another name of `{ruled}`, and rules \
+                 use only `{ruled}`"
             )));
         }
         let is_one = !pattern.contains('*');
@@ -308,8 +308,8 @@ fn further_name(asked: &Value) -> Option<String> {
     let tool = asked["tool"].as_str()?;
     let ruled = BuiltInTools::ruled_name(tool).filter(|_| alias == Alias::built_in().as_str())?;
     Some(format!(
-        "`{tool}` is another name of `{ruled}`: rules, grants, records and limits know `{ruled}` \
-         alone, and this is the answer for it"
+        "`{tool}` is another name of `{ruled}`: rules, grants, records and limits use only \
+         `{ruled}`, and this is its answer"
     ))
 }
 

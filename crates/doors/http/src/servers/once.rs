@@ -44,8 +44,8 @@ impl Asked<'_> {
         };
         let is_visible = key.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_visible || key.is_empty() || key.len() > KEY_MAX {
-            let remedy = "send it once, with 1 to 200 visible characters of ASCII";
-            let fault = FieldError::invalid("Idempotency-Key", "this is no key", remedy);
+            let remedy = "send one header with 1 to 200 visible ASCII characters";
+            let fault = FieldError::invalid("Idempotency-Key", "this is not a key", remedy);
             let text = format!("the header cannot be used: {fault}");
             return Err(Problem::of_fields(text, std::slice::from_ref(&fault)));
         }
@@ -110,7 +110,9 @@ async fn keep(control: &Control, claim: &KeyedClaim, response: Option<KeptRespon
         None => control.keyed_refused(claim).await,
     };
     if let Err(error) = kept {
-        tracing::warn!("what became of a request with an idempotency key is not kept: {error}");
+        tracing::warn!(
+            "the answer to a request with an Idempotency-Key could not be stored: {error}"
+        );
     }
 }
 
@@ -128,8 +130,9 @@ fn kept(response: &Response) -> KeptResponse {
 fn replayed(response: KeptResponse) -> Answered {
     let KeptResponse { status, headers, body } = response;
     let Some(body) = body else {
-        let text = "this was done before, with this Idempotency-Key; its answer had values that \
-                    are told once, or was too long to be kept: look at what there is now";
+        let text = "a request with this Idempotency-Key has succeeded before; its answer was too \
+                    long to be stored, or had values that are shown only once: read the present \
+                    state instead";
         let problem = Problem::new(ErrorKind::Conflict, text);
         let place = headers.iter().find(|(name, _)| name == header::LOCATION.as_str());
         let problem = problem.with("code", json!("idempotency_not_kept"));

@@ -105,8 +105,12 @@ impl Asked<'_> {
         let before = match query.text("after") {
             "" => u64::MAX,
             text => text.parse().map_err(|_no_number| {
-                let fault = FieldError::invalid("after", "this is none", "write `next` of a page");
-                let text = format!("the address cannot be used: {fault}");
+                let fault = FieldError::invalid(
+                    "after",
+                    "this is not a position in this list",
+                    "write the `next` of an earlier page",
+                );
+                let text = format!("the query of the URL is not valid: {fault}");
                 Problem::of_fields(text, std::slice::from_ref(&fault))
             })?,
         };
@@ -121,7 +125,7 @@ impl Asked<'_> {
 
     fn outbound(&self) -> Result<&Outbound, Problem> {
         self.door.options.outbound.as_ref().ok_or_else(|| {
-            Problem::new(ErrorKind::Conflict, "this process posts nothing to others")
+            Problem::new(ErrorKind::Conflict, "this process sends nothing to other services")
         })
     }
 }

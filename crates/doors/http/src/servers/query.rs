@@ -37,7 +37,7 @@ impl Query {
                 // No store holds such a text, so there is nothing to be found by it.
                 faults.push(FieldError::invalid(&name, "it has a zero byte", "leave it out"));
             } else if found.insert(name.clone(), value).is_some() {
-                faults.push(FieldError::invalid(&name, "it is said twice", "keep one"));
+                faults.push(FieldError::invalid(&name, "it is given twice", "keep one"));
             }
         }
         if faults.is_empty() { Ok(Self(found)) } else { Err(refused(&faults)) }
@@ -65,7 +65,7 @@ impl Query {
         let Some(text) = self.0.get("limit") else { return Ok(PAGE) };
         let limit = text.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit));
         limit.ok_or_else(|| {
-            let message = "it is no whole number of objects that a page may have";
+            let message = "it is not a possible length of a page";
             refused(&[FieldError::invalid(
                 "limit",
                 message,
@@ -90,5 +90,5 @@ impl Query {
 
 /// Refuses an address for all that is wrong with it.
 pub(super) fn refused(faults: &[FieldError]) -> Problem {
-    Problem::of_fields(written::faults("the address cannot be used", faults), faults)
+    Problem::of_fields(written::faults("the query of the URL is not valid", faults), faults)
 }

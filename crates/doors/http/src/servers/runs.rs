@@ -68,8 +68,8 @@ impl Asked<'_> {
         };
         let waits = status.is_some_and(|ended| ended.is_none()).then_some(is_pending);
         let unfit = |name, remedy| {
-            let fault = FieldError::invalid(name, "this is none", remedy);
-            let text = format!("the address cannot be used: {fault}");
+            let fault = FieldError::invalid(name, "this value is not valid", remedy);
+            let text = format!("the query of the URL is not valid: {fault}");
             Problem::of_fields(text, std::slice::from_ref(&fault))
         };
         let session = match query.text("session") {
@@ -81,7 +81,9 @@ impl Asked<'_> {
         };
         let after = match query.text("after") {
             "" => 0,
-            text => text.parse().map_err(|_no_number| unfit("after", "write `next` of a page"))?,
+            text => text
+                .parse()
+                .map_err(|_no_number| unfit("after", "write the `next` of an earlier page"))?,
         };
         let filter = RunFilter { session, status, waits };
         let page = self.known_runs()?.list(&workspace, filter, after, query.limit()?).await?;
@@ -142,7 +144,7 @@ impl Asked<'_> {
 
     pub(super) fn known_runs(&self) -> Result<&Runs, Problem> {
         self.door.options.runs.as_ref().ok_or_else(|| {
-            Problem::new(ErrorKind::Conflict, "this process begins and ends no runs")
+            Problem::new(ErrorKind::Conflict, "this process creates and ends no runs")
         })
     }
 

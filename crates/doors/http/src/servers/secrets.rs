@@ -27,12 +27,12 @@ use crate::{
 const BODY_MAX: usize = 512 * 1024;
 
 /// The warning about a value that would be found everywhere.
-const TOO_SHORT: &str = "the value is too short to be kept out of results, logs and the audit: it \
+const TOO_SHORT: &str = "the value is too short to be redacted in results, logs and the audit: it \
                          has fewer than 6 bytes, or is a number of fewer than 8 digits";
 
 /// The warning when a secret is cleared that agents have in their own environment.
-const TOLD: &str = "agents that were started with it keep the value: it is out of narthex's hands; \
-                    take it back where it is accepted, and end these agents";
+const TOLD: &str = "agents that were started with the value still have it, and narthex cannot take \
+                    it back: revoke the value where it was issued, and end these agents";
 
 impl Asked<'_> {
     pub(super) async fn secrets(&self) -> Answered {

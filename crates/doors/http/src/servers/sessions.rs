@@ -80,19 +80,19 @@ impl Asked<'_> {
 }
 
 /// The remedy that names the body of a request to resume a session.
-const RESUME: &str = "send one object, such as {\"prompt\": \"Go on.\"}, or {} to say nothing";
+const RESUME: &str = "send one object, such as {\"prompt\": \"Go on.\"}, or {} for nothing";
 
 /// The members of an object, each of which is there once.
 fn members(text: &str) -> Result<Map<String, Value>, Problem> {
     let invalid = |why: String| Problem::new(ErrorKind::Invalid, why);
     let node = Node::parse(text.as_bytes())
-        .map_err(|error| invalid(format!("the request is no JSON: {error}; {RESUME}")))?;
+        .map_err(|error| invalid(format!("the request is not JSON: {error}; {RESUME}")))?;
     if let Some(place) = node.keys_given_twice().first() {
         return Err(invalid(format!("`{place}` is given twice; keep one")));
     }
     match node.to_value() {
         Value::Object(members) => Ok(members),
-        _ => Err(invalid(format!("the request is no object; {RESUME}"))),
+        _ => Err(invalid(format!("the request is not an object; {RESUME}"))),
     }
 }
 

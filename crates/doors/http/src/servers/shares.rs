@@ -155,12 +155,12 @@ impl Asked<'_> {
 }
 
 fn refused(faults: &[FieldError]) -> Problem {
-    Problem::of_fields(written::faults("this cannot be used", faults), faults)
+    Problem::of_fields(written::faults("the request is not valid", faults), faults)
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     serde_json::from_str(text).map_err(|error| {
-        let remedy = "look in `/api/openapi.json` what is taken here";
+        let remedy = "see `/api/openapi.json` for what this request takes";
         refused(&[FieldError::invalid("", error.to_string(), remedy)])
     })
 }
@@ -171,7 +171,7 @@ fn check(said: &CommentNew) -> Result<(), Problem> {
         let is_fit = !text.trim().is_empty() && text.chars().count() <= most;
         if !is_fit {
             let remedy = format!("write 1 to {most} characters");
-            faults.push(FieldError::invalid(name, "it says nothing, or too much", remedy));
+            faults.push(FieldError::invalid(name, "it is empty or too long", remedy));
         }
     };
     text("text", &said.text, TEXT_MAX);
@@ -179,8 +179,8 @@ fn check(said: &CommentNew) -> Result<(), Problem> {
         text("anchor", anchor, ANCHOR_MAX);
     }
     if said.anchor.is_some() && said.thread_id.is_some() {
-        let remedy = "leave `anchor` out, or `thread_id` to begin another thread";
-        faults.push(FieldError::invalid("anchor", "the thread is about its own passage", remedy));
+        let remedy = "leave `anchor` out, or leave `thread_id` out to start another thread";
+        faults.push(FieldError::invalid("anchor", "the thread has a passage already", remedy));
     }
     if faults.is_empty() { Ok(()) } else { Err(refused(&faults)) }
 }

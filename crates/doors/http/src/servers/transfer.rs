@@ -99,7 +99,8 @@ async fn pruned(
         Err(error) => {
             let (error, id) = (Problem::from(error), &left.id);
             let text = format!(
-                "all else is stored, and it stays: {}; `{}` tries again",
+                "all other objects are stored, but this server could not be deleted: {}; `{}` \
+                 tries again",
                 error.detail(),
                 narthex("servers delete {}", &[id])
             );
@@ -114,14 +115,15 @@ fn stays(left: &CatalogLeft, is_pruned: bool) -> Option<FieldWarning> {
     let CatalogLeft { id, users, .. } = left;
     let places: Vec<_> = users.iter().map(|user| format!("`{}`", user.field)).collect();
     match (is_pruned, users.is_empty()) {
-        (true, true) => Some(told(left, "it would be deleted, since nothing uses it")),
-        (true, false) => {
-            Some(told(left, &format!("it stays, since it is in use: {}", places.join(", "))))
-        }
+        (true, true) => Some(told(left, "this server would be deleted, since nothing uses it")),
+        (true, false) => Some(told(
+            left,
+            &format!("this server is not deleted, since it is in use: {}", places.join(", ")),
+        )),
         (false, true) => Some(told(
             left,
             &format!(
-                "`{}` removes it, as `--prune` would have at once",
+                "delete it with `{}`, or with `--prune` next time",
                 narthex("servers delete {}", &[id])
             ),
         )),
@@ -131,8 +133,10 @@ fn stays(left: &CatalogLeft, is_pruned: bool) -> Option<FieldWarning> {
 
 fn told(CatalogLeft { agent, id, .. }: &CatalogLeft, what: &str) -> FieldWarning {
     let field = format!("servers.{id}");
-    let message =
-        format!("a manifest of the agent `{agent}` made it, and that does not attach it; {what}");
+    let message = format!(
+        "an earlier manifest of the agent `{agent}` made this server, and the new one does not \
+         attach it; {what}"
+    );
     FieldWarning { field, message }
 }
 

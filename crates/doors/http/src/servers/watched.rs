@@ -50,12 +50,11 @@ impl Asked<'_> {
         let again = runs.get(&workspace, &id.to_text()).await?;
         if let RunStatus::Over(how) = again.status() {
             let how = how.as_str();
-            let text =
-                format!("the run `{name}` is over ({how}); only those that go on do anything");
+            let text = format!("the run `{name}` has ended ({how}); name an active run");
             return Err(Problem::new(ErrorKind::Conflict, text));
         }
         if !prefers_stream(&self.parts.headers) {
-            let text = "what a run does comes as a stream; accept `text/event-stream` first";
+            let text = "the trace of a run is a stream; put `text/event-stream` first in `Accept`";
             let problem = Problem::new(ErrorKind::Invalid, text);
             return Err(problem.with_status(StatusCode::NOT_ACCEPTABLE));
         }
@@ -102,7 +101,7 @@ impl Asked<'_> {
         let Some(unknown) = asked.iter().find(|alias| !has.contains(alias)) else { return Ok(()) };
         let names: Vec<_> = has.iter().map(Alias::as_str).collect();
         let remedy = match names.is_empty() {
-            true => "it has no server now".to_owned(),
+            true => "it has no servers now".to_owned(),
             false => format!("name one that it has: {}", names.join(", ")),
         };
         Err(unfit(format!("the run has no server `{unknown}`"), &remedy))
@@ -111,7 +110,7 @@ impl Asked<'_> {
     fn stream_place(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let streams = self.door.event_streams.clone();
         streams.try_acquire_owned().map_err(|_none| {
-            let text = "as many streams of events are open as there may be; try again later";
+            let text = "the limit of open event streams is reached; try again later";
             Problem::new(ErrorKind::Exhausted, text)
         })
     }
@@ -154,5 +153,5 @@ fn aliases(query: &Query) -> Result<Vec<Alias>, Problem> {
 
 fn unfit(what: String, remedy: &str) -> Problem {
     let fault = FieldError::invalid("alias", what, remedy);
-    Problem::of_fields(format!("the address cannot be used: {fault}"), &[fault])
+    Problem::of_fields(format!("the query of the URL is not valid: {fault}"), &[fault])
 }

@@ -54,8 +54,8 @@ impl Asked<'_> {
                 let (_, row) = self.row_of_run(&mount, &workspace).await?;
                 let definition = row.definition.clone().ok_or_else(|| {
                     let text = format!(
-                        "`{name}` did not start for its run, so there is no connection to try; \
-                         correct it and create another run"
+                        "`{name}` failed to start for its run, so there is no connection to test; \
+                         correct the server, then create another run"
                     );
                     Problem::new(ErrorKind::Conflict, text)
                 })?;

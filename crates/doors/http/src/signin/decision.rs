@@ -162,10 +162,10 @@ impl Visitor<'_> {
 
 /// Nothing is decided by a page that was used, or open for too long; the next one is fresh.
 fn used(error: &ConsentError, path: &str) -> Response {
-    let title = "Please look again";
+    let title = "Please check again";
     let main = format!(
-        "<h1>{title}</h1>\n<p role=\"alert\">Nothing was decided: {}.</p>\n\
-         <a class=\"button\" href=\"{}\">Show the request again</a>\n",
+        "<h1>{title}</h1>\n<p role=\"alert\">No decision was made: {}.</p>\n<a class=\"button\" \
+         href=\"{}\">Show the request again</a>\n",
         escaped(&error.to_string()),
         escaped(path)
     );
@@ -270,7 +270,7 @@ fn durations(main: &mut String, shown: &Shown<'_>) {
             ("once", None) => format!("the next call{of} in the workspace that needs it{when}"),
             ("run", _) => format!("all calls{of} in this run{when}"),
             ("session", _) => format!("all calls{of} in this session and all its runs{when}"),
-            _ => format!("all calls{of} in the workspace{when}, until somebody revokes it"),
+            _ => format!("all calls{of} in the workspace{when}, until the grant is revoked"),
         };
         put(main, format_args!("<dt>{word}</dt><dd>{}</dd>\n", safe(&told)));
     }

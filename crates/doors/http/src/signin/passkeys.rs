@@ -87,7 +87,7 @@ impl Visitor<'_> {
         }
         let bytes = self.read(body).await?;
         serde_json::from_slice(&bytes).map_err(|_error| {
-            Problem::new(ErrorKind::Invalid, "this is no answer of the sign-in page")
+            Problem::new(ErrorKind::Invalid, "this is not an answer of the sign-in page")
         })
     }
 }

@@ -178,9 +178,9 @@ async fn s7_foreign_hosts_and_origins_are_refused_on_every_route() {
             ] {
                 let answer = foreign.send().await;
                 let told = answer.problem(StatusCode::FORBIDDEN, "denied");
-                let refused = "this Host or Origin is not allowed; ask at the daemon's own \
-                               address, or add it to `http.allowed_hosts` or \
-                               `http.allowed_origins` in the settings";
+                let refused = "this Host or Origin is not allowed; use the daemon's own address, \
+                               or add the name to `http.allowed_hosts` or `http.allowed_origins` \
+                               in the settings";
                 assert_eq!(told, refused, "{method} {path}");
                 assert_eq!(answer.status, StatusCode::FORBIDDEN, "{method} {path}");
                 assert!(!answer.headers.contains_key("access-control-allow-origin"));

@@ -288,7 +288,11 @@ async fn s31_a_flood_of_streams_leaves_those_of_others() {
     }
     let gone = get(&world, &flood, &streams[0]).send().await;
     assert_eq!(gone.status, StatusCode::BAD_REQUEST, "{}", gone.text());
-    assert!(gone.text().contains("this session has no such event, or no more"), "{}", gone.text());
+    assert!(
+        gone.text().contains("this session does not have this event, or not any more"),
+        "{}",
+        gone.text()
+    );
     let newest = get(&world, &flood, streams.last().unwrap()).events().await;
     assert_eq!(message(newest.last().unwrap())["id"], 15);
     world.token = first;

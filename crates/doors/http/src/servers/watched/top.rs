@@ -69,7 +69,7 @@ async fn put_all(top: &mut Top, first: &Value, interval: Duration, events: &Even
             Ok(document) => events.put(&document).await,
             // A reader asks again, and gets the problem as the answer then.
             Err(problem) => {
-                tracing::warn!("runs cannot be looked at: {}", problem.detail());
+                tracing::warn!("runs cannot be read: {}", problem.detail());
                 return;
             }
         }
@@ -100,11 +100,11 @@ impl Top {
         let trees = match spawn_blocking(move || trees(&leaders)).await {
             Ok(Ok(trees)) => Some(trees),
             Ok(Err(error)) => {
-                tracing::debug!(%error, "what servers use is not known");
+                tracing::debug!(%error, "the memory and CPU use of servers is unknown");
                 None
             }
             Err(error) => {
-                tracing::error!(%error, "what servers use could not be looked at");
+                tracing::error!(%error, "the memory and CPU use of servers could not be read");
                 None
             }
         };
@@ -215,7 +215,7 @@ fn interval(query: &Query) -> Result<Duration, Problem> {
     let seconds = text.parse().ok().filter(|seconds| (1..=INTERVAL_MAX).contains(seconds));
     seconds.map(Duration::from_secs).ok_or_else(|| {
         let remedy = format!("write a whole number of seconds from 1 to {INTERVAL_MAX}");
-        let fault = FieldError::invalid("interval", "this is none", remedy);
-        Problem::of_fields(format!("the address cannot be used: {fault}"), &[fault])
+        let fault = FieldError::invalid("interval", "this value is not valid", remedy);
+        Problem::of_fields(format!("the query of the URL is not valid: {fault}"), &[fault])
     })
 }

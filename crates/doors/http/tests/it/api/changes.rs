@@ -123,7 +123,7 @@ async fn e140_a_hidden_entry_can_be_changed_and_taken_out() {
     api.send("PUT", "/api/servers/one", NOWHERE).await.succeeded();
     let patched = api.send("PATCH", "/api/servers/one", r#"{"timeoutMs": 77}"#).await;
     let warning = patched.succeeded()["warnings"][0].to_string();
-    assert!(warning.contains("counts instead"), "{warning}");
+    assert!(warning.contains("is used instead"), "{warning}");
     assert!(api.file("settings.json").contains("77"));
     let removed = api.ask("DELETE", "/api/servers/one").send().await;
     assert_eq!(removed.status, StatusCode::NO_CONTENT, "{}", removed.text());

@@ -197,7 +197,7 @@ async fn x_m32_clearing_a_bound_secret_says_who_keeps_it() {
     assert_eq!(cleared.status, StatusCode::OK, "{}", cleared.text());
     let told = cleared.json();
     assert_eq!(told["env_bindings"], json!(["agent:reader:TOKEN"]));
-    assert!(told["warning"].as_str().unwrap().contains("out of narthex's hands"), "{told}");
+    assert!(told["warning"].as_str().unwrap().contains("narthex cannot take it back"), "{told}");
     let again = tenants.send(ADMIN, "DELETE", &at("secrets/OTHER"), "").await;
     again.problem(StatusCode::NOT_FOUND, "not_found");
 }

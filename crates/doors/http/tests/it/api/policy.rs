@@ -234,8 +234,8 @@ async fn d13_rules_are_stored_with_warnings_of_unknown_names() {
         "rule `tool`: the server `one` has listed no tool `ecko`; did you mean `echo`?",
         "rule `server`: there is no server `onee`, neither in the catalog nor live; did you mean \
          `one`?",
-        "rule `alias`: `start_*` covers no name that a call has: `start_agent` is another name of \
-         `spawn_session`, and rules know `spawn_session` alone",
+        "rule `alias`: `start_*` matches no call: `start_agent` is another name of \
+         `spawn_session`, and rules use only `spawn_session`",
         "rule `name`: no server has listed a name like `ecko`; did you mean `echo`?",
         "rule `bare`: `Tool::\"echo\"` has no server, so it matches no call; did you mean \
          `Tool::\"one/echo\"`?",

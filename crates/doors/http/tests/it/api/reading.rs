@@ -59,7 +59,7 @@ async fn e140_a_hidden_entry_is_shown_as_overridden() {
     let entry = r#"{"transport": "http", "url": "http://127.0.0.1:1/"}"#;
     let saved = api.send("PUT", "/api/servers/one", entry).await.succeeded();
     let warning = saved["warnings"][0].as_str().unwrap();
-    assert!(warning.contains("mcp.json") && warning.contains("counts instead"), "{warning}");
+    assert!(warning.contains("mcp.json") && warning.contains("is used instead"), "{warning}");
     let all = api.get("/api/servers").await;
     let rows: Vec<_> = all["items"].as_array().unwrap().iter().collect();
     assert_eq!(rows.len(), 2);

@@ -74,7 +74,7 @@ async fn x_m23_secrets_are_set_listed_and_cleared() {
                        "is_redactable": false });
     let mut set = set.succeeded();
     let warned = set.as_object_mut().unwrap().remove("warning").unwrap();
-    assert!(warned.as_str().unwrap().contains("too short to be kept out"), "{warned}");
+    assert!(warned.as_str().unwrap().contains("too short to be redacted"), "{warned}");
     assert_eq!(set, told);
     let other = "/api/workspaces/default/secrets/OTHER";
     let long = api.send("PUT", other, body("long-enough")).await.succeeded();
