@@ -1,5 +1,6 @@
-//! Cost of one request of the HTTP client: a closed loop against a server in another thread, whose
-//! work is not counted. `client_bench [REQUESTS] [CALLERS] [ANSWER_BYTES]`; Linux only.
+//! Measures the cost of one request of the HTTP client: a closed loop against a server in another
+//! thread, whose work is not counted. `client_bench [REQUESTS] [CALLERS] [ANSWER_BYTES]`; Linux
+//! only.
 
 #![expect(clippy::print_stdout, reason = "printing is its purpose")]
 

@@ -1,4 +1,4 @@
-//! Answers that are compressed although the request did not ask for it.
+//! Decodes answers that a server compressed although the request asked for no compression.
 //!
 //! Requests carry `Accept-Encoding: identity`. Some servers, and proxies before them, compress all
 //! the same. The decoded body comes in small pieces, so that limits hold for it.
@@ -28,7 +28,7 @@ enum Coding {
     Deflate,
     Zlib(ZlibDecoder<Vec<u8>>),
     RawDeflate(DeflateDecoder<Vec<u8>>),
-    /// A coding that is not read.
+    /// A coding that this client cannot decode.
     Unknown(String),
 }
 

@@ -26,7 +26,7 @@ const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 pub(super) enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
-    /// TLS inside another one: through a proxy that is reached by TLS.
+    /// TLS inside of TLS: the proxy itself is reached by TLS.
     Nested(Box<TlsStream<Box<Stream>>>),
 }
 

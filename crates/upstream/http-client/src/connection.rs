@@ -1,9 +1,9 @@
 //! One HTTP/1.1 connection, driven by its user instead of by a task of its own.
 //!
 //! hyper splits a connection into a sender and a driver and leaves it to users to spawn the driver.
-//! Here both live in one value: a caller polls the driver, then checks if its answer or its next
+//! Here both are in one value: a caller polls the driver, then checks if its answer or its next
 //! chunk has arrived. Only the driver can make those ready, so they are polled with a waker that
-//! does nothing; otherwise each arrival would wake the very task that is being polled.
+//! does nothing. Otherwise each arrival would wake the very task that is being polled.
 
 use std::{
     future::{Future, poll_fn},
@@ -37,7 +37,7 @@ pub(super) struct Connection {
     sender: SendRequest<Payload>,
     /// `None` once the connection has ended.
     driver: Option<Driver>,
-    /// Wakes the last driver's task; `waker` is the same as the driver wants it.
+    /// Wakes the task that last polled the driver; `waker` is the same relay as a waker.
     relay: Arc<Relay>,
     waker: Waker,
     home: Id,

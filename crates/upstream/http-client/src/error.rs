@@ -23,7 +23,7 @@ pub enum ClientError {
         /// The origin of this client.
         origin: String,
     },
-    /// The name has no address.
+    /// The host name has no address.
     #[error("cannot resolve the host name {host}")]
     Dns {
         /// The name.
@@ -38,13 +38,13 @@ pub enum ClientError {
         /// Host and port.
         address: String,
     },
-    /// No server listens there.
+    /// No server listens at the address.
     #[error("connection refused by {address}: is the server running?")]
     Refused {
         /// Host and port.
         address: String,
     },
-    /// The proxy on the way does not do its part.
+    /// The proxy did not open the way to the server.
     #[error("the proxy {address}: {reason}")]
     Proxy {
         /// Host and port of the proxy.
@@ -52,7 +52,7 @@ pub enum ClientError {
         /// The fault.
         reason: String,
     },
-    /// Neither refused nor accepted.
+    /// The connection failed, and was not refused.
     #[error("cannot connect to {address}")]
     Connect {
         /// Host and port.
@@ -66,18 +66,19 @@ pub enum ClientError {
     ConnectTimeout {
         /// Host and port.
         address: String,
-        /// The time that was waited.
+        /// The time waited, in milliseconds.
         waited_ms: u128,
     },
-    /// No trusted secure connection.
+    /// No trusted secure connection could be made.
     #[error("TLS with {host} failed: {reason}")]
     Tls {
-        /// The host whose certificate was asked for.
+        /// The host of the certificate.
         host: String,
         /// The fault.
         reason: String,
     },
-    /// The connection ended after the request left, or while it left, and before an answer began.
+    /// The connection ended before an answer began, and after at least a part of the request was
+    /// sent.
     #[error("{address} closed the connection without an answer")]
     Unanswered {
         /// Host and port.
@@ -104,7 +105,7 @@ pub enum ClientError {
         #[source]
         cause: hyper::Error,
     },
-    /// The answer is compressed in a way that is not read, or wrongly.
+    /// The answer's compression is unknown or broken.
     #[error("the answer of {address} cannot be decoded: {reason}")]
     Coding {
         /// Host and port.
@@ -112,7 +113,7 @@ pub enum ClientError {
         /// The coding, and the fault.
         reason: String,
     },
-    /// The answer is longer than the caller wants to hold.
+    /// The answer is longer than the caller's limit.
     #[error("the answer of {address} is larger than {limit} bytes")]
     TooLarge {
         /// Host and port.
@@ -120,7 +121,8 @@ pub enum ClientError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// A redirect that is not followed, since credentials stay with their origin.
+    /// The server redirects to another origin. The client does not follow, since credentials stay
+    /// with their origin.
     #[error(
         "{address} answered {status}, a redirect to {location}, which is not followed: \
          configure the final address"
@@ -133,7 +135,7 @@ pub enum ClientError {
         /// The target, without user name and query.
         location: String,
     },
-    /// A path that used to answer now redirects. The next request finds its way.
+    /// A path that used to answer now redirects. The next request follows the redirect.
     #[error("{address} has moved to {path} since the last request: try again")]
     Moved {
         /// Host and port.
@@ -141,20 +143,20 @@ pub enum ClientError {
         /// The new path.
         path: String,
     },
-    /// The server sends us round in circles.
+    /// The server redirects in circles, or too often.
     #[error("{address} redirects in a circle or more than {limit} times, last to {path}")]
     TooManyRedirects {
         /// Host and port.
         address: String,
-        /// Number of redirects that are followed.
+        /// Number of redirects that the client follows.
         limit: usize,
         /// The last target's path.
         path: String,
     },
-    /// One of the others whose words contained a secret of the configuration.
+    /// Another of these errors, whose text contained a secret of the configuration.
     #[error("{text}")]
     Redacted {
-        /// The words without it.
+        /// The text without the secret.
         text: String,
         /// The kind of failure.
         kind: ErrorKind,
@@ -191,7 +193,7 @@ impl ClientError {
 
     /// True if the server may have acted on the request, so that repeating it is not the same as
     /// sending it once. This holds after any answer but one: a redirect to another path of the same
-    /// origin asks for the request there, so the server did not act on it (D37).
+    /// origin asks the client to send the request there, so the server did not act (D37).
     #[must_use]
     pub fn may_have_arrived(&self) -> bool {
         match self {
@@ -222,7 +224,7 @@ impl ClientError {
         matches!(self, Self::Unanswered { .. } | Self::BrokenOff { .. })
     }
 
-    /// True if the address or the trust in its certificate has to be mended.
+    /// True if an operator has to correct the address, or the trust in its certificate.
     #[must_use]
     pub fn is_configured_wrong(&self) -> bool {
         match self {
@@ -247,7 +249,7 @@ impl ClientError {
         }
     }
 
-    /// The same without known secrets; `None` if it contains none.
+    /// The same error without known secrets; `None` if its text contains none.
     #[must_use]
     pub fn redacted(&self, redactor: &Redactor) -> Option<Self> {
         let text = without_secrets(self, redactor)?;
@@ -260,7 +262,7 @@ impl ClientError {
     }
 }
 
-/// The words of an error and its causes without known secrets; `None` if there are none in them.
+/// The text of an error and its causes without known secrets; `None` if it contains none.
 #[must_use]
 pub fn without_secrets(error: &dyn Error, redactor: &Redactor) -> Option<String> {
     let mut text = error.to_string();

@@ -1,7 +1,7 @@
 //! A small HTTP/1.1 client for one server: keep-alive, TLS, proxies, and no task of its own.
 //!
 //! The future of a request polls the connection itself, so that a forwarded call runs in the one
-//! task that answers it. A request is never sent twice once a byte of it was written.
+//! task that answers it. The client never sends a request twice once a byte of it was written.
 
 mod coding;
 mod connect;
@@ -49,20 +49,21 @@ const REDIRECT_BODY_BYTES: usize = 16 * 1024;
 /// Settings of a client.
 #[derive(Debug, Clone)]
 pub struct ClientSettings {
-    /// Longest time of connecting, with name resolution and TLS.
+    /// Longest time to connect, with name resolution and TLS.
     pub connect_timeout: Duration,
-    /// Time for which an unused connection may still be used. It is closed after at most twice
-    /// that.
+    /// Time for which an unused connection may be reused. The client closes it after at most twice
+    /// this time.
     pub idle_timeout: Duration,
-    /// Number of unused connections that are kept.
+    /// Number of unused connections that stay open.
     pub max_idle: usize,
-    /// Number of requests that may be under way. More wait; the caller's deadline bounds that.
+    /// Number of requests that may run at once. Further requests wait, limited by the caller's
+    /// deadline.
     pub max_connections: usize,
     /// Longest head of an answer, in bytes.
     pub response_head_bytes: usize,
-    /// The addresses that it connects to.
+    /// The addresses to which the client may connect.
     pub reach: Reach,
-    /// The proxies on the way, none by default.
+    /// The proxies for servers; none by default.
     pub proxies: Arc<Proxies>,
     /// Certificates to trust besides the machine's.
     pub extra_roots: Vec<CertificateDer<'static>>,
@@ -94,8 +95,8 @@ struct Shared {
     origin: Arc<Origin>,
     /// `None`: the server is reached directly.
     proxy: Option<Arc<Proxy>>,
-    /// True if requests are put to the proxy itself: those without TLS, unless the address must be
-    /// the one that was checked.
+    /// True if requests are sent to the proxy itself. This holds without TLS, unless the client
+    /// must connect to the very address that it checked.
     is_relayed: bool,
     settings: ClientSettings,
     builder: http1::Builder,
@@ -105,7 +106,7 @@ struct Shared {
 }
 
 impl HttpClient {
-    /// A client for the server at this address. Nothing is connected yet.
+    /// A client for the server at this address. Does not connect yet.
     ///
     /// # Errors
     ///
@@ -124,16 +125,15 @@ impl HttpClient {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Sends a request and returns the answer as soon as its head has arrived. There is no
-    /// timeout but the one for connecting: drop the future to give up, which closes the
-    /// connection.
+    /// Sends a request and returns the answer as soon as its head has arrived. Only connecting has
+    /// a timeout: drop the future to give up, which closes the connection.
     ///
     /// The steps that need no wait are done at once, so that the future does not carry the request.
     ///
     /// # Errors
     ///
-    /// If there is no answer, or one that redirects elsewhere; [`ClientError::may_have_arrived`] is
-    /// true if the server may have seen the request.
+    /// If there is no answer, or the answer redirects elsewhere; [`ClientError::may_have_arrived`]
+    /// is true if the server may have seen the request.
     pub fn send(
         &self,
         request: Request<Payload>,
@@ -150,7 +150,7 @@ impl HttpClient {
         }
     }
 
-    /// The `Host` header that all requests get.
+    /// The `Host` header of all requests.
     #[must_use]
     pub fn host(&self) -> &HeaderValue {
         &self.shared.origin.host_header
@@ -159,9 +159,9 @@ impl HttpClient {
 
 /// Progress of a request without waiting.
 enum Start<'a> {
-    /// It is on a connection, to a path that has answered before.
+    /// The request is on a connection, to a path that has answered before.
     Begun { path: PathAndQuery, lease: Lease, begun: Begun },
-    /// It needs a connection, or its way is not known yet.
+    /// The request needs a connection, or its path is not known yet.
     Later(Pin<Box<dyn Future<Output = Result<HttpResponse, ClientError>> + Send + 'a>>),
 }
 

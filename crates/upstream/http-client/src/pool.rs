@@ -1,7 +1,7 @@
 //! The connections of one origin: a bounded number in use, some idle, newest reused first.
 //!
-//! A connection is only used by the runtime that opened it: by another, every arrival would have
-//! to wake a second thread, and once its own has ended it would be of no use at all.
+//! Only the runtime that opened a connection uses it. In another runtime every arrival would wake a
+//! second thread, and the connection would die with its own runtime.
 
 use std::{
     collections::VecDeque,
@@ -29,10 +29,11 @@ const SHARDS: usize = 16;
 /// Idle connections and the number of those in use.
 #[derive(Debug)]
 pub(super) struct Pool {
-    /// Each with its oldest first. Which one a connection is in follows from its runtime.
+    /// Lists of idle connections, each with its oldest first. A connection's runtime decides about
+    /// its list.
     idle: [Mutex<VecDeque<Idle>>; SHARDS],
     idle_count: AtomicUsize,
-    /// True if a task looks after connections that stay idle.
+    /// True if a task closes connections that stay idle.
     is_swept: AtomicBool,
     free: Semaphore,
     max_idle: usize,

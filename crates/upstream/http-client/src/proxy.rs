@@ -1,4 +1,4 @@
-//! Proxies between this machine and servers: which one a server is reached through, and how.
+//! Proxies between this machine and servers: the choice of a proxy, and the way through it.
 
 use std::{fmt, net::IpAddr, sync::Arc};
 
@@ -21,7 +21,8 @@ pub struct Proxies {
     direct: Vec<Direct>,
 }
 
-/// A proxy of a setting cannot be used: why. Not repeated, since it may hold a password.
+/// The reason why a proxy of a setting cannot be used. The setting is not repeated, since it may
+/// hold a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the proxy is no address such as http://user:password@proxy.example:3128: {0}")]
 pub struct ProxyFault(&'static str);
@@ -37,19 +38,19 @@ pub(super) struct Proxy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Direct {
     All,
-    /// A name and all names below it, with a port or without.
+    /// A name and all names below it, with or without a port.
     Name(String, Option<u16>),
-    /// Addresses whose first bits are these.
+    /// Addresses that begin with this number of these bits.
     Net(IpAddr, u8),
 }
 
 impl Proxies {
-    /// The proxies of these addresses, as variables such as `HTTPS_PROXY` have them: a URL, or
+    /// The proxies at these addresses, written as in variables such as `HTTPS_PROXY`: a URL, or
     /// `host:port`. `direct` is as in `NO_PROXY`: names, `*`, addresses and networks, separated by
     /// commas or blanks.
     ///
     /// # Errors
-    /// If an address is none.
+    /// If a text is no address of a proxy.
     pub fn new(http: Option<&str>, https: Option<&str>, direct: &str) -> Result<Self, ProxyFault> {
         let proxy = |text: Option<&str>| match text.map(str::trim) {
             None | Some("") => Ok(None),

@@ -1,15 +1,15 @@
-//! The addresses that a client connects to: for clients whose host was chosen by another party.
+//! The addresses to which a client may connect: for hosts that another party chose.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The addresses that a client connects to.
+/// The addresses to which a client may connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reach {
-    /// Any: the host is an operator's choice.
+    /// Any address: the host is an operator's choice.
     #[default]
     Anywhere,
-    /// Public ones alone: not what only this host or its network can reach (X-E37). It is looked
-    /// at the very address that is connected to, so that no name leads elsewhere later.
+    /// Public addresses alone, none of this host or its network (X-E37). The client checks the very
+    /// address that it connects to, so that a name cannot lead elsewhere later.
     Public,
 }
 

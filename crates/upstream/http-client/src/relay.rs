@@ -1,8 +1,9 @@
-//! The waker that a connection's driver sees: it passes wake-ups on to the connection's user.
+//! The waker of a connection's driver: passes wake-ups on to the connection's user.
 //!
 //! Taking a piece out of hyper's body notifies the driver that there is room again. Here that would
-//! wake the very task that is running and drives the connection when it wants more. The task would
-//! be polled once more for nothing, with everything around it. [`quietly`] prevents such a wake-up.
+//! wake the very task that is running and drives the connection when the task wants more. The task
+//! would be polled once more for nothing, with all tasks around it. [`quietly`] prevents such a
+//! wake-up.
 
 use std::{
     cell::Cell,

@@ -1,4 +1,4 @@
-//! An answer, whose body is read from the connection by its holder.
+//! An answer; its holder reads the body from the connection.
 
 use std::{
     future::poll_fn,
@@ -32,17 +32,17 @@ pub struct HttpResponse {
 
 /// The body of an answer.
 ///
-/// Read to its end, it gives the connection back for reuse. Dropped before, it closes the
-/// connection. Servers learn from this that the caller has stopped waiting.
+/// A body that is read to its end gives the connection back for reuse. A body that is dropped
+/// before closes the connection: so servers learn that the caller has stopped waiting.
 #[derive(Debug)]
 pub struct ResponseBody {
     incoming: Incoming,
     /// `None` once the end was reached or the connection broke.
     lease: Option<Lease>,
     origin: Arc<Origin>,
-    /// `None` for a body that comes as it is.
+    /// `None` for a body without compression.
     decoder: Option<Box<Decoder>>,
-    /// Number of bytes that were read since others had their turn.
+    /// Number of bytes read since the task last yielded.
     in_turn: usize,
 }
 
@@ -63,9 +63,9 @@ impl HttpResponse {
 }
 
 impl ResponseBody {
-    /// The next piece, as large as it came; `None` at the end. Losing the future loses no data.
+    /// Returns the next piece in the size in which it arrived; `None` at the end. Cancel safe.
     ///
-    /// However fast the server sends, others get their turn every 64 KiB.
+    /// However fast the server sends, other tasks get their turn every 64 KiB.
     pub async fn chunk(&mut self) -> Option<Result<Bytes, ClientError>> {
         if self.in_turn >= TURN {
             self.in_turn = 0;
@@ -116,8 +116,8 @@ impl ResponseBody {
         self.poll_arrived()
     }
 
-    /// The body as one piece, without copying if it came as one. An answer that is longer than
-    /// `limit` is refused before it is held.
+    /// Returns the body as one piece, without a copy if it arrived as one. An answer longer than
+    /// `limit` bytes is refused before it is stored.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The path that a request really takes: the one that the server redirects to within its origin.
+//! The path of requests after redirects within the server's origin.
 
 use std::sync::{PoisonError, RwLock};
 

@@ -1,5 +1,5 @@
-//! Confinement of a child: the request is checked against the system's abilities, and becomes a
-//! plan that the shim carries out. A child that cannot be confined as requested is not started.
+//! Confinement of a child. The request is compared with the system's abilities, and becomes a plan
+//! for the shim. A child that cannot be confined as requested is not started.
 
 #[cfg(target_os = "linux")]
 mod abilities;
@@ -30,7 +30,7 @@ pub(crate) use plan::Plan;
 /// The reason for which a child cannot be confined as requested, with the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConfinementFault {
-    /// There is no shim that could confine it.
+    /// No shim could confine the child.
     #[error(
         "there is no supervising shim, which is needed for it: run it by the program narthex on \
          Linux, or leave out `confinement`"
@@ -54,34 +54,34 @@ pub enum ConfinementFault {
          `bwrap` where there is `filesystem`"
     )]
     NoFilter,
-    /// `bwrap` is missing.
+    /// The program `bwrap` is missing.
     #[error("`bwrap` was not found in PATH: install bubblewrap, or leave out `bwrap`")]
     NoBwrap,
-    /// The system does not count the processes of root.
+    /// The system does not limit the number of root's processes.
     #[error("the system does not limit the processes of root: use another user, or leave it out")]
     RootProcesses,
-    /// A path that was named is not there.
+    /// A path of the configuration does not exist.
     #[error("`{}` does not exist: create it, or name another path", .path.display())]
     PathMissing {
         /// The path.
         path: PathBuf,
     },
-    /// There is no folder of its own for temporary files.
+    /// The child's folder for temporary files could not be made.
     #[error(
         "a folder for its temporary files cannot be made in `{}`: {text}; make that folder, or set \
          TMPDIR for the daemon to another one",
         .folder.display()
     )]
     NoTemporary {
-        /// The folder in which it was to be made.
+        /// The parent folder.
         folder: PathBuf,
         /// The system's error.
         text: String,
     },
-    /// The shim's attempt failed.
+    /// The shim could not confine the child.
     #[error("{text}")]
     Failed {
-        /// The shim's words.
+        /// The shim's error text.
         text: String,
     },
 }

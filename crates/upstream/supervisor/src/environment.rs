@@ -1,4 +1,4 @@
-//! The few variables of the daemon that every child may see (D22).
+//! The few variables of the daemon that each child gets (D22).
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const INHERITED: [&str; 8] = [
     "XDG_CACHE_HOME",
 ];
 
-/// The variables that a child gets besides its declared ones. Cheap to clone.
+/// The variables that a child gets in addition to its declared ones. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BaseEnvironment {
     pairs: Arc<[(OsString, OsString)]>,
@@ -30,14 +30,14 @@ impl BaseEnvironment {
         Self::from_lookup(|name| std::env::var_os(name))
     }
 
-    /// Takes the inherited names, and only those, from `lookup`.
+    /// Takes the inherited names, and no others, from `lookup`.
     #[must_use]
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
         let pairs = INHERITED.iter().filter_map(|name| Some((OsString::from(name), lookup(name)?)));
         Self { pairs: pairs.collect() }
     }
 
-    /// The value of `name`, if the daemon has it and children may see it.
+    /// The value of `name`, if the daemon has the variable and children may see it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         self.iter().find(|(key, _)| *key == name).map(|(_, value)| value)

@@ -9,19 +9,19 @@ use thiserror::Error;
 
 use crate::{ConfinementFault, ProcessSpec};
 
-/// A child that was not started. Nothing runs when this is returned.
+/// The reason why a child was not started. No process of it runs.
 #[derive(Debug, Error)]
 pub enum SpawnError {
     /// The spec names no command.
     #[error("the command is empty: name the program to start")]
     EmptyCommand,
-    /// A variable's name that no environment can hold.
+    /// The name of a variable is not valid in an environment.
     #[error("`{name}` cannot be the name of an environment variable")]
     VariableName { name: String },
-    /// A zero byte, which the operating system cannot pass on.
+    /// A text has a zero byte, which the operating system cannot pass on.
     #[error("{place} contains a zero byte, which cannot be passed to a program")]
     ZeroByte { place: String },
-    /// No program of this name.
+    /// No program has this name.
     #[error(
         "command `{command}` was not found{}: {}",
         searched(.path.as_deref()),
@@ -29,14 +29,14 @@ pub enum SpawnError {
     )]
     NotFound {
         command: String,
-        /// The PATH that was searched; `None` when the command is itself a path. It is not part of
-        /// the text, which callers from outside may see.
+        /// The PATH that was searched; `None` when the command is itself a path. The error text
+        /// leaves this out, since callers from outside may see it.
         path: Option<String>,
     },
-    /// The file is there, the program named by its first line is not.
+    /// The file exists, but the program in its first line does not.
     #[error("`{}` cannot run: the interpreter or loader it names is missing", .file.display())]
     InterpreterMissing { file: PathBuf },
-    /// The file may not be executed by this user.
+    /// This user may not execute the file.
     #[error("command `{command}` may not be executed: check its mode and that of its directories")]
     PermissionDenied {
         command: String,
@@ -50,7 +50,7 @@ pub enum SpawnError {
         #[source]
         source: io::Error,
     },
-    /// The working directory is not there.
+    /// The working directory does not exist.
     #[error("working directory `{}` does not exist or is not a directory", .path.display())]
     WorkingDirMissing { path: PathBuf },
     /// The machine is out of processes, files or memory.
@@ -90,17 +90,17 @@ pub enum SpawnError {
         #[source]
         source: io::Error,
     },
-    /// It cannot be confined as its configuration asks.
+    /// The child cannot be confined as configured.
     #[error("`{command}` was not started, because it cannot be confined as asked: {fault}")]
     Unconfined {
         command: String,
         #[source]
         fault: ConfinementFault,
     },
-    /// Another of these errors, whose words contained a secret of the configuration.
+    /// Another of these errors, whose text contained a secret of the configuration.
     #[error("{text}")]
     Redacted {
-        /// The words without it.
+        /// The text without the secret.
         text: String,
         kind: ErrorKind,
     },

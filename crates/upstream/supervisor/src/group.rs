@@ -1,4 +1,4 @@
-//! One process group: signals to all of it, and a check for remaining members.
+//! One process group: signals to all of its members, and a check for remaining ones.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! The daemon's hold on a child: signals for all of it.
+//! The daemon's handle for signals to a child and its whole tree.
 
 use rustix::process::Signal;
 
@@ -9,9 +9,9 @@ use crate::shimmed::Orders;
 /// The hold on one child and all processes that it started.
 #[derive(Debug)]
 pub(crate) enum Hold {
-    /// Its process group.
+    /// The child's process group.
     Group(Group),
-    /// The shim above it.
+    /// The child's shim.
     #[cfg(target_os = "linux")]
     Shim(Orders),
 }

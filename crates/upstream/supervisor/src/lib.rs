@@ -2,10 +2,10 @@
 //!
 //! A [`Process`] is a handle to one child that leads its own process group. One task owns the
 //! child; every handle talks to that task. On Linux a small process runs between the two, the
-//! [`shim`], which answers for all processes that the child starts. Invariants:
+//! [`shim`], which controls all processes that the child starts. Invariants:
 //!
-//! * A child sees the environment of its [`ProcessSpec`] and the few names of
-//!   [`BaseEnvironment`], never the daemon's whole environment.
+//! * A child sees the environment of its [`ProcessSpec`] and the few names of [`BaseEnvironment`],
+//!   never the daemon's whole environment.
 //! * [`ProcessState::Exited`] means that the child's whole tree is gone; without a shim, its group.
 //! * A child whose last handle is dropped is killed with its tree, and so is a child whose daemon
 //!   dies.

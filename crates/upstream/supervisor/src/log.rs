@@ -1,6 +1,6 @@
-//! A child's stderr as bounded lines: the last ones are kept, all are offered to subscribers.
+//! A child's stderr as bounded lines: the last lines are stored, and subscribers get all lines.
 //!
-//! A [`LogRing`] belongs to a caller that wants the lines to outlive a child: children that are
+//! A [`LogRing`] belongs to a caller that wants the lines to outlive a child. Children that are
 //! started one after the other with the same ring write into it one after the other (R-E17).
 
 mod lines;
@@ -23,11 +23,11 @@ const READ_BYTES: usize = 8 * 1024;
 /// Limits of a [`LogRing`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogLimits {
-    /// Most lines that are kept.
+    /// Maximum number of stored lines.
     pub lines: usize,
-    /// Length at which one line is cut.
+    /// Maximum length of a line in bytes; the rest of a longer line is dropped.
     pub line_bytes: usize,
-    /// Most bytes of memory of all kept lines together; the oldest lines go first.
+    /// Maximum memory of all stored lines in bytes; the oldest lines are dropped first.
     pub total_bytes: usize,
 }
 
@@ -38,7 +38,7 @@ impl Default for LogLimits {
     }
 }
 
-/// The last lines of stderr of one server, over all its starts. Clones are the same ring.
+/// The last lines of one server's stderr, over all its starts. Clones share one ring.
 #[derive(Clone)]
 pub struct LogRing {
     shared: Arc<Shared>,
@@ -47,11 +47,11 @@ pub struct LogRing {
 /// A part of a ring's lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogPart {
-    /// Number of lines in between that were gone already.
+    /// Number of lines since the earlier reading that were dropped before this one.
     pub missed: u64,
     /// The lines, the oldest first.
     pub lines: Vec<String>,
-    /// The place from which to read next.
+    /// The place for the next call of [`LogRing::read_from`].
     pub next: u64,
 }
 
@@ -85,39 +85,40 @@ impl LogRing {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The kept lines, the oldest first.
+    /// The stored lines, the oldest first.
     #[must_use]
     pub fn tail(&self) -> Vec<String> {
         self.tail_since(0)
     }
 
-    /// True if a child has written more than blank lines, since the ring began.
+    /// True if a child has written more than blank lines since the ring was made.
     #[must_use]
     pub fn has_output(&self) -> bool {
         self.shared.has_output.load(Ordering::Relaxed)
     }
 
-    /// The lines from now on. A slow subscriber loses the oldest.
+    /// Subscribes to future lines. A slow subscriber loses the oldest lines.
     #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<str>> {
         self.shared.subscribers.subscribe()
     }
 
-    /// Number of lines that were too long and were cut.
+    /// Number of lines that were too long, and lost their end.
     #[must_use]
     pub fn cut_lines(&self) -> u64 {
         self.shared.cut.load(Ordering::Relaxed)
     }
 
-    /// Adds lines of the owner's own, such as that a result was cut. Nothing is redacted here: the
-    /// text must hold no secret.
+    /// Adds lines of the owner, such as a note on a shortened result. No redaction happens here:
+    /// the text must hold no secret.
     pub fn append(&self, text: &str) {
         let mut lines = Lines::new(self.shared.limits.line_bytes);
         lines.push(text.as_bytes(), |line| self.add(&line, line.finish(None)));
         lines.finish(|line| self.add(&line, line.finish(None)));
     }
 
-    /// Keeps the lines of another stream of a child, beside those of its stderr, until it ends.
+    /// Stores the lines of another stream of a child until the stream ends, mixed with those of its
+    /// stderr.
     pub async fn keep(
         &self,
         from: impl AsyncRead + Unpin + Send,
@@ -135,8 +136,8 @@ impl LogRing {
         self.lock().next
     }
 
-    /// The kept lines from a place on, which is 0 or the end of an earlier reading, so that each
-    /// line is read once. [`LogRing::subscribe`] reports new lines.
+    /// The stored lines from a place on: 0, or [`LogPart::next`] of an earlier reading, so that
+    /// each line is read once. [`LogRing::subscribe`] reports new lines.
     #[must_use]
     pub fn read_from(&self, place: u64) -> LogPart {
         let ring = self.lock();
@@ -147,7 +148,7 @@ impl LogRing {
         LogPart { missed, lines, next: ring.next }
     }
 
-    /// True if both are the same ring.
+    /// True if both handles share one ring.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)

@@ -1,8 +1,8 @@
-//! Ties a child's life to the daemon's, where the kernel offers it (Linux). The only `unsafe` of
+//! Ends a child when the daemon dies, where the kernel offers this (Linux). The only `unsafe` of
 //! this crate.
 //!
-//! The kernel sends the signal when the *thread* that forked ends, so children must be started
-//! from a thread that lives as long as the daemon: see `spawner`. It reaches the group's leader
+//! The kernel sends the signal when the *thread* that forked ends, so children must be started from
+//! a thread that lives as long as the daemon: see `spawner`. The signal reaches the group's leader
 //! only, and not a leader that gained privileges by its exec.
 
 use tokio::process::Command;

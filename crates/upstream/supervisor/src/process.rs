@@ -18,8 +18,8 @@ use crate::log::{LogRing, Reader};
 use crate::spawner::{self, Started};
 use crate::{ProcessSpec, SpawnError};
 
-/// One child and its tree: all processes that it started. Clones are handles to the same child;
-/// when the last is dropped without a call of [`Process::stop`], the tree is killed.
+/// One child and its tree: all processes that the child started. Clones are handles to the same
+/// child. When the last handle is dropped without a call of [`Process::stop`], the tree is killed.
 #[derive(Debug, Clone)]
 pub struct Process {
     handle: Arc<Handle>,
@@ -28,7 +28,7 @@ pub struct Process {
 /// The pipes of a child, which belong to the caller alone.
 #[derive(Debug)]
 pub struct ChildIo {
-    /// Several may write to it, each of them at once if it has room.
+    /// The child's stdin. Several writers may share it; each writes at once if the pipe has room.
     pub stdin: pipe::Sender,
     pub stdout: ChildStdout,
 }
@@ -38,7 +38,7 @@ pub struct ChildIo {
 pub enum ProcessState {
     /// The leader lives and no caller asked it to stop.
     Running,
-    /// The tree was asked to end, or the leader ended and other processes are left.
+    /// The tree was asked to end, or the leader ended and other processes of the tree run.
     Stopping,
     /// The whole tree is gone.
     Exited(ExitInfo),
@@ -47,12 +47,12 @@ pub enum ProcessState {
 /// The end of a child.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExitInfo {
-    /// The leader's exit code. Neither code nor signal: the status was lost, as when the runtime
-    /// shut down first.
+    /// The leader's exit code. If both code and signal are `None`, the status was lost, as when the
+    /// runtime shut down first.
     pub code: Option<i32>,
     /// The signal that ended the leader.
     pub signal: Option<i32>,
-    /// The tree, or a part of it, had to be killed.
+    /// True if the tree, or a part of it, had to be killed.
     pub forced: bool,
 }
 
@@ -103,8 +103,9 @@ impl Process {
         *self.shared().state.borrow()
     }
 
-    /// Ends when the whole tree is gone and the last lines of its stderr are kept. Does not keep
-    /// the child alive: with the last handle dropped, it ends soon.
+    /// Waits until the whole tree is gone and the last lines of its stderr are stored. The future
+    /// does not keep the child alive: without a handle the child is killed, and the future
+    /// completes soon.
     pub fn exited(&self) -> impl Future<Output = ExitInfo> + Send + Unpin + use<> {
         let mut state = self.shared().state.subscribe();
         Box::pin(async move {
@@ -119,8 +120,9 @@ impl Process {
         })
     }
 
-    /// Stops the tree: SIGTERM, the grace, SIGKILL. All callers share one ladder, and it runs to
-    /// its end when a caller stops waiting. Closing the child's stdin first is the caller's part.
+    /// Stops the tree: SIGTERM, the grace, SIGKILL. All callers share one ladder, which runs to its
+    /// end even if a caller stops waiting. A caller closes the child's stdin before, if it wants
+    /// to.
     pub async fn stop(&self) -> ExitInfo {
         self.shared().stop_requested.cancel();
         self.exited().await
@@ -131,19 +133,19 @@ impl Process {
         self.shared().kill_now();
     }
 
-    /// The last lines of stderr, the oldest first: of this child, not of those before it.
+    /// The last lines of stderr of this child, without those of earlier children; the oldest first.
     #[must_use]
     pub fn log_tail(&self) -> Vec<String> {
         self.handle.log.tail_since(self.handle.log_begin)
     }
 
-    /// The lines of stderr from now on. A slow subscriber loses the oldest.
+    /// Subscribes to future lines of stderr. A slow subscriber loses the oldest lines.
     #[must_use]
     pub fn log_subscribe(&self) -> broadcast::Receiver<Arc<str>> {
         self.handle.log.subscribe()
     }
 
-    /// The ring that keeps the lines.
+    /// The ring that stores the lines.
     #[must_use]
     pub fn log(&self) -> &LogRing {
         &self.handle.log

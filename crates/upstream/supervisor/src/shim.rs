@@ -1,11 +1,11 @@
-//! The shim: a small process between the daemon and one server, which answers for all processes
-//! below the server (Linux).
+//! The shim: a small process between the daemon and one server, which controls all processes below
+//! the server (Linux).
 //!
 //! A process group misses a process that leaves it, and a parent-death signal ends with the next
 //! fork. The shim is a subreaper: orphans below it become its own children, whatever sessions and
-//! groups they made. It kills them all when the daemon says so, and when the daemon is dead, which
-//! is when its end of their socket closes. The shim is the daemon's program itself, started anew
-//! with a hidden argument, or the program `narthex-shim` of this crate.
+//! groups they made. The shim kills them all when the daemon asks for it, and when the daemon is
+//! dead: then the daemon's end of their socket closes. The shim is the daemon's program itself,
+//! started anew with a hidden argument, or the program `narthex-shim` of this crate.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,20 +26,20 @@ pub(crate) const ARGUMENT: &str = "__supervise";
 /// The program between the daemon and its children.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Shim {
-    /// This program itself, if its `main` began with [`run_if_asked`]; else as `Absent`.
+    /// This program itself, if its `main` began with [`run_if_asked`]; otherwise as `Absent`.
     #[default]
     Own,
     /// Another program that begins with [`run_if_asked`], of the same version: `narthex-shim`.
     Program(PathBuf),
-    /// None. A child is held by its process group, and only the child itself ends for certain
-    /// when the daemon is killed.
+    /// No shim. The daemon controls a child by its process group, and when the daemon is killed
+    /// only the child itself ends for certain.
     Absent,
 }
 
-/// Runs the shim if this process was started as one; `main` must return the value in `Some` then.
+/// Runs the shim if this process was started as one; `main` must then return the value in `Some`.
 ///
-/// To be called at the very start of `main`, before there is a thread or a runtime. Without this
-/// call, [`Shim::Own`] has no effect.
+/// Call this at the very start of `main`, before there is a thread or a runtime. Without this call,
+/// [`Shim::Own`] has no effect.
 #[must_use]
 pub fn run_if_asked() -> Option<ExitCode> {
     #[cfg(target_os = "linux")]

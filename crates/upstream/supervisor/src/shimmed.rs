@@ -1,4 +1,4 @@
-//! The daemon's side of a shim: starting one, orders to it, and its reports (Linux).
+//! The daemon's side of a shim: its start, orders to it, and its reports (Linux).
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -160,11 +160,11 @@ impl Pipes {
 enum Standing {
     /// The leader lives.
     Running,
-    /// The leader has ended. `others` is true if other processes live.
+    /// The leader has ended. `others` is true if other processes of the tree run.
     Ended { others: bool },
     /// No process is left.
     Gone,
-    /// The shim was killed. Its leader was killed with it, and others may live.
+    /// The shim was killed, and its leader with it. Other processes of the tree may still run.
     Lost,
 }
 
@@ -176,8 +176,8 @@ pub(crate) struct Shimmed {
     leader: i32,
     standing: Standing,
     status: Option<ExitStatus>,
-    /// The folder for temporary files of the tree. The shim removes it; where the shim cannot, it
-    /// goes with this.
+    /// The tree's folder for temporary files. The shim removes it; if the shim cannot, dropping
+    /// this value does.
     temporary: Option<TempDir>,
 }
 

@@ -12,38 +12,38 @@ use narthex_model::Confinement;
 use crate::shim::Shim;
 use crate::{BaseEnvironment, LogRing};
 
-/// Takes known secret values out of a line before anything keeps or prints it.
+/// Removes known secret values from a line before the line is stored or printed.
 pub type Redact = Arc<dyn for<'line> Fn(&'line str) -> Cow<'line, str> + Send + Sync>;
 
 /// The parameters for starting one child. `Debug` shows neither arguments nor values, because both
 /// may hold secrets.
 #[derive(Clone)]
 pub struct ProcessSpec {
-    /// A name searched in the child's PATH, or a path.
+    /// A name to search in the child's PATH, or a path.
     pub command: String,
     pub args: Vec<String>,
-    /// The declared variables. They win over the base environment.
+    /// The declared variables. They override the base environment.
     pub env: Vec<(String, String)>,
     pub base_environment: BaseEnvironment,
-    /// `None`: the daemon's own directory.
+    /// The child's working directory; `None` for the daemon's own.
     pub working_dir: Option<PathBuf>,
-    /// The program that answers for all processes that the child starts.
+    /// The program that controls all processes that the child starts.
     pub shim: Shim,
-    /// The parts of the machine that the child may reach; `None`: all that the daemon does. Needs a
-    /// shim.
+    /// The parts of the machine that the child may reach. `None` for all that the daemon may reach.
+    /// Needs a shim.
     pub confinement: Option<Confinement>,
     /// Time between SIGTERM and SIGKILL.
     pub stop_grace: Duration,
-    /// Keeps the last lines of stderr. A ring that outlives the child serves its successors, too.
+    /// Stores the last lines of stderr. A ring that outlives the child serves the next child, too.
     pub log: LogRing,
-    /// Applied to every line of stderr.
+    /// Redacts every line of stderr.
     pub redact: Option<Redact>,
-    /// The `server.name` of log records.
+    /// Value of the field `server.name` in log records.
     pub server_name: Option<String>,
 }
 
 impl ProcessSpec {
-    /// A spec with the default limits: 5 s grace, a log of its own with its default limits.
+    /// A spec with the default limits: 5 s grace, and a new log with the default limits.
     #[must_use]
     pub fn new(command: impl Into<String>, base_environment: BaseEnvironment) -> Self {
         Self {

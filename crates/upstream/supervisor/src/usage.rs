@@ -1,4 +1,4 @@
-//! Use of the machine by children, with all processes that they started.
+//! Memory and processor use of children, with all processes that they started.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -11,16 +11,16 @@ use std::{
 pub struct TreeUse {
     /// Number of processes.
     pub processes: usize,
-    /// Bytes of them in memory. Pages that several share are counted for each.
+    /// Resident memory in bytes. Shared pages are counted for each process.
     pub memory_bytes: u64,
-    /// Computing time of the living processes.
+    /// Processor time of the living processes.
     pub computed: Duration,
 }
 
 /// The current use by the trees of these leaders.
 ///
-/// A tree is the leader's process group with all its descendants. Leaders that are not there have
-/// no entry. Reads all of `/proc`, so it is for a thread that may block.
+/// A tree is the leader's process group with all its descendants. A leader that does not run has no
+/// entry. Reads all of `/proc`: call this on a thread that may block.
 ///
 /// # Errors
 /// When `/proc` cannot be read, as on systems other than Linux.

@@ -1,4 +1,4 @@
-//! The daemon's view of a child: the leader's end, and the processes that are left.
+//! The daemon's view of a child: the leader's end, and the remaining processes.
 
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const GROUP_PAUSE_MAX: Duration = Duration::from_millis(160);
 pub(crate) enum Watch {
     /// The leader is the daemon's own child.
     Child(Child),
-    /// The shim above it reports.
+    /// The child's shim reports.
     #[cfg(target_os = "linux")]
     Shim(Box<Shimmed>),
 }

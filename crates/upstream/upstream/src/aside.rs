@@ -1,4 +1,4 @@
-//! Work that takes long, away from the threads on which calls go.
+//! Long work, done off the threads on which calls run.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ pub(crate) const LARGE: usize = 1024 * 1024;
 /// The most messages in a batch of a server (revision 2025-03-26).
 pub(crate) const BATCH_MAX: usize = 100;
 
-/// True if a message is so large that reading it delays others: [`Aside`] is for such messages.
+/// True if reading a message of this size delays others: use [`Aside`] for it.
 #[must_use]
 pub fn is_large(message: &Bytes) -> bool {
     message.len() >= LARGE
 }
 
-/// The turns of one run, or of one server: one piece of work at a time, further ones wait.
+/// The turns of one run, or of one server: one piece of work at a time; further pieces wait.
 #[derive(Debug, Clone)]
 pub struct Aside(Arc<Semaphore>);
 
@@ -32,8 +32,8 @@ impl Default for Aside {
 }
 
 impl Aside {
-    /// Does work on a thread that may block, once it is its turn. A call that is dropped while it
-    /// waits for its turn has done nothing; work that has started ends in any case.
+    /// Runs work on a thread that may block, once it has its turn. A future that is dropped before
+    /// its turn has done nothing; work that has started runs to its end.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         done(self.begin(work).await).await
     }
@@ -53,7 +53,7 @@ impl Aside {
         })
     }
 
-    /// True if work is being done.
+    /// True if work is running.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.0.available_permits() == 0

@@ -11,8 +11,8 @@ use narthex_traffic::Admission;
 pub struct Booked(());
 
 impl Booked {
-    /// The booking of a message with this place, which these limits have admitted. A place that is
-    /// committed is gone, so it proves nothing any more.
+    /// Proof that a message has this open place, and that these limits have admitted the message. A
+    /// committed place no longer exists, so it can prove nothing.
     #[must_use]
     pub fn new(_slot: &AuditSlot, _admission: &Admission) -> Self {
         Self(())

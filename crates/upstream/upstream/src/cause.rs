@@ -1,7 +1,7 @@
 //! Finds the line of a program's stderr that gives the reason of its failure.
 //!
-//! The last line seldom does: after the error come a stack, a version, the place of a log, or how
-//! to get help.
+//! The last line seldom does: after the error come a stack, a version, the path of a log, or how to
+//! get help.
 
 use narthex_model::package::absent_package;
 

@@ -1,4 +1,4 @@
-//! Connecting to a server: its parts, its outcome, and its failures.
+//! Connecting to a server: parameters, outcome and failures.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     outlet::Outlet,
 };
 
-/// The dialect that a server was found to understand; stored, so that later links ask less.
+/// The dialect that a server understands. It is stored, so that later links probe less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// Revision 2026-07-28.
@@ -31,28 +31,27 @@ pub enum Dialect {
 pub struct Deadlines {
     /// Longest time for which a silent server may leave the era probe unanswered.
     pub probe: Duration,
-    /// The whole handshake, once the program runs.
+    /// Longest time of the handshake, once the program runs.
     pub connect: Duration,
-    /// All lists, once the server is connected.
+    /// Longest time of reading all lists, once the server is connected.
     pub list: Duration,
-    /// The first answer of a program that a package runner may have to download first.
+    /// Longest time until the first answer of a program that a package runner may have to download.
     pub install: Duration,
-    /// The whole from the start to the last list, without such a download; `None`: only the steps
-    /// have limits.
+    /// Longest time from the start to the last list, without such a download. `None` if only the
+    /// steps have limits.
     pub mount: Option<Duration>,
 }
 
 impl Deadlines {
-    /// The deadlines of a server whose mounting may take so long as a whole. A server that leaves
-    /// the question for its era unanswered is then asked as servers used to be.
+    /// The deadlines for a server whose mounting may take `mount` in all. The era probe gets at
+    /// most half of that; after a silent probe, the legacy handshake follows.
     #[must_use]
     pub fn within(self, mount: Duration) -> Self {
         let probe = self.probe.min(mount / 2);
         Self { probe, connect: mount, list: mount, mount: Some(mount), ..self }
     }
 
-    /// The time that is left for a step that may take `limit`, of a mounting that has taken
-    /// `spent`.
+    /// The time left for a step that may take `limit`, after `spent` of the mounting.
     #[must_use]
     pub fn left(&self, limit: Duration, spent: Duration) -> Duration {
         self.mount.map_or(limit, |mount| limit.min(mount.saturating_sub(spent)))
@@ -74,11 +73,11 @@ impl Default for Deadlines {
 /// The parts that connecting needs besides the definition.
 #[derive(Clone)]
 pub struct ConnectContext {
-    /// The description of the client for the server.
+    /// The client's description of itself for the server.
     pub identity: ClientIdentity,
-    /// The dialect that an earlier link found out.
+    /// The dialect that an earlier link found.
     pub dialect: Option<Dialect>,
-    /// The steps' limits.
+    /// Limits on the steps.
     pub deadlines: Deadlines,
     /// The receiver of the server's own messages.
     pub events: mpsc::Sender<LinkEvent>,
@@ -88,35 +87,35 @@ pub struct ConnectContext {
     pub limits: Limits,
     /// The environment that every child gets.
     pub environment: BaseEnvironment,
-    /// Stores the program's stderr over all its starts, and the log lines about the server; `None`:
-    /// each start has a log of its own.
+    /// Stores the program's stderr over all its starts, and the log lines about the server. `None`
+    /// if each start has its own log.
     pub log: Option<LogRing>,
-    /// The supervision of programs.
+    /// The supervision of the server's program.
     pub supervision: Supervision,
-    /// The proxies on the way to servers over HTTP.
+    /// The proxies for servers over HTTP.
     pub proxies: Arc<Proxies>,
-    /// Hears the step that a connection is busy with.
+    /// Receives the current step of the connection.
     pub on_phase: Option<OnPhase>,
     /// The state of the server's health, on all links to it.
     pub health: Arc<Health>,
 }
 
-/// The supervision of servers' programs, the same for all.
+/// The supervision of servers' programs, shared by all servers.
 #[derive(Debug, Clone, Default)]
 pub struct Supervision {
-    /// The program between the daemon and a server's program.
+    /// The shim between the daemon and a server's program.
     pub shim: Shim,
     /// The confinement of programs whose definition sets none.
     pub confinement: Option<Confinement>,
 }
 
-/// Hears the step that a connection is busy with. Must not block.
+/// Callback for the current step of a connection. Must not block.
 pub type OnPhase = Arc<dyn Fn(Phase) + Send + Sync>;
 
-/// The step that a connection is busy with.
+/// The current step of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// A package runner may be downloading the program that it is to run.
+    /// A package runner may be downloading the server's program.
     Installing,
     /// The server runs, or is reached, and the handshake is under way.
     Connecting,
@@ -137,10 +136,10 @@ pub enum ConnectError {
     /// The program could not be started.
     #[error("{0}")]
     Spawn(#[source] SpawnError),
-    /// The URL cannot be used.
+    /// The HTTP client refuses the URL.
     #[error("{0}")]
     Client(#[source] ClientError),
-    /// The URL is none. Not repeated: the part at fault may come before a secret.
+    /// The text is no URL. The error does not repeat it: the faulty part may come before a secret.
     #[error("the URL cannot be used: {0}; it must be such as https://host/mcp")]
     Url(String),
     /// The handshake failed.
@@ -149,26 +148,26 @@ pub enum ConnectError {
     /// A message of the handshake failed.
     #[error("`{message}` failed: {error}")]
     Message {
-        /// Its method.
+        /// The message's method.
         message: &'static str,
-        /// Its failure.
+        /// The failure.
         error: LinkError,
     },
     /// The server answered the handshake with an error.
     #[error("the server refuses the handshake: {0}")]
     Refused(String),
-    /// A header of the configuration is none.
+    /// A header of the configuration is not valid.
     #[error("`{0}` is no valid header name or value")]
     Header(String),
     /// The configured authentication cannot work.
     #[error("{0}")]
     Auth(String),
-    /// Nothing came in time.
+    /// The server did not answer in time.
     #[error("no answer to the handshake within {}{hint}", in_words(*.after))]
     Deadline {
         /// The limit.
         after: Duration,
-        /// The program's last line, if it wrote one.
+        /// The last line of the program's stderr, if there is one.
         hint: String,
     },
 }
@@ -182,7 +181,7 @@ fn in_words(limit: Duration) -> String {
 }
 
 impl ConnectError {
-    /// The kind of the row's error (E62, E63).
+    /// The error kind for the server's row (E62, E63).
     #[must_use]
     pub fn call_kind(&self) -> narthex_model::CallErrorKind {
         use narthex_model::CallErrorKind as Kind;
@@ -221,21 +220,20 @@ impl ConnectError {
         }
     }
 
-    /// True if the server forgot the session that it had just opened: it may be tried once more, at
-    /// once.
+    /// True if the server forgot the session that it had just opened: one immediate retry may help.
     #[must_use]
     pub fn is_forgotten(&self) -> bool {
         matches!(self.link(), Some(LinkError::SessionEnded))
     }
 
-    /// True if the server refuses the credential that it got.
+    /// True if the server refuses its credential.
     #[must_use]
     pub fn is_refused_credential(&self) -> bool {
         matches!(self.link(), Some(LinkError::AuthRejected { .. }))
     }
 
-    /// True if time alone may mend it: the server was not reached, or answered that it cannot work
-    /// now.
+    /// True if a later attempt may succeed without a change: the server was not reached, or
+    /// answered that it cannot work now.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         match self {
@@ -250,7 +248,7 @@ impl ConnectError {
         }
     }
 
-    /// True if the server itself turned the handshake down, by an answer or by hanging up: the next
+    /// True if the server itself refused the handshake, by an answer or by closing: the next
     /// attempt would end in the same way.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
@@ -343,7 +341,7 @@ fn as_in_addresses(secret: &Secret) -> Vec<Secret> {
 /// A handshake that succeeded.
 pub(crate) type Shaken = (Inner, ServerFacts, Dialect);
 
-/// Connects to a server; the dialect it was found to understand comes with the link.
+/// Connects to a server; returns the link, and the dialect that the server understands.
 ///
 /// # Errors
 /// When the server cannot be reached or does not complete a handshake in time. No error contains a

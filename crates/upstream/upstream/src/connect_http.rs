@@ -1,4 +1,4 @@
-//! The handshake over HTTP: which era, and which of the two transports.
+//! The handshake over HTTP, which finds the era and the transport of a server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -192,7 +192,7 @@ async fn initialize_session(
 /// The outcome of a request outside any session.
 struct Exchanged {
     answer: Result<Message, LinkError>,
-    /// The session id that came with the answer, good or bad.
+    /// The session id in the response, whether the answer is an error or not.
     session: Option<HeaderValue>,
 }
 

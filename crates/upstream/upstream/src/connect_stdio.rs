@@ -1,4 +1,4 @@
-//! The handshake with a child process, which may have to be downloaded first.
+//! The handshake with a child process, whose program may have to be downloaded first.
 
 mod patience;
 
@@ -22,7 +22,7 @@ use crate::{
 const PACKAGE_RUNNERS: [&str; 10] =
     ["npx", "bunx", "pnpm", "yarn", "uvx", "uv", "pipx", "docker", "podman", "dnx"];
 
-/// True if a definition's program may need a download before it answers.
+/// True if the program of a definition may need a download before it answers.
 #[must_use]
 pub fn may_install(definition: &ServerDefinition) -> bool {
     match &definition.target {

@@ -1,6 +1,7 @@
 //! A link over one channel in each direction: stdio, and HTTP+SSE of revision 2024-11-05.
 //!
-//! Answers find their request by the id that this link gave it, progress by the token.
+//! The id of this link assigns an answer to its request, and the progress token does so for
+//! progress.
 
 mod refused;
 
@@ -32,14 +33,14 @@ const WRITE_QUEUE: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Duplex {
     outgoing: mpsc::Sender<Outgoing>,
-    /// The input, to which messages can be written without the queue.
+    /// The child's stdin, for messages that need not wait in the queue.
     input: Option<Arc<Input>>,
     pending: Mutex<HashMap<u64, Pending>>,
     ids: Ids,
     outlet: Outlet,
     /// Set at the end of a server that had read no byte.
     has_read_nothing: AtomicBool,
-    /// Set at the end of a server that left nothing unanswered which it had read.
+    /// Set at the end of a server that had answered all requests that it had read.
     has_answered_all: AtomicBool,
 }
 
@@ -67,7 +68,7 @@ pub(crate) struct DuplexCall {
     duplex: Arc<Duplex>,
     answer: oneshot::Receiver<Result<Message, LinkError>>,
     notifications: Option<mpsc::Receiver<Message>>,
-    /// The answer, if it is there before the last progress was taken.
+    /// The answer, if it arrived before the last progress was taken.
     early: Option<Box<Answered>>,
     is_cancellable: bool,
     is_done: bool,

@@ -1,4 +1,4 @@
-//! Messages that come back from a server, and failures.
+//! Messages and failures that come back from a server.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -9,20 +9,20 @@ use serde_json::Value;
 
 use crate::RetryAfter;
 
-/// One thing that a server sends while it works on a request.
+/// One message of a server while it works on a request.
 #[derive(Debug)]
 pub enum Frame {
     /// Progress, log messages and other notifications that belong to the request.
     Notification(Message),
     /// The server asks the client a question, because of the request (legacy only).
     Request(Message),
-    /// The server closed its stream before the answer and wants to be asked again later; the link
-    /// does so by itself. Carries the server's own delay, if it named one.
+    /// The server closed its stream before the answer and wants the client to reconnect later; the
+    /// link does so. Carries the server's own delay, if the server named one.
     Break {
-        /// Milliseconds.
+        /// The delay in milliseconds.
         retry_ms: Option<u64>,
     },
-    /// The result or error. Nothing follows.
+    /// The result or error, which is the last frame.
     Answer(Message),
 }
 
@@ -38,24 +38,24 @@ impl Frame {
     }
 }
 
-/// A message that a server sends by itself, outside any request.
+/// A message that a server sends outside of any request.
 #[derive(Debug)]
 pub enum LinkEvent {
     /// List changes, resource updates, log messages.
     Notification(Message),
-    /// Sampling, elicitation, roots, where no request can be named as the cause.
+    /// Sampling, elicitation and roots, where no request can be named as the cause.
     Request(Message),
-    /// The link has ended and will not come back.
+    /// The link has ended for good.
     Closed(Arc<str>),
 }
 
-/// The reason why a server's link is ended in the midst of its work (D10).
+/// The reason why narthex ends a server's link while it works (D10).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CutReason {
-    /// A person has switched the server off.
+    /// A person has disabled the server.
     #[error("the server was switched off")]
     SwitchedOff,
-    /// A person has cleared a secret that it holds.
+    /// A person has cleared a secret that the server was given.
     #[error("{0}")]
     SecretCleared(ClearedSecret),
 }
@@ -65,9 +65,9 @@ pub enum CutReason {
 pub struct ClearedSecret {
     /// The workspace's id.
     pub workspace: Arc<str>,
-    /// The secret's name there.
+    /// The secret's name in the workspace.
     pub name: Arc<str>,
-    /// True once it is set again. The server does not get the new value (D10).
+    /// True once the secret is set again. The server does not get the new value (D10).
     pub is_set_again: bool,
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for ClearedSecret {
 }
 
 impl CutReason {
-    /// The kind of a failed call (D16).
+    /// The kind of a call that failed for this reason (D16).
     #[must_use]
     pub fn call_kind(&self) -> CallErrorKind {
         match self {
@@ -112,20 +112,20 @@ pub enum LinkError {
     /// The program ended before it read a byte of the request.
     #[error("the server ended before it read the request: {0}")]
     Unread(Arc<str>),
-    /// A person has cut the server off.
+    /// A person has disabled the server, or cleared a secret of it.
     #[error("{0}")]
     Cut(CutReason),
-    /// The server does not know our session any more; the request was not handled.
+    /// The server does not know the session any more; it did not handle the request.
     #[error("the server ended the session")]
     SessionEnded,
-    /// The answer broke off and could not be resumed: the server had taken the request.
+    /// The answer broke off and could not be resumed: the server had accepted the request.
     #[error("the answer broke off{}", unresumed(.0))]
     BrokenOff(Arc<LinkError>),
-    /// HTTP failed below MCP.
+    /// The HTTP exchange failed before MCP.
     #[error("{0}")]
     Client(#[source] Arc<ClientError>),
-    /// An HTTP status without a JSON-RPC body, or one that says that the server takes no requests
-    /// for now (429, or 503 with a time), whatever its body is.
+    /// An HTTP status without a JSON-RPC body. Also 429, or 503 with a time, whatever the body is:
+    /// the server takes no requests now.
     #[error(
         "the server answered HTTP {status}{}{}{}",
         if *.status == TOO_MANY { ", too many requests" } else { "" },
@@ -137,32 +137,32 @@ pub enum LinkError {
         status: u16,
         /// The start of the body, if it is text, or the message of its JSON-RPC error.
         text: String,
-        /// The time at which the server takes requests again, as it says so.
+        /// The time after which the server takes requests again, if it names one.
         retry_after: Option<RetryAfter>,
         /// The code of the JSON-RPC error in the body.
         code: Option<i64>,
     },
-    /// The server refuses our credential, or wants one.
+    /// The server refuses the credential, or asks for one.
     #[error("the server refuses the credential (HTTP {status})")]
     AuthRejected {
-        /// 401 or 403.
+        /// The status: 401 or 403.
         status: u16,
     },
-    /// The server sent a message that is no acceptable MCP.
+    /// The server sent a text that is no acceptable MCP message.
     #[error("the server sent an unusable answer: {0}")]
     Protocol(String),
-    /// The server answered a request of our own with an error.
+    /// The server answered a request of narthex itself with an error.
     #[error("the server answered with error {code}: {text}")]
     Refused {
         /// The JSON-RPC code.
         code: i64,
-        /// The server's words.
+        /// The server's error text.
         text: String,
     },
-    /// A deadline of ours passed.
+    /// A deadline of narthex passed; the number is its length in milliseconds.
     #[error("no answer within {0} ms")]
     Deadline(u128),
-    /// The request cannot be sent as HTTP headers want it.
+    /// The request has no valid form as HTTP headers.
     #[error("the request cannot be sent: {0}")]
     Request(String),
 }
@@ -209,7 +209,7 @@ impl LinkError {
         }
     }
 
-    /// Whose side it was.
+    /// The side that caused the failure.
     #[must_use]
     pub fn side(&self) -> Side {
         match self {
@@ -228,7 +228,7 @@ impl LinkError {
         }
     }
 
-    /// The kind of a failed call (D16).
+    /// The kind of a call that failed in this way (D16).
     #[must_use]
     pub fn call_kind(&self) -> CallErrorKind {
         match self {
@@ -249,7 +249,7 @@ impl LinkError {
         }
     }
 
-    /// The server's own time at which it takes requests again.
+    /// The server's own time until it takes requests again.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -258,21 +258,21 @@ impl LinkError {
         }
     }
 
-    /// The answer of HTTP that refused the request; `None` if no status came.
+    /// The HTTP answer that refused the request; `None` if no status arrived.
     #[must_use]
     pub fn answer(&self) -> Option<HttpAnswer> {
         let Self::Status { status, code, .. } = self else { return None };
         Some(HttpAnswer { status: *status, retry_after: self.retry_after(), code: *code })
     }
 
-    /// Details for programs: the status of HTTP, the time until the next try, and the server's own
-    /// code. `None` if no status came.
+    /// Details for programs: the HTTP status, the time until the next try, and the server's own
+    /// code. `None` if no status arrived.
     #[must_use]
     pub fn details(&self) -> Option<Value> {
         self.answer().map(HttpAnswer::details)
     }
 
-    /// True if the server certainly did not act on the request, so that it may be sent again.
+    /// True if the server certainly did not act on the request, so that a retry is harmless.
     #[must_use]
     pub fn is_unsent(&self) -> bool {
         match self {
@@ -289,8 +289,8 @@ impl LinkError {
         }
     }
 
-    /// True if the connection was lost after the request was written, so that it is unknown if the
-    /// server acted on it.
+    /// True if the connection was lost after the request was written, so that the server may have
+    /// acted on it.
     #[must_use]
     pub fn may_have_acted(&self) -> bool {
         match self {
@@ -308,8 +308,8 @@ impl LinkError {
         }
     }
 
-    /// True if time alone may mend it: the server was not reached, or answered that it cannot work
-    /// now.
+    /// True if a later attempt may succeed without a change: the server was not reached, or
+    /// answered that it cannot work now.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         match self {

@@ -13,11 +13,11 @@ use tokio::sync::Notify;
 
 use crate::{Link, LinkError};
 
-/// The last observations of the links to one server. All of them share one value, also with the
-/// links that come later. Costs no lock as long as the server answers.
+/// Health of one server, as its links observe it. All links to the server share one value, later
+/// ones too. An answer takes no lock.
 #[derive(Debug, Default)]
 pub struct Health {
-    /// When the server last answered, in milliseconds of Unix time; 0: never.
+    /// Time of the server's last answer in milliseconds of Unix time; 0 if there was none.
     answered: AtomicU64,
     failure: Mutex<Option<Arc<Failure>>>,
     /// The greatest [`Doubt`] since the last check.
@@ -25,37 +25,37 @@ pub struct Health {
     doubted: Notify,
 }
 
-/// Severity of a failure for the server beyond the call that failed.
+/// The doubt that a failure casts on the server, beyond the call that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Doubt {
-    /// Nothing: the failure is that of one call, or the link ends by itself.
+    /// No doubt: the failure is that of one call, or the link ends anyway.
     None = 0,
-    /// The server may work for others: it is checked while it counts as ready.
+    /// The server may work for other calls: it is checked, and counts as ready meanwhile.
     Slight = 1,
-    /// It works for no caller, until a check shows that it does.
+    /// The server is taken to work for no caller, until a check shows otherwise.
     Grave = 2,
 }
 
 /// One failure of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// When it was seen.
+    /// Time of the failure.
     pub at: SystemTime,
-    /// The failure. Its kind is the one of a call that fails by it.
+    /// The failure, with the kind of a call that fails by it.
     pub what: ServerFailure,
 }
 
 impl Health {
-    /// When the server last answered: a call, a check, a list or the handshake. An error of
-    /// JSON-RPC is an answer.
+    /// Time of the server's last answer to a call, a check, a list or the handshake; `None` if
+    /// there was none. A JSON-RPC error is an answer.
     #[must_use]
     pub fn last_success(&self) -> Option<SystemTime> {
         let ms = self.answered.load(Ordering::Relaxed);
         (ms > 0).then(|| SystemTime::UNIX_EPOCH + Duration::from_millis(ms))
     }
 
-    /// The server's last failure. It may have answered since then.
+    /// The server's last failure. The server may have answered since then.
     #[must_use]
     pub fn last_failure(&self) -> Option<Arc<Failure>> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -71,7 +71,7 @@ impl Health {
         }
     }
 
-    /// Waits until a failure makes it doubtful that the server works. Safe to drop.
+    /// Waits until a failure puts the server in doubt. Cancel safe.
     pub async fn doubted(&self) -> Doubt {
         loop {
             match self.doubt() {
@@ -81,7 +81,7 @@ impl Health {
         }
     }
 
-    /// Starts a check, or ends it: earlier doubts do not count any more.
+    /// Clears earlier doubts, at the start and at the end of a check.
     pub fn clear(&self) {
         self.doubt.store(Doubt::None as u8, Ordering::Release);
     }
@@ -93,7 +93,7 @@ impl Health {
         self.answered.store(ms, Ordering::Relaxed);
     }
 
-    /// Notes a failure, in words without secrets.
+    /// Stores a failure; `message` must hold no secret.
     pub fn failed(&self, kind: CallErrorKind, message: &str) {
         let what = ServerFailure::new(kind, message);
         let failure = Some(Arc::new(Failure { at: SystemTime::now(), what }));
@@ -117,8 +117,8 @@ impl Health {
 }
 
 impl Link {
-    /// Notes that the server did not answer a call within this time. A server over HTTP is then
-    /// checked. One on a single channel may be busy with that call.
+    /// Stores that the server did not answer a call within this time. A server over HTTP is then
+    /// checked. A server on a single channel may still be busy with that call.
     pub fn note_silence(&self, waited: Duration) {
         let (error, health) = (LinkError::Deadline(waited.as_millis()), self.outlet().health());
         match self.is_one_channel() {

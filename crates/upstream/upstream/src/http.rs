@@ -49,13 +49,13 @@ pub(crate) struct HttpLink {
     first: Headers,
     established: OnceLock<Established>,
     ids: Ids,
-    /// The session is over at the server, or was to be (R-E46).
+    /// True once the session is over at the server, or narthex has asked for its end (R-E46).
     is_given_back: AtomicBool,
-    /// The server has logged on its own stream, outside of those of its requests.
+    /// True once the server has logged on its own stream, outside of those of its requests.
     logs_aside: AtomicBool,
     /// True while a task checks that the server still knows the session.
     is_checking: AtomicBool,
-    /// Notified when it has looked.
+    /// Notified at the end of the check.
     checked: Notify,
     outlet: Outlet,
     pub(crate) limits: Limits,
@@ -99,9 +99,9 @@ pub(crate) struct HttpParts {
 /// One request on its way.
 #[derive(Debug)]
 pub(crate) enum HttpCall {
-    /// The answer came in one piece.
+    /// The answer arrived in one piece.
     Single(Option<Message>),
-    /// The answer comes as a stream.
+    /// The answer arrives as a stream.
     Stream(Box<HttpStream>),
 }
 

@@ -1,9 +1,9 @@
 //! Ids of the requests on one link, which also are their progress tokens.
 //!
-//! Several callers may share a link, and a server takes a message about a request from any of them.
-//! So an id is a counter that a keyed permutation has mixed: unique on its link, and not to be
-//! guessed from others. It is a positive integer of 31 bits, since servers exist that read ids into
-//! 32 bits (`docs/decisions/0084-ids-toward-servers.md`).
+//! Several callers may share a link, and a server accepts a message about a request from any of
+//! them. So an id is a counter that a keyed permutation has mixed: unique on its link, and not
+//! predictable from others. An id is a positive integer of 31 bits, since some servers read ids
+//! into 32 bits (`docs/decisions/0084-ids-toward-servers.md`).
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -18,7 +18,7 @@ const ROUNDS: u64 = 4;
 /// Gives each request of a link its id.
 #[derive(Debug)]
 pub(crate) struct Ids {
-    /// Number of ids that were given.
+    /// Number of ids given so far.
     given: AtomicU64,
     /// The key, from the system's randomness.
     key: RandomState,

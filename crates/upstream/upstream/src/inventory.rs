@@ -23,7 +23,7 @@ pub struct InventoryEntry {
     pub key: Arc<str>,
     /// The definition, byte for byte.
     pub raw: Bytes,
-    /// The arguments that a tool wants mirrored as headers (modern clients, HTTP).
+    /// The arguments that a tool wants mirrored in headers (modern clients, HTTP).
     pub header_params: Option<Arc<HeaderParams>>,
     merged: Merged,
     digest: OnceLock<[u8; 32]>,
@@ -35,7 +35,7 @@ pub struct InventoryEntry {
 enum Merged {
     AsItIs,
     Repaired(Bytes),
-    /// Strict clients would refuse the whole list for it.
+    /// The entry is left out, as strict clients would refuse the whole list for it.
     LeftOut,
 }
 
@@ -57,7 +57,7 @@ pub enum Listed {
 }
 
 impl InventoryEntry {
-    /// An entry that is known by this name or URI.
+    /// An entry with this name or URI.
     #[must_use]
     pub fn new(key: &str, raw: Bytes) -> Self {
         let (digest, is_shaped) = (OnceLock::new(), OnceLock::new());
@@ -65,8 +65,8 @@ impl InventoryEntry {
         Self { key: key.into(), raw, header_params: None, merged, digest, is_shaped }
     }
 
-    /// The definition for lists that merge servers, which all clients can read; `None` if it is in
-    /// none of these.
+    /// The definition for merged lists, in a form that all clients can read. `None` if merged lists
+    /// leave the entry out.
     #[must_use]
     pub fn merged(&self) -> Option<&Bytes> {
         match &self.merged {
@@ -76,15 +76,15 @@ impl InventoryEntry {
         }
     }
 
-    /// True if a tool has an output schema, looked up once: clients check all structured content of
-    /// a result against it, also in one that is an error.
+    /// True if a tool has an output schema. Clients check all structured content of a result
+    /// against the schema, also in an error. Computed once.
     #[must_use]
     pub fn is_shaped(&self) -> bool {
         *self.is_shaped.get_or_init(|| Raw::new(&self.raw).get("outputSchema").is_some())
     }
 
-    /// The SHA-256 of the definition, computed once; of a resource, of the part that a model reads.
-    /// `list` is the entry's list.
+    /// The SHA-256 of the definition, computed once. For a resource, only the part that a model
+    /// reads counts. `list` is the entry's list.
     #[must_use]
     pub fn digest(&self, list: Listed) -> &[u8; 32] {
         self.digest.get_or_init(|| match list {
@@ -102,7 +102,7 @@ impl InventoryEntry {
         })
     }
 
-    /// True if a definition in the same list is the same as this one for a model.
+    /// True if a model reads the same in `raw`, a definition of the same list, as in this entry.
     #[must_use]
     pub fn says(&self, list: Listed, raw: &[u8]) -> bool {
         *self.raw == *raw || (list == Listed::Resource && told(&self.raw) == told(raw))
@@ -129,7 +129,7 @@ pub struct Inventory {
     withheld: Vec<(Listed, Arc<str>)>,
     /// Faults of the lists.
     warnings: Vec<RowWarning>,
-    /// Why the tools could not be listed.
+    /// The reason why the tools could not be listed.
     unlisted_tools: Option<Arc<str>>,
 }
 
@@ -149,7 +149,7 @@ impl Inventory {
         all.indexed()
     }
 
-    /// The tool of this name.
+    /// The tool of this name; `None` if there is none.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&InventoryEntry> {
         self.tool_index.get(name).map(|index| &self.tools[*index])
@@ -162,13 +162,13 @@ impl Inventory {
         lists.iter().all(|list| list.is_empty())
     }
 
-    /// True if there is a prompt of this name.
+    /// True if the server has a prompt of this name.
     #[must_use]
     pub fn has_prompt(&self, name: &str) -> bool {
         self.prompts.iter().any(|entry| entry.key.as_ref() == name)
     }
 
-    /// The names of all that there is.
+    /// The names and URIs of all entries.
     #[must_use]
     pub fn names(&self) -> ListedNames<'_> {
         let names = |list: Listed| self.list(list).iter().map(|entry| &*entry.key).collect();
@@ -180,20 +180,20 @@ impl Inventory {
         }
     }
 
-    /// Faults of the lists, as far as they were read from a server.
+    /// Faults in the lists of the server.
     #[must_use]
     pub fn warnings(&self) -> &[RowWarning] {
         &self.warnings
     }
 
-    /// Why the server's tools could not be listed, for operators: then there are none, or those of
-    /// an earlier list.
+    /// The reason why the server's tools could not be listed, for operators. The inventory then has
+    /// no tools, or those of an earlier list.
     #[must_use]
     pub fn unlisted_tools(&self) -> Option<&str> {
         self.unlisted_tools.as_deref()
     }
 
-    /// The part of it that callers may see by the rules of its server (D5).
+    /// The part of the inventory that the server's rules show to callers (D5).
     #[must_use]
     pub fn shown(self: &Arc<Self>, exposed: &Exposed) -> Arc<Self> {
         if exposed.is_everything() {
@@ -206,7 +206,7 @@ impl Inventory {
         })
     }
 
-    /// The entries that are wanted; the same inventory, if these are all.
+    /// The entries for which `is_wanted` is true. Returns this inventory itself if all are.
     #[must_use]
     pub fn only(
         self: &Arc<Self>,
@@ -222,8 +222,8 @@ impl Inventory {
         Arc::new(Self { withheld, warnings, unlisted_tools, ..wanted })
     }
 
-    /// The same for a caller that gets only entries that are as before; resources and templates
-    /// that are not cannot be read either (D5).
+    /// The inventory for a caller that gets only unchanged entries, for which `is_as_before` is
+    /// true. Changed resources and templates cannot be read either (D5).
     #[must_use]
     pub fn frozen(
         self: &Arc<Self>,
@@ -240,8 +240,8 @@ impl Inventory {
         Arc::new(Self { withheld, ..Arc::unwrap_or_clone(seen) })
     }
 
-    /// True if the server lists a URI, or a template, and this viewer may not have it, in any of
-    /// its [spellings]. A URI that is covered by a template of the viewer may be read.
+    /// True if the server has the URI, in any of its [spellings], among the resources or templates
+    /// that this viewer may not have. A URI that a template of the viewer covers may be read.
     #[must_use]
     pub fn withholds(&self, uri: &str) -> bool {
         let is_there = |text: &str| self.resources.iter().any(|entry| *entry.key == *text);
@@ -268,7 +268,7 @@ impl Inventory {
         all.into_iter().flat_map(|list| self.list(list).iter().map(move |entry| (list, entry)))
     }
 
-    /// One list.
+    /// The entries of one list.
     #[must_use]
     pub fn list(&self, list: Listed) -> &[InventoryEntry] {
         match list {

@@ -1,10 +1,10 @@
 //! One connection to one MCP server: transports, handshake, lists, and forwarding.
 //!
 //! [`Link::forward`] and [`Link::notify`] take a [`narthex_policy::Permitted`] request by value and
-//! a [`Booked`] with it. So a client's message reaches a server only after policy has seen it, the
-//! record has a place for it and the limits have counted it. The message that policy saw is the one
-//! that is sent. Requests of narthex itself are those of [`Asking`]. Answers come back as
-//! [`Frame`]s, undecoded.
+//! a [`Booked`] with it. So a client's message reaches a server only after policy has allowed it,
+//! the record has a place for it and the limits have counted it. The sent message is the one that
+//! policy saw. Requests of narthex itself are those of [`Asking`]. Answers come back as [`Frame`]s,
+//! undecoded.
 
 mod aside;
 mod booked;

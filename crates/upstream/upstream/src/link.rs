@@ -1,4 +1,4 @@
-//! One live link to one server, whatever transport and era it speaks.
+//! One live link to one server, whichever transport and era the server uses.
 
 mod asking;
 mod check;
@@ -46,7 +46,7 @@ const BAGGAGE: HeaderName = HeaderName::from_static(meta_key::BAGGAGE);
 /// The capabilities of a client that follows tasks.
 const TASKS_CLIENT: &[u8] = br#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 
-/// A link that has shaken hands.
+/// A link whose handshake is done.
 #[derive(Debug)]
 pub struct Link {
     pub(crate) inner: Inner,
@@ -70,15 +70,15 @@ pub(crate) enum Inner {
     Sse(SseLink),
 }
 
-/// The parts that belong to one hop of one request.
+/// The parts of a request that belong to one hop.
 #[derive(Debug, Clone, Default)]
 pub struct Hop {
-    /// The arguments that the tool wants mirrored as headers.
+    /// The arguments that the tool wants mirrored in headers.
     pub header_params: Option<Arc<HeaderParams>>,
-    /// The trace context that goes with it, for servers over HTTP.
+    /// The trace context for servers over HTTP.
     pub trace: Option<Box<TraceHeaders>>,
-    /// True if the caller wants the log messages that come while the request is open and name no
-    /// request: from a server on one channel.
+    /// True if the caller wants log messages without a request that arrive while its own request is
+    /// open. Only servers on one channel send such messages.
     pub wants_log: bool,
 }
 
@@ -93,8 +93,8 @@ pub struct TraceHeaders {
     pub baggage: Option<HeaderValue>,
 }
 
-/// A request on its way up to the first sign of an answer. Boxed where it is made: it is large, and
-/// what waits for it is moved about.
+/// Future of a request until the first sign of an answer. Boxed at its creation: it is large, and
+/// its holders are moved.
 pub type Forwarding<'a> = Pin<Box<dyn Future<Output = Result<Forwarded, LinkError>> + Send + 'a>>;
 
 /// A request in its final form. It is made before the first await, so that a call does not carry
@@ -131,7 +131,7 @@ impl Link {
         &self.identity
     }
 
-    /// Time of the start and the handshake, without a download by a package runner.
+    /// Duration of the start and the handshake, without a download by a package runner.
     #[must_use]
     pub fn connected_in(&self) -> Duration {
         self.connected_in
@@ -149,7 +149,7 @@ impl Link {
         !matches!(self.inner, Inner::Http(_))
     }
 
-    /// True if the server has logged on a stream of its own, outside of those of its requests.
+    /// True if the server has logged on its own stream, outside of those of its requests.
     #[must_use]
     pub fn logs_aside(&self) -> bool {
         match &self.inner {
@@ -158,7 +158,7 @@ impl Link {
         }
     }
 
-    /// The child's process id, for stdio.
+    /// The child's process id; `None` for servers over HTTP.
     #[must_use]
     pub fn process_id(&self) -> Option<u32> {
         match &self.inner {
@@ -167,7 +167,7 @@ impl Link {
         }
     }
 
-    /// The last lines of the child's stderr, for stdio.
+    /// The last lines of the child's stderr; empty for servers over HTTP.
     #[must_use]
     pub fn log_tail(&self) -> Vec<String> {
         match &self.inner {
@@ -176,7 +176,7 @@ impl Link {
         }
     }
 
-    /// Adds a line of our own to the server's log. It must hold no secret.
+    /// Adds a line of narthex to the server's log. The line must hold no secret.
     pub fn log_note(&self, line: &str) {
         self.log.append(line);
     }
@@ -195,19 +195,20 @@ impl Link {
         self.outlet().closed()
     }
 
-    /// Waits until the link has ended, and gives why.
+    /// Waits until the link has ended, and returns the reason.
     pub async fn ended(&self) -> LinkError {
         self.closed().cancelled().await;
         self.outlet().end()
     }
 
-    /// True if the link has ended because the server forgot the session: a new one works at once.
+    /// True if the link has ended because the server forgot the session: a new link works at once.
     #[must_use]
     pub fn is_session_over(&self) -> bool {
         self.closed().is_cancelled() && matches!(self.outlet().end(), LinkError::SessionEnded)
     }
 
-    /// Forwards a request that policy allowed, that has its place in the record and was counted.
+    /// Forwards a request that policy allowed. `_booked` proves that the request has its place in
+    /// the record and was counted.
     ///
     /// # Errors
     /// When the request cannot be sent, or fails before the first frame.
@@ -229,11 +230,11 @@ impl Link {
         }
     }
 
-    /// Forwards a notification that policy allowed, that has its place in the record and was
-    /// counted.
+    /// Forwards a notification that policy allowed. `_booked` proves that the notification has its
+    /// place in the record and was counted.
     ///
     /// # Errors
-    /// When it cannot be sent.
+    /// When the notification cannot be sent.
     pub async fn notify(
         &self,
         permitted: Permitted<Request>,
@@ -248,7 +249,7 @@ impl Link {
     /// Sends the client's response to a request of the server.
     ///
     /// # Errors
-    /// When it cannot be sent.
+    /// When the response cannot be sent.
     pub async fn respond(&self, response: Payload) -> Result<(), LinkError> {
         self.send(response, HeaderMap::new()).await
     }
@@ -345,11 +346,11 @@ impl Link {
         Ok(Forwarded { call, redactor: self.redactor.clone() })
     }
 
-    /// Sends the server a request on our own behalf. `members` are further members of `params`, as
+    /// Sends the server a request of narthex itself. `members` are further members of `params`, as
     /// JSON text without braces.
     ///
     /// # Errors
-    /// When no answer comes.
+    /// When no answer arrives.
     pub async fn ask(&self, asking: Asking, members: &[u8]) -> Result<Message, LinkError> {
         let message = self.own_request(asking.method(), members)?;
         let headers = self.headers_for(&message, &Item::Server, &Hop::default())?;
@@ -369,9 +370,10 @@ impl Link {
         }
     }
 
-    /// Opens a modern server's stream of changes, of tasks too, and feeds it to the link's events
-    /// until it ends. `members` is the filter, as members of `params` without braces. `on_open` is
-    /// called when the server has acknowledged the subscription: later changes are received.
+    /// Opens a modern server's stream of changes and of tasks, and forwards its messages to the
+    /// link's events until it ends. `members` is the filter, as members of `params` without braces.
+    /// `on_open` is called when the server has acknowledged the subscription: later changes are
+    /// received.
     ///
     /// # Errors
     /// When the stream cannot be opened, breaks, or the server refuses: [`LinkError::Refused`].

@@ -1,8 +1,8 @@
-//! When to read lists anew whose server announces changes: notices join, and pauses grow.
+//! Decides when to read changed lists anew: notices are joined, and pauses grow.
 //!
 //! A server may announce a change after each list that it gives, or a hundred at once. The first
-//! notice is followed at once; while others follow each reading, the pause between readings
-//! doubles. It is never shorter than some times the reading itself.
+//! notice is followed at once. While further notices follow each reading, the pause between
+//! readings doubles. The pause is never shorter than a multiple of the reading's own duration.
 
 use std::time::Duration;
 
@@ -20,24 +20,24 @@ const QUIET_MIN: Duration = Duration::from_secs(10);
 /// The pause from which on a server is taken for one that never stops.
 const ENDLESS: Duration = Duration::from_secs(10);
 
-/// The announced changes of one link that were not followed yet.
+/// The announced changes of one link that have not been read yet.
 #[derive(Debug, Default)]
 pub struct ListChanges {
-    /// One notice of each method.
+    /// One notice per method.
     joined: Vec<Message>,
-    /// When the last reading ended.
+    /// Time when the last reading ended.
     read: Option<Instant>,
-    /// When the last notice came.
+    /// Time of the last notice.
     heard: Option<Instant>,
     pause: Duration,
-    /// When the current or the last reading started.
+    /// Time when the current or the last reading started.
     began: Option<Instant>,
-    /// The pause that the length of the last reading asks for.
+    /// The least pause, by the duration of the last reading.
     rest: Duration,
 }
 
 impl ListChanges {
-    /// Takes in the notice of a changed list.
+    /// Stores the notice of a changed list.
     pub fn heard(&mut self, notice: Message) {
         let now = Instant::now();
         if self.is_quiet_at(now) {
@@ -49,7 +49,7 @@ impl ListChanges {
         }
     }
 
-    /// Waits until the lists are to be read; for ever while nothing is announced.
+    /// Waits until the lists are to be read; does not return while no change is announced.
     pub async fn due(&self) {
         match (self.joined.is_empty(), self.read) {
             (true, _) => std::future::pending().await,
@@ -58,13 +58,13 @@ impl ListChanges {
         }
     }
 
-    /// The notices that one reading of the lists follows, one of each method.
+    /// Starts a reading; returns the notices that it follows, one per method.
     pub fn begin(&mut self) -> Vec<Message> {
         self.began = Some(Instant::now());
         std::mem::take(&mut self.joined)
     }
 
-    /// Notes that the lists were read. Notices that came meanwhile are followed after a pause.
+    /// Notes the end of a reading. Notices that arrived meanwhile are followed after a pause.
     pub fn done(&mut self) {
         let now = Instant::now();
         let took = self.began.map_or(Duration::ZERO, |began| now - began);
@@ -73,15 +73,14 @@ impl ListChanges {
         self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
     }
 
-    /// The pause between readings, if notices have followed each other for so long that they may
-    /// never end.
+    /// The pause between readings, if it has grown so long that the notices may never end.
     #[must_use]
     pub fn endless(&self) -> Option<Duration> {
         (self.pause >= ENDLESS).then_some(self.pause)
     }
 
-    /// Waits until a server that seemed to announce without an end is quiet; for ever where it did
-    /// not.
+    /// Waits until a server with endless notices has become quiet; does not return for other
+    /// servers.
     pub async fn quieted(&self) {
         match (self.heard, self.endless()) {
             (Some(heard), Some(_)) => sleep_until(heard + self.quiet()).await,
@@ -89,7 +88,7 @@ impl ListChanges {
         }
     }
 
-    /// Takes a server that is quiet for an ordinary one again.
+    /// Resets the pause of a server that has become quiet.
     pub fn calm(&mut self) {
         self.pause = Duration::ZERO;
     }

@@ -1,4 +1,4 @@
-//! The outlet of messages that a server sends by itself, and of a link's end: once, and never lost.
+//! The outlet for a server's own messages and for a link's end, which is sent once and never lost.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -17,7 +17,7 @@ use crate::{Aside, Health, LinkError, LinkEvent};
 pub(crate) struct Outlet {
     server: Alias,
     events: mpsc::Sender<LinkEvent>,
-    /// The messages that were dropped since the queue had room.
+    /// Number of messages dropped since the queue last had room.
     dropped: AtomicU64,
     redactor: Option<Arc<Redactor>>,
     closed: CancellationToken,
@@ -30,9 +30,10 @@ pub(crate) struct Outlet {
 #[derive(Debug, Default)]
 struct State {
     end: Option<LinkError>,
-    /// The place in the queue that is reserved for the end, so that a full queue cannot lose it.
+    /// The reserved place in the queue for the end, so that a full queue cannot lose it.
     place: Option<mpsc::OwnedPermit<LinkEvent>>,
-    /// Only the end of a link that was handed out is an event: an earlier failure is an error.
+    /// True once the link was handed out. Only then is its end an event; an earlier failure is an
+    /// error.
     is_established: bool,
 }
 

@@ -1,4 +1,4 @@
-//! When a server takes requests again (`Retry-After`).
+//! The time after which a server takes requests again (`Retry-After`).
 
 use std::{
     fmt,
@@ -34,7 +34,7 @@ impl RetryAfter {
         Self { text: value.chars().take(TEXT_MAX).collect::<String>().into(), wait }
     }
 
-    /// How long to wait from then on; `None` if the value cannot be read.
+    /// The time to wait from the arrival of the answer on; `None` if the value cannot be read.
     #[must_use]
     pub fn wait(&self) -> Option<Duration> {
         self.wait

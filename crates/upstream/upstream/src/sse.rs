@@ -1,4 +1,4 @@
-//! HTTP+SSE of revision 2024-11-05 as a duplex link: one stream down, a POST for each message up.
+//! HTTP+SSE of revision 2024-11-05 as a duplex link: one stream down, and a POST per message up.
 
 use std::{sync::Arc, time::Duration};
 

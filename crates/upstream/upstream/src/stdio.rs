@@ -152,11 +152,11 @@ async fn write(input: Arc<Input>, mut queue: mpsc::Receiver<Outgoing>, duplex: A
 
 /// The reason why nothing more is read from a child.
 enum ReadEnd {
-    /// The link was closed on our side.
+    /// Narthex closed the link.
     Ours,
     /// The child ended, or closed its stdout.
     Eof,
-    /// Its output cannot be used.
+    /// The child's output cannot be used.
     Unusable(&'static str),
 }
 

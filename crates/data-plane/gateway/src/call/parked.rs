@@ -196,7 +196,10 @@ impl Shared {
 
 impl Shared {
     /// The id of the parked call that a request's state names; `None` for a call that is new or
-    /// sent again. # Errors When the gateway gave this request no such state.
+    /// sent again.
+    ///
+    /// # Errors
+    /// When the gateway gave this request no such state.
     pub(crate) fn parked_call(
         &self,
         caller: &Caller,

@@ -1,4 +1,4 @@
-//! The supervising shim as a program of its own, for daemons that cannot be started anew as one.
+//! The supervising shim as its own program, for daemons whose program cannot run as a shim.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Carries out a plan in the shim: steps that can fail are prepared first, and the child does the
-//! rest between fork and exec.
+//! Carries out a plan in the shim. Steps that can fail are prepared first; the child does the rest
+//! between fork and exec.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Seek, Write};

@@ -1,4 +1,4 @@
-//! The files that a program needs to run at all, beside those that it may reach.
+//! The files that every program needs to run, in addition to its permitted files.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -32,7 +32,7 @@ pub(crate) struct Plan {
 pub(crate) enum Sockets {
     All,
     None,
-    /// TCP as the ports say, UDP, and those that stay on the machine.
+    /// TCP to the permitted ports, UDP, and sockets within the machine.
     Usual,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Sockets {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Privileges {
     All,
-    /// None by which it could undo its confinement.
+    /// Only privileges that cannot undo the confinement.
     Few,
     None,
 }

@@ -1,4 +1,4 @@
-//! The privileges of root that undo no confinement.
+//! The privileges of root that cannot undo a confinement.
 
 use std::io;
 

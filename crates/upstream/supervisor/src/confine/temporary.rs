@@ -1,7 +1,7 @@
-//! The folder for temporary files of one confined program, which is there as long as its tree.
+//! The folder for temporary files of one confined program. It exists as long as the program's tree.
 //!
-//! Files and sockets of others lie in the folder that all programs share. So a program whose files
-//! are limited gets a folder of its own as `TMPDIR`, and nothing of the shared one.
+//! The folder that all programs share has files and sockets of others. So a program with limited
+//! files gets its own folder as `TMPDIR`, and no access to the shared one.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;

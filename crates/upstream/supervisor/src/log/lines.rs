@@ -1,7 +1,7 @@
 //! Cuts a stream of bytes into lines of limited length.
 //!
-//! Redaction must see a secret whole, also where the cut goes through it. So a little more than the
-//! limit is kept of a long line, redacted, and only then cut.
+//! Redaction must see a whole secret, also one that crosses the limit. So a little more than the
+//! limit of a long line is stored, redacted, and only then shortened.
 
 use crate::Redact;
 
@@ -11,7 +11,7 @@ const BEYOND_CUT: usize = 4 * 1024;
 /// The lines of one stream.
 pub(super) struct Lines {
     pending: Vec<u8>,
-    /// Bytes of the pending line that were thrown away.
+    /// Number of dropped bytes of the pending line.
     dropped: u64,
     limit: usize,
 }

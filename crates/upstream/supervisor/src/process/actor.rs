@@ -1,4 +1,4 @@
-//! The one task that owns a child: waits for its end, runs the stop ladder, empties its tree.
+//! The one task that owns a child: waits for its end, runs the stop ladder, and clears its tree.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;

@@ -13,7 +13,7 @@ use crate::confine::apply::Ready;
 pub(super) enum Fault {
     /// The system's error.
     System(io::Error),
-    /// It could not be confined as requested.
+    /// The server could not be confined as requested.
     Unconfined(String),
 }
 

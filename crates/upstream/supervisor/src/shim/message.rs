@@ -1,8 +1,8 @@
 //! Messages between daemon and shim over their socket.
 //!
 //! The daemon sends one [`Order`] with the server's three pipes attached, and later single bytes,
-//! each of which asks the tree to end. The end of its side means: kill all. The shim answers with
-//! lines of JSON.
+//! each of which asks the tree to end. A closed daemon side means: kill all processes. The shim
+//! answers with lines of JSON.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -39,13 +39,13 @@ pub(crate) type Pipes = [OwnedFd; 3];
 /// The shim's report about the server.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
-    /// The server runs as this process, which leads a group and a session of the same number.
+    /// The server runs with this process id, which is also the number of its group and session.
     Started { leader: i32 },
-    /// The system refused to start it.
+    /// The system refused to start the server.
     Refused { errno: i32 },
-    /// It could not be confined as requested, for this reason.
+    /// The server could not be confined as requested, for this reason.
     Unconfined { text: String },
-    /// The leader ended with this wait status. `others` is true if processes of its tree are left.
+    /// The leader ended with this wait status. `others` is true if processes of its tree still run.
     Ended { status: i32, others: bool },
     /// No process is left.
     Gone,

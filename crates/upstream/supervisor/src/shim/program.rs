@@ -1,4 +1,4 @@
-//! The shim as a program: one thread, which starts the server and sees to its end.
+//! The shim as a program: one thread, which starts the server and waits for its end.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -66,19 +66,19 @@ fn catch_signals() -> io::Result<UnixStream> {
 enum Phase {
     /// No process was asked to end.
     Running,
-    /// All were asked, and are asked again after this pause.
+    /// All processes were asked to end, and are asked again after this pause.
     Terminating(Duration),
-    /// All are killed, and looked for again after this pause.
+    /// All processes were killed, and the tree is read again after this pause.
     Killing(Duration),
 }
 
 struct Watch {
     socket: UnixStream,
     wakeups: UnixStream,
-    /// Until it is reaped.
+    /// The leader, until the shim has reaped it.
     leader: Option<Pid>,
     phase: Phase,
-    /// The folder for temporary files of the tree, if it has one of its own.
+    /// The tree's folder for temporary files, if the tree has one.
     temporary: Option<PathBuf>,
 }
 

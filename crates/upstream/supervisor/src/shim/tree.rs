@@ -1,9 +1,9 @@
 //! All processes below the shim, and signals to all of them.
 //!
-//! A process whose parent ends becomes the shim's own child, so no process gets out of the tree by
-//! a new session or a double fork. `/proc` is read anew for each look, since a tree changes while
-//! it is read. Signals that did not arrive are passed over: a remaining process gets the next one,
-//! and the daemon reports a tree that does not end.
+//! A process whose parent ends becomes the shim's own child, so no process leaves the tree by a new
+//! session or a double fork. `/proc` is read anew each time, since a tree changes while it is read.
+//! Signals that did not arrive are ignored: a remaining process gets the next one, and the daemon
+//! reports a tree that does not end.
 
 use std::collections::{HashMap, HashSet};
 use std::io;

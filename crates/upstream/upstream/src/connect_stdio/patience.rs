@@ -1,4 +1,4 @@
-//! The time that a child may take to answer, with the time for a download apart.
+//! The time limit for a child's answers, without the time of a download.
 //!
 //! A package runner starts the server as its child when the download is complete. Where the
 //! children of a process can be seen, that moment ends the download: from then on, silence is the
@@ -23,12 +23,12 @@ pub(super) struct Late {
 /// The patience with one program.
 pub(super) struct Patience<'a> {
     setup: &'a Setup<'a>,
-    /// The package runner; `None` if the program is the server itself.
+    /// Process id of the package runner; `None` if the program is the server itself.
     runner: Option<u32>,
     started: Instant,
-    /// The used part of the limit of the whole: all time but that of a download.
+    /// The used part of the total limit: all time but that of a download.
     spent: Duration,
-    /// Since when the runner has had a child.
+    /// The time since which the runner has had a child.
     running_since: Option<Instant>,
 }
 

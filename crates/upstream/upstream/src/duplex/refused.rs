@@ -1,4 +1,4 @@
-//! Finds the request that a text would answer which is no acceptable message.
+//! Finds the request for which an unacceptable message is the answer.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ pub(super) fn asked_by(text: &[u8]) -> Option<String> {
 #[derive(Default)]
 struct Envelope {
     is_rpc: bool,
-    /// The first one.
+    /// The first id in the text.
     id: Option<Id>,
     is_answer: bool,
     has_method: bool,

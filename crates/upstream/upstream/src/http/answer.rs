@@ -1,4 +1,4 @@
-//! Reads a response without a stream.
+//! Reads a response that is no stream.
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};

@@ -1,4 +1,4 @@
-//! The end of a link over HTTP: waiting requests fail, and the session is given back.
+//! The end of a link over HTTP: waiting requests fail, and the session is ended at the server.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},

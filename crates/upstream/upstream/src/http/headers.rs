@@ -1,4 +1,4 @@
-//! The headers that all requests of a link have, put together once.
+//! The headers that all requests of a link have, built once.
 
 use http::{HeaderMap, HeaderValue, header};
 use narthex_wire::{

@@ -1,10 +1,10 @@
-//! The ways in which servers report that a session is over, and the request that makes sure of it.
+//! Finds out that a session is over at the server, and checks this with a ping.
 //!
 //! The specification knows one way: 404. Servers of the SDKs and their examples also answer 400,
 //! 401, 410, 500, or 200 with an error, JSON-RPC or not. A tool's own error may use the same words.
-//! So all but 404 and 410 count only after the server refused a ping of the session, too.
-//! After a failure without such words, the link looks by itself: a session in which the server
-//! answers nothing as MCP is over. All links over HTTP do so, shared or not.
+//! So answers other than 404 and 410 count only after the server refused a ping of the session,
+//! too. After a failure without such words, the link pings by itself: a session in which no answer
+//! of the server is MCP is over. All links over HTTP do so, shared or not.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -57,13 +57,13 @@ const UNINITIALIZED: [&str; 3] =
 /// The hint of an answer about its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hint {
-    /// Nothing.
+    /// The answer has no sign of a lost session.
     None,
     /// The session is over.
     Over,
-    /// The words of a server that does not know the session; or of a tool.
+    /// Words of a server that does not know the session, or of a tool.
     Words,
-    /// A refusal without a reason: the session may be the reason.
+    /// A refusal without a reason: a lost session may be the cause.
     Unclear,
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct HttpStream {
     resume: Option<u32>,
     /// True if its failures prove nothing about the server.
     pub(super) is_blameless: bool,
-    /// The first frame, which was read before the caller asked for it.
+    /// The first frame, which was read before the caller polled.
     first: Option<Frame>,
     /// True if the first frame was checked for words about the session.
     is_looked_at: bool,
@@ -49,14 +49,14 @@ pub(crate) struct HttpStream {
 #[derive(Debug)]
 struct Events {
     parser: SseParser,
-    /// Empty: there is nothing to resume from.
+    /// The last event id; empty if the stream cannot be resumed.
     last_id: Vec<u8>,
     retry_ms: Option<u64>,
-    /// The rest of a batch (revision 2025-03-26), last first.
+    /// The rest of a batch (revision 2025-03-26), in reverse order.
     batch: Vec<Message>,
-    /// The bytes that came in place of a message.
+    /// The bytes of an event that is no message.
     unreadable: Bytes,
-    /// A large event, which comes before all later ones in the stream.
+    /// A large event, which precedes all later events of the stream.
     large: Large,
 }
 

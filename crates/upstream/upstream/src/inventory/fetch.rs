@@ -1,4 +1,4 @@
-//! Reading a server's lists: one that fails takes only itself away.
+//! Reads a server's lists: a failing list does not affect the others.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -9,13 +9,13 @@ use tokio::time::timeout;
 use super::{Inventory, InventoryEntry, Listed, Merged, output_schema::SchemaChecker, shown_name};
 use crate::{Link, LinkError, aside::LARGE};
 
-/// Why a server could not be listed: the failure of one list, which ends the rest.
+/// The failure of one list, which ends the reading of all lists.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("`{method}` failed: {error}")]
 pub struct ListError {
     /// The method of the list.
     pub method: &'static str,
-    /// How it failed.
+    /// The failure.
     #[source]
     pub error: LinkError,
 }
@@ -28,10 +28,10 @@ const WARNINGS_MAX: usize = 10;
 /// A list as it was read.
 struct Fetched {
     entries: Vec<InventoryEntry>,
-    /// The failure of a list of which no page came.
+    /// The failure of a list without any page.
     error: Option<LinkError>,
     warnings: Vec<RowWarning>,
-    /// True if it is so large that work on all of it is done aside.
+    /// True if the list is so large that work on the whole of it is done aside.
     is_large: bool,
 }
 
@@ -62,8 +62,8 @@ const TEMPLATES: Asked = Asked {
 };
 
 impl Inventory {
-    /// Asks `link` for all its lists, each to its last page, within this time. A list that fails
-    /// is empty and warned of, as long as another one was read.
+    /// Reads all lists of `link`, each to its last page, within this time. A failed list is empty
+    /// and has a warning, as long as another list was read.
     ///
     /// # Errors
     /// When the link fails, the server refuses its tools to the credential, or every list fails.
@@ -71,8 +71,8 @@ impl Inventory {
         Self::fetch_beside(link, within, None).await
     }
 
-    /// As [`Inventory::fetch`], for a server that was listed before: if a list fails, its known
-    /// entries stay. `None` if the link fails, or lists no tools in time, which is logged.
+    /// As [`Inventory::fetch`], for a server that was listed before: a failed list keeps its known
+    /// entries. `None` if the link fails, or lists no tools in time, which is logged.
     pub async fn fetch_anew(link: &Link, within: Duration, known: &Self) -> Option<Self> {
         match timeout(within, Self::fetch_beside(link, within, Some(known))).await {
             Ok(Ok(inventory)) => return Some(inventory),
@@ -273,15 +273,15 @@ fn entries(asked: Asked, list: Raw<'_>) -> Result<Vec<Raw<'_>>, String> {
 struct Reading {
     asked: Asked,
     entries: Vec<InventoryEntry>,
-    /// The places of the entries by their keys.
+    /// The positions of the entries by their keys.
     keys: HashMap<Arc<str>, usize>,
     pages: usize,
     /// Number of bytes of all its entries.
     bytes: usize,
-    /// Number of entries that came, dropped ones included.
+    /// Number of received entries, dropped ones included.
     count: usize,
     cut: Option<RowWarning>,
-    /// The odd ones by kind, in the order of [`KINDS`].
+    /// The odd entries by kind, in the order of [`KINDS`].
     odd: [Vec<String>; 3],
 }
 

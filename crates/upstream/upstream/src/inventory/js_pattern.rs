@@ -1,7 +1,7 @@
 //! Recognizes regular expressions of JavaScript.
 //!
 //! Clients in JavaScript compile the patterns of schemas with the flag `u`, which refuses much that
-//! other engines take: `\-`, `\Z`, `(?P<name>…)`, a `{` that is no quantifier.
+//! other engines accept: `\-`, `\Z`, `(?P<name>…)`, a `{` that is no quantifier.
 
 /// Characters that stand for themselves behind a backslash.
 const ITSELF: &str = "^$\\.*+?()[]{}|/";
@@ -19,12 +19,12 @@ pub(super) fn is_js_pattern(pattern: &str) -> bool {
 #[derive(Debug, Default)]
 struct Reader<'p> {
     left: &'p str,
-    /// The groups that are open: whether a quantifier may follow each.
+    /// The open groups; true if a quantifier may follow the group.
     open: Vec<bool>,
-    /// How many groups capture.
+    /// Number of capturing groups.
     groups: u32,
     names: Vec<&'p str>,
-    /// The greatest number that refers to a group, and the names that do.
+    /// The greatest number that refers to a group, and the names that refer to groups.
     referred: u32,
     referred_names: Vec<&'p str>,
 }

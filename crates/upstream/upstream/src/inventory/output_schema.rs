@@ -1,7 +1,7 @@
 //! Checks that clients can compile the output schema of a tool.
 //!
-//! The official TypeScript SDK (1.x) compiles each one while it reads a list, and refuses the whole
-//! list for one that fails. It reads all of them as draft 7, whatever they declare.
+//! The official TypeScript SDK (1.x) compiles each schema while it reads a list, and refuses the
+//! whole list for one that fails. It reads all schemas as draft 7, whichever draft they declare.
 
 use std::cell::Cell;
 

@@ -1,37 +1,37 @@
-//! Requests that narthex may send to a server by itself.
+//! Requests that narthex itself may send to a server.
 
 use narthex_wire::method;
 
-/// A request of narthex's own. No server acts for a client because of one: a request that acts goes
-/// through [`crate::Link::forward`].
+/// A request of narthex itself. None of these makes a server act for a client: a request that acts
+/// goes through [`crate::Link::forward`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asking {
-    /// A sign of life of a legacy server.
+    /// Asks a legacy server for a sign of life.
     Ping,
-    /// A sign of life of a modern server.
+    /// Asks a modern server for a sign of life.
     Discover,
-    /// A page of its tools.
+    /// Lists a page of tools.
     Tools,
-    /// A page of its prompts.
+    /// Lists a page of prompts.
     Prompts,
-    /// A page of its resources.
+    /// Lists a page of resources.
     Resources,
-    /// A page of its templates.
+    /// Lists a page of resource templates.
     Templates,
-    /// Asks for reports of changes of a resource.
+    /// Subscribes to changes of a resource.
     Subscribe,
-    /// Ends these reports.
+    /// Ends such a subscription.
     Unsubscribe,
-    /// To log from this level on.
+    /// Sets the lowest level of log messages.
     SetLevel,
-    /// The status of a task.
+    /// Reads the status of a task.
     TaskState,
-    /// A page of its tasks.
+    /// Lists a page of tasks.
     Tasks,
 }
 
 impl Asking {
-    /// The list of this method; `None` if it is no list.
+    /// The request for the list of this method; `None` if the method is no list.
     #[must_use]
     pub fn list(method: &str) -> Option<Self> {
         let lists = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];

@@ -13,7 +13,7 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 const PING_DEADLINE: Duration = Duration::from_secs(2);
 
 impl Link {
-    /// True if [`Link::check`] would ask the server, or wait for a check that is on its way.
+    /// True if [`Link::check`] would ping the server, or wait for a running check.
     #[must_use]
     pub fn needs_check(&self) -> bool {
         match &self.inner {
@@ -62,10 +62,10 @@ impl Link {
         Err(self.outlet().end())
     }
 
-    /// Asks the server for a sign of life, of whatever era it is.
+    /// Asks the server for a sign of life, in its era.
     ///
     /// # Errors
-    /// When no answer comes.
+    /// When no answer arrives.
     pub async fn ping(&self) -> Result<(), LinkError> {
         let asked = match self.facts.revision.is_modern() {
             true => Asking::Discover,

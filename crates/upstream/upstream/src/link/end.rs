@@ -8,15 +8,15 @@ use crate::{CutReason, LinkError};
 /// The way in which a link ended (R-E18).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// As narthex requested it.
+    /// The link ended in the requested way.
     Gracefully,
     /// The child, or a part of its group, had to be killed.
     Killed,
 }
 
 impl Link {
-    /// True if a program has ended by itself after it was used, and had answered all that it had
-    /// read: it may be made to end after each answer.
+    /// True if a program ended by itself after use, with all requests that it had read answered.
+    /// Such a program may be one that ends after each answer.
     #[must_use]
     pub fn ended_in_order(&self) -> bool {
         match &self.inner {
@@ -25,8 +25,8 @@ impl Link {
         }
     }
 
-    /// Ends the link because a person has revoked what it needs. Waiting callers get this reason;
-    /// the link is still to be stopped.
+    /// Ends the link because a person has disabled the server or cleared its secret. Waiting
+    /// callers get this reason. The caller still has to stop the link.
     pub fn cut(&self, reason: &CutReason) {
         let error = LinkError::Cut(reason.clone());
         match &self.inner {
@@ -38,8 +38,8 @@ impl Link {
         }
     }
 
-    /// Stops the link: a child is ended with its whole group, a session is given back. What still
-    /// waits for an answer fails.
+    /// Stops the link: kills a child's whole group, or ends the session at the server. Requests
+    /// without an answer fail.
     pub async fn stop(&self) -> Ended {
         match &self.inner {
             Inner::Stdio(stdio) => return stdio.stop().await,

@@ -1,4 +1,4 @@
-//! The descriptions that the two sides of a link give of themselves.
+//! The two sides' descriptions of themselves.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub struct ClientIdentity {
     pub info: Bytes,
     /// `capabilities`, a JSON object.
     pub capabilities: Bytes,
-    /// The legacy revision to propose.
+    /// The legacy revision that the client proposes.
     pub revision: Revision,
 }
 
@@ -26,7 +26,7 @@ pub struct ServerFacts {
     pub revision: Revision,
     /// The result of `initialize` or `server/discover`, byte for byte.
     pub result: Bytes,
-    /// The parts of its capabilities that matter here.
+    /// The server's capabilities, as far as the gateway uses them.
     pub capabilities: ServerCapabilities,
 }
 
@@ -48,7 +48,7 @@ impl ServerFacts {
         }
     }
 
-    /// The same, of a server without instructions for models.
+    /// The facts without the server's instructions for models.
     #[must_use]
     pub fn without_instructions(&self) -> Self {
         let members = Raw::new(&self.result).entries().into_iter();
@@ -62,7 +62,7 @@ impl ServerFacts {
     }
 }
 
-/// The primitives that a server has.
+/// The features that a server has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one independent member on the wire")]
 pub struct ServerCapabilities {
@@ -80,7 +80,7 @@ pub struct ServerCapabilities {
     pub logging: bool,
     /// Tasks, by the extension of the modern era.
     pub tasks: bool,
-    /// Word of changes of any list.
+    /// Notifications about changes of any list.
     pub list_changed: bool,
 }
 

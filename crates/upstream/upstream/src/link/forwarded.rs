@@ -1,4 +1,4 @@
-//! A request that was forwarded, as its caller follows it.
+//! A forwarded request, for its caller.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use narthex_wire::Redactor;
 
 use crate::{Frame, LinkError, duplex::DuplexCall, http::HttpCall, outlet::clean};
 
-/// A request on its way. Dropping it before the answer cancels it at the server.
+/// A sent request. Dropping it before the answer cancels the request at the server.
 #[derive(Debug)]
 pub struct Forwarded {
     pub(super) call: Call,
@@ -21,7 +21,7 @@ pub(super) enum Call {
 }
 
 impl Forwarded {
-    /// The next frame; nothing follows an answer. Safe to drop and call again.
+    /// Returns the next frame; the answer is the last one. Cancel safe.
     ///
     /// # Errors
     /// When the link fails before the answer.
@@ -33,7 +33,7 @@ impl Forwarded {
         self.clean(next)
     }
 
-    /// The code of an error that is all there is, known without waiting.
+    /// The error code, if the whole answer is an error that has already arrived.
     #[must_use]
     pub fn error_code(&self) -> Option<i64> {
         match &self.call {
@@ -42,8 +42,7 @@ impl Forwarded {
         }
     }
 
-    /// The next frame, if it has already arrived: the one that [`Forwarded::next`] would give at
-    /// once.
+    /// The next frame, if it has already arrived: [`Forwarded::next`] would return it at once.
     pub fn buffered(&mut self) -> Option<Result<Frame, LinkError>> {
         match &mut self.call {
             Call::Duplex(_) => None,
@@ -51,8 +50,8 @@ impl Forwarded {
         }
     }
 
-    /// Sends the server a cancellation of the request, and waits until it has taken that, which
-    /// dropping it does not.
+    /// Sends the server a cancellation of the request, and waits until the server has taken it.
+    /// Dropping the request does not wait.
     pub async fn give_up(self) {
         match self.call {
             Call::Http(HttpCall::Stream(stream)) => stream.give_up().await,

@@ -1,4 +1,4 @@
-//! Reading a server's lists, page by page.
+//! Reads a server's lists, page by page.
 
 use memchr::memmem;
 use narthex_wire::{Message, MessageKind, Pages, Raw};
@@ -10,12 +10,12 @@ use crate::{LinkError, aside::is_large};
 const SCHEMAS_LARGE: usize = 32 * 1024;
 
 impl Link {
-    /// Asks the server for a list, reads each page, and hands over its entries, to the last page. A
-    /// large page is read aside.
+    /// Reads a list of the server to its last page: `read` reads each page, and `take` gets the
+    /// result. A large page is read aside.
     ///
     /// # Errors
-    /// When no answer comes, the server refuses ([`LinkError::Refused`]), the pages do not end, or
-    /// `take` fails.
+    /// When no answer arrives, the server refuses ([`LinkError::Refused`]), the pages do not end,
+    /// or `take` fails.
     pub async fn each_page<P: Send + 'static>(
         &self,
         method: &'static str,

@@ -1,4 +1,4 @@
-//! Refuses questions of a server.
+//! Refuses a server's questions to its client.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::Link;
 const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
 
 impl Link {
-    /// Refuses a question of the server, since it was offered no capability to ask any. If it does
-    /// not take the answer, the link is not affected.
+    /// Refuses a question of a server that was offered no capability for it. A server that does not
+    /// take the answer does not affect the link.
     pub async fn refuse_undeclared(&self, question: &Message) {
         let why = "no client can be asked on this connection, which declared no such capability";
         self.refuse(question, rpc::code::METHOD_NOT_FOUND, why).await;
     }
 
-    /// Refuses a question of the server with an error code of JSON-RPC.
+    /// Refuses a question of the server with a JSON-RPC error code.
     pub async fn refuse(&self, question: &Message, code: i64, why: &str) {
         let answer = rpc::error_response(question.id(), code, why, None);
         let (server, method) = (self.name(), question.method());

@@ -1,4 +1,4 @@
-//! The uses of a link: one that is retired ends only when its last use has (E40, E41).
+//! Counts the uses of a link: a retired link ends only after its last use (E40, E41).
 
 use std::{
     fmt,
@@ -33,11 +33,12 @@ pub(crate) struct Uses {
     state: AtomicU64,
     ended: Notify,
     since: Instant,
-    /// When it was last used, in milliseconds after `since`.
+    /// Time of the last use, in milliseconds after `since`.
     last: AtomicU64,
-    /// When the last guard that kept it awake was dropped, in the same way.
+    /// Time when the last guard that kept the server awake was dropped, in milliseconds after
+    /// `since`.
     awake: AtomicU64,
-    /// A use has ended.
+    /// True once a use has ended.
     was_left: AtomicBool,
     /// Held by the caller that checks the server.
     pub(super) checking: Mutex<()>,
@@ -154,8 +155,8 @@ impl fmt::Debug for Uses {
     }
 }
 
-/// A link in use. As long as it is held, the link is not ended to make way for a newer one; a
-/// server that fails, is switched off or stopped ends it all the same.
+/// A link in use. A newer link does not end it while it is in use. A server that fails, is disabled
+/// or is stopped ends it all the same.
 #[derive(Debug)]
 pub struct InUse(Arc<Link>);
 
@@ -173,8 +174,8 @@ impl Drop for InUse {
     }
 }
 
-/// Held by a caller that waits for messages which the server sends by itself: the server is not
-/// idle meanwhile. Does not delay the end of the link.
+/// Guard of a caller that waits for the server's own messages: the server does not count as idle
+/// meanwhile. Does not delay the end of the link.
 #[derive(Debug)]
 pub struct KeptAwake(Arc<Link>);
 
@@ -193,27 +194,27 @@ impl Drop for KeptAwake {
 }
 
 impl Link {
-    /// Keeps the server from being stopped as idle, for as long as the result is held. For callers
-    /// that are promised to hear of changes.
+    /// Keeps the server from being stopped as idle, for as long as the guard lives. For callers
+    /// that subscribe to changes.
     #[must_use]
     pub fn keep_awake(self: &Arc<Self>) -> KeptAwake {
         self.uses.keep();
         KeptAwake(self.clone())
     }
 
-    /// Retires the link unless it has a user or is kept awake; `false` if so.
+    /// Retires the link; returns `false` if the link has a user or is kept awake.
     #[must_use]
     pub fn retire_unused(&self) -> bool {
         self.uses.retire_unused()
     }
 
-    /// Begins to use the link; `None` if it is retired, and another is or will be there instead.
+    /// Starts a use of the link. `None` if the link is retired: a newer link replaces it, or will.
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> Option<InUse> {
         self.uses.enter().then(|| InUse(self.clone()))
     }
 
-    /// Retires the link: from now on it takes no new use.
+    /// Retires the link: it accepts no new use from now on.
     pub fn retire(&self) {
         self.uses.retire();
     }
@@ -229,7 +230,7 @@ impl Link {
         self.uses.state() & USES == ONE
     }
 
-    /// True if the link takes no new use.
+    /// True if the link accepts no new use.
     #[must_use]
     pub fn is_retired(&self) -> bool {
         self.uses.state() & RETIRED != 0

@@ -1,5 +1,5 @@
-//! The standard input of a child. A short message is written by its sender, which saves the way
-//! over another thread; one that has to wait goes through a queue, and no message overtakes it.
+//! The standard input of a child. The sender of a short message writes it itself, which saves a
+//! thread switch. A message that has to wait goes through a queue, and no message overtakes it.
 
 use std::{
     io,
@@ -16,11 +16,11 @@ const WHOLE: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
 /// One end of a child's pipe, shared by all users of the link.
 #[derive(Debug)]
 pub(crate) struct Input {
-    /// `None` when it is closed.
+    /// The pipe; `None` once it is closed.
     pipe: Mutex<Option<pipe::Sender>>,
-    /// Messages that are in the queue, or taken out of it and not yet written.
+    /// Number of messages in the queue, or taken out of it and not yet written.
     queued: AtomicUsize,
-    /// Bytes that are in the pipe, or were.
+    /// Number of bytes written to the pipe.
     written: AtomicU64,
 }
 
