@@ -12,24 +12,25 @@ const OPENING: &str = "\
 
 `cargo xtask bench` writes this page and measures everything in one run.
 
-A closed loop calls a small MCP server over HTTP: each connection sends its next call when it has read and checked the
-answer to the last one. Load generator, gateway and servers share the machine.
+A closed loop calls a small MCP server over HTTP: each connection sends its next call when it has
+read and checked the answer to the last one. Load generator, gateway and servers share the machine.
 
 | way | in between |
 |---|---|
 | *direct* | nothing |
-| *nginx* | a plain reverse proxy, [configured as below](#configuration-of-nginx), with its access log |
+| *nginx* | a reverse proxy, [configured as below](#configuration-of-nginx), with its access log |
 | *narthex, one server* | the transparent endpoint `/mcp/{alias}` |
-| *narthex, all servers* | the aggregated endpoint `/mcp` in front of two servers of 100 tools each, called in turn, without narthex's own tools and limit of output |
+| *narthex, all servers* | the aggregated endpoint `/mcp` in front of two servers of 100 tools \
+each, called in turn, without narthex's own tools and limit of output |
 
-narthex authenticates, authorizes, checks, parses and records every call. Client and servers are of the same era:
-*legacy* (sessions, 2025-11-25) or *modern* (2026-07-28).
+narthex authenticates, authorizes, checks, parses and records every call. Client and servers are of
+the same era: *legacy* (sessions, 2025-11-25) or *modern* (2026-07-28).
 ";
 
 const READING: &str = "\
-Numbers are medians of the rounds, with the least and the greatest in parentheses. In each round every way has its turn.
-Processor time is what the system accounts to the processes in between, in user and kernel mode. Memory is theirs at the
-end of a run; a page that several processes share counts once.
+Numbers are medians of the rounds, with the least and the greatest in parentheses. In each round
+every way has its turn. Processor time is that of the processes in between, in user and kernel mode.
+Memory is theirs at the end of a run; a page that several processes share counts once.
 ";
 
 pub(super) fn write(results: &Results, aims: &[Aim]) -> String {
@@ -182,8 +183,9 @@ fn write_registry(out: &mut String, results: &Results) {
     let Some(cost) = &results.registry else { return };
     section(out, "A registry with many rows");
     out.push_str(
-        "Measured in a process of its own, without any door. An apply is of the whole set, of which\n\
-         one entry has changed or none. Switching one server off makes a snapshot of all rows.\n\n",
+        "Measured in a process of its own, without any door. An apply is of the whole set, of\n\
+         which one entry has changed or none. Switching one server off makes a snapshot of all\n\
+         rows.\n\n",
     );
     let mut rows = vec![heading(&[
         "servers",
@@ -282,10 +284,10 @@ fn write_runs(out: &mut String, results: &Results) {
     let Some(cost) = &results.runs else { return };
     section(out, "Runs");
     out.push_str(
-        "Runs of an agent with one shared server over HTTP, created over REST one after the other,\n\
-         with the store in SQLite. Each creation waits for the disk three times: the record that\n\
-         it begins, the run itself, and the record that it is done. Memory is the daemon's growth\n\
-         while all runs are active and unused.\n\n",
+        "Runs of an agent with one shared server over HTTP, created over REST one after the\n\
+         other, with the store in SQLite. Each creation waits for the disk three times: the\n\
+         record that it begins, the run itself, and the record that it is done. Memory is the\n\
+         daemon's growth while all runs are active and unused.\n\n",
     );
     let ms = |us: f64| format!("{:.1}", us / 1e3);
     let rows = [
@@ -315,8 +317,8 @@ fn write_runs(out: &mut String, results: &Results) {
     add(
         out,
         format_args!(
-            "\nInstructions of the daemon for a small call at `/mcp` by a modern client, counted by\n\
-             callgrind: beside one run and one server, and beside {} runs and {} servers.\n\n",
+            "\nInstructions of the daemon for a small call at `/mcp` by a modern client, counted\n\
+             by callgrind: beside one run and one server, and beside {} runs and {} servers.\n\n",
             cost.runs, cost.servers
         ),
     );
