@@ -104,7 +104,7 @@ async fn ship(shared: &Shared) -> Shipped {
             Err(ShipError::Contended) => return Shipped::Part,
             // The task logs the failure and tries again.
             Err(error) => {
-                tracing::debug!("the audit was not moved: {error}");
+                tracing::debug!("events of the audit could not be moved into the store: {error}");
                 return Shipped::Nothing;
             }
         }
@@ -124,7 +124,10 @@ pub(crate) fn start(shared: &Arc<Shared>) {
 pub(crate) async fn end(shared: &Shared) {
     shared.audit.flush().await;
     if ship(shared).await != Shipped::All {
-        tracing::warn!("a part of the audit waits on the disk for the next start");
+        tracing::warn!(
+            "some events of the audit are still on the disk; the next start moves them into the \
+             store"
+        );
     }
 }
 
@@ -150,7 +153,9 @@ async fn move_all(shared: Arc<Shared>) {
                 }
                 Err(error) => {
                     if pause == RETRY {
-                        tracing::warn!("the audit waits on the disk: {error}");
+                        tracing::warn!(
+                            "events of the audit stay on the disk until the store is back: {error}"
+                        );
                     }
                     sleep(pause).await;
                     pause = (pause * 2).min(RETRY_MAX);
@@ -172,7 +177,7 @@ async fn trim_all(shared: Arc<Shared>) {
             () = shared.closing.cancelled() => return,
         }
         if let Err(error) = control.audit_trim().await {
-            tracing::warn!("old events of the audit are not removed: {error}");
+            tracing::warn!("old events of the audit could not be removed: {error}");
         }
     }
 }

@@ -254,7 +254,7 @@ impl Control {
         shared.tasks.wait().await;
         audit::end(shared).await;
         if let Err(error) = self.store_counts().await {
-            tracing::warn!("the last calls of today are not stored: {error}");
+            tracing::warn!("the last call counts of today could not be stored: {error}");
         }
         if let Some(store) = &shared.store {
             store.close().await;

@@ -107,7 +107,7 @@ pub(crate) async fn follow(shared: Arc<Shared>) {
     let mut polls = Polls::until(shared.closing.clone());
     while polls.next().await {
         if let Err(error) = control.look_at_cuts().await {
-            tracing::warn!("servers and secrets cannot be compared with the store: {error}");
+            tracing::warn!("changes of servers and secrets cannot be read from the store: {error}");
         }
     }
 }

@@ -32,7 +32,7 @@ pub enum ControlError {
     #[error(transparent)]
     Audit(#[from] AuditFull),
     /// There is no audit to read.
-    #[error("this process keeps no audit; start the daemon with `{}`", narthex("up", &[]))]
+    #[error("this process has no audit; start the daemon with `{}`", narthex("up", &[]))]
     NoAudit,
     /// Permissions stay unchanged.
     #[error(transparent)]
@@ -53,12 +53,12 @@ pub enum ControlError {
     #[error(transparent)]
     Keyed(#[from] KeyedError),
     /// This process has no vault.
-    #[error("this process keeps no secrets; start the daemon with `{}`", narthex("up", &[]))]
+    #[error("this process has no secrets; start the daemon with `{}`", narthex("up", &[]))]
     NoVault,
     /// There is no settings file to write to.
     #[error(
-        "there is no settings file to keep servers in; start the daemon with --servers FILE, or \
-         put the server into the project's mcp.json"
+        "there is no settings file for servers; start the daemon with --servers FILE, or add the \
+         server to the project's mcp.json"
     )]
     NoSettings,
     /// The server is configured in a place that narthex does not write (E139, E144).
@@ -73,7 +73,7 @@ pub enum ControlError {
     #[error("narthex failed internally; check the daemon's log, then try again")]
     Bug(#[source] tokio::task::JoinError),
     /// There is nothing to reload.
-    #[error("no configuration file is followed, so there is nothing to read again")]
+    #[error("the daemon follows no configuration file, so there is nothing to reload")]
     NoFiles,
 }
 

@@ -58,7 +58,7 @@ pub enum GrantError {
     Unknown(String),
     /// The workspace has no such request.
     #[error(
-        "there is no request `{0}` for a grant; `{command}` lists those that wait",
+        "there is no grant request `{0}`; `{command}` lists the pending ones",
         command = narthex("grants pending", &[])
     )]
     UnknownRequest(String),
@@ -69,23 +69,23 @@ pub enum GrantError {
     #[error("the agent, run or session of the grant has just ended; nothing was granted")]
     SubjectGone,
     /// Only a human grants anything.
-    #[error("only a human grants anything: {0}")]
+    #[error("only a human can create a grant: {0}")]
     NoHuman(&'static str),
     /// The caller proves itself by the machine's files, and may be an agent as well.
     #[error(
-        "only a human who has proved to be one grants here (`grants.require_proof`, on by itself \
-         once there is a passkey or a provider), and the operator's token or a link proves \
-         nothing: {0}"
+        "only a human who signed in with a passkey or at a provider can create a grant here \
+         (`grants.require_proof`, which is on once a passkey or a provider exists); the operator's \
+         token or a link is no proof: {0}"
     )]
     NoProof(ProvedWay),
     /// Runs may ask no human here (X-E80).
     #[error(
-        "runs of this workspace ask humans for nothing (`runtime_requests` is off); go on without \
-         it, or have a human grant it before the run begins"
+        "runs of this workspace cannot ask humans for grants (`runtime_requests` is off); continue \
+         without it"
     )]
     RequestsOff,
     /// The run has too many open requests.
-    #[error("the run waits for {0} decisions already; wait for some of them")]
+    #[error("the run has {0} open grant requests, which is the limit; wait for a decision")]
     TooMany(i64),
 }
 
@@ -144,9 +144,8 @@ impl fmt::Display for ProvedWay {
                 let pending = narthex("grants pending", &[]);
                 write!(
                     f,
-                    "let the run ask for it, with its tool `request_grant`, and decide on the page \
-                     of its request, which `{pending}` names; or sign in with a passkey or at a \
-                     provider"
+                    "let the run ask with its tool `request_grant`, and decide on the page of its \
+                     request, which `{pending}` shows; or sign in with a passkey or at a provider"
                 )?;
                 if let Some(page) = sign_in {
                     write!(f, " at {page}")?;

@@ -71,8 +71,7 @@ pub struct KeptResponse {
 pub enum KeyedError {
     /// The key was used for another request (X-E105).
     #[error(
-        "this Idempotency-Key was used for another request; take a new key for each thing that \
-         is to be done"
+        "this Idempotency-Key was used for another request; use a new key for each new request"
     )]
     Differs,
     /// The first request of this key is not done yet.
@@ -156,7 +155,8 @@ impl Control {
         let finished = rows.finish(&claim.id, &claim.claim, &sealed).await;
         if !finished.map_err(ControlError::Store)? {
             tracing::warn!(
-                "an answer is not kept: its request took too long, or its workspace is gone"
+                "the answer to a request with an Idempotency-Key was not stored: the request took \
+                 too long, or its workspace was deleted"
             );
         }
         Ok(())

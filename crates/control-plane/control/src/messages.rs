@@ -28,10 +28,10 @@ pub enum MessageError {
     #[error("the session `{0}` has ended; create a new one")]
     Ended(SessionId),
     /// Another message has its id.
-    #[error("the session has another message of the id `{0}`; choose another id")]
+    #[error("the session has another message with the id `{0}`; choose another id")]
     IdTaken(String),
     /// The speaker may name no other user.
-    #[error("you speak for yourself, and only a service names another `user`; leave it out")]
+    #[error("only a service can name another `user`; leave it out")]
     NotYourself,
     /// The event cannot be stored, or not be read.
     #[error(transparent)]
@@ -238,8 +238,8 @@ impl Message {
         let expires_at = fields.text("expires_at").and_then(|text| {
             let end = Timestamp::parse(&text).filter(|end| *end > SystemTime::now());
             if end.is_none() {
-                let remedy = "write a time to come, such as 2027-01-31T12:00:00Z";
-                fields.fault("expires_at", "it is no time, or over", remedy);
+                let remedy = "write a future time, such as 2027-01-31T12:00:00Z";
+                fields.fault("expires_at", "it is not a time, or it has passed", remedy);
             }
             end
         });
@@ -251,8 +251,8 @@ impl Message {
                     Some(Node::Text(text)) if text.len() > TEXT_MAX => {
                         format!("it has {} bytes", text.len())
                     }
-                    Some(Node::Text(_)) => "it says nothing".to_owned(),
-                    Some(other) => format!("it is {} and no text", other.found()),
+                    Some(Node::Text(_)) => "it is empty".to_owned(),
+                    Some(other) => format!("it is {}, not text", other.found()),
                 };
                 fields.fault("text", message, &format!("write 1 to {TEXT_MAX} bytes of text"));
                 String::new()

@@ -21,7 +21,7 @@ pub(crate) async fn seed(shared: &Shared, defaults: &[DefaultServer]) -> Result<
         Ok(present) => present,
         Err(error) => {
             // A person must repair the file first. The next start seeds.
-            tracing::warn!("default servers are not added: {error}");
+            tracing::warn!("default servers could not be added: {error}");
             return Ok(());
         }
     };
@@ -32,7 +32,10 @@ pub(crate) async fn seed(shared: &Shared, defaults: &[DefaultServer]) -> Result<
             // Another writer was faster: its entry stays.
             Err(EditError::Exists { .. }) => {}
             Err(error) => {
-                tracing::warn!(server.name = %default.name, "default not added: {error}");
+                tracing::warn!(
+                    server.name = %default.name,
+                    "a default server could not be added: {error}"
+                );
                 return Ok(());
             }
         }

@@ -238,7 +238,10 @@ impl Control {
             let flags = store.server_flags();
             // The server is gone in any case; a leftover flag does no harm without it.
             if let Err(error) = flags.forget(&self.shared.workspace, name).await {
-                tracing::warn!(server.name = name, %error, "its flag could not be forgotten");
+                tracing::warn!(
+                    server.name = name, %error,
+                    "the record of a default server could not be removed"
+                );
             }
         }
         self.shared.registry.remove_server(name)?;

@@ -98,7 +98,7 @@ impl Control {
                 this.shared.meters.get(&key(&workspace, MeterKind::Workspace, workspace.as_str()));
             meter.set_limits(limits.traffic);
             noted.done().await;
-            tracing::info!(%workspace, limits = document, by = %by.id, "the limits are others");
+            tracing::info!(%workspace, limits = document, by = %by.id, "the limits were changed");
             Ok(limits)
         };
         self.to_the_end(set).await
@@ -247,11 +247,11 @@ impl Control {
             meters.set_clock();
             let today = meters.today();
             if let Err(error) = self.store_counts().await {
-                tracing::warn!("the calls of today are not stored yet: {error}");
+                tracing::warn!("the call counts of today could not be stored yet: {error}");
             } else if forgotten != today {
                 match self.forget_counts(today).await {
                     Ok(()) => forgotten = today,
-                    Err(error) => tracing::warn!("counts of calls are kept too long: {error}"),
+                    Err(error) => tracing::warn!("old call counts could not be removed: {error}"),
                 }
             }
             tokio::time::sleep(STORE_EVERY).await;
@@ -345,7 +345,7 @@ fn limits_of(kind: CatalogKind, document: &str) -> TrafficLimits {
 /// Limits as they were stored after they had been checked.
 fn stored_limits(text: &str) -> WorkspaceLimits {
     read_limits(text.as_bytes()).unwrap_or_else(|faults| {
-        tracing::warn!("limits of a workspace cannot be read as they are stored: {faults:?}");
+        tracing::warn!("the stored limits of a workspace cannot be read: {faults:?}");
         WorkspaceLimits::default()
     })
 }

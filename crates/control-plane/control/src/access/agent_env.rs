@@ -137,7 +137,7 @@ impl Control {
         if known.is_none() {
             let remedy = "write `agent:AGENT:NAME`, `preview_environment:ID:NAME` or \
                           `workspace:NAME`";
-            fields.fault("id", "the address names no binding", remedy);
+            fields.fault("id", "the path names no binding", remedy);
         }
         if let Some(id) = &known {
             check_name(&mut fields, &id.name);
@@ -284,7 +284,7 @@ impl Control {
 
 fn asked(workspace: &WorkspaceId, text: &[u8]) -> Result<Asked, CatalogError> {
     let mut fields = Fields::read(text, &["scope", "scope_id", "name", "secret"])?;
-    let words = format!("it is none of {}", EnvScope::WORDS.join(", "));
+    let words = format!("it is not one of {}", EnvScope::WORDS.join(", "));
     let known = |word: &str| EnvScope::WORDS.into_iter().find(|one| *one == word).ok_or(&words);
     let word = fields.named("scope", known);
     let id = fields.text("scope_id").unwrap_or_default();
@@ -299,8 +299,8 @@ fn asked(workspace: &WorkspaceId, text: &[u8]) -> Result<Asked, CatalogError> {
     if let (Some(word), None) = (word, &scope) {
         let (message, remedy) = match word {
             "workspace" => ("this is another workspace", "leave it out"),
-            "agent" => ("this is no name of an agent", "name the agent"),
-            _ => ("this is no id", "use 1 to 64 of a-z, 0-9, `_` and `-`"),
+            "agent" => ("this is not the name of an agent", "name the agent"),
+            _ => ("this is not an id", "use 1 to 64 of a-z, 0-9, `_` and `-`"),
         };
         fields.fault("scope_id", message, remedy);
     }
@@ -314,10 +314,12 @@ fn asked(workspace: &WorkspaceId, text: &[u8]) -> Result<Asked, CatalogError> {
 /// narthex informs the agent: no secret replaces these.
 fn check_name(fields: &mut Fields, name: &EnvName) {
     if name.as_str().starts_with(variable::OWN_PREFIX) {
-        let message = format!("the names `{}…` are narthex's own", variable::OWN_PREFIX);
+        let message =
+            format!("names that begin with `{}` are reserved for narthex", variable::OWN_PREFIX);
         fields.fault("name", message, "choose another name");
     } else if variable::steers_programs(name.as_str()) {
-        let message = format!("`{name}` changes which programs the agent runs, or what these load");
+        let message =
+            format!("`{name}` changes which programs the agent runs, or which code they load");
         fields.fault("name", message, "bind the secret to a name of its own, such as API_TOKEN");
     }
 }
@@ -356,7 +358,7 @@ mod tests {
         let other = of(r#""scope":"workspace","scope_id":"rival""#);
         assert_eq!(other, ["scope_id: this is another workspace"]);
         let no_name = of(r#""scope":"agent","scope_id":"A/B""#);
-        assert_eq!(no_name, ["scope_id: this is no name of an agent"]);
+        assert_eq!(no_name, ["scope_id: this is not the name of an agent"]);
     }
 
     /// X-E59: a variable that steers programs, or is narthex's own, is refused with its reason.
@@ -365,9 +367,9 @@ mod tests {
         let of = |name: &str| {
             faults(&format!(r#"{{"scope":"workspace","name":"{name}","secret":"S"}}"#))
         };
-        assert_eq!(of("NARTHEX_TOKEN"), ["name: the names `NARTHEX_…` are narthex's own"]);
+        assert_eq!(of("NARTHEX_TOKEN"), ["name: names that begin with `NARTHEX_` are reserved for narthex"]);
         for name in ["PATH", "LD_PRELOAD", "NODE_OPTIONS"] {
-            let reason = "changes which programs the agent runs, or what these load";
+            let reason = "changes which programs the agent runs, or which code they load";
             assert_eq!(of(name), [format!("name: `{name}` {reason}")]);
         }
     }

@@ -70,8 +70,8 @@ impl ClientRequest {
         let origins = origins(&mut fields);
         let expires_at = fields.text("expires_at").map(|text| Timestamp::parse(&text));
         if expires_at.is_some_and(|at| at.is_none_or(|at| at <= SystemTime::now())) {
-            let remedy = "write a time to come, such as 2027-01-31T12:00:00Z";
-            fields.fault("expires_at", "it is no time to come", remedy);
+            let remedy = "write a future time, such as 2027-01-31T12:00:00Z";
+            fields.fault("expires_at", "it is not a time in the future", remedy);
         }
         let mut run = Map::new();
         for name in ["params", "scope"] {
@@ -81,7 +81,7 @@ impl ClientRequest {
                     run.insert(name.to_owned(), node.to_value());
                 }
                 Some(other) => {
-                    let message = format!("it is {} and no object", other.found());
+                    let message = format!("it is {}, not an object", other.found());
                     fields.fault(name, message, "write an object");
                 }
             }
@@ -304,7 +304,7 @@ fn origins(fields: &mut Fields) -> BTreeSet<ClientOrigin> {
         None => return [ClientOrigin::AgentProduced].into(),
         Some(Node::List(items)) if !items.is_empty() => items,
         Some(_) => {
-            fields.fault("origins", "it is no list with something in it", &remedy);
+            fields.fault("origins", "it is not a list with at least one item", &remedy);
             return BTreeSet::new();
         }
     };
@@ -318,7 +318,7 @@ fn origins(fields: &mut Fields) -> BTreeSet<ClientOrigin> {
             Some(origin) => _ = origins.insert(origin),
             None => {
                 let place = Place::root("origins").index(index).to_string();
-                fields.fault(&place, "no client may have this", &remedy);
+                fields.fault(&place, "a client cannot have this", &remedy);
             }
         }
     }

@@ -18,7 +18,7 @@ pub enum AccessError {
     /// No member of the workspace has this id or name. The message does not tell other principals
     /// from none: the caller may not know of them.
     #[error(
-        "`{who}` is no member of the workspace `{workspace}`; `{list}` lists its members, and \
+        "`{who}` is not a member of the workspace `{workspace}`; `{list}` lists its members, and \
          `{set}` adds a user, with this role or another",
         list = narthex("members list", &[]).in_workspace(.workspace),
         set = narthex("members set {} author", &[.who]).in_workspace(.workspace)
@@ -31,7 +31,7 @@ pub enum AccessError {
     },
     /// A service or a client of the workspace, where a human is asked for.
     #[error(
-        "`{0}` is a {kind} and no human; name a human who is a member of the workspace",
+        "`{0}` is a {kind}, not a human; name a human who is a member of the workspace",
         kind = .1.as_str()
     )]
     NoHuman(PrincipalName, PrincipalKind),
@@ -42,20 +42,22 @@ pub enum AccessError {
     )]
     UnknownToken(String),
     /// A principal has the name already.
-    #[error("there is `{0}` already; choose another name")]
+    #[error("the name `{0}` is taken; choose another name")]
     NameTaken(PrincipalName),
     /// A disabled principal has the name.
     #[error(
-        "`{0}` is disabled; choose another name, or let it in again with `{command}`",
+        "the name `{0}` belongs to a disabled account; choose another name, or enable the account \
+         with `{command}`",
         command = narthex("users disable {} --undo", &[.0])
     )]
     NameDisabled(PrincipalName),
     /// A workspace has the id.
-    #[error("there is the workspace `{0}` already; choose another id")]
+    #[error("the workspace `{0}` exists already; choose another id")]
     WorkspaceTaken(WorkspaceId),
     /// The workspace is not empty.
-    #[error("the workspace `{workspace}` is not empty: it has {}; remove that first, or \
-             delete with `force=true`, which ends its runs and takes the rest along",
+    #[error(
+        "the workspace `{workspace}` is not empty: it has {}; remove these first, or delete with \
+         `force=true`, which ends its runs and deletes the rest",
         told(.living))]
     Living {
         /// The workspace.
@@ -72,13 +74,16 @@ pub enum AccessError {
     #[error("the workspace `default` cannot be deleted")]
     DefaultStays,
     /// A service exists with other roles.
-    #[error("the service `{0}` has other roles; leave `roles` out, or change them as a member's")]
+    #[error(
+        "the service `{0}` has other roles; leave `roles` out, or change its roles as a member \
+         first"
+    )]
     OtherRoles(PrincipalName),
     /// A service works in its own workspace only.
-    #[error("`{0}` is a service of another workspace; make one of this workspace")]
+    #[error("`{0}` is a service of another workspace; name a service of this workspace")]
     ForeignService(PrincipalName),
     /// Services and clients are no operators.
-    #[error("`{0}` is no human, and only a human can be an operator")]
+    #[error("`{0}` is not a human, and only a human can be an operator")]
     NoHumanOperator(PrincipalName),
     /// MCP clients have no roles.
     #[error("`{0}` is an MCP client, which acts for its run and has no roles")]
@@ -90,25 +95,25 @@ pub enum AccessError {
     )]
     UnknownClient(String),
     /// A client of this name may come in.
-    #[error("there is the client `{0}` already; revoke it first, or choose another name")]
+    #[error("the client `{0}` exists already; revoke it first, or choose another name")]
     ClientTaken(PrincipalName),
     /// There are too many clients.
-    #[error("the workspace has {0} active clients, which is the most; revoke some")]
+    #[error("the workspace has {0} active clients, which is the limit; revoke some")]
     TooManyClients(usize),
     /// There are too many tokens.
-    #[error("the workspace has {0} active tokens, which is the most; revoke some")]
+    #[error("the workspace has {0} active tokens, which is the limit; revoke some")]
     TooManyTokens(usize),
     /// There is no such binding.
     #[error(
-        "there is no binding `{0}`; `{command}` lists those that there are",
+        "there is no binding `{0}`; `{command}` lists all bindings",
         command = narthex("env-bindings list", &[])
     )]
     UnknownBinding(String),
     /// The binding exists already.
-    #[error("there is the binding `{0}` already; replace or remove it")]
+    #[error("the binding `{0}` exists already; replace or remove it")]
     BindingTaken(EnvBindingId),
     /// There are too many bindings.
-    #[error("there are {0} bindings in this workspace already; remove some")]
+    #[error("the workspace has {0} bindings, which is the limit; remove some")]
     TooManyBindings(usize),
     /// The store has not answered for too long.
     #[error("permissions cannot be refreshed from the store; check the database, then try again")]

@@ -145,7 +145,10 @@ impl AccessTable {
             // A token whose service is not there yet is taken up at the next look.
             let Some(account) = accounts.get(&row.principal) else { continue };
             let Some(hash) = BearerHash::parse(&row.hash) else {
-                tracing::warn!(token.id = %row.id, "the hash of a token is damaged; revoke it");
+                tracing::warn!(
+                    token.id = %row.id,
+                    "the stored hash of a token is damaged; revoke the token"
+                );
                 continue;
             };
             let stored_ms = row.last_used_at.map_or(0, since_ms);
@@ -163,7 +166,10 @@ impl AccessTable {
         for row in store.mcp_clients().all().await? {
             let Some(account) = accounts.get(&row.principal).cloned() else { continue };
             let Some(hash) = BearerHash::parse(&row.hash) else {
-                tracing::warn!(client.id = %row.id, "a client's hash is damaged; revoke it");
+                tracing::warn!(
+                    client.id = %row.id,
+                    "the stored hash of a client's token is damaged; revoke the client"
+                );
                 continue;
             };
             let known = KnownClient { account, hash, row };

@@ -201,7 +201,7 @@ impl Control {
                 };
                 let known = table.accounts.values().filter(is_here).map(|one| one.name.as_str());
                 let meant = meant_hint(name.as_str(), known);
-                let remedy = format!("say which it is to have{meant}");
+                let remedy = format!("name its roles{meant}");
                 let fault = crate::FieldError::invalid("roles", message, remedy);
                 Err(CatalogError::Refused(vec![fault]).into())
             }

@@ -92,8 +92,8 @@ impl Control {
             models: models(&mut fields),
         };
         if change == WorkspaceChange::default() {
-            let remedy = format!("say some of `{}`", CHANGEABLE.join("`, `"));
-            fields.fault("", "it says nothing", &remedy);
+            let remedy = format!("give some of `{}`", CHANGEABLE.join("`, `"));
+            fields.fault("", "it is empty", &remedy);
         }
         fields.done()?;
         let (of, by) = (id.clone(), by.clone());

@@ -45,7 +45,7 @@ impl Control {
         let mut shipped = self.ship().await;
         // Before the chains, which may have grown when they are read.
         let known = self.moved(workspace).await.unwrap_or_else(|error| {
-            tracing::warn!("what must be in the audit cannot be told: {error}");
+            tracing::warn!("the expected events of the audit could not be read: {error}");
             shipped = Shipped::Nothing;
             Vec::new()
         });

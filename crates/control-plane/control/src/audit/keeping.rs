@@ -145,7 +145,10 @@ impl Control {
             let now = AuditChain { key_id: key.as_str().to_owned(), seal: mark, ..chain };
             let done = store.audit().reseal(&now).await.map_err(ControlError::Store)?;
             if !done {
-                tracing::warn!(writer = now.writer, "a chain of the audit changed meanwhile");
+                tracing::warn!(
+                    writer = now.writer,
+                    "a chain of the audit changed during the key rotation"
+                );
             }
         }
         Ok(rotated?)

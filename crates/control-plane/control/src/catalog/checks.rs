@@ -198,8 +198,9 @@ impl Workspace {
         let Definition::Agent(agent) = definition else { return None };
         let name = agent.executor.as_ref().filter(|name| !self.executors.contains(*name))?;
         let message = format!(
-            "no run can begin with it: this daemon has no executor `{name}` for this workspace; \
-             have the operator add it to the daemon's settings, in `executors`, or leave it out"
+            "runs of this agent are refused: this daemon has no executor `{name}` for this \
+             workspace; ask the operator to add it to `executors` in the daemon's settings, or \
+             leave it out"
         );
         Some(FieldWarning { field: "executor".to_owned(), message })
     }
@@ -211,7 +212,7 @@ impl Workspace {
         let unknown = agent.spawnable_agents.iter().filter(is_unknown);
         let told = unknown.map(|name| FieldWarning {
             field: "spawnable_agents".to_owned(),
-            message: format!("there is no agent `{name}`; create it, or take it out"),
+            message: format!("there is no agent `{name}`; create it, or remove the name"),
         });
         told.collect()
     }
@@ -231,7 +232,7 @@ impl Workspace {
             return Err(refused.iter().map(|fault| FieldError::of(fault, own)).collect());
         }
         let told = broken.into_iter().map(|fault| FieldWarning {
-            message: format!("runs are refused until this is changed: {}", fault.message),
+            message: format!("runs are refused until this is corrected: {}", fault.message),
             field: fault.path,
         });
         Ok(told.collect())
@@ -326,7 +327,8 @@ impl Workspace {
         };
         let used = |place: String| {
             let message = format!("the {kind} `{id}` is used here");
-            let remedy = "take it out there, or delete with `force=true`, which leaves this broken";
+            let remedy =
+                "remove it there, or delete with `force=true`, which leaves this reference broken";
             FieldError::new(&place, FieldCode::Own("in_use"), message, remedy)
         };
         places.into_iter().map(used).collect()

@@ -85,7 +85,7 @@ pub(super) fn read(text: &[u8]) -> Result<Asked, CatalogError> {
     let (user, agent) = (fields.text("user_subject_id"), fields.text("agent_subject_id"));
     if user.is_some() == agent.is_some() {
         let message = "a grant is for one user or for one agent";
-        faults.push(own("user_subject_id", ONE_SUBJECT, message, "say one of both"));
+        faults.push(own("user_subject_id", ONE_SUBJECT, message, "keep one of the two"));
     }
     let agent = agent.map(|name| AgentName::new(&name));
     if let Some(Err(error)) = &agent {
@@ -93,8 +93,8 @@ pub(super) fn read(text: &[u8]) -> Result<Asked, CatalogError> {
     }
     let expires_at = fields.text("expires_at").map(|text| Timestamp::parse(&text));
     if expires_at.is_some_and(|at| at.is_none_or(|at| at <= SystemTime::now())) {
-        let remedy = "write a time to come, such as 2027-01-31T12:00:00Z";
-        faults.push(FieldError::invalid("expires_at", "it is no time to come", remedy));
+        let remedy = "write a future time, such as 2027-01-31T12:00:00Z";
+        faults.push(FieldError::invalid("expires_at", "it is not a time in the future", remedy));
     }
     let reason = fields.text("reason").unwrap_or_default();
     fields.done_with(faults)?;
@@ -124,7 +124,7 @@ fn read_of(
         Some(Node::Object(details)) => read_details(word, details, text, faults),
         _ => {
             let remedy = "write an object, such as {\"scope\": \"linear.write\"}";
-            faults.push(own("details", SHAPE, "it is missing, or no object", remedy));
+            faults.push(own("details", SHAPE, "it is missing, or not an object", remedy));
             None
         }
     })
@@ -132,7 +132,7 @@ fn read_of(
 
 /// A reader of a text that is one of these words.
 fn known(words: &'static [&'static str]) -> impl FnOnce(&str) -> Result<&'static str, String> {
-    let unknown = format!("it is none of {}", words.join(", "));
+    let unknown = format!("it is not one of {}", words.join(", "));
     move |text: &str| words.iter().copied().find(|word| *word == text).ok_or(unknown)
 }
 
@@ -250,7 +250,7 @@ impl Details<'_> {
     ) -> Option<T> {
         let read = match field(self.details, name)? {
             Node::Text(text) => rule(text).map_err(|error| error.to_string()),
-            other => Err(format!("it is {} and no text", other.found())),
+            other => Err(format!("it is {}, not text", other.found())),
         };
         read.map_err(|message| self.fault(name, &message, "choose another")).ok()
     }
@@ -268,7 +268,7 @@ impl Details<'_> {
             _ => None,
         };
         if found.is_none() {
-            let message = format!("it is no list of up to {TEXTS_MAX} names");
+            let message = format!("it is not a list of at most {TEXTS_MAX} names");
             let remedy = format!("write a list of names of 1 to {TEXT_MAX} bytes");
             self.fault(name, &message, &remedy);
         }
@@ -282,7 +282,7 @@ impl Details<'_> {
         });
         let Some(arguments) = field(self.details, "arguments") else { return digest };
         if field(self.details, "arguments_digest").is_some() {
-            self.fault("arguments", "it stands beside `arguments_digest`", "say one of both");
+            self.fault("arguments", "`arguments_digest` is given as well", "keep one of the two");
             return digest;
         }
         let exact: Option<Exact> = serde_json::from_slice(text).ok();
@@ -290,8 +290,8 @@ impl Details<'_> {
         let digest =
             exact.and_then(|it| digest_of(Some(Raw::new(it.details.arguments.get().as_bytes()))));
         if digest.is_none() {
-            let message = "it is no object whose numbers all programs read alike";
-            self.fault("arguments", message, "write the arguments as the call has them");
+            let message = "it is not an object, or has a number that programs read differently";
+            self.fault("arguments", message, "write the arguments exactly as in the call");
         }
         digest
     }
@@ -321,10 +321,15 @@ fn read_duration(
     ] {
         let place = format!("{name}_id");
         if is_meant && !given {
-            faults.push(own(&place, missing, "it is missing", &format!("say which {name}")));
+            faults.push(own(
+                &place,
+                missing,
+                "it is missing",
+                &format!("give the id of the {name}"),
+            ));
         }
         if !is_meant && given {
-            let message = format!("a grant for `{word}` has none");
+            let message = format!("a grant for `{word}` takes no such id");
             faults.push(own(&place, extra, &message, "leave it out"));
         }
     }
@@ -333,12 +338,12 @@ fn read_duration(
     }
     let places = (run.map(RunId::parse), session.map(SessionId::parse));
     if places.0 == Some(None) {
-        faults.push(FieldError::invalid("run_id", "it is no id of a run", "choose another"));
+        faults.push(FieldError::invalid("run_id", "it is not the id of a run", "choose another"));
     }
     if places.1 == Some(None) {
         faults.push(FieldError::invalid(
             "session_id",
-            "it is no id of a session",
+            "it is not the id of a session",
             "choose another",
         ));
     }
@@ -381,14 +386,14 @@ impl Control {
             GrantDuration::Run(id) => {
                 let run = store.runs().find(id).await.map_err(ControlError::Store)?;
                 if !run.is_some_and(|run| run.workspace == *workspace && run.ended.is_none()) {
-                    absent("run_id", "there is no such run here that goes on".to_owned());
+                    absent("run_id", "there is no active run with this id".to_owned());
                 }
             }
             GrantDuration::Session(id) | GrantDuration::OnceIn(id) => {
                 let found = store.sessions().find(workspace, id).await;
                 let found = found.map_err(ControlError::Store)?;
                 if found.is_none_or(|session| session.ended_at.is_some()) {
-                    absent("session_id", "there is no such session here that goes on".to_owned());
+                    absent("session_id", "there is no active session with this id".to_owned());
                 }
             }
             GrantDuration::Once | GrantDuration::Persistent => {}

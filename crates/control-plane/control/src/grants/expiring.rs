@@ -31,14 +31,14 @@ impl Control {
 
     async fn tell_of_requests(self) {
         if let Err(error) = self.tell_decisions_again().await {
-            tracing::warn!("what was decided at last is not told again: {error}");
+            tracing::warn!("recent decisions could not be sent again: {error}");
         }
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
             if let Err(error) = self.grant_requests_expire().await {
-                tracing::warn!("requests that nobody has decided are not told of: {error}");
+                tracing::warn!("expired grant requests could not be reported: {error}");
             }
         }
     }

@@ -73,7 +73,10 @@ impl Control {
         }
         let actors = Arc::clone(&run.authority.actors());
         if actors.agent.is_none() && actors.user.is_none() {
-            return Err(GrantError::NoHuman("nobody drives this run, and it has no agent").into());
+            return Err(GrantError::NoHuman(
+                "this run has neither an agent nor a human who drives it",
+            )
+            .into());
         }
         let now = SystemTime::now();
         let row = GrantRequestRow {
@@ -153,7 +156,7 @@ impl Control {
         if store.runs().find(run).await.map_err(ControlError::Store)?.is_some() {
             return Ok(Vec::new());
         }
-        let message = "this is the run of the daemon itself, whose end is kept nowhere";
+        let message = "this is the run of the daemon itself, whose end is not stored";
         let remedy = "write `session`, which ends with the daemon, or `once`";
         Ok(vec![FieldError::invalid("scope", message, remedy)])
     }
@@ -204,7 +207,7 @@ impl Control {
         let mut faults = self.no_end(request.run, &word).await?;
         if duration.is_none() {
             let remedy = format!("write one of `{}`", GrantDuration::WORDS.join("`, `"));
-            faults.push(FieldError::invalid("scope", "this cannot be here", remedy));
+            faults.push(FieldError::invalid("scope", "this value is not possible here", remedy));
         }
         fields.done_with(faults)?;
         let duration = duration.expect("what is missing is a fault");
@@ -295,7 +298,7 @@ impl Control {
         });
         match &row.decided {
             None if row.status == GrantRequestStatus::Expired => {
-                payload["reason"] = json!("nobody has decided in time");
+                payload["reason"] = json!("no human decided in time");
             }
             None => payload["justification"] = json!(row.reason),
             Some((_, by)) => {
@@ -374,7 +377,7 @@ impl Control {
 }
 
 fn not_followed(error: &dyn std::error::Error) -> bool {
-    tracing::warn!("a request is not followed further: {error}");
+    tracing::warn!("the decision on a grant request cannot be awaited any more: {error}");
     false
 }
 

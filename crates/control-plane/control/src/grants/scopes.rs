@@ -67,8 +67,7 @@ impl RequiredScopes {
         {
             let all = required.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>();
             return Some(format!(
-                "`{tool}` requires {}, and not `{scope}`: this grant would let no call of it \
-                 through",
+                "`{tool}` requires {}, not `{scope}`: this grant would not allow any call of it",
                 all.join(" and ")
             ));
         }

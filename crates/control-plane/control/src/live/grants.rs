@@ -148,7 +148,7 @@ impl LiveGrants {
             match self.read_news(&store, &mut last).await {
                 Ok(()) => confirmed = Instant::now(),
                 Err(error) => {
-                    tracing::warn!("grants cannot be compared with the store: {error}");
+                    tracing::warn!("changes of grants cannot be read from the store: {error}");
                     if confirmed.elapsed() >= STALE {
                         self.keep_only(&HashSet::new());
                         *last = None;

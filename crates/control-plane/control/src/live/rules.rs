@@ -65,7 +65,7 @@ impl LiveRules {
         while polls.next().await {
             let mut known = self.known.lock().await;
             if let Err(error) = self.read_news(&store, &mut known).await {
-                tracing::warn!("rules cannot be compared with the store: {error}");
+                tracing::warn!("changes of rules cannot be read from the store: {error}");
             }
         }
     }
@@ -113,7 +113,7 @@ fn cannot_be_read(workspace: &WorkspaceId, RuleFaults(faults): &RuleFaults) -> S
     format!(
         "the stored rules of the workspace {workspace} cannot be read, so all calls of its runs \
          are refused: {first}{more}; print the rules and all their faults with `{show}`, correct \
-         the text in a file, and store it with `{set}`"
+         the text in a file, then store it with `{set}`"
     )
 }
 

@@ -151,7 +151,7 @@ impl LiveTurns {
         let mut polls = Polls::until(closing);
         while polls.next().await {
             if let Err(error) = self.read_news(&store).await {
-                tracing::warn!("turns cannot be compared with the store: {error}");
+                tracing::warn!("changes of turns cannot be read from the store: {error}");
             }
         }
     }

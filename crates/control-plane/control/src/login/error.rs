@@ -11,22 +11,22 @@ pub enum LoginError {
     #[error("no human signs in at this process; start the daemon with `{}`", narthex("up", &[]))]
     NoSignIn,
     /// The link is unknown, used or too old, which all look the same.
-    #[error("this link is used up or too old; ask for a new one")]
+    #[error("this link was used already or is too old; ask for a new one")]
     DeadLink,
     /// Links are for humans.
     #[error("only humans that are not disabled can sign in")]
     NoHuman,
     /// Passkeys belong to names.
     #[error(
-        "there are no passkeys here, since browsers reach this daemon by an address; set \
-             `http.public_url` to a name, such as http://localhost:7717"
+        "passkeys need a host name, and browsers reach this daemon by an IP address; set \
+         `http.public_url` to a name, such as http://localhost:7717"
     )]
     NoPasskeys,
     /// The ceremony was answered before, or too late.
     #[error("this sign-in step expired or was already used; try again")]
     NoCeremony,
     /// No human has this passkey, or not any more, or its owner is disabled.
-    #[error("this passkey is not known here")]
+    #[error("this passkey is not registered here")]
     UnknownPasskey,
     /// The person has no such passkey.
     #[error("there is no such passkey")]
@@ -49,8 +49,8 @@ pub enum LoginError {
     },
     /// A program with the admin token must not remove what proves humans.
     #[error(
-        "only a human who has signed in with a passkey or at a provider removes a passkey: sign in \
-         at {sign_in}. If each passkey is lost, start the daemon with \
+        "only a human who signed in with a passkey or at a provider can remove a passkey: sign in \
+         at {sign_in}. If all passkeys are lost, start the daemon with \
          `NARTHEX_GRANTS_REQUIRE_PROOF=false {}`, and try again",
         narthex("up", &[])
     )]
@@ -84,7 +84,7 @@ pub enum LoginError {
     Status(u16),
     /// A link would be for a human who is disabled; operators see this error.
     #[error(
-        "`{0}` is disabled, so no link lets them in; `{command}` ends that",
+        "`{0}` is disabled, so no link can sign them in; enable the account with `{command}`",
         command = narthex("users disable {} --undo", &[.0])
     )]
     NoLink(PrincipalName),

@@ -153,7 +153,7 @@ impl Control {
             return Ok(known);
         }
         if !provider.options.admission.admits(identity) {
-            tracing::info!(provider = provider.options.name, "somebody was not let in");
+            tracing::info!(provider = provider.options.name, "a sign-in was refused");
             return Err(LoginError::Oidc(OidcError::NotAdmitted).into());
         }
         let wanted = wanted_name(identity);

@@ -189,7 +189,11 @@ fn read(text: &[u8]) -> Result<Asked, CatalogError> {
         None => server.as_deref().and_then(|server| match Alias::new(server) {
             Ok(alias) => Some(alias),
             Err(error) => {
-                fields.fault("alias", error.to_string(), "say what runs call the server");
+                fields.fault(
+                    "alias",
+                    error.to_string(),
+                    "name the server by the alias that runs use",
+                );
                 None
             }
         }),
@@ -202,12 +206,16 @@ fn read(text: &[u8]) -> Result<Asked, CatalogError> {
     let origin = origin(&mut fields, item.as_ref());
     for name in ["arguments", "annotations"] {
         if let Some(other) = fields.take(name).filter(|node| !matches!(node, Node::Object(_))) {
-            fields.fault(name, format!("it is {} and no object", other.found()), "write an object");
+            fields.fault(
+                name,
+                format!("it is {}, not an object", other.found()),
+                "write an object",
+            );
         }
     }
     let user = optional(&mut fields, "user", |text| Ok::<_, String>(text.to_owned()));
     let at = optional(&mut fields, "at", |text| {
-        Timestamp::parse(text).ok_or("it is no time such as 2027-01-31T12:00:00Z")
+        Timestamp::parse(text).ok_or("it is not a time such as 2027-01-31T12:00:00Z")
     });
     let endpoint = fields.word("endpoint", &ENDPOINTS.map(|word| (word, word)));
     let era = fields.word("era", &ERAS.map(|word| (word, word)));
@@ -215,7 +223,7 @@ fn read(text: &[u8]) -> Result<Asked, CatalogError> {
     let rules = fields.take("rules").is_some().then(|| rules_of(&mut fields));
     fields.done()?;
     let broken =
-        || CatalogError::Refused(vec![FieldError::invalid("", "it is no JSON", "correct it")]);
+        || CatalogError::Refused(vec![FieldError::invalid("", "it is not JSON", "correct it")]);
     let exact: Exact = serde_json::from_slice(text).map_err(|_checked| broken())?;
     let none = || RawValue::from_string("{}".to_owned()).map_err(|_valid| broken());
     let (Some(server), Some(alias), Some(item)) = (server, alias, item) else {
@@ -255,7 +263,7 @@ fn origin(fields: &mut Fields, item: Option<&Item>) -> CallOrigin {
     let words = CallOrigin::ALL.map(|origin| (origin.as_str(), origin));
     let origin = fields.word("origin", &words).unwrap_or_default();
     if origin == CallOrigin::Task && !matches!(item, None | Some(Item::Tool(_))) {
-        fields.fault("origin", "tasks are begun by calls of tools alone", "name a `tool`");
+        fields.fault("origin", "only calls of tools create tasks", "name a `tool`");
     }
     origin
 }
@@ -274,7 +282,7 @@ fn item(fields: &mut Fields, has_method: bool) -> Option<Item> {
             Some(Node::Text(text)) => found.push(item(text.into())),
             Some(other) => {
                 let shown = shortened(&other.to_text());
-                fields.fault(name, format!("`{shown}` is no text"), "name it");
+                fields.fault(name, format!("`{shown}` is not text"), "name it");
             }
         }
     }
@@ -283,7 +291,7 @@ fn item(fields: &mut Fields, has_method: bool) -> Option<Item> {
     }
     if found.len() != 1 {
         let message = "exactly one of `tool`, `prompt` and `resource`, or a `method`, is needed";
-        fields.fault("tool", message, "name what is to be called, by the server's own name");
+        fields.fault("tool", message, "give the name that the server uses");
         return None;
     }
     found.pop()

@@ -43,7 +43,7 @@ pub(crate) enum ShipError {
     #[error("another process moves the same events")]
     Contended,
     /// A thread that reads files.
-    #[error("a thread of its own failed: {0}")]
+    #[error("a thread that reads files failed: {0}")]
     Bug(#[source] tokio::task::JoinError),
 }
 
@@ -102,7 +102,7 @@ impl Shipper {
         let mut rows = Vec::new();
         for line in &batch.lines {
             let Some((row, hash)) = row_of(line) else {
-                tracing::error!("a line of the audit's files cannot be read and is passed over");
+                tracing::error!("a line of the audit's files cannot be read and is skipped");
                 continue;
             };
             let name = (row.workspace.clone(), row.writer.clone());
@@ -126,11 +126,15 @@ impl Shipper {
                     tracing::error!(
                         writer = row.writer,
                         seq = row.seq,
-                        "a line of the audit's files was changed and is passed over"
+                        "a line of the audit's files was changed and is skipped"
                     );
                     continue;
                 }
-                tracing::error!(writer = row.writer, seq = row.seq, "events of the audit are gone");
+                tracing::error!(
+                    writer = row.writer,
+                    seq = row.seq,
+                    "events of the audit are missing: numbers were skipped before this one"
+                );
             }
             (chain.1.head_seq, chain.1.head_hash) = (row.seq, hash);
             rows.push(row);

@@ -46,13 +46,13 @@ impl Spooled {
             let files = reader.lock().unwrap_or_else(PoisonError::into_inner).files();
             let is_all = files.and_then(|files| count(&files, &heads, &mut waiting));
             waiting.is_more = !is_all.unwrap_or_else(|error| {
-                tracing::warn!("not all that waits of the audit is counted: {error}");
+                tracing::warn!("the size of the audit's files on the disk is incomplete: {error}");
                 false
             });
             waiting
         });
         let waiting = counted.await.unwrap_or_else(|error| {
-            tracing::error!("what waits of the audit is not counted: {error}");
+            tracing::error!("the size of the audit's files on the disk is unknown: {error}");
             let workspace = workspace.to_owned();
             Waiting { workspace, events: 0, is_more: true, since: None, is_stuck: true }
         });

@@ -231,7 +231,7 @@ fn decided(event: &EventRow) -> String {
     let is_granted = event.kind == EventKind::PermissionGranted.as_str();
     match event.payload["status"].as_str() {
         _ if is_granted => format!("granted{said}; make the call again that was refused for it"),
-        Some("expired") => "nobody has decided in time; ask again if you still need it".into(),
+        Some("expired") => "no human decided in time; ask again if you still need it".into(),
         _ => format!("refused{said}; go on without it"),
     }
 }
@@ -248,7 +248,7 @@ pub(super) fn expires_at(text: Option<&str>) -> Result<Option<SystemTime>, CallE
     match Timestamp::parse(text).filter(|end| *end > SystemTime::now()) {
         Some(end) => Ok(Some(end)),
         None => {
-            let message = "it is no time, or over; write a time to come, such as \
+            let message = "it is not a time, or it has passed; write a future time, such as \
                            2027-01-31T12:00:00Z";
             Err(invalid(vec![("expires_at".to_owned(), message.to_owned())]))
         }

@@ -177,7 +177,7 @@ fn standing(called: &Called<'_>, row: &GrantRequestRow) -> BuiltInResult {
         ),
         GrantRequestStatus::Approved => "granted; make the call again".to_owned(),
         GrantRequestStatus::Denied => "a human has refused it; go on without it".to_owned(),
-        GrantRequestStatus::Expired => "nobody has decided in time; go on without it".to_owned(),
+        GrantRequestStatus::Expired => "no human decided in time; go on without it".to_owned(),
     };
     let answer = json!({
         "ok": true,

@@ -36,7 +36,7 @@ async fn a_link_shows_a_button_and_signs_in_once() {
     let mut second = Browser::new(&site);
     let used = second.form(&link, "").await;
     assert_eq!(used.status, StatusCode::FORBIDDEN);
-    assert!(used.text().contains("used up or too old"), "{}", used.text());
+    assert!(used.text().contains("used already or is too old"), "{}", used.text());
     assert!(second.cookie.is_none());
     let never = second.form("/signin/link/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "").await;
     assert_eq!(never.text(), used.text(), "used and never made look the same");

@@ -315,7 +315,7 @@ fn checked(
             Some(field) => refused.push(FieldError { field, ..told }),
             None if known.contains(fault) => warnings.push(FieldWarning {
                 field: told.field,
-                message: format!("runs are refused until this is changed: {}", fault.message),
+                message: format!("runs are refused until this is corrected: {}", fault.message),
             }),
             None => refused.push(told),
         }

@@ -304,15 +304,18 @@ struct Read {
 /// Reads the objects of the document.
 fn read(document: Value) -> Result<Read, CatalogError> {
     let Value::Object(mut members) = document else {
-        let fault = FieldError::invalid("", "this is no document of a workspace", SHAPE);
+        let fault = FieldError::invalid("", "this is not a document of a workspace", SHAPE);
         return Err(CatalogError::Refused(vec![fault]));
     };
     let lists = GROUPS.iter().filter_map(|(group, _)| members.get(*group)?.as_array());
     let count: usize = lists.map(Vec::len).sum();
     if count > OBJECTS_MAX {
-        let message =
-            format!("there are {count} objects here, and a document may have {OBJECTS_MAX}");
-        let fault = FieldError::invalid("", message, "store them in parts, one after the other");
+        let message = format!("the document has {count} objects; the limit is {OBJECTS_MAX}");
+        let fault = FieldError::invalid(
+            "",
+            message,
+            "store them in several documents, one after the other",
+        );
         return Err(CatalogError::Refused(vec![fault]));
     }
     let mut all = Read {
@@ -325,14 +328,18 @@ fn read(document: Value) -> Result<Read, CatalogError> {
     if let Some(version) = members.remove("version")
         && version != json!(VERSION)
     {
-        let remedy = "use the version of narthex that wrote it, or a later one";
-        all.errors.push(FieldError::invalid("version", "this form is not known here", remedy));
+        let remedy = "use the version of narthex that wrote the document, or a later one";
+        all.errors.push(FieldError::invalid(
+            "version",
+            "this version of the format is not supported",
+            remedy,
+        ));
     }
     let (secrets, wrong) = SecretName::listed(members.get("secrets"));
     all.secrets = secrets;
     members.remove("secrets");
     all.errors.extend(wrong.into_iter().map(|place| {
-        let message = "this does not name a secret, and nothing else";
+        let message = "an item must name one secret, and nothing else";
         FieldError::invalid(
             &place,
             message,
@@ -344,7 +351,7 @@ fn read(document: Value) -> Result<Read, CatalogError> {
             None | Some(Value::Null) => continue,
             Some(Value::Array(items)) => items,
             Some(_) => {
-                all.errors.push(FieldError::invalid(group, "this is no list", SHAPE));
+                all.errors.push(FieldError::invalid(group, "this is not a list", SHAPE));
                 continue;
             }
         };
@@ -380,7 +387,7 @@ impl Read {
         let is_same =
             |one: &Given| one.definition.kind() == kind && one.definition.id() == definition.id();
         if self.given.iter().any(is_same) {
-            let message = format!("there is the {kind} `{}` twice", definition.id());
+            let message = format!("the {kind} `{}` is given twice", definition.id());
             self.errors.push(FieldError::invalid(&place, message, "keep one"));
         }
         self.given.push(Given { definition, place });

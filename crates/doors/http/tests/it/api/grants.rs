@@ -182,7 +182,7 @@ async fn x_m57_a_grant_for_no_member_names_the_command_that_makes_one() {
     };
     let told = |who: &str| {
         format!(
-            "`{who}` is no member of the workspace `default`; `narthex members list` lists its \
+            "`{who}` is not a member of the workspace `default`; `narthex members list` lists its \
              members, and `narthex members set {who} author` adds a user, with this role or \
              another"
         )
@@ -412,8 +412,7 @@ async fn d15_a_misspelt_scope_is_warned_of() {
     assert_eq!(grant("quite.other").await, Value::Null);
     let details = json!({ "scope": "quite.other", "server": "one", "tool": "echo" });
     let made = api.grant(json!({ "details": details })).await;
-    let warning = "`echo` requires `demo.write`, and not `quite.other`: this grant would let no \
-                   call of it through";
+    let warning = "`echo` requires `demo.write`, not `quite.other`: this grant would not allow any call of it";
     assert_eq!(made.json()["warnings"], json!([warning]), "{}", made.text());
     // A scope that a rule alone requires is one, too; one of a rule that no server requires is
     // warned of where it nearly spells one of a server.
