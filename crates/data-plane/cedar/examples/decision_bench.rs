@@ -1,7 +1,7 @@
 //! Measures the cost of one decision: `decision_bench [DECISIONS]` prints one line of JSON.
 //!
-//! Each decision is a whole one of policy, on a call that is allowed, in a workspace with ten
-//! thousand grants; with no rules, and with a hundred of which none or one matches.
+//! Each is a whole decision of policy on an allowed call, in a workspace with ten thousand grants.
+//! The workspace has no rules, or a hundred of which none or one matches.
 
 #![expect(clippy::print_stdout, reason = "printing is its purpose")]
 

@@ -1,4 +1,4 @@
-//! The arguments that a rule uses, and the types that they must have for the rule to make sense.
+//! The arguments that a rule uses, and the types that the rule implies for them.
 //!
 //! Tools take whichever arguments their servers declare, so that no schema knows them. The use of
 //! an argument in a rule implies its type: `like` takes a text, `<` a whole number. The rule is

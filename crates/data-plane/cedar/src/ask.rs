@@ -1,4 +1,4 @@
-//! Asking a set of rules about one request.
+//! Evaluates a set of rules for one request.
 
 use std::{
     collections::{HashMap, HashSet},

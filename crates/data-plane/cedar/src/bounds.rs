@@ -1,8 +1,8 @@
 //! Limits on the nesting and the length of rules, checked before the parser of Cedar reads them.
 //!
-//! That parser, the validator and the evaluator call themselves for each level of an expression,
-//! and end the whole process where the stack ends. So the text is first scanned in a loop. A text
-//! within the bounds is read on a stack with room for it, and is kept in a form that is not deep.
+//! That parser, the validator and the evaluator recurse for each level of an expression, and a
+//! stack overflow ends the whole process. So the text is first scanned in a loop. A text within the
+//! bounds is read on a stack with room for it, and is stored in a form that is not deep.
 
 use serde_json::Value;
 
@@ -106,17 +106,17 @@ struct Depth {
 #[derive(Debug, Default, Clone, Copy)]
 struct Level {
     chain: usize,
-    /// Operators of the operand that is read now.
+    /// Number of operators of the current operand.
     run: usize,
     longest_run: usize,
     ifs: usize,
-    /// The depth of the deepest brackets that were closed in it.
+    /// The greatest depth of the brackets that were closed in this level.
     inner: usize,
     /// The depth of the deepest part that ended with a comma.
     ended: usize,
     /// True if brackets were closed in the current operand.
     has_closed: bool,
-    /// The operator before this place, where it may be one of those that Cedar writes out.
+    /// The operator before this place, if Cedar may write it out.
     before: Option<Token>,
 }
 

@@ -7,10 +7,10 @@ use cedar_policy::{ParseErrors, ValidationError, ValidationWarning};
 use miette::Diagnostic;
 use serde::Serialize;
 
-/// One thing that is wrong with a set of rules, and what to do.
+/// One fault of a set of rules, and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct RuleFault {
-    /// The line in which it begins, from 1; `None` if it is about all of the text.
+    /// The line of the fault, from 1; `None` if the fault concerns the whole text.
     pub line: Option<usize>,
     /// The id of the rule, if it is known.
     pub rule: Option<String>,
@@ -30,7 +30,7 @@ impl RuleFault {
         Self { line: None, rule: None, message, remedy: remedy.to_owned() }
     }
 
-    /// The place of the fault, for people and as a place in a document: a rule, or a line.
+    /// The place of the fault: a rule, or a line. For people, and as a path in a document.
     #[must_use]
     pub fn place(&self) -> String {
         match (&self.rule, self.line) {

@@ -1,4 +1,5 @@
-//! Rules that name a tool of the built-in server by a name that no call has when it is decided on.
+//! Finds rules that name a built-in tool by another of its names: policy decides only on the first,
+//! so such a rule matches no call.
 
 use cedar_policy::Policy;
 use narthex_model::{Alias, BuiltInTools};
@@ -26,11 +27,11 @@ pub(crate) fn fault(policy: &Policy) -> Option<(String, String)> {
 #[derive(Default)]
 struct Told<'b> {
     built_in: &'b str,
-    /// The entity of a tool by a further name, with the name that rules know.
+    /// An entity with another name of a tool, and the name that rules know.
     entity: Option<(&'static str, &'static str)>,
-    /// The name of a tool as a text of its own, with the name that rules know.
+    /// A text with another name of a tool, and the name that rules know.
     text: Option<(&'static str, &'static str)>,
-    /// True if a text names the built-in server alone.
+    /// True if a text is the name of the built-in server.
     is_of_built_in: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Workspace rules in Cedar (D13): checked as a whole when they are saved, and asked at each call.
+//! Workspace rules in Cedar (D13): checked as a whole when saved, and evaluated at each call.
 //!
 //! Rules can only narrow: they forbid, or require a tool scope that a human must have granted.
 //! Pure: no I/O and no clock.

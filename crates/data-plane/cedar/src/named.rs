@@ -1,4 +1,4 @@
-//! The names that rules use, for those who know which of them there are.
+//! The names in rules, for callers that check which of them exist.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use wildmatch::WildMatchPattern;
 pub struct RuleName {
     /// The id of the rule.
     pub rule: Arc<str>,
-    /// The named thing.
+    /// The named object.
     pub of: Named,
 }
 
-/// A thing that a rule names. A rule can be saved before the thing exists.
+/// An object that a rule names. A rule can be saved before the object exists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Named {
     /// An agent.
@@ -30,14 +30,14 @@ pub enum Named {
         /// The server's own name of the tool.
         tool: String,
     },
-    /// A thing of a server without its server, which is none: no call is about it.
+    /// An item of a server without its server's name. No call is about such an item.
     Bare {
         /// Its type in rules: `Tool`, `Prompt` or `Resource`.
         of: &'static str,
         /// The whole name in the rule.
         name: String,
     },
-    /// The names of things of any server: text, with `*` for anything.
+    /// A pattern for names of items of any server: text, with `*` for any characters.
     Pattern(String),
 }
 
@@ -51,8 +51,8 @@ impl Named {
         }
     }
 
-    /// The further name of a tool of the built-in server that a pattern covers, and the name that
-    /// rules know in its place, which the pattern does not cover.
+    /// Another name of a built-in tool that the pattern covers, and the name that rules know, which
+    /// the pattern does not cover. `None` if there is no such pair.
     #[must_use]
     pub fn further_name(&self) -> Option<(&'static str, &'static str)> {
         BuiltInTools::further_names()

@@ -1,8 +1,8 @@
-//! Rules with the same head, which are asked together before each is asked by itself.
+//! Rules with the same head, which are evaluated together before each is by itself.
 //!
-//! Asking one rule costs more than its conditions: the authorizer puts head and conditions together
-//! anew each time. So the conditions of many are joined into one rule that is true or fails where
-//! any of them is or does; only then are they asked one by one. Most calls match no rule.
+//! Evaluating one rule costs more than its conditions: the authorizer combines head and conditions
+//! anew each time. So the conditions of many are joined into one rule, which is true or fails where
+//! any of them is or does. Only then are they evaluated one by one. Most calls match no rule.
 
 use cedar_policy::{Entities, Policy, PolicyId, PolicySet, Request};
 use serde_json::{Value, json};
@@ -19,9 +19,9 @@ const SHARED_MAX: usize = 8;
 /// Some rules of a set.
 #[derive(Debug, Default)]
 pub(crate) struct Part {
-    /// Up to [`JOINED_MAX`] in each.
+    /// Sets with up to [`JOINED_MAX`] rules each.
     sets: Vec<PolicySet>,
-    /// One rule for each of the sets, by its number; none if asking it would save nothing.
+    /// One joined rule per set, by its number. A set has none if that would save nothing.
     joined: PolicySet,
 }
 

@@ -1,4 +1,4 @@
-//! The schema against which rules are checked: what they may name.
+//! The schema against which rules are checked: the names that they may use.
 
 use std::sync::LazyLock;
 

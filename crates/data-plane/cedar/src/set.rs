@@ -23,9 +23,9 @@ use crate::{
     typed::Typed,
 };
 
-/// The longest text of a set, in bytes.
+/// Maximum length of a set's text in bytes.
 pub const TEXT_MAX: usize = 256 * 1024;
-/// The most rules of a set.
+/// Maximum number of rules of a set.
 pub const RULES_MAX: usize = 1_000;
 /// The longest id of a rule, in bytes, and the longest reason.
 const ID_MAX: usize = 100;
@@ -33,7 +33,7 @@ const REASON_MAX: usize = 500;
 /// Most reported faults: more than a person reads at once.
 const FAULTS_MAX: usize = 100;
 
-/// The rules of a workspace, ready to be asked.
+/// The compiled rules of a workspace.
 #[derive(Debug)]
 pub struct RuleSet {
     /// The rules in the order of the text.
@@ -79,7 +79,7 @@ pub(crate) struct Head {
 pub(crate) enum HeadResource {
     Any,
     Of(EntityTypeName),
-    /// A server, or one thing of a server.
+    /// A server, or one item of a server.
     One(EntityUid),
 }
 
@@ -94,8 +94,8 @@ impl RuleSet {
     /// Reads and checks rules.
     ///
     /// # Errors
-    /// Everything that is wrong, at once: as far as it can be read, of a text that is no Cedar, and
-    /// the first place of one that nests too deeply or joins too many terms.
+    /// All faults at once, as far as the text can be read. A text that nests too deeply or joins
+    /// too many terms has only the first such place as its fault.
     pub fn compile(text: &str) -> Result<Self, RuleFaults> {
         if text.len() > TEXT_MAX {
             let message = format!("the rules are longer than {TEXT_MAX} bytes");
@@ -157,13 +157,13 @@ impl RuleSet {
         self.rules.len()
     }
 
-    /// True if there is no rule, so that nothing is asked.
+    /// True if there is no rule.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// The rules to ask at calls; `None` if there are no rules.
+    /// The rules for evaluation at calls; `None` if there are no rules.
     #[must_use]
     pub fn boxed(self) -> Option<Box<dyn Rules>> {
         (!self.is_empty()).then(|| Box::new(self) as Box<dyn Rules>)

@@ -1,4 +1,4 @@
-//! The rest of a rule whose argument is of another type than the rule requires.
+//! The rest of a rule that got an argument of another type than it requires.
 //!
 //! Such a rule counts as matching as far as it would with any value of the argument: its other
 //! conditions must hold. Otherwise a rule that names its tool first would apply to other tools.
@@ -17,7 +17,7 @@ use crate::{
 pub(crate) struct Typed {
     kinds: Kinds,
     id: PolicyId,
-    /// In Cedar's JSON, without its conditions; `None` if it cannot be written so.
+    /// The rule in Cedar's JSON, without its conditions; `None` if the rule has no JSON form.
     head: Option<Value>,
     /// The conditions, all of which must be true.
     conditions: Vec<Value>,

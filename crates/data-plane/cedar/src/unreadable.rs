@@ -1,4 +1,4 @@
-//! Stored rules that do not compile, as those of another version: they forbid every call.
+//! Stored rules that do not compile, such as those of another version: they forbid every call.
 
 use std::sync::Arc;
 
@@ -8,8 +8,7 @@ use narthex_policy::{Forbidding, Question, Rules, Ruling};
 const ID: &str = "unreadable";
 const REASON: &str = "the workspace's rules cannot be read; an admin must set them anew";
 
-/// Counts in place of stored rules that do not compile: what they would forbid is unknown, so
-/// nothing is allowed.
+/// Replaces stored rules that do not compile. Their meaning is unknown, so every call is forbidden.
 #[derive(Debug, Clone, Copy)]
 pub struct UnreadableRules;
 

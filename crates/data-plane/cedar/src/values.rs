@@ -1,7 +1,7 @@
 //! Arguments of calls as values that rules can compare.
 //!
-//! A whole number is a `Long`, also one that is written `1.0`; every other number is its text, as
-//! there are no fractions in Cedar. `null` is nothing, as if it were left out. An array is a set.
+//! A whole number is a `Long`, also one that is written `1.0`. Every other number is its text, as
+//! Cedar has no fractions. `null` counts as absent. An array is a set.
 
 use cedar_policy::RestrictedExpression;
 use narthex_model::json::Node;

@@ -1,4 +1,4 @@
-//! The one decision function (D13): what a run may send, and by which grants.
+//! The one decision function (D13): may a run send a request, and by which grants?
 
 use std::{
     borrow::Cow,
@@ -15,17 +15,17 @@ use crate::{
     WorkspaceRules, digest::digest_of, grants::Use, rules::Permitted,
 };
 
-/// The checks that a request passes, in their order: the first that fails refuses it, and is named
-/// in the audit.
+/// The checks of a request, in their order. The first failed check refuses the request, and is
+/// named in the audit.
 ///
 /// The caller of policy drops definitions under review from the inventory of a run's server before
-/// it asks policy, and reports the check by name.
+/// it asks policy, and reports that check by name.
 pub const CHECKS: [&str; 5] = ["attached", "exposed", "definitions", "rules", "grants"];
 
-/// The facts about a request's server: its rules, as they are frozen with the run.
+/// Rules of a request's server, as they are frozen with the run.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerRules<'a> {
-    /// The filter of the names that callers may see of the server.
+    /// The filter of the server's names that callers may see.
     pub exposed: &'a Exposed,
     /// The tool scopes that names of the server require.
     pub gates: &'a Gates,
@@ -56,18 +56,18 @@ impl Default for Authority {
     }
 }
 
-/// The facts about one try beside its request.
+/// Facts about one try of a request.
 #[derive(Clone, Copy)]
 pub struct Attempt<'a> {
-    /// Returns the time; not called where nothing is gated and there are no rules.
+    /// Returns the time. Not called if no gate applies and there are no rules.
     pub now: fn() -> SystemTime,
-    /// The grants for a single call that an earlier try or round of the same call has taken.
+    /// The grants for a single call that earlier tries or rounds of the same call have used up.
     pub paid: &'a [GrantId],
-    /// Returns the further facts for rules; not called where there are no rules.
+    /// Returns further facts for rules. Not called if there are no rules.
     pub site: &'a dyn Fn(&Request) -> Site<'a>,
 }
 
-/// The grants that allow a request; none where no tool scope is required.
+/// The grants that allow a request; empty if no tool scope is required.
 #[derive(Debug, Clone, Default)]
 pub struct Basis(Vec<Arc<LiveGrant>>);
 
@@ -76,13 +76,13 @@ pub struct Basis(Vec<Arc<LiveGrant>>);
 pub enum Verdict {
     /// The request may be forwarded.
     Permit(Permitted<Request>),
-    /// The request may be forwarded once these grants for a single call, which no other call has
-    /// then, are used up.
+    /// The request may be forwarded once its grants for a single call are used up in the store.
+    /// They are reserved for this call.
     Unpaid(Unpaid),
 }
 
-/// A request that uses grants up. They are taken: until the request is settled, no other call has
-/// them, and if it is dropped they are gone.
+/// A request that uses grants up. The grants are reserved: no other call gets them until
+/// [`Self::paid`], [`Self::gone`] or [`Self::put_back`]. Dropping this loses them.
 #[derive(Debug)]
 pub struct Unpaid {
     request: Request,
@@ -96,7 +96,7 @@ fn nowhere<'a>(_request: &Request) -> Site<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    /// A first try without known facts.
+    /// A first try without facts for rules.
     #[must_use]
     pub fn first(now: fn() -> SystemTime) -> Self {
         Self { now, paid: &[], site: &nowhere }
@@ -158,12 +158,12 @@ impl Basis {
         self.0.iter().all(|live| live.counts(actors, now))
     }
 
-    /// Takes in what allows something else as well.
+    /// Adds the grants of another basis.
     pub fn join(&mut self, other: &Self) {
         self.0.extend_from_slice(&other.0);
     }
 
-    /// When the first of them stops counting by itself.
+    /// The earliest expiry of the grants; `None` if none expires.
     #[must_use]
     pub fn ends_at(&self) -> Option<SystemTime> {
         self.0.iter().filter_map(|live| live.grant().expires_at).min()
@@ -171,20 +171,20 @@ impl Basis {
 }
 
 impl Unpaid {
-    /// The grants to be used up, in the store as well.
+    /// The ids of the grants to be used up in the store.
     pub fn ids(&self) -> impl Iterator<Item = GrantId> {
         self.taken.iter().map(|live| live.grant().id)
     }
 
-    /// Permits the request: the store has used up all its grants for this call.
+    /// Permits the request, after the store has used up all its grants for this call.
     #[must_use]
     pub fn paid(self) -> Permitted<Request> {
         Permitted::new(self.request, self.basis)
     }
 
-    /// Returns the request after the store has used up none of its grants. Those in `gone` do not
-    /// count any more: another call has them, or they were revoked. The others are free for the
-    /// next call.
+    /// Returns the request, after the store has used up none of its grants. Grants in `gone` no
+    /// longer count: another call has them, or they were revoked. The others are free for the next
+    /// call.
     #[must_use]
     pub fn gone(self, gone: &[GrantId]) -> Request {
         for live in &self.taken {
@@ -196,7 +196,7 @@ impl Unpaid {
         self.request
     }
 
-    /// The store could not be asked, and has not been: they are there for the next call.
+    /// Returns the request and frees its grants, if the store was not asked or did not answer.
     #[must_use]
     pub fn put_back(self) -> Request {
         self.taken.iter().for_each(|live| live.put_back());
@@ -205,11 +205,11 @@ impl Unpaid {
 }
 
 impl RunPolicy {
-    /// Decides on one request, and seals it if it may go. The same inputs decide alike, whatever
-    /// door they came by; a grant for a single call is taken for this one.
+    /// Decides on one request, and seals it if it may be sent. The same inputs give the same
+    /// decision, at every door. A grant for a single call is reserved for this request.
     ///
     /// # Errors
-    /// The reason for a refusal; the request is given up.
+    /// The reason for a refusal; the request is consumed.
     pub fn authorize(
         &self,
         request: Request,
@@ -256,19 +256,19 @@ fn narrowed<'a>(
 }
 
 impl Authority {
-    /// The authority of a run that acts for these actors at first.
+    /// The authority of a run with these first actors.
     #[must_use]
     pub fn new(actors: Actors, grants: Arc<Grants>, rules: Arc<WorkspaceRules>) -> Self {
         Self { acting: Arc::new(Acting::new(actors)), grants, rules }
     }
 
-    /// The actors of the run at the moment.
+    /// The present actors of the run.
     #[must_use]
     pub fn actors(&self) -> Guard<Arc<Actors>> {
         self.acting.now()
     }
 
-    /// The actors as a handle, for the caller that reports a new turn.
+    /// The shared actors, for the caller that reports a new turn.
     #[must_use]
     pub fn acting(&self) -> &Arc<Acting> {
         &self.acting
@@ -332,8 +332,8 @@ fn take_all(grants: &[Arc<LiveGrant>]) -> bool {
 }
 
 impl Request {
-    /// The tool scopes that it requires by these gates (D14). What is asked of a task requires what
-    /// the call did that made it.
+    /// The tool scopes that these gates require of the request (D14). A request about a task
+    /// requires the scopes of the call that made the task.
     #[must_use]
     pub fn required<'a>(&self, gates: &'a Gates) -> Cow<'a, ToolScopes> {
         match (&self.item, &self.origin) {
@@ -349,7 +349,7 @@ impl Request {
         }
     }
 
-    /// The digest of the arguments that it comes with, if they have one.
+    /// The digest of the request's arguments; `None` if they have no unambiguous digest.
     #[must_use]
     pub fn arguments_digest(&self) -> Option<ArgumentsDigest> {
         match &self.origin {

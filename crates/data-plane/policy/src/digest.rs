@@ -9,16 +9,16 @@ const EXACT_MAX: u64 = 1 << 53;
 /// So many digits of a number are kept by every reader of JSON.
 const DIGITS_MAX: usize = 15;
 
-/// The digest of arguments in the canonical form of RFC 8785; absent ones are `{}`.
+/// The digest of arguments in the canonical form of RFC 8785; absent arguments are `{}`.
 ///
-/// `None` if they have a number that readers round or a key that is given twice, as then several
-/// arguments would share one digest.
+/// `None` if the arguments have a number that readers round, or a key twice: different arguments
+/// would then share one digest.
 #[must_use]
 pub fn digest_of(arguments: Option<Raw<'_>>) -> Option<ArgumentsDigest> {
     canonical(arguments).map(|text| ArgumentsDigest::new(Sha256::digest(text).into()))
 }
 
-/// The text that [`digest_of`] digests, which has nothing that means nothing, such as blanks.
+/// The canonical text that [`digest_of`] digests, without blanks; `None` as there.
 #[must_use]
 pub fn canonical(arguments: Option<Raw<'_>>) -> Option<Vec<u8>> {
     let text = arguments.map_or(&b"{}"[..], Raw::as_bytes);

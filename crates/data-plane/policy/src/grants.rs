@@ -19,27 +19,27 @@ use tokio::sync::watch;
 
 pub use self::spawn::{SpawnPermit, SpawnRefusal, Spawning};
 
-/// The actors of a run, and the run itself: the subjects of grants, and facts for rules.
+/// The actors of a run, and the run itself: subjects of grants, and facts for rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Actors {
-    /// The human whose turn it is; only their grants count in it (X-E81).
+    /// The human whose turn it is; during the turn, only this human's grants count (X-E81).
     pub user: Option<PrincipalId>,
-    /// The number of the turn; a higher one is newer. 0 before the first.
+    /// The number of the turn; a higher number is newer. 0 before the first turn.
     pub turn: u64,
-    /// Its agent.
+    /// The run's agent.
     pub agent: Option<AgentName>,
-    /// Its session.
+    /// The run's session.
     pub session: Option<SessionId>,
     /// The run itself.
     pub run: Option<RunId>,
-    /// The subject that the agent acts for, by its type; `None` without an agent.
+    /// The kind of subject for which the agent acts; `None` without an agent.
     pub agent_type: Option<AgentType>,
     /// True if another run created the run.
     pub is_child: bool,
 }
 
-/// The actors of a run at the moment: one human after another takes the turn of its session, and no
-/// other actor ever changes. Looking takes no lock.
+/// The present actors of a run. Humans take turns in its session; the other actors never change.
+/// Reading takes no lock.
 #[derive(Debug, Default)]
 pub struct Acting {
     now: ArcSwap<Actors>,
@@ -47,20 +47,20 @@ pub struct Acting {
 }
 
 impl Acting {
-    /// The actors at first.
+    /// Starts with these actors.
     #[must_use]
     pub fn new(actors: Actors) -> Self {
         Self { now: ArcSwap::from_pointee(actors), changed: watch::Sender::default() }
     }
 
-    /// The actors now, for one decision.
+    /// The present actors, for one decision.
     #[must_use]
     pub fn now(&self) -> Guard<Arc<Actors>> {
         self.now.load()
     }
 
-    /// From here on this human has the turn, unless one of a higher or the same number is known:
-    /// the newest counts, in whatever order they become known.
+    /// Gives the turn to this human, unless a turn of the same or a higher number is known. So the
+    /// newest turn counts, in whatever order turns arrive.
     pub fn take_turn(&self, number: u64, user: Option<&PrincipalId>) {
         let before = self.now.rcu(|now| match now.turn < number {
             true => Arc::new(Actors { user: user.cloned(), turn: number, ..Actors::clone(now) }),
@@ -71,7 +71,7 @@ impl Acting {
         }
     }
 
-    /// Signals when another human has the turn, for the owner of an open stream that a grant of the
+    /// Signals that another human has the turn, for the owner of an open stream that a grant of the
     /// earlier human allows.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<()> {
@@ -88,7 +88,7 @@ pub(crate) struct Use<'a> {
     pub(crate) at: SystemTime,
 }
 
-/// A grant, and whether it still counts.
+/// A grant, and its state: it counts, is in use by a call, or no longer counts.
 #[derive(Debug)]
 pub struct LiveGrant {
     grant: Grant,
@@ -105,7 +105,7 @@ const OVER: u8 = 2;
 /// The key of tool-scope grants. Two parts, so that a look allocates nothing.
 type Key = (GrantSubject, ToolScope);
 
-/// All grants of one workspace that may still count. Looking takes no lock.
+/// All grants of one workspace that may still count. Lookups take no lock.
 #[derive(Debug, Default)]
 pub struct Grants {
     by_key: papaya::HashMap<Key, Arc<[Arc<LiveGrant>]>>,
@@ -192,13 +192,13 @@ impl LiveGrant {
 }
 
 impl Grants {
-    /// Adds one that counts; one that is there already stays as it is.
+    /// Adds a grant that counts. A known grant does not change.
     pub fn add(&self, grant: Grant) {
         self.put(grant, OPEN);
     }
 
-    /// Adds one that a call has taken already, here or elsewhere: for the later rounds of that
-    /// call. One that is there is taken from now on.
+    /// Adds a grant that a call has already taken, in this daemon or another, for later rounds of
+    /// that call. A known grant becomes taken.
     pub fn add_taken(&self, grant: Grant) {
         let id = grant.id;
         self.put(grant, TAKEN);
@@ -220,8 +220,8 @@ impl Grants {
         self.by_key.pin().update_or_insert_with(key, |others| with(others), || with(&[]));
     }
 
-    /// Takes one out: it counts no more, also for a call that is about to take it. `false` if it
-    /// was not there.
+    /// Removes a grant: it no longer counts, not even for a call that is about to take it. Returns
+    /// `false` if the grant is unknown.
     pub fn remove(&self, id: GrantId) -> bool {
         let by_id = self.by_id.pin();
         let Some(live) = by_id.remove(&id) else { return false };
@@ -240,19 +240,19 @@ impl Grants {
         true
     }
 
-    /// Signals when a grant was removed, for the owner of an open stream that a grant allows.
+    /// Signals the removal of a grant, for the owner of an open stream that a grant allows.
     #[must_use]
     pub fn removals(&self) -> watch::Receiver<()> {
         self.removed.subscribe()
     }
 
-    /// One by its id.
+    /// The grant of an id; `None` if it is unknown.
     #[must_use]
     pub fn get(&self, id: GrantId) -> Option<Arc<LiveGrant>> {
         self.by_id.pin().get(&id).cloned()
     }
 
-    /// The ids of all.
+    /// The ids of all grants.
     #[must_use]
     pub fn ids(&self) -> Vec<GrantId> {
         self.by_id.pin().keys().copied().collect()

@@ -1,8 +1,9 @@
 //! The only maker of a [`Permitted`] request: decides whether one request may be forwarded (D13).
 //!
-//! Forwarding takes `Permitted<Request>`, which only [`RunPolicy::authorize`] leads to. It owns the
-//! checked bytes and the checked effective name, and hands them out only whole: exactly the checked
-//! bytes are sent. Pure: no I/O, no clock; the caller passes in the grants and the time.
+//! Forwarding takes `Permitted<Request>`, which only [`RunPolicy::authorize`] leads to. A permitted
+//! request owns the checked bytes and the checked effective name, and is only handed over whole:
+//! exactly the checked bytes are sent. Pure: no I/O, no clock; the caller passes in the grants and
+//! the time.
 
 mod decision;
 mod digest;

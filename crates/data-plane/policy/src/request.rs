@@ -1,11 +1,11 @@
-//! One request as policy sees it, and as it will be sent.
+//! One request, as policy sees it and the link sends it.
 
 use std::sync::Arc;
 
 use narthex_model::{Alias, ArgumentsDigest, Exposed, GrantId};
 use narthex_wire::{Message, Rewrite};
 
-/// The item that a request is about, under the server's own name for it.
+/// The item of a request, by the server's own name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
     /// A tool.
@@ -16,7 +16,7 @@ pub enum Item {
     Resource(Arc<str>),
     /// A task, by the server's id.
     Task(Arc<str>),
-    /// The server as such: lists, vendor methods, subscriptions.
+    /// The server itself: lists, vendor methods, subscriptions.
     Server,
 }
 
@@ -30,7 +30,7 @@ impl Item {
         }
     }
 
-    /// True if a server's rules let callers see the item. Lists ask the same of each entry (D5).
+    /// True if a server's rules show the item to callers. Lists check each entry in this way (D5).
     #[must_use]
     pub fn is_exposed(&self, exposed: &Exposed) -> bool {
         match self {
@@ -43,39 +43,39 @@ impl Item {
     }
 }
 
-/// A request or notification that is to go to one server, in its final form but for what belongs
-/// to the hop (id, progress token, headers).
+/// A request or notification for one server, in its final form but for the parts of the hop (id,
+/// progress token, headers).
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The server.
     pub alias: Alias,
     /// The checked bytes.
     pub message: Message,
-    /// The item that the request is about, under the server's own name.
+    /// The item of the request, by the server's own name.
     pub item: Item,
     /// The changes to the caller's bytes: the server's own name of the item, and the edits for the
     /// server's protocol era.
     pub rewrite: Rewrite<'static>,
     /// The tool call that made the task, if the item is a task.
     pub origin: Option<Arc<Origin>>,
-    /// The arguments that rules see: the same values in their one canonical spelling. Grants for
-    /// exact arguments compare the sent ones.
+    /// The arguments for rules: the same values in their canonical spelling. Grants for exact
+    /// arguments compare the sent ones.
     pub shown: Option<Arc<[u8]>>,
 }
 
-/// The call of a tool that made a task.
+/// The tool call that made a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The tool, by the server's own name.
     pub tool: Arc<str>,
-    /// The digest of the call's arguments, if they have one.
+    /// The digest of the call's arguments; `None` if they have no unambiguous digest.
     pub arguments: Option<ArgumentsDigest>,
-    /// The grants for a single call that it used up.
+    /// The grants for a single call that the call used up.
     pub paid: Vec<GrantId>,
 }
 
 impl Request {
-    /// A request that goes as it is.
+    /// A request without changes to its bytes.
     #[must_use]
     pub fn new(alias: Alias, message: Message, item: Item) -> Self {
         Self { alias, message, item, rewrite: Rewrite::default(), origin: None, shown: None }

@@ -1,4 +1,4 @@
-//! The rules of one run, and the decision.
+//! The server rules of one run, and proof of a permission.
 
 use std::{collections::BTreeSet, ops::Deref, sync::Arc};
 
@@ -9,16 +9,16 @@ use crate::{Basis, Item, workspace_rules::Forbidding};
 /// The name for every server.
 const EVERY: &str = "*";
 
-/// The servers of a run, and its permissions on them. A run that asks for no server has none (E17).
+/// The servers that a run may use. A run that names no server has none (E17).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunPolicy {
-    /// Live mode: every server that is registered at the moment is attached (decision D11).
+    /// Live mode: every registered server is attached (decision D11).
     AllAttached,
     /// These servers and no others.
     Attached(BTreeSet<Alias>),
 }
 
-/// Proof that policy allowed this one value. Cannot be made, changed or taken apart outside.
+/// Proof that policy allowed this one value. Other crates cannot make, change or take it apart.
 #[derive(Debug)]
 pub struct Permitted<T> {
     value: T,
@@ -26,7 +26,7 @@ pub struct Permitted<T> {
 }
 
 impl<T> Permitted<T> {
-    /// Hands over what was allowed, whole, to be sent.
+    /// Consumes the proof and returns the allowed value, to be sent.
     #[must_use]
     pub fn into_inner(self) -> T {
         self.value
@@ -51,41 +51,43 @@ impl<T> Deref for Permitted<T> {
     }
 }
 
-/// Why a request is not forwarded.
+/// The reason why a request is not forwarded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
-    /// The server is not attached to the run; it looks like an absent one (D5).
+    /// The server is not attached to the run. The answer is that for an absent server (D5).
     #[error("server `{0}` is not attached to this run")]
     NotAttached(Alias),
-    /// The server's rules hide this from all callers; it looks like an absent one (D5).
+    /// The server's rules hide the item from all callers. The answer is that for an absent item
+    /// (D5).
     #[error("`{}` is not to be seen here", .0.name())]
     Hidden(Item),
     /// A rule of the workspace forbids it.
     #[error("the rule `{}` forbids this", .by.rule)]
     Forbidden {
-        /// The item that the request is about.
+        /// The item of the request.
         item: Item,
-        /// The rule.
+        /// The forbidding rule.
         by: Forbidding,
     },
     /// No grant covers a required tool scope (X-M55).
     #[error("this requires {}", listed(.missing))]
     Ungranted {
-        /// The server, as grants know it.
+        /// The server, by its name in grants.
         server: Arc<str>,
-        /// The item that the request is about.
+        /// The item of the request.
         item: Item,
-        /// The item's name in grants: a task goes by the tool that made it.
+        /// The item's name in grants; for a task, the tool that made it.
         name: Arc<str>,
         /// The tool scopes for which there is no grant.
         missing: Vec<ToolScope>,
-        /// True if its arguments have a digest, without which no grant for exact arguments counts.
+        /// True if the arguments have a digest. Without one, no grant for exact arguments counts.
         has_digest: bool,
     },
 }
 
 impl Denial {
-    /// The tool that was to be called, by its server's own name, where it is one that is there.
+    /// The called tool, by its server's own name; `None` if the tool is hidden, or the item is no
+    /// tool.
     #[must_use]
     pub fn tool(&self) -> Option<&str> {
         match self {
@@ -105,7 +107,7 @@ fn listed(scopes: &[ToolScope]) -> String {
 }
 
 impl Denial {
-    /// The kind that doors turn into their numbers.
+    /// The kind, which each door maps to its own codes.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -114,7 +116,7 @@ impl Denial {
         }
     }
 
-    /// The check that refused, of [`crate::CHECKS`].
+    /// The name of the check that refused, from [`crate::CHECKS`].
     #[must_use]
     pub fn check(&self) -> &'static str {
         let [attached, exposed, _definitions, rules, grants] = crate::CHECKS;
@@ -134,11 +136,10 @@ impl Default for RunPolicy {
 }
 
 impl RunPolicy {
-    /// The rule for a list of servers' names; `*` is every server, also one that is
-    /// added later (E17, E150).
+    /// Parses a list of servers' names; `*` stands for every server, also later ones (E17, E150).
     ///
     /// # Errors
-    /// When a name can be no server's.
+    /// When a name is no valid alias.
     pub fn of<T: AsRef<str>>(names: &[T]) -> Result<Self, AliasError> {
         if names.iter().any(|name| name.as_ref() == EVERY) {
             return Ok(Self::AllAttached);
@@ -147,7 +148,7 @@ impl RunPolicy {
         aliases.map(Self::Attached)
     }
 
-    /// True if `alias` is visible to the run. Lists and calls ask the same question (D5).
+    /// True if `alias` is attached to the run. Lists and calls check the same (D5).
     #[must_use]
     pub fn is_attached(&self, alias: &Alias) -> bool {
         match self {

@@ -1,5 +1,5 @@
 //! The grants for a single call that calls have used up, through tries and rounds. Each grant is
-//! for one call, and a call that no server has seen has used none (D25).
+//! for one call. A call that no server has seen has used none (D25).
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -24,7 +24,7 @@ const UNUSED_MAX: usize = 64;
 /// The unique id of the state of one round of a call.
 pub type StateId = [u8; 12];
 
-/// The grants that earlier rounds of a call have used up, as the sealed state carries them.
+/// The used grants of earlier rounds of a call, as the sealed state carries them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Paid {
     /// The grants.
@@ -33,7 +33,7 @@ pub struct Paid {
     pub arguments: [u8; 32],
 }
 
-/// The grants for a single call that a call has, through all its tries.
+/// The grants for a single call that one call has used up, through all its tries.
 #[derive(Debug, Default)]
 pub struct Payment {
     /// All grants of the call.
@@ -57,10 +57,10 @@ struct Spent {
     in_order: VecDeque<(SystemTime, StateId)>,
 }
 
-/// The grants of a run for a single call, used up by calls that certainly no server has seen.
+/// Used grants of calls that certainly no server has seen, for the run's next calls.
 ///
-/// In the store they are used up. The next call that one of them allows has it. Looking takes no
-/// lock while there is none.
+/// The store has them as used up. The next call that such a grant allows gets the grant. Lookups
+/// take no lock while there is none.
 #[derive(Debug, Default)]
 pub struct Unused {
     is_any: AtomicBool,
@@ -83,8 +83,8 @@ pub fn bound_arguments(request: &Request) -> [u8; 32] {
 }
 
 impl Paid {
-    /// A server's state with this in front: whether there is a state, how many grants, these, and
-    /// the arguments.
+    /// Writes this in front of a server's state: a flag for the state, the number of grants, the
+    /// grants, and the arguments.
     #[must_use]
     pub fn with_state(&self, state: Option<&[u8]>) -> Vec<u8> {
         let grants = self.grants.iter().take(usize::from(u8::MAX));
@@ -93,7 +93,7 @@ impl Paid {
         [&head[..], &ids, &self.arguments, state.unwrap_or_default()].concat()
     }
 
-    /// Reads it, with the server's state.
+    /// Reads this and the server's state; `None` if the bytes are no such text.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<(Self, Option<&[u8]>)> {
         let (&[has_state, count], mut rest) = bytes.split_first_chunk::<2>()?;
@@ -109,7 +109,7 @@ impl Paid {
 }
 
 impl Payment {
-    /// Takes in what earlier rounds have paid, if this is the first who comes with their state.
+    /// Adds the grants that earlier rounds have used up. Each state counts only once.
     pub fn bring(
         &mut self,
         (state, grants): (StateId, Vec<GrantId>),
@@ -122,7 +122,7 @@ impl Payment {
         }
     }
 
-    /// Takes in what the decision on it needs.
+    /// Adds the grants for a single call that the decision needs.
     pub fn uses(&mut self, basis: &Basis) {
         for id in basis.single() {
             if !self.grants.contains(&id) {
@@ -132,8 +132,8 @@ impl Payment {
         }
     }
 
-    /// No server has seen the call: what it had is there for the next one of its run, and its state
-    /// for who comes with it again.
+    /// Releases the grants of a call that no server has seen: the next call of the run may use
+    /// them, and the state counts again.
     pub fn give_back(self, unused: &Unused, spent: &SpentStates) {
         unused.add(self.fresh);
         if let Some(state) = self.state {
@@ -171,8 +171,8 @@ impl SpentStates {
 }
 
 impl Unused {
-    /// Runs a decision with the grants of a call and with the unused ones. Unused grants that the
-    /// decision needs belong to the call from then on.
+    /// Runs a decision with the grants of a call and the unused ones. The call takes over the
+    /// unused grants that the decision needs.
     ///
     /// # Errors
     /// The errors of `decide`.

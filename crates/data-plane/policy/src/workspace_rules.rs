@@ -13,15 +13,14 @@ use tokio::sync::watch;
 
 use crate::{Actors, Item, Request};
 
-/// Rules in a form that can be asked. Asking takes no lock, never waits and never fails: a rule
-/// that cannot be asked gives its strictest possible ruling.
+/// Compiled rules. Evaluation takes no lock, never waits and never fails: a rule that cannot be
+/// evaluated gives its strictest possible ruling.
 pub trait Rules: Debug + Send + Sync {
     /// Returns the ruling on one request.
     fn ask(&self, question: &Question<'_>) -> Ruling;
 }
 
-/// The rules of one workspace, as they are at the moment. A change counts for the next request,
-/// also in active runs.
+/// The present rules of one workspace. A change counts for the next request, also in active runs.
 #[derive(Debug, Default)]
 pub struct WorkspaceRules {
     current: ArcSwapOption<Box<dyn Rules>>,
@@ -52,7 +51,7 @@ pub struct Question<'a> {
 /// The origin of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CallOrigin {
-    /// The request stands for itself.
+    /// The request is a call by itself.
     #[default]
     Call,
     /// The request continues a task that an earlier call created.
@@ -64,46 +63,44 @@ pub enum CallOrigin {
 pub enum Arguments<'a> {
     /// This JSON object.
     Json(&'a [u8]),
-    /// The arguments of an earlier call, which were judged when that call was made.
+    /// The arguments of an earlier call, which were judged at that call.
     Judged,
 }
 
-/// The endpoint, workspace and server of a request, and known facts about its item.
+/// The endpoint, workspace and server of a request, and facts about its item.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Site<'a> {
     /// The workspace of the run.
     pub workspace: &'a str,
-    /// The server's id in the catalog; `None` for one of the live configuration.
+    /// The server's id in the catalog; `None` for a server of the live configuration.
     pub server_id: Option<&'a str>,
-    /// A tool's annotations, as its server declares them: a JSON object, of which nothing is
-    /// checked.
+    /// A tool's annotations from its server: a JSON object, otherwise unchecked.
     pub annotations: Option<&'a [u8]>,
-    /// The kind of endpoint; empty if it is not known.
+    /// The kind of endpoint; empty if unknown.
     pub endpoint: &'a str,
-    /// The caller's protocol era; empty if it is not known.
+    /// The caller's protocol era; empty if unknown.
     pub era: &'a str,
 }
 
 /// The answer of the rules to one request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ruling {
-    /// The rule that forbids it: the first, if there are several.
+    /// The first rule that forbids the request.
     pub forbidden: Option<Forbidding>,
-    /// The tool scopes that must be granted for the request, besides those that the server
-    /// requires.
+    /// Tool scopes that the request needs in addition to those that the server requires.
     pub scopes: ToolScopes,
-    /// The ids of all rules that match, in their order.
+    /// The ids of all matching rules, in their order.
     pub matched: Vec<Arc<str>>,
-    /// The ids of the rules among them that could not be asked, and so count as matching.
+    /// The ids of the matching rules that could not be evaluated, and so count as matching.
     pub failed: Vec<Arc<str>>,
 }
 
-/// A rule that forbids something.
+/// A rule that forbids a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forbidding {
-    /// Its id.
+    /// The rule's id.
     pub rule: Arc<str>,
-    /// The reason reported to the caller; empty if there is none.
+    /// The reason for the caller; empty if there is none.
     pub reason: Arc<str>,
 }
 
@@ -111,7 +108,7 @@ pub struct Forbidding {
 static NONE: LazyLock<Arc<WorkspaceRules>> = LazyLock::new(Arc::default);
 
 impl CallOrigin {
-    /// Both of them.
+    /// All origins.
     pub const ALL: [Self; 2] = [Self::Call, Self::Task];
 
     /// The word in rules and documents.
@@ -132,13 +129,13 @@ impl CallOrigin {
 }
 
 impl WorkspaceRules {
-    /// No rules, and never any.
+    /// A workspace without rules.
     #[must_use]
     pub fn none() -> Arc<Self> {
         NONE.clone()
     }
 
-    /// These rules hold from now on.
+    /// Replaces the rules from now on.
     pub fn set(&self, rules: Option<Box<dyn Rules>>) {
         self.current.store(rules.map(Arc::new));
         self.changed.send_replace(());
@@ -192,8 +189,8 @@ impl WorkspaceRules {
     }
 }
 
-/// True if rules are asked about an item by this method at all. They are not asked about lists and
-/// messages that only maintain a connection, nor when a caller ends its own subscription.
+/// True if rules apply to an item by this method at all. They do not apply to lists, to messages
+/// that only maintain a connection, and to a caller's end of its own subscription.
 #[must_use]
 pub fn is_ruled(item: &Item, method: &str) -> bool {
     let free = match item {

@@ -28,13 +28,13 @@ struct Measured {
     kind: &'static str,
     rows: u32,
     bytes_per_row: f64,
-    /// An apply of the whole set in which one entry has changed: the median.
+    /// Median time of an apply of the whole set with one changed entry.
     apply_us: f64,
-    /// An apply of the same set once more: the median.
+    /// Median time of an apply of the same set once more.
     same_us: f64,
-    /// Reading the present snapshot.
+    /// Time to read the present snapshot.
     snapshot_ns: f64,
-    /// Switching one server off, which makes a snapshot: the median.
+    /// Median time to switch one server off, which makes a snapshot.
     switch_us: f64,
 }
 
@@ -65,9 +65,9 @@ struct Printed {
 #[derive(Serialize)]
 struct Start {
     servers: u32,
-    /// Time that each server takes before it answers.
+    /// Time that each server waits before it answers.
     start_up_ms: u32,
-    /// From the apply until all are ready: the median.
+    /// Median time from the apply until all servers are ready.
     ready_ms: f64,
 }
 

@@ -39,7 +39,7 @@ pub use error::{ConfigFileError, FileProblem};
 /// The contents of a configuration file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedConfig {
-    /// One per server, in the order of the file.
+    /// The servers, in the order of the file.
     pub entries: Vec<Entry>,
     /// Warnings about keys and values that were tolerated, changed or ignored.
     pub warnings: Vec<ConfigWarning>,
@@ -67,7 +67,7 @@ pub enum Entry {
     Fault(ConfigFault),
 }
 
-/// A notice about a file for a person; it stops no server. Never holds a value.
+/// A notice about a file for a person. A warning stops no server, and never holds a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigWarning {
     /// The file.
@@ -79,7 +79,7 @@ pub struct ConfigWarning {
 }
 
 impl Entry {
-    /// The name as the file has it: of a fault, it may not even be a valid alias.
+    /// The name as written in the file. The name of a fault may not be a valid alias.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -127,7 +127,7 @@ pub fn parse(text: &[u8], context: &LoadContext<'_>) -> Result<LoadedConfig, Con
 }
 
 /// Reads the text of a global settings file, whose `mcp.servers` holds entries of the same shape
-/// (E11). Its other keys belong to others; a bad entry is skipped with a warning (E120).
+/// (E11). Other programs own its other keys. A bad entry is skipped with a warning (E120).
 ///
 /// # Errors
 /// When the file is no JSON object.
@@ -138,7 +138,7 @@ pub fn parse_settings(
     document::read_settings(text, context)
 }
 
-/// Reads entries as code registers them: an array, the name inside each entry (E13).
+/// Reads entries that code registers: an array, with the name inside each entry (E13).
 ///
 /// # Errors
 /// When the text is no JSON array, or names a server twice. A bad entry is an [`Entry::Fault`].
@@ -149,7 +149,7 @@ pub fn parse_list(text: &[u8], context: &LoadContext<'_>) -> Result<LoadedConfig
 /// Reads an `mcp.json` from disk.
 ///
 /// # Errors
-/// The errors of [`parse`], and a file that cannot be read: a missing file is of kind `not_found`.
+/// The errors of [`parse`], and an unreadable file: a missing file is of kind `not_found`.
 pub fn load_file(
     path: &Path,
     workspace_root: &Path,

@@ -1,4 +1,4 @@
-//! One connection to one server: its known state, and the ways in which the connection ends.
+//! One connection to one server: its published state, and its end.
 
 mod changes;
 mod end;
@@ -76,34 +76,34 @@ pub(crate) struct Connection {
     pub(crate) definition: Arc<ServerDefinition>,
     pub(crate) settings: Settings,
     found: ArcSwap<Found>,
-    /// Locked while the found state changes, so that changes are published in their order.
+    /// Locked while the published state changes, so that changes come in their order.
     changing: Mutex<()>,
     changed: watch::Sender<u64>,
-    /// The shared link from its creation on: the link is stopped even if the attempt to make it
-    /// ready fails or is given up.
+    /// The shared link from its creation on, so that the link is stopped even if the attempt to
+    /// connect fails or is given up.
     at_hand: Mutex<Weak<Link>>,
     /// Links to the same server that other callers have opened for themselves.
     further: Mutex<Vec<Weak<Link>>>,
     /// Further links that are about to be opened.
     opening: AtomicUsize,
-    /// No call begins any more; open calls may finish.
+    /// Cancelled when no new call may begin; open calls may finish.
     retired: CancellationToken,
-    /// All open calls and links end at once: the registry is closed, or the server was switched
-    /// off.
+    /// Cancelled to end all open calls and links at once: the registry is closed, or the server was
+    /// switched off.
     cut: CancellationToken,
-    /// The reason for the cut, unless the registry is closed.
+    /// The reason for `cut`, unless the registry is closed.
     off: OnceLock<CutReason>,
-    /// True if the reason in `off` is already published in the found state.
+    /// True if the reason in `off` is already published in the state.
     is_told: AtomicBool,
-    /// True once the secret for which it was cut is set again.
+    /// True once the cleared secret that caused the cut is set again.
     is_set_again: AtomicBool,
-    /// A row of the registry shows it, or did: it is not some mount's alone.
+    /// True if a row of the registry shows the connection, or did. Otherwise only a mount has it.
     is_shown: AtomicBool,
-    /// The shared link is being opened.
+    /// True while the shared link is being opened.
     is_connecting: AtomicBool,
-    /// Set when the server has ended, and every link to it.
+    /// Set when the server and every link to it have ended.
     ended: watch::Sender<Option<Ended>>,
-    /// A caller wants a server that is asleep, or that is probed.
+    /// True if a caller wants a server that is asleep or probed.
     is_wanted: AtomicBool,
     woken: Notify,
     pins: Pins,

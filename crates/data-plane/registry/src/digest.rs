@@ -1,4 +1,4 @@
-//! Compares two configurations of a server without storing secrets to compare (E52).
+//! Compares two configurations of a server without storing secrets for it (E52).
 
 use std::{path::Path, time::Duration};
 

@@ -1,29 +1,29 @@
-//! Events of servers, for logs, audit and people: transitions that a state alone hides.
+//! Events of servers, for logs, audit and people: transitions that a row does not show.
 
 use std::sync::Arc;
 
 use narthex_model::Alias;
 
-/// An event of one server. A healthy server causes none (R-E42).
+/// An event of one server. A healthy server has none (R-E42).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// A server that was ready is lost; calls that were open have failed (R-E40).
+    /// A ready server was lost; its open calls have failed (R-E40).
     Lost {
         /// The server.
         alias: Alias,
-        /// The reason, in the words of the transport.
+        /// The reason, in the transport's words.
         reason: Arc<str>,
     },
-    /// A server that was lost is back: once for each time (R-E41).
+    /// A lost server is back: one event per return (R-E41).
     Reconnected {
         /// The server.
         alias: Alias,
-        /// Number of returns so far.
+        /// Number of returns, with this one.
         reconnects: u64,
-        /// Which attempt it was, from 1.
+        /// Number of the attempt that succeeded, from 1.
         attempt: u32,
     },
-    /// A server did not end when asked to, and had to be killed (R-E31).
+    /// A server did not end when asked to, and was killed (R-E31).
     Killed {
         /// The server.
         alias: Alias,

@@ -1,6 +1,5 @@
 //! The first lists of a run's servers (D10). Definitions that a server adds or changes later are
-//! for the next run: a definition that was reviewed cannot be exchanged in the midst of a run
-//! (S23).
+//! for the next run: no server can exchange a reviewed definition during a run (S23).
 
 use std::{
     borrow::Cow,
@@ -16,11 +15,11 @@ use sha2::{Digest, Sha256};
 
 use crate::{HeldNames, MountSet, ServerRow};
 
-/// The first lists of a run's own servers, and the first instructions of each to models.
+/// The first lists of a run's own servers, and each server's first instructions to models.
 #[derive(Debug, Clone, Default)]
 pub struct FirstLists {
     lists: BTreeMap<Alias, FirstList>,
-    /// A server that is missing here has no frozen instructions.
+    /// First instructions by server. A server that is missing here has no frozen instructions.
     words: BTreeMap<Alias, FirstWords>,
 }
 
@@ -28,25 +27,24 @@ pub struct FirstLists {
 #[derive(Debug, Clone, Default)]
 struct FirstWords {
     digest: Option<KeptDigest>,
-    /// The text, if it was received by this process.
+    /// The text, if this process received it.
     text: Option<String>,
 }
 
-/// First lists by digests, to be stored.
+/// First lists as digests, for the store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptLists(BTreeMap<Alias, KeptServer>);
 
 /// The first list of one server.
 #[derive(Debug, Clone)]
 pub enum FirstList {
-    /// The list as this process received it: comparing costs nothing as long as the server lists
-    /// the same.
+    /// The list that this process received. Comparing is free as long as the server lists the same.
     Listed(Arc<Inventory>),
-    /// The list as an earlier process stored it.
+    /// The list that an earlier process stored.
     Kept(Arc<KeptServer>),
 }
 
-/// The first list of one server, by digests.
+/// The first list of one server, as digests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptServer {
     tools: BTreeMap<String, KeptDigest>,
@@ -107,7 +105,7 @@ impl FirstLists {
         KeptLists(kept.collect())
     }
 
-    /// The lists that this process received and that may have to be reviewed, each with its server.
+    /// The lists that this process received, and that may need a review, each with its server.
     pub fn listed(&self) -> impl Iterator<Item = (&Alias, &Arc<Inventory>)> {
         self.lists.iter().filter_map(|(alias, first)| match first {
             FirstList::Listed(inventory) => Some((alias, inventory)),
@@ -115,28 +113,28 @@ impl FirstLists {
         })
     }
 
-    /// The first instructions of such a server to models, if it gave any.
+    /// The first instructions to models of a server, if this process received any.
     #[must_use]
     pub fn told(&self, alias: &Alias) -> Option<&str> {
         self.words.get(alias)?.text.as_deref()
     }
 
-    /// These lists, where this server gives models no instructions.
+    /// Replaces the first instructions of this server by none.
     #[must_use]
     pub fn silent(mut self, alias: &Alias) -> Self {
         self.words.insert(alias.clone(), FirstWords::default());
         self
     }
 
-    /// True if models may receive these instructions of a server: they equal its first ones, or
-    /// those are not frozen.
+    /// True if models may receive these instructions of a server: they equal its first ones, or its
+    /// instructions are not frozen.
     #[must_use]
     pub fn lets_tell(&self, alias: &Alias, text: &str) -> bool {
         let first = self.words.get(alias);
         first.is_none_or(|first| first.digest == Some(KeptDigest::of_text(text)))
     }
 
-    /// These lists without the definitions under review.
+    /// Removes the definitions under review.
     #[must_use]
     pub fn without(self, held: &HeldNames) -> Self {
         let without = |(alias, first)| match first {
@@ -150,8 +148,8 @@ impl FirstLists {
         Self { lists, ..self }
     }
 
-    /// These lists, where each of these servers that has listed nothing yet has an empty list: no
-    /// review covers the definitions that it lists later.
+    /// Gives each of these servers without a first list an empty one: no review covers its later
+    /// definitions.
     #[must_use]
     pub fn or_nothing<'a>(mut self, servers: impl IntoIterator<Item = &'a Alias>) -> Self {
         for alias in servers {
@@ -176,7 +174,7 @@ impl FirstLists {
         self.lists.get(alias).map(|first| first.changed(now)).unwrap_or_default()
     }
 
-    /// A row as the run sees it.
+    /// The row in the run's view: later definitions and instructions are left out.
     #[must_use]
     pub fn row(&self, row: Arc<ServerRow>) -> Arc<ServerRow> {
         let Some(alias) = &row.alias else { return row };
@@ -243,7 +241,7 @@ impl FirstList {
         }
     }
 
-    /// This list by digests.
+    /// The list as digests.
     #[must_use]
     pub fn kept(&self) -> KeptServer {
         match self {
@@ -321,18 +319,18 @@ impl<'de> Deserialize<'de> for KeptDigest {
     }
 }
 
-/// The first lists on a run's further links, by digests, to be stored.
+/// The first lists on a run's further links, as digests, for the store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptFurther(pub Vec<KeptVariant>);
 
-/// A server as it listed at first for clients of some kind.
+/// The first lists that a server gave to one kind of clients.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptVariant {
     /// The server.
     pub alias: Alias,
-    /// Declared capabilities of the clients, as they wrote them.
+    /// Declared capabilities of the clients, verbatim.
     pub capabilities: String,
-    /// The revision that they speak.
+    /// The protocol revision of the clients.
     pub revision: String,
     /// The first lists of the server on such a link.
     pub lists: KeptServer,

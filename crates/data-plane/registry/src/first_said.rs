@@ -1,5 +1,5 @@
-//! The first definitions and instructions of a server of the live configuration, compared with its
-//! present ones (S23): runs follow the present ones, and people are told of the difference.
+//! The first definitions and instructions of a live server, compared with its present ones (S23).
+//! Runs follow the present ones, and people are told about differences.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
@@ -8,7 +8,7 @@ use narthex_upstream::{Inventory, Listed, ServerFacts};
 /// Largest part of a name that is reported, in characters.
 const NAME_TOLD: usize = 100;
 
-/// Definitions and instructions of a server when this process listed it first.
+/// Definitions and instructions from the first listing of a server in this process.
 #[derive(Debug)]
 pub struct FirstSaid {
     inventory: Arc<Inventory>,

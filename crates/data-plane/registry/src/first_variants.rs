@@ -1,5 +1,5 @@
-//! First lists of a run's servers on further links: clients that may be asked something have links
-//! of their own, and servers may list more for them.
+//! First lists of a run's servers on further links. Clients that can answer questions have their
+//! own links, and servers may list more for them.
 
 use std::{
     collections::HashMap,
@@ -18,12 +18,12 @@ const VARIANTS_MAX: usize = 64;
 /// Longest declaration of a client, in bytes: it is stored.
 const CAPABILITIES_MAX: usize = 8 * 1024;
 
-/// First lists by the identity that the clients of a link declared.
+/// First lists by the identity that the clients of a link declare.
 #[derive(Debug, Default)]
 pub struct FirstVariants {
     first: Mutex<HashMap<Variant, FirstList>>,
-    /// Unchanged part of lists on pooled links, while the run is used: calls do not compare these
-    /// lists again.
+    /// The unchanged part of lists on pooled links, cached while the run is used: calls do not
+    /// compare these lists again.
     compared: Mutex<HashMap<Variant, Compared>>,
 }
 
@@ -46,14 +46,14 @@ impl FirstVariants {
         Self { first: Mutex::new(first), compared: Mutex::default() }
     }
 
-    /// True if the first list of a server on links of this kind is known.
+    /// True if a first list of the server on links of this kind is known.
     #[must_use]
     pub fn has(&self, alias: &Alias, client: &ClientIdentity) -> bool {
         self.first().contains_key(&variant(alias, client))
     }
 
-    /// The first list of a server on a further link of this kind, to which a client is limited. If
-    /// none is known, `listed` becomes the first. The flag is true if it did.
+    /// The first list of a server on a further link of this kind, which limits the client. If none
+    /// is known, `listed` becomes the first list, and the flag is true.
     #[must_use]
     pub fn first_of(
         &self,
@@ -73,8 +73,8 @@ impl FirstVariants {
         (first, true)
     }
 
-    /// The unchanged part of a server's list on a link of this kind; `first` becomes the first list
-    /// if none is known. The flag is true if it did.
+    /// The unchanged part of a server's list on a link of this kind. If no first list is known,
+    /// `first` becomes it, and the flag is true.
     #[must_use]
     pub fn unchanged(
         &self,
@@ -98,7 +98,7 @@ impl FirstVariants {
         (seen, is_new)
     }
 
-    /// All first lists by digests, to be stored.
+    /// All first lists as digests, for the store.
     #[must_use]
     pub fn kept(&self) -> KeptFurther {
         let all = self.first();
@@ -116,7 +116,7 @@ impl FirstVariants {
         KeptFurther(kept)
     }
 
-    /// Forgets the comparisons; the next call makes them anew.
+    /// Drops the cached comparisons; the next call compares anew.
     pub fn forget_compared(&self) {
         self.compared.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }

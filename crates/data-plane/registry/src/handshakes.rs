@@ -1,7 +1,7 @@
-//! Finds out if servers of revision 2026-07-28 answer `initialize` as well, by trying once for each
+//! Finds out if servers of revision 2026-07-28 also answer `initialize`, by one attempt for each
 //! definition.
 //!
-//! The list of versions of a server does not tell: the official SDKs list only 2026-07-28 and
+//! A server's list of versions does not show this: the official SDKs list only 2026-07-28 and
 //! answer `initialize` all the same.
 
 use std::{
@@ -33,20 +33,20 @@ const ANSWERS: u8 = 1;
 const REFUSES: u8 = 2;
 const DOUBTED: u8 = 3;
 
-/// Knowledge about the server of one definition: does it answer `initialize`, although its shared
-/// link is of revision 2026-07-28?
+/// Shared knowledge about the server of one definition: does the server answer `initialize`,
+/// although its shared link is of revision 2026-07-28?
 #[derive(Debug, Default)]
 pub struct LegacySupport {
     state: AtomicU8,
-    /// Time when a doubt ends.
+    /// Time at which a doubt ends.
     again: Mutex<Option<Instant>>,
-    /// Held by the one caller that tries.
+    /// Locked by the one caller that tries.
     trying: sync::Mutex<()>,
 }
 
 impl LegacySupport {
-    /// True if a link of the handshake may be opened: unless the server refused the handshake.
-    /// Costs no lock once the answer is known.
+    /// True if a link of the handshake may be opened: the server has not refused the handshake.
+    /// Takes no lock once the answer is known.
     #[must_use]
     pub fn is_possible(&self) -> bool {
         match self.state.load(Ordering::Acquire) {

@@ -14,21 +14,21 @@ use serde::{Deserialize, Serialize};
 /// A server of the catalog, whose definitions are pinned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinnedServer {
-    /// Its id in the catalog.
+    /// The server's id in the catalog.
     pub id: ServerId,
-    /// True if runs have a flagged definition that is the first of its name.
+    /// True if runs get a flagged definition that is the first of its name.
     pub shows_flagged: bool,
 }
 
-/// The definitions under review of a run's servers. More may join them while the run lives, when a
-/// server lists on a link of another kind.
+/// The definitions under review of a run's servers. Definitions may join them during the run, when
+/// a server lists on a link of another kind.
 #[derive(Debug, Default)]
 pub struct HeldBack {
     servers: BTreeMap<Alias, PinnedServer>,
     names: Mutex<HeldNames>,
 }
 
-/// Names of the definitions under review, to be stored.
+/// Names of the definitions under review, for the store.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldNames(BTreeMap<Alias, HeldOfServer>);
 
@@ -70,7 +70,7 @@ impl HeldNames {
         self.0.values().flat_map(|of| lists.map(|list| of.list(list).len())).sum()
     }
 
-    /// Adds one.
+    /// Adds the name of one definition.
     pub fn add(&mut self, alias: &Alias, list: Listed, name: &str) {
         let names = self.0.entry(alias.clone()).or_default();
         let names = match list {
@@ -82,7 +82,7 @@ impl HeldNames {
         names.insert(name.to_owned());
     }
 
-    /// Adds others.
+    /// Adds other names.
     pub fn extend(&mut self, others: &Self) {
         for (alias, of) in &others.0 {
             for list in [Listed::Tool, Listed::Prompt, Listed::Template, Listed::Resource] {
@@ -97,7 +97,7 @@ impl HeldNames {
         self.0.get(alias).is_some_and(|of| of.list(list).contains(name))
     }
 
-    /// Finds the definition under review that a name, or a URI, means: see [`HeldBack::find`].
+    /// Finds the definition under review that a name or URI means: see [`HeldBack::find`].
     #[must_use]
     pub fn find(
         &self,
@@ -144,13 +144,14 @@ impl HeldNames {
 }
 
 impl HeldBack {
-    /// Starts with these definitions under review; each of the servers is one of the catalog.
+    /// Starts with these definitions under review; each server is one of the catalog.
     #[must_use]
     pub fn new(servers: BTreeMap<Alias, PinnedServer>, names: HeldNames) -> Self {
         Self { servers, names: Mutex::new(names) }
     }
 
-    /// The server of the catalog behind an alias. `None`: none of its definitions go under review.
+    /// The catalog's server behind an alias; `None` for a server whose definitions never go under
+    /// review.
     #[must_use]
     pub fn server(&self, alias: &Alias) -> Option<&PinnedServer> {
         self.servers.get(alias)
@@ -161,15 +162,15 @@ impl HeldBack {
         self.names().extend(names);
     }
 
-    /// All names under review by now, to be stored.
+    /// All names under review now, for the store.
     #[must_use]
     pub fn kept(&self) -> HeldNames {
         self.names().clone()
     }
 
-    /// Finds the definition under review that a name, or a URI, means: its server and own name. At
-    /// an aggregated endpoint, where there is no `alias`, names are qualified and at most `limit`
-    /// long. `list` is that of templates for URIs.
+    /// Finds the definition under review that a name or URI means; returns its server and its own
+    /// name. At an aggregated endpoint, without `alias`, names are qualified and at most `limit`
+    /// characters long. For URIs, `list` is the list of templates.
     #[must_use]
     pub fn find(
         &self,

@@ -1,18 +1,18 @@
 //! Layers of configuration: several sources of entries become one ordered list.
 //!
-//! The laws (E12, E139, E140), for layers given from the weakest to the strongest:
-//! - nothing is lost: the list has every entry of every layer, layer after layer, each in its order
-//! - of the entries of one name exactly one counts: that of the strongest layer which has the name,
-//!   and in it the first
-//! - the one that counts does so whole: no field of another is mixed in
+//! The laws (E12, E139, E140), for layers from the weakest to the strongest:
+//! - no entry is lost: the list has every entry of every layer, layer after layer, each in its
+//!   order
+//! - of the entries of one name exactly one counts: that of the strongest layer with the name, and
+//!   there the first
+//! - the entry that counts does so whole: no field of another entry is mixed in
 //!
 //! The order of strength is the user's settings, then the project's file, then entries that a
-//! program adds by a call. These are the strongest, as a flag of the command line is: they are the
-//! most recent and explicit wish, and no file that is changed later may take their names over.
-//! A caller that applies sets of files adds that layer each time: an entry missing from a set is
-//! removed (E2).
+//! program adds by a call. A call is the most recent and explicit wish, as a flag of the command
+//! line is: no later change of a file may take its names over. A caller that applies sets of files
+//! passes that layer each time: an entry missing from a set is removed (E2).
 //!
-//! A project's faulty entry counts as well as a good one (an `error` row that names the fault): the
+//! A faulty entry of a project counts like a good one (an `error` row that names the fault): the
 //! project does not mean to start the settings' server of the same name instead.
 
 mod seed;
@@ -31,7 +31,7 @@ use crate::config::Entry;
 /// One source of entries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    /// The source that declares the entries.
+    /// The source of the entries.
     pub provenance: Provenance,
     /// The file of the entries, if they come from one.
     pub file: Option<Arc<Path>>,
@@ -44,12 +44,12 @@ pub struct Layer {
 pub struct Declared {
     /// The entry.
     pub entry: Entry,
-    /// The source that declared the entry.
+    /// The source of the entry.
     pub provenance: Provenance,
     /// The file of the entry, if it comes from one.
     pub file: Option<Arc<Path>>,
-    /// True if another entry of the same name counts instead. Such a row is only shown: it is never
-    /// started and no verb applies to it (E140).
+    /// True if another entry of the same name counts instead. Such a row is only shown: the server
+    /// is never started and no verb applies to it (E140).
     pub is_overridden: bool,
 }
 
@@ -68,7 +68,7 @@ impl Declared {
         self.entry.name()
     }
 
-    /// True if the entry can be edited and removed here: only an entry of a settings file can
+    /// True if an operator can edit and remove the entry: only an entry of a settings file can be
     /// (E139, E144).
     #[must_use]
     pub fn is_editable(&self) -> bool {
@@ -76,7 +76,7 @@ impl Declared {
     }
 }
 
-/// Puts layers together, given from the weakest to the strongest.
+/// Composes layers, given from the weakest to the strongest, by the laws of [this module](self).
 #[must_use]
 pub fn compose(layers: &[Layer]) -> Vec<Declared> {
     // Later layers replace earlier ones, but within a layer the first of a name stays.

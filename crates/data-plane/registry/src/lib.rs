@@ -1,10 +1,10 @@
 //! The embeddable set of upstream connections: configuration, states, inventories, change events.
 //!
-//! A [`Registry`] connects every server of a configuration at once and keeps a [`Snapshot`] of
-//! all of them. It has no doors, no store and no rules on who may call a server.
+//! A [`Registry`] connects every server of a configuration at once and publishes a [`Snapshot`] of
+//! all of them. It has no doors, no store and no rules on callers.
 //!
-//! [`layers`] puts several sources of entries together and edits one of them, and [`watch`] follows
-//! their files; both know nothing of connections.
+//! [`layers`] composes several sources of entries and edits one of them, and [`watch`] follows
+//! their files; neither knows connections.
 
 pub mod config;
 pub mod layers;

@@ -7,8 +7,8 @@ use tokio::sync::{broadcast, watch};
 
 use crate::Registry;
 
-/// Follows one server's log. A slow follower delays no server and no other follower: its missed
-/// lines are counted.
+/// Follows one server's log. A slow follower delays no server and no other follower, and counts the
+/// lines that it missed.
 #[derive(Debug)]
 pub struct LogFollower {
     registry: Registry,
@@ -33,7 +33,7 @@ impl Registry {
 }
 
 impl LogFollower {
-    /// The next lines, as soon as there are any. `None` once the server has been removed.
+    /// Waits for the next lines. `None` once the server has been removed.
     pub async fn next(&mut self) -> Option<LogPart> {
         loop {
             self.changes.borrow_and_update();

@@ -1,8 +1,8 @@
-//! A set of servers mounted together for one owner: all of them or none, or as many as can be.
+//! A set of servers mounted for one owner: all servers or none, or as many as possible.
 //!
-//! All connect at the same time, so that a set takes as long as its slowest server (R-M9), and each
-//! has deadlines of its own. A set that fails leaves no process, no place and no connection behind
-//! (R-M12).
+//! All servers connect at the same time, so that a set takes as long as its slowest server (R-M9),
+//! and each server has its own deadlines. A set that fails leaves no process, no place and no
+//! connection behind (R-M12).
 
 use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
@@ -24,10 +24,10 @@ const MOUNT_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct MountOptions {
     /// Time that each server may take from its start to its last list. The time in which a package
-    /// runner downloads the program does not count. Default 5 s.
+    /// runner downloads the program does not count. Default: 5 s.
     pub timeout: Duration,
-    /// True if one failure undoes the whole set. Default: true; servers marked as optional may
-    /// still fail.
+    /// True if one failure undoes the whole set. Servers marked as optional may still fail.
+    /// Default: true.
     pub is_strict: bool,
 }
 
@@ -37,12 +37,12 @@ impl Default for MountOptions {
     }
 }
 
-/// With whom connections may be shared (D12).
+/// The callers that may share a connection (D12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sharing {
     /// All callers that have the same server, configuration and credential.
     Everybody,
-    /// Only with mounts of the same number.
+    /// Only mounts with the same number.
     Only(u64),
 }
 
@@ -60,14 +60,13 @@ pub struct Mountable {
 }
 
 /// Identity of a mounted server besides its configuration: two mounts share a connection only if
-/// this is equal, too (D12).
+/// their identities are equal, too (D12).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct MountIdentity {
-    /// Server of a catalog, across all workspaces. `None`: the server that the live configuration
-    /// has under this alias, which is switched off there.
+    /// Server of a catalog, across all workspaces. `None` for the live configuration's server of
+    /// this alias, which can be switched off there.
     pub server: Option<Arc<str>>,
-    /// The secrets of which its configuration is made, across all workspaces, each as `name` and
-    /// version.
+    /// The secrets in its configuration, across all workspaces, each as `name` and version.
     pub secrets: Vec<(Arc<str>, u64)>,
     /// Owner of the credential, if the credential is not in the definition.
     pub credential: Option<Arc<str>>,
@@ -96,7 +95,7 @@ pub struct MountFault {
     pub alias: Alias,
     /// The failure.
     pub error: ServerFailure,
-    /// The last lines that it wrote to stderr.
+    /// The server's last lines on stderr.
     pub lines: Vec<String>,
 }
 
@@ -126,7 +125,7 @@ impl std::error::Error for MountError {}
 pub struct Unmounted {
     /// The server.
     pub alias: Alias,
-    /// The way the server ended; `None` while others use it.
+    /// The way the server ended; `None` while other mounts use it.
     pub ended: Option<Ended>,
 }
 
@@ -140,13 +139,13 @@ struct Begun {
 
 impl Registry {
     /// Mounts a set of servers and waits until each is ready or has failed. Waits for a connection
-    /// that another caller is making (R-E4). A server to which a person must sign in first is
+    /// that another caller is making (R-E4). A server that needs a person's sign-in is
     /// `authenticating`, which is no failure (D17), and is not connected. A server that is switched
-    /// off is refused; one that is switched off later ends for its mounts, too (D10).
+    /// off is refused; a later switch-off also ends its mounts (D10).
     ///
     /// # Errors
-    /// In a strict set, when a server fails or is off that is not optional, or two have one alias:
-    /// then all mounts of the set are undone, and no process is left when this returns.
+    /// In a strict set, when a server fails or is off that is not optional, or two have one alias.
+    /// Then all mounts of the set are undone, and no process is left when this returns.
     pub async fn mount(
         &self,
         set: Vec<Mountable>,
@@ -175,23 +174,23 @@ impl Registry {
         Ok(set)
     }
 
-    /// The mount of this number, while any caller holds it: one more reference to it.
+    /// A further reference to the mount of this number, if any caller holds the mount.
     #[must_use]
     pub fn mounted(&self, id: ConnectionId) -> Option<Mount> {
         self.shared.pool.of_id(id)
     }
 
-    /// Ends the connections of the mounts that `is_meant` selects, at once, as if their server had
+    /// Ends at once the connections of the mounts that `is_meant` selects, as if their server had
     /// been switched off (D10): open and later calls fail for this reason. Rows of the
-    /// configuration are not affected.
+    /// configuration do not change.
     pub fn cut(&self, reason: &CutReason, is_meant: impl Fn(&MountIdentity) -> bool) {
         for mount in self.shared.pool.of_identity(is_meant) {
             mount.connection().cut_for(&self.shared, reason.clone());
         }
     }
 
-    /// Has the connections that were cut for a secret show that it is set again. They stay cut: a
-    /// run keeps the values of its creation (D10).
+    /// Marks connections that were ended for a cleared secret: the secret is set again. They stay
+    /// ended, as a run keeps the values of its creation (D10).
     pub fn secret_set_again(&self, is_meant: impl Fn(&MountIdentity) -> bool) {
         for mount in self.shared.pool.of_identity(is_meant) {
             mount.connection().secret_set_again(&self.shared);
@@ -277,7 +276,7 @@ impl MountSet {
         &self.mounts
     }
 
-    /// The mount of an alias.
+    /// The mount of an alias; `None` if the set has no such mount.
     #[must_use]
     pub fn get(&self, alias: &str) -> Option<&Mount> {
         self.mounts.iter().find(|mount| mount.alias().as_str() == alias)

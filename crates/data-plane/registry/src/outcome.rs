@@ -11,23 +11,23 @@ use crate::{Found, connection::Connection};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum ServerResult {
-    /// It can be called.
+    /// The server can be called.
     Ready {
-        /// Its name.
+        /// The server's name.
         id: String,
         /// Number of its tools.
         tool_count: usize,
     },
     /// A person must sign in first.
     Authenticating {
-        /// Its name.
+        /// The server's name.
         id: String,
-        /// The page for the sign-in.
+        /// The address of the sign-in page.
         auth_url: String,
     },
-    /// It cannot be called; being switched off is a reason, too. For operators.
+    /// The server cannot be called; it may be switched off. For operators.
     Error {
-        /// Its name.
+        /// The server's name.
         id: String,
         /// The reason.
         error: CallError,
@@ -96,16 +96,17 @@ impl Awaited {
     }
 }
 
-/// A verb that cannot be carried out.
+/// The reason why a verb cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VerbError {
-    /// E58.
+    /// No server has this name (E58).
     #[error("unknown server `{0}`")]
     Unknown(String),
-    /// Only the owner of the configuration can change that.
+    /// The server's configuration disables it, which only the owner of the configuration can
+    /// change.
     #[error("server `{0}` is switched off by its configuration; change it there")]
     DisabledByConfig(String),
-    /// The entry cannot be used at all.
+    /// The entry is faulty, and cannot be used.
     #[error("the entry `{0}` is faulty, so there is nothing to connect; correct it first")]
     Faulty(String),
     /// The registry has been closed.

@@ -1,5 +1,5 @@
-//! Pinned definitions of live servers: the decider, and the definitions that callers may see (D10,
-//! S22 to S24).
+//! Pinned definitions of live servers: the port for their review, and the definitions that callers
+//! may see (D10, S22 to S24).
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use crate::{
     registry::Shared,
 };
 
-/// The review of a server's definitions.
+/// Future of a review of a server's definitions.
 pub type Looking<'a> = Pin<Box<dyn Future<Output = Result<Held, LookError>> + Send + 'a>>;
 
 /// Decides on definitions of live servers whose entries pin them.
@@ -34,14 +34,13 @@ pub trait DefinitionPins: Send + Sync + fmt::Debug {
 pub struct Said {
     /// The server.
     pub alias: Alias,
-    /// The file that its entry is from; `None` for an entry of no file.
+    /// The file with the server's entry; `None` for an entry of no file.
     pub file: Option<Arc<Path>>,
     /// All lists of the server.
     pub listed: Arc<Inventory>,
-    /// Instructions of the server to models. `None` also where they were reviewed apart from the
-    /// lists.
+    /// The server's instructions to models; `None` also if they were reviewed apart from the lists.
     pub told: Option<String>,
-    /// True if a flagged definition is visible when it is the first of its name.
+    /// True if callers may see a flagged definition that is the first of its name.
     pub shows_flagged: bool,
 }
 
@@ -54,7 +53,8 @@ pub struct Held {
     pub is_silent: bool,
 }
 
-/// A server could not be reviewed, so that none of its definitions are known to be harmless.
+/// The reason why a server could not be reviewed. None of its definitions are then known to be
+/// harmless.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("its definitions could not be compared: {0}")]
 pub struct LookError(pub String);
@@ -93,8 +93,8 @@ impl PinnedSaid {
         &self.held
     }
 
-    /// A number that changes each time that the available definitions of this connection change
-    /// without a message of the server.
+    /// A number that changes each time the visible definitions of this connection change without a
+    /// message of the server.
     #[must_use]
     pub fn decided(&self) -> u64 {
         self.decided
@@ -144,7 +144,7 @@ fn firsts(listed: &Inventory) -> HashMap<(Listed, &str), &InventoryEntry> {
 }
 
 impl Registry {
-    /// Names who decides on definitions that are pinned. Servers that pin them are `connecting`
+    /// Sets the reviewer of pinned definitions. Servers with pinned definitions are `connecting`
     /// until then. Only the first call counts.
     pub fn set_pins(&self, pins: Arc<dyn DefinitionPins>) {
         let is_first = self.shared.pins.send_if_modified(|known| {
@@ -157,9 +157,9 @@ impl Registry {
         }
     }
 
-    /// Reviews all definitions of a server again, on all its links, after a decision. When this
-    /// returns, callers have the accepted definitions and no others. A server that is missing, or
-    /// not pinned, is left alone.
+    /// Reviews all definitions of a server again, on all its links, after a decision. Afterwards
+    /// callers see the accepted definitions and no others. Does nothing for a server that is
+    /// missing or not pinned.
     ///
     /// # Errors
     /// When the review fails: then it is retried in the background.
@@ -172,8 +172,8 @@ impl Registry {
         }
     }
 
-    /// The part of a server's list on a further link that callers may see. `None`: the server is
-    /// not pinned, so all of the list.
+    /// The part of a server's list on a further link that callers may see. `None` if the server is
+    /// not pinned: callers may see the whole list.
     ///
     /// # Errors
     /// When the review fails, or the row has changed meanwhile.

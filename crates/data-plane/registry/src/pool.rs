@@ -1,7 +1,7 @@
 //! The open connections, each once: all callers that want the same server share one (D12).
 //!
 //! A [`Mount`] is one reference. The count is that of an [`Arc`], so it cannot fall below zero. A
-//! handle to a replaced connection ends that connection and no newer one.
+//! handle to a replaced connection ends that connection, and no newer one.
 
 use std::{
     collections::HashMap,
@@ -29,8 +29,7 @@ pub(crate) struct PoolKey {
     pub(crate) digest: Digest,
     pub(crate) identity: Arc<MountIdentity>,
     pub(crate) sharing: Sharing,
-    /// Set where the connection is never shared, even if all else is equal: a number that no other
-    /// has.
+    /// A unique number if the connection is never shared, even if all else is equal.
     apart: Option<u64>,
 }
 
@@ -65,12 +64,11 @@ struct Held {
     by_id: HashMap<ConnectionId, Weak<Mounted>>,
 }
 
-/// A reference to one connection; dropping the last one ends the connection, after its open calls.
+/// A reference to one connection. Dropping the last one ends the connection, after its open calls.
 #[derive(Debug, Clone)]
 pub struct Mount {
     held: Arc<Mounted>,
-    /// The definition of this mount: limits, and the part that callers may see, differ on one
-    /// connection.
+    /// The definition of this mount. Mounts of one connection may differ in limits and exposure.
     definition: Arc<ServerDefinition>,
 }
 
@@ -79,14 +77,14 @@ struct Mounted {
     key: PoolKey,
     connection: Arc<Connection>,
     shared: Weak<Shared>,
-    /// Held while the lists are read because of a call.
+    /// Locked while the lists are read because of a call.
     listing: Arc<tokio::sync::Mutex<()>>,
-    /// Other definitions that mean the same connection, each once.
+    /// Other definitions of the same connection, each once.
     variants: Mutex<Vec<Weak<ServerDefinition>>>,
 }
 
-/// Follows the state of a mounted server, for callers that report it: it is no reference, so it
-/// keeps nothing open.
+/// Follows the state of a mounted server, for callers that report it. A watched mount is no
+/// reference, and keeps nothing open.
 #[derive(Debug, Clone)]
 pub struct WatchedMount {
     alias: Alias,
@@ -107,7 +105,7 @@ impl WatchedMount {
         self.connection.found()
     }
 
-    /// Waits until the server's state has changed; never returns once it can no longer change.
+    /// Waits until the server's state has changed; never returns once the state is final.
     pub async fn changed(&mut self) {
         if self.changes.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -127,7 +125,7 @@ impl WatchedMount {
 }
 
 impl Mount {
-    /// Follows the server's state from now on, without keeping the server open.
+    /// Follows the server's state from now on, without keeping the connection open.
     #[must_use]
     pub fn watched(&self) -> WatchedMount {
         let connection = self.held.connection.clone();
@@ -169,13 +167,13 @@ impl Mount {
         &self.held.key.alias
     }
 
-    /// Which server of a catalog it is, across all workspaces, if it is one's.
+    /// The id of the catalog's server, across all workspaces; `None` for a server of no catalog.
     #[must_use]
     pub fn server(&self) -> Option<&Arc<str>> {
         self.held.key.identity.server.as_ref()
     }
 
-    /// Which connection it is.
+    /// The id of the connection.
     #[must_use]
     pub fn id(&self) -> ConnectionId {
         self.held.connection.id
@@ -187,8 +185,8 @@ impl Mount {
         self.held.connection.found()
     }
 
-    /// The server's present state as a row, for an owner that shows it beside the rows of the
-    /// registry. The row keeps no reference.
+    /// The server's present state as a row, for an owner that shows it together with the registry's
+    /// rows. The row is no reference.
     #[must_use]
     pub fn row(&self) -> Arc<ServerRow> {
         let Mounted { connection, listing, .. } = &*self.held;
@@ -223,8 +221,8 @@ impl Mount {
         self.held.connection.decided().await
     }
 
-    /// Gives the reference back. If it was the last one, this waits until the server has ended, and
-    /// returns the way it ended; open calls finish first.
+    /// Releases the reference. The last reference waits until the server has ended after its open
+    /// calls, and returns the way it ended; otherwise `None`.
     pub async fn unmount(self) -> Option<Ended> {
         let connection = self.held.connection.clone();
         drop(Arc::into_inner(self.held)?);

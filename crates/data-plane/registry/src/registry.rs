@@ -1,4 +1,4 @@
-//! The set of servers: configured together, each on its own, seen through snapshots.
+//! The set of servers: configured together, connected independently, published as snapshots.
 
 mod links;
 mod verbs;
@@ -44,31 +44,31 @@ pub(crate) const EVENT_QUEUE: usize = 256;
 /// Options that every connection of a registry shares.
 #[derive(Debug, Clone)]
 pub struct RegistryOptions {
-    /// Our identity, sent to servers.
+    /// Narthex's description of itself for servers.
     pub identity: ClientIdentity,
-    /// Limits of the steps of connecting.
+    /// Limits on the steps of connecting.
     pub deadlines: Deadlines,
     /// Limits of single messages.
     pub limits: Limits,
     /// Environment variables of every child process.
     pub environment: BaseEnvironment,
-    /// The supervisor of programs, and the confinement of those whose entry sets none.
+    /// The supervision of servers' programs, and the confinement of programs whose entry sets none.
     pub supervision: Supervision,
-    /// The proxies on the way to servers over HTTP.
+    /// The proxies for servers over HTTP.
     pub proxies: Arc<Proxies>,
     /// The names of servers that a person has switched off (E57).
     pub disabled: BTreeSet<String>,
-    /// After how long without a call a program is stopped until the next one; `None`: never.
+    /// Time without a call after which a program is stopped until the next call; `None` for never.
     pub idle_stop: Option<Duration>,
-    /// The most processes of one server at a time: the shared one and those of single sessions.
+    /// Maximum number of processes of one server: the shared one and those of single sessions.
     pub children_max: usize,
-    /// True if a caller will set a store of definitions ([`Registry::set_pins`]). Otherwise an
-    /// entry that wants its definitions pinned is faulty.
+    /// True if a caller will set a reviewer of definitions ([`Registry::set_pins`]). Otherwise an
+    /// entry that pins its definitions is faulty.
     pub has_pins: bool,
 }
 
 impl RegistryOptions {
-    /// The usual limits: nothing is switched off, nothing sleeps, 64 processes a server.
+    /// The default limits: no server is switched off or sleeps, 64 processes per server.
     #[must_use]
     pub fn new(identity: ClientIdentity, environment: BaseEnvironment) -> Self {
         Self {
@@ -91,16 +91,17 @@ impl RegistryOptions {
 pub struct Notice {
     /// The server.
     pub alias: Alias,
-    /// The connection of the message.
+    /// The connection that received the message.
     pub connection: ConnectionId,
-    /// True if a row shows the connection, or did: a message on a connection that is only mounted
+    /// True if a row shows the connection, or did. A message on a connection that is only mounted
     /// is for its owners alone (E7).
     pub is_shared: bool,
     /// A notification.
     pub message: Message,
 }
 
-/// The set of connections. Clones are handles to the same set. Close it before the runtime ends.
+/// The set of connections. Clones are handles to the same set. Call [`Registry::close`] before the
+/// runtime ends.
 #[derive(Debug, Clone)]
 pub struct Registry {
     pub(crate) shared: Arc<Shared>,
@@ -120,7 +121,7 @@ pub(crate) struct Shared {
     /// The decider of definitions that are pinned, once it is known.
     pub(crate) pins: watch::Sender<Option<Arc<dyn DefinitionPins>>>,
     pub(crate) tasks: TaskTracker,
-    /// The runtime of all links: the one on which the registry was first used.
+    /// The runtime of all links: the first one on which the registry was used.
     home: OnceLock<Handle>,
     pub(crate) shutdown: CancellationToken,
 }
@@ -153,7 +154,7 @@ impl Registry {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// The registry as it is now. Costs no lock.
+    /// The present snapshot. Takes no lock.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.shared.current.load_full()
@@ -165,7 +166,7 @@ impl Registry {
         self.snapshot().servers.clone()
     }
 
-    /// The row that counts under a name.
+    /// The row that counts under a name; `None` if there is none.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<ServerRow>> {
         let snapshot = self.snapshot();
@@ -173,8 +174,8 @@ impl Registry {
         snapshot.servers.iter().find(is_it).cloned()
     }
 
-    /// Subscribes to every snapshot from now on; the present one comes at once (E65). Only a slow
-    /// subscriber itself bears the cost of its slowness.
+    /// Subscribes to every snapshot from now on; the present one is available at once (E65). A slow
+    /// subscriber delays no other.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
         // Under the lock of publishing snapshots, so that none is missed or comes twice.
@@ -182,33 +183,31 @@ impl Registry {
         Subscription::new(self.snapshot(), self.shared.snapshots.subscribe())
     }
 
-    /// A receiver that sees that some row has changed, not each change; its value is the snapshot's
-    /// number.
+    /// A receiver of changes of rows; it may skip changes. Its value is the snapshot's number.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.changes.subscribe()
     }
 
-    /// Subscribes to messages of servers outside requests. A receiver that falls behind misses the
-    /// oldest.
+    /// Subscribes to servers' messages outside of requests. A slow receiver misses the oldest.
     #[must_use]
     pub fn notices(&self) -> broadcast::Receiver<Notice> {
         self.shared.notices.subscribe()
     }
 
-    /// The proxies on the way to servers over HTTP, and to other hosts that this process contacts.
+    /// The proxies for servers over HTTP, and for other hosts that this process contacts.
     #[must_use]
     pub fn proxies(&self) -> Arc<Proxies> {
         self.shared.options.proxies.clone()
     }
 
-    /// Subscribes to events of servers. A receiver that falls behind misses the oldest.
+    /// Subscribes to events of servers. A slow receiver misses the oldest.
     #[must_use]
     pub fn events(&self) -> broadcast::Receiver<ServerEvent> {
         self.shared.events.subscribe()
     }
 
-    /// Waits until `is_done` holds for a snapshot, or the deadline; gives the last one seen.
+    /// Waits until `is_done` holds for a snapshot, at most for `within`; returns the last snapshot.
     pub async fn wait_until(
         &self,
         within: Duration,
@@ -227,15 +226,14 @@ impl Registry {
         tokio::time::timeout(within, waiting).await.unwrap_or_else(|_late| self.snapshot())
     }
 
-    /// The owner of the registry's tasks; a caller that opens links through it may use it for its
-    /// own tasks.
+    /// The owner of the registry's tasks. A caller that opens links may use it for its own tasks.
     #[must_use]
     pub fn tasks(&self) -> &TaskTracker {
         &self.shared.tasks
     }
 
     /// Stops every server, all at once, and waits until all are gone; later sets are refused.
-    /// Subscribers get one last snapshot without rows (E69). A second call is a no-op.
+    /// Subscribers get one last snapshot without rows (E69). A second call does nothing.
     pub async fn close(&self) {
         self.shared.rows().is_closed = true;
         self.shared.shutdown.cancel();

@@ -1,4 +1,4 @@
-//! The rows of a registry and how a new configuration changes them, in one step.
+//! The rows of a registry, and their change by a new configuration in one step.
 //!
 //! Each change happens under one lock and waits for no server, so applies come one after the other
 //! and the newest wins (E128), however slow the servers of an older one are.
@@ -278,7 +278,7 @@ fn tell_new_gates(row: &ServerRow, before: Option<&ServerDefinition>) {
 pub(crate) enum IsRetry {
     /// A connection that has failed is replaced (E51).
     IfFailed,
-    /// A person wants a new one.
+    /// A person asks for a new connection.
     Always,
 }
 

@@ -1,4 +1,4 @@
-//! The state of the registry at one moment: immutable, swapped whole.
+//! The registry's state at one moment: immutable, replaced as a whole.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -18,7 +18,7 @@ use tokio::sync::Mutex;
 
 use crate::{LegacySupport, connection::Connection, first_said::FirstSaid, pins::PinnedSaid};
 
-/// The registry at one moment.
+/// The registry's state at one moment.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// Rises with every change of any row.
@@ -31,24 +31,24 @@ pub struct Snapshot {
     pub(crate) is_last: bool,
 }
 
-/// One server at one moment.
+/// The state of one server at one moment.
 #[derive(Debug, Clone)]
 pub struct ServerRow {
     /// The name as configured; a valid alias unless the entry is faulty.
     pub name: String,
-    /// The alias; `None` if the name is no valid one.
+    /// The alias; `None` if the name is no valid alias.
     pub alias: Option<Alias>,
-    /// The layer that the server comes from (E139).
+    /// The layer of the server's entry (E139).
     pub provenance: Provenance,
-    /// The file it comes from.
+    /// The file of the server's entry.
     pub file: Option<Arc<Path>>,
-    /// An entry of another layer counts instead (E140): shown, never started.
+    /// True if an entry of another layer counts instead (E140): shown, never started.
     pub is_overridden: bool,
     /// The configuration; `None` if the entry is faulty.
     pub definition: Option<Arc<ServerDefinition>>,
-    /// The state found of the server.
+    /// The state of the server.
     pub found: Arc<Found>,
-    /// The connection of the row; another one after each change of the configuration. `None` for a
+    /// The connection of the row; each change of the configuration makes a new one. `None` for a
     /// server that is not started at all.
     pub connection: Option<ConnectionId>,
     /// Held while the lists are read because of a call.
@@ -57,11 +57,11 @@ pub struct ServerRow {
     pub(crate) mounted: Option<Weak<Connection>>,
 }
 
-/// Identifies one connection of a registry among all, also among later ones to the same server.
+/// Identifies one connection of a registry. No later connection gets the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub(crate) u64);
 
-/// The state found of one connection.
+/// The state of one connection.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// State, one of five (D21).
@@ -72,55 +72,55 @@ pub struct Found {
     pub error: Option<ServerFailure>,
     /// The shared link: only in `ready`, and not while the server is asleep.
     pub link: Option<Arc<Link>>,
-    /// The server's last facts about itself.
+    /// The server's last description of itself.
     pub facts: Option<Arc<ServerFacts>>,
     /// True if the server was stopped because no caller used it, and starts with the next call.
     pub is_asleep: bool,
-    /// Inventory of the server. Stored while the server reconnects, but only ready servers are
-    /// listed (E72).
+    /// Inventory of the server. It is stored while the server reconnects, but only ready servers
+    /// are listed (E72).
     pub inventory: Arc<Inventory>,
-    /// Last inventory of a server that is switched off now, or whose entry has a fault. None of it
-    /// is listed; clients may still know it.
+    /// Last inventory of a server that is now switched off, or whose entry has a fault. None of it
+    /// is listed, but clients may still know it.
     pub had: Arc<Inventory>,
     /// Rises when the inventory changes.
     pub inventory_version: u64,
-    /// Definitions and instructions of the server when this process listed it first.
+    /// Definitions and instructions from the first listing of the server in this process.
     pub first: Option<Arc<FirstSaid>>,
-    /// Number of those that differ by now, under the same names.
+    /// Number of first definitions that differ now, under the same names.
     pub changed: usize,
-    /// Gates of the connection's definition that match nothing in its lists, as they were logged.
+    /// Gates of the connection's definition without a match in its lists, as logged.
     pub unmatched: Arc<[UnmatchedGate]>,
     /// Faults of the connection that leave it working, at most one of each kind.
     pub warnings: Arc<[RowWarning]>,
     /// Definitions and instructions of the server at the last review, if its definitions are
-    /// pinned. The inventory and the facts here are then the part that callers may see.
+    /// pinned. The inventory and the facts here are then only the part that callers may see.
     pub pinned: Option<Arc<PinnedSaid>>,
-    /// The era that the server was found to speak.
+    /// The dialect that the server understands.
     pub dialect: Option<Dialect>,
-    /// Knowledge of whether a server of revision 2026-07-28 answers `initialize`, too.
+    /// Knowledge about a server of revision 2026-07-28: does it also answer `initialize`?
     pub legacy: Arc<LegacySupport>,
-    /// Attempts to reconnect since it was lost, while it is not back.
+    /// Number of attempts to reconnect since the loss; 0 once the server is back.
     pub attempt: u32,
-    /// The last attempt to reconnect has failed, and the next one is not due yet.
+    /// True if the last attempt to reconnect has failed, and the next one is not due yet.
     pub is_backing_off: bool,
     /// Number of losses, and the reason for the last one.
     pub losses: u64,
     pub loss: Option<Arc<str>>,
-    /// Number of returns after a loss, and the attempt that brought the last return, from 1.
+    /// Number of returns after a loss, and the number of the last successful attempt, from 1.
     pub reconnects: u64,
     pub reconnected_by: u32,
-    /// Number of forced kills, since the server did not end when asked to.
+    /// Number of kills of a server that did not end when asked to.
     pub forced_kills: u64,
     /// Standard error of the server's processes, over all starts and changes of its configuration
-    /// (R-E17), and narthex's own remarks about them.
+    /// (R-E17), and narthex's notes about them.
     pub log: LogRing,
     /// Time when the server's lists were last read.
     pub last_check: Option<SystemTime>,
-    /// True if a server in `error` is probed, so that it comes back by itself.
+    /// True if narthex probes a server in `error`, so that it can come back without a person.
     pub is_probed: bool,
-    /// Attempts to reach a server in `error` that failed.
+    /// Number of failed attempts to reach a server in `error`.
     pub probes: u64,
-    /// Results that calls and checks last saw of the server. They change without a new snapshot.
+    /// Results of the last calls and checks. They change without a new snapshot.
     pub health: Arc<Health>,
 }
 
@@ -161,14 +161,14 @@ impl Found {
 }
 
 impl Found {
-    /// True if waiting for the server is of no use to a call now: it is ready, it has failed, or
-    /// its last attempt to reconnect has failed and the next one is not due yet.
+    /// True if a call need not wait for the server: it is ready, it has failed, or its last attempt
+    /// to reconnect has failed and the next one is not due yet.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         self.state.is_settled() || self.is_backing_off
     }
 
-    /// The reason why the server cannot be used now, without narthex's action.
+    /// The reason why the server cannot be used now, without the remark on narthex's next step.
     #[must_use]
     pub fn cause(&self) -> Option<ServerFailure> {
         let failure = self.health.last_failure();
@@ -219,8 +219,8 @@ impl Snapshot {
         Self { seq, servers, index, is_settled, is_last: false }
     }
 
-    /// Rows of a snapshot, and after them rows of mounts, whose aliases replace those of the
-    /// snapshot: the view of an owner that has servers of its own (E7). `seq` is the owner's.
+    /// Rows of a snapshot followed by rows of mounts, whose aliases replace those of the snapshot:
+    /// the view of an owner with its own servers (E7). `seq` is the owner's.
     #[must_use]
     pub fn joined(seq: u64, shared: Vec<Arc<ServerRow>>, own: &[Arc<ServerRow>]) -> Self {
         let is_free = |row: &Arc<ServerRow>| own.iter().all(|own| own.alias != row.alias);
@@ -230,7 +230,7 @@ impl Snapshot {
         Self::new(seq, servers)
     }
 
-    /// The row of an alias.
+    /// The row of an alias; `None` if there is none.
     #[must_use]
     pub fn get(&self, alias: &str) -> Option<&Arc<ServerRow>> {
         self.index.get(alias).map(|index| &self.servers[*index])
@@ -248,8 +248,7 @@ fn is_settled(servers: &[Arc<ServerRow>]) -> bool {
 }
 
 impl ServerRow {
-    /// The row of a server that could not be mounted, for the owner that wants it: it has the
-    /// reason.
+    /// The row of a server that could not be mounted, with the reason.
     #[must_use]
     pub fn failed(alias: Alias, error: ServerFailure) -> Self {
         let found = Found { error: Some(error), ..Found::new(ServerState::Error) };
@@ -272,14 +271,15 @@ impl ServerRow {
         }
     }
 
-    /// A part of narthex itself that has tools as a server has them.
+    /// The row of a part of narthex that has tools like a server.
     #[must_use]
     pub fn built_in(alias: Alias, inventory: Arc<Inventory>) -> Self {
         let found = Found { inventory, ..Found::new(ServerState::Ready) };
         Self { found: Arc::new(found), ..Self::bare(alias) }
     }
 
-    /// This row for a viewer that sees only this part of the server's inventory.
+    /// The row for a viewer that sees only `inventory`. Without `tells_models`, the server's
+    /// instructions are left out.
     #[must_use]
     pub fn seen_as(&self, inventory: Arc<Inventory>, tells_models: bool) -> Self {
         let mut found = Found { inventory, ..(*self.found).clone() };
@@ -297,15 +297,15 @@ impl ServerRow {
         self
     }
 
-    /// True if a tool declares the shape of its results, also a tool that is not available now: one
-    /// under review, or one that the server had before.
+    /// True if a tool has an output schema. Counts a tool that is not available now: one under
+    /// review, or one that the server had before.
     #[must_use]
     pub fn is_shaped(&self, tool: &str) -> bool {
         self.known().find_map(|all| all.tool(tool)).is_some_and(InventoryEntry::is_shaped)
     }
 
-    /// Gates of its present entry that match nothing in the server's present lists, or in its last
-    /// ones while it is away. None where the server has listed nothing so far.
+    /// Gates of the present entry without a match in the server's present lists, or in its last
+    /// ones while it is away. Empty while the server has never listed.
     #[must_use]
     pub fn unmatched(&self) -> Vec<UnmatchedGate> {
         let listed = self.pinned.as_ref().map_or(&self.inventory, |said| said.listed());
@@ -318,7 +318,7 @@ impl ServerRow {
     }
 
     /// Faults that disable a part of the server and leave the rest: those of its connection, of its
-    /// lists, and of gates that match nothing.
+    /// lists, and of gates without a match.
     #[must_use]
     pub fn warnings(&self) -> Vec<RowWarning> {
         let listed = self.pinned.as_ref().map_or(&self.inventory, |said| said.listed());
@@ -327,21 +327,21 @@ impl ServerRow {
         self.warnings.iter().chain(listed.warnings()).cloned().chain(gates).collect()
     }
 
-    /// The names of its tools, those that are not there now included.
+    /// The names of the server's tools, also of those that are not available now.
     pub fn known_tools(&self) -> impl Iterator<Item = &str> {
         let names: BTreeSet<_> =
             self.known().flat_map(|all| &all.tools).map(|tool| &*tool.key).collect();
         names.into_iter()
     }
 
-    /// The names of its prompts, those that are not there now included.
+    /// The names of the server's prompts, also of those that are not available now.
     pub fn known_prompts(&self) -> impl Iterator<Item = &str> {
         let names: BTreeSet<_> =
             self.known().flat_map(|all| &all.prompts).map(|prompt| &*prompt.key).collect();
         names.into_iter()
     }
 
-    /// True if a URI is that of a resource or fits a template, including those that are not
+    /// True if the URI is a resource or fits a template of the server, also one that is not
     /// available now.
     #[must_use]
     pub fn knows_resource(&self, uri: &str) -> bool {
@@ -356,14 +356,14 @@ impl ServerRow {
         [Some(&*self.inventory), held, Some(&*self.had)].into_iter().flatten()
     }
 
-    /// True if the server's definitions are pinned: then they are all in its inventory.
+    /// True if the server's entry pins its definitions.
     #[must_use]
     pub fn is_pinned(&self) -> bool {
         self.definition.as_ref().is_some_and(|definition| definition.pins_definitions)
     }
 
-    /// True if models may receive these instructions of the server, on any link: where the server
-    /// is pinned, only the reviewed text.
+    /// True if models may receive these instructions of the server, on any link. For a pinned
+    /// server, only the reviewed text may be sent.
     #[must_use]
     pub fn lets_tell(&self, text: &str) -> bool {
         let seen = || self.facts.as_ref().and_then(|facts| facts.instructions());

@@ -1,4 +1,4 @@
-//! Subscriptions to every snapshot, one after the other, for callers that want to miss none.
+//! Subscriptions to every snapshot, in order, for callers that want to miss none.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use crate::Snapshot;
 /// Number of snapshots that wait for a slow subscriber before it misses some.
 pub(crate) const SNAPSHOT_QUEUE: usize = 1024;
 
-/// One snapshot as a subscriber gets it.
+/// One snapshot, for a subscriber.
 #[derive(Debug, Clone)]
 pub struct Update {
-    /// 0 for the first, then rising by one; by more where the subscriber was too slow and missed
-    /// some (E65).
+    /// Number of the update: 0 for the first, then rising by one. A larger step means that a slow
+    /// subscriber missed some (E65).
     pub seq: u64,
     /// The registry at that moment.
     pub snapshot: Arc<Snapshot>,
 }
 
-/// A place in the line of snapshots. Slow or forgotten subscriptions hold up no other caller (E66);
-/// dropping a subscription ends it at once (E67).
+/// A place in the sequence of snapshots. Slow or forgotten subscriptions delay no other caller
+/// (E66); dropping a subscription ends it at once (E67).
 #[derive(Debug)]
 pub struct Subscription {
     first: Option<Arc<Snapshot>>,
@@ -34,7 +34,8 @@ impl Subscription {
         Self { first: Some(first), next: 0, snapshots, is_over: false }
     }
 
-    /// The next snapshot; the first one is available at once. `None` after the registry was closed.
+    /// Waits for the next snapshot; the first one is available at once. `None` after the registry
+    /// was closed.
     pub async fn next(&mut self) -> Option<Update> {
         loop {
             if let Some(update) = self.try_next() {
@@ -51,7 +52,7 @@ impl Subscription {
         }
     }
 
-    /// The next snapshot, if it is available already.
+    /// The next snapshot, if it is already available.
     pub fn try_next(&mut self) -> Option<Update> {
         if let Some(first) = self.first.take() {
             return Some(self.update(first));

@@ -1,10 +1,10 @@
 //! Follows the files of the global and the project layer, and reports their present declarations.
 //!
-//! Made for a caller that applies a set to a registry: load once, apply that, start, and then apply
-//! the set of each [`LayersEvent::Changed`]. A file counts with its last good content: a file that
-//! cannot be read, is no configuration, or is not approved is reported, and the set stays (E118,
-//! D27). Nothing here starts, stops or knows a connection, and failures are reported as events, not
-//! logged.
+//! Made for a caller that applies a set to a registry: load once, apply that set, start, and then
+//! apply the set of each [`LayersEvent::Changed`]. A file counts with its last good content. A file
+//! that cannot be read, is no configuration, or is not approved is reported, and the set stays
+//! (E118, D27). This module starts and stops no connection, and reports failures as events instead
+//! of logging them.
 
 mod content;
 mod follow;
@@ -47,28 +47,28 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 const READ_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Decides whether the content of a project's file may count (D27). Called with the file and the
-/// text that will be parsed, on a thread that may block.
+/// text to be parsed, on a thread that may block.
 pub type Approve = Arc<dyn Fn(&Path, &[u8]) -> Result<(), Refused> + Send + Sync>;
 
-/// Which files are followed, and how.
+/// The files to follow, and the way to follow them.
 #[derive(Clone)]
 pub struct LayerOptions {
     /// The user's settings file, whose `mcp.servers` are the global layer.
     pub settings: Option<PathBuf>,
-    /// The project's file. Without it none is read (E8).
+    /// The project's file. Without a path, no project file is read (E8).
     pub project: Option<ProjectFile>,
     /// Value of `${workspaceRoot}`.
     pub workspace_root: PathBuf,
     /// Lookup of `${env:NAME}`.
     pub env: Variables,
-    /// Time that a file must be quiet before it is read; a file that never is quiet is read after
-    /// ten times as long.
+    /// Time for which a file must be unchanged before it is read. A file that always changes is
+    /// read after ten times as long.
     pub debounce: Duration,
     /// The way in which changes are noticed.
     pub mode: WatchMode,
     /// Interval for polling where the system does not report changes.
     pub poll_interval: Duration,
-    /// Time that reading may take before it is reported; the reading still continues.
+    /// Time of a reading after which a report is made; the reading continues.
     pub read_deadline: Duration,
 }
 
@@ -79,8 +79,7 @@ pub struct ProjectFile {
     pub path: PathBuf,
     /// Decides whether a content may count.
     pub approve: Approve,
-    /// The file of approvals, if they are stored in one: when it changes, a refused content is
-    /// checked again.
+    /// The file of approvals, if there is one: when it changes, a refused content is checked again.
     pub approvals: Option<PathBuf>,
 }
 
@@ -94,7 +93,7 @@ pub enum WatchMode {
     Polling,
 }
 
-/// The layers of files, and the tasks that follow them while started. Dropping stops them.
+/// The layers of files, and the tasks that follow them once started. Dropping this stops the tasks.
 #[derive(Debug)]
 pub struct LayerFiles {
     shared: Arc<Shared>,
@@ -110,7 +109,7 @@ struct Running {
 }
 
 impl LayerOptions {
-    /// No files yet, and the usual times.
+    /// No files yet, and the default times.
     #[must_use]
     pub fn new(workspace_root: &Path, env: Variables) -> Self {
         Self {
@@ -127,7 +126,7 @@ impl LayerOptions {
 }
 
 impl LayerFiles {
-    /// Reads nothing yet. All work is done by tasks of `tasks`, also the reading, which blocks.
+    /// Does not read yet. Tasks of `tasks` do all work, also the reading, which blocks.
     #[must_use]
     pub fn new(options: LayerOptions, tasks: TaskTracker) -> Self {
         let settings = options.settings.clone().map(|path| Source::new(&path, Origin::Settings));
@@ -141,17 +140,18 @@ impl LayerFiles {
 
     /// Reads every file now and returns the declarations.
     ///
-    /// The first time this is the state to begin with and no event (E122); later it is an extra
-    /// read, whose findings are events too. A problem of a file is in its [`FileState`]; the result
-    /// does not wait for a file whose reading exceeds its deadline.
+    /// The first call gives the initial state and causes no event (E122); a later call is an extra
+    /// reading, which may cause events. A problem of a file is in its [`FileState`]. The call does
+    /// not wait for a file whose reading exceeds its deadline.
     pub async fn load(&self) -> Arc<LayersState> {
         // There are at most two files. Side by side, since one of them may be slow.
         tokio::join!(self.shared.examine_now(0), self.shared.examine_now(1));
         self.shared.current()
     }
 
-    /// Begins to follow the files. Changes since the last read are events soon after; files that
-    /// were never read are read before this returns, silently (E122). Does nothing while started.
+    /// Starts to follow the files. Changes since the last reading cause events soon after. Files
+    /// that were never read are read before this returns, without events (E122). A second call does
+    /// nothing.
     pub async fn start(&self) {
         let stop = {
             let mut running = self.running.lock().await;
@@ -176,8 +176,8 @@ impl LayerFiles {
     }
 
     /// Stops following. Afterwards no file changes the set, not even one that is being read now:
-    /// its reading ends by itself, as a task of the tracker, and its result is dropped. Does
-    /// nothing while stopped (E126, E127).
+    /// its reading ends as a task of the tracker, and its result is dropped. Does nothing while
+    /// stopped (E126, E127).
     pub async fn stop(&self) {
         let mut running = self.running.lock().await;
         let Some(Running { stop, _guard, followers }) = running.take() else { return };
@@ -195,8 +195,8 @@ impl LayerFiles {
         self.shared.current()
     }
 
-    /// Every state, for pages that show the status of the files. Most differ only in the time of
-    /// reading.
+    /// A receiver of every state, for pages about the status of the files. Most states differ only
+    /// in the time of reading.
     #[must_use]
     pub fn states(&self) -> watch::Receiver<Arc<LayersState>> {
         self.shared.states()
@@ -208,8 +208,8 @@ impl LayerFiles {
         Subscription::new(self.shared.states())
     }
 
-    /// Replaces the global layer by code (E13, E131), started or not. From now on the settings file
-    /// is read, but does not count. The same entries again are no event.
+    /// Replaces the global layer by code (E13, E131), whether or not files are followed. From now
+    /// on the settings file is read, but does not count. The same entries again cause no event.
     pub fn replace_global(&self, entries: Vec<Entry>) {
         self.shared.replace_global(entries);
     }

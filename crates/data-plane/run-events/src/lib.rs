@@ -2,7 +2,7 @@
 //! and out, its end and its duration. Never its contents.
 //!
 //! A caller of an operation asks [`Tap::begin`], which is one atomic load while no watcher exists.
-//! Watchers have queues with a limit each: a slow one loses operations, learns their number, and
+//! Each watcher has a queue with a limit: a slow watcher loses operations, gets their number, and
 //! blocks no caller.
 
 mod line;

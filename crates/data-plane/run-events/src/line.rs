@@ -1,4 +1,4 @@
-//! An operation as the door reports it, and as a line for people.
+//! An operation as the door reports it, and its line for people.
 
 use std::{
     collections::HashSet,
@@ -20,41 +20,42 @@ pub enum Source {
 /// An operation as the door reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
-    /// When it began, in UTC.
+    /// Start time of the operation, in UTC.
     pub at: String,
-    /// Microseconds from the beginning of watching to that time; 0 if before.
+    /// Microseconds from the start of watching to the start of the operation; 0 if it started
+    /// before.
     pub after_us: u64,
     /// `Open`, `Read`, `Write`, `Close`, `Stat`, `List`, `Mount` or `Unmount`.
     pub operation: String,
-    /// Its path.
+    /// Path of the operation.
     pub path: String,
-    /// Its descriptor, if it has one.
+    /// File descriptor, if the operation has one.
     pub fd: Option<u64>,
-    /// Number of bytes that were written, or requested at most; `None` for all.
+    /// Number of bytes written, or requested at most; `None` for all.
     pub size: Option<i64>,
-    /// Its result: a descriptor, or a number of bytes.
+    /// Result of the operation: a descriptor, or a number of bytes.
     pub result: Option<u64>,
-    /// Its error, if it failed.
+    /// Error of the operation, if it failed.
     pub error: Option<String>,
-    /// Its duration.
+    /// Duration of the operation in microseconds.
     pub duration_us: u64,
-    /// The object that it was done with.
+    /// The kind of object that the operation used.
     pub source: Source,
-    /// The method of MCP, of calls.
+    /// The MCP method of a call.
     pub method: Option<String>,
-    /// True if it was done for another reported operation.
+    /// True if the operation served another reported operation.
     pub is_inner: bool,
 }
 
-/// The descriptors whose opening was reported: their paths need not be shown again.
+/// The descriptors whose opening was reported: their lines need no path.
 #[derive(Debug, Clone, Default)]
 pub struct Opened {
     descriptors: HashSet<u64>,
 }
 
 impl Opened {
-    /// The line for people, as [`Line::text`]; with the path beside a descriptor that was opened
-    /// before the watching began. Lines are given in order.
+    /// The line for people, as [`Line::text`]. A descriptor that was opened before the watching
+    /// began is shown with its path. Call this for each line in order.
     pub fn text(&mut self, line: &Line, earlier_us: u64, arrow: &str) -> String {
         let is_known = line.fd.is_none_or(|fd| self.descriptors.contains(&fd));
         match (line.operation.as_str(), line.fd, line.result) {
@@ -67,8 +68,8 @@ impl Opened {
 }
 
 impl Line {
-    /// The line for people: `[  1.234s] Open(path="…") → 5    2ms`. `earlier_us` is added to its
-    /// time; `arrow` comes before its result.
+    /// The line for people: `[  1.234s] Open(path="…") → 5    2ms`. `earlier_us` is added to the
+    /// line's time; `arrow` comes before the result.
     #[must_use]
     pub fn text(&self, earlier_us: u64, arrow: &str) -> String {
         self.text_with(earlier_us, arrow, false)

@@ -1,4 +1,4 @@
-//! Operations: those that are being done, and those that have ended.
+//! Operations: running ones, and ended ones.
 
 use std::{
     borrow::Cow,
@@ -18,7 +18,7 @@ const NAME_CHARS: usize = 1024;
 const RESOURCES: &str = "/resources/";
 /// The outcome of an operation that its caller gave up.
 const ABANDONED: &str = "abandoned";
-/// The outcome of a call whose tool reports itself that it has failed (R-O12).
+/// The outcome of a call whose tool itself reports a failure (R-O12).
 pub const TOOL_ERROR: &str = "tool_error";
 /// The outcome of a successful operation.
 const OK: &str = "ok";
@@ -28,7 +28,7 @@ tokio::task_local! {
     static INSIDE: ();
 }
 
-/// Runs work for an operation that is reported itself, such as the call behind a written file.
+/// Runs the work of an operation that has its own report, such as the call behind a written file.
 /// Reports of that work are marked as inner ones.
 pub async fn inside<T>(work: impl Future<Output = T>) -> T {
     INSIDE.scope((), work).await
@@ -41,33 +41,33 @@ pub(crate) fn is_inside() -> bool {
 /// The server, method and item of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The server; `None` for all that the run has.
+    /// The server; `None` for all servers of the run.
     pub alias: Option<Alias>,
-    /// The method of MCP.
+    /// The MCP method.
     pub method: Cow<'static, str>,
     /// The kind of the item, and the server's own name for it: `tool`, `prompt`, `resource` or
     /// `task`.
     pub item: Option<(&'static str, Arc<str>)>,
-    /// Number of bytes of its arguments; `None` where the method has none.
+    /// Number of bytes of the arguments; `None` if the method has none.
     pub size: Option<u64>,
 }
 
-/// An operation of a mount that has ended, as it is given to [`Tap::file`].
+/// An ended operation of a mount, for [`Tap::file`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileOperation<'a> {
     /// `Open`, `Read`, `Write`, `Close`, `Stat`, `List`, `Mount` or `Unmount`.
     pub name: &'static str,
-    /// Its path; also of a descriptor.
+    /// Path of the file, also for an operation on a descriptor.
     pub path: &'a str,
-    /// Its descriptor, if it has one.
+    /// File descriptor, if the operation has one.
     pub fd: Option<u64>,
-    /// Number of bytes that were written, or requested at most; `None` for all.
+    /// Number of bytes written, or requested at most; `None` for all.
     pub size: Option<i64>,
-    /// Its result, a descriptor or a number of bytes; `None` if it has failed.
+    /// Result of the operation: a descriptor or a number of bytes; `None` if it failed.
     pub result: Option<u64>,
-    /// The code of its error, or the fault of its result.
+    /// Code of the error, or fault of the result.
     pub error: Option<&'static str>,
-    /// Its duration.
+    /// Duration of the operation.
     pub took: Duration,
 }
 
@@ -76,17 +76,17 @@ pub struct FileOperation<'a> {
 pub struct Operation {
     /// The action.
     pub what: What,
-    /// When it began.
+    /// Start time of the operation.
     pub began: SystemTime,
     /// Number of bytes that went in, or were requested at most.
     pub size: Option<i64>,
-    /// Its result: a descriptor, or a number of bytes.
+    /// Result of the operation: a descriptor, or a number of bytes.
     pub result: Option<u64>,
-    /// Its error in a word, if it failed.
+    /// Code of the error, if the operation failed.
     pub error: Option<&'static str>,
-    /// Its duration.
+    /// Duration of the operation.
     pub took: Duration,
-    /// True if it was done for another reported operation.
+    /// True if the operation served another reported operation.
     pub is_inner: bool,
 }
 
@@ -95,11 +95,11 @@ pub struct Operation {
 pub enum What {
     /// A call, by whichever door.
     Call {
-        /// The server; `None` for all that the run has.
+        /// The server; `None` for all servers of the run.
         alias: Option<Alias>,
-        /// The method of MCP.
+        /// The MCP method.
         method: Cow<'static, str>,
-        /// The kind and name of its item.
+        /// Kind and name of the item.
         item: Option<(&'static str, Arc<str>)>,
     },
     /// An operation with a file of a mount.
@@ -113,7 +113,7 @@ pub enum What {
     },
 }
 
-/// A watched call, until it ends. Dropped before, it was abandoned.
+/// A watched call, until its end. A call that is dropped before counts as abandoned.
 #[derive(Debug)]
 pub struct Open {
     tap: Tap,
@@ -142,7 +142,7 @@ impl Open {
         Self { tap, run, call, began, started, result, outcome, is_inner, tally, watchers }
     }
 
-    /// Notes how many bytes the answer has.
+    /// Sets the number of bytes of the answer.
     pub fn answered(&mut self, bytes: usize) {
         self.result = Some(u64::try_from(bytes).unwrap_or(u64::MAX));
     }

@@ -59,7 +59,7 @@ impl Tally {
 }
 
 impl Counted {
-    /// Nothing at all.
+    /// Counts of zero.
     #[must_use]
     pub fn nothing() -> Self {
         Self { calls: 0, errors: 0, took: vec![0; BUCKETS].into() }

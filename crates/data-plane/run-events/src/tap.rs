@@ -1,4 +1,4 @@
-//! The tap: it connects the callers of operations with their watchers.
+//! The tap: connects the callers of operations with their watchers.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use crate::{
     watcher::Queue,
 };
 
-/// Number of operations that may wait for a watcher before further ones are lost.
+/// Number of operations that may wait for one watcher. Further operations are lost.
 pub const QUEUE: usize = 4096;
 
 /// The watchers of each run.
@@ -33,7 +33,7 @@ tokio::task_local! {
     static HELD: (RunId, Watchers);
 }
 
-/// The place where operations are reported and watched. Clones are handles to the same one.
+/// The place where operations are reported and watched. Clones are handles to the same tap.
 #[derive(Debug, Clone, Default)]
 pub struct Tap {
     shared: Arc<Shared>,
@@ -43,11 +43,11 @@ pub struct Tap {
 struct Shared {
     /// Number of watchers and counters. While it is 0, nothing else is read.
     attention: AtomicUsize,
-    /// Read without a lock.
+    /// The watchers, read without a lock.
     watched: ArcSwap<Watched>,
     /// The counters of runs, while a reader counts.
     board: ArcSwapOption<Board>,
-    /// Number of readers that count; held while the first begins and the last ends.
+    /// Number of active counters; locked while the first starts and the last ends.
     counting: Mutex<usize>,
 }
 
@@ -55,7 +55,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Board(papaya::HashMap<RunId, Arc<Tally>>);
 
-/// Has the calls of all runs counted for as long as it lives.
+/// Counts the calls of all runs for as long as it lives.
 #[derive(Debug)]
 pub struct Counting {
     tap: Tap,
@@ -75,7 +75,8 @@ impl Tap {
         self.is_watched() && self.shared.watched.load().contains_key(&run)
     }
 
-    /// Begins a call of a run; `None` if it is not watched. `call` is asked only if it is.
+    /// Starts the report of a call of a run; `None` if the run is not watched, and `call` is not
+    /// called then.
     #[inline]
     #[must_use]
     pub fn begin(&self, run: RunId, call: impl FnOnce() -> Call) -> Option<Box<Open>> {
@@ -96,9 +97,8 @@ impl Tap {
         self.shared.watched.load().get(&run).cloned().unwrap_or_default()
     }
 
-    /// Does work of a run that may outlive it. The run's watchers at the beginning of the work get
-    /// its operations with files also where the run ends meanwhile. They learn of that end only
-    /// afterwards.
+    /// Runs work that may outlive its run. The run's present watchers get the work's file
+    /// operations even if the run ends meanwhile, and only then the end.
     pub async fn holding<T>(&self, run: RunId, work: impl Future<Output = T>) -> T {
         let watchers = if self.is_watched() { self.watchers(run) } else { Watchers::new() };
         match watchers.is_empty() {
@@ -107,7 +107,7 @@ impl Tap {
         }
     }
 
-    /// Reports an operation with a file of a mount. `alias` is the run's name for the server.
+    /// Reports a file operation of a mount. `alias` is the run's name for the server.
     pub fn file(&self, run: RunId, alias: Option<&Alias>, done: FileOperation<'_>) {
         if !self.is_watched() {
             return;
@@ -142,7 +142,7 @@ impl Tap {
         }
     }
 
-    /// Watches a run from now on: the operations of these servers, or all if none is named.
+    /// Watches a run from now on: the operations of these servers, or all without names.
     #[must_use]
     pub fn watch(&self, run: RunId, aliases: Vec<Alias>) -> Watcher {
         self.watch_with_room(run, aliases, QUEUE)
@@ -173,8 +173,8 @@ impl Tap {
         });
     }
 
-    /// Tells the watchers of a run that it has ended, as soon as operations under way have; and
-    /// forgets the run's counts.
+    /// Ends the watching of a run: its watchers get the end once running operations have ended.
+    /// Also drops the run's counts.
     pub fn run_ended(&self, run: RunId) {
         if let Some(board) = &*self.shared.board.load() {
             board.0.pin().remove(&run);

@@ -7,67 +7,67 @@ use serde::Deserialize;
 /// The activity of the runs of a workspace.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Top {
-    /// Each run.
+    /// The runs.
     pub runs: Vec<TopRun>,
-    /// True if there are more of them.
+    /// True if the workspace has more runs.
     pub has_more: bool,
 }
 
-/// The activity of a run. A number that is `None` is not known.
+/// The activity of a run. `None` stands for an unknown number.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TopRun {
-    /// Its number.
+    /// The run's pid.
     pub pid: u64,
-    /// True if it is the daemon's own.
+    /// True if the run is the daemon's own.
     pub is_local: bool,
-    /// Its agent, if it is of one.
+    /// The run's agent, if it has one.
     pub agent_name: Option<String>,
-    /// Its session.
+    /// The run's session.
     pub session_id: Option<String>,
-    /// Calls that ended in a second.
+    /// Ended calls per second.
     pub calls_per_second: Option<f64>,
-    /// Number of failed calls since the table before.
+    /// Number of failed calls since the last table.
     pub errors: Option<u64>,
     /// The median duration of calls, in µs.
     pub p50_us: Option<u64>,
-    /// Calls that are open.
+    /// Number of open calls.
     pub open_calls: u64,
-    /// Bytes of memory of the processes of its servers.
+    /// Memory of the processes of its servers, in bytes.
     pub memory_bytes: Option<u64>,
-    /// The share of a processor that these processes use, in percent.
+    /// Processor use of these processes, in percent of one processor.
     pub cpu_percent: Option<f64>,
-    /// Its servers.
+    /// The run's servers.
     pub servers: Vec<TopServer>,
 }
 
 /// A server of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct TopServer {
-    /// The run's name for it.
+    /// The run's alias for the server.
     pub alias: Option<String>,
-    /// One of five.
+    /// The server's state, one of five.
     pub state: String,
-    /// True if it is stopped until the next call.
+    /// True if the server is stopped until the next call.
     pub is_asleep: bool,
 }
 
-/// The column that a table is sorted by: the largest number is first, but for pids.
+/// The column by which a table is sorted: the largest number is first, but the smallest pid.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// Calls a second.
+    /// Calls per second.
     #[default]
     Calls,
     /// Failed calls.
     Errors,
-    /// The duration of calls.
+    /// Median duration of calls.
     P50,
     /// Open calls.
     Open,
-    /// Memory.
+    /// Memory use.
     Memory,
-    /// Processor.
+    /// Processor use.
     Cpu,
-    /// The number of the run.
+    /// Pid of the run.
     Pid,
 }
 
@@ -76,7 +76,7 @@ pub const HEADER: [&str; 9] =
     ["pid", "agent/session", "calls/s", "errors", "p50", "open", "memory", "cpu", "servers"];
 
 impl Sort {
-    /// Each, by its name.
+    /// All columns by their names.
     pub const ALL: [(&'static str, Self); 7] = [
         ("calls", Self::Calls),
         ("errors", Self::Errors),
@@ -87,7 +87,7 @@ impl Sort {
         ("pid", Self::Pid),
     ];
 
-    /// Returns the column of a name.
+    /// The column of a name; `None` if there is none.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, sort)| sort)
@@ -95,7 +95,7 @@ impl Sort {
 }
 
 impl Top {
-    /// Sorts the table in this order; equal runs are in the order of pids.
+    /// Sorts the table by a column; equal runs are in the order of pids.
     #[must_use]
     pub fn sorted(mut self, by: Sort) -> Self {
         let tenths = |number: Option<f64>| (number.unwrap_or(-1.0) * 10.0).round();
@@ -118,7 +118,7 @@ impl Top {
         self
     }
 
-    /// One line over all runs.
+    /// A summary of all runs in one line.
     #[must_use]
     pub fn summary(&self) -> String {
         // The sum of none would be -0.0.
@@ -135,9 +135,8 @@ impl Top {
         format!("{runs}, {calls:.1} calls/s, {errors}, {open} open")
     }
 
-    /// The lines above a table, for a terminal of so many columns: the sums, the order of the
-    /// table, and the key that leaves it. Where they have no room in one line, they take more, the
-    /// keys first.
+    /// The lines above a table, for a terminal with `columns`: the sums, the order of the table,
+    /// and the key that leaves it. If one line is too short, they take more, the keys first.
     #[must_use]
     pub fn heading(&self, by: &str, columns: usize) -> Vec<String> {
         let (summary, keys) = (self.summary(), format!("by {by}, q leaves"));

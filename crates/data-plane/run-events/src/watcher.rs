@@ -1,4 +1,4 @@
-//! A watcher of a run: a queue with a limit, and the number of operations that had no place in it.
+//! A watcher of a run: a queue with a limit, and the number of operations that it has lost.
 
 use std::sync::{
     Arc,
@@ -19,7 +19,7 @@ pub(crate) struct Queue {
     lost: Arc<AtomicU64>,
 }
 
-/// Gets the operations of one run, in the order in which they end. Dropping it ends the watching.
+/// Receives the operations of one run, in the order of their ends. Dropping it ends the watching.
 #[derive(Debug)]
 pub struct Watcher {
     tap: Tap,
@@ -28,12 +28,12 @@ pub struct Watcher {
     lost: Arc<AtomicU64>,
 }
 
-/// An operation that a watcher gets.
+/// An operation, for a watcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// Number of operations that had no place in the queue since the last one.
+    /// Number of operations lost since the last one, as the queue was full.
     pub lost: u64,
-    /// The next one.
+    /// The operation.
     pub operation: Operation,
 }
 
@@ -75,13 +75,14 @@ impl Watcher {
         Self { tap, run, operations, lost }
     }
 
-    /// The next operation; `None` when the run has ended and all operations were given out.
+    /// Waits for the next operation; `None` when the run has ended and all operations were
+    /// received.
     pub async fn next(&mut self) -> Option<Seen> {
         let operation = self.operations.recv().await?;
         Some(Seen { lost: self.lost.swap(0, Ordering::Relaxed), operation })
     }
 
-    /// The run whose operations it gets.
+    /// The watched run.
     #[must_use]
     pub fn run(&self) -> RunId {
         self.run

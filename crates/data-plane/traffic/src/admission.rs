@@ -1,4 +1,4 @@
-//! A call on its way past the meters that count it.
+//! The admission of a call by the meters that count it.
 
 use std::{fmt, sync::Arc};
 
@@ -28,10 +28,10 @@ pub enum LimitScope {
     Server,
 }
 
-/// A call that was admitted.
+/// An admitted call.
 ///
-/// Its places among the open calls are given back when this is dropped, however that comes. If the
-/// call was not sent, it does not count for the day. The time of a rate that it took stays taken.
+/// Dropping it, for whatever reason, frees its places among the open calls. If the call was not
+/// sent, it does not count for the day. The time of a rate that it took stays taken.
 #[derive(Debug)]
 #[must_use = "dropping it ends the call"]
 pub struct Admission {
@@ -47,22 +47,22 @@ pub type Counted<'a> = (&'a Arc<Meter>, TrafficLimits);
 /// A limit that is reached.
 #[derive(Debug)]
 pub struct Exceeded {
-    /// The meter that counted.
+    /// The meter whose limit is reached.
     pub meter: Arc<Meter>,
-    /// The limits that it was held to.
+    /// The meter's limits.
     pub limits: TrafficLimits,
     /// The kind of the reached limit.
     pub kind: LimitKind,
-    /// After how many milliseconds there may be room again.
+    /// Number of milliseconds after which a try may succeed.
     pub retry_after_ms: u64,
 }
 
 impl Meters {
-    /// Counts a call, by all of these or by none. `has_place` is true if the call counts as an open
-    /// one: a stream does not.
+    /// Counts a call by all of these meters or by none. `has_place` is true if the call counts as
+    /// an open one: a stream does not.
     ///
     /// # Errors
-    /// When a limit is reached; of several, the one that lasts longest.
+    /// When a limit is reached; of several limits, the one that lasts longest.
     pub fn admit(
         &self,
         all: [Option<Counted<'_>>; 3],
@@ -78,13 +78,13 @@ impl Exceeded {
         Self { meter: meter.clone(), limits, kind, retry_after_ms }
     }
 
-    /// The scope of the limit.
+    /// The scope of the reached limit.
     #[must_use]
     pub fn scope(&self) -> LimitScope {
         self.meter.key().kind.scope()
     }
 
-    /// The limit in words.
+    /// The reached limit, as a text.
     #[must_use]
     pub fn most(&self) -> String {
         match self.kind {
@@ -150,7 +150,7 @@ fn take_all(
 }
 
 impl Admission {
-    /// Notes whether the call has been sent, or may have been: from then on it counts.
+    /// Sets whether the call has been sent, or may have been: a sent call counts for the day.
     pub fn set_sent(&mut self, is_sent: bool) {
         self.is_sent = is_sent;
     }
@@ -168,7 +168,7 @@ impl Drop for Admission {
 }
 
 impl LimitKind {
-    /// Its spelling in JSON and metrics.
+    /// The name in JSON and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -180,7 +180,7 @@ impl LimitKind {
 }
 
 impl LimitScope {
-    /// Its spelling in JSON and metrics.
+    /// The name in JSON and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

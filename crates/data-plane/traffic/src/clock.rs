@@ -1,4 +1,4 @@
-//! The time of limits: from the clock of timers, with the day of the system's clock.
+//! The clock of limits: tokio's clock, and the day of the system's clock.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -13,7 +13,7 @@ const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 pub(crate) struct Clock {
     base: Instant,
-    /// When `base` was, in milliseconds since 1970.
+    /// Time of `base`, in milliseconds since 1970.
     base_ms: AtomicU64,
     wall: WallClock,
 }

@@ -1,7 +1,7 @@
-//! Limits of traffic (O100): calls are counted, refused beyond a limit, and given back.
+//! Limits of traffic (O100): calls are counted, refused beyond a limit, and released.
 //!
-//! A call is counted by up to three meters: of its server, of its agent and of its workspace. They
-//! are atomics; no lock is taken and nothing is waited for. All of them admit the call or none
+//! Up to three meters count a call: those of its server, of its agent and of its workspace. Meters
+//! are atomics; no lock is taken, and no call waits. Either all meters admit the call or none
 //! counts it.
 
 mod admission;

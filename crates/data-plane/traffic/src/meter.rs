@@ -1,4 +1,4 @@
-//! One meter: a rate, open calls and the calls of a day, each an atomic.
+//! One meter: a rate, the open calls and the calls of a day, each an atomic.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -14,17 +14,18 @@ use crate::{DayCount, MeterKey, admission::LimitKind, clock::Moment};
 const COUNT_BITS: u32 = 40;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
-/// Counts the calls of one thing. Its counts stay when its limits change.
+/// Counts the calls of one workspace, agent or server. Its counts stay when its limits change.
 #[derive(Debug)]
 pub struct Meter {
     key: MeterKey,
-    /// `None` if nothing is limited here.
+    /// The limits; `None` without any.
     limits: ArcSwapOption<TrafficLimits>,
     /// The time until which the calls so far have taken up their share (GCRA), in nanoseconds of
     /// the clock.
     busy_until: AtomicU64,
     open: AtomicU32,
-    /// Today's and yesterday's, by parity: each the day and its count in one number.
+    /// The counts of today and yesterday, by the day's parity. Each holds the day and its count in
+    /// one number.
     days: [AtomicU64; 2],
     /// The stored part of these counts; only the writer locks it.
     stored: Mutex<[DayCount; 2]>,
@@ -46,7 +47,7 @@ pub(crate) struct Excess {
 const OPEN_RETRY_MS: u64 = 1000;
 
 impl Meter {
-    /// A meter with one owner, without limits.
+    /// A meter without limits.
     #[must_use]
     pub fn new(key: MeterKey) -> Self {
         Self {
@@ -59,24 +60,24 @@ impl Meter {
         }
     }
 
-    /// The thing whose calls it counts.
+    /// The workspace, agent or server whose calls the meter counts.
     #[must_use]
     pub fn key(&self) -> &MeterKey {
         &self.key
     }
 
-    /// Its limits.
+    /// The meter's limits.
     #[must_use]
     pub fn limits(&self) -> TrafficLimits {
         self.limits.load().as_deref().copied().unwrap_or_default()
     }
 
-    /// Its own limits; without them, those of the thing's configuration.
+    /// The meter's own limits, or without any, the `configured` ones.
     pub fn limits_or(&self, configured: impl FnOnce() -> TrafficLimits) -> TrafficLimits {
         self.limits.load().as_deref().copied().unwrap_or_else(configured)
     }
 
-    /// Gives it other limits, for every call from now on.
+    /// Replaces the limits, for every call from now on.
     pub fn set_limits(&self, limits: TrafficLimits) {
         if self.limits() != limits {
             self.limits.store((!limits.is_none()).then(|| Arc::new(limits)));
@@ -89,15 +90,15 @@ impl Meter {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// Number of calls that it has counted on a day, which is today or yesterday; 0 for any other.
+    /// Number of calls counted on a day; 0 for any day but today and yesterday.
     #[must_use]
     pub fn calls(&self, day: u32) -> u64 {
         let counted = unpack(self.slot(day).load(Ordering::Relaxed));
         if counted.day == day { counted.calls } else { 0 }
     }
 
-    /// Counts that are not stored yet, by day. May be below zero: the count of a call is given back
-    /// if the call was not sent.
+    /// Counts that are not stored yet, by day. May be negative: a call that was not sent gives its
+    /// count back.
     #[must_use]
     pub fn unstored(&self) -> Vec<(DayCount, i64)> {
         let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,8 +114,8 @@ impl Meter {
         found
     }
 
-    /// Notes that a count is stored, together with those of other daemons: `total` in all. The
-    /// counts of the others count here from now on.
+    /// Notes that a count is stored. `total` includes the counts of other daemons, which count here
+    /// from now on.
     pub fn note_stored(&self, counted: DayCount, total: u64) {
         let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
         let others = total.saturating_sub(counted.calls);
@@ -132,7 +133,7 @@ impl Meter {
         }
     }
 
-    /// Begins with the stored count of a day, where it has counted nothing of that day itself.
+    /// Starts with the stored count of a day, if the meter has counted nothing on that day.
     pub fn restore(&self, kept: DayCount) {
         let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = |now: u64| (unpack(now).day < kept.day).then(|| pack(kept));

@@ -1,4 +1,4 @@
-//! The meters of one run, which it keeps, so that none is looked for while a call waits.
+//! The meters of one run, which the run holds, so that no call has to look one up.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use crate::Meter;
 /// The meters that count the calls of a run.
 #[derive(Debug, Default)]
 pub struct RunMeters {
-    /// The meter of its workspace.
+    /// The meter of the workspace.
     pub workspace: Option<Arc<Meter>>,
-    /// The meter of its agent, if it is a run of one.
+    /// The meter of the agent, if the run has one.
     pub agent: Option<Arc<Meter>>,
-    /// The meters of the servers that it has for itself, by the alias that they have in it. Other
-    /// servers are counted by the meter of the shared server.
+    /// The meters of the run's own servers, by their alias in the run. The meter of a shared server
+    /// counts its calls.
     pub servers: Vec<(Alias, Arc<Meter>)>,
 }
 
 impl RunMeters {
-    /// The meter of a server that the run has for itself.
+    /// The meter of the run's own server; `None` for a shared server.
     #[must_use]
     pub fn server(&self, alias: &Alias) -> Option<&Arc<Meter>> {
         self.servers.iter().find(|(own, _)| own == alias).map(|(_, meter)| meter)

@@ -1,4 +1,4 @@
-//! Grants to begin runs of agents. They are looked for among all: no call of a server asks.
+//! Grants to create runs of agents. A lookup reads all grants: no call of a server needs one.
 
 use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
@@ -17,31 +17,31 @@ pub struct Spawning<'a> {
     pub runtime: Option<&'a str>,
 }
 
-/// A grant by which one run may begin. One for a single use is taken until this is dropped, or for
-/// good once it is [used](Self::used).
+/// A grant by which one run may be created. A grant for a single use is reserved until this is
+/// dropped, or for good once it is [used](Self::used).
 #[derive(Debug)]
 pub struct SpawnPermit {
     live: Arc<LiveGrant>,
     is_single: bool,
 }
 
-/// Why no grant allows it.
+/// The reason why no grant allows the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpawnRefusal {
-    /// There is none for the agent.
+    /// No grant covers the agent.
     NotGranted,
-    /// There is, but for other models or runtimes.
+    /// Grants cover the agent, but with other models or runtimes.
     OtherModels,
 }
 
 impl SpawnPermit {
-    /// The grant, if it is one for a single use, which is to be used up.
+    /// The grant to be used up, if it is for a single use.
     #[must_use]
     pub fn single(&self) -> Option<GrantId> {
         self.is_single.then(|| self.live.grant().id)
     }
 
-    /// Reports that the run was created: a grant for a single use counts no more.
+    /// Reports that the run was created: a grant for a single use no longer counts.
     pub fn used(mut self) {
         self.is_single = false;
     }
@@ -63,11 +63,11 @@ impl Grants {
         found.iter().filter_map(|live| of_spawn(live)).map(|of| of.child_agent.clone()).collect()
     }
 
-    /// Takes a grant by which a run may begin: one that lasts if there is one, else one for a
-    /// single use, which no other gets meanwhile.
+    /// Reserves a grant by which a run may be created: a lasting one if there is one, otherwise one
+    /// for a single use.
     ///
     /// # Errors
-    /// When none allows it.
+    /// When no grant allows the run.
     pub fn take_spawn(
         &self,
         actors: &Actors,

@@ -1,4 +1,4 @@
-//! The file as a whole: which of the documents it is, and its entries in order.
+//! The file as a whole: the kind of document, and its entries in order.
 
 use narthex_model::UnknownKey;
 

@@ -7,8 +7,8 @@ use std::{
 
 use narthex_model::ErrorKind;
 
-/// The reason why a file cannot be used at all. A caller with a last good set keeps it running
-/// (E118).
+/// The reason why no part of a file can be used. A caller with a last good set keeps its servers
+/// running (E118).
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}; {}", file.display(), self.remedy())]
 pub struct ConfigFileError {
@@ -24,43 +24,43 @@ pub enum FileProblem {
     /// The file system refused access.
     #[error("the file cannot be read")]
     Unreadable(ErrorKind),
-    /// More text than any honest configuration has.
+    /// The text is longer than any plausible configuration.
     #[error("the file is longer than {limit} bytes")]
     TooLong {
         /// Largest accepted size in bytes.
         limit: usize,
     },
-    /// Not JSON.
+    /// The text is not JSON.
     #[error("line {line}, column {column}: no valid JSON: {problem}")]
     Syntax {
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
-        /// From 1; 0 at the start of a line.
+        /// Column, from 1; 0 at the start of a line.
         column: usize,
-        /// The parser's words.
+        /// The parser's error text.
         problem: String,
         /// The change to make.
         remedy: &'static str,
     },
-    /// A key that occurs twice in one object: JSON readers disagree on which one counts.
+    /// A key occurs twice in one object: JSON readers disagree on which value counts.
     #[error("`{path}` is given twice")]
     DuplicateKey {
         /// The key's place, such as `servers.billing`.
         path: String,
     },
-    /// Valid JSON, but no array, where code registers servers.
+    /// The text is valid JSON, but no array, where code registers servers.
     #[error("the text holds {found} where an array of servers belongs")]
     NotAList {
         /// Kind of the value found instead.
         found: &'static str,
     },
-    /// Valid JSON, but no object.
+    /// The text is valid JSON, but no object.
     #[error("the file holds {found} where an object belongs")]
     NotAnObject {
         /// Kind of the value found instead.
         found: &'static str,
     },
-    /// Keys next to `servers`, or instead of it (E109).
+    /// The file has unknown keys next to `servers`, or instead of it (E109).
     #[error("unknown top-level key {keys}")]
     UnknownTopLevelKey {
         /// The keys, quoted.
@@ -68,10 +68,10 @@ pub enum FileProblem {
         /// The change to make.
         remedy: String,
     },
-    /// An object without `servers` and without `mcpServers`.
+    /// The object has neither `servers` nor `mcpServers`.
     #[error("the top-level key `servers` is missing")]
     MissingServers,
-    /// `servers` is there but holds no entries by name.
+    /// `servers` exists, but is no object of named entries.
     #[error("`{key}` holds {found} where an object belongs")]
     ServersNotAnObject {
         /// `servers` or `mcpServers`.
@@ -79,7 +79,7 @@ pub enum FileProblem {
         /// Kind of the value found instead.
         found: &'static str,
     },
-    /// Two documents in one file.
+    /// The file has both `servers` and `mcpServers`.
     #[error("the file has both `servers` and `mcpServers`")]
     TwoDocuments,
 }

@@ -1,5 +1,5 @@
-//! The part of an entry that limits calls: how long they take, how much they bring, how many there
-//! may be.
+//! The part of an entry that limits calls: their duration, the length of their results, and their
+//! number.
 
 use std::{num::NonZeroU64, time::Duration};
 

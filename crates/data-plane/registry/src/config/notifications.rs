@@ -1,4 +1,4 @@
-//! The part of an entry that lists notifications of the server's own, by their exact names.
+//! The part of an entry that lists a server's own notifications, by their exact names.
 
 use narthex_model::NotificationName;
 

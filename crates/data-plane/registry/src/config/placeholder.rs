@@ -1,8 +1,8 @@
 //! Placeholders in a file's strings: `${env:NAME}`, `${env:NAME:-default}`, `${workspaceRoot}`.
 //!
 //! The text is read once, from left to right, and results are never read again: a variable that
-//! holds placeholder text stays that text (S30). `$${` is a literal `${`. Where other programs'
-//! files are read, their spellings (`${NAME}`, `${workspaceFolder}`) are rewritten to ours and
+//! holds placeholder text stays that text (S30). `$${` is a literal `${`. In files of other
+//! programs, their spellings (`${NAME}`, `${workspaceFolder}`) are rewritten to narthex's and
 //! reported.
 
 use narthex_model::{Secret, is_secret_variable};
@@ -12,9 +12,9 @@ use super::LoadContext;
 /// The kind of document that a string comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// `servers`: only our own placeholders.
+    /// `servers`: only narthex's own placeholders.
     Strict,
-    /// `mcpServers`: other programs' spellings too.
+    /// `mcpServers`: also the spellings of other programs.
     Tolerant,
 }
 

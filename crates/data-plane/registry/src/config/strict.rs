@@ -1,4 +1,4 @@
-//! Entries of the document `servers`: our own shape, nothing guessed (E109–E117).
+//! Entries of the document `servers`: narthex's own shape, without guesses (E109–E117).
 
 use narthex_model::{Alias, ServerDefinition};
 

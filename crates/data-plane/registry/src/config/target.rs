@@ -1,4 +1,4 @@
-//! The part of an entry that both documents share: how to reach the server.
+//! The part of an entry that both documents share: the way to reach the server.
 
 use std::{
     collections::{BTreeMap, HashSet},

@@ -1,5 +1,5 @@
-//! Entries of the document `mcpServers`, as desktop programs and editors write it: understandable
-//! entries are accepted, and each liberty taken is a warning.
+//! Entries of the document `mcpServers`, as desktop programs and editors write it. Understandable
+//! entries are accepted, with a warning about each deviation.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The end of a connection: open calls finish on it, then all its processes and sessions end.
+//! The end of a connection: open calls finish on it, then its processes and sessions end.
 
 use std::{sync::Arc, time::Duration};
 

@@ -45,7 +45,7 @@ const GIVE_BACK_DEADLINE: Duration = Duration::from_secs(2);
 
 /// The reason why a link ended.
 enum End {
-    /// The connection is to end.
+    /// The registry asked the connection to end.
     Asked,
     /// No caller has used the server for long enough.
     Idle,
@@ -57,13 +57,13 @@ enum End {
 /// Recent losses of a server.
 #[derive(Default)]
 struct Losses {
-    /// Losses without a stable life in between.
+    /// Number of losses without a stable time in between.
     in_a_row: usize,
-    /// Attempts to connect since the last loss that failed.
+    /// Number of failed attempts to connect since the last loss.
     failures: usize,
     /// True while the server is lost and not back yet.
     is_away: bool,
-    /// Probes that failed since the row is in `error`.
+    /// Number of failed probes since the row is in `error`.
     probes: u32,
 }
 
@@ -139,7 +139,7 @@ enum IsProbed {
 struct Life<'a> {
     shared: &'a Arc<Shared>,
     connection: &'a Arc<Connection>,
-    /// The link that lives now.
+    /// The current link.
     link: Option<Arc<Link>>,
 }
 

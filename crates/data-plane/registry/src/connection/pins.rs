@@ -1,4 +1,4 @@
-//! Decides which lists and facts callers may see of a server whose definitions are pinned.
+//! Decides which lists and facts of a pinned server callers may see.
 
 use std::{
     path::Path,
@@ -33,17 +33,17 @@ pub(crate) type Turn = OwnedMutexGuard<()>;
 /// State of a connection for definitions that are pinned.
 #[derive(Debug)]
 pub(super) struct Pins {
-    /// The file that the entry is from.
+    /// The file with the entry.
     file: Option<Arc<Path>>,
-    /// Held by the task that reviews.
+    /// Locked by the task that reviews.
     turn: Arc<Mutex<()>>,
-    /// Held by the task that lists anew and reviews the result, so that the newest list counts. It
-    /// is taken before the turn, since no server is to hold up the turn.
+    /// Locked by the task that lists anew and reviews the result, so that the newest list counts.
+    /// Locked before `turn`, so that no slow server delays other reviews.
     listing: Arc<Mutex<()>>,
     further: FurtherLists,
-    /// True if a task is going to review again.
+    /// True if a task will review again.
     is_owed: AtomicBool,
-    /// True if the definitions available on some link differ from those that callers know.
+    /// True if the visible definitions on some link have changed without a report to callers.
     has_news: AtomicBool,
 }
 

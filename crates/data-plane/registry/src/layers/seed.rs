@@ -1,10 +1,10 @@
-//! Which built-in servers are put into the settings of a user: each at most once, ever.
+//! Decides which built-in servers to add to a user's settings: each at most once, ever.
 
 use std::collections::BTreeSet;
 
 use narthex_model::Alias;
 
-/// A server that comes with the program.
+/// A server that is built into the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultServer {
     /// Its name.
@@ -16,19 +16,18 @@ pub struct DefaultServer {
 /// The pending changes for the built-in servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seeding<'a> {
-    /// To be added to the settings, in this order.
+    /// The servers to add to the settings, in this order.
     pub add: Vec<&'a DefaultServer>,
-    /// To be stored as the names seeded so far, once all of `add` is stored: after a crash in
-    /// between the names are found in the settings, and no server is added twice or lost.
+    /// The names to store as seeded so far, after all of `add` is stored. After a crash in between,
+    /// the settings have the names, so that no server is added twice or lost.
     pub seeded: BTreeSet<Alias>,
 }
 
-/// Decides what to add (E146): each default whose name was never seeded.
+/// Decides which servers to add (E146): each default whose name was never seeded.
 ///
-/// If the settings have an entry of that name already, it is a person's own and stays as it is. A
-/// name that was seeded once never comes again, even if its entry was removed; a default of a later
-/// version arrives. `present` are the names in the settings as written, including those of faulty
-/// entries.
+/// If the settings have an entry of that name already, a person made it, and it stays. A name that
+/// was seeded once never comes again, even if its entry was removed. A default of a later version
+/// is added. `present` are the names in the settings as written, with those of faulty entries.
 #[must_use]
 pub fn seed<'a>(
     seeded_before: &BTreeSet<Alias>,

@@ -1,9 +1,9 @@
 //! Edits the servers of a settings file, one at a time; never a project's `mcp.json` (E144).
 //!
-//! All other content of the file stays byte for byte. An edit that would not be accepted when read
-//! is not stored (D9), and entries are stored as they are given: placeholders stay placeholders, so
-//! no secret of the environment gets into the file. Writers of this kind take turns by a lock
-//! beside the file; a reader sees the old content or the new one, never a part.
+//! All other content of the file stays byte for byte. An edit that would be refused when read is
+//! not stored (D9). Entries are stored verbatim: placeholders stay placeholders, so no secret of
+//! the environment gets into the file. Writers of this kind take turns by a lock file next to the
+//! file. A reader sees the old content or the new one, never a part.
 
 mod error;
 mod store;
@@ -44,17 +44,17 @@ pub struct Edited {
 /// One edit, of one server. Entries and changes are JSON text.
 #[derive(Debug, Clone)]
 pub enum SettingsChange {
-    /// A server of a name that is not there yet.
+    /// Adds a server with a new name.
     Add(String),
-    /// A server, also in place of another of its name.
+    /// Adds a server, or replaces the one of its name.
     Replace(String),
-    /// Fields that are set, or taken out where they are null.
+    /// Sets these fields; removes those that are null.
     Update(String),
-    /// No server of the name any more.
+    /// Removes the server.
     Remove,
 }
 
-/// An edit that may be stored. While it exists no other writer edits the file.
+/// An edit that may be stored. Meanwhile no other writer edits the file.
 #[derive(Debug)]
 pub struct PreparedEdit {
     settings: SettingsFile,
@@ -65,13 +65,13 @@ pub struct PreparedEdit {
 }
 
 impl PreparedEdit {
-    /// The names of the entry's fields that the change gives.
+    /// The names of the entry's fields in the change.
     #[must_use]
     pub fn fields(&self) -> &[String] {
         &self.fields
     }
 
-    /// Stores it.
+    /// Stores the edit.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -91,7 +91,8 @@ impl PreparedEdit {
 }
 
 impl SettingsFile {
-    /// The file need not exist. `workspace_root` and `env` are for the check of entries only.
+    /// Edits this file, which need not exist. `workspace_root` and `env` serve only the check of
+    /// entries.
     #[must_use]
     pub fn new(file: &Path, workspace_root: &Path, env: Variables) -> Self {
         Self { file: file.into(), workspace_root: workspace_root.into(), env }
@@ -105,7 +106,7 @@ impl SettingsFile {
         self.edit(name, SettingsChange::Add(entry.to_owned())).await
     }
 
-    /// Adds a server, or overwrites it as a whole.
+    /// Adds a server, or replaces it as a whole; `entry` is JSON text.
     ///
     /// # Errors
     /// For the reasons of [`EditError`].
@@ -113,26 +114,26 @@ impl SettingsFile {
         self.edit(name, SettingsChange::Replace(entry.to_owned())).await
     }
 
-    /// Changes fields of a server: those in `changes` are set, those that are null there are taken
-    /// out, and all others stay (E141). The same holds inside `auth`, unless its mode changes:
+    /// Changes fields of a server: fields in `changes` are set, those that are null there are
+    /// removed, and all others stay (E141). The same holds inside `auth`, unless its mode changes:
     /// then the block is replaced as a whole.
     ///
     /// # Errors
-    /// When there is no such server, its transport would change (E142), or for the reasons of
-    /// [`EditError`].
+    /// When there is no server of this name, its transport would change (E142), or for the reasons
+    /// of [`EditError`].
     pub async fn update(&self, name: &str, changes: &str) -> Result<Edited, EditError> {
         self.edit(name, SettingsChange::Update(changes.to_owned())).await
     }
 
-    /// Takes a server out.
+    /// Removes a server.
     ///
     /// # Errors
-    /// When there is no such server, or for the reasons of [`EditError`].
+    /// When there is no server of this name, or for the reasons of [`EditError`].
     pub async fn remove(&self, name: &str) -> Result<Edited, EditError> {
         self.edit(name, SettingsChange::Remove).await
     }
 
-    /// The names of all entries as written, faulty ones too.
+    /// The names of all entries as written, with those of faulty ones.
     ///
     /// # Errors
     /// When the file cannot be used.

@@ -1,5 +1,5 @@
-//! Changes one member of an object inside a JSON text and leaves every other byte as it is,
-//! including its author's comments.
+//! Changes one member of an object inside a JSON text. Every other byte stays, also the author's
+//! comments.
 //!
 //! Expects a text that the configuration's reader has accepted, so each key occurs once.
 
@@ -19,10 +19,10 @@ const INDENT: &str = "  ";
 /// The reason why a text cannot be changed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TextError {
-    /// Not the expected JSON; the reader of the whole text gives a better error.
+    /// The text is not the expected JSON. The reader of the whole text gives a better error.
     #[error(transparent)]
     Syntax(#[from] serde_json::Error),
-    /// A value other than an object is in the place of an object.
+    /// A value other than an object is in an object's place.
     #[error("`{at}` is no object")]
     NotAnObject {
         /// The place, such as `mcp.servers`.

@@ -1,4 +1,4 @@
-//! Links to a server besides the shared one.
+//! Further links to a server, in addition to the shared one.
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ use crate::{
     handshakes::{TRY_AGAIN, TRY_DEADLINE},
 };
 
-/// The reason why a caller's own link could not be opened.
+/// The reason why a further link could not be opened.
 #[derive(Debug, Clone)]
 pub enum OpenError {
-    /// There is no such server.
+    /// No server has this alias.
     Unknown(String),
-    /// The server cannot be connected; the failure is the one of its row.
+    /// The server cannot be connected; the failure is that of its row.
     Failed(ServerFailure),
-    /// The server has as many processes as it may have: this number.
+    /// The server has its maximum number of processes: this number.
     Full(usize),
-    /// The server forgot the session that it had just opened: an attempt may follow at once.
+    /// The server forgot the session that it had just opened: one immediate retry may help.
     Forgotten(ServerFailure),
 }
 
@@ -41,13 +41,14 @@ impl From<ConnectError> for OpenError {
 
 impl Registry {
     /// Opens a further link to a server for one owner, who must stop it. The link also ends when
-    /// the server is changed, removed or switched off, after the owner's open calls. Messages of
-    /// the server outside requests go to `events`. `dialect` is the dialect of the link, which may
-    /// differ from that of the shared link. The link lives on the registry's runtime, not on the
-    /// caller's; a caller that gives up ends the attempt.
+    /// the server is changed, removed or switched off, after the owner's open calls. The server's
+    /// messages outside of requests go to `events`. `dialect` is the dialect of the link, which may
+    /// differ from the shared link's. The link lives on the registry's runtime, not on the
+    /// caller's; dropping the future ends the attempt.
     ///
     /// # Errors
-    /// When there is no such server, it cannot be connected, or it has as many processes as it may.
+    /// When there is no such server, the server cannot be connected, or it has its maximum number
+    /// of processes.
     pub async fn open_link(
         &self,
         alias: &Alias,
@@ -60,7 +61,7 @@ impl Registry {
         self.open_link_to(&row, identity, dialect, events).await
     }
 
-    /// Opens a link as [`Registry::open_link`] does, to a server whose row is known, which may be a
+    /// Opens a link as [`Registry::open_link`] does, to the server of this row, which may be a
     /// mount's.
     ///
     /// # Errors
@@ -82,8 +83,8 @@ impl Registry {
         opened.unwrap_or_else(|_lost| Err(OpenError::Failed(stopping())))
     }
 
-    /// Opens a link to a server apart from all shared state, for one owner, who must stop it: to
-    /// test if the server works. Lives on the caller's runtime.
+    /// Opens a link apart from all shared state, for one owner, who must stop it: a test of the
+    /// server. Lives on the caller's runtime.
     ///
     /// # Errors
     /// When the server cannot be connected.
@@ -104,8 +105,8 @@ impl Registry {
         Ok(Arc::new(link))
     }
 
-    /// Number of processes of one server that the sessions of one run may have, beside the shared
-    /// one: half of all, and at least one.
+    /// Maximum number of processes of one server for the sessions of one run, not counting the
+    /// shared one: half of all, and at least one.
     #[must_use]
     pub fn processes_of_run(&self) -> usize {
         match self.shared.options.children_max {
@@ -120,9 +121,9 @@ impl Registry {
         self.shared.settings().of(definition).deadlines
     }
 
-    /// Lists a server's things anew on its shared link, unless that has happened since this row was
-    /// seen. For when a call shows that the lists have changed without a word. Callers at the same
-    /// time share one listing.
+    /// Lists a server anew on its shared link, unless the lists have been read since this row was
+    /// read. For a call that shows that the lists changed without a notification. Concurrent
+    /// callers share one listing.
     pub async fn list_anew(&self, seen: &ServerRow) {
         let _one_at_a_time = seen.listing.lock().await;
         let Some(connection) = self.shared.connection(seen) else { return };
@@ -134,24 +135,23 @@ impl Registry {
         }
     }
 
-    /// Starts a server that was stopped because no caller used it, and waits for nothing.
+    /// Starts a server that was stopped because no caller used it. Does not wait.
     pub fn wake(&self, row: &ServerRow) {
         if let Some(connection) = self.shared.connection(row) {
             connection.wake();
         }
     }
 
-    /// Has a probed server in `error` tried soon, and waits for the outcome, not longer than
-    /// `within`. Callers at the same time share one attempt; there is at least a second between
-    /// two.
+    /// Tries a probed server in `error` soon, and waits for the outcome, at most for `within`.
+    /// Concurrent callers share one attempt; two attempts are at least a second apart.
     pub async fn probe(&self, row: &ServerRow, within: Duration) {
         if let Some(connection) = self.shared.connection(row).filter(|_| row.is_probed) {
             drop(timeout(within, connection.probed()).await);
         }
     }
 
-    /// The shared link of a server that is ready, in use by the caller; a server that sleeps is
-    /// started first. `None` when the row has changed meanwhile: read the row again.
+    /// The shared link of a ready server, in use by the caller; a sleeping server is started first.
+    /// `None` when the row has changed meanwhile, or after `within`: read the row again.
     pub async fn enter(&self, row: &ServerRow, within: Duration) -> Option<InUse> {
         if let Some(link) = &row.link {
             return link.enter();

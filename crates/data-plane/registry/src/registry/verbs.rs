@@ -8,16 +8,16 @@ use crate::{
     rows::{IsRetry, Rows},
 };
 
-/// A configuration that has been applied; how its servers come out can be waited for, or not: they
-/// connect in any case.
+/// A configuration that has been applied. Its servers connect, whether or not a caller waits for
+/// [`Applied::results`].
 #[derive(Debug)]
 pub struct Applied {
     awaited: Vec<Awaited>,
 }
 
 impl Applied {
-    /// One answer per entry, in the order of the set. Waits until every server is ready or has
-    /// failed, or is replaced by a newer configuration.
+    /// Returns one result per entry, in the order of the set. Waits until every server is ready or
+    /// has failed, or is replaced by a newer configuration.
     pub async fn results(self) -> Vec<ServerResult> {
         let mut results = Vec::with_capacity(self.awaited.len());
         // They connect side by side already.
@@ -28,23 +28,22 @@ impl Applied {
     }
 }
 
-/// A server that was switched on and connects, whether or not that is waited for.
+/// A server that was switched on. It connects, whether or not a caller waits for the result.
 #[derive(Debug)]
 pub struct Enabling(Awaited);
 
 impl Enabling {
-    /// Waits for the outcome of the server.
+    /// Waits until the server is ready or has failed.
     pub async fn result(self) -> ServerResult {
         self.0.result().await
     }
 }
 
 impl Registry {
-    /// Puts a whole set in place of the one before, at once: new servers are added, changed ones
-    /// are connected anew, equal ones are left alone, all others are removed (E2). Returns before
-    /// any server is connected; a server that fails or hangs holds up no other. Open calls finish
-    /// on the connection on which they began (E40, E41). Needs a tokio runtime; all links live on
-    /// the first one used.
+    /// Replaces the whole set at once: new servers are added, changed ones are connected anew,
+    /// equal ones stay, all others are removed (E2). Returns before any server is connected; a
+    /// server that fails or hangs delays no other. Open calls finish on their own connection (E40,
+    /// E41). Needs a tokio runtime; all links live on the first one used.
     ///
     /// # Errors
     /// When the registry is closed.
@@ -55,7 +54,7 @@ impl Registry {
         Ok(Applied { awaited })
     }
 
-    /// Does as [`Registry::apply`], and waits for the outcome of each server.
+    /// As [`Registry::apply`], and waits for the outcome of each server.
     ///
     /// # Errors
     /// When the registry is closed.
@@ -63,8 +62,8 @@ impl Registry {
         Ok(self.apply(set)?.results().await)
     }
 
-    /// Adds one server, or changes the one of its name. The same configuration again is a no-op,
-    /// unless the server has failed: then it is connected anew (E51).
+    /// Adds one server, or changes the server of its name. The same configuration again changes
+    /// nothing, unless the server has failed: then it is connected anew (E51).
     ///
     /// # Errors
     /// When the registry is closed.
@@ -72,8 +71,8 @@ impl Registry {
         Ok(self.put(entry.into(), IsRetry::IfFailed)?.result().await)
     }
 
-    /// Removes a server; its open calls finish before it ends (E40). `false` if there is none of
-    /// this name (E58). That it was switched off is forgotten.
+    /// Removes a server, after its open calls (E40). Returns `false` if no server has this name
+    /// (E58). The registry also forgets that the server was switched off.
     ///
     /// # Errors
     /// When the registry is closed.
@@ -87,8 +86,8 @@ impl Registry {
         Ok(is_there)
     }
 
-    /// Switches a server off: it ends at once, and so do its open calls and streams (D5). Stays so
-    /// when the configuration is applied again (E57).
+    /// Switches a server off: the server, its open calls and its streams end at once (D5). It stays
+    /// off when the configuration is applied again (E57).
     ///
     /// # Errors
     /// When there is no such server, or the registry is closed.
@@ -103,8 +102,8 @@ impl Registry {
     }
 
     /// Switches a server on again, from the same configuration. For a server that was not off, the
-    /// answer is its present state (E61). The server connects even if no caller waits for its
-    /// outcome.
+    /// result is its present state (E61). The server connects even if no caller waits for the
+    /// result.
     ///
     /// # Errors
     /// When there is no such server, its own configuration switches it off, or the registry is
@@ -148,8 +147,8 @@ impl Registry {
         Ok(self.put(declared, IsRetry::Always)?.result().await)
     }
 
-    /// Forgets a server's tokens and has its user sign in again. A server that needs no sign-in, or
-    /// that is switched off, is left alone (E58, E59): the answer is its present state, or `None`
+    /// Drops a server's tokens and asks its user to sign in again. A server without sign-in, or one
+    /// that is switched off, does not change (E58, E59): the result is its present state, or `None`
     /// for an unknown name.
     ///
     /// # Errors
@@ -165,7 +164,7 @@ impl Registry {
         }
     }
 
-    /// The names of servers that are switched off, whether or not there is one at present.
+    /// The names of servers that are switched off, also of servers that are not configured now.
     #[must_use]
     pub fn disabled(&self) -> Vec<String> {
         self.shared.rows().disabled.iter().cloned().collect()

@@ -49,11 +49,11 @@ pub enum FollowError {
     Refused {
         /// The file.
         file: Arc<Path>,
-        /// The approver's words.
+        /// The approver's reason.
         #[source]
         refused: Refused,
     },
-    /// Reading has not ended. It continues, and meanwhile nothing else is done for this file.
+    /// The reading has not ended. It continues, and other work on this file waits.
     #[error(
         "{}: reading has taken more than {} s; look whether its file system answers",
         file.display(), after.as_secs_f32()
@@ -64,7 +64,7 @@ pub enum FollowError {
         /// Time spent waiting.
         after: Duration,
     },
-    /// Reading or approving ended by a fault of ours.
+    /// Reading or approving ended by a fault of narthex.
     #[error("{}: reading failed inside narthex; check the log and report it", file.display())]
     Bug {
         /// The file.
@@ -76,7 +76,7 @@ pub enum FollowError {
 #[derive(Debug)]
 pub(super) enum Found {
     Missing,
-    /// The content that counts already.
+    /// The content that already counts.
     Same,
     Good {
         hash: ContentHash,
@@ -84,7 +84,7 @@ pub(super) enum Found {
     },
     Bad {
         error: FollowError,
-        /// The content, where it could be read.
+        /// The hash of the content, if it could be read.
         hash: Option<ContentHash>,
     },
 }

@@ -24,7 +24,7 @@ pub(super) struct Follower {
     shared: Arc<Shared>,
     index: usize,
     wake: Arc<Notify>,
-    /// `None` when the file is polled instead.
+    /// The system's events; `None` when the file is polled instead.
     sight: Option<Sight>,
     paths: Vec<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Receives events of the system on the way to a file, or reports that the system has none.
+//! Receives the system's events about the path of a file, or reports that the system has none.
 
 use std::{
     collections::HashSet,

@@ -1,4 +1,4 @@
-//! The present declarations: the last good content of each file, put together.
+//! The present declarations, composed of the last good content of each file.
 
 use std::{
     path::Path,
@@ -25,7 +25,7 @@ use crate::{
 pub struct LayersState {
     /// Every entry; the global layer's come first.
     pub declared: Arc<[Declared]>,
-    /// Warnings about content that was tolerated, changed or ignored in the files that count.
+    /// Warnings about tolerated, changed or ignored content of the files that count.
     pub warnings: Arc<[ConfigWarning]>,
     /// The files that are followed, the settings first.
     pub files: Vec<FileState>,
@@ -40,15 +40,15 @@ pub struct FileState {
     pub file: Arc<Path>,
     /// The layer of the file.
     pub provenance: Provenance,
-    /// True if some content of the file counts. A missing file is no error (E123).
+    /// True if a content of the file counts. A missing file is no error (E123).
     pub is_present: bool,
     /// Time when the content that counts was read; `None` while none counts.
     pub applied_at: Option<SystemTime>,
-    /// Reason why the present content does not count; an older one may.
+    /// Reason why the present content does not count; an older content may count.
     pub error: Option<FollowError>,
-    /// Time when the first reading found the present content, while it does not count.
+    /// Time when the present content was first read, while it does not count.
     pub refused_since: Option<SystemTime>,
-    /// Time when the first reading missed the file, if an earlier one had found it.
+    /// Time of the first reading that missed the file, if an earlier one had found it.
     pub gone_since: Option<SystemTime>,
     /// Time of the last reading.
     pub last_read: Option<SystemTime>,
@@ -70,8 +70,8 @@ pub(super) struct Shared {
     pub(super) options: LayerOptions,
     pub(super) tasks: TaskTracker,
     pub(super) sources: Vec<Source>,
-    /// Held while a file is read and the result is applied, so that later results are applied later
-    /// (E128). One for each source.
+    /// One lock per source, locked while a file is read and the result is applied, so that results
+    /// are applied in order (E128).
     looks: Vec<tokio::sync::Mutex<()>>,
     contents: Mutex<Contents>,
     states: watch::Sender<Arc<LayersState>>,
@@ -80,18 +80,19 @@ pub(super) struct Shared {
 /// The last good contents.
 #[derive(Debug)]
 struct Contents {
-    /// One for each source.
+    /// The contents, one per source.
     files: Vec<Content>,
-    /// The global layer as code gave it, which then counts instead of the file.
+    /// The global layer from code, which then counts instead of the file.
     given: Option<Vec<Entry>>,
 }
 
 #[derive(Debug)]
 struct Content {
-    /// `None` if the file is missing, or never was any good.
+    /// The hash of the content that counts; `None` if the file is missing, or never had a good
+    /// content.
     hash: Option<ContentHash>,
     config: LoadedConfig,
-    /// The present content, while it is refused.
+    /// The hash of the present content, while that is refused.
     refused: Option<ContentHash>,
 }
 
@@ -100,7 +101,7 @@ struct Content {
 pub(super) enum Examined {
     /// The content was applied.
     Done,
-    /// The content would remove entries, and may be a moment in a save. It was not applied.
+    /// The content was not applied: it would remove entries, and may be a moment within a save.
     InDoubt,
 }
 

@@ -1,4 +1,4 @@
-//! The events of the files, one after another, for one listener.
+//! The events of the files, in order, for one listener.
 
 use std::{collections::VecDeque, path::Path, sync::Arc};
 
@@ -7,14 +7,14 @@ use tokio::sync::watch;
 use super::{FollowError, LayersState};
 use crate::{config::ConfigWarning, layers::Declared};
 
-/// An event that a listener should act on.
+/// An event for a listener to act on.
 #[derive(Debug, Clone)]
 pub enum LayersEvent {
-    /// Another set is declared.
+    /// The declared set has changed.
     Changed {
         /// The whole set; the global layer's entries come first.
         declared: Arc<[Declared]>,
-        /// Warnings about content that was tolerated, changed or ignored in the files.
+        /// Warnings about tolerated, changed or ignored content of the files.
         warnings: Arc<[ConfigWarning]>,
     },
     /// A file's present content does not count; the last good one stays in effect.
@@ -29,15 +29,15 @@ pub enum LayersEvent {
         /// The file.
         file: Arc<Path>,
     },
-    /// A file that was there is gone, and declares nothing until it is there again.
+    /// A file was removed, and declares nothing until it exists again.
     Gone {
         /// The file.
         file: Arc<Path>,
     },
 }
 
-/// Events from the moment of subscribing. A slow listener misses events that are superseded
-/// meanwhile, never the newest set and never the last failure of a file.
+/// Events from the moment of subscribing. A slow listener misses superseded events, never the
+/// newest set and never the last failure of a file.
 #[derive(Debug)]
 pub struct Subscription {
     states: watch::Receiver<Arc<LayersState>>,

@@ -1,9 +1,9 @@
-//! The way to a file: the folders in which a change can redirect its path, and the names in them
-//! that matter.
+//! The path of a file: the folders in which a change can redirect it, and the names in them that
+//! matter.
 //!
-//! Folders are watched, not files, because a save often puts another file in the place of the old
-//! one. Where the path goes through links, the folders of the links count as well: replacing a link
-//! is how a mounted set of files is exchanged in one step.
+//! Folders are watched instead of files, because a save often replaces the old file by a new one.
+//! Where the path goes through links, the folders of the links count as well: a mounted set of
+//! files is often exchanged in one step, by replacing a link.
 
 use std::{
     collections::{BTreeSet, HashSet, VecDeque},

@@ -20,7 +20,7 @@ pub enum EditError {
         /// The reason why the text is no JSON object.
         problem: String,
     },
-    /// The entry would be refused when it is read. The message names file, place and remedy.
+    /// The entry would be refused when it is read. The message has file, place and remedy.
     #[error("{message}")]
     Refused {
         /// The server.
@@ -28,7 +28,7 @@ pub enum EditError {
         /// The problem of the entry.
         message: String,
     },
-    /// Adding would overwrite (E142).
+    /// A server of this name exists (E142).
     #[error(
         "{}: there is a server `{name}` already; replace it, or use another name",
         file.display()
@@ -39,7 +39,7 @@ pub enum EditError {
         /// The server.
         name: Alias,
     },
-    /// There is no such server to change or to remove.
+    /// No server of this name exists.
     #[error("{}: there is no server `{name}`; add it, or correct the name", file.display())]
     Unknown {
         /// The settings file.
@@ -47,7 +47,7 @@ pub enum EditError {
         /// The server.
         name: Alias,
     },
-    /// A transport is for life (E142).
+    /// The change would give the server another transport (E142).
     #[error(
         "{}: the transport of `{name}` stays as it is; remove the server and add it anew to \
          change it", file.display()
@@ -58,7 +58,7 @@ pub enum EditError {
         /// The server.
         name: Alias,
     },
-    /// Changes that give one field twice.
+    /// The change has a field twice.
     #[error("the changes of `{name}`: `{key}` is given twice; keep one of them")]
     Twice {
         /// The server.
@@ -66,10 +66,10 @@ pub enum EditError {
         /// The field.
         key: String,
     },
-    /// The file itself cannot be used, so it stays as it is.
+    /// The file itself cannot be used, and stays unchanged.
     #[error(transparent)]
     File(#[from] ConfigFileError),
-    /// A value other than an object is in the place of the servers.
+    /// A value other than an object is in the servers' place.
     #[error("{}: {problem}; make it an object", file.display())]
     Shape {
         /// The settings file.
@@ -77,7 +77,7 @@ pub enum EditError {
         /// The problem and its place.
         problem: String,
     },
-    /// A project's file (E144).
+    /// The file is a project's file (E144).
     #[error("{}: this is an mcp.json, and those are edited by people only; name a settings file",
         file.display())]
     NotSettings {
@@ -107,7 +107,7 @@ pub enum EditError {
         #[source]
         source: std::io::Error,
     },
-    /// The edit ended by a fault of ours.
+    /// The edit ended by a fault of narthex.
     #[error("{}: the edit failed inside narthex; look at the log, and try again", file.display())]
     Bug {
         /// The settings file.
