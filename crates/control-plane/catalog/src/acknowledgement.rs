@@ -25,7 +25,11 @@ impl Acknowledgement {
 fn read(reader: &mut Reader, object: &Object<'_>) -> Option<Acknowledgement> {
     reader.only(object, &["sequence"]);
     if object.get("sequence").is_none() {
-        reader.missing(object, "sequence", "the number of the last message that was read");
+        reader.missing(
+            object,
+            "sequence",
+            "the number of the last message that the agent has read",
+        );
     }
     Some(Acknowledgement { sequence: reader.amount(object, "sequence")? })
 }

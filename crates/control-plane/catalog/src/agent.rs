@@ -198,11 +198,11 @@ fn no_servers(reader: &mut Reader, object: &Object<'_>) -> Option<NoServers> {
     let mcp = reader.object(object, "mcp")?;
     if mcp.entries().next().is_some() {
         let remedy = format!(
-            "store the agent with `{}` or `POST …/import`, which take manifests, or attach servers \
-             of the catalog in `mcpServers`",
+            "store the agent with `{}` or `POST …/import`, which accept manifests, or attach \
+             servers of the catalog in `mcpServers`",
             narthex("agents apply --file FILE", &[])
         );
-        reader.invalid(&mcp.at, "servers inside an agent are no part of it", remedy);
+        reader.invalid(&mcp.at, "an agent cannot contain servers here", remedy);
         return None;
     }
     Some(NoServers {})
@@ -217,13 +217,13 @@ fn heartbeat(reader: &mut Reader, object: &Object<'_>, of: AgentType) -> Option<
     object.get("heartbeat_minutes")?;
     if of != AgentType::Orchestrator {
         let remedy = "leave it out, or write `\"agent_type\": \"orchestrator\"`";
-        reader.invalid(&at, "only sessions of orchestrators are woken", remedy);
+        reader.invalid(&at, "only sessions of orchestrators have a heartbeat", remedy);
         return None;
     }
     let minutes = reader.amount(object, "heartbeat_minutes")?;
     let fits = u16::try_from(minutes).ok().filter(|minutes| *minutes <= HEARTBEAT_MAX);
     if fits.is_none() {
-        let message = format!("{minutes} minutes are more than a day");
+        let message = format!("{minutes} minutes are more than one day");
         reader.invalid(&at, message, format!("write 1 to {HEARTBEAT_MAX}"));
     }
     fits
@@ -277,7 +277,8 @@ pub(crate) fn refuse_placeholders(reader: &mut Reader, text: &str, at: &Place) {
     for source in ["env", "scope"] {
         if text.contains(&format!("${{{source}.")) {
             let message = format!("a text that the model sees names `${{{source}.…}}`");
-            let remedy = "remove it: nothing is filled in here, so that no model sees such a value";
+            let remedy = "remove it: placeholders are not filled in here, so that no model sees \
+                          such a value";
             reader.fault(at, FaultCode::PlaceholderNotAllowed, message, remedy);
         }
     }

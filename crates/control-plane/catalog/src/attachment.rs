@@ -160,7 +160,7 @@ fn refuse_params(reader: &mut Reader, layer: &Layer, at: &Place) {
     for (key, value) in layer {
         for placeholder in value.placeholders() {
             if placeholder.source == Source::Params {
-                let message = format!("`${{{placeholder}}}` is known at agent level alone");
+                let message = format!("`${{{placeholder}}}` has a value only in an agent");
                 let remedy = "set the key in the agent, or use `scope`";
                 reader.fault(&at.key(key), FaultCode::PlaceholderNotAllowed, message, remedy);
             }

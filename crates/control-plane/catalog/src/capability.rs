@@ -87,7 +87,7 @@ fn read(
     let script = reader.owned(object, "script");
     let servers = attachment::read(reader, object, Holder::Capability);
     let refuse = |reader: &mut Reader, key: &str, word: &str| {
-        let message = format!("a capability of type `{word}` has no `{key}`");
+        let message = format!("a capability of the type `{word}` cannot have `{key}`");
         let remedy = "change its `type`, or move this to another capability";
         reader.fault(&object.at.key(key), FaultCode::FieldsExclude, message, remedy);
     };

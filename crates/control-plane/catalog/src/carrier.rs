@@ -69,7 +69,7 @@ pub(crate) fn carrier_of(entry: &ServerEntry, key: &str) -> Result<Carrier, Obje
             true => Ok(Carrier::Env(name.to_owned())),
             false => Err(Objection {
                 code: FaultCode::CarrierInvalid,
-                message: format!("`{key}` is no name of a variable"),
+                message: format!("`{key}` is not a valid name of a variable"),
                 remedy: "give the key's variable as `env` in `config_schema`".to_owned(),
             }),
         };
@@ -83,7 +83,7 @@ pub(crate) fn carrier_of(entry: &ServerEntry, key: &str) -> Result<Carrier, Obje
         None => Ok(Carrier::Header(name)),
         Some(why) => Err(Objection {
             code: FaultCode::CarrierInvalid,
-            message: format!("`{key}` travels as the header `{name}`, which {why}"),
+            message: format!("`{key}` is sent as the header `{name}`, which {why}"),
             remedy: "choose another `header` in `config_schema`, or another key".to_owned(),
         }),
     }
@@ -97,7 +97,7 @@ pub(crate) fn mistaken(entry: &ServerEntry, key: &str) -> Option<String> {
     let is_meant = MEANT.iter().any(|name| name.eq_ignore_ascii_case(key));
     match carrier_of(entry, key) {
         Ok(Carrier::Header(name)) if is_meant && name.starts_with("x-") => Some(format!(
-            "`{key}` travels as the header `{name}`; for the header `{key}` itself, declare the \
+            "`{key}` is sent as the header `{name}`; for the header `{key}` itself, declare the \
              key in the server's `config_schema` with `\"header\": \"{key}\"`, or let `auth` set it"
         )),
         Ok(_) | Err(_) => None,

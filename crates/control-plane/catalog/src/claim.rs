@@ -39,12 +39,12 @@ fn read(reader: &mut Reader, object: &Object<'_>) -> Option<ClaimRequest> {
     if seconds > LASTS_MAX {
         let at = object.at.key("lease_seconds");
         let message = format!("a claim lasts {LASTS_MAX} seconds at most");
-        reader.invalid(&at, message, "ask for less, and claim again before it is over");
+        reader.invalid(&at, message, "ask for less, and claim again before the claim ends");
     }
     let is_direct = reader.flag(object, "direct").unwrap_or(false);
     if is_direct && claim.is_some() {
         let at = object.at.key("direct");
-        let message = "the servers are told with a new claim alone";
+        let message = "values of servers are given only with a new claim";
         reader.fault(&at, FaultCode::FieldsExclude, message, "leave one of the two out");
     }
     Some(ClaimRequest { claim, lasts: Duration::from_secs(seconds), is_direct })

@@ -49,7 +49,11 @@ fn read(reader: &mut Reader, object: &Object<'_>) -> Option<CostRequest> {
     let currency = reader.owned(object, "currency").unwrap_or_else(|| "USD".to_owned());
     if currency.len() != 3 || !currency.bytes().all(|byte| byte.is_ascii_uppercase()) {
         let at = object.at.key("currency");
-        reader.invalid(&at, "this is no currency", "write its three capital letters, such as EUR");
+        reader.invalid(
+            &at,
+            "this is not a currency",
+            "write its three capital letters, such as EUR",
+        );
     }
     Some(CostRequest { id: id?, model: model?, input_tokens, output_tokens, cost, currency })
 }
@@ -62,7 +66,11 @@ fn needed(reader: &mut Reader, object: &Object<'_>, key: &str) -> Option<String>
     let text = reader.owned(object, key)?;
     if text.is_empty() || text.len() > TEXT_MAX || text.chars().any(char::is_control) {
         let remedy = format!("write 1 to {TEXT_MAX} bytes without control characters");
-        reader.invalid(&object.at.key(key), "this does not fit", &remedy);
+        reader.invalid(
+            &object.at.key(key),
+            "this text is empty, too long, or has control characters",
+            &remedy,
+        );
     }
     Some(text)
 }

@@ -111,15 +111,15 @@ impl<'a> Filler<'a> {
             Source::Params => of(self.inputs.params, "params"),
             Source::Scope => of(self.inputs.scope.values(), "scope"),
             Source::Env => format!(
-                "set the variable `{key}`, which is allowed, in the environment of the daemon, and \
-                 start it again"
+                "set the allowed variable `{key}` in the daemon's environment, and restart the \
+                 daemon"
             ),
-            Source::Runtime if key == "project_dir" => "operators alone give `project_dir`: have \
-                 one create the run, or the run whose child it is; or attach the server as \
+            Source::Runtime if key == "project_dir" => "only an operator sets `project_dir`: ask \
+                 an operator to create this run or its parent run, or attach the server as \
                  `optional`"
                 .to_owned(),
             Source::Runtime => format!("give `{key}` when the run is created"),
-            Source::Runner => format!("the runner has to know `{key}`"),
+            Source::Runner => format!("the runner must provide `{key}`"),
         }
     }
 

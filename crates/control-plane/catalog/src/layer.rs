@@ -54,20 +54,20 @@ pub(crate) fn objection(schema: &KeySchema, value: &ConfigValue) -> Option<Objec
         placeholder.source == Source::Params && (schema.is_hidden() || schema.internal)
     };
     if value.placeholders().iter().any(steered) {
-        let message = "a parameter, which the model sees and steers, may not set a sensitive or \
-                       internal key";
+        let message = "a parameter cannot set a sensitive or internal key, since the model sees \
+                       and chooses it";
         return object(FaultCode::PlaceholderNotAllowed, message, "use `scope` or a secret");
     }
     match value {
         ConfigValue::Removed => None,
         ConfigValue::Secret(_) if schema.kind == Some(KeyKind::Value) && !schema.sensitive => {
-            let message = "the key is for plain values, and this is a secret";
+            let message = "the key takes a plain value, and this is a secret";
             object(FaultCode::SecretMisplaced, message, "write the value itself")
         }
         ConfigValue::Secret(_) => None,
         ConfigValue::Tree(_) if is_empty_optional_secret(schema, value) => None,
         ConfigValue::Tree(_) if schema.kind == Some(KeyKind::Secret) => {
-            let message = "the key is for secrets, and this is not the reference of one";
+            let message = "the key takes a secret, and this is not a reference to one";
             let remedy = "store the value as a secret of the workspace and write `${NAME}`";
             object(FaultCode::SecretMisplaced, message, remedy)
         }

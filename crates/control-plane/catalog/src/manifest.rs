@@ -107,7 +107,11 @@ impl Reading {
     fn skills(&mut self, fields: &mut Map<String, Value>) {
         let Some(skills) = fields.remove("skills") else { return };
         if fields.contains_key("capabilities") {
-            self.fault("skills", "the agent has `capabilities`, which are the same", "keep one");
+            self.fault(
+                "skills",
+                "the agent has `capabilities` too, which mean the same",
+                "keep one",
+            );
             return;
         }
         self.notice("skills", "they are read as `capabilities` of these names");
@@ -134,7 +138,11 @@ impl Reading {
             }
             _ => {
                 let remedy = "write `servers`, or a list of names of servers";
-                return self.fault("mcp", "neither servers nor names of some stand here", remedy);
+                return self.fault(
+                    "mcp",
+                    "expected servers, or a list of names of servers",
+                    remedy,
+                );
             }
         };
         let mut attached = BTreeMap::new();
@@ -146,7 +154,10 @@ impl Reading {
         }
         if attached.is_empty() && self.faults.is_empty() {
             // A mark that there are none, which is stored (R-M8).
-            self.notice("mcp", "the agent has no server there, which is noted in the agent");
+            self.notice(
+                "mcp",
+                "the manifest names no servers, so the agent is stored as one without servers",
+            );
             fields.insert("mcp".to_owned(), json!({}));
             return;
         }
@@ -184,22 +195,29 @@ impl Reading {
     /// is inside the manifest as well, the latter counts (R-D2).
     fn names(&mut self, at: &str, names: &Value, attached: &mut BTreeMap<String, (String, Value)>) {
         let Value::Array(names) = names else {
-            return self.fault(at, "no list stands here", "write a list of names of servers");
+            return self.fault(at, "expected a list", "write a list of names of servers");
         };
         let inline: Vec<_> = attached.keys().cloned().collect();
         for (index, name) in names.iter().enumerate() {
             let at = format!("{at}[{index}]");
             let Some(name) = name.as_str() else {
-                self.fault(&at, "no text stands here", "write the name of a server");
+                self.fault(&at, "expected a text", "write the name of a server");
                 continue;
             };
             if inline.iter().any(|known| known == name) {
-                self.notice(&at, format!("`{}` counts as it stands inside", shortened(name)));
+                self.notice(
+                    &at,
+                    format!(
+                        "`{}` is described inside the manifest as well, and that description is \
+                         used",
+                        shortened(name)
+                    ),
+                );
                 continue;
             }
             let attachment = (at.clone(), json!({ "ref": name }));
             if attached.insert(name.to_owned(), attachment).is_some() {
-                self.fault(&at, "the agent has this name before", "keep one");
+                self.fault(&at, "the list has this name already", "keep one");
             }
         }
     }
@@ -213,13 +231,13 @@ impl Reading {
         let key = key.unwrap_or("mcpServers");
         let own = fields.entry(key).or_insert_with(|| json!({}));
         let Value::Object(own) = own else {
-            return self.fault(key, "no object stands here", "write attachments by their aliases");
+            return self.fault(key, "expected an object", "write attachments by their aliases");
         };
         for (alias, (at, attachment)) in attached {
             match own.contains_key(&alias) {
                 true => {
                     let remedy = format!("rename it, or remove it from `{key}`");
-                    self.fault(&at, "the agent has this alias before", remedy);
+                    self.fault(&at, "the agent has this alias already", remedy);
                 }
                 false => {
                     self.places.add(format!("{key}.{alias}.ref"), at.clone());
@@ -241,7 +259,7 @@ impl Reading {
     fn object<'v>(&mut self, value: &'v Value, at: &str) -> Option<&'v Map<String, Value>> {
         let found = value.as_object();
         if found.is_none() {
-            self.fault(at, "no object stands here", "write keys with their values");
+            self.fault(at, "expected an object", "write keys with their values");
         }
         found
     }

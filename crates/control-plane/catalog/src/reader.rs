@@ -131,7 +131,7 @@ impl Reader {
         match node {
             Node::Number(number) if number.is_f64() => {
                 if number.as_f64().is_none_or(|value| value.abs() >= EXACT_MAX) {
-                    let message = "the number has more digits than are kept";
+                    let message = "the number has too many digits to be stored exactly";
                     self.invalid(at, message, "write it as a string");
                 }
             }
@@ -150,7 +150,7 @@ impl Reader {
     }
 
     pub(crate) fn wrong_type(&mut self, at: &Place, node: &Node, wanted: &str) {
-        let message = format!("{} stands where {wanted} belongs", node.found());
+        let message = format!("expected {wanted}, found {}", node.found());
         self.fault(at, FaultCode::TypeWrong, message, format!("write {wanted}"));
     }
 
@@ -161,7 +161,7 @@ impl Reader {
 
     pub(crate) fn excluding(&mut self, object: &Object<'_>, one: &str, other: &str) {
         if object.get(one).is_some() && object.get(other).is_some() {
-            let message = format!("`{one}` and `{other}` say the same thing");
+            let message = format!("`{one}` and `{other}` mean the same");
             self.fault(&object.at.key(other), FaultCode::FieldsExclude, message, "keep one");
         }
     }
@@ -321,8 +321,8 @@ impl Reader {
         match template::parse(self.as_text(node, at)?, false) {
             Ok(Text::Template(template)) => Some(template),
             Ok(Text::Secret(name)) => {
-                let message = format!("the secret `{name}` may not stand here");
-                let remedy = "hand secrets over by `config` or `auth`";
+                let message = format!("a secret such as `{name}` is not possible here");
+                let remedy = "give secrets in `config` or `auth`";
                 self.fault(at, FaultCode::SecretMisplaced, message, remedy);
                 None
             }
@@ -373,7 +373,10 @@ impl Reader {
         let capitals = text.to_ascii_uppercase().replace(['-', '.'], "_");
         if let Ok(name) = SecretName::new(&capitals) {
             let shown = shortened(text);
-            self.warn(&at, format!("`{shown}` is read as `{name}`: secrets have such names here"));
+            self.warn(
+                &at,
+                format!("`{shown}` is read as `{name}`: names of secrets have this form"),
+            );
             return Some(ConfigValue::Secret(name));
         }
         self.name(&at, text, SecretName::new).map(ConfigValue::Secret)

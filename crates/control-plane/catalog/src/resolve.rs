@@ -133,7 +133,10 @@ impl<'p, 'f, 'i> Resolver<'p, 'f, 'i> {
                     self.fault(&at, Some(key), code, message, remedy);
                 }
                 Some(value) if schema.value_type.take(value.clone(), true).is_none() => {
-                    let message = format!("scope.{key} is not what '{}' takes", self.planned.alias);
+                    let message = format!(
+                        "scope.{key} has a value that '{}' does not accept",
+                        self.planned.alias
+                    );
                     let remedy = format!("give {wanted}");
                     self.fault(&at, Some(key), FaultCode::TypeWrong, message, remedy);
                 }
@@ -249,7 +252,7 @@ impl<'p, 'f, 'i> Resolver<'p, 'f, 'i> {
     fn too_long(&mut self, at: &Place, key: Option<&str>) {
         let message = "with its placeholders filled in, the value is longer than 65536 bytes, or \
                        all values of the run than 4194304";
-        self.fault(at, key, FaultCode::LimitExceeded, message, "hand over less");
+        self.fault(at, key, FaultCode::LimitExceeded, message, "use shorter values");
     }
 
     /// The text as the server will get it, unless the runner has a part in it.

@@ -141,15 +141,15 @@ fn read(reader: &mut Reader, object: &Object<'_>) -> Option<RunRequest> {
         RunKind::ResumeSession => {
             let builtin = object.get("builtin").map(|_| "builtin");
             for own in own.into_iter().chain(builtin) {
-                let message = format!("a session that goes on takes no `{own}`");
+                let message = format!("a resumed session takes no `{own}`");
                 let remedy = "remove it, or start a new session";
                 reader.fault(&object.at.key(own), FaultCode::FieldsExclude, message, remedy);
             }
             if object.get("session_id").is_none() {
-                reader.missing(object, "session_id", "the session that goes on");
+                reader.missing(object, "session_id", "the session to resume");
             }
             if params.keys().any(|key| key != "prompt") {
-                let message = "a session that goes on takes a prompt and no parameters";
+                let message = "a resumed session takes a prompt and no parameters";
                 let remedy = "remove them, or start a new session";
                 reader.fault(&object.at.key(key), FaultCode::FieldsExclude, message, remedy);
             }
@@ -180,8 +180,8 @@ fn expires_in(reader: &mut Reader, object: &Object<'_>) -> Option<u64> {
     let seconds = reader.amount(object, "expires_in")?;
     if seconds > LIFE_MAX {
         let at = object.at.key("expires_in");
-        let message = format!("a run lives {LIFE_MAX} seconds at most");
-        reader.invalid(&at, message, "ask for less, and go on with the session afterwards");
+        let message = format!("a run lasts {LIFE_MAX} seconds at most");
+        reader.invalid(&at, message, "ask for less, and resume the session afterwards");
     }
     Some(seconds)
 }

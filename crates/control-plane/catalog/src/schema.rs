@@ -194,7 +194,7 @@ pub(crate) fn read(reader: &mut Reader, object: &Object<'_>, is_manifest: bool) 
     let mut schema = ConfigSchema::new();
     for (key, node, at) in object.entries() {
         if is_manifest && narthex_model::SecretName::new(key).is_err() {
-            let message = "the key is no name of a variable as manifests have them";
+            let message = "the key is not a name of a variable in the form of manifests";
             reader.invalid(&at, message, "use A-Z, 0-9 and `_`, at most 64 of them");
         }
         is_key(reader, key, &at);
@@ -213,7 +213,7 @@ pub(crate) fn read(reader: &mut Reader, object: &Object<'_>, is_manifest: bool) 
 pub(crate) fn is_key(reader: &mut Reader, key: &str, at: &Place) -> bool {
     let is_fine = !key.is_empty() && key.len() <= KEY_MAX && header::is_name(key);
     if !is_fine {
-        let message = "the key can be neither a header nor a variable";
+        let message = "the key cannot become a header or a variable";
         reader.invalid(at, message, "use at most 128 letters, digits, `_` and `-`");
     }
     is_fine
@@ -264,7 +264,7 @@ pub(crate) fn word<T: Copy>(
     let remedy = did_you_mean(text, words.iter().copied())
         .unwrap_or_else(|| format!("use one of `{}`", words.join("`, `")));
     let found = narthex_model::json::shortened(text);
-    reader.invalid(&object.at.key(key), format!("`{found}` is no {key}"), remedy);
+    reader.invalid(&object.at.key(key), format!("`{found}` is not a possible {key}"), remedy);
     None
 }
 
@@ -290,7 +290,7 @@ fn check(reader: &mut Reader, object: &Object<'_>, key: &KeySchema) -> Check {
         return Check(None);
     }
     if key.kind == Some(KeyKind::Secret) {
-        let message = "nothing can be asked of a secret's value";
+        let message = "a secret's value cannot be checked";
         reader.invalid(&object.at, message, "remove `enum` and `pattern`");
     }
     match validator(&schema) {
@@ -300,7 +300,7 @@ fn check(reader: &mut Reader, object: &Object<'_>, key: &KeySchema) -> Check {
             let (message, remedy) = match field {
                 "enum" => ("`enum` cannot be used".to_owned(), "write each value once"),
                 field => (
-                    format!("`{field}` is no regular expression that can be used"),
+                    format!("`{field}` is not a usable regular expression"),
                     "write a valid one, without look-around and back-references",
                 ),
             };
@@ -316,7 +316,7 @@ fn literal_default(reader: &mut Reader, object: &Object<'_>, name: &str, key: &K
         && let Some(ConfigValue::Tree(Tree::Plain(_))) = key.default
     {
         let message =
-            "a sensitive key has a literal default, which all may read who see the server";
+            "a sensitive key has a literal default, which every reader of the server can see";
         reader.warn(&object.at.key("default"), format!("{message}; refer to a secret"));
     }
 }
@@ -326,20 +326,20 @@ fn carriers(reader: &mut Reader, object: &Object<'_>, key: &KeySchema) {
         && !header::is_name(name)
     {
         let remedy = "use letters, digits and `-`";
-        reader.invalid(&object.at.key("header"), "this is no name of an HTTP header", remedy);
+        reader.invalid(&object.at.key("header"), "this is not a name of an HTTP header", remedy);
     }
     if let Some(name) = &key.env
         && !is_variable(name)
     {
         let remedy = "use a letter or `_`, then letters, digits and `_`";
-        reader.invalid(&object.at.key("env"), "this is no name of a variable", remedy);
+        reader.invalid(&object.at.key("env"), "this is not a name of a variable", remedy);
     }
     let at = object.at.key("default");
     let is_params = |placeholder: &&crate::template::Placeholder| {
         placeholder.source == crate::template::Source::Params
     };
     if key.default.iter().flat_map(ConfigValue::placeholders).any(|p| is_params(&p)) {
-        let message = "`params` is known at agent level alone";
+        let message = "`params` has a value only in an agent";
         let remedy = "set the key in the agent";
         reader.fault(&at, FaultCode::PlaceholderNotAllowed, message, remedy);
     }

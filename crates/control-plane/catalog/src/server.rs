@@ -256,7 +256,7 @@ fn default_config(reader: &mut Reader, object: &Object<'_>) -> Layer {
         for (name, value) in layer::read(reader, &inner) {
             if found.insert(name.clone(), value).is_some() {
                 let at = inner.at.key(&name);
-                let message = "the key stands in `env` and in `default_config`";
+                let message = "the key is in both `env` and `default_config`";
                 reader.fault(&at, FaultCode::FieldsExclude, message, "keep one");
             }
         }
@@ -275,7 +275,7 @@ impl ServerEntry {
     /// field at fault, and the remedy. `None` if it may start.
     #[must_use]
     pub fn never_starts(&self) -> Option<(&'static str, String)> {
-        let started = |what: &str, instead: &str| format!("{what} is not built yet; {instead}");
+        let started = |what: &str, instead: &str| format!("{what} is not supported yet; {instead}");
         let by_command = "give the server a `command` with `args` that runs it";
         match &self.shape {
             Shape::Stdio(StdioShape::Image { .. }) => {
@@ -307,7 +307,7 @@ impl ServerEntry {
         let is_header = self.shape.is_http() && (key.contains('-') || self.verbatim_headers);
         let objection = |remedy: String| Objection {
             code: FaultCode::KeyUndeclared,
-            message: format!("the server `{}` takes no key of this name", self.id),
+            message: format!("the server `{}` has no key with this name", self.id),
             remedy,
         };
         let Some(schema) = &self.config_schema else {
@@ -315,8 +315,8 @@ impl ServerEntry {
                 return Ok(None);
             }
             return Err(objection(
-                "declare it in the server's `config_schema`: what is not declared there or \
-                 set in `default_config` is no variable of a program"
+                "declare it in the server's `config_schema`: a program gets only variables that \
+                 are declared there or set in `default_config`"
                     .to_owned(),
             ));
         };
@@ -353,7 +353,7 @@ impl ServerEntry {
                 reader.fault(&at, found.code, found.message, found.remedy);
             }
             if value.placeholders().iter().any(|p| p.source == Source::Params) {
-                let message = "`params` is known at agent level alone";
+                let message = "`params` has a value only in an agent";
                 let remedy = "set the key in the agent";
                 reader.fault(&at, FaultCode::PlaceholderNotAllowed, message, remedy);
             }
@@ -361,8 +361,8 @@ impl ServerEntry {
             if (is_secret_name(key) || schema.is_some_and(KeySchema::is_hidden))
                 && matches!(value, ConfigValue::Tree(Tree::Plain(_)))
             {
-                let message = "a sensitive key has a literal value here, for all to read who see \
-                               the server; refer to a secret";
+                let message = "a sensitive key has a literal value here, which every reader of the \
+                               server can see; refer to a secret";
                 reader.warn(&at, message);
             }
         }
@@ -392,7 +392,7 @@ impl ServerEntry {
                 Ok(carrier) => {
                     mistaken(self, key).into_iter().for_each(|told| reader.warn(at, told));
                     if let Some(other) = seen.insert(carrier.identity(), key) {
-                        let message = format!("`{key}` and `{other}` both travel as {carrier}");
+                        let message = format!("`{key}` and `{other}` are both sent as {carrier}");
                         let remedy = "give one of them another `header` or `env`";
                         reader.fault(at, FaultCode::CarrierConflict, message, remedy);
                     }

@@ -322,7 +322,7 @@ pub(crate) fn tree(
                 if key == "$secret" {
                     fault(&place, nested_secret());
                 } else if key.contains("${") {
-                    fault(&place, bad("a key holds `${`", "use placeholders in values alone"));
+                    fault(&place, bad("a key holds `${`", "use placeholders only in values"));
                 }
                 trees.push(tree(node, &place, fault).map(|tree| (key.clone(), tree)));
             }
@@ -334,7 +334,7 @@ pub(crate) fn tree(
 fn nested_secret() -> BadText {
     BadText {
         is_secret: true,
-        message: "a secret stands inside another value".to_owned(),
+        message: "a secret is inside another value".to_owned(),
         remedy: "make it the whole value of a key of its own".to_owned(),
     }
 }

@@ -58,8 +58,8 @@ enum Allowed {
 /// A text that names no variable, and no group of them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` allows no variable: write a name, or the beginning of names as `PREFIX_*`, and none of \
-     narthex itself (`{OWN_PREFIX}…`)"
+    "`{0}` allows no variable: write a name, or a prefix as `PREFIX_*`, and no name of narthex \
+     itself (`{OWN_PREFIX}…`)"
 )]
 pub struct VariablesError(String);
 
@@ -112,7 +112,8 @@ impl Variables {
             }
             Some(SettingPlace::File(file)) => format!(
                 "write the line `catalog.env = {names:?}` at the top of {}, above its first \
-                 section and in place of any other `catalog.env`, and have it read with `{}`",
+                 section and in place of any other `catalog.env`, then reload the settings with \
+                 `{}`",
                 file.display(),
                 narthex("mcp reload", &[])
             ),

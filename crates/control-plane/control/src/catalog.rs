@@ -43,7 +43,7 @@ pub struct CatalogObject {
     pub updated_at: SystemTime,
     /// The actor of the last write.
     pub updated_by: String,
-    /// Reasons why it cannot be used as it is stored (O39). There are some only where a person
+    /// Reasons why it cannot be used in its stored form (O39). There are some only where a person
     /// changed the store by hand, or an earlier version accepted a definition that this one
     /// refuses.
     pub errors: Vec<FieldError>,

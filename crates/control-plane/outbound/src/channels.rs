@@ -329,7 +329,7 @@ impl Fields {
             serde_json::from_slice(text).map_err(|error| refused(error.to_string()))?;
         let mut fields = Self { values, faults: Vec::new() };
         for place in node.keys_given_twice() {
-            fields.fault(&place.to_string(), "it is said twice", "keep one");
+            fields.fault(&place.to_string(), "it is given twice", "keep one");
         }
         let names: Vec<String> = fields.values.keys().cloned().collect();
         for name in names.iter().filter(|name| !known.contains(&name.as_str())) {

@@ -106,7 +106,7 @@ fn model(node: &Node, at: &Place, faults: &mut Vec<ModelFault>) -> Option<Enable
     let id = match field(fields, "id") {
         Some(node) => name(node, &at.key("id"), faults),
         None => {
-            faults.push((at.key("id"), "it is missing", "say it"));
+            faults.push((at.key("id"), "it is missing", "give a value"));
             None
         }
     };

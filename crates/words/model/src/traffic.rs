@@ -46,13 +46,13 @@ pub struct CallRate {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitProblem {
     /// The whole is no object.
-    #[error("{0} stands where an object belongs")]
+    #[error("expected an object, found {0}")]
     NotAnObject(&'static str),
     /// A key that nothing reads.
     #[error("{}", .0.message())]
     Unknown(UnknownKey),
     /// A limit that is no whole number, or out of range.
-    #[error("{found} stands where a whole number from 1 to {most} belongs")]
+    #[error("expected a whole number from 1 to {most}, found {found}")]
     NotAnAmount {
         /// The type of the found value.
         found: &'static str,

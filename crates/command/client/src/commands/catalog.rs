@@ -57,7 +57,7 @@ async fn list(
 fn row(item: &Value) -> Vec<String> {
     let definition = &item["definition"];
     let about = match item.get("errors") {
-        Some(_) => "cannot be used as it is stored",
+        Some(_) => "cannot be used in its stored form",
         None => definition["description"].as_str().or(definition["name"].as_str()).unwrap_or("-"),
     };
     let mut row = vec![

@@ -110,7 +110,7 @@ fn x_m12_faults_of_a_desktop_file_have_their_place_and_line() {
     place.write("server.json", text);
     let refused = place.run(["servers", "apply", "-f", "server.json"]);
     assert_eq!(refused.stderr.matches("args[0]").count(), 1, "one remedy: {refused:?}");
-    assert!(refused.stderr.contains("hand the value over in `env`"), "{refused:?}");
+    assert!(refused.stderr.contains("pass the value in `env`"), "{refused:?}");
 }
 
 /// O83: a folder of files is applied as one, after a look at what would change.
@@ -218,7 +218,7 @@ fn r_m4_a_run_of_a_manifest_has_its_servers() {
     place.write("agent.json", &agent.to_string());
     let applied = place.run(["agents", "apply", "-f", "agent.json"]).succeeded();
     assert_eq!(applied.stdout, "created the server helper-files\ncreated the agent helper\n");
-    assert!(applied.stderr.contains("counts as it stands inside"), "R-D2: {}", applied.stderr);
+    assert!(applied.stderr.contains("that description is used"), "R-D2: {}", applied.stderr);
     let begun = data(place.run(["runs", "create", "--agent", "helper", "--json"]));
     let servers = begun["servers"].as_array().unwrap().iter();
     let mut ready: Vec<_> = servers

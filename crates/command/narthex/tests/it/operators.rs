@@ -148,9 +148,9 @@ fn what_can_never_start_is_warned_of() {
     let agent = json!({ "name": "worker", "executor": "nowhere",
         "mcpServers": { "box": { "ref": "boxed" } } });
     let saved = place.pipe(&["servers", "apply", "--file", "-"], &image).succeeded();
-    assert!(saved.stderr.contains("a container image is not built yet"), "{saved:?}");
+    assert!(saved.stderr.contains("a container image is not supported yet"), "{saved:?}");
     let saved = place.pipe(&["servers", "apply", "--file", "-"], &oauth.to_string()).succeeded();
-    assert!(saved.stderr.contains("`authorizationCode` is not built yet"), "{saved:?}");
+    assert!(saved.stderr.contains("`authorizationCode` is not supported yet"), "{saved:?}");
     let saved = place.pipe(&["agents", "apply", "--file", "-"], &agent.to_string()).succeeded();
     for words in ["no executor `nowhere`", "the server `boxed` never starts"] {
         assert!(saved.stderr.contains(words), "{saved:?}");

@@ -61,7 +61,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&Alias>) -> Opt
     let others = ["alias", "optional", "tools", GRANTED];
     reader.only(object, &[&REFERENCES[..], &CONFIGS, &others].concat());
     if object.get(GRANTED).is_some() {
-        let message = "attaching a server grants nothing";
+        let message = "an attachment cannot grant tool scopes";
         let remedy = "leave it out; a human grants tool scopes";
         reader.fault(&object.at.key(GRANTED), FaultCode::ValueInvalid, message, remedy);
     }
@@ -121,7 +121,7 @@ fn typed(reader: &mut Reader, object: &Object<'_>) -> Layer {
         };
         reader.only(&inner, &["kind", member]);
         let Some(node) = inner.get(member) else {
-            reader.missing(&inner, member, "what the key is to be");
+            reader.missing(&inner, member, "the value of the key");
             continue;
         };
         let at = inner.at.key(member);
@@ -142,7 +142,7 @@ fn typed(reader: &mut Reader, object: &Object<'_>) -> Layer {
 fn literal(reader: &mut Reader, node: &Node, at: &Place) -> Option<ConfigValue> {
     let value = reader.config_value(node, at)?;
     if matches!(value, ConfigValue::Secret(_)) {
-        let message = "this is the reference of a secret, and `kind` says `value`";
+        let message = "this is a reference to a secret, but `kind` is `value`";
         let remedy = "write `\"kind\": \"secret\"` and the name as `ref`";
         reader.fault(at, FaultCode::SecretMisplaced, message, remedy);
         return None;

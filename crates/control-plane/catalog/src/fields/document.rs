@@ -26,12 +26,12 @@ impl Fields {
         let node = Node::parse(text).map_err(|problem| refused(problem.to_string()))?;
         let twice = node.keys_given_twice();
         let Node::Object(fields) = node else {
-            return Err(refused(format!("it is {} and no object", node.found())));
+            return Err(refused(format!("it is {}, not an object", node.found())));
         };
         let mut faults = Vec::new();
         for place in twice {
             let place = place.to_string();
-            faults.push(FieldError::invalid(&place, "it is said twice", "keep one"));
+            faults.push(FieldError::invalid(&place, "it is given twice", "keep one"));
         }
         for (name, _) in fields.iter().filter(|(name, _)| !known.contains(&name.as_str())) {
             let place = Place::root(&shortened(name)).to_string();
@@ -67,7 +67,7 @@ impl Fields {
             Node::Text(text) => text.clone(),
             other => {
                 let found = other.found();
-                self.fault(name, format!("it is {found} and no text"), "write a text");
+                self.fault(name, format!("it is {found}, not text"), "write a text");
                 return None;
             }
         };
@@ -86,7 +86,7 @@ impl Fields {
         rule: impl FnOnce(&str) -> Result<T, E>,
     ) -> Option<T> {
         if field(&self.fields, name).is_none() {
-            self.fault(name, "it is missing", "say it");
+            self.fault(name, "it is missing", "give a value");
             return None;
         }
         let text = self.text(name)?;
@@ -118,7 +118,7 @@ impl Fields {
         if meant.is_none() {
             let words: Vec<_> = known.iter().map(|(word, _)| *word).collect();
             let remedy = format!("write one of `{}`", words.join("`, `"));
-            self.fault(name, "it is none of the words that may stand here", &remedy);
+            self.fault(name, "it is not one of the possible words", &remedy);
         }
         meant.map(|(_, value)| *value)
     }
@@ -133,8 +133,8 @@ impl Fields {
         };
         let days = days.filter(|days| *days <= MOST);
         if days.is_none() {
-            let remedy = format!("write a whole number from 0, which is for ever, to {MOST}");
-            self.fault(name, "it is no such number of days", &remedy);
+            let remedy = format!("write a whole number from 0 to {MOST}; 0 means for ever");
+            self.fault(name, "it is not a possible number of days", &remedy);
         }
         days
     }
@@ -148,7 +148,7 @@ impl Fields {
         let amount = amount.filter(|amount| (1..=most).contains(amount));
         if amount.is_none() {
             let remedy = format!("write a whole number from 1 to {most}");
-            self.fault(name, "it is no such number", &remedy);
+            self.fault(name, "it is not a possible number", &remedy);
         }
         amount
     }
@@ -160,7 +160,7 @@ impl Fields {
         let items = match field(&self.fields, name)? {
             Node::List(items) if !items.is_empty() => items.clone(),
             _ => {
-                self.fault(name, "it is no list with something in it", &remedy);
+                self.fault(name, "it is not a list with at least one item", &remedy);
                 return None;
             }
         };
@@ -174,7 +174,7 @@ impl Fields {
                 Some(role) => _ = roles.insert(role),
                 None => {
                     let place = Place::root(name).index(index).to_string();
-                    self.fault(&place, "this is no role", &remedy);
+                    self.fault(&place, "there is no such role", &remedy);
                 }
             }
         }
@@ -184,7 +184,7 @@ impl Fields {
     /// Checks that a required field is there.
     pub fn needed(&mut self, name: &str) {
         if field(&self.fields, name).is_none() {
-            self.fault(name, "it is missing", "say it");
+            self.fault(name, "it is missing", "give a value");
         }
     }
 }

@@ -18,7 +18,7 @@ const TOLD_MAX: usize = 10;
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// This process stores no objects.
-    #[error("this process keeps no catalog; start the daemon with `{}`", narthex("up", &[]))]
+    #[error("this process has no catalog; start the daemon with `{}`", narthex("up", &[]))]
     NoStore,
     /// There is no such workspace.
     #[error(
@@ -28,7 +28,7 @@ pub enum CatalogError {
     NoWorkspace(WorkspaceId),
     /// There is no such object.
     #[error(
-        "there is no {kind} `{id}`; `{command}` lists those that there are",
+        "there is no {kind} `{id}`; `{command}` lists what exists",
         command = list_of(*.kind)
     )]
     Unknown {
@@ -46,7 +46,7 @@ pub enum CatalogError {
         alias: String,
     },
     /// The id is taken.
-    #[error("there is the {kind} `{id}` already; change that one, or choose another id")]
+    #[error("the {kind} `{id}` exists already; change that one, or choose another id")]
     Exists {
         /// The kind of the object.
         kind: CatalogKind,
@@ -75,7 +75,7 @@ pub enum CatalogError {
         users: Vec<FieldError>,
     },
     /// There are too many, or would be.
-    #[error("a workspace may have {most} objects of the kind {kind}; remove some first")]
+    #[error("a workspace can have {most} objects of the kind {kind}; remove some first")]
     TooMany {
         /// The kind of the objects.
         kind: CatalogKind,
@@ -83,7 +83,7 @@ pub enum CatalogError {
         most: usize,
     },
     /// Another process changed what an import was checked against.
-    #[error("the catalog was changed meanwhile, and nothing was stored; try again")]
+    #[error("the catalog was changed at the same time, and nothing was stored; try again")]
     ImportOutrun,
     /// The caller may not write servers.
     #[error("`servers`: this needs the role admin in the workspace; leave servers out")]
@@ -94,7 +94,7 @@ pub enum CatalogError {
     /// The stored object cannot be used.
     #[error(
         "{}",
-        told(&format!("the {kind} `{id}` cannot be used as it is stored, write it anew"), .errors)
+        told(&format!("the stored {kind} `{id}` cannot be used, write it again"), .errors)
     )]
     Unreadable {
         /// The kind of the object.

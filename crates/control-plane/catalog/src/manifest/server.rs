@@ -92,7 +92,7 @@ impl Reading {
         }
         self.times(fields, at, &mut made);
         if fields.contains_key("instructions") {
-            let text = "`instructions` are what a server says of itself; they count for nothing";
+            let text = "`instructions` come from the server itself; this value is ignored";
             self.notice(&format!("{at}.instructions"), text);
         }
         match transport {
@@ -104,7 +104,7 @@ impl Reading {
             Some(Value::Bool(is_optional)) => *is_optional,
             Some(_) => {
                 let at = format!("{at}.optional");
-                self.fault(&at, "neither true nor false stands here", "write `true` or `false`");
+                self.fault(&at, "expected true or false", "write `true` or `false`");
                 false
             }
         };
@@ -121,7 +121,7 @@ impl Reading {
         known.map_or_else(
             || {
                 let remedy = "write `stdio`, `http` or `sse`";
-                self.fault(&format!("{at}.{key}"), "this is no known transport", remedy);
+                self.fault(&format!("{at}.{key}"), "this is not a known transport", remedy);
                 likely
             },
             |(_, transport)| *transport,
@@ -132,17 +132,17 @@ impl Reading {
     fn times(&mut self, fields: &Map<String, Value>, at: &str, made: &mut Map<String, Value>) {
         if is_said(fields, "timeout") && is_said(fields, "request_timeout") {
             let remedy = "keep one: both are the limit of a call";
-            self.fault(&format!("{at}.timeout"), "`request_timeout` is there as well", remedy);
+            self.fault(&format!("{at}.timeout"), "`request_timeout` is given as well", remedy);
         }
         for (key, named) in TIMES {
             let Some(value) = fields.get(key).filter(|value| !value.is_null()) else { continue };
             let at = format!("{at}.{key}");
             match duration_ms(value) {
                 Ok(Some(ms)) => made.extend([(named.to_owned(), ms.into())]),
-                Ok(None) => self.notice(&at, "zero or less: the default counts"),
+                Ok(None) => self.notice(&at, "zero or less: the default is used"),
                 Err(()) => {
                     let remedy = "write a time with its unit, such as 500ms, 30s or 2m";
-                    self.fault(&at, "this is no time", remedy);
+                    self.fault(&at, "this is not a time", remedy);
                 }
             }
         }
@@ -153,7 +153,7 @@ impl Reading {
         if let Some(args) = fields.get("args").filter(|args| !args.is_null()) {
             let at = format!("{at}.args");
             let Value::Array(args) = args else {
-                return self.fault(&at, "no list stands here", "write a list of texts");
+                return self.fault(&at, "expected a list", "write a list of texts");
             };
             let args = args.iter().enumerate();
             let texts =
@@ -163,7 +163,11 @@ impl Reading {
         }
         if fields.get("headers").is_some_and(|headers| !headers.is_null()) {
             let remedy = "write `env`, or reach the server by `url`";
-            self.fault(&format!("{at}.headers"), "a program takes no headers", remedy);
+            self.fault(
+                &format!("{at}.headers"),
+                "a server with a `command` takes no headers",
+                remedy,
+            );
         }
         let env = self.values(fields, "env", at);
         if let Some(env) = env {
@@ -178,7 +182,7 @@ impl Reading {
         }
         for key in ["env", "args"] {
             if fields.get(key).is_some_and(|value| !value.is_null()) {
-                let message = format!("a server that is called takes no `{key}`");
+                let message = format!("a server with a `url` takes no `{key}`");
                 self.fault(&format!("{at}.{key}"), message, "remove it, or write `headers`");
             }
         }
@@ -229,7 +233,8 @@ impl Reading {
 
     /// Refuses a variable of the daemon whose value, which counts as a secret, all could read.
     fn shown_to_all(&mut self, written: &str, at: &str) -> Option<String> {
-        let message = format!("`{written}` would show its value to whoever lists processes");
+        let message =
+            format!("`{written}` would show its value to every user who can list processes");
         let remedy = "write it below `env`, which the program reads, or write the text itself";
         self.fault(at, message, remedy);
         None
@@ -241,7 +246,7 @@ impl Reading {
             Value::String(text) => text.clone(),
             Value::Number(_) | Value::Bool(_) => written.to_string(),
             _ => {
-                self.fault(at, "no text stands here", "write a text");
+                self.fault(at, "expected a text", "write a text");
                 return None;
             }
         };
@@ -259,7 +264,7 @@ impl Reading {
                 self.notice(at, format!("`{written}` is read as the secret of that name"));
                 return Some(written);
             }
-            let remedy = "a secret stands in a variable or a header, as its value";
+            let remedy = "use the secret as the whole value of a variable or a header";
             self.fault(at, format!("`{written}` would show a secret here"), remedy);
             return None;
         }
@@ -277,15 +282,14 @@ impl Reading {
             }
             Ok((read, _)) => {
                 if read != written {
-                    let text =
-                        "with variables of the daemon, it is read as the catalog writes them";
+                    let text = "its variables of the daemon are stored in the form of the catalog";
                     self.notice(at, text);
                 }
                 Some(read)
             }
             Err(name) if spot == Spot::Argument => self.shown_to_all(&format!("${{{name}}}"), at),
             Err(name) => {
-                let message = format!("`${{{name}}}` inside a longer text is no secret");
+                let message = format!("`${{{name}}}` inside a longer text is not read as a secret");
                 let remedy = format!(
                     "make the secret the whole value, or write `${{env:{name}}}` for a variable of \
                      the daemon"

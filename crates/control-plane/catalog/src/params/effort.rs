@@ -67,7 +67,7 @@ impl<'s> Counter<'s> {
                     add(match (key.as_str(), value) {
                         ("$ref", Value::String(place)) => self.referred(place)?,
                         (key, Value::String(_) | Value::Bool(_)) if OTHER_WAYS.contains(&key) => {
-                            return Err(format!("`{key}` may not stand in it"));
+                            return Err(format!("it cannot have `{key}`"));
                         }
                         _ => self.size(value)?,
                     });
@@ -85,10 +85,10 @@ impl<'s> Counter<'s> {
         }
         let pointer = place.strip_prefix('#').filter(|pointer| pointer.starts_with('/'));
         let Some(value) = pointer.and_then(|pointer| self.root.pointer(pointer)) else {
-            return Err("a `$ref` leads to no place in the schema, such as `#/$defs/name`".into());
+            return Err("a `$ref` refers to no place in the schema, such as `#/$defs/name`".into());
         };
         if self.open.contains(&place) {
-            return Err("a `$ref` leads back to where it stands".into());
+            return Err("a `$ref` refers to itself".into());
         }
         self.open.push(place);
         let size = self.size(value)?;

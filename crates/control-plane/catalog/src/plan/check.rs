@@ -47,8 +47,8 @@ pub(super) fn check(server: &mut PlannedServer<'_>, agent: &Agent, surroundings:
         }
         let is_literal = matches!(planned.value, ConfigValue::Tree(Tree::Plain(_)));
         if planned.is_hidden() && is_literal && !planned.is_removed() {
-            let message = "a sensitive key has a literal value; store it as a secret and refer to \
-                           it";
+            let message = "a sensitive key has a literal value; store the value as a secret and \
+                           refer to the secret";
             server.warnings.push(Warning { path: at.to_string(), message: message.to_owned() });
         }
     }
@@ -57,7 +57,7 @@ pub(super) fn check(server: &mut PlannedServer<'_>, agent: &Agent, surroundings:
         let Some(carrier) = &planned.carrier else { continue };
         if let Some(other) = seen.insert(carrier.identity(), key) {
             let at = planned.origin.place(&alias, key);
-            let message = format!("`{key}` and `{other}` both travel as {carrier}");
+            let message = format!("`{key}` and `{other}` are both sent as {carrier}");
             let remedy = "keep one of the two";
             checker.fault(&at, Some(key), FaultCode::CarrierConflict, message, remedy);
         }
@@ -233,7 +233,7 @@ impl Checker<'_> {
             && !value.is_the_platforms()
         {
             let id = &self.entry.id;
-            let message = format!("the platform sets `{key}` of `{id}`, and authors may not");
+            let message = format!("only the platform sets `{key}` of `{id}`, not an author");
             let remedy = "leave it out, or write one placeholder of `runtime` or `runner` alone, \
                           such as `${runtime.run_id}`";
             self.fault(at, Some(key), FaultCode::KeyInternal, message, remedy);
@@ -242,10 +242,10 @@ impl Checker<'_> {
         if self.entry.declared(key).is_ok() && variable::steers_programs(&name) {
             let id = &self.entry.id;
             let message = format!(
-                "the variable `{name}` changes what the program of `{id}` loads or runs, which is \
-                 not for those who attach it"
+                "the variable `{name}` changes what the program of `{id}` loads or runs, which an \
+                 attachment cannot do"
             );
-            let remedy = format!("leave it out, or have an admin set it in `{id}` itself");
+            let remedy = format!("leave it out, or ask an admin to set it in `{id}` itself");
             self.fault(at, Some(key), FaultCode::CarrierInvalid, message, remedy);
         }
     }
@@ -263,10 +263,10 @@ impl Checker<'_> {
             return;
         }
         let id = &self.entry.id;
-        let message = format!("the server `{id}` does not say that `{key}` takes a secret");
+        let message = format!("the server `{id}` does not declare `{key}` as a secret");
         let remedy = format!(
-            "have an admin declare `{key}` in the `config_schema` of `{id}` with \
-             `\"kind\": \"secret\"`, or write a plain value in place of `{name}`"
+            "ask an admin to declare `{key}` in the `config_schema` of `{id}` with `\"kind\": \
+             \"secret\"`, or write a plain value in place of `{name}`"
         );
         self.fault(at, Some(key), FaultCode::SecretMisplaced, message, remedy);
     }

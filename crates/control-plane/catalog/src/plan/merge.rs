@@ -173,7 +173,7 @@ fn keys<'a>(
                 planned.disagreeing.iter().map(|(origin, _)| origin.to_string()).collect();
             let message =
                 format!("`{key}` of `{alias}` has different values in {}", sources.join(" and "));
-            let remedy = "set the key in the agent, which settles it";
+            let remedy = "set the key in the agent: its value is used";
             let at = planned.origin.place(alias, key);
             let fault = Fault::new(at, FaultCode::ValueConflict, message, remedy);
             faults.push(fault.of(alias, Some(key)));

@@ -28,13 +28,13 @@ pub(super) fn refused(
     };
     let fault = |(origin, _): &Use<'_>| {
         let message = format!(
-            "each person signs in to the server `{}` (`{}`) by themselves, agent `{}` of the \
-             type `{}` acts for no one person, and the setting `oauth_on_orchestrators` of the \
+            "the server `{}` (`{}`) needs a sign-in of each person, but agent `{}` of the type \
+             `{}` does not act for one person, and the setting `oauth_on_orchestrators` of the \
              workspace is `{}`",
             entry.id, server.alias, agent.name, agent.agent_type, catalog.oauth_on_orchestrators,
         );
-        let remedy = "take the server from the agent, make the agent a `worker`, or have an admin \
-                      of the workspace set `oauth_on_orchestrators` to `on_attended` or `on`";
+        let remedy = "remove the server from the agent, make the agent a `worker`, or ask an admin \
+                      of the workspace to set `oauth_on_orchestrators` to `on_attended` or `on`";
         let at = reference_place(origin, &server.alias);
         Fault::new(at, FaultCode::OauthNotAllowed, message, remedy).of(&server.alias, None)
     };

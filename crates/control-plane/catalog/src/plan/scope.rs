@@ -43,7 +43,7 @@ impl Plan<'_> {
         for (key, _) in blank.take(TOLD_MAX) {
             let path = Place::root("run").key("scope").key(key).to_string();
             let message = format!(
-                "`{}` is an empty text, so that it narrows nothing; give its value",
+                "`{}` is an empty text, so it limits nothing; give its value",
                 shortened(key)
             );
             self.scope_warnings.push(Warning { path, message });
@@ -53,8 +53,7 @@ impl Plan<'_> {
         let unknown = given.iter().map(|(key, _)| *key).filter(|key| !known.contains(*key));
         for key in unknown.take(TOLD_MAX) {
             let at = Place::root("run").key("scope").key(key);
-            let message =
-                format!("no server of the agent takes `{}` from the scope", shortened(key));
+            let message = format!("no server of the agent uses `{}` of the scope", shortened(key));
             let meant = did_you_mean(key, known.iter().map(String::as_str));
             match is_closed {
                 true => {

@@ -38,8 +38,8 @@ pub struct Opening<'a> {
 pub enum OpenError {
     /// A secret was cleared since the run was created.
     #[error(
-        "`{alias}` needs the secret `{name}` for `{field}`, and the value that the run was created \
-         with was cleared; create a new run once the secret is set"
+        "`{alias}` needs the secret `{name}` for `{field}`, and its value in this run was cleared; \
+         create a new run once the secret is set"
     )]
     Secret {
         /// The server.
@@ -71,7 +71,7 @@ pub enum OpenError {
     },
     /// A secret whose value its header or variable cannot carry.
     #[error(
-        "the secret `{name}`, which `{field}` of `{alias}` is, {why}; set it anew with `{command}`",
+        "the secret `{name}` for `{field}` of `{alias}` {why}; set it again with `{command}`",
         command = narthex("secrets set {}", &[name])
     )]
     UnfitSecret {
@@ -85,7 +85,7 @@ pub enum OpenError {
         why: &'static str,
     },
     /// Images, scripts and sign-ins by OAuth, which cannot be started here.
-    #[error("`{field}` of `{alias}`: {shape} cannot be started yet; {remedy}")]
+    #[error("`{field}` of `{alias}`: narthex cannot start {shape} yet; {remedy}")]
     NotStarted {
         /// The server.
         alias: Alias,
@@ -320,7 +320,7 @@ impl Opener<'_> {
             let path = self.template(&field, path)?;
             match Path::new(&path).is_absolute() {
                 true => Ok(path),
-                false => Err(self.unfit(&field, "is no absolute path")),
+                false => Err(self.unfit(&field, "is not an absolute path")),
             }
         })
     }
@@ -379,9 +379,9 @@ impl Opener<'_> {
     ) -> Result<ServerAuth, OpenError> {
         match self.auth(auth, opened)? {
             ServerAuth::NotYet(oauth) if matches!(*oauth, OAuth::ClientCredentials(_)) => {
-                let remedy = "use `auth` with the mode `apiKey` where the server takes a key, or \
+                let remedy = "use `auth` with the mode `apiKey` if the server accepts a key, or \
                               mark its attachment as `optional`";
-                Err(self.not_started("auth", "a server with OAuth for a program", remedy))
+                Err(self.not_started("auth", "a program with OAuth", remedy))
             }
             known => Ok(known),
         }

@@ -162,8 +162,8 @@ pub(super) fn read(
     }
     let auth = reader.object(object, "auth")?;
     if shape.is_some_and(|shape| !shape.is_http()) {
-        let message = "a server that is started is not sent any header";
-        let remedy = "hand keys over by `default_config`";
+        let message = "a server with a `command` gets no headers";
+        let remedy = "give its keys in `default_config`";
         reader.fault(&auth.at, FaultCode::FieldsExclude, message, remedy);
     }
     reader.excluding(&auth, "mode", "type");
@@ -274,15 +274,15 @@ fn text(reader: &mut Reader, object: &Object<'_>, key: &str) -> Option<AuthText>
         }
     };
     for placeholder in tree.placeholders().iter().filter(|p| p.source != Source::Env) {
-        let message = format!("`${{{placeholder}}}` may not stand in `auth`");
-        let remedy = "refer to a secret, or use a header by `default_config`";
+        let message = format!("`${{{placeholder}}}` is not possible in `auth`");
+        let remedy = "refer to a secret, or set a header in `default_config`";
         reader.fault(&at, FaultCode::PlaceholderNotAllowed, message, remedy);
     }
     if key != "clientId" && key != "client_id" && matches!(tree, Tree::Plain(_)) {
         reader.warn(
             &at,
-            "a literal credential can be read by all who see the server; store it as \
-                          a secret and refer to it",
+            "every reader of the server can see a literal credential; store it as a secret and \
+             refer to the secret",
         );
     }
     Some(AuthText(value))
@@ -297,6 +297,6 @@ fn url(reader: &mut Reader, object: &Object<'_>, key: &str) -> Option<String> {
 fn absolute(reader: &mut Reader, at: &Place, text: &str) {
     let is_fine = |url: Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     if text.contains("${") || !Url::parse(text).is_ok_and(is_fine) {
-        reader.invalid(at, "this is no absolute URL", "write one starting with `https://`");
+        reader.invalid(at, "this is not an absolute URL", "write one starting with `https://`");
     }
 }

@@ -8,8 +8,8 @@ use crate::{
 };
 
 /// The reason why gates, patterns and limits of an entry or an attachment would reach no call.
-pub(crate) const MESSAGE: &str =
-    "the built-in server is asked inside narthex, and calls of its tools do not pass this";
+pub(crate) const MESSAGE: &str = "the built-in server runs inside narthex, and this setting does \
+                                  not apply to calls of its tools";
 /// The remedy.
 pub(crate) const REMEDY: &str = "leave it out, and write a rule of the workspace such as \
                                  `forbid(principal, action, resource == \

@@ -43,7 +43,7 @@ fn path(reader: &mut Reader, text: &str, at: &Place) -> Template {
         return Template::default();
     }
     if !text.starts_with('/') && !text.starts_with("${") {
-        let message = "the path is relative, and there is no folder at which it begins";
+        let message = "the path is relative, and there is no folder that it is relative to";
         reader.invalid(at, message, "begin it with `/` or `${runtime.project_dir}`");
     }
     argument(reader, &Node::Text(text.to_owned()), at).unwrap_or_default()

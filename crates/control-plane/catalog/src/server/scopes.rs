@@ -92,7 +92,7 @@ pub(super) fn schema(reader: &mut Reader, object: &Object<'_>) -> ScopeSchema {
     let is_said = outer.get("type").is_some_and(|node| *node == Node::Text("object".into()));
     let is_meant = !is_said && is_untyped_schema(&outer);
     if is_meant {
-        let message = "this is a JSON Schema that does not say of what";
+        let message = "this JSON Schema has no `type`";
         reader.invalid(&outer.at, message, r#"add `"type": "object"`"#);
     }
     let is_json_schema = is_said || is_meant;
@@ -119,8 +119,8 @@ pub(super) fn schema(reader: &mut Reader, object: &Object<'_>) -> ScopeSchema {
         keys.insert(key.clone(), scope_key);
     }
     for key in required.iter().filter(|key| !keys.contains_key(*key)) {
-        let message = format!("`{}` is required, and not among `properties`", shortened(key));
-        reader.invalid(&outer.at.key("required"), message, "describe it there");
+        let message = format!("`{}` is required, but is not in `properties`", shortened(key));
+        reader.invalid(&outer.at.key("required"), message, "add it to `properties`");
     }
     ScopeSchema { keys, is_closed }
 }

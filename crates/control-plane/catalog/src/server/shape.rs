@@ -164,7 +164,7 @@ fn one(reader: &mut Reader, object: &Object<'_>, key: &str, is_sse: bool) -> Opt
         "image" => {
             let image = plain(reader, object, key, IMAGE_MAX)?;
             if image.contains(char::is_whitespace) || image.starts_with('-') {
-                let message = "this is no reference of an image";
+                let message = "this is not a reference of an image";
                 reader.invalid(&at, message, "write one such as `ghcr.io/org/server:1.2.0`");
             }
             Some(Shape::Stdio(StdioShape::Image { image }))
@@ -174,7 +174,7 @@ fn one(reader: &mut Reader, object: &Object<'_>, key: &str, is_sse: bool) -> Opt
             let is_fine =
                 |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
             if !script.chars().all(is_fine) {
-                let message = "this is no name of a script";
+                let message = "this is not a name of a script";
                 reader.invalid(&at, message, "use a-z, 0-9, `_` and `-`");
             }
             Some(Shape::Stdio(StdioShape::Script { script }))
@@ -193,9 +193,10 @@ fn plain(reader: &mut Reader, object: &Object<'_>, key: &str, longest: usize) ->
     if text.contains("${") {
         let (message, remedy) = match ClientVariable::find(text) {
             Some(variable) => (variable.to_string(), variable.remedy(VariablePlace::Text)),
-            None => {
-                ("no placeholder may stand here".to_owned(), "write the text itself".to_owned())
-            }
+            None => (
+                "a placeholder is not possible here".to_owned(),
+                "write the text itself".to_owned(),
+            ),
         };
         reader.fault(&at, FaultCode::PlaceholderNotAllowed, message, remedy);
     }
@@ -209,7 +210,7 @@ fn command(reader: &mut Reader, object: &Object<'_>) -> Option<CommandShape> {
     let is_line = |command: &String| !command.contains("${") && !command.chars().all(is_fine);
     if command.as_ref().is_some_and(is_line) {
         // X-E4: no shell ever reads it, but a person might paste a whole line.
-        let message = "this is more than the name of a program";
+        let message = "this is not only the name of a program";
         reader.invalid(&object.at.key("command"), message, "put its arguments into `args`");
     }
     let mut args = Vec::new();
@@ -235,8 +236,8 @@ pub(super) fn argument(reader: &mut Reader, node: &Node, at: &Place) -> Option<T
     let template = reader.template(node, at)?;
     let is_own = |source| matches!(source, Source::Runtime | Source::Runner);
     for placeholder in template.placeholders().filter(|p| !is_own(p.source)) {
-        let message = format!("`${{{placeholder}}}` may not stand in an argument");
-        let remedy = "hand the value over in `env`, as a variable of the program";
+        let message = format!("`${{{placeholder}}}` is not possible in an argument");
+        let remedy = "pass the value in `env`, as a variable of the program";
         reader.fault(at, FaultCode::PlaceholderNotAllowed, message, remedy);
     }
     if template.written().len() > ARG_MAX {

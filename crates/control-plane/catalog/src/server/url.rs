@@ -66,8 +66,8 @@ pub(super) fn check(reader: &mut Reader, at: &Place, url: &Template) {
                 let is_bound = || is_below_a_domain(before, after);
                 if let Some(why) = misplaced(placeholder, spot, is_bound) {
                     let message = format!("`${{{placeholder}}}` {why}");
-                    let remedy = "write scheme and host themselves, or use `env`; a value may be a \
-                                  part of a host's name below your domain, as in \
+                    let remedy = "write the scheme and the host as plain text, or use `env`; a \
+                                  value can be a part of a host name below your domain, as in \
                                   `${scope.tenant}.example.com`";
                     reader.fault(at, FaultCode::PlaceholderNotAllowed, message, remedy);
                 }
@@ -80,7 +80,7 @@ pub(super) fn check(reader: &mut Reader, at: &Place, url: &Template) {
     if let Some(text) = url.plain()
         && let Some(why) = objection(text)
     {
-        reader.invalid(at, format!("no usable URL: {why}"), REMEDY);
+        reader.invalid(at, format!("the URL cannot be used: {why}"), REMEDY);
     }
     let has_password = |text: &str| Url::parse(text).is_ok_and(|url| url.password().is_some());
     if url.plain().is_some_and(has_password) {
@@ -102,9 +102,9 @@ fn misplaced(
     spot: Spot,
     is_bound: impl FnOnce() -> bool,
 ) -> Option<&'static str> {
-    const CHOOSES: &str = "stands where it would choose the destination";
+    const CHOOSES: &str = "is at a place where its value would choose the destination";
     match placeholder.source {
-        Source::Params => Some("may not stand in a URL: the model would choose the destination"),
+        Source::Params => Some("is not possible in a URL: the model would choose the destination"),
         Source::Env | Source::Runner => None,
         Source::Scope | Source::Runtime => match spot {
             Spot::Path => None,
@@ -161,7 +161,9 @@ pub(crate) fn objection(text: &str) -> Option<&'static str> {
             Some("there is white space in it")
         }
         Err(_) => Some("it is not absolute or not well formed"),
-        Ok(url) if !matches!(url.scheme(), "http" | "https") => Some("its scheme is another one"),
+        Ok(url) if !matches!(url.scheme(), "http" | "https") => {
+            Some("its scheme is neither https nor http")
+        }
         Ok(url) if !url.has_host() => Some("it names no host"),
         Ok(_) => None,
     }
@@ -202,12 +204,14 @@ pub(crate) fn fill(
 fn part(spot: Spot, text: &str) -> Result<String, &'static str> {
     let is_label = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     match spot {
-        _ if text.is_empty() => Err("is empty, which no part of a URL may be"),
+        _ if text.is_empty() => Err("is empty, which a part of a URL cannot be"),
         _ if text.len() > PART_MAX => Err("is longer than 2048 bytes"),
         Spot::Authority if text.bytes().all(is_label) => Ok(text.to_owned()),
-        Spot::Authority => Err("is no part of a host's name: use letters, digits and `-`"),
-        Spot::Path if matches!(text, "." | "..") => Err("is a step in a path and no name"),
+        Spot::Authority => Err("is not a part of a host name: use letters, digits and `-`"),
+        Spot::Path if matches!(text, "." | "..") => Err("is `.` or `..`, not a name"),
         Spot::Path => Ok(utf8_percent_encode(text, ENCODED).to_string()),
-        Spot::Scheme | Spot::Unknown => Err("stands where it would choose the destination"),
+        Spot::Scheme | Spot::Unknown => {
+            Err("is at a place where its value would choose the destination")
+        }
     }
 }

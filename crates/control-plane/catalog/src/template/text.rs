@@ -121,7 +121,7 @@ fn unknown(inside: &str) -> BadText {
               in capitals, or `$${` for a literal `${`"
             .to_owned(),
     };
-    bad(format!("`${{{}}}` is no placeholder here", shown(inside)), remedy)
+    bad(format!("`${{{}}}` is not a placeholder here", shown(inside)), remedy)
 }
 
 /// Shows text that is shaped like a name; other text could be part of a secret.

@@ -134,7 +134,7 @@ fn o94_a_misspelt_key_of_the_scope_is_told() {
         let run = world(false).scope(given).of_children("workflow").given().unwrap();
         let told: Vec<_> = run.warnings.iter().map(|one| one.path.as_str()).collect();
         assert_eq!(told, ["run.scope.team_partition", "run.scope.workflow"]);
-        assert!(run.warnings[0].message.contains("narrows nothing"), "{:?}", run.warnings);
+        assert!(run.warnings[0].message.contains("it limits nothing"), "{:?}", run.warnings);
     }
     // An inherited key is not a given one.
     assert!(world(false).scope(wrong).resolve().is_ok());
@@ -309,7 +309,7 @@ fn o68_one_remedy_allows_all_variables() {
     let unset = world.unset("FOO").unset("BAR").faults();
     assert_eq!(unset.len(), 2, "each variable is named: {unset:?}");
     for fault in unset {
-        assert!(fault.remedy.starts_with("set the variable `"), "{fault}");
-        assert!(fault.remedy.contains("which is allowed"), "{fault}");
+        assert!(fault.remedy.starts_with("set the allowed variable `"), "{fault}");
+        assert!(fault.remedy.contains("restart the daemon"), "{fault}");
     }
 }

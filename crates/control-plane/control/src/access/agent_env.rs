@@ -367,7 +367,10 @@ mod tests {
         let of = |name: &str| {
             faults(&format!(r#"{{"scope":"workspace","name":"{name}","secret":"S"}}"#))
         };
-        assert_eq!(of("NARTHEX_TOKEN"), ["name: names that begin with `NARTHEX_` are reserved for narthex"]);
+        assert_eq!(
+            of("NARTHEX_TOKEN"),
+            ["name: names that begin with `NARTHEX_` are reserved for narthex"]
+        );
         for name in ["PATH", "LD_PRELOAD", "NODE_OPTIONS"] {
             let reason = "changes which programs the agent runs, or which code they load";
             assert_eq!(of(name), [format!("name: `{name}` {reason}")]);

@@ -238,7 +238,7 @@ impl Details<'_> {
         rule: impl FnOnce(&str) -> Result<T, E>,
     ) -> Option<T> {
         if field(self.details, name).is_none() {
-            self.fault(name, "it is missing", "say it");
+            self.fault(name, "it is missing", "give a value");
         }
         self.maybe(name, rule)
     }

@@ -160,7 +160,7 @@ fn block<'n>(
         Node::Object(fields) => Some(fields),
         node => {
             let found = node.found();
-            reader.warn(at, format!("ignored: {found} stands where an object belongs"));
+            reader.warn(at, format!("ignored: expected an object, found {found}"));
             None
         }
     }

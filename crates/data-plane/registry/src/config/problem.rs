@@ -9,7 +9,7 @@ use super::placeholder::PlaceholderError;
 /// The problem at one place of an entry. Never holds a value that may be secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EntryProblem {
-    #[error("{found} stands where an object belongs; write `{{\"transport\": …}}`")]
+    #[error("expected an object, found {found}; write `{{\"transport\": …}}`")]
     NotAnObject { found: &'static str },
     #[error(transparent)]
     BadName(#[from] AliasError),
@@ -31,7 +31,7 @@ pub(super) enum EntryProblem {
     BadUrl { reason: &'static str },
     #[error("the command is missing; a stdio server needs the program to start")]
     NoCommand,
-    #[error("{found} stands where {wanted} belongs; write {wanted}")]
+    #[error("expected {wanted}, found {found}; write {wanted}")]
     WrongType { found: &'static str, wanted: &'static str },
     #[error("`{found}` is no duration; write a number with its unit, such as `500ms` or `30s`")]
     BadDuration { found: String },

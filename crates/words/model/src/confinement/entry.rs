@@ -45,7 +45,7 @@ pub enum ConfinementProblem {
     #[error("this limits nothing")]
     Empty,
     /// JSON of another type.
-    #[error("{found} stands where {wanted} belongs")]
+    #[error("expected {wanted}, found {found}")]
     Type {
         /// The type of the found value.
         found: &'static str,

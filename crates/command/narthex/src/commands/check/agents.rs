@@ -107,7 +107,7 @@ async fn look_at(
     for agent in agents.iter().take(AGENTS_MAX) {
         let id = text(agent, "id");
         if agent.get("errors").is_some() {
-            let text = format!("the agent `{id}` cannot be used as it is stored");
+            let text = format!("the agent `{id}` cannot be used in its stored form");
             faults.push(Check::warn("AGENT", text, "store it anew"));
             continue;
         }

@@ -50,7 +50,10 @@ impl Operator<'_> {
                 // The written time has milliseconds.
                 return (end - Duration::from_millis(1), reply.json());
             }
-            assert!(String::from_utf8_lossy(&reply.body).contains("not a time in the future"), "{reply:?}");
+            assert!(
+                String::from_utf8_lossy(&reply.body).contains("not a time in the future"),
+                "{reply:?}"
+            );
         }
         unreachable!("seconds do not end");
     }

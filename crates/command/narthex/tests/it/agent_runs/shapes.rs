@@ -30,7 +30,7 @@ async fn x_m9_what_is_not_started_yet_refuses_the_run_in_words() {
         let problem = operator.refused(&text, StatusCode::BAD_REQUEST, "invalid").await;
         assert_eq!(problem["server_name"], alias.as_str(), "{problem}");
         let said = problem["error"].as_str().unwrap();
-        for word in [&format!("`{field}` of `{alias}`"), "cannot be started yet", remedy] {
+        for word in [&format!("`{field}` of `{alias}`"), "narthex cannot start", remedy] {
             assert!(said.contains(word), "{word}: {said}");
         }
         operator.has_none().await;

@@ -84,7 +84,7 @@ fn e110_unknown_and_missing_modes_are_refused() {
         &["`servers.x.auth.mode`: unknown auth mode `wat`", "`clientCredentials`"],
     );
     assert_refused(&with("{}"), &["`servers.x.auth`: the mode is missing"]);
-    assert_refused(&with("\"apiKey\""), &["`servers.x.auth`: a string stands where an object"]);
+    assert_refused(&with("\"apiKey\""), &["`servers.x.auth`: expected an object, found a string"]);
     assert_refused(&with(r#"{ "mode": 1 }"#), &["`servers.x.auth.mode`: a number"]);
 }
 

@@ -6,7 +6,7 @@ use super::*;
 
 #[test]
 fn e110_each_fault_of_an_entry_has_its_own_message() {
-    assert_refused("7", &["`servers.x`: a number stands where an object belongs"]);
+    assert_refused("7", &["`servers.x`: expected an object, found a number"]);
     assert_refused(r#"{ "transport": "http" }"#, &["the url is missing"]);
     assert_refused(r#"{ "transport": "http", "url": "" }"#, &["`servers.x.url`: the url is miss"]);
     assert_refused(r#"{ "transport": "stdio" }"#, &["the command is missing"]);
@@ -16,18 +16,21 @@ fn e110_each_fault_of_an_entry_has_its_own_message() {
         r#"{ "transport": "ws", "url": "https://x" }"#,
         &["`servers.x.transport`: unknown transport `ws`", "use `stdio`, `http` or `sse`"],
     );
-    assert_refused(r#"{ "transport": 1 }"#, &["`servers.x.transport`: a number stands where"]);
+    assert_refused(
+        r#"{ "transport": 1 }"#,
+        &["`servers.x.transport`: expected a string, found a number"],
+    );
     assert_refused(
         r#"{ "transport": "stdio", "command": "true", "args": "-y" }"#,
-        &["`servers.x.args`: a string stands where an array of strings belongs"],
+        &["`servers.x.args`: expected an array of strings, found a string"],
     );
     assert_refused(
         r#"{ "transport": "stdio", "command": "true", "env": ["A=1"] }"#,
-        &["`servers.x.env`: an array stands where an object of strings belongs"],
+        &["`servers.x.env`: expected an object of strings, found an array"],
     );
     assert_refused(
         r#"{ "transport": "stdio", "command": ["true"] }"#,
-        &["`servers.x.command`: an array stands where a string belongs"],
+        &["`servers.x.command`: expected a string, found an array"],
     );
     assert_refused(
         r#"{ "transport": "stdio", "command": "true", "env": { "A=B": "1" } }"#,

@@ -109,7 +109,7 @@ fn e110_faults_of_foreign_entries_are_told_too() {
         (r#"{ "type": "http" }"#, "the url is missing"),
         (r#"{ "type": 7 }"#, "`mcpServers.x.type`: a number"),
         (r#"{ "serverUrl": "x" }"#, "`mcpServers.x.serverUrl`: no usable url"),
-        ("[]", "an array stands where an object belongs"),
+        ("[]", "expected an object, found an array"),
         (r#"{ "command": "a", "args": ["${input:t}"] }"#, "`${input:t}` is no placeholder"),
     ] {
         let message = fault(foreign(json).0).error.message;

@@ -469,7 +469,8 @@ async fn d15_a_request_for_another_scope_is_told_to_the_human() {
     let rows = api.get("/api/workspaces/default/grant-requests").await;
     let rows = rows["items"].as_array().unwrap();
     let of = |tool: &str| rows.iter().find(|row| row["details"]["tool"] == tool).unwrap();
-    let told = "`add` requires `demo.read`, not `demo.write`: this grant would not allow any call of it";
+    let told =
+        "`add` requires `demo.read`, not `demo.write`: this grant would not allow any call of it";
     assert_eq!(of("add")["warnings"], json!([told]));
     assert_eq!(of("echo")["warnings"], json!([]));
 }
