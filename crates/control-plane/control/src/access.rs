@@ -1,10 +1,10 @@
 //! Principals and their permissions: humans, services, MCP clients and their tokens, in one table
 //! in memory.
 //!
-//! No caller waits for the store. The table is read at the start and swapped whole when something
-//! in it changes. A change here takes effect at once, and one by another daemon on the same store
-//! within [`crate::POLL`]. A table that could not be compared with the store for [`STALE`] admits
-//! no caller.
+//! No caller waits for the store. The table is read at the start and replaced as a whole at each
+//! change. A change by this daemon takes effect at once. A change by another daemon on the same
+//! store takes effect within [`crate::POLL`]. A table that could not be compared with the store for
+//! [`STALE`] admits no caller.
 
 mod agent_env;
 mod change;
@@ -47,9 +47,10 @@ use crate::{Control, ControlError, SignedIn};
 pub(crate) struct Access {
     table: ArcSwap<AccessTable>,
     started: Instant,
-    /// Milliseconds after the start, when the table was last known to be as stored; 0: it is not.
+    /// Milliseconds from the start to the last time at which the table was known to equal the
+    /// store; 0 if it is not known.
     confirmed_ms: AtomicU64,
-    /// Held while the table changes or is read anew, so that the newest comes last.
+    /// Locked while the table changes or is read anew, so that the newest state comes last.
     changing: tokio::sync::Mutex<()>,
     changes: tokio::sync::watch::Sender<u64>,
     /// Receives the workspaces whose audit records the contents of calls.
@@ -148,22 +149,23 @@ impl Access {
 }
 
 impl Control {
-    /// The token of a service, with its account; `None` if it opens nothing, or not any more.
+    /// Returns the token of a service, with its account; `None` for an unknown, revoked or expired
+    /// token.
     ///
     /// # Errors
-    /// When this process has not been able to ask the store for so long that the token may have
-    /// been revoked meanwhile.
+    /// When this process could not read the store for so long that the token may have been revoked
+    /// meanwhile.
     pub fn authenticate(&self, token: &str) -> Result<Option<Arc<KnownToken>>, AccessError> {
         let access = &self.shared.access;
         let Some(known) = access.table.load().find(token) else { return Ok(None) };
         if access.is_fresh() { Ok(Some(known)) } else { Err(AccessError::Stale) }
     }
 
-    /// The MCP client whose token this is; `None` if it opens nothing, or not any more.
+    /// Returns the MCP client of a token; `None` for an unknown, revoked or expired token.
     ///
     /// # Errors
-    /// When this process has not been able to ask the store for so long that the client may have
-    /// been revoked meanwhile.
+    /// When this process could not read the store for so long that the client may have been revoked
+    /// meanwhile.
     pub fn authenticate_client(
         &self,
         token: &str,
@@ -173,7 +175,7 @@ impl Control {
         if access.is_fresh() { Ok(Some(client)) } else { Err(AccessError::Stale) }
     }
 
-    /// Counts up when permissions have changed, here or at another daemon.
+    /// A counter of changes of permissions, by this daemon or another.
     #[must_use]
     pub fn access_changes(&self) -> tokio::sync::watch::Receiver<u64> {
         self.shared.access.changes()

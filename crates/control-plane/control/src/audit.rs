@@ -1,5 +1,5 @@
-//! The audit as the control plane sees it: changes are noted before they are made. Recorded events
-//! are moved into the store, and are read, exported and trimmed there.
+//! The audit in the control plane. Changes are noted before they are made. Recorded events are
+//! moved into the store, and are read, exported and trimmed there.
 
 mod export;
 mod keeping;
@@ -19,7 +19,7 @@ pub use self::{
 };
 use crate::{Control, ControlError, control::Shared};
 
-/// The actor that asks for a change.
+/// The actor of a change.
 pub type By = Actor<'static>;
 
 /// Shortest and longest pause before a failed move into the store is tried again.
@@ -32,13 +32,13 @@ const GATHER: Duration = Duration::from_millis(250);
 const TRIM_EVERY: Duration = Duration::from_secs(3600);
 
 impl Control {
-    /// Notes a change before it is made, and waits until that is on the disk. It is recorded as
-    /// `ok` by [`Noted::done`], which every verb awaits before it answers, and as `failed` when it
-    /// is dropped. To be called once it is clear that the change will be made: a request that is
-    /// refused as wrong is no event.
+    /// Notes a change before it is made, and waits until the note is on the disk. Every verb awaits
+    /// [`Noted::done`] before its answer, which records `ok`; a note that is dropped is recorded as
+    /// `failed`. Call this once it is clear that the change will be made: a refused request is no
+    /// event.
     ///
     /// # Errors
-    /// When it cannot be recorded: it must not be made then (D25).
+    /// When the note cannot be recorded: the change must not be made then (D25).
     pub async fn note(&self, event: AuditEvent<'static>) -> Result<Noted, ControlError> {
         Ok(self.shared.audit.begin(event).await?)
     }
@@ -85,9 +85,9 @@ impl Control {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shipped {
     All,
-    /// The rest is on its way.
+    /// A part, while the rest is being moved.
     Part,
-    /// It cannot be moved.
+    /// No part: the events cannot be moved.
     Nothing,
 }
 

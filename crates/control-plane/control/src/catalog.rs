@@ -1,7 +1,7 @@
 //! The catalog of a workspace: servers, capabilities and agents, checked when they are stored.
 //!
 //! The store has the normal form of `narthex_catalog`. A change is checked against all other
-//! objects of the workspace; all errors are reported at once, and then nothing of the change is
+//! objects of the workspace. All errors are reported at once, and then no part of the change is
 //! stored (D9).
 
 mod changes;
@@ -26,24 +26,24 @@ pub use self::changes::{
 pub use self::parts::AgentParts;
 use crate::{Control, ControlError, Page};
 
-/// An object of the catalog as it is stored.
+/// A stored object of the catalog.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogObject {
-    /// Its id, or name.
+    /// The object's id or name.
     pub id: String,
-    /// Its normal form. `None` if the stored text is no JSON.
+    /// The object's normal form; `None` if the stored text is no JSON.
     pub definition: Option<Value>,
-    /// Number of times that it was written.
+    /// Number of writes of the object.
     pub revision: u64,
-    /// Differs after every write, also where the object was removed and created anew.
+    /// Version tag: differs after every write, also if the object was removed and created anew.
     pub tag: String,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: SystemTime,
-    /// When it was written last.
+    /// Time of the last write.
     pub updated_at: SystemTime,
     /// The actor of the last write.
     pub updated_by: String,
-    /// Reasons why it cannot be used in its stored form (O39). There are some only where a person
+    /// Reasons why the stored object cannot be used (O39). There are some only where a person
     /// changed the store by hand, or an earlier version accepted a definition that this one
     /// refuses.
     pub errors: Vec<FieldError>,
@@ -54,14 +54,14 @@ pub struct CatalogObject {
 pub struct CatalogWritten {
     /// The object after the write.
     pub object: CatalogObject,
-    /// True if there was one of this id before.
+    /// True if the object existed before.
     pub was_there: bool,
-    /// Warnings for people: of the object itself, and of others that it leaves broken.
+    /// Warnings for people, about the object and about others that the write breaks.
     pub warnings: Vec<FieldWarning>,
 }
 
 impl Control {
-    /// The first `limit` objects of a kind whose ids come after `after`; an empty text is before
+    /// The first `limit` objects of a kind whose ids come after `after`; an empty `after` is before
     /// all of them.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl Control {
     /// One object.
     ///
     /// # Errors
-    /// When there is none of this id, no store or no such workspace, or the store fails.
+    /// When the id is unknown, there is no store or no such workspace, or the store fails.
     pub async fn catalog_get(
         &self,
         workspace: &WorkspaceId,
@@ -152,7 +152,7 @@ impl Control {
         })
     }
 
-    /// The store, if it has this workspace.
+    /// The store, after a check that it has this workspace.
     pub async fn catalog_store(&self, workspace: &WorkspaceId) -> Result<&Store, ControlError> {
         let store = self.shared.store.as_ref().ok_or(CatalogError::NoStore)?;
         let found = store.workspaces().find(workspace).await.map_err(ControlError::Store)?;

@@ -1,4 +1,4 @@
-//! The control plane: registry, files and store as one.
+//! The control plane: registry, files and store together.
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
@@ -31,36 +31,34 @@ use crate::{
 
 /// The parts of a control plane.
 pub struct ControlOptions {
-    /// The files that configure servers; they are followed.
+    /// The files that configure servers. The control plane follows them.
     pub files: LayerOptions,
-    /// The store for all that must outlive a restart. Without it, a server that was switched off is
-    /// on again after a restart.
+    /// The store, for all data that must outlive a restart. Without a store, a server that was
+    /// switched off is on again after a restart.
     pub store: Option<Store>,
-    /// The store of secrets. Without it there are none.
+    /// The store of secrets; `None` if there are no secrets.
     pub vault: Option<Vault>,
     /// The variables that the catalog may name.
     pub variables: Variables,
     /// The log of all recorded actions.
     pub audit: Audit,
-    /// The ways for humans to sign in. Without them no human can.
+    /// The ways for humans to sign in; `None` if no human can.
     pub login: Option<LoginOptions>,
-    /// The counters of calls; the gateway has the same.
+    /// The meters of calls, shared with the gateway.
     pub meters: Meters,
-    /// The grants of the workspace of the live configuration; the run of the process itself has the
-    /// same.
+    /// The grants of the live configuration's workspace, shared with the process's own run.
     pub grants: Arc<Grants>,
     /// The conditions for grants, in all workspaces.
     pub granting: GrantOptions,
-    /// The rules of the workspace of the live configuration; the run of the process itself has the
-    /// same.
+    /// The rules of the live configuration's workspace, shared with the process's own run.
     pub rules: Arc<WorkspaceRules>,
-    /// The executors that carry out the runs of agents that name them.
+    /// The executors for runs of agents that name them.
     pub executors: KnownExecutors,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
 
-/// The control plane, which operators work with. Clones are handles to the same one.
+/// The control plane, for operators. Clones are handles to the same one.
 #[derive(Debug, Clone)]
 pub struct Control {
     pub(crate) shared: Arc<Shared>,
@@ -104,9 +102,9 @@ pub(crate) struct Shared {
 }
 
 impl Control {
-    /// Seeds the user's settings, applies what the files declare, and follows them from then on.
-    /// Servers are still connecting when this returns, and an unusable file is logged, not fatal
-    /// (E117, E118, E130).
+    /// Seeds the user's settings, applies the declarations of the files, and follows the files from
+    /// then on. Servers are still connecting when this returns, and an unusable file is logged, not
+    /// fatal (E117, E118, E130).
     ///
     /// # Errors
     /// When the store fails, or the registry is closed.
@@ -182,13 +180,13 @@ impl Control {
         Ok(control)
     }
 
-    /// The servers.
+    /// The registry of servers.
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.shared.registry
     }
 
-    /// The store, for all that must outlive a restart; `None` if nothing does.
+    /// The store, for all data that must outlive a restart; `None` without a store.
     #[must_use]
     pub fn store(&self) -> Option<&Store> {
         self.shared.store.as_ref()
@@ -226,7 +224,7 @@ impl Control {
         self.shared.tasks.spawn(task)
     }
 
-    /// Cancelled by [`close`](Self::close).
+    /// A token that [`close`](Self::close) cancels.
     #[must_use]
     pub fn closing(&self) -> CancellationToken {
         self.shared.closing.clone()
@@ -238,14 +236,14 @@ impl Control {
         &self.shared.variables
     }
 
-    /// The executors that carry out the runs of agents that name them.
+    /// The executors for runs of agents that name them.
     #[must_use]
     pub fn executors(&self) -> &KnownExecutors {
         &self.shared.executors
     }
 
-    /// Stops following files and applies nothing more. The registry and its servers stay active
-    /// until they are closed. A second call is a no-op (E126).
+    /// Stops following files; later changes of files are not applied. The registry and its servers
+    /// stay active until they are closed. A second call does nothing (E126).
     pub async fn close(&self) {
         let shared = &self.shared;
         shared.closing.cancel();

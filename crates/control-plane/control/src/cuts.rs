@@ -1,9 +1,9 @@
-//! Cuts that end servers of live runs at once (D10), here and at all daemons on one store.
+//! Cuts that end servers of active runs at once (D10), at all daemons on one store.
 //!
-//! A cut is a row of the store, written with the change that causes it. Each daemon reads the rows
-//! that are new to it, every [`crate::live::POLL`] and before it mounts anything. A daemon that
-//! could not reach the store reads the missed rows as soon as it can: rows are numbered, and no
-//! clock decides which of them count.
+//! A cut is a row of the store, written with the change that causes it. Each daemon reads new rows
+//! every [`crate::live::POLL`] and before it mounts a server. A daemon that could not reach the
+//! store reads the missed rows as soon as it can: rows are numbered, and no clock decides which of
+//! them count.
 
 use std::sync::{
     Arc,
@@ -25,9 +25,9 @@ use crate::{
 /// Cuts that this daemon has made or read.
 #[derive(Debug)]
 pub(crate) struct Cuts {
-    /// Number of cuts applied here.
+    /// Number of cuts that this daemon has applied.
     count: AtomicU64,
-    /// The number of the last cut of the store that is known here.
+    /// The number of the last cut of the store that this daemon knows.
     last: Mutex<i64>,
 }
 
@@ -78,16 +78,16 @@ impl Control {
         self.shared.registry.secret_set_again(is_meant);
     }
 
-    /// A number that differs after each cut.
+    /// A number that changes with each cut.
     pub fn cuts(&self) -> u64 {
         self.shared.cuts.count.load(Ordering::Acquire)
     }
 
-    /// Applies the cuts that other daemons on the store have made since the last look. Mounts made
-    /// after this are not concerned by those cuts.
+    /// Applies the cuts that other daemons on the store have made since the last reading. They do
+    /// not affect mounts made after this call.
     ///
     /// # Errors
-    /// When the store fails: the next look finds the missed cuts.
+    /// When the store fails: the next reading finds the missed cuts.
     pub async fn look_at_cuts(&self) -> Result<(), ControlError> {
         let Some(store) = &self.shared.store else { return Ok(()) };
         let mut last = self.shared.cuts.last.lock().await;

@@ -1,4 +1,4 @@
-//! Reasons why an operator's request is not done.
+//! Reasons why an operator's request fails.
 
 use narthex_audit::AuditFull;
 use narthex_model::{ErrorKind, command::narthex};
@@ -10,28 +10,28 @@ use crate::{
     AccessError, CatalogError, GrantError, KeyedError, LoginError, MessageError, RulesError,
 };
 
-/// An error of a request of which nothing has happened.
+/// An error of a request that has changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// The registry refuses it.
+    /// The registry refuses the request.
     #[error(transparent)]
     Verb(#[from] VerbError),
-    /// The settings file cannot be changed so.
+    /// The settings file cannot be changed in this way.
     #[error(transparent)]
     Edit(#[from] EditError),
     /// The store failed.
     #[error("the data that must survive a restart cannot be stored")]
     Store(#[source] StatementError),
-    /// The vault refuses it.
+    /// The vault refuses the request.
     #[error(transparent)]
     Vault(#[from] VaultError),
-    /// The catalog refuses it.
+    /// The catalog refuses the request.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// It cannot be recorded, so it is not done.
+    /// The request cannot be recorded, so it is not carried out.
     #[error(transparent)]
     Audit(#[from] AuditFull),
-    /// There is no audit to read.
+    /// The process has no audit to read.
     #[error("this process has no audit; start the daemon with `{}`", narthex("up", &[]))]
     NoAudit,
     /// Permissions stay unchanged.
@@ -49,13 +49,13 @@ pub enum ControlError {
     /// The message is not delivered.
     #[error(transparent)]
     Message(#[from] MessageError),
-    /// Another request of its idempotency key is in the way.
+    /// Another request with the same idempotency key conflicts.
     #[error(transparent)]
     Keyed(#[from] KeyedError),
     /// This process has no vault.
     #[error("this process has no secrets; start the daemon with `{}`", narthex("up", &[]))]
     NoVault,
-    /// There is no settings file to write to.
+    /// The process has no settings file.
     #[error(
         "there is no settings file for servers; start the daemon with --servers FILE, or add the \
          server to the project's mcp.json"
@@ -69,10 +69,10 @@ pub enum ControlError {
         /// The file, or another source that configures it.
         place: String,
     },
-    /// A fault inside narthex.
+    /// A fault of narthex.
     #[error("narthex failed internally; check the daemon's log, then try again")]
     Bug(#[source] tokio::task::JoinError),
-    /// There is nothing to reload.
+    /// The process follows no files.
     #[error("the daemon follows no configuration file, so there is nothing to reload")]
     NoFiles,
 }

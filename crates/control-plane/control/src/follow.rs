@@ -1,4 +1,4 @@
-//! Files and the registry: what the files declare is applied, now and whenever they change.
+//! Applies the declarations of the files to the registry, now and at each change.
 
 use std::{
     path::PathBuf,
@@ -19,23 +19,24 @@ use crate::{Control, ControlError, control::Shared};
 pub struct FileStatus {
     /// The file.
     pub file: PathBuf,
-    /// Its layer.
+    /// The file's layer.
     pub provenance: Provenance,
-    /// True if some content of it is in use.
+    /// True if a content of the file is in use.
     pub is_present: bool,
-    /// The time at which the content in use was read; `None` while none is, or where it is unknown.
+    /// Time when the content in use was read; `None` while none is in use, or if the time is
+    /// unknown.
     pub applied_at: Option<SystemTime>,
-    /// The reason why its present content is not used.
+    /// Reason why the present content is not used.
     pub error: Option<String>,
-    /// The time at which its present content was found, while that is refused.
+    /// Time when the present content was found, while it is refused.
     pub refused_since: Option<SystemTime>,
-    /// The time at which a look first missed it, if an earlier one had found it.
+    /// Time of the first reading that missed the file, if an earlier one had found it.
     pub gone_since: Option<SystemTime>,
-    /// The time of the last look at it.
+    /// Time of the last reading.
     pub last_read: Option<SystemTime>,
 }
 
-/// The result of a look at the files.
+/// The result of reading the files again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reloaded {
     /// The servers in use, sorted by name.
@@ -45,8 +46,8 @@ pub struct Reloaded {
 }
 
 impl Control {
-    /// Reads the files again, now, and applies what they declare; of the settings of the process,
-    /// the variables that the catalog may name. A missing file declares nothing; an unusable one
+    /// Reads the files again and applies their declarations. From the process's settings, only the
+    /// variables for the catalog are read again. A missing file declares nothing; an unusable one
     /// keeps its last good content and has an error.
     ///
     /// # Errors
@@ -86,7 +87,7 @@ impl Control {
         })
     }
 
-    /// The changes of the files from now on.
+    /// Subscribes to changes of the files from now on.
     #[must_use]
     pub fn file_events(&self) -> Subscription {
         self.shared.files.subscribe()

@@ -1,4 +1,4 @@
-//! Grants of humans to users and agents (D14, D15): written, listed and revoked here, and consumed
+//! Grants of humans to users and agents (D14, D15): created, listed and revoked here, and consumed
 //! for the gateway.
 
 mod asked;
@@ -34,8 +34,8 @@ const REQUEST_LIFETIME: Duration = Duration::from_secs(60 * 60);
 /// The conditions for grants and for requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrantOptions {
-    /// True if only grants by proved humans count (D15). `None`: from the first passkey or OpenID
-    /// provider on (D28).
+    /// True if only grants by proved humans count (D15). `None` for the default: true once there is
+    /// a passkey or an OpenID provider (D28).
     pub require_proof: Option<bool>,
     /// Time for which a request waits for a decision.
     pub request_lifetime: Duration,
@@ -62,23 +62,23 @@ pub enum GrantError {
         command = narthex("grants pending", &[])
     )]
     UnknownRequest(String),
-    /// A human has decided before, or the time for it is over.
+    /// A human has already decided, or the time for a decision is over.
     #[error("the request `{0}` is decided already: it is {1}")]
     Decided(String, &'static str),
-    /// The agent, run or session that it was for ended meanwhile.
+    /// The agent, run or session of the grant has ended meanwhile.
     #[error("the agent, run or session of the grant has just ended; nothing was granted")]
     SubjectGone,
-    /// Only a human grants anything.
+    /// Only a human can create a grant.
     #[error("only a human can create a grant: {0}")]
     NoHuman(&'static str),
-    /// The caller proves itself by the machine's files, and may be an agent as well.
+    /// The caller's proof is a file of the machine, which an agent could read as well.
     #[error(
         "only a human who signed in with a passkey or at a provider can create a grant here \
          (`grants.require_proof`, which is on once a passkey or a provider exists); the operator's \
          token or a link is no proof: {0}"
     )]
     NoProof(ProvedWay),
-    /// Runs may ask no human here (X-E80).
+    /// Runs of this workspace may not ask humans (X-E80).
     #[error(
         "runs of this workspace cannot ask humans for grants (`runtime_requests` is off); continue \
          without it"
@@ -102,7 +102,7 @@ impl GrantError {
         }
     }
 
-    /// Its word for programs.
+    /// The error's code for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -118,15 +118,15 @@ impl GrantError {
     }
 }
 
-/// The way on which a human who has proved to be one grants something.
+/// The way in which a proved human can create or decide on a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProvedWay {
-    /// The page of a request, which has the decision. `None` where sign-in is off.
+    /// The page for the decision on a request; `None` where sign-in is off.
     Decide(Option<String>),
-    /// No page creates a grant: the address of the page to sign in at, and the route that creates
-    /// it in the session of that browser.
+    /// The sign-in page, and the API route that creates a grant in the session of that browser:
+    /// there is no page for it.
     Create {
-        /// `None` where sign-in is off.
+        /// The address of the sign-in page; `None` where sign-in is off.
         sign_in: Option<String>,
         /// The path of the API.
         route: String,
@@ -156,12 +156,12 @@ impl fmt::Display for ProvedWay {
     }
 }
 
-/// A human who grants something, and how certain the proof of it is.
+/// A human who creates a grant, and the strength of the proof.
 #[derive(Debug, Clone)]
 pub struct Granter {
     /// The actor.
     pub by: By,
-    /// True if nothing proves that a human is here (D15): the credential lies in a file.
+    /// True if nothing proves that the actor is human (D15), as the credential is in a file.
     pub is_advisory: bool,
 }
 
@@ -172,11 +172,11 @@ pub fn decision_path(workspace: &WorkspaceId, id: &str) -> String {
 }
 
 impl Control {
-    /// Makes the grant that a document of the form of `POST /grants` describes.
+    /// Creates a grant from a document of the form of `POST /grants`.
     ///
     /// # Errors
-    /// When a field is wrong: all that are, at once; when there is no such workspace or no store,
-    /// or it fails.
+    /// When a field is wrong: all faults at once; when there is no such workspace or no store, or
+    /// the store fails.
     pub async fn grant_create(
         &self,
         workspace: &WorkspaceId,
@@ -195,14 +195,14 @@ impl Control {
         self.grant_store(row, by).await
     }
 
-    /// True if only grants of humans who have proved to be human count (D15).
+    /// True if only grants of proved humans count (D15).
     #[must_use]
     pub fn needs_proof(&self) -> bool {
         self.shared.grants.proof().is_required()
     }
 
-    /// True if a grant permits anything now: it is neither consumed, revoked nor expired, and by a
-    /// human who has proved to be one where that is required.
+    /// True if a grant counts now: it is not consumed, revoked or expired, and its human is proved
+    /// where that is required.
     #[must_use]
     pub fn grant_counts(&self, row: &GrantRow) -> bool {
         let has_time = row.grant.expires_at.is_none_or(|end| SystemTime::now() < end);
@@ -210,8 +210,7 @@ impl Control {
         is_there && has_time && !(row.is_advisory && self.needs_proof())
     }
 
-    /// The address of the page on which a human decides about a request. `None` where sign-in is
-    /// off.
+    /// The address of the page for a human's decision on a request; `None` where sign-in is off.
     #[must_use]
     pub fn grant_request_page(&self, workspace: &WorkspaceId, id: &str) -> Option<String> {
         Some(self.sign_in_origin()?.at(&decision_path(workspace, id)))
@@ -240,10 +239,10 @@ impl Control {
         self.to_the_end(create).await
     }
 
-    /// Grants of a workspace, page by page; revoked ones only `with_revoked` (X-E76).
+    /// Grants of a workspace, page by page; revoked ones only if `with_revoked` (X-E76).
     ///
     /// # Errors
-    /// When there is no such workspace or no store, or it fails.
+    /// When there is no such workspace or no store, or the store fails.
     pub async fn grants(
         &self,
         workspace: &WorkspaceId,
@@ -261,7 +260,7 @@ impl Control {
     /// One grant of a workspace.
     ///
     /// # Errors
-    /// When there is none of this id; when there is no such workspace or no store, or it fails.
+    /// When the id is unknown; when there is no such workspace or no store, or the store fails.
     pub async fn grant(&self, workspace: &WorkspaceId, id: &str) -> Result<GrantRow, ControlError> {
         let unknown = || GrantError::Unknown(shortened(id));
         let store = self.catalog_store(workspace).await?;
@@ -270,11 +269,11 @@ impl Control {
         Ok(found.ok_or_else(unknown)?)
     }
 
-    /// Revokes a grant: for the next call here, elsewhere within [`crate::POLL`]. A second time
-    /// changes nothing.
+    /// Revokes a grant: at this daemon for the next call, at others within [`crate::POLL`]. A
+    /// second call changes nothing.
     ///
     /// # Errors
-    /// When there is none of this id; when there is no such workspace or no store, or it fails.
+    /// When the id is unknown; when there is no such workspace or no store, or the store fails.
     pub async fn grant_revoke(
         &self,
         workspace: &WorkspaceId,
@@ -301,7 +300,7 @@ impl Control {
         self.to_the_end(revoke).await
     }
 
-    /// A principal whose grants may count in runs of a workspace: a human who is a member of it, an
+    /// The id of a principal whose grants may count in runs of a workspace: a human member, an
     /// operator, or the holder of this machine's admin token.
     pub fn driver(&self, workspace: &WorkspaceId, who: &str) -> Result<PrincipalId, ControlError> {
         let local = PrincipalId::local_admin();

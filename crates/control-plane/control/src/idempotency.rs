@@ -24,12 +24,12 @@ const BODY_MAX: usize = 1024 * 1024;
 /// A write with an idempotency key.
 #[derive(Clone)]
 pub struct KeyedRequest {
-    /// Its workspace; `None` for a write outside of workspaces, and for one on the workspace
+    /// The workspace of the write; `None` for a write outside of workspaces, or on a workspace
     /// itself.
     pub workspace: Option<WorkspaceId>,
-    /// The actor. A key means nothing for any other actor.
+    /// The actor. Each actor has its own keys.
     pub by: By,
-    /// The key, of 1 to 200 visible characters of ASCII.
+    /// The key: 1 to 200 visible ASCII characters.
     pub key: String,
     /// The method and the path, for the audit.
     pub what: String,
@@ -37,16 +37,16 @@ pub struct KeyedRequest {
     pub digest: [u8; 32],
 }
 
-/// State of a request of this key.
+/// The state of a request with a key.
 #[derive(Debug)]
 pub enum Keyed {
-    /// New: the caller is to do it now.
+    /// The request is new: the caller has to carry it out now.
     First(KeyedClaim),
-    /// Done before, with this answer.
+    /// The request was carried out before, with this answer.
     Done(KeptResponse),
 }
 
-/// The claim of the caller that does the request. To be given back with the answer.
+/// The claim of the caller that carries the request out, to be passed back with the answer.
 #[derive(Debug)]
 pub struct KeyedClaim {
     id: String,
@@ -55,7 +55,7 @@ pub struct KeyedClaim {
     workspace: WorkspaceId,
 }
 
-/// An answer as the client got it.
+/// A stored answer.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptResponse {
     /// The HTTP status.
@@ -66,7 +66,7 @@ pub struct KeptResponse {
     pub body: Option<String>,
 }
 
-/// Reasons why a request with an idempotency key is not done.
+/// Reasons why a request with an idempotency key is not carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyedError {
     /// The key was used for another request (X-E105).
@@ -74,7 +74,7 @@ pub enum KeyedError {
         "this Idempotency-Key was used for another request; use a new key for each new request"
     )]
     Differs,
-    /// The first request of this key is not done yet.
+    /// The first request with this key is still running.
     #[error("the first request of this Idempotency-Key is not done yet; ask again in a second")]
     InProgress,
 }
@@ -105,11 +105,11 @@ struct Kept {
 }
 
 impl Control {
-    /// Finds out whether a write is to be done, and blocks others of its key meanwhile.
+    /// Decides whether a write is to be carried out, and blocks others with its key meanwhile.
     ///
     /// # Errors
     /// `Keyed` if the key was used for another request or is in use; when there is no store or no
-    /// vault, or they fail; when a replay cannot be recorded.
+    /// vault, or either fails; when a replay cannot be recorded.
     pub async fn keyed_begin(&self, request: &KeyedRequest) -> Result<Keyed, ControlError> {
         let rows = self.kept_answers()?;
         let home = request.workspace.clone().unwrap_or_default();
@@ -140,10 +140,10 @@ impl Control {
         Err(KeyedError::InProgress.into())
     }
 
-    /// Stores the answer to a request that was done.
+    /// Stores the answer to a request that was carried out.
     ///
     /// # Errors
-    /// When the store or the vault fails. The request is done all the same.
+    /// When the store or the vault fails. The request stays carried out.
     pub async fn keyed_done(
         &self,
         claim: &KeyedClaim,
@@ -162,7 +162,7 @@ impl Control {
         Ok(())
     }
 
-    /// Forgets a request that was refused and so changed nothing: the client may repeat it.
+    /// Removes a request that was refused and so changed nothing: the client may repeat it.
     ///
     /// # Errors
     /// When the store fails.
@@ -230,7 +230,8 @@ fn id(request: &KeyedRequest) -> String {
     hex::encode(digest_of(parts.map(str::as_bytes)))
 }
 
-/// The SHA-256 of several texts, each with its length, so that none can pass for part of another.
+/// The SHA-256 of several texts, each with its length, so that different parts give different
+/// digests.
 #[must_use]
 pub fn digest_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
     let mut all = Sha256::new();

@@ -1,8 +1,8 @@
 //! The control plane: operators' verbs for servers, the catalog, runs and secrets, the same for
 //! every interface.
 //!
-//! [`Control`] puts together the live registry, the files that configure it, and the store. The
-//! store has all that must outlive a restart, such as the catalog of workspaces. Crate `runs`
+//! [`Control`] combines the live registry, the files that configure it, and the store. The store
+//! has all data that must outlive a restart, such as the catalog of workspaces. Crate `runs`
 //! creates and ends runs of the gateway with this. REST and the command line call the same verbs.
 //! Calls of tools do not pass here.
 

@@ -1,8 +1,8 @@
-//! Permissions of runs, in memory, as the store has them: the grants and the rules of each
+//! Permissions of runs in memory, equal to those in the store: the grants and the rules of each
 //! workspace, and the turn of each session.
 //!
 //! A caller that writes one to the store holds `changing` meanwhile and sets it here too, so that
-//! it counts at once. Changes by other daemons on the store are found within [`POLL`].
+//! the change counts at once. Changes by other daemons on the store are found within [`POLL`].
 //!
 //! A layer of its own: imports no other module of this crate.
 
@@ -24,7 +24,7 @@ pub(crate) use rules::LiveRules;
 pub(crate) use turns::LiveTurns;
 pub use turns::Speaker;
 
-/// Time between two looks at the store for changes by other daemons.
+/// Time between two readings of the store for changes by other daemons.
 pub const POLL: Duration = Duration::from_secs(2);
-/// Time for which permissions count that the store cannot confirm.
+/// Time for which permissions count while the store cannot be read.
 pub const STALE: Duration = Duration::from_secs(60);

@@ -1,5 +1,5 @@
-//! Sign-in of humans: the ceremonies of `login`, the rows of the store, and requests to OpenID
-//! providers, as one.
+//! Sign-in of humans: combines the ceremonies of `login`, the rows of the store, and requests to
+//! OpenID providers.
 
 mod error;
 mod links;
@@ -38,7 +38,8 @@ const WAITING_MAX: usize = 1000;
 pub(crate) struct Login {
     origin: PublicOrigin,
     limits: SessionLimits,
-    /// `None` where browsers reach narthex by an address, to which no passkey can belong.
+    /// Passkeys; `None` where browsers reach narthex by an IP address, to which no passkey can
+    /// belong.
     passkeys: Option<Passkeys>,
     registrations: Pending<(PrincipalId, Registration)>,
     sign_ins: Pending<SignIn>,
@@ -67,7 +68,7 @@ impl Login {
 }
 
 impl Control {
-    /// The origin where browsers reach this process; `None` if sign-in is off here.
+    /// The origin at which browsers reach this process; `None` if sign-in is off.
     #[must_use]
     pub fn sign_in_origin(&self) -> Option<&PublicOrigin> {
         self.shared.login.as_ref().map(|login| &login.origin)
@@ -76,26 +77,26 @@ impl Control {
     /// The consents for pages on which a human decides.
     ///
     /// # Errors
-    /// When sign-in is off here.
+    /// When sign-in is off.
     pub fn consents(&self) -> Result<&Consents, ControlError> {
         Ok(&self.login()?.consents)
     }
 
-    /// The names of the OpenID providers at which one can sign in.
+    /// The names of the OpenID providers.
     #[must_use]
     pub fn sign_in_providers(&self) -> Vec<&str> {
         let providers = self.shared.login.iter().flat_map(|login| login.providers.keys());
         providers.map(String::as_str).collect()
     }
 
-    /// The token that a form of a session has to repeat: only a page that the session's owner has
-    /// loaded can read it, and it opens nothing by itself.
+    /// The token that a form of a session has to repeat. Only a page of the session's owner can
+    /// read the token, and it gives no access by itself.
     #[must_use]
     pub fn form_token(&self, token: &str) -> String {
         TokenHash::for_purpose("form", token).as_str().to_owned()
     }
 
-    /// True if passkeys can be used here.
+    /// True if passkeys can be used at this address.
     #[must_use]
     pub fn has_passkeys(&self) -> bool {
         self.shared.login.as_ref().is_some_and(|login| login.passkeys.is_some())

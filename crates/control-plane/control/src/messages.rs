@@ -24,16 +24,16 @@ pub enum MessageError {
     /// The workspace has no such session.
     #[error("there is no session `{0}`")]
     UnknownSession(String),
-    /// The session has ended, so that no agent reads it.
+    /// The session has ended, so no agent can read the message.
     #[error("the session `{0}` has ended; create a new one")]
     Ended(SessionId),
-    /// Another message has its id.
+    /// Another message has the same id.
     #[error("the session has another message with the id `{0}`; choose another id")]
     IdTaken(String),
-    /// The speaker may name no other user.
+    /// The speaker may not name another user.
     #[error("only a service can name another `user`; leave it out")]
     NotYourself,
-    /// The event cannot be stored, or not be read.
+    /// The event cannot be stored or read.
     #[error(transparent)]
     Events(EventsError),
 }
@@ -52,15 +52,15 @@ impl MessageError {
 }
 
 impl Control {
-    /// Adds a message for the agent of a session, by `{"text": …, "request_id": …, "message_id": …,
-    /// "expires_at": …, "user": …}`. The speaker, or the named user, takes the turn of the session
-    /// (X-E81). A second message with the same `message_id` is not added: it returns the event of
-    /// the first, and takes no turn.
+    /// Adds a message for the agent of a session, from `{"text": …, "request_id": …, "message_id":
+    /// …, "expires_at": …, "user": …}`. The speaker, or the named user, takes the turn of the
+    /// session (X-E81). A second message with the same `message_id` is not added: the call returns
+    /// the event of the first, and the turn does not change.
     ///
     /// # Errors
-    /// When a field is wrong, the speaker may name no other user, there is no such session, it has
-    /// ended, or it has another message of this id; when there is no such workspace or no store, or
-    /// it fails.
+    /// When a field is wrong, the speaker may not name another user, the session does not exist or
+    /// has ended, or it has another message of this id; when there is no such workspace or no
+    /// store, or the store fails.
     pub async fn session_message(
         &self,
         workspace: &WorkspaceId,
@@ -86,7 +86,7 @@ impl Control {
         self.session_tell(workspace, session, said, (by, &speaker)).await
     }
 
-    /// Adds a message that came in another form.
+    /// Adds a message that is already parsed.
     ///
     /// # Errors
     /// As [`session_message`](Self::session_message).
@@ -160,8 +160,8 @@ impl Control {
         Ok(told.row)
     }
 
-    /// Adds a message about something that has happened in any case to a session, within work that
-    /// runs to its end. A failure is logged and counted.
+    /// Adds a message about a past event to a session. Call this within work that runs to its end.
+    /// A failure is logged and counted.
     pub async fn session_note(&self, place: &EventPlace, mut payload: Value, speaker: &Speaker) {
         let Some(events) = self.events() else { return };
         if let Some(turn) = speaker.turn() {
@@ -174,8 +174,8 @@ impl Control {
         }
     }
 
-    /// Learns whose turn it is in a session (X-E81). Readers of its messages call this before they
-    /// pass them on.
+    /// Reads whose turn it is in a session (X-E81). Readers of its messages call this before they
+    /// pass the messages on.
     ///
     /// # Errors
     /// When the store fails.
@@ -208,15 +208,15 @@ fn as_sent(payload: &Value) -> Value {
 pub struct Message {
     /// The text.
     pub text: String,
-    /// The request that it answers.
+    /// The request to which the message is an answer.
     pub request_id: Option<String>,
-    /// The id by which a second one is recognised as the same.
+    /// The id by which a repeated message is recognised.
     pub message_id: Option<String>,
-    /// The time from which it is delivered no more.
+    /// Time from which the message is no longer delivered.
     pub expires_at: Option<SystemTime>,
-    /// Further members of its payload.
+    /// Further members of the payload.
     pub more: Vec<(&'static str, Value)>,
-    /// The data for resuming the session, unless a run of it is active.
+    /// The data for resuming the session, if it has no active run.
     pub owed: Option<NewRest>,
 }
 

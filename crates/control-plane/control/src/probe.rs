@@ -1,4 +1,4 @@
-//! Tries a server from outside: a connection of its own, each step reported, nothing left behind.
+//! Tries a server from outside: a connection of its own, a report of each step, and no traces.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{Control, ControlError};
 /// The stages of a try, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum StageName {
-    /// Starting or reaching it, and the handshake.
+    /// Starting or reaching the server, and the handshake.
     #[serde(rename = "connect")]
     Connect,
     /// All tools.
@@ -35,7 +35,7 @@ impl StageName {
     /// Every stage, in order.
     pub const ALL: [Self; 4] = [Self::Connect, Self::Tools, Self::Resources, Self::Prompts];
 
-    /// The stage's spelling.
+    /// The stage's name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -51,19 +51,19 @@ impl StageName {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum StageOutcome {
-    /// It worked.
+    /// The stage worked.
     Ok {
-        /// Number of entries of the list; none for the connection.
+        /// Number of entries of the list; `None` for the connection.
         count: Option<usize>,
     },
-    /// It did not.
+    /// The stage failed.
     Failed {
         /// The reason.
         reason: String,
     },
-    /// No answer came.
+    /// No answer arrived in time.
     Timeout {
-        /// Milliseconds until it was given up.
+        /// Milliseconds until the stage was given up.
         after_ms: u64,
     },
     /// The server does not have this list (error -32601, or a capability that it did not declare).
@@ -78,7 +78,7 @@ pub struct Stage {
     /// The result.
     #[serde(flatten)]
     pub outcome: StageOutcome,
-    /// Milliseconds that it took.
+    /// Duration of the stage in milliseconds.
     pub duration_ms: u64,
 }
 
@@ -89,17 +89,17 @@ pub struct Probe {
     pub name: String,
     /// True if every list that the server has could be read.
     pub ok: bool,
-    /// The stages that were tried. Ends with the connection if that failed.
+    /// The stages that were tried. The connection is the last one if it failed.
     pub stages: Vec<Stage>,
     /// The server's own name.
     pub server_name: Option<String>,
-    /// Its version.
+    /// The server's own version.
     pub server_version: Option<String>,
     /// The negotiated revision of the protocol.
     pub revision: Option<String>,
 }
 
-/// A try that is about to begin. If dropped in the middle, it stops all that it has started.
+/// A prepared try. A try that is dropped while it runs stops all that it has started.
 #[derive(Debug)]
 pub struct Probing {
     registry: Registry,
@@ -107,8 +107,8 @@ pub struct Probing {
 }
 
 impl Control {
-    /// Prepares a new connection to a server beside the one in use, to list its contents. Also
-    /// works for a server that has failed or is switched off.
+    /// Prepares a new connection to a server, in addition to the one in use, to list its contents.
+    /// Also works for a server that has failed or is switched off.
     ///
     /// # Errors
     /// When there is no such server, or its entry is faulty.
@@ -120,8 +120,8 @@ impl Control {
         Ok(self.probe_beside(definition))
     }
 
-    /// The same for a server of a run, which the registry knows by no name. The connection is none
-    /// of the run's.
+    /// As [`Control::probe`], for a server of a run, which has no name in the registry. The
+    /// connection is not the run's.
     #[must_use]
     pub fn probe_beside(&self, definition: Arc<ServerDefinition>) -> Probing {
         Probing { registry: self.shared.registry.clone(), definition }
@@ -129,7 +129,7 @@ impl Control {
 }
 
 impl Probing {
-    /// Runs the try; `told` is called with each stage as it ends.
+    /// Runs the try; calls `told` with each stage at its end.
     pub async fn run(self, told: impl Fn(&Stage) + Send) -> Probe {
         let mut probe = Probe {
             name: self.definition.alias.as_str().to_owned(),

@@ -1,4 +1,4 @@
-//! The rules of workspaces (D13): checked and written here, asked by policy at each call.
+//! The rules of workspaces (D13): checked and stored here, evaluated by policy at each call.
 
 mod check;
 
@@ -17,7 +17,7 @@ use crate::{By, CatalogError, Control, ControlError, FieldError, Precondition};
 /// Reasons why rules stay unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    /// They are not the ones that the caller had seen.
+    /// The stored rules are not the ones that the caller has read.
     #[error("the rules were changed since you read them; read them again, then retry")]
     Changed,
 }
@@ -32,21 +32,21 @@ impl RulesError {
     }
 }
 
-/// The rules of a workspace, as they were written.
+/// The rules of a workspace, as written.
 #[derive(Debug, Clone)]
 pub struct WrittenRules {
-    /// The stored row; `None` if there never were any.
+    /// The stored row; `None` if there never was one.
     pub row: Option<RulesRow>,
-    /// The ids of the rules, in the order of the text; none if they do not compile.
+    /// The ids of the rules, in the order of the text; empty if they do not compile.
     pub ids: Vec<String>,
-    /// The reasons why they do not compile, as those of another version may: all calls are refused
-    /// then.
+    /// The reasons why the rules do not compile, such as rules of another version: all calls are
+    /// refused then.
     pub faults: Vec<RuleFault>,
-    /// The names that the rules use; none if they do not compile.
+    /// The names that the rules use; empty if they do not compile.
     pub names: Vec<RuleName>,
-    /// The tool scopes that the rules require by `@approval`; none if they do not compile.
+    /// The tool scopes that the rules require by `@approval`; empty if they do not compile.
     pub scopes: ToolScopes,
-    /// Distinguishes this state from others; `None` if there never were any.
+    /// The version tag; `None` if there never were rules.
     pub tag: Option<String>,
 }
 
@@ -64,7 +64,7 @@ impl WrittenRules {
         Self { row, ids, faults, names, scopes, tag }
     }
 
-    /// The text; empty if there are none.
+    /// The text; empty if there are no rules.
     #[must_use]
     pub fn text(&self) -> &str {
         self.row.as_ref().map_or("", |row| &row.document)
@@ -72,27 +72,27 @@ impl WrittenRules {
 }
 
 impl Control {
-    /// The rules of a workspace, for its runs: always the current ones.
+    /// The rules of a workspace, for its runs; the value always has the current ones.
     #[must_use]
     pub fn rules_of(&self, workspace: &WorkspaceId) -> Arc<WorkspaceRules> {
         self.shared.rules.of(workspace)
     }
 
-    /// The rules of a workspace, as they were written.
+    /// The rules of a workspace, as written.
     ///
     /// # Errors
-    /// When there is no such workspace or no store, or it fails.
+    /// When there is no such workspace or no store, or the store fails.
     pub async fn rules(&self, workspace: &WorkspaceId) -> Result<WrittenRules, ControlError> {
         let store = self.catalog_store(workspace).await?;
         Ok(WrittenRules::new(found(store, workspace).await?))
     }
 
-    /// Writes rules, as a document `{"rules": "…"}` has them, in place of the old ones. They apply
-    /// to the next call here, also in live runs, and elsewhere within [`crate::POLL`].
+    /// Replaces the rules by those in a document `{"rules": "…"}`. They apply to the next call at
+    /// this daemon, also in active runs, and at others within [`crate::POLL`].
     ///
     /// # Errors
-    /// When anything is wrong with them: all faults, at once; when the precondition does not hold;
-    /// when there is no such workspace or no store, or it fails.
+    /// When the rules are wrong: all faults at once; when the precondition does not hold; when
+    /// there is no such workspace or no store, or the store fails.
     pub async fn rules_write(
         &self,
         workspace: &WorkspaceId,
@@ -110,8 +110,8 @@ impl Control {
     /// Removes all rules of a workspace.
     ///
     /// # Errors
-    /// When the precondition does not hold; when there is no such workspace or no store, or it
-    /// fails.
+    /// When the precondition does not hold; when there is no such workspace or no store, or the
+    /// store fails.
     pub async fn rules_clear(
         &self,
         workspace: &WorkspaceId,

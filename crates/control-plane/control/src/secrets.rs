@@ -17,7 +17,7 @@ use crate::{By, Control, ControlError};
 pub type SecretUses = BTreeMap<String, Vec<String>>;
 
 impl Control {
-    /// The secrets of a workspace that ever were set, by name; never a value (X-M21).
+    /// All secrets of a workspace, also cleared ones, by name; never a value (X-M21).
     ///
     /// # Errors
     /// When there is no vault or no such workspace, or the store fails.
@@ -28,8 +28,7 @@ impl Control {
         Ok(self.vault()?.list(workspace).await?)
     }
 
-    /// Gives a secret a new value, its newest from now on. Runs that have begun keep their value
-    /// (X-M50).
+    /// Gives a secret a new value. Active runs keep their value (X-M50).
     ///
     /// # Errors
     /// When there is no vault or no such workspace, the value is unusable, or the store fails. No
@@ -62,11 +61,11 @@ impl Control {
         self.to_the_end(put).await
     }
 
-    /// The secrets that the catalog of a workspace names, each with those places, such as
+    /// The secrets that the catalog of a workspace names, each with its places, such as
     /// `agents.reader.mcpServers.docs.config.key`.
     ///
     /// # Errors
-    /// When there is no such workspace or no store, or it fails.
+    /// When there is no such workspace or no store, or the store fails.
     pub async fn secret_uses(&self, workspace: &WorkspaceId) -> Result<SecretUses, ControlError> {
         let store = self.catalog_store(workspace).await?;
         let mut found = SecretUses::new();
@@ -108,7 +107,7 @@ impl Control {
         self.to_the_end(clear).await
     }
 
-    /// Changes the master key while secrets are in use, or ends such a change that was interrupted.
+    /// Changes the master key while secrets are in use, or finishes an interrupted change.
     ///
     /// # Errors
     /// As for [`Vault::rotate_key`], and when there is no vault or the change cannot be recorded.

@@ -1,4 +1,4 @@
-//! Puts default servers into the user's settings, each at most once (E146).
+//! Adds default servers to the user's settings, each at most once (E146).
 
 use std::collections::BTreeSet;
 

@@ -17,12 +17,12 @@ pub struct Saved {
     pub name: String,
     /// True if the settings had a server of this name before (E142).
     pub was_there: bool,
-    /// Warnings for people of the entry, such as a secret in plain text.
+    /// Warnings about the entry for people, such as a secret in plain text.
     pub warnings: Vec<ConfigWarning>,
 }
 
 impl Control {
-    /// Stores a server in the user's settings, in place of one of the same name.
+    /// Stores a server in the user's settings, and replaces a server of the same name.
     ///
     /// # Errors
     /// When there are no settings, or the entry cannot be used: then nothing is stored.
@@ -47,7 +47,7 @@ impl Control {
     /// As [`Control::put_server`], but only if the settings have no server of this name (E142).
     ///
     /// # Errors
-    /// As for [`Control::put_server`], and when there is one.
+    /// As for [`Control::put_server`], and when the settings have a server of this name.
     pub async fn add_server(
         &self,
         name: &str,
@@ -151,7 +151,7 @@ impl Control {
         Ok(enabling.result().await)
     }
 
-    /// Connects a server anew, by hand (E47), and waits for the result.
+    /// Connects a server anew (E47), and waits for the result.
     ///
     /// # Errors
     /// When there is no such server or nothing to connect.
@@ -159,7 +159,7 @@ impl Control {
         Ok(self.shared.registry.reconnect(name).await?)
     }
 
-    /// Has a server's user sign in again (E59). `None` if there is no such server (E58).
+    /// Asks a server's user to sign in again (E59). `None` if there is no such server (E58).
     ///
     /// # Errors
     /// When the registry is closed.
@@ -177,7 +177,7 @@ impl Control {
         Ok(row.log.tail())
     }
 
-    /// The same lines, and then each further line, until the server is removed.
+    /// The lines of [`Control::logs`], and then each further line, until the server is removed.
     ///
     /// # Errors
     /// When there is no such server.
@@ -186,8 +186,8 @@ impl Control {
         Ok(follower.ok_or_else(|| VerbError::Unknown(name.to_owned()))?)
     }
 
-    /// Runs a verb as a whole, even if the caller disconnects in the middle: the files, the store
-    /// and the registry must agree afterwards.
+    /// Runs a verb to its end, even if the caller disconnects: the files, the store and the
+    /// registry must agree afterwards.
     pub async fn to_the_end<T, F>(&self, verb: impl FnOnce(Self) -> F) -> Result<T, ControlError>
     where
         T: Send + 'static,

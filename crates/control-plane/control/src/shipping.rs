@@ -1,5 +1,5 @@
-//! Moves the audit's records from the disk into the store, in order and once, and counts those that
-//! have not been moved. Chains get a mark of the vault there, so that changes are noticed.
+//! Moves the audit's records from the disk into the store, in order and once, and counts the
+//! remaining ones. The vault marks the stored chains, so that changes by others are noticed.
 //!
 //! A layer of its own: imports no other module of this crate.
 

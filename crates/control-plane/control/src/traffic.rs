@@ -1,5 +1,5 @@
-//! Limits of traffic (O100): set here, enforced by the gateway, with counts of days that outlive a
-//! restart. No call waits for any of this.
+//! Limits of traffic (O100): set here, enforced by the gateway, with daily counts that outlive a
+//! restart. No call waits for this module.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -37,22 +37,22 @@ pub struct Usage {
     pub day: u32,
     /// Milliseconds until the day ends.
     pub day_left_ms: u64,
-    /// The workspace, and all objects in it that are limited or were used today.
+    /// The workspace, and all objects in it that have limits or were used today.
     pub rows: Vec<UsageRow>,
 }
 
-/// Use of one object today, and its limits.
+/// Today's use of one object, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {
     /// The kind of the object.
     pub kind: MeterKind,
-    /// Its id or name.
+    /// The object's id or name.
     pub name: String,
-    /// Number of calls today, also at other daemons as far as they have reported them.
+    /// Number of calls today, with the stored ones of other daemons.
     pub calls: u64,
-    /// Number of open calls here.
+    /// Number of open calls at this daemon.
     pub open: u32,
-    /// Its limits.
+    /// The object's limits.
     pub limits: TrafficLimits,
 }
 
@@ -70,13 +70,11 @@ impl Control {
         Ok(text.map(|text| stored_limits(&text)).unwrap_or_default())
     }
 
-    /// Sets the limits of a workspace from a JSON text, in place of the old ones. Limits of traffic
-    /// apply to every call from now on, also of live runs; limits of runs apply to runs that are
-    /// created later.
+    /// Replaces the limits of a workspace by those in a JSON text. Limits of traffic apply to every
+    /// call from now on, also of active runs; limits of runs apply to runs that are created later.
     ///
     /// # Errors
-    /// When anything is wrong with the text, there is no store or no such workspace, or the store
-    /// fails.
+    /// When the text is wrong, there is no store or no such workspace, or the store fails.
     pub async fn set_workspace_limits(
         &self,
         workspace: &WorkspaceId,

@@ -1,9 +1,9 @@
 //! Secrets for the environment of agents themselves: bound by an admin, by name, and given to the
 //! creator of a run (X-M32, X-E59).
 //!
-//! A binding names a secret of its workspace, and nothing else. Values that are stored elsewhere
-//! have no such name and cannot be bound (X-E62): tokens of runs, of services and of OAuth, and the
-//! keys of the daemon.
+//! A binding can only name a secret of its workspace. Values that are stored elsewhere have no such
+//! name and cannot be bound (X-E62): tokens of runs, of services and of OAuth, and the keys of the
+//! daemon.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,8 +35,8 @@ struct Asked {
 }
 
 impl EnvNames {
-    /// The variables of an agent, and the secret of each: a binding for the agent itself comes
-    /// before one for the workspace.
+    /// The variables of an agent, each with its secret. A binding for the agent itself overrides
+    /// one for the workspace.
     pub fn secrets(&self, agent: &AgentName) -> BTreeMap<EnvName, SecretName> {
         self.of(&EnvScope::Agent(agent.clone()))
     }
@@ -59,11 +59,11 @@ impl EnvNames {
 }
 
 impl Control {
-    /// The bindings of a workspace, page by page in the order of their ids. `scope` selects those
-    /// of one scope, by its word; `scope_id` those of one agent or preview environment, by its id.
+    /// The bindings of a workspace, page by page in the order of their ids. `scope` selects a kind
+    /// of scope; `scope_id` selects one agent or preview environment by its id.
     ///
     /// # Errors
-    /// When there is no such workspace or no store, or it fails.
+    /// When there is no such workspace or no store, or the store fails.
     pub async fn env_bindings(
         &self,
         workspace: &WorkspaceId,
@@ -81,10 +81,10 @@ impl Control {
         Ok(Page { items: items.into_iter().map(|(_, one)| one).collect(), next })
     }
 
-    /// Names of the variables that the agents of a workspace get at their next start.
+    /// Names of the variables that agents of a workspace get at their next start.
     ///
     /// # Errors
-    /// When there is no such workspace or no store, or it fails.
+    /// When there is no such workspace or no store, or the store fails.
     pub async fn env_names(&self, workspace: &WorkspaceId) -> Result<EnvNames, ControlError> {
         let store = self.catalog_store(workspace).await?;
         let bindings = store.env_bindings().all(workspace).await.map_err(ControlError::Store)?;
@@ -94,7 +94,7 @@ impl Control {
     /// Ids of the bindings that reveal a secret to an agent.
     ///
     /// # Errors
-    /// When there is no such workspace or no store, or it fails.
+    /// When there is no such workspace or no store, or the store fails.
     pub async fn env_bindings_of(
         &self,
         workspace: &WorkspaceId,
@@ -104,11 +104,11 @@ impl Control {
         Ok(all.into_iter().filter(|one| one.secret == *secret).map(|one| one.id).collect())
     }
 
-    /// Makes a binding of `{"scope": …, "scope_id": …, "name": …, "secret": …}`.
+    /// Creates a binding from `{"scope": …, "scope_id": …, "name": …, "secret": …}`.
     ///
     /// # Errors
-    /// When a field is wrong, the agent or the secret is not there, there is such a binding, or
-    /// there are too many; when there is no such workspace or no store, or it fails.
+    /// When a field is wrong, the agent or the secret does not exist, the binding exists, or there
+    /// are too many; when there is no such workspace or no store, or the store fails.
     pub async fn env_binding_create(
         &self,
         workspace: &WorkspaceId,
@@ -119,11 +119,11 @@ impl Control {
         Ok(self.env_bind(workspace, asked, false, by).await?.0)
     }
 
-    /// Makes the binding of an id, or gives it another secret: `{"secret": …}`. The flag is true if
-    /// the binding existed before.
+    /// Creates the binding of an id, or gives it another secret: `{"secret": …}`. The flag is true
+    /// if the binding existed before.
     ///
     /// # Errors
-    /// As for [`Control::env_binding_create`], and when the id is none.
+    /// As for [`Control::env_binding_create`], and when the id is not valid.
     pub async fn env_binding_set(
         &self,
         workspace: &WorkspaceId,
@@ -148,11 +148,11 @@ impl Control {
         self.env_bind(workspace, Asked { id, secret }, true, by).await
     }
 
-    /// Removes a binding: runs that begin from now on do not get its value. Values that were given
-    /// before are out of reach.
+    /// Removes a binding: later runs do not get its value. Values that were given before cannot be
+    /// taken back.
     ///
     /// # Errors
-    /// When there is none of this id; when there is no such workspace or no store, or it fails.
+    /// When the id is unknown; when there is no such workspace or no store, or the store fails.
     pub async fn env_binding_remove(
         &self,
         workspace: &WorkspaceId,
@@ -178,9 +178,9 @@ impl Control {
         self.to_the_end(remove).await
     }
 
-    /// The values for a preview environment: of the bindings for it and for the workspace, those
-    /// that it lists itself. A name that is not bound, or whose secret is not set, is left out and
-    /// logged (X-E64).
+    /// The values of the names that a preview environment lists, from the bindings for it and for
+    /// the workspace. A name without a binding, or without a set secret, is left out and logged
+    /// (X-E64).
     ///
     /// # Errors
     /// When there is no such workspace, no store or no vault, or one of these fails.

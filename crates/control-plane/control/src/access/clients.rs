@@ -1,5 +1,5 @@
-//! MCP clients that connect without an operator starting a run for them: registered, given their
-//! runs, and revoked.
+//! MCP clients that connect without an operator starting a run for them: their registration, their
+//! runs, and their revocation.
 
 use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
@@ -22,38 +22,38 @@ const LIVE_MAX: usize = 1000;
 const FIELDS: [&str; 7] =
     ["client", "agent_name", "params", "scope", "builtin", "origins", "expires_at"];
 
-/// A client to register, as requested.
+/// A request to register a client.
 pub struct ClientRequest {
-    /// With its workspace in front.
+    /// Full name, with the workspace in front.
     pub name: PrincipalName,
-    /// The agent of the runs that it acts for.
+    /// The agent of the client's runs.
     pub agent: AgentName,
-    /// The origins that it may give to its writes.
+    /// The origins that the client may give to its writes.
     pub origins: BTreeSet<ClientOrigin>,
-    /// The time from which it may come in no more.
+    /// Time from which the client is no longer admitted.
     pub expires_at: Option<SystemTime>,
-    /// `agent_name`, `params`, `scope` and `builtin`, as a request of a run has them.
+    /// The members `agent_name`, `params`, `scope` and `builtin` of the request for its runs.
     pub run: Map<String, Value>,
 }
 
-/// A client to register, with its sealed request.
+/// A client to register, with the sealed request for its runs.
 pub struct NewClient {
     /// The request.
     pub request: ClientRequest,
-    /// The request of its runs, sealed for its id.
+    /// The request for its runs, sealed for the client's id.
     pub sealed: String,
-    /// The token that opens its runs; the id is in it.
+    /// The client's token, which contains the id.
     pub token: McpClientToken,
     /// The id of the client.
     pub id: McpClientId,
 }
 
-/// A client that was just registered.
+/// A client that was registered now.
 #[derive(Debug)]
 pub struct CreatedClient {
-    /// Shown once, to the caller that registered it, and stored nowhere.
+    /// The token, for the caller alone: it is shown once, and stored nowhere.
     pub token: McpClientToken,
-    /// The client as it is stored.
+    /// The stored client.
     pub known: Arc<KnownClient>,
 }
 
@@ -62,7 +62,7 @@ impl ClientRequest {
     /// "expires_at": …}`. The parameters are not checked against the agent.
     ///
     /// # Errors
-    /// Everything that is wrong with the fields.
+    /// All faults of the fields.
     pub fn read(workspace: &WorkspaceId, text: &[u8]) -> Result<Self, ControlError> {
         let mut fields = Fields::read(text, &FIELDS)?;
         let name = fields.named("client", |name| PrincipalName::of_service(workspace, name));
@@ -105,7 +105,7 @@ impl ClientRequest {
         Ok(Self { name, agent, origins, expires_at: expires_at.flatten(), run })
     }
 
-    /// The same request with a new token, which still has to be stored.
+    /// The request with a new token, which still has to be stored.
     ///
     /// # Errors
     /// When the operating system gives no random bytes.
@@ -116,7 +116,7 @@ impl ClientRequest {
 }
 
 impl Control {
-    /// All clients that a workspace ever had, in the order of their ids.
+    /// All clients of a workspace, also revoked ones, in the order of their ids.
     ///
     /// # Errors
     /// When there is no such workspace, or no store.
@@ -127,10 +127,10 @@ impl Control {
         Ok(table.clients.values().filter(is_here).cloned().collect())
     }
 
-    /// One client of a workspace, which may be revoked.
+    /// One client of a workspace, also a revoked one.
     ///
     /// # Errors
-    /// When there is none of this id, no such workspace, or no store.
+    /// When the id is unknown, no such workspace, or no store.
     pub fn client(
         &self,
         workspace: &WorkspaceId,
@@ -144,8 +144,8 @@ impl Control {
     /// Stores a client.
     ///
     /// # Errors
-    /// When its name is taken, or there are too many; when there is no such workspace or no store,
-    /// or it fails.
+    /// When the client's name is taken, or there are too many clients; when there is no such
+    /// workspace or no store, or the store fails.
     pub async fn client_register(
         &self,
         workspace: &WorkspaceId,
@@ -198,12 +198,12 @@ impl Control {
         Ok(CreatedClient { token, known })
     }
 
-    /// Revokes a client's token: here at once, elsewhere within [`crate::POLL`]. Returns the client
-    /// with its last run, which is not ended by this.
+    /// Revokes a client's token: at this daemon at once, at others within [`crate::POLL`]. Returns
+    /// the client with its last run, which stays active.
     ///
     /// # Errors
-    /// When there is none of this id that may come in; when there is no such workspace or no store,
-    /// or it fails.
+    /// When no client with this id has a valid token; when there is no such workspace or no store,
+    /// or the store fails.
     pub async fn client_revoke(
         &self,
         workspace: &WorkspaceId,
@@ -233,9 +233,8 @@ impl Control {
         Ok(self.client(here, asked).unwrap_or(found))
     }
 
-    /// Gives a client the run that it acts for from now on, in place of the one that it had as
-    /// `before` has it. `false`, and nothing happens, if another daemon has given it one since, or
-    /// it is revoked.
+    /// Gives a client its next run, in place of the run in `before`. Returns `false` and changes
+    /// nothing if another daemon has given the client a run since, or the client is revoked.
     ///
     /// # Errors
     /// When the store fails.

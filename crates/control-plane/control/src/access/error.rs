@@ -5,7 +5,7 @@ use narthex_model::{
     command::{CommandLine, narthex},
 };
 
-/// An error of a request of which nothing has happened.
+/// An error of a request that has changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// No principal of this id or name is visible to the caller.
@@ -15,8 +15,8 @@ pub enum AccessError {
         create = created(.0)
     )]
     UnknownPrincipal(String),
-    /// No member of the workspace has this id or name. The message does not tell other principals
-    /// from none: the caller may not know of them.
+    /// No member of the workspace has this id or name. The text is the same for an existing
+    /// principal, which the caller may not know of.
     #[error(
         "`{who}` is not a member of the workspace `{workspace}`; `{list}` lists its members, and \
          `{set}` adds a user, with this role or another",
@@ -29,19 +29,19 @@ pub enum AccessError {
         /// The workspace.
         workspace: WorkspaceId,
     },
-    /// A service or a client of the workspace, where a human is asked for.
+    /// A service or a client of the workspace, where a human is required.
     #[error(
         "`{0}` is a {kind}, not a human; name a human who is a member of the workspace",
         kind = .1.as_str()
     )]
     NoHuman(PrincipalName, PrincipalKind),
-    /// No such token in the workspace.
+    /// The workspace has no such token.
     #[error(
         "there is no active token `{0}`; `{command}` lists all tokens",
         command = narthex("tokens list", &[])
     )]
     UnknownToken(String),
-    /// A principal has the name already.
+    /// Another principal has the name.
     #[error("the name `{0}` is taken; choose another name")]
     NameTaken(PrincipalName),
     /// A disabled principal has the name.
@@ -51,7 +51,7 @@ pub enum AccessError {
         command = narthex("users disable {} --undo", &[.0])
     )]
     NameDisabled(PrincipalName),
-    /// A workspace has the id.
+    /// Another workspace has the id.
     #[error("the workspace `{0}` exists already; choose another id")]
     WorkspaceTaken(WorkspaceId),
     /// The workspace is not empty.
@@ -62,48 +62,48 @@ pub enum AccessError {
     Living {
         /// The workspace.
         workspace: WorkspaceId,
-        /// Numbers of its objects, by kind.
+        /// Number of its objects, by kind.
         living: Vec<(&'static str, i64)>,
     },
-    /// Runs began faster than they were ended.
+    /// New runs were created faster than they were ended.
     #[error(
         "runs were created in the workspace `{0}` during its deletion; stop their client first"
     )]
     RunsBegin(WorkspaceId),
-    /// One workspace is always there.
+    /// The workspace `default` cannot be deleted.
     #[error("the workspace `default` cannot be deleted")]
     DefaultStays,
-    /// A service exists with other roles.
+    /// The service exists with other roles.
     #[error(
         "the service `{0}` has other roles; leave `roles` out, or change its roles as a member \
          first"
     )]
     OtherRoles(PrincipalName),
-    /// A service works in its own workspace only.
+    /// A service works only in its own workspace.
     #[error("`{0}` is a service of another workspace; name a service of this workspace")]
     ForeignService(PrincipalName),
-    /// Services and clients are no operators.
+    /// Services and clients cannot be operators.
     #[error("`{0}` is not a human, and only a human can be an operator")]
     NoHumanOperator(PrincipalName),
     /// MCP clients have no roles.
     #[error("`{0}` is an MCP client, which acts for its run and has no roles")]
     NoMember(PrincipalName),
-    /// No such client in the workspace.
+    /// The workspace has no such client.
     #[error(
         "there is no active client `{0}`; `{command}` lists all clients",
         command = narthex("clients list", &[])
     )]
     UnknownClient(String),
-    /// A client of this name may come in.
+    /// An active client has the name.
     #[error("the client `{0}` exists already; revoke it first, or choose another name")]
     ClientTaken(PrincipalName),
-    /// There are too many clients.
+    /// The workspace has too many clients: more than this number.
     #[error("the workspace has {0} active clients, which is the limit; revoke some")]
     TooManyClients(usize),
-    /// There are too many tokens.
+    /// The workspace has too many tokens: more than this number.
     #[error("the workspace has {0} active tokens, which is the limit; revoke some")]
     TooManyTokens(usize),
-    /// There is no such binding.
+    /// The workspace has no such binding.
     #[error(
         "there is no binding `{0}`; `{command}` lists all bindings",
         command = narthex("env-bindings list", &[])
@@ -112,13 +112,13 @@ pub enum AccessError {
     /// The binding exists already.
     #[error("the binding `{0}` exists already; replace or remove it")]
     BindingTaken(EnvBindingId),
-    /// There are too many bindings.
+    /// The workspace has too many bindings: more than this number.
     #[error("the workspace has {0} bindings, which is the limit; remove some")]
     TooManyBindings(usize),
     /// The store has not answered for too long.
     #[error("permissions cannot be refreshed from the store; check the database, then try again")]
     Stale,
-    /// The system gives no randomness.
+    /// The operating system gives no random bytes.
     #[error("the operating system gives no random bytes")]
     Randomness(#[source] getrandom::Error),
 }

@@ -23,12 +23,12 @@ impl Control {
 
     /// Gives a principal roles in a workspace by `{"roles": […]}`, in place of its roles there.
     ///
-    /// Only `is_operator` brings in a principal that the workspace does not know: others get the
-    /// same answer as for a principal that does not exist.
+    /// Only `is_operator` can add a principal that the workspace does not know: other callers get
+    /// the same answer as for an unknown principal.
     ///
     /// # Errors
-    /// When a field is wrong, no principal of this id or name can be seen, there is no such
-    /// workspace or no store, or it fails.
+    /// When a field is wrong, the caller can see no principal of this id or name, there is no such
+    /// workspace or no store, or the store fails.
     pub async fn member_set(
         &self,
         workspace: &WorkspaceId,
@@ -64,12 +64,11 @@ impl Control {
         .and_then(|id| self.principal(id.as_str()))
     }
 
-    /// Takes all roles in a workspace from a principal. The tokens of a service are revoked as
-    /// well.
+    /// Removes all roles of a principal in a workspace, and revokes the tokens of a service.
     ///
     /// # Errors
     /// When no principal of this id or name has roles there, there is no such workspace or no
-    /// store, or it fails.
+    /// store, or the store fails.
     pub async fn member_remove(
         &self,
         workspace: &WorkspaceId,

@@ -1,4 +1,4 @@
-//! Humans and services of the installation, as operators see them.
+//! Humans and services of the installation, for operators.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl Control {
     }
 
     /// The name of a principal for people: `admin` for the holder of this machine's admin token,
-    /// and the id itself where there is no account of it.
+    /// and the id of a principal without an account.
     #[must_use]
     pub fn principal_name(&self, id: &PrincipalId) -> String {
         if *id == PrincipalId::local_admin() {
@@ -34,16 +34,16 @@ impl Control {
     /// One principal, by id or by name.
     ///
     /// # Errors
-    /// When there is no such one, or no store.
+    /// When the principal is unknown, or there is no store.
     pub fn principal(&self, who: &str) -> Result<Arc<Account>, ControlError> {
         self.access_store()?;
         self.principal_named(who, |_| true)
     }
 
-    /// Makes a human of `{"name": …, "is_operator": …}`.
+    /// Creates a human from `{"name": …, "is_operator": …}`.
     ///
     /// # Errors
-    /// When a field is wrong, or the name is taken; when there is no store, or it fails.
+    /// When a field is wrong, or the name is taken; when there is no store, or the store fails.
     pub async fn principal_create(
         &self,
         text: &[u8],
@@ -75,11 +75,11 @@ impl Control {
         .and_then(|id| self.principal(id.as_str()))
     }
 
-    /// Changes a principal by `{"is_disabled": …, "is_operator": …}`. A disabled principal may do
-    /// nothing, at once.
+    /// Changes a principal by `{"is_disabled": …, "is_operator": …}`. A disabled principal loses
+    /// all permissions at once.
     ///
     /// # Errors
-    /// When a field is wrong, there is no such one or no store, or it fails.
+    /// When a field is wrong, the principal is unknown, there is no store, or the store fails.
     pub async fn principal_change(
         &self,
         who: &str,

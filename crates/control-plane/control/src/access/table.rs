@@ -1,4 +1,4 @@
-//! The table of all principals and their permissions, as it is stored.
+//! The table of all principals and their permissions, as stored.
 
 use std::{
     collections::BTreeMap,
@@ -25,34 +25,34 @@ const USED_STEP: Duration = Duration::from_secs(60);
 /// A human, a service or an MCP client, with its permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// Never changes.
+    /// Id of the principal, which never changes.
     pub id: PrincipalId,
-    /// Human, service or client.
+    /// Kind of the principal: human, service or client.
     pub kind: PrincipalKind,
-    /// Unique; recorded in its changes.
+    /// Unique name, which the audit records with the principal's changes.
     pub name: PrincipalName,
     /// The workspace that owns it; humans belong to none.
     pub workspace: Option<WorkspaceId>,
-    /// True if it may do everything everywhere.
+    /// True if the principal is an operator, with all permissions in all workspaces.
     pub is_operator: bool,
-    /// Its roles by workspace; no entry is empty.
+    /// Roles by workspace; no entry is empty.
     pub roles: BTreeMap<WorkspaceId, Roles>,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: SystemTime,
     /// Name of the principal that created it.
     pub created_by: String,
-    /// The time from which it may do nothing.
+    /// Time since which the principal is disabled.
     pub disabled_at: Option<SystemTime>,
 }
 
 impl Account {
-    /// True if a workspace knows it: as a member, or as its own.
+    /// True if the principal is a member of the workspace, or owned by it.
     #[must_use]
     pub fn belongs_to(&self, workspace: &WorkspaceId) -> bool {
         self.roles.contains_key(workspace) || self.workspace.as_ref() == Some(workspace)
     }
 
-    /// The actor that events name, and rows that it changes.
+    /// The principal as the actor of its changes.
     #[must_use]
     pub fn actor(&self) -> By {
         let kind = match self.kind {
@@ -67,35 +67,35 @@ impl Account {
 /// A token of a service, without its text.
 #[derive(Debug)]
 pub struct KnownToken {
-    /// As it is stored.
+    /// The stored row.
     pub row: ServiceTokenRow,
     /// The service.
     pub account: Arc<Account>,
     hash: BearerHash,
-    /// When the token was last used, in milliseconds since 1970; 0: never.
+    /// Time of the token's last use in milliseconds since 1970; 0 if it was never used.
     used_ms: AtomicU64,
     stored_ms: AtomicU64,
 }
 
 impl KnownToken {
-    /// About when the token was last used, also at other daemons.
+    /// Approximate time of the token's last use, at any daemon.
     #[must_use]
     pub fn last_used_at(&self) -> Option<SystemTime> {
         let used_ms = self.used_ms.load(Ordering::Relaxed);
         (used_ms > 0).then(|| UNIX_EPOCH + Duration::from_millis(used_ms))
     }
 
-    /// True if it opens anything at this time.
+    /// True if the token is valid at this time.
     #[must_use]
     pub fn is_live(&self, now: SystemTime) -> bool {
         self.row.revoked_at.is_none() && self.row.expires_at.is_none_or(|end| now < end)
     }
 }
 
-/// An MCP client that is or was registered, without the text of its token.
+/// A registered or revoked MCP client, without the text of its token.
 #[derive(Debug)]
 pub struct KnownClient {
-    /// As it is stored.
+    /// The stored row.
     pub row: McpClientRow,
     /// The account of the client.
     pub account: Arc<Account>,
@@ -103,7 +103,7 @@ pub struct KnownClient {
 }
 
 impl KnownClient {
-    /// True if it may come in at this time.
+    /// True if the client is admitted at this time.
     #[must_use]
     pub fn is_live(&self, now: SystemTime) -> bool {
         self.row.revoked_at.is_none()

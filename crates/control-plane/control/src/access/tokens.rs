@@ -1,4 +1,4 @@
-//! Tokens of services: made, listed and revoked.
+//! Creates, lists and revokes tokens of services.
 
 use std::{
     sync::Arc,
@@ -30,12 +30,12 @@ const DAY_S: u64 = 24 * 60 * 60;
 /// Largest number of valid tokens of a workspace.
 const LIVE_MAX: usize = 1000;
 
-/// A token that was just made.
+/// A token that was created now.
 #[derive(Debug)]
 pub struct CreatedToken {
-    /// Shown once, to the caller that created it, and stored nowhere.
+    /// The token, for the caller alone: it is shown once, and stored nowhere.
     pub token: ServiceToken,
-    /// The token as it is stored.
+    /// The stored token.
     pub known: Arc<KnownToken>,
 }
 
@@ -48,7 +48,7 @@ struct Asked {
 }
 
 impl Control {
-    /// All tokens that a workspace ever had, in the order of their ids.
+    /// All tokens of a workspace, also revoked ones, in the order of their ids.
     ///
     /// # Errors
     /// When there is no such workspace, or no store.
@@ -62,13 +62,13 @@ impl Control {
         Ok(table.tokens.values().filter(is_here).cloned().collect())
     }
 
-    /// Makes a token by `{"service": …, "roles": […], "label": …, "expires_in": …}`. A service that
-    /// is not there yet is made, and needs roles; one that is there keeps its own. The token takes
-    /// over whether its creator `is_proved`: of humans it may say no more than the creator (D15).
+    /// Creates a token from `{"service": …, "roles": […], "label": …, "expires_in": …}`. A new
+    /// service is created with it, and needs roles; an existing one keeps its own. The token
+    /// inherits `is_proved` of its creator: about humans it may say no more than the creator (D15).
     ///
     /// # Errors
     /// When a field is wrong, the service has other roles, or there are too many tokens; when there
-    /// is no such workspace or no store, or it fails.
+    /// is no such workspace or no store, or the store fails.
     pub async fn service_token_create(
         &self,
         workspace: &WorkspaceId,
@@ -115,11 +115,11 @@ impl Control {
         Ok(CreatedToken { token, known })
     }
 
-    /// Revokes a token: here at once, elsewhere within [`crate::POLL`].
+    /// Revokes a token: at this daemon at once, at others within [`crate::POLL`].
     ///
     /// # Errors
-    /// When there is none of this id that opens anything; when there is no such workspace or no
-    /// store, or it fails.
+    /// When no valid token has this id; when there is no such workspace or no store, or the store
+    /// fails.
     pub async fn service_token_revoke(
         &self,
         workspace: &WorkspaceId,

@@ -1,4 +1,4 @@
-//! Workspaces: made, named and deleted.
+//! Creates, changes and deletes workspaces.
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_catalog::fields::Fields;
@@ -31,17 +31,17 @@ impl Control {
     /// One workspace.
     ///
     /// # Errors
-    /// When there is none of this id, or no store.
+    /// When the id is unknown, or there is no store.
     pub fn workspace(&self, id: &WorkspaceId) -> Result<Workspace, ControlError> {
         self.known_workspace(id)?;
         let found = self.access().workspaces.get(id).cloned();
         found.ok_or_else(|| CatalogError::NoWorkspace(id.clone()).into())
     }
 
-    /// Makes a workspace of `{"id": …, "name": …}`; without a name, the id is it.
+    /// Creates a workspace from `{"id": …, "name": …}`; without a name, the id is the name.
     ///
     /// # Errors
-    /// When a field is wrong, or the id is taken; when there is no store, or it fails.
+    /// When a field is wrong, or the id is taken; when there is no store, or the store fails.
     pub async fn workspace_create(&self, text: &[u8], by: &By) -> Result<Workspace, ControlError> {
         let mut fields = Fields::read(text, &["id", "name"])?;
         let id = fields.named("id", WorkspaceId::new);
@@ -66,14 +66,15 @@ impl Control {
     /// Changes a workspace by `{"name": …, "audits_contents": …, "oauth_on_orchestrators": …,
     /// "events_kept_days": …, "runtime_requests": …, "models": …}`.
     ///
-    /// `audits_contents`: whether its audit has the contents of calls from now on, also of live
-    /// runs. `oauth_on_orchestrators`: which agents may have servers that each person signs in to,
-    /// at saves and for runs that begin from now on. `events_kept_days`: number of days for which
-    /// events of sessions are stored. `runtime_requests`: whether runs may ask humans for grants.
-    /// `models`: the models that they may ask for.
+    /// `audits_contents`: true if its audit records the contents of later calls, also of active
+    /// runs. `oauth_on_orchestrators`: the agents that may have servers with a sign-in per person;
+    /// checked at saves and for later runs. `events_kept_days`: number of days for which events of
+    /// sessions are stored. `runtime_requests`: true if runs may ask humans for grants. `models`:
+    /// the models that runs may ask for.
     ///
     /// # Errors
-    /// When a field is wrong or none is there, there is no such workspace or no store, or it fails.
+    /// When a field is wrong or there is none, there is no such workspace or no store, or the store
+    /// fails.
     pub async fn workspace_change(
         &self,
         id: &WorkspaceId,
@@ -116,12 +117,12 @@ impl Control {
         self.workspace(id)
     }
 
-    /// Deletes a workspace. With `is_forced` also one that is not empty, whose objects are then
-    /// gone; but live runs have to be ended before.
+    /// Deletes a workspace. With `is_forced` a workspace with objects is deleted as well, and its
+    /// objects with it. Active runs must be ended before.
     ///
     /// # Errors
-    /// When it is not empty, it is `default`, there is none of this id or no store, or the store
-    /// fails.
+    /// When the workspace is not empty, is `default`, or is unknown; when there is no store, or the
+    /// store fails.
     pub async fn workspace_delete(
         &self,
         id: &WorkspaceId,

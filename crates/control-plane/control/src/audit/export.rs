@@ -1,4 +1,4 @@
-//! All events of a workspace, chain by chain, so that a reader can verify them.
+//! Exports all events of a workspace, chain by chain, so that a reader can verify them.
 
 use std::collections::VecDeque;
 
@@ -15,12 +15,12 @@ use crate::{Control, ControlError};
 /// Number of events read at a time.
 const PAGE: u32 = 500;
 
-/// The lines of an export, read on demand.
+/// The lines of an export, read as needed.
 #[derive(Debug)]
 pub struct AuditExport {
     control: Control,
     chains: VecDeque<AuditChain>,
-    /// The chain being read, and its last event that was read.
+    /// The current chain, and the number of its last exported event.
     current: Option<(AuditChain, u64)>,
     events: u64,
     /// Heads of chains that the export must contain.
@@ -28,12 +28,12 @@ pub struct AuditExport {
     /// Events that are not in the store yet.
     waiting: Option<Waiting>,
     is_ended: bool,
-    /// While it is held, no event is removed because of its age.
+    /// A lock that prevents the removal of old events meanwhile.
     _kept: OwnedRwLockReadGuard<()>,
 }
 
 impl Control {
-    /// All events of a workspace, or of the installation, that were recorded until now.
+    /// All recorded events of a workspace, or of the installation.
     ///
     /// # Errors
     /// When there is no store or no such workspace, or the store fails.
@@ -66,7 +66,7 @@ impl Control {
 }
 
 impl AuditExport {
-    /// The next lines, each with its end; `None` after the last.
+    /// Returns the next lines, each with its line end; `None` after the last.
     ///
     /// # Errors
     /// When the store or the vault fails.

@@ -1,4 +1,4 @@
-//! The time for which events are stored, and their removal after it.
+//! The retention of events, and the removal of older ones.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +16,7 @@ const SLICE: u64 = 5_000;
 const DAY: Duration = Duration::from_secs(86_400);
 
 impl Control {
-    /// The settings for how long events of a workspace, or of the installation, are stored.
+    /// The retention of events of a workspace, or of the installation.
     ///
     /// # Errors
     /// When there is no store or no such workspace, or the store fails.
@@ -28,7 +28,7 @@ impl Control {
         self.audit_store()?.audit().settings(workspace).await.map_err(ControlError::Store)
     }
 
-    /// Changes how long events are stored, and removes those that are too old.
+    /// Changes the retention of events, and removes older ones.
     ///
     /// # Errors
     /// As for [`Control::audit_settings`], and when the change cannot be recorded.
@@ -53,7 +53,7 @@ impl Control {
         self.to_the_end(keep).await
     }
 
-    /// Removes events that are too old, in all workspaces.
+    /// Removes events beyond their retention, in all workspaces.
     ///
     /// # Errors
     /// When the store or the vault fails, or the removal cannot be recorded.

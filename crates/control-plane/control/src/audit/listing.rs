@@ -25,11 +25,11 @@ pub struct AuditQuery {
     pub kind: String,
     /// The earliest time.
     pub since: SystemTime,
-    /// The time before which events are wanted.
+    /// The time before which the events happened.
     pub until: Option<SystemTime>,
-    /// The oldest first, and not the newest.
+    /// True for the oldest first, false for the newest first.
     pub is_ascending: bool,
-    /// The last place of the page before.
+    /// The last place of the previous page.
     pub after: Option<AuditPlace>,
     /// Largest number of events.
     pub limit: u32,
@@ -38,7 +38,7 @@ pub struct AuditQuery {
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditItem {
-    /// The event as it was written.
+    /// The event as written.
     pub event: Value,
     /// Its place in the order of events.
     pub place: AuditPlace,
@@ -51,12 +51,12 @@ pub struct AuditPage {
     pub items: Vec<AuditItem>,
     /// True if there are more.
     pub has_more: bool,
-    /// Events that cannot be among them yet.
+    /// Events that are not in the store yet, and so not in the list.
     pub waiting: Option<Waiting>,
 }
 
 impl Control {
-    /// Events of a workspace, also those that were recorded just now.
+    /// Events of a workspace, also those of the last moments.
     ///
     /// # Errors
     /// When there is no store or no such workspace, or the store fails.

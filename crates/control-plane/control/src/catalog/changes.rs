@@ -1,4 +1,4 @@
-//! Changes of the catalog, each of them whole or not at all.
+//! Changes of the catalog, each made as a whole or not at all.
 
 mod attachments;
 mod cutting;
@@ -39,13 +39,13 @@ pub struct CatalogChange {
 /// A condition on the stored object, without which it stays unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Precondition {
-    /// No condition.
+    /// Changes the object in any case.
     None,
-    /// There is none of this id.
+    /// The object must not exist.
     New,
-    /// There is one.
+    /// The object must exist.
     Exists,
-    /// It is the same as when it had one of these tags.
+    /// The object must have one of these version tags.
     Tags(Vec<String>),
 }
 
@@ -68,14 +68,14 @@ struct Prepared {
     before: Option<CatalogRow>,
 }
 
-/// A valid object, which could be stored.
+/// A valid object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogValid {
-    /// Its id, or name.
+    /// The object's id or name.
     pub id: String,
-    /// Its normal form.
+    /// The object's normal form.
     pub definition: Value,
-    /// Warnings of storing it.
+    /// Warnings about storing the object.
     pub warnings: Vec<FieldWarning>,
 }
 
@@ -83,8 +83,8 @@ impl Control {
     /// Stores a new object, under the id in its text.
     ///
     /// # Errors
-    /// When the id is taken, or anything is wrong with the object, by itself or beside the others;
-    /// when there is no store or no such workspace, or the store or the vault fails.
+    /// When the id is taken, or the object is wrong by itself or together with the others; when
+    /// there is no store or no such workspace, or the store or the vault fails.
     pub async fn catalog_create(
         &self,
         change: CatalogChange,
@@ -93,7 +93,7 @@ impl Control {
         self.write(change, None, Text::Whole(text)).await
     }
 
-    /// Stores an object, in place of the one of its id, if there is one.
+    /// Stores an object, and replaces an object of the same id.
     ///
     /// # Errors
     /// As for [`Control::catalog_create`], and when the precondition does not hold.
@@ -106,7 +106,7 @@ impl Control {
         self.write(change, Some(id.to_owned()), Text::Whole(text)).await
     }
 
-    /// Changes some members of an object's normal form by RFC 7396: null removes one.
+    /// Changes some members of an object's normal form by RFC 7396: null removes a member.
     ///
     /// # Errors
     /// As for [`Control::catalog_put`], and when there is no such object.
@@ -119,7 +119,8 @@ impl Control {
         self.write(change, Some(id.to_owned()), Text::Patch(patch)).await
     }
 
-    /// Removes an object. With `is_forced` also one that others refer to; those are then broken.
+    /// Removes an object. With `is_forced` an object that others refer to is removed as well, and
+    /// breaks them.
     ///
     /// # Errors
     /// When there is no such object, it is in use, or the precondition does not hold; when there is
@@ -163,10 +164,10 @@ impl Control {
         self.to_the_end(delete).await
     }
 
-    /// Checks an object as if it were stored, in place of one of its id, and stores nothing.
+    /// Checks an object as if it were stored, in place of an object of the same id. Stores nothing.
     ///
     /// # Errors
-    /// When anything is wrong with it, by itself or beside the others; when there is no store or no
+    /// When the object is wrong by itself or together with the others; when there is no store or no
     /// such workspace, or the store or the vault fails.
     pub async fn catalog_validate(
         &self,
@@ -181,7 +182,8 @@ impl Control {
         Ok(CatalogValid { id, definition, warnings })
     }
 
-    /// The merged view of an agent that is not stored, whatever is wrong with its servers (O101).
+    /// The merged view of an agent that is not stored. Faults of its servers are in the view
+    /// (O101).
     ///
     /// # Errors
     /// When the text is no agent; when there is no store or no such workspace, or the store or the

@@ -24,7 +24,7 @@ use crate::Variables;
 /// them.
 const OBJECTS_MAX: usize = 10_000;
 
-/// The objects of a workspace, as they are stored.
+/// The objects of a workspace, as stored.
 pub(super) struct Stored {
     pub(super) workspace: WorkspaceId,
     pub(super) servers: Vec<CatalogRow>,
@@ -408,8 +408,8 @@ impl Workspace {
     }
 }
 
-/// The reason why a server of the catalog can never start in this version, by its definition as the
-/// API shows it. `None` if it may start, or cannot be read.
+/// The reason why this version can never start a server of the catalog, by its definition in the
+/// API. `None` if the server may start, or the definition cannot be read.
 #[must_use]
 pub fn never_starts(definition: &Value) -> Option<String> {
     let read = ServerEntry::parse(definition.to_string().as_bytes(), None).ok()?;

@@ -1,4 +1,4 @@
-//! Objects as they may be shown and taken elsewhere: without hidden literals.
+//! Objects for display and export: without hidden literals.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The parts of the runs of one agent: the agent, its capabilities and their servers, and nothing
-//! else of the catalog.
+//! The parts of the catalog that runs of one agent need: the agent, its capabilities and their
+//! servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,11 +20,11 @@ pub struct AgentParts {
 }
 
 impl Control {
-    /// The parts of an agent. A referenced object that cannot be read, or is not there, is left
+    /// The parts of an agent. A referenced object that does not exist or cannot be read is left
     /// out: the plan made of the parts reports it.
     ///
     /// # Errors
-    /// When there is no such agent or it cannot be read, or the store fails.
+    /// When the agent does not exist or cannot be read, or the store fails.
     pub async fn agent_parts(
         store: &Store,
         workspace: &WorkspaceId,
@@ -49,7 +49,7 @@ impl Control {
 }
 
 impl Control {
-    /// Marks the servers that are switched off now, in parts from an earlier time (D10).
+    /// Marks the servers in older parts that are switched off now (D10).
     ///
     /// # Errors
     /// When there is no store or no such workspace, or the store fails.

@@ -1,4 +1,4 @@
-//! Limits of the requests of a run: the models (X-E87), the number at a time, and the names.
+//! Limits on the requests of a run: the models (X-E87), the number, and the names.
 
 use narthex_gateway::RunView;
 use narthex_model::{GrantOf, SpawnGrant, WorkspaceId};
@@ -8,11 +8,11 @@ use super::{GrantError, RequestOf, asked::own};
 use crate::{CatalogError, Control, ControlError};
 
 impl Control {
-    /// A grant with the models that its names mean now. Requests of runs are compared by ids: a
-    /// short name may mean another model tomorrow, which no human has allowed.
+    /// The grant with the models that its names mean now. Requests of runs are compared by the ids
+    /// of models: a short name may mean another model later, which no human has allowed.
     ///
     /// # Errors
-    /// When the workspace has not enabled one of them, or there is no such workspace.
+    /// When the workspace has not enabled one of the models, or there is no such workspace.
     pub fn grant_of_models(
         &self,
         workspace: &WorkspaceId,
@@ -42,11 +42,11 @@ impl Control {
         Ok(GrantOf::Spawn(SpawnGrant { allowed_models: Some(ids), ..spawn }))
     }
 
-    /// True if a run has asked for something else under this name: two decisions under one name
-    /// would be ambiguous.
+    /// True if a run has used this name for another request: one name for two decisions would be
+    /// ambiguous.
     ///
     /// # Errors
-    /// When there is no such workspace or no store, or it fails.
+    /// When there is no such workspace or no store, or the store fails.
     pub async fn grant_request_is_other(
         &self,
         run: &RunView,
@@ -58,10 +58,11 @@ impl Control {
         found.map_err(ControlError::Store)
     }
 
-    /// Refuses several requests of a run at once if it has too many open requests with them.
+    /// Checks that a run may have these requests open in addition to its others.
     ///
     /// # Errors
-    /// When it has too many; when there is no such workspace or no store, or it fails.
+    /// When the run would have too many open requests; when there is no such workspace or no store,
+    /// or the store fails.
     pub async fn grant_requests_fit(
         &self,
         run: &RunView,

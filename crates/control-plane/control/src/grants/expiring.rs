@@ -1,5 +1,5 @@
-//! Outcomes of requests that the session has not heard of: the time for a decision is over, or a
-//! daemon was killed between a decision and its event.
+//! Outcomes of requests that were not reported to their session: the time for a decision is over,
+//! or a daemon was killed between a decision and its event.
 
 use std::time::{Duration, SystemTime};
 
@@ -44,7 +44,8 @@ impl Control {
     }
 
     /// Sends the status `expired` to the sessions of requests whose time for a decision is over.
-    /// Each session gets it once, however many daemons run. The process does so by itself, too.
+    /// Each session gets the status once, however many daemons run. The process also calls this by
+    /// itself.
     ///
     /// # Errors
     /// When the store fails; the remaining requests are reported the next time.

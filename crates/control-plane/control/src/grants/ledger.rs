@@ -6,7 +6,7 @@ use narthex_model::{GrantId, PrincipalId, RunId};
 
 use crate::{Control, ControlError};
 
-/// The ledger of a gateway whose runs this control plane has created.
+/// The ledger of a gateway whose runs this control plane creates.
 #[derive(Debug)]
 pub struct StoreLedger {
     control: Control,

@@ -1,4 +1,4 @@
-//! Requests of runs for grants, and decisions of humans about them (D15): a run never waits for a
+//! Requests of runs for grants, and humans' decisions on them (D15). A run never waits for a
 //! decision, and never decides.
 
 use std::{sync::Arc, time::SystemTime};
@@ -23,16 +23,16 @@ const REASON_MAX: usize = 500;
 /// The grant that a run requests.
 #[derive(Debug, Clone)]
 pub struct RequestOf {
-    /// The run's own name for the request, by which it recognises the decision; empty if it has
-    /// none.
+    /// The run's own name for the request, by which the run recognises the decision; empty without
+    /// a name.
     pub asked_as: String,
-    /// The action that it wants to do.
+    /// The requested permission.
     pub of: GrantOf,
-    /// The exact arguments that it is limited to, for people; empty if it is not limited.
+    /// The exact arguments to which the grant is limited, for people; empty without a limit.
     pub arguments: String,
     /// The duration: one of [`GrantDuration::WORDS`].
     pub duration: &'static str,
-    /// The reason, in the run's own words.
+    /// The reason, in the run's words.
     pub reason: String,
 }
 
@@ -41,7 +41,7 @@ pub struct RequestOf {
 pub struct GrantRequested {
     /// The stored request.
     pub row: GrantRequestRow,
-    /// True if it was not asked before.
+    /// True if the request is new.
     pub is_new: bool,
 }
 
@@ -50,19 +50,19 @@ impl RequestOf {
     /// "justification": …}`.
     ///
     /// # Errors
-    /// All fields that are wrong.
+    /// All faults of the fields.
     pub fn read(text: &[u8]) -> Result<Self, CatalogError> {
         asked::read_request(text)
     }
 }
 
 impl Control {
-    /// Stores a run's request for a grant, and returns at once; two equal requests are one. It is
-    /// for the run's agent, or, without an agent, for the user whose turn it is.
+    /// Stores a run's request for a grant, and returns at once; equal requests are stored once. The
+    /// grant is for the run's agent. Without an agent, it is for the user whose turn it is.
     ///
     /// # Errors
-    /// When the workspace lets no runs ask, the run has too many open requests, has neither agent
-    /// nor user, or is none of a workspace with a store; when the store fails.
+    /// When runs of the workspace may not ask, the run has too many open requests, has neither
+    /// agent nor user, or belongs to no workspace with a store; when the store fails.
     pub async fn request_grant(
         &self,
         run: &RunView,
@@ -122,11 +122,11 @@ impl Control {
 
     /// The last decision on the same request of a run under this name, for its agent or for the
     /// user whose turn it is. Only decisions that still matter are returned: a refusal, or a grant
-    /// that still counts. After a grant that was consumed or revoked, or a request without a
-    /// decision, the run has to ask again.
+    /// that still counts. After a grant was consumed or revoked, or without a decision, the run has
+    /// to ask again.
     ///
     /// # Errors
-    /// When there is no such workspace or no store, or it fails.
+    /// When there is no such workspace or no store, or the store fails.
     pub async fn grant_request_decided(
         &self,
         run: &RunView,
@@ -164,7 +164,7 @@ impl Control {
     /// Requests of a workspace with this status, page by page.
     ///
     /// # Errors
-    /// When there is no such workspace or no store, or it fails.
+    /// When there is no such workspace or no store, or the store fails.
     pub async fn grant_requests(
         &self,
         workspace: &WorkspaceId,
@@ -178,12 +178,12 @@ impl Control {
         Ok(page(rows.map_err(ControlError::Store)?, limit, |row| row.id.to_text()))
     }
 
-    /// Approves the request of a run, by `{"scope": …, "reason": …}`: without a scope, for the
+    /// Approves a run's request by `{"scope": …, "reason": …}`. Without a scope, the grant has the
     /// requested duration.
     ///
     /// # Errors
-    /// When a field is wrong, there is no such request, it is closed already, or its subject has
-    /// ended; when there is no such workspace or no store, or it fails.
+    /// When a field is wrong, the request does not exist, is closed, or its subject has ended; when
+    /// there is no such workspace or no store, or the store fails.
     pub async fn grant_request_approve(
         &self,
         workspace: &WorkspaceId,
@@ -240,11 +240,11 @@ impl Control {
         self.to_the_end(approve).await
     }
 
-    /// Denies the request of a run, by `{"reason": …}`.
+    /// Denies a run's request by `{"reason": …}`.
     ///
     /// # Errors
-    /// When a field is wrong, there is no such request, or it is closed already; when there is no
-    /// such workspace or no store, or it fails.
+    /// When a field is wrong, or the request does not exist or is closed; when there is no such
+    /// workspace or no store, or the store fails.
     pub async fn grant_request_deny(
         &self,
         workspace: &WorkspaceId,
@@ -323,7 +323,7 @@ impl Control {
     /// One request of a workspace.
     ///
     /// # Errors
-    /// When there is none of this id; when there is no such workspace or no store, or it fails.
+    /// When the id is unknown; when there is no such workspace or no store, or the store fails.
     pub async fn grant_request(
         &self,
         workspace: &WorkspaceId,
@@ -336,8 +336,8 @@ impl Control {
         Ok(found.map_err(ControlError::Store)?.ok_or_else(unknown)?)
     }
 
-    /// Waits until a request is closed: it is decided, or its time is over. `false` if it cannot be
-    /// followed until then, so that its outcome is unknown.
+    /// Waits until a request is closed: a human has decided, or the time is over. Returns `false`
+    /// if the request cannot be followed until then, so that the outcome is unknown.
     pub async fn grant_request_settled(&self, row: &GrantRequestRow) -> bool {
         let (Some(events), Some(session)) = (self.events(), row.session) else { return false };
         let kinds = vec![EventKind::PermissionGranted, EventKind::PermissionDenied];

@@ -16,12 +16,12 @@ const PAGE: u32 = 200;
 const NAMED_GATES: [&str; 2] = ["tool_scopes", "prompt_scopes"];
 
 /// The tool scopes that the servers and the rules of a workspace require, read at one moment. Only
-/// warnings for humans depend on them: rules are hidden from models.
+/// warnings for humans use them, as rules are hidden from models.
 #[derive(Debug, Default)]
 pub struct RequiredScopes {
     of_rules: BTreeSet<String>,
     of_servers: BTreeSet<String>,
-    /// By server, and by the name of a tool or a prompt.
+    /// Scopes by server, and by the name of a tool or a prompt.
     by_name: BTreeMap<String, BTreeMap<String, BTreeSet<String>>>,
 }
 
@@ -38,8 +38,8 @@ impl RequiredScopes {
         Some(format!("no server and no rule requires `{scope}`; {meant}"))
     }
 
-    /// Warnings of the tool scopes that the rules require and no server does, where each nearly
-    /// spells one of a server: a grant of the server's scope would not let a call through.
+    /// Warnings about tool scopes in the rules that no server requires, and that nearly spell a
+    /// server's scope: a grant of the server's scope would not satisfy the rule.
     #[must_use]
     pub fn misspelt_in_rules(&self) -> Vec<String> {
         let known = || self.of_servers.iter().map(String::as_str);
@@ -50,9 +50,8 @@ impl RequiredScopes {
         self.of_rules.difference(&self.of_servers).filter_map(warning).collect()
     }
 
-    /// A warning of a grant for a tool that requires other scopes, so that no call of it would be
-    /// let through, or else of a scope that nothing requires and that nearly spells one that is
-    /// required. `None` for grants of other kinds.
+    /// A warning about a grant that will allow no call: its tool requires other scopes, or nothing
+    /// requires its scope, which nearly spells a required one. `None` for grants of other kinds.
     #[must_use]
     pub fn warning_of(&self, of: &GrantOf) -> Option<String> {
         let GrantOf::ToolScope(ToolScopeGrant { scope, server, tool, .. }) = of else {
@@ -99,11 +98,11 @@ impl RequiredScopes {
 }
 
 impl Control {
-    /// Reads the tool scopes that a workspace requires: of its rules, of the servers of its
-    /// catalog, and of the live servers in the daemon's own workspace.
+    /// Reads the tool scopes that a workspace requires: in its rules, in the servers of its
+    /// catalog, and in the live servers of the daemon's own workspace.
     ///
     /// # Errors
-    /// When there is no such workspace or no store, or it fails.
+    /// When there is no such workspace or no store, or the store fails.
     pub async fn required_scopes(
         &self,
         workspace: &WorkspaceId,

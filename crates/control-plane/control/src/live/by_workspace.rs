@@ -1,4 +1,4 @@
-//! Values that each workspace has once, shared with its runs.
+//! Values of which each workspace has one, shared with its runs.
 
 use std::{
     collections::HashMap,

@@ -1,7 +1,7 @@
-//! The grants that may count, in memory: of each workspace one set, which its runs look into.
+//! The grants that may count, in memory: one set per workspace, shared with its runs.
 //!
-//! A change by this daemon counts at once; one by another daemon on the store within
-//! [`super::POLL`]. If the store cannot be asked for [`super::STALE`], nothing counts until it can.
+//! A change by this daemon counts at once; a change by another daemon on the store within
+//! [`super::POLL`]. If the store cannot be read for [`super::STALE`], no grant counts until it can.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -21,8 +21,8 @@ const WHOLE_EVERY: u32 = 900;
 pub(crate) struct LiveGrants {
     proof: ProofRule,
     by_workspace: ByWorkspace<Grants>,
-    /// The number of the last change that is known; held while anything changes or is read anew,
-    /// so that the newest comes last. `None`: all has to be read.
+    /// The number of the last known change, locked while grants change or are read anew, so that
+    /// the newest state comes last. `None` if all grants must be read.
     last: tokio::sync::Mutex<Option<i64>>,
 }
 

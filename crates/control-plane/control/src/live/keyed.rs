@@ -19,7 +19,7 @@ impl<K> Default for KeyedLock<K> {
 }
 
 impl<K: Clone + Eq + Hash> KeyedLock<K> {
-    /// Waits for the lock of this key; it is free when the returned guard is dropped.
+    /// Waits for the lock of this key. Dropping the returned guard frees it.
     pub async fn take(&self, at: &K) -> OwnedMutexGuard<()> {
         self.turn(at).lock_owned().await
     }

@@ -1,4 +1,4 @@
-//! The times at which a daemon looks for changes by other daemons on the store.
+//! The times at which a daemon reads changes by other daemons on the store.
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;

@@ -1,4 +1,4 @@
-//! Decides if grants need the proof of a human (D15, D28).
+//! Decides whether grants need a human's proof (D15, D28).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use narthex_store::{StatementError, Store};
 #[derive(Debug)]
 pub(crate) struct ProofRule {
     setting: Option<bool>,
-    /// True if there is an OpenID provider; this does not change while the daemon runs.
+    /// True if there is an OpenID provider, which does not change while the daemon runs.
     has_provider: bool,
     has_passkeys: AtomicBool,
 }

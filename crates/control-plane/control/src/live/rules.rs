@@ -1,8 +1,8 @@
-//! The rules that count, in memory: of each workspace one set, which its runs ask.
+//! The rules that count, in memory: one set per workspace, shared with its runs.
 //!
-//! A change by this daemon counts at once; one by another daemon on the store within
-//! [`super::POLL`]. While the store cannot be asked, the last known rules stay in force: rules only
-//! narrow, so that they allow nothing.
+//! A change by this daemon counts at once; a change by another daemon on the store within
+//! [`super::POLL`]. While the store cannot be read, the last known rules stay in force: rules only
+//! narrow, so they cannot allow a call.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -21,7 +21,7 @@ pub(crate) type KnownRules = HashMap<WorkspaceId, RulesHead>;
 #[derive(Debug)]
 pub(crate) struct LiveRules {
     by_workspace: ByWorkspace<WorkspaceRules>,
-    /// Held while anything changes or is read anew, so that the newest comes last.
+    /// Locked while rules change or are read anew, so that the newest state comes last.
     known: tokio::sync::Mutex<KnownRules>,
 }
 

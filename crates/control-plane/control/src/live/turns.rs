@@ -1,8 +1,8 @@
-//! Turns in the sessions with active runs here (X-E81).
+//! Turns in the sessions with active runs at this daemon (X-E81).
 //!
-//! A turn that is taken here counts at once in all runs of its session. One that was taken at
-//! another daemon on the store counts within [`super::POLL`], and before its message is read here.
-//! The newest counts, in whatever order turns become known: each has a number.
+//! A turn that is taken at this daemon counts at once in all runs of its session. A turn at another
+//! daemon on the store counts within [`super::POLL`], and before its message is read here. Turns
+//! are numbered, and the highest number counts, in whatever order they become known.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::live::Polls;
 
-/// The speaker to an agent, as far as the turn is concerned.
+/// The speaker of a message to an agent, for the turn of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Speaker {
     turn: Option<TurnOf>,
@@ -30,39 +30,40 @@ type Followed = Vec<(RunId, Weak<Acting>)>;
 #[derive(Debug, Default)]
 pub struct LiveTurns {
     runs: Mutex<HashMap<(WorkspaceId, SessionId), Followed>>,
-    /// The number of the last turn that is known; held while they are read.
+    /// The number of the last known turn, locked while turns are read.
     last: tokio::sync::Mutex<u64>,
 }
 
 impl Speaker {
-    /// A human, who has the turn from then on, and speaks for no other human.
+    /// A human, who takes the turn and speaks for no other human.
     #[must_use]
     pub fn human(who: PrincipalId) -> Self {
         Self { turn: Some(TurnOf::User(who)), may_name: false }
     }
 
-    /// A human without a required proof (D15), or a service by a token that such a human has made.
-    /// The turn then belongs to no user, since any holder of a file would have the grants of
+    /// A human without a required proof (D15), or a service with a token that such a human created.
+    /// The turn then belongs to no user: otherwise any holder of a file would have the grants of
     /// others.
     #[must_use]
     pub fn unproved() -> Self {
         Self { turn: Some(TurnOf::Nobody), may_name: false }
     }
 
-    /// A caller with the operator's token of this machine: the human there, or the one that they
-    /// name.
+    /// A caller with this machine's operator token, who takes the turn or gives it to a named
+    /// human.
     #[must_use]
     pub fn local() -> Self {
         Self { turn: Some(TurnOf::User(PrincipalId::local_admin())), may_name: true }
     }
 
-    /// A service: the turn is of the human whom it names, and does not change if it names none.
+    /// A service, which gives the turn to a human that it names, and otherwise does not change the
+    /// turn.
     #[must_use]
     pub fn service() -> Self {
         Self { turn: None, may_name: true }
     }
 
-    /// A run that hands its own turn on to another.
+    /// A run that passes its own turn on to another session.
     #[must_use]
     pub fn handing_on(acts_for: Option<PrincipalId>) -> Self {
         Self { turn: Some(TurnOf::of(acts_for)), may_name: false }
@@ -74,7 +75,7 @@ impl Speaker {
         Self { turn: None, may_name: false }
     }
 
-    /// The speaker when it speaks for `named`; `None` if it may not.
+    /// The speaker on behalf of `named`; `None` if the speaker may not name this human.
     #[must_use]
     pub fn naming(self, named: PrincipalId) -> Option<Self> {
         let is_own = self.turn.as_ref().and_then(TurnOf::user) == Some(&named);
@@ -82,7 +83,7 @@ impl Speaker {
         (self.may_name || is_own).then_some(Self { turn, ..self })
     }
 
-    /// The user who has the turn from then on; `None` if the turn does not change.
+    /// The user who takes the turn; `None` if the turn does not change.
     #[must_use]
     pub fn turn(&self) -> Option<&TurnOf> {
         self.turn.as_ref()
@@ -90,7 +91,7 @@ impl Speaker {
 }
 
 impl LiveTurns {
-    /// With no runs yet.
+    /// Turns without runs yet.
     ///
     /// # Errors
     /// When a statement fails.
@@ -102,8 +103,8 @@ impl LiveTurns {
         Ok(Self { last: tokio::sync::Mutex::new(last), ..Self::default() })
     }
 
-    /// From here on a run has the turns of its session, for as long as `acting` is kept. A turn
-    /// that was taken just before may be missed: look at the store after this.
+    /// Gives a run the turns of its session from now on, for as long as `acting` lives. A turn of
+    /// the last moment may be missed: read the store after this.
     pub fn join(
         &self,
         workspace: &WorkspaceId,
@@ -121,15 +122,14 @@ impl LiveTurns {
         followed.push((run, Arc::downgrade(acting)));
     }
 
-    /// A user has the turn of a session, by the turn of this number.
+    /// Gives a user the turn of a session, if no turn with a higher number is known.
     pub fn take(&self, workspace: &WorkspaceId, session: SessionId, number: u64, turn: &TurnOf) {
         for (_, acting) in self.followed(workspace, session) {
             acting.take_turn(number, turn.user());
         }
     }
 
-    /// Takes over the turn of a session from the store, for a caller that has just read a message
-    /// there.
+    /// Reads the turn of a session from the store, for a caller that has just read a message there.
     ///
     /// # Errors
     /// When the statement fails; the caller must not act on the message then.
@@ -146,7 +146,7 @@ impl LiveTurns {
         Ok(())
     }
 
-    /// Follows changes by other daemons, until the end.
+    /// Follows changes by other daemons until `closing` is cancelled.
     pub async fn follow(self: Arc<Self>, store: Store, closing: CancellationToken) {
         let mut polls = Polls::until(closing);
         while polls.next().await {

@@ -4,40 +4,41 @@ use narthex_http_client::ClientError;
 use narthex_login::{PasskeyError, PendingFull, SessionEnd, oidc::OidcError};
 use narthex_model::{ErrorKind, PrincipalName, command::narthex};
 
-/// An error of a sign-in: no human was signed in, and nothing was changed.
+/// An error of a sign-in that has signed no human in and changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
-    /// There is no way in for humans.
+    /// Sign-in is off.
     #[error("no human signs in at this process; start the daemon with `{}`", narthex("up", &[]))]
     NoSignIn,
-    /// The link is unknown, used or too old, which all look the same.
+    /// The link is unknown, used or expired. The text does not say which.
     #[error("this link was used already or is too old; ask for a new one")]
     DeadLink,
-    /// Links are for humans.
+    /// Only humans can have links.
     #[error("only humans that are not disabled can sign in")]
     NoHuman,
-    /// Passkeys belong to names.
+    /// The address has no host name, to which passkeys belong.
     #[error(
         "passkeys need a host name, and browsers reach this daemon by an IP address; set \
          `http.public_url` to a name, such as http://localhost:7717"
     )]
     NoPasskeys,
-    /// The ceremony was answered before, or too late.
+    /// The ceremony was answered before, or has expired.
     #[error("this sign-in step expired or was already used; try again")]
     NoCeremony,
-    /// No human has this passkey, or not any more, or its owner is disabled.
+    /// No human has this passkey (any more), or its owner is disabled.
     #[error("this passkey is not registered here")]
     UnknownPasskey,
     /// The person has no such passkey.
     #[error("there is no such passkey")]
     NoSuchPasskey,
-    /// Each name that was tried belongs to another principal.
+    /// Each tried name belongs to another principal.
     #[error("no free name was found for this account; try again")]
     NoName,
     /// A human has the passkey already.
     #[error("this passkey is registered already")]
     PasskeyTaken,
-    /// A link of the admin token's holder proves no human, and humans can prove to be one.
+    /// The link comes from the holder of the admin token, which proves no human, although humans
+    /// can prove to be human here.
     #[error(
         "this sign-in adds no passkey, since its link proves no human. Sign in with a passkey or \
          at a provider. If you have neither, ask an operator who does: the links that they make at \
@@ -47,7 +48,7 @@ pub enum LoginError {
         /// The address of the sign-in page.
         sign_in: String,
     },
-    /// A program with the admin token must not remove what proves humans.
+    /// A program with the admin token must not remove a human's proof.
     #[error(
         "only a human who signed in with a passkey or at a provider can remove a passkey: sign in \
          at {sign_in}. If all passkeys are lost, start the daemon with \
@@ -58,22 +59,22 @@ pub enum LoginError {
         /// The address of the sign-in page.
         sign_in: String,
     },
-    /// The passkey was used at the same time, which an honest one is not.
+    /// The passkey was used twice at the same time, which an honest one is not.
     #[error("this passkey was used twice at once; try again")]
     PasskeyRaced,
     /// A ceremony failed.
     #[error(transparent)]
     Passkey(#[from] PasskeyError),
-    /// No ceremony can begin.
+    /// Too many ceremonies are open.
     #[error(transparent)]
     Pending(#[from] PendingFull),
-    /// No provider of this name.
+    /// No provider has this name.
     #[error("there is no sign-in provider of this name")]
     UnknownProvider,
-    /// The provider refuses, or its answer cannot be believed.
+    /// The provider refuses, or its answer is not credible.
     #[error(transparent)]
     Oidc(#[from] OidcError),
-    /// The provider cannot be asked.
+    /// The provider cannot be reached.
     #[error("the sign-in provider cannot be reached")]
     Unreachable(#[source] ClientError),
     /// The provider takes too long.
@@ -82,19 +83,19 @@ pub enum LoginError {
     /// The provider answers with an error.
     #[error("the sign-in provider answered with status {0}")]
     Status(u16),
-    /// A link would be for a human who is disabled; operators see this error.
+    /// The human is disabled, and gets no link; operators see this error.
     #[error(
         "`{0}` is disabled, so no link can sign them in; enable the account with `{command}`",
         command = narthex("users disable {} --undo", &[.0])
     )]
     NoLink(PrincipalName),
-    /// The human may do nothing here any more.
+    /// The human is disabled.
     #[error("this account is disabled; ask an operator")]
     Disabled,
-    /// The session is over.
+    /// The session has ended.
     #[error(transparent)]
     Ended(#[from] SessionEnd),
-    /// The system gives no randomness.
+    /// The operating system gives no random bytes.
     #[error("the operating system gives no random bytes")]
     Randomness(#[source] getrandom::Error),
 }

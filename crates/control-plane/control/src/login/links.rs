@@ -1,7 +1,7 @@
-//! One-time sign-in links: made by operators, for humans.
+//! One-time sign-in links, which operators create for humans.
 //!
-//! A link of an operator who has proved to be human is an invitation: it lets its human add one
-//! passkey, also where other links add none.
+//! A link from a proved operator is an invitation: its human can add one passkey with it, also
+//! where other links add none.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -13,25 +13,25 @@ use narthex_store::NewSignInLink;
 use super::{LoginError, NewSession};
 use crate::{Account, By, Control, ControlError, access::of_principal};
 
-/// A link that was just made.
+/// A link that was created now.
 #[derive(Debug)]
 pub struct CreatedLink {
     /// The whole address, to be shown once.
     pub url: Secret,
-    /// The human whom it signs in.
+    /// The human whom the link signs in.
     pub account: Arc<Account>,
-    /// The time until which it is valid.
+    /// Time until which the link is valid.
     pub expires_at: SystemTime,
-    /// True if its human can add a passkey with it, as far as is known now.
+    /// True if the human can add a passkey with the link, as far as is known now.
     pub adds_passkey: bool,
 }
 
 impl Control {
-    /// Makes a link that signs a human in once. It is an invitation if its creator `is_proved` to
-    /// be human.
+    /// Creates a link that signs a human in once. The link is an invitation if its creator
+    /// `is_proved` to be human.
     ///
     /// # Errors
-    /// When there is no such human, or it is disabled; when there is no store, or it fails.
+    /// When the human is unknown or disabled; when there is no store, or the store fails.
     pub async fn sign_in_link_create(
         &self,
         who: &str,
@@ -62,18 +62,18 @@ impl Control {
         .await
     }
 
-    /// The human whom a link would sign in. The link is not used up by this.
+    /// The human whom a link would sign in. The link stays valid.
     ///
     /// # Errors
-    /// When it opens nothing, or the store fails.
+    /// When the link is not valid, or the store fails.
     pub async fn sign_in_link_look(&self, token: &str) -> Result<Arc<Account>, ControlError> {
         self.find_link(token).await.map(|(account, _)| account)
     }
 
-    /// Signs in by a link, which is used up.
+    /// Signs in by a link, and uses the link up.
     ///
     /// # Errors
-    /// When it opens nothing any more, or the store fails.
+    /// When the link is not valid, or the store fails.
     pub async fn sign_in_link_use(&self, token: &str) -> Result<NewSession, ControlError> {
         let (account, method) = self.find_link(token).await?;
         let (new, row) = self.new_session(account.id.clone(), method)?;

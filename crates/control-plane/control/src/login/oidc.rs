@@ -1,7 +1,6 @@
-//! Sign-in at OpenID providers: narthex requests their answers here, within limits of time and
-//! size.
+//! Sign-in at OpenID providers, with limits on the time and size of their answers.
 //!
-//! A redirect to another host is not followed, and an answer of a provider is never shown.
+//! Redirects to other hosts are not followed, and a provider's answer is never shown.
 
 use std::{
     sync::Arc,
@@ -98,11 +97,11 @@ impl Provider {
 }
 
 impl Control {
-    /// Begins a sign-in at a provider: returns the address for the browser, and a token that the
-    /// browser alone keeps until it is back.
+    /// Starts a sign-in at a provider. Returns the address for the browser, and a token that only
+    /// the browser stores until it comes back.
     ///
     /// # Errors
-    /// When there is no such provider, or it cannot be reached.
+    /// When the provider is unknown or cannot be reached.
     pub async fn oidc_begin(&self, name: &str) -> Result<(Url, Token), ControlError> {
         let login = self.login()?;
         let provider = login.providers.get(name).ok_or(LoginError::UnknownProvider)?;
@@ -114,11 +113,11 @@ impl Control {
         Ok((url, token.map_err(LoginError::Pending)?))
     }
 
-    /// Ends a sign-in with the query that the browser brought back to the address of this provider.
+    /// Ends a sign-in with the query that the browser brought back from this provider.
     ///
     /// # Errors
-    /// When the sign-in is over or was begun elsewhere, the provider refused, its answer proves
-    /// nothing, or the human may not come in.
+    /// When the sign-in has expired or was started elsewhere, the provider refused, its answer
+    /// proves nothing, or the human is not admitted.
     pub async fn oidc_finish(
         &self,
         name: &str,

@@ -14,32 +14,32 @@ use crate::{By, Control, ControlError, access::of_principal};
 /// The longest name of a passkey, in characters.
 const LABEL_MAX: usize = 60;
 
-/// A ceremony that was begun.
+/// A ceremony that was started.
 #[derive(Debug)]
 pub struct Ceremony {
-    /// Comes back with the answer.
+    /// The token that comes back with the answer.
     pub token: Token,
-    /// The options that the page hands to the browser.
+    /// The options for the browser.
     pub options: Value,
 }
 
 /// The reason why a human may add a passkey, by the method of sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Adding {
-    /// They have proved to be human, or no proof is needed: any passkey.
+    /// The human is proved, or no proof is needed: any number of passkeys.
     Any,
-    /// No human can prove to be one yet: the first passkey of all.
+    /// No human can prove to be human yet: the first passkey of all.
     First,
-    /// A human who has proved to be one has made their link: one passkey.
+    /// A proved human has created the link: one passkey.
     Invited,
 }
 
 impl Control {
-    /// Begins to make a passkey for a signed-in human.
+    /// Starts the registration of a passkey for a signed-in human.
     ///
     /// # Errors
-    /// When there are no passkeys here, this sign-in adds none, too many ceremonies wait, or the
-    /// store fails.
+    /// When passkeys cannot be used here, this sign-in adds none, too many ceremonies are open, or
+    /// the store fails.
     pub async fn passkey_registration_begin(
         &self,
         signed_in: &SignedIn,
@@ -61,8 +61,8 @@ impl Control {
     /// Ends the registration with the browser's answer.
     ///
     /// # Errors
-    /// When the ceremony is not this human's or over, the answer does not fit, the passkey belongs
-    /// to a human already, this sign-in adds none any more, or the store fails.
+    /// When the ceremony has expired or belongs to another human, the answer does not fit, a human
+    /// has the passkey already, this sign-in may no longer add one, or the store fails.
     pub async fn passkey_registration_finish(
         &self,
         signed_in: &SignedIn,
@@ -116,7 +116,7 @@ impl Control {
         .await
     }
 
-    /// True if any human can prove to be one: by a passkey, or at a provider (D15).
+    /// True if any human can prove to be human: by a passkey, or at a provider (D15).
     ///
     /// # Errors
     /// When the store fails.
@@ -142,7 +142,7 @@ impl Control {
         Ok(self.passkey_adding(signed_in.method).await?.is_some())
     }
 
-    /// True if a link lets its human add a passkey, if its creator `is_proved` to be human or not.
+    /// True if a human can add a passkey with a link whose creator `is_proved` or not.
     ///
     /// # Errors
     /// When the store fails.
@@ -177,10 +177,10 @@ impl Control {
         self.sign_in_origin().map(|origin| origin.at("/signin")).unwrap_or_default()
     }
 
-    /// Begins a sign-in by passkey, of a human not known yet.
+    /// Starts a sign-in by passkey, of a human not known yet.
     ///
     /// # Errors
-    /// When there are no passkeys here, or too many ceremonies wait.
+    /// When passkeys cannot be used here, or too many ceremonies are open.
     pub fn passkey_sign_in_begin(&self) -> Result<Ceremony, ControlError> {
         let (login, passkeys) = self.with_passkeys()?;
         let (options, begun) = passkeys.begin_sign_in().map_err(LoginError::Passkey)?;
@@ -191,8 +191,8 @@ impl Control {
     /// Ends the sign-in with the browser's answer.
     ///
     /// # Errors
-    /// When the ceremony is over, the passkey is unknown or proves nothing, its owner is disabled,
-    /// or the store fails.
+    /// When the ceremony has expired, the passkey is unknown or proves nothing, its owner is
+    /// disabled, or the store fails.
     pub async fn passkey_sign_in_finish(
         &self,
         ceremony: &str,
@@ -219,17 +219,17 @@ impl Control {
     /// The passkeys of a human, the oldest first.
     ///
     /// # Errors
-    /// When there is no store, or it fails.
+    /// When there is no store, or the store fails.
     pub async fn passkeys(&self, principal: &PrincipalId) -> Result<Vec<PasskeyRow>, ControlError> {
         let all = self.access_store()?.proofs().passkeys(principal).await;
         all.map_err(ControlError::Store)
     }
 
-    /// Removes a passkey of a human; the actor `is_proved` to be human or not. Sessions that it has
-    /// begun stay valid.
+    /// Removes a passkey of a human, for an actor who `is_proved` to be human or not. Sessions that
+    /// the passkey has started stay valid.
     ///
     /// # Errors
-    /// When they have none of this id, the actor has to prove to be human, or the store fails.
+    /// When the human has no such passkey, the actor has to prove to be human, or the store fails.
     pub async fn passkey_remove(
         &self,
         principal: &PrincipalId,

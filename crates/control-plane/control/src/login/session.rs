@@ -1,4 +1,4 @@
-//! Sessions: begun by a proof, known in memory, ended by their owners or an operator.
+//! Sessions: started by a proof, held in memory, ended by their owners or an operator.
 
 use std::{
     sync::{
@@ -29,14 +29,14 @@ pub struct SignedIn {
     pub since: SystemTime,
 }
 
-/// A session that has just begun. Its token goes to the browser and nowhere else.
+/// A new session. Its token goes to the browser alone.
 #[derive(Debug)]
 pub struct NewSession {
-    /// The token that the browser shows from now on.
+    /// The token for the browser's later requests.
     pub token: Token,
     /// The human.
     pub principal: PrincipalId,
-    /// The time at which it ends in any case.
+    /// Time at which the session ends in any case.
     pub expires_at: SystemTime,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct KnownSession {
     account: Arc<Account>,
     method: LoginMethod,
     created_at: SystemTime,
-    /// Times of the last use, and of the last stored use: milliseconds since 1970.
+    /// Times of the last use and of the last stored use, in milliseconds since 1970.
     seen_ms: AtomicU64,
     stored_ms: AtomicU64,
 }
@@ -105,17 +105,17 @@ impl KnownSession {
 }
 
 impl Control {
-    /// The human with the session of this token; `None` if it opens nothing, or not any more.
+    /// Returns the human with the session of this token; `None` for an unknown or ended session.
     ///
     /// # Errors
-    /// When this process has not been able to ask the store for so long that the session may have
-    /// ended meanwhile.
+    /// When this process could not read the store for so long that the session may have ended
+    /// meanwhile.
     pub fn signed_in(&self, token: &str) -> Result<Option<SignedIn>, AccessError> {
         let Some(login) = &self.shared.login else { return Ok(None) };
         self.session_of(TokenHash::of(token).as_str(), &login.limits)
     }
 
-    /// Ends the session of a token. Nothing happens if there is none.
+    /// Ends the session of a token; does nothing if there is none.
     ///
     /// # Errors
     /// When the store fails.

@@ -1,4 +1,4 @@
-//! The ruling of a workspace's rules on a described call, which is not made.
+//! The rules' ruling on a described call, which is not made.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -74,7 +74,7 @@ struct Exact {
 }
 
 impl RulesChecked {
-    /// The ruling in one word: `forbidden`, `approval_required` or `allowed`, by rules alone.
+    /// The ruling as one word: `forbidden`, `approval_required` or `allowed`, by rules alone.
     #[must_use]
     pub fn decision(&self) -> &'static str {
         match &self.ruling {
@@ -86,13 +86,13 @@ impl RulesChecked {
 }
 
 impl Control {
-    /// Returns the ruling on the call that a document describes: by the stored rules, or by those
-    /// in the document, which are not stored. `as_ruled` gives the name and the arguments of a tool
-    /// of the built-in server as rules see them, each if they differ from the written ones.
+    /// Returns the ruling on the call that a document describes, by the stored rules or by those in
+    /// the document, which are not stored. `as_ruled` gives the name and the arguments of a
+    /// built-in tool that rules see, each if it differs from the written one.
     ///
     /// # Errors
-    /// When anything is wrong with the document or its rules; when there is no such workspace or
-    /// no store, or it fails.
+    /// When the document or its rules are wrong; when there is no such workspace or no store, or
+    /// the store fails.
     pub async fn rules_check(
         &self,
         workspace: &WorkspaceId,

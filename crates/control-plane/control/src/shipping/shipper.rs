@@ -19,7 +19,7 @@ use crate::shipping::Spooled;
 /// Moves batch by batch.
 #[derive(Debug)]
 pub(crate) struct Shipper {
-    /// Blocks while it reads.
+    /// The reader of the spool. Reading blocks.
     reader: Arc<Mutex<SpoolReader>>,
     store: Store,
     vault: Option<Vault>,
@@ -30,19 +30,19 @@ pub(crate) struct Shipper {
 /// The reason for which events are not moved. They stay in the spool.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShipError {
-    /// The spool.
+    /// The spool cannot be read.
     #[error("the files of the audit cannot be read: {0}")]
     Spool(#[source] io::Error),
-    /// A statement of the store.
+    /// A statement of the store failed.
     #[error("{0}")]
     Store(#[source] StatementError),
-    /// No mark can be made.
+    /// The vault cannot mark a chain.
     #[error("{0}")]
     Vault(#[source] VaultError),
-    /// Another process was faster; the next events may still be ours to move.
+    /// Another process was faster; this process may still move the next events.
     #[error("another process moves the same events")]
     Contended,
-    /// A thread that reads files.
+    /// A thread that reads files failed.
     #[error("a thread that reads files failed: {0}")]
     Bug(#[source] tokio::task::JoinError),
 }
@@ -209,7 +209,7 @@ struct Line<'a> {
     #[serde(borrow)]
     writer: Cow<'a, str>,
     seq: u64,
-    /// It has to be there: lines are chained.
+    /// The member must be there, as lines are chained.
     #[serde(rename = "prev")]
     _prev: IgnoredAny,
     #[serde(borrow, default)]

@@ -1,4 +1,4 @@
-//! The spool's knowledge of moved events, and of waiting ones.
+//! Numbers of the moved events, and of the waiting ones, for the spool.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! The attachments of an agent one by one (X-M36 to X-M44): each is a part of the agent, which is
+//! The single attachments of an agent (X-M36 to X-M44). Each is a part of the agent, which is
 //! stored whole.
 
 use std::collections::BTreeSet;
@@ -22,22 +22,22 @@ use crate::{
 /// One attachment of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogAttachment {
-    /// Its alias.
+    /// The attachment's alias.
     pub alias: Alias,
     /// Id of the server.
     pub reference: ServerId,
-    /// Config values as they are written: only roles that may write them read them (D39).
+    /// Config values as written: only roles that may write them can read them (D39).
     pub config: Map<String, Value>,
-    /// True if a run continues without the server if it fails. `None`: not given.
+    /// True if a run continues without the server when the server fails; `None` if not set.
     pub optional: Option<bool>,
-    /// The filter for the server's tools, as it is written. `None`: it hides none.
+    /// The filter for the server's tools, as written; `None` if it hides none.
     pub tools: Option<Value>,
 }
 
 /// The attachments of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogAttachments {
-    /// In the order of their aliases.
+    /// The attachments, in the order of their aliases.
     pub items: Vec<CatalogAttachment>,
     /// The version tag of the agent.
     pub tag: String,
@@ -50,7 +50,7 @@ pub struct CatalogAttached {
     pub attachment: CatalogAttachment,
     /// The version tag of the agent after the write.
     pub tag: String,
-    /// True if there was one of this alias before.
+    /// True if an attachment of this alias existed before.
     pub was_there: bool,
     /// Warnings for people.
     pub warnings: Vec<FieldWarning>,
@@ -63,7 +63,7 @@ pub struct CatalogConnection {
     pub server: ServerId,
     /// The display name of the server.
     pub name: String,
-    /// True if the caller is signed in there.
+    /// True if the caller is signed in at the server.
     pub is_connected: bool,
 }
 
@@ -79,7 +79,7 @@ impl Control {
     /// The attachments of the agent itself, without those of its capabilities.
     ///
     /// # Errors
-    /// When there is no such agent or it cannot be read, there is no store or no such workspace, or
+    /// When the agent does not exist or cannot be read, there is no store or no such workspace, or
     /// the store fails.
     pub async fn attachment_list(
         &self,
@@ -98,13 +98,13 @@ impl Control {
         Ok(read.await??)
     }
 
-    /// Puts an attachment into an agent, in place of the one of its alias, if there is one. `alias`
-    /// is the one of the address, if the address has one.
+    /// Stores an attachment of an agent, and replaces an attachment of the same alias. `alias` is
+    /// the alias in the address, if the address has one.
     ///
     /// # Errors
-    /// When there is no such agent, or it cannot be read; when anything is wrong with the
-    /// attachment, by itself or beside the others; when the precondition does not hold of the
-    /// agent, there is no store or no such workspace, or the store or the vault fails.
+    /// When the agent does not exist or cannot be read; when the attachment is wrong by itself or
+    /// together with the others; when the precondition does not hold for the agent, there is no
+    /// store or no such workspace, or the store or the vault fails.
     pub async fn attachment_put(
         &self,
         change: CatalogChange,
@@ -143,9 +143,9 @@ impl Control {
     /// Removes an attachment from an agent.
     ///
     /// # Errors
-    /// When there is no such agent or attachment, or the agent cannot be read; when the rest would
-    /// have a fault that it did not have before; when the precondition does not hold of the agent,
-    /// there is no store or no such workspace, or the store or the vault fails.
+    /// When the agent or the attachment does not exist, or the agent cannot be read; when the rest
+    /// would have a new fault; when the precondition does not hold for the agent, there is no store
+    /// or no such workspace, or the store or the vault fails.
     pub async fn attachment_delete(
         &self,
         change: CatalogChange,
@@ -170,11 +170,11 @@ impl Control {
         self.to_the_end(delete).await
     }
 
-    /// The servers of a run of the agent to which a human signs in (X-E27), each once, in the order
-    /// of their ids; also those of its capabilities.
+    /// The servers of the agent's runs to which a human signs in (X-E27), also those of its
+    /// capabilities. Each server comes once, in the order of ids.
     ///
     /// # Errors
-    /// When there is no such agent or it cannot be read, there is no store or no such workspace, or
+    /// When the agent does not exist or cannot be read, there is no store or no such workspace, or
     /// the store or the vault fails.
     pub async fn attachment_connections(
         &self,

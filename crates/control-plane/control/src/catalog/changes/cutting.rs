@@ -1,4 +1,4 @@
-//! The effect of a change of the catalog on live runs (D10).
+//! The effect of a change of the catalog on active runs (D10).
 
 use narthex_catalog::ServerEntry;
 use narthex_model::{CatalogKind, WorkspaceId};

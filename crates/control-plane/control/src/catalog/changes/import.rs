@@ -1,5 +1,5 @@
-//! Many objects at once: all of them are stored, or none; and everything of a workspace in one
-//! document that can be stored again elsewhere (O83).
+//! Import of many objects, as a whole or not at all; and the export of a workspace in one document
+//! that can be imported elsewhere (O83).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,36 +26,37 @@ pub struct CatalogImport {
     pub workspace: WorkspaceId,
     /// The actor.
     pub by: By,
-    /// True if the actor may write servers, and see how they are reached (X-M7, X-D12).
+    /// True if the actor may write servers, and read the way to reach them (X-M7, X-D12).
     pub may_write_servers: bool,
     /// True if the import is only checked.
     pub is_dry: bool,
-    /// The servers that were written inside an agent, with its name: they overwrite only servers
-    /// that a manifest of the agent has made.
+    /// The servers that were written inside an agent, each with the agent's name. They replace only
+    /// servers that a manifest of the agent has made.
     pub inside: BTreeMap<String, String>,
 }
 
 /// The result of an import, or of its check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogImported {
-    /// Each object of the document, in an order in which references hold.
+    /// The objects of the document, in an order in which references hold.
     pub changes: Vec<CatalogImportChange>,
-    /// Warnings for people: of these objects, and of others that they leave broken.
+    /// Warnings for people, about these objects and about others that the import breaks.
     pub warnings: Vec<FieldWarning>,
-    /// Servers that manifests of its agents had made, and these do not attach. They stay stored.
+    /// Servers from earlier manifests of the document's agents that these agents no longer attach.
+    /// They stay stored.
     pub left: Vec<CatalogLeft>,
 }
 
-/// A server that a manifest of an agent had made, and that the agent does not attach.
+/// A server from a manifest of an agent that the agent no longer attaches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CatalogLeft {
     /// The agent.
     pub agent: String,
     /// The server's id.
     pub id: String,
-    /// As it was stored: see [`Precondition::Tags`].
+    /// The stored version tag: see [`Precondition::Tags`].
     pub tag: String,
-    /// Every place that still refers to it.
+    /// Every place that refers to the server.
     pub users: Vec<FieldError>,
 }
 
@@ -64,15 +65,15 @@ pub struct CatalogLeft {
 pub struct CatalogImportChange {
     /// The kind of the object.
     pub kind: CatalogKind,
-    /// Its id.
+    /// The object's id.
     pub id: String,
-    /// Its place in the document, such as `servers[0]`.
+    /// The object's place in the document, such as `servers[0]`.
     pub place: String,
-    /// The object before, without hidden literals. `None`: there was none that can be read.
+    /// The object before, without hidden literals; `None` if there was none that can be read.
     pub before: Option<Value>,
-    /// The object after, likewise.
+    /// The object after, without hidden literals.
     pub after: Value,
-    /// True if the stored object is the same.
+    /// True if the stored object does not change.
     pub is_same: bool,
 }
 
@@ -91,7 +92,7 @@ const OBJECTS_MAX: usize = 1000;
 /// An object of the document.
 struct Given {
     definition: Definition,
-    /// Its place in the document.
+    /// The object's place in the document.
     place: String,
 }
 
@@ -104,8 +105,8 @@ struct Ready {
 }
 
 impl Control {
-    /// All objects of a workspace in one document, which [`Control::catalog_import`] takes.
-    /// References to secrets replace hidden literals.
+    /// All objects of a workspace in one document, for [`Control::catalog_import`]. References to
+    /// secrets replace hidden literals.
     ///
     /// # Errors
     /// When an object cannot be read, there is no store or no such workspace, or the store or the
@@ -116,13 +117,13 @@ impl Control {
         Ok(exported.await??)
     }
 
-    /// Stores all objects of a document, new ones and in place of others, or only reports the
-    /// effect. Objects that the document does not name stay.
+    /// Stores all objects of a document, new ones and replacements, or only reports the effect.
+    /// Objects that the document does not name stay.
     ///
     /// # Errors
-    /// When anything is wrong with any of them, by itself or beside all others; when the caller may
-    /// not write servers and there are some among them; when there is no store or no such
-    /// workspace, or the store or the vault fails. Then nothing was stored.
+    /// When an object is wrong by itself or together with all others; when the document has servers
+    /// and the caller may not write servers; when there is no store or no such workspace, or the
+    /// store or the vault fails. Then nothing was stored.
     pub async fn catalog_import(
         &self,
         import: CatalogImport,
@@ -291,13 +292,13 @@ fn left(given: &[Given], new: &Workspace, stored: &Stored) -> Vec<CatalogLeft> {
 
 /// A document of a workspace, as far as it can be read.
 struct Read {
-    /// In an order in which references hold.
+    /// The objects, in an order in which references hold.
     given: Vec<Given>,
     secrets: BTreeSet<SecretName>,
     errors: Vec<FieldError>,
     /// Warnings of each object by itself.
     warnings: Vec<FieldWarning>,
-    /// True if the name of each object is known.
+    /// True if the name of every object is known.
     is_named: bool,
 }
 

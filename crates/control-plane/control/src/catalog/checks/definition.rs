@@ -1,4 +1,4 @@
-//! An object of the catalog, read.
+//! A parsed object of the catalog.
 
 use narthex_catalog::{Agent, Capability, Faults, Parsed, ServerEntry};
 use narthex_model::{AgentName, CapabilityName, CatalogKind, NameError, ServerId};
