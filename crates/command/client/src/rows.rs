@@ -118,7 +118,7 @@ fn told_in_logs(kind: &str, has_logs: bool) -> bool {
 }
 
 fn shown_by(logs: &CommandLine) -> String {
-    format!("; `{logs}` shows what it wrote")
+    format!("; `{logs}` shows its output")
 }
 
 #[cfg(test)]
@@ -156,7 +156,7 @@ mod tests {
         row.error = Some(CallError::new(CallErrorKind::TransportError, "it ended"));
         assert_eq!(row.summary(), "error: transport_error: it ended", "it wrote nothing");
         row.has_logs = true;
-        assert!(row.summary().ends_with("it ended; `narthex mcp logs git` shows what it wrote"));
+        assert!(row.summary().ends_with("it ended; `narthex mcp logs git` shows its output"));
         // Of the failures of lists that of the tools counts.
         let failed = |list: &str| Warning {
             kind: "list_failed".to_owned(),

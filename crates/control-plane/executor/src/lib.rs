@@ -68,7 +68,7 @@ pub enum ExecutorError {
     #[error(transparent)]
     Runs(#[from] RunError),
     /// The system has no randomness to give.
-    #[error("the system has no randomness for a name")]
+    #[error("the operating system gives no random bytes for a name")]
     Randomness(#[source] getrandom::Error),
 }
 

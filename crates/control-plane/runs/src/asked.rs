@@ -81,7 +81,8 @@ pub(crate) fn read(
 ) -> Result<Prepared, RunError> {
     let malformed = |error: serde_json::Error| {
         let text = format!(
-            "the request is no {{\"servers\": {{\"NAME\": {{…}}}}, \"tools\": [\"NAME\"]}}: {error}"
+            "the request is not of the form {{\"servers\": {{\"NAME\": {{…}}}}, \"tools\": \
+             [\"NAME\"]}}: {error}"
         );
         RunError::Malformed(text)
     };
@@ -180,8 +181,8 @@ fn fault(entry: &Entry, taken: Option<&Snapshot>) -> Option<RunFault> {
         Entry::Server(definition)
             if taken.is_some_and(|taken| taken.get(definition.alias.as_str()).is_some()) =>
         {
-            let text =
-                "there is a shared server of this name; choose another, or name it in `tools`";
+            let text = "a shared server has this name; choose another name, or name the shared \
+                        server in `tools`";
             (ErrorKind::Conflict, text.to_owned(), None)
         }
         Entry::Server(definition) if definition.pins_definitions => {
@@ -190,7 +191,7 @@ fn fault(entry: &Entry, taken: Option<&Snapshot>) -> Option<RunFault> {
             (ErrorKind::Invalid, text.to_owned(), None)
         }
         Entry::Server(definition) if definition.is_disabled => {
-            let text = "it is switched off by `disabled`; leave it out of the run";
+            let text = "its entry has `disabled`; leave the server out of the run";
             (ErrorKind::Invalid, text.to_owned(), None)
         }
         Entry::Server(_) => return None,

@@ -5,8 +5,8 @@ use narthex_control::AgentParts;
 use narthex_model::{AgentType, CallErrorKind, OauthOnOrchestrators, PrincipalId, ServerFailure};
 use narthex_registry::MountFault;
 
-const NO_DRIVER: &str = "each person signs in to it by themselves, and no person drives this run; \
-                         have a person create it, or an admin of the workspace set \
+const NO_DRIVER: &str = "it needs a sign-in of each person, and no person drives this run; a \
+                         person must create the run, or an admin of the workspace must set \
                          `oauth_on_orchestrators` to `on`";
 
 /// The reason why a run that `driver` drives does not get a server; `None` if it may have it.

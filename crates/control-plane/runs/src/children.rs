@@ -132,7 +132,7 @@ impl Runs {
         match store.runs().was_claimed_since(&row.workspace, since).await {
             Ok(was_claimed) => !was_claimed,
             Err(error) => {
-                tracing::warn!(run.id = %row.id, "claims cannot be looked at: {error}");
+                tracing::warn!(run.id = %row.id, "claims cannot be read: {error}");
                 false
             }
         }
@@ -195,7 +195,10 @@ impl Runs {
             false => false,
         };
         if let Err(error) = self.cancel_left(&run.workspace).await {
-            tracing::warn!("what a cancelled child has begun ends with the next look: {error}");
+            tracing::warn!(
+                "sessions below a cancelled child could not be ended yet; the next check tries \
+                 again: {error}"
+            );
         }
         Ok((ended, self.child(run, id).await?))
     }

@@ -25,7 +25,7 @@ use crate::{
 /// Number of random bytes in the id of a claim.
 const CLAIM_BYTES: usize = 12;
 /// The reason why a claimed run cannot be claimed.
-const CLAIMED: &str = "somebody else has claimed it";
+const CLAIMED: &str = "another client has claimed it";
 
 /// Pause between two looks for runs that were claimed or ended elsewhere.
 const EVERY: Duration = Duration::from_secs(5);
@@ -171,7 +171,7 @@ impl Runs {
                 self.look_at_claims().await
             };
             if let Err(error) = looked.await {
-                tracing::warn!("runs cannot be compared with the store: {error}");
+                tracing::warn!("changes of runs cannot be read from the store: {error}");
             }
         }
     }
@@ -250,7 +250,7 @@ impl Runs {
         let held = self.store()?.runs().hold(&row.workspace, row.id, &claim, until).await;
         match held.map_err(ControlError::Store)? {
             true => Ok(Claiming::Held { claim, until }),
-            false => Err(RunError::NotPending(row.id, "this claim is over, or another one")),
+            false => Err(RunError::NotPending(row.id, "this claim has ended, or does not exist")),
         }
     }
 
@@ -332,7 +332,7 @@ impl Runs {
     ) -> Result<DirectServers, RunError> {
         let prepared = self.prepared_again(row, frozen, true).await?;
         let Some(direct) = prepared.direct else {
-            let message = "the run has servers of its own, and none of an agent".to_owned();
+            let message = "the run has only servers of its own, no servers of an agent".to_owned();
             return Err(RunError::Denied { field: "direct", message });
         };
         if !prepared.failed.is_empty() {
@@ -353,7 +353,10 @@ impl Runs {
         let given =
             async { self.store()?.runs().give_back(workspace, id, claim).await.map_err(of) };
         if let Err(error) = given.await {
-            tracing::warn!(run.id = %id, "a claim of which nothing came lasts on: {error}");
+            tracing::warn!(
+                run.id = %id,
+                "a failed claim could not be given back, and lasts until its end: {error}"
+            );
         }
     }
 }
@@ -370,16 +373,17 @@ fn claimer<'b>(row: &RunRow, by: &'b Creator) -> Result<&'b By, RunError> {
     match by {
         Creator::Operator(by, _) | Creator::Member(by, None) => Ok(by),
         Creator::Member(by, Some(human)) if is_for(Some(human)) => Ok(by),
-        Creator::Member(_, Some(_)) => {
-            Err(denied("another person drives this run; they, a service or an operator claims it"))
-        }
+        Creator::Member(_, Some(_)) => Err(denied(
+            "another person drives this run; only that person, a service or an operator can claim \
+             it",
+        )),
         Creator::Unproved { by, .. } if is_for(None) => Ok(by),
         Creator::Unproved { .. } => Err(denied(
-            "a human drives this run, and only who has proved to be one, or a service by a token \
-             that such a human has made, claims it (`grants.require_proof`)",
+            "a human drives this run: only a human who signed in with a passkey or at a provider, \
+             or a service by a token of such a human, can claim it (`grants.require_proof`)",
         )),
         Creator::Run(_) | Creator::Spawner(..) | Creator::Platform(..) => {
-            Err(denied("a run claims no others"))
+            Err(denied("a run cannot claim runs"))
         }
     }
 }
@@ -394,7 +398,7 @@ fn is_free(row: &RunRow) -> Result<(), RunError> {
         return Err(RunError::HasEnded(row.id));
     }
     match &row.waiting {
-        None => Err(RunError::NotPending(row.id, "whoever created it carries it out")),
+        None => Err(RunError::NotPending(row.id, "its creator carries it out")),
         Some(Waiting { executor: Some(_), .. }) => {
             Err(RunError::NotPending(row.id, "an executor of a daemon carries it out"))
         }

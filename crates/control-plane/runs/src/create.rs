@@ -359,7 +359,11 @@ impl Runs {
         let source = self.source(draft);
         self.tell_mounted(row, Some((kind, payload)), (of, source)).await;
         if let Err(error) = self.take_turns(run, row).await {
-            tracing::warn!(run.id = %row.id, "a run begins once its token is shown: {error}");
+            tracing::warn!(
+                run.id = %row.id,
+                "a run was created, but could not be prepared; it starts when its token is first \
+                 used: {error}"
+            );
         }
     }
 }

@@ -139,8 +139,9 @@ impl Runs {
             if !names.is_empty() {
                 let (count, id) = (names.len(), &server.id);
                 let see = narthex("servers definitions {}", &[id]).in_workspace(workspace);
-                let held =
-                    format!("{count} of its definitions are held back until a human has accepted");
+                let held = format!(
+                    "{count} of its definitions are under review until a human has accepted"
+                );
                 let warning = format!("server `{id}`: {held} them: see `{see}`");
                 let plain = format!("server `{alias}`: {held} them");
                 warnings.push(RunWarning::of_operators(warning).or_for_models(plain));
@@ -321,7 +322,10 @@ impl Shared {
                 let names = match looked.await {
                     Ok(names) => names,
                     Err(error) => {
-                        tracing::warn!(run.id = %run.id, "{alias} could not be looked at: {error}");
+                        tracing::warn!(
+                            run.id = %run.id,
+                            "the definitions of {alias} could not be checked: {error}"
+                        );
                         return None;
                     }
                 };
@@ -337,7 +341,10 @@ impl Shared {
             match self.control.spawn(looking).await {
                 Ok(seen) => seen,
                 Err(error) => {
-                    tracing::error!(run.id = %id, %error, "a list was not looked at");
+                    tracing::error!(
+                        run.id = %id, %error,
+                        "the definitions of a list could not be checked"
+                    );
                     None
                 }
             }
@@ -349,7 +356,7 @@ impl Shared {
 fn beyond(of: Of<'_>, count: usize) {
     tracing::warn!(
         server.name = of.name(), workspace = %of.workspace,
-        "{count} of its definitions are in no run: no more than {KEPT_MAX} are kept"
+        "no run gets {count} of its definitions: at most {KEPT_MAX} are stored"
     );
 }
 

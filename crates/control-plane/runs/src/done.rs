@@ -33,7 +33,10 @@ impl Runs {
             };
             let ending = Ending { by, how: RunEnd::Ended, first: None };
             if let Err(error) = self.end_session(&workspace, session, ending).await {
-                tracing::warn!(session.id = %session, "a session that is done goes on: {error}");
+                tracing::warn!(
+                    session.id = %session,
+                    "a finished session could not be ended: {error}"
+                );
             }
         }
         Ok(())

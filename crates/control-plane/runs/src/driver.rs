@@ -105,15 +105,16 @@ impl Runs {
             Creator::Operator(_, human) => (human.as_ref(), true),
             Creator::Member(_, human) => (human.as_ref(), false),
             Creator::Unproved { .. } if named.is_some() => {
-                let message = "only a human who has signed in with a passkey or at a provider, \
-                               or a service by a token that such a human has made, says who drives \
-                               a run (`grants.require_proof`)";
+                let message = "only a human who signed in with a passkey or at a provider, or a \
+                               service by a token of such a human, can name the driver of a run \
+                               (`grants.require_proof`)";
                 return Err(denied(message));
             }
             // A child of a run with a driver would get the same driver.
             Creator::Unproved { .. } if parent.is_some_and(|one| one.row.acts_for().is_some()) => {
-                let message = "a human drives the parent, and only who has proved to be one goes \
-                               on there (`grants.require_proof`); use the run's own token";
+                let message = "a human drives the parent run: only a human who signed in with a \
+                               passkey or at a provider can create its children \
+                               (`grants.require_proof`); use the run's own token";
                 return Err(denied(message));
             }
             Creator::Unproved { .. }
@@ -125,7 +126,9 @@ impl Runs {
             // The human with the turn of the parent session drives the child.
             let driver = parent.row.acts_for().cloned();
             return match (named, human) {
-                (Some(_), _) => Err(denied("a child is driven by whoever drives its parent")),
+                (Some(_), _) => {
+                    Err(denied("a child has the driver of its parent run; leave it out"))
+                }
                 // Else a creator of runs would get grants that were made to others.
                 (None, Some(human)) if !is_operator && driver.as_ref() != Some(human) => {
                     Ok(Some(human.clone()))
@@ -138,7 +141,7 @@ impl Runs {
         let found = found.map_err(|_absent| denied("there is no such member of the workspace"))?;
         match human {
             Some(human) if *human != found && !is_operator => {
-                Err(denied("you drive the runs that you create"))
+                Err(denied("you are the driver of the runs that you create; leave it out"))
             }
             _ => Ok(Some(found)),
         }

@@ -61,21 +61,21 @@ pub enum RunError {
     #[error("the model `{0}` is not enabled in this workspace")]
     ModelNotEnabled(String),
     /// The run has the most ancestors that it may have.
-    #[error("a run may have {0} others above it at most")]
+    #[error("a run can have at most {0} runs above it")]
     TooDeep(u32),
     /// The session has the most active children that it may have.
-    #[error("this session has {0} active children, which is the most; end some first")]
+    #[error("this session has {0} active children, which is the limit; end some first")]
     TooManyChildren(u32),
     /// The workspace has created the most children of this day.
     #[error(
-        "the sessions of this workspace have created {0} children today, which is the most; \
-         continue tomorrow, or have an admin raise `children_per_day`"
+        "the sessions of this workspace have created {0} children today, which is the limit; \
+         continue tomorrow, or ask an admin to raise `children_per_day`"
     )]
     TooManyToday(u32),
     /// The session has an active child of the agent, of which it may have one at a time.
     #[error(
-        "this session has a child of that agent that goes on, `{0}`, and has one at a time; use \
-         that, or end it first"
+        "this session has an active child of that agent, `{0}`, and can have only one at a time; \
+         use that child, or end it first"
     )]
     SingleChild(SessionId),
     /// It is no child of the caller, or does not exist.
@@ -88,13 +88,13 @@ pub enum RunError {
     #[error("the session that started this one has ended")]
     CallerOver,
     /// The session has another report of its costs, of this id.
-    #[error("the session has another report of the id `{0}`; choose another id")]
+    #[error("the session has another report with the id `{0}`; choose another id")]
     ReportTaken(String),
     /// The session has the most reports that it may have.
-    #[error("the session has {0} reports, which is the most; report less often")]
+    #[error("the session has {0} reports, which is the limit; report less often")]
     TooManyReports(u64),
     /// The run is not waiting for a claim.
-    #[error("the run `{0}` does not wait to be claimed: {1}")]
+    #[error("the run `{0}` cannot be claimed: {1}")]
     NotPending(RunId, &'static str),
     /// The run named as its parent is not active here.
     #[error("`parent_run_id`: there is no active run with this id")]
@@ -120,7 +120,7 @@ pub enum RunError {
     #[error("the run `{0}` has ended already")]
     HasEnded(RunId),
     /// Parts of the run were removed in each try.
-    #[error("servers or secrets were taken away at the same time; try again")]
+    #[error("servers or secrets were removed at the same time; try again")]
     Changed,
     /// The store, the vault or the catalog refuses or fails.
     #[error(transparent)]
@@ -146,12 +146,12 @@ pub enum RunError {
         faults: Vec<MountFault>,
     },
     /// The table has the most runs that it may have.
-    #[error("there are {0} runs already, which is the most; end some first")]
+    #[error("there are {0} active runs, which is the limit; end some first")]
     TooMany(usize),
     /// This daemon has no executor for it.
     #[error(
-        "the agent's runs are carried out by `{0}`, and this daemon has no such executor for this \
-         workspace; have the operator add it to the settings, in `executors`"
+        "the agent's runs need the executor `{0}`, and this daemon has no such executor for this \
+         workspace; ask the operator to add it to `executors` in the settings"
     )]
     NoExecutor(ExecutorName),
     /// A folder that sessions have for themselves cannot be made or read.
@@ -169,17 +169,17 @@ pub enum RunError {
     #[error("no run was created, since it cannot be recorded: {0}")]
     Record(#[source] AuditFull),
     /// The system has no randomness to give.
-    #[error("the system has no randomness for a token")]
+    #[error("the operating system gives no random bytes for a token")]
     Randomness(#[source] getrandom::Error),
     /// Two servers whose definitions are stored have this name.
     #[error(
-        "there is a server `{0}` in the catalog and one in the live configuration; say which is \
-         meant: `source=catalog` or `source=live`, on the command line `--catalog` or `--live`"
+        "there is a server `{0}` in the catalog and one in the live configuration; choose one with \
+         `source=catalog` or `source=live`, on the command line with `--catalog` or `--live`"
     )]
     TwoServers(String),
     /// A live server whose definitions are not stored.
     #[error(
-        "the server `{0}` of the live configuration does not pin what it says; set \
+        "the definitions of the server `{0}` of the live configuration are not pinned; set \
          `\"pinDefinitions\": true` in its entry"
     )]
     NotPinned(Alias),
@@ -198,7 +198,7 @@ pub enum RunError {
 }
 
 /// End of the message for models of a fault that its caller cannot repair.
-const MENDED_BY_HUMAN: &str = "a human has to mend it";
+const MENDED_BY_HUMAN: &str = "a human must repair it";
 
 /// A fault that only a human repairs, in words for models.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -336,29 +336,29 @@ impl RunError {
                 let code = json!(fault.code).as_str().unwrap_or("invalid").to_owned();
                 let what = match fault.code {
                     FaultCode::MissingRequiredMcpConfig => {
-                        "its servers lack values that this run does not hand on"
+                        "its servers need values that this run does not pass on"
                     }
                     FaultCode::SecretNotSet => "a secret that its servers need is not set",
-                    _ => "something is wrong with what it is configured with",
+                    _ => "its configuration has a fault",
                 };
                 return Some((code, what));
             }
             Self::Mount { .. } | Self::Entries(_) => {
-                ("child_not_started", "its servers do not start")
+                ("child_not_started", "its servers fail to start")
             }
-            Self::NoExecutor(_) => (self.code(), "nothing here carries it out"),
-            Self::OverBudget(_) => ("over_budget", "it would start more than a run may"),
+            Self::NoExecutor(_) => (self.code(), "no executor here carries it out"),
+            Self::OverBudget(_) => ("over_budget", "it would start more than a run is allowed"),
             Self::TooManyToday(_) => {
-                (self.code(), "this workspace has begun as many children today as it may")
+                (self.code(), "this workspace has reached its limit of children today")
             }
             Self::Folder { .. } => (self.code(), "its folder cannot be used"),
             Self::Sockets(_) => (self.code(), "its sockets cannot be opened"),
             Self::Record(_) => (self.code(), "it cannot be recorded"),
-            Self::Randomness(_) => (self.code(), "the host does not work as it should"),
+            Self::Randomness(_) => (self.code(), "the host has a fault"),
             Self::Control(error)
                 if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Bug) =>
             {
-                (self.code(), "narthex does not work as it should")
+                (self.code(), "narthex has a fault")
             }
             _ => return None,
         };
@@ -436,7 +436,7 @@ fn with_logs(workspace: &WorkspaceId, fault: &MountFault) -> String {
         true => error.operator_cause().to_owned(),
         false => {
             let logs = narthex("mcp logs {}", &[alias]).option("--workspace", workspace);
-            format!("{}; `{logs}` shows what it wrote", error.operator_cause())
+            format!("{}; `{logs}` shows its output", error.operator_cause())
         }
     }
 }

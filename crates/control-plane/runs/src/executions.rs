@@ -127,13 +127,19 @@ impl Runs {
             let Some(name) = &waiting.executor else { continue };
             let reason = format!(
                 "no daemon has the executor `{name}` for the workspace `{}` any more; an operator \
-                 adds it to the settings, at `executors.{name}.workspaces`",
+                 must add the workspace to `executors.{name}.workspaces` in the settings",
                 row.workspace
             );
-            tracing::warn!(run.id = %row.id, "a run is carried out by nobody: {reason}");
+            tracing::warn!(
+                run.id = %row.id,
+                "no executor carries out a run, so it fails: {reason}"
+            );
             let told = json!({ "reason": reason, "attempts": waiting.attempts });
             if let Err(error) = self.executed(&row, Outcome::Failed(told)).await {
-                tracing::warn!(run.id = %row.id, "a run could not be failed: {error}");
+                tracing::warn!(
+                    run.id = %row.id,
+                    "the failure of a run could not be stored: {error}"
+                );
             }
         }
         Ok(())
@@ -294,8 +300,8 @@ impl Runs {
         let Some(name) = &agent.executor else { return Ok(()) };
         let denied = |field, message: &str| RunError::Denied { field, message: message.to_owned() };
         if draft.request.is_direct {
-            let text = "an executor of the daemon carries the agent's runs out, and nobody else is \
-                        told the values of its servers; leave it out";
+            let text = "an executor of the daemon carries out the agent's runs, and no other \
+                        client gets the values of its servers; leave it out";
             return Err(denied("direct", text));
         }
         match self.control().executors().has(name, &draft.workspace) {

@@ -78,13 +78,14 @@ fn check_member(request: &RunRequest) -> Result<(), RunError> {
     if request.has_own_servers {
         return Err(denied(
             "servers",
-            "only operators give a run servers of its own; ask for an agent, by `agent_name`",
+            "only an operator can give a run servers of its own; name an agent with `agent_name`",
         ));
     }
     if request.project_dir.is_some() {
         return Err(denied(
             "project_dir",
-            "only operators choose a folder; leave it out, or have an operator create the run",
+            "only an operator can choose a folder; leave it out, or ask an operator to create the \
+             run",
         ));
     }
     Ok(())
@@ -157,27 +158,27 @@ impl Runs {
         run: &RunView,
     ) -> Result<&'a AgentName, RunError> {
         if request.has_scope {
-            let text = "a run hands its own scope on, and no other; leave it out";
+            let text = "a run passes on its own scope and no other; leave it out";
             return Err(denied("scope", text));
         }
         if request.parent_run_id.as_ref().is_some_and(|id| *id != run.id.to_text()) {
-            let text = "the parent is the run whose token was shown; leave it out";
+            let text = "the parent is the run of this token; leave it out";
             return Err(denied("parent_run_id", text));
         }
         if request.kind == RunKind::ResumeSession {
-            return Err(denied("type", "a run begins new sessions only"));
+            return Err(denied("type", "a run can create new sessions only"));
         }
         if request.is_direct {
-            let text = "a run is never told the values of its servers; leave it out";
+            let text = "a run never gets the values of its servers; leave it out";
             return Err(denied("direct", text));
         }
         if request.builtin.is_some() {
-            let text = "the agent of a child says which built-in tools it has; leave it out";
+            let text = "the definition of the child's agent sets its built-in tools; leave it out";
             return Err(denied("builtin", text));
         }
         check_member(request)?;
         let Some(agent) = &request.agent_name else {
-            return Err(denied("agent_name", "say which agent is to be started"));
+            return Err(denied("agent_name", "name the agent to start"));
         };
         if self.is_local(run) && self.is_home(workspace) {
             return Err(denied("agent_name", "this run has no agent that could start others"));
@@ -330,8 +331,8 @@ impl Runs {
     ) -> Result<SessionRow, RunError> {
         let id = match &request.session_id {
             Some(text) => SessionId::parse(text).ok_or_else(|| {
-                let text = "`session_id` is no id of a session, such as ses_0a1b2c3d4e5f; leave it \
-                            out to have one made";
+                let text = "`session_id` is not the id of a session, such as ses_0a1b2c3d4e5f; \
+                            leave it out to get a new one";
                 RunError::Malformed(text.to_owned())
             })?,
             None => {

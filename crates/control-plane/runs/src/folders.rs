@@ -29,7 +29,7 @@ impl Runs {
         loop {
             ticks.tick().await;
             if let Err(error) = self.remove_folders(SystemTime::now()).await {
-                tracing::warn!("folders of sessions cannot be looked through: {error}");
+                tracing::warn!("folders of sessions cannot be read: {error}");
             }
         }
     }
@@ -87,13 +87,22 @@ async fn remove_leftovers(path: PathBuf, session: SessionId) {
     match tokio::task::spawn_blocking(removing).await {
         Ok(Ok(0)) => {}
         Ok(Ok(removed)) => {
-            tracing::info!(session.id = %session, removed, "what killed copies have left is gone");
+            tracing::info!(
+                session.id = %session, removed,
+                "leftovers of interrupted copies were removed"
+            );
         }
         Ok(Err(error)) => {
-            tracing::warn!(session.id = %session, "what killed copies have left stays: {error}");
+            tracing::warn!(
+                session.id = %session,
+                "leftovers of interrupted copies could not be removed: {error}"
+            );
         }
         Err(error) => {
-            tracing::warn!(session.id = %session, "what killed copies have left stays: {error}");
+            tracing::warn!(
+                session.id = %session,
+                "leftovers of interrupted copies could not be removed: {error}"
+            );
         }
     }
 }

@@ -129,8 +129,8 @@ impl Runs {
         Err(match (&draft.parent, is_new) {
             (Some(parent), true) => self.not_kept(&draft.workspace, parent, &session.agent).await,
             (None, true) => RunError::NoParent,
-            (_, false) if draft.is_owed => over("it goes on already, or has ended"),
-            (_, false) => over("it has ended, or was suspended or resumed meanwhile"),
+            (_, false) if draft.is_owed => over("it is active already, or has ended"),
+            (_, false) => over("it has ended, or was suspended or resumed at the same time"),
         })
     }
 

@@ -83,11 +83,17 @@ impl RunSource for Shared {
             match self.control.spawn(again).await {
                 Ok(Ok(found)) => found,
                 Ok(Err(error)) => {
-                    tracing::warn!(run.id = %id, "a run could not begin again: {error}");
+                    tracing::warn!(
+                        run.id = %id,
+                        "a run could not be continued after a restart: {error}"
+                    );
                     None
                 }
                 Err(error) => {
-                    tracing::error!(run.id = %id, %error, "a run did not begin again");
+                    tracing::error!(
+                        run.id = %id, %error,
+                        "continuing a run after a restart failed"
+                    );
                     None
                 }
             }
@@ -108,7 +114,10 @@ impl RunSource for Shared {
         self.control.spawn(async move {
             let Some(shared) = this else { return };
             if let Err(error) = (Runs { shared }).keep_further_lists(&run).await {
-                tracing::warn!(run.id = %run.id, "what a run is frozen to is not kept: {error}");
+                tracing::warn!(
+                    run.id = %run.id,
+                    "the frozen lists of a run could not be stored: {error}"
+                );
             }
         });
     }
@@ -234,13 +243,16 @@ impl Runs {
         self.shared.stored.note(row.id);
         self.take_turns(&run, row).await?;
         if let Err(error) = self.open_sockets(&run, row.has_sockets) {
-            tracing::warn!(run.id = %row.id, "a run goes on without its sockets: {error}");
+            tracing::warn!(run.id = %row.id, "a run continues without its sockets: {error}");
         }
         if row.waiting.is_some() {
             self.shared.claimed.note(row.id, &row.token);
         }
         self.tell_mounted(row, None, (mounting, source)).await;
-        tracing::info!(run.id = %row.id, workspace = %row.workspace, "a run goes on");
+        tracing::info!(
+            run.id = %row.id, workspace = %row.workspace,
+            "a run continues after a restart"
+        );
         Ok(run)
     }
 

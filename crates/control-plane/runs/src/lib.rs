@@ -217,7 +217,7 @@ impl Runs {
     pub async fn start(&self) -> Result<(), ControlError> {
         let runs = self;
         if let Some(events) = runs.control().events().cloned() {
-            let help = "Events of sessions that have happened and could not be written";
+            let help = "Events of sessions that could not be stored";
             let unwritten = move || events.unwritten();
             runs.shared.gateway.metrics().count("session_events_unwritten", help, unwritten);
         }

@@ -121,7 +121,7 @@ impl Runs {
         };
         let kept = draft.kept_agent();
         if kept.is_some() && !now.agent.active {
-            let why = "its agent is not active any more; an author sets `active`";
+            let why = "its agent is not active any more; an author must set `active`";
             return Err(RunError::SessionOver { id: session.id, why });
         }
         let mut parts = match kept {
@@ -221,7 +221,7 @@ impl Runs {
         let hint = did_you_mean(name.as_str(), some.iter().map(|row| &*row.id));
         let hint = hint.unwrap_or_else(|| {
             let list = narthex("agents list", &[]).in_workspace(workspace.as_str());
-            format!("`{list}` shows those that there are")
+            format!("`{list}` lists all agents")
         });
         let hint = format!("; {hint}");
         Ok(RunError::NoAgent { name, workspace, hint })
@@ -246,8 +246,8 @@ impl Runs {
 }
 
 /// The reason why a session without an agent does not resume.
-const OWN_SERVERS: &str = "its run had servers of its own, of which nothing is kept; create a new \
-                           one";
+const OWN_SERVERS: &str =
+    "its run had servers of its own, which are not stored; create a new session";
 
 fn is_unknown_agent(error: &ControlError) -> bool {
     matches!(error, ControlError::Catalog(CatalogError::Unknown { kind: CatalogKind::Agent, .. }))
@@ -255,5 +255,8 @@ fn is_unknown_agent(error: &ControlError) -> bool {
 
 /// The error for a configuration that another version of the program has frozen.
 fn over(id: SessionId) -> RunError {
-    RunError::SessionOver { id, why: "what it was made of cannot be read any more; end it" }
+    RunError::SessionOver {
+        id,
+        why: "its stored configuration cannot be read any more; end the session",
+    }
 }

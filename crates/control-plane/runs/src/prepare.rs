@@ -291,7 +291,7 @@ pub struct OmittedKey {
 impl fmt::Display for OmittedKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { server, key, missing } = self;
-        write!(f, "`{server}` goes without its key `{key}`: no value for {}", missing.join(", "))
+        write!(f, "`{server}` starts without its key `{key}`: no value for {}", missing.join(", "))
     }
 }
 

@@ -174,7 +174,7 @@ impl Runs {
             self.wake_of_message(&child, sequence).await
         };
         if let Err(error) = told.await {
-            tracing::warn!(session.id = %child, "who began it is not woken: {error}");
+            tracing::warn!(session.id = %child, "the parent session could not be woken: {error}");
         }
     }
 
@@ -187,7 +187,7 @@ impl Runs {
         loop {
             called.borrow_and_update();
             if let Err(error) = self.go_on(SystemTime::now()).await {
-                tracing::warn!("sessions that are to go on cannot be looked for: {error}");
+                tracing::warn!("sessions to resume cannot be read: {error}");
             }
             // The sender is there for as long as these runs are.
             tokio::select! {
@@ -223,7 +223,7 @@ impl Runs {
     async fn resume_in(self, resting: RestingSession, _place: OwnedSemaphorePermit) {
         let session = resting.rest.session;
         if let Err(error) = Box::pin(self.resume(resting)).await {
-            tracing::warn!(session.id = %session, "a session does not go on yet: {error}");
+            tracing::warn!(session.id = %session, "a session could not be resumed yet: {error}");
         }
     }
 
@@ -257,7 +257,7 @@ impl Runs {
         let by = Creator::Platform(awaited);
         match self.create(&workspace, &request.to_string(), by).await {
             Ok(created) => {
-                tracing::info!(run.id = %created.row.id, "the session of a parent goes on");
+                tracing::info!(run.id = %created.row.id, "the session of a parent was resumed");
                 Ok(())
             }
             // It has ended meanwhile, or another caller has resumed it.

@@ -320,8 +320,8 @@ impl Runs {
                 let resume = narthex("sessions resume ID", &[]).in_workspace(&session.workspace);
                 tracing::error!(
                     session.id = %session.id,
-                    "the session that began it does not go on by itself when it ends, as what it \
-                     was begun with does not open: {error}; have that one go on with `{resume}`"
+                    "its parent session will not be resumed when it ends, since the stored inputs \
+                     of the parent do not open: {error}; resume the parent with `{resume}`"
                 );
                 Ok(None)
             }

@@ -195,7 +195,7 @@ impl Runs {
         let place = workspace.clone();
         let taken = self.shared.copying.copied(move |stop| {
             let folder = Folder::open(&folder).map_err(|error| {
-                tracing::warn!("nothing is shared: {}", with_causes(&error));
+                tracing::warn!("files could not be shared: {}", with_causes(&error));
                 SharingError::FolderGone(error)
             })?;
             depot.take(&workspace, &folder, &path, quota, stop).map_err(of_files)

@@ -70,7 +70,10 @@ impl Runs {
                     None => return,
                     Some(Ok(_)) => {}
                     Some(Err(error)) => {
-                        tracing::warn!(run.id = %id, "a run could not begin again: {error}");
+                        tracing::warn!(
+                            run.id = %id,
+                            "a run could not be continued after a restart: {error}"
+                        );
                     }
                 }
             }

@@ -32,7 +32,11 @@ impl Runs {
             for child in &page {
                 if let Err(error) = self.look_at_one_still(workspace, child, now).await {
                     let session = child.session;
-                    tracing::warn!(session.id = %session, "it stands still, untold: {error}");
+                    tracing::warn!(
+                        session.id = %session,
+                        "a stopped child session could not be reported to its parent session: \
+                         {error}"
+                    );
                 }
             }
         }
@@ -84,7 +88,10 @@ impl Runs {
                 let first = Some((EventKind::SessionCancelledByParent, payload, None));
                 let ending = Ending { by: By::system(), how: RunEnd::Cancelled, first };
                 if let Err(error) = self.end_session(workspace, session, ending).await {
-                    tracing::warn!(session.id = %session, "what was left goes on: {error}");
+                    tracing::warn!(
+                        session.id = %session,
+                        "a session below a cancelled one could not be ended: {error}"
+                    );
                 }
             }
         }
@@ -106,8 +113,8 @@ pub(crate) fn cancelled_by(
 
 fn still_prompt(child: &StillChild) -> String {
     format!(
-        "Nobody goes on with the session {} of the agent `{}`, which you have started: its run \
-         has come to its end ({}), and the session has not. `read_child_output` gives what it did, \
+        "The session {} of the agent `{}`, which you have started, has no active run: its run has \
+         ended ({}), but the session has not. `read_child_output` gives what it did, \
          `cancel_session` ends it.",
         child.session,
         child.agent,

@@ -134,11 +134,11 @@ impl Runs {
             let found = sessions.find(workspace, id).await.map_err(ControlError::Store)?;
             let has_ended = found.is_none_or(|session| session.ended_at.is_some());
             if has_ended || self.suspended(workspace, id).await?.is_some() {
-                let why = "it has ended meanwhile, or is suspended already";
+                let why = "it has just ended, or is suspended already";
                 return Err(RunError::SessionOver { id, why });
             }
         }
-        Err(RunError::SessionOver { id, why: "its runs begin and end all the time; try again" })
+        Err(RunError::SessionOver { id, why: "its runs start and end at the same time; try again" })
     }
 
     /// `false`, and nothing happens, if it has ended, is suspended already, or has other runs by
@@ -223,7 +223,7 @@ impl Runs {
         if let Some(other) = asked.keys().find(|key| !ASKED.contains(&key.as_str())) {
             let known = ASKED.join("`, `");
             let text = format!(
-                "`{}` is nothing that is said of a session that goes on; the members are `{known}`",
+                "`{}` is not a member of a request to resume a session; the members are `{known}`",
                 narthex_model::json::shortened(other)
             );
             return Err(RunError::Malformed(text));
@@ -232,8 +232,8 @@ impl Runs {
             return Err(RunError::Local);
         }
         if self.has_living_run(workspace, session.id, None).await? {
-            let why = "a run of it goes on; end or suspend that first, or begin a further one \
-                       beside it with `resume_session`";
+            let why = "it has an active run; end or suspend that run first, or create another run \
+                       with `resume_session`";
             return Err(RunError::SessionOver { id: session.id, why });
         }
         asked.insert("type".to_owned(), "resume_session".into());
@@ -284,11 +284,11 @@ impl Runs {
         let denied =
             |message: &str| RunError::Denied { field: "session_id", message: message.to_owned() };
         if session.agent.is_empty() && !by.is_operator() {
-            let message = "the session has servers of its own, and only operators have it go on";
+            let message = "the session has servers of its own, and only an operator can resume it";
             return Err(denied(message));
         }
         if request.agent_name.as_ref().is_some_and(|name| name.as_str() != session.agent) {
-            return Err(over("it is another agent's; leave `agent_name` out"));
+            return Err(over("it belongs to another agent; leave `agent_name` out"));
         }
         let suspended = self.suspended(workspace, id).await?;
         if suspended.is_some() && is_client(by) {
@@ -296,7 +296,7 @@ impl Runs {
         }
         let kept = self.opened(workspace, suspended.as_ref()).await?;
         if kept.is_some() && request.is_direct {
-            let message = "the scope of a suspended session is told to nobody; leave it out";
+            let message = "the scope of a suspended session is never given out; leave it out";
             return Err(RunError::Denied { field: "direct", message: message.to_owned() });
         }
         let inputs = match session.sealed.as_str() {
@@ -306,13 +306,13 @@ impl Runs {
                 let place = session_place(id);
                 let opened = self.vault()?.open_document(workspace, &place, sealed).await;
                 let inputs = Inputs::read(&opened.map_err(ControlError::from)?);
-                inputs.ok_or_else(|| over("what it began with cannot be read any more"))?
+                inputs.ok_or_else(|| over("its stored inputs cannot be read any more"))?
             }
         };
         let kept_inputs = kept.as_ref().and_then(|kept| kept.of.agent()).map(|of| &of.inputs);
         if [Some(&inputs), kept_inputs].into_iter().flatten().any(|of| !may_work_in(by, of)) {
-            let message = "the session works in a folder that an operator has given it, and only \
-                           operators have it go on";
+            let message = "the session works in a folder that an operator chose, and only an \
+                           operator can resume it";
             return Err(denied(message));
         }
         let pids = self.pids(workspace, id).await?.into_iter().map(pid_of).collect();
@@ -330,7 +330,7 @@ impl Runs {
         };
         let (id, place) = (suspended.session, suspended_place(suspended.session));
         let opened = self.vault()?.open_document(workspace, &place, &suspended.sealed).await;
-        let why = "what it was made of cannot be read any more; end it";
+        let why = "its stored configuration cannot be read any more; end the session";
         let read = Suspended::read(&opened.map_err(ControlError::from)?);
         read.map(Some).ok_or(RunError::SessionOver { id, why })
     }

@@ -76,7 +76,10 @@ impl Runs {
             after = last.session.to_text();
             for row in &page {
                 if let Err(error) = self.beat_of(workspace, row, now).await {
-                    tracing::warn!(session.id = %row.session, "it has no heartbeat now: {error}");
+                    tracing::warn!(
+                        session.id = %row.session,
+                        "the heartbeat of a session failed: {error}"
+                    );
                 }
             }
         }
@@ -147,7 +150,10 @@ impl Runs {
             }
         };
         let failed = |error: &RunError| {
-            tracing::warn!(session.id = %child, "the session above does not go on yet: {error}");
+            tracing::warn!(
+                session.id = %child,
+                "the parent session could not be resumed yet: {error}"
+            );
         };
         owed.await.inspect_err(failed).ok()
     }
@@ -197,7 +203,10 @@ impl Runs {
             self.wake(&session.workspace, parent.session, payload, (&id, None)).await
         };
         if let Err(error) = told.await {
-            tracing::warn!(session.id = %session.id, "who began it is not told its end: {error}");
+            tracing::warn!(
+                session.id = %session.id,
+                "the end of a session could not be reported to its parent session: {error}"
+            );
         }
     }
 

@@ -55,10 +55,10 @@ impl Runs {
         loop {
             ticks.tick().await;
             if let Err(error) = self.look_at_children(SystemTime::now()).await {
-                tracing::warn!("children cannot be looked after: {error}");
+                tracing::warn!("child sessions cannot be checked: {error}");
             }
             if let Err(error) = Box::pin(self.end_done(SystemTime::now())).await {
-                tracing::warn!("sessions that are done cannot be looked for: {error}");
+                tracing::warn!("finished sessions cannot be read: {error}");
             }
         }
     }
@@ -74,14 +74,14 @@ impl Runs {
         for workspace in workspaces {
             let id = workspace.id;
             let looks = [
-                ("its children", self.look_at_children_of(&id, now).await),
-                ("children that stand still", self.look_at_still(&id, now).await),
-                ("what is left below those that were cancelled", self.cancel_left(&id).await),
-                ("its heartbeats", self.beat(&id, now).await),
+                ("silent children", self.look_at_children_of(&id, now).await),
+                ("stopped children", self.look_at_still(&id, now).await),
+                ("sessions below cancelled ones", self.cancel_left(&id).await),
+                ("heartbeats", self.beat(&id, now).await),
             ];
             for (whom, looked) in looks {
                 if let Err(error) = looked {
-                    tracing::warn!(workspace = %id, "{whom} cannot be looked after: {error}");
+                    tracing::warn!(workspace = %id, "{whom} cannot be checked: {error}");
                 }
             }
         }
@@ -99,7 +99,7 @@ impl Runs {
         for child in self.quiet_children(workspace, now).await? {
             if let Err(error) = self.look_at_child(workspace, &child, &limits, now).await {
                 let session = child.session;
-                tracing::warn!(session.id = %session, "a child is not looked after: {error}");
+                tracing::warn!(session.id = %session, "a child session cannot be checked: {error}");
             }
         }
         Ok(())
@@ -148,7 +148,7 @@ impl Runs {
             && watched >= limits.silence() + STORED
             && self.type_of((workspace, &child.agent), child.agent_type).await? == AgentType::Worker
         {
-            tracing::info!(session.id = %child.session, "a child that said nothing has ended");
+            tracing::info!(session.id = %child.session, "a silent child session was ended");
             let (by, how, first) = (By::system(), RunEnd::Expired, None);
             let ending = Ending { by, how, first };
             self.end_session(workspace, child.session, ending).await?;

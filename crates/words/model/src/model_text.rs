@@ -15,7 +15,7 @@ const OPERATOR: [&str; 5] =
 const FOR_OPERATORS: &str = "for operators: ";
 
 /// Replaces a text of which every clause is for operators.
-const MENDED_BY_HUMANS: &str = "a human has to mend this";
+const MENDED_BY_HUMANS: &str = "a human must repair this";
 
 /// Marks the last part of a text, such as the places of a value, as one that only operators read:
 /// [`for_models`] leaves it out with all that follows it, with any content.

@@ -433,7 +433,7 @@ async fn runs_are_claimed_on_the_command_line() {
     let said = called(address, &token, "emit_status", json!({ "status": "starting" })).await;
     assert_eq!(said["isError"], Value::Null, "{said}");
     let again = world.place.run(["runs", "claim", &waiting]);
-    again.failed(1, &["conflict", "somebody else has claimed it"]);
+    again.failed(1, &["conflict", "another client has claimed it"]);
     let claim = text(&claimed["claim"]);
     let words = ["runs", "claim", &waiting, "--claim", &claim, "--lease", "1h"];
     let held = world.place.run(words).succeeded().stdout;

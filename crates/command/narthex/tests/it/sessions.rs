@@ -205,7 +205,7 @@ fn r_m23_sessions_are_suspended_and_go_on() {
     let begun = data(place.run([&resume[..], &["--json"]].concat()));
     assert_eq!((&begun["pid"], &begun["former_pids"]), (&json!(2), &json!([1])));
     assert_ne!(text(&begun["run_id"]), first);
-    place.run(resume).failed(1, &["conflict", "a run of it goes on"]);
+    place.run(resume).failed(1, &["conflict", "it has an active run"]);
     place.run(["sessions", "end", &session]).succeeded();
     for verb in ["suspend", "resume"] {
         place.run(["sessions", verb, &session]).failed(1, &["conflict", "it has ended"]);

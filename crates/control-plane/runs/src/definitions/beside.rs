@@ -170,7 +170,7 @@ fn tell(of: Of<'_>, one: &Doubted) {
         definition.name = harmless(&one.name, NAME_TOLD),
         like.server = harmless(&one.like_server, NAME_TOLD),
         like.name = harmless(&one.like_name, NAME_TOLD),
-        "a tool that was taken on trust is held back: its name can be taken for one of another \
-         server that is known by now; if it is meant to be there, accept it with `{accept}`"
+        "a tool that was accepted on first use is under review: its name is easily confused with a \
+         tool of another server that is known now; if the tool is right, accept it with `{accept}`"
     );
 }

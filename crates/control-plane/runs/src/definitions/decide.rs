@@ -142,8 +142,8 @@ impl Runs {
             let is_accepted = verdict == DefinitionVerdict::Accept;
             let decided = definitions.decide(is_accepted, &digests, &by.id).await;
             if !decided.map_err(ControlError::Store)? {
-                let text = "somebody has decided on one of them at the same time";
-                let fault = FieldError::invalid("digests", text, "look at them again");
+                let text = "another human has decided on one of the definitions at the same time";
+                let fault = FieldError::invalid("digests", text, "read the definitions again");
                 return Err(CatalogError::Refused(vec![fault]).into());
             }
             noted.done().await;
@@ -177,8 +177,12 @@ impl Runs {
                 }
                 None => {
                     let field = format!("digests[{at}]");
-                    let remedy = "write the digest of one that was shown";
-                    faults.push(FieldError::invalid(&field, "there is none of it", remedy));
+                    let remedy = "write a digest that the list of definitions shows";
+                    faults.push(FieldError::invalid(
+                        &field,
+                        "there is no definition with this digest",
+                        remedy,
+                    ));
                 }
             }
         }
@@ -206,15 +210,15 @@ fn fault(row: &DefinitionRow, verdict: DefinitionVerdict) -> Option<(&'static st
     let DefinitionRow { head, text, .. } = row;
     match (verdict, head.state) {
         (DefinitionVerdict::Accept, DefinitionState::Pinned | DefinitionState::Accepted) => {
-            Some(("runs have it already", "leave it out"))
+            Some(("runs get this definition already", "leave it out"))
         }
         (DefinitionVerdict::Reject, DefinitionState::Rejected) => {
-            Some(("it was rejected before", "leave it out"))
+            Some(("it is rejected already", "leave it out"))
         }
         (DefinitionVerdict::Accept, _)
             if Definition::read(&head.name, text.as_bytes()).is_err() =>
         {
-            Some(("it cannot be read as a whole", "have its server say it another way"))
+            Some(("it cannot be read completely", "change the definition at its server"))
         }
         _ => None,
     }
@@ -222,7 +226,8 @@ fn fault(row: &DefinitionRow, verdict: DefinitionVerdict) -> Option<(&'static st
 
 fn read(text: &[u8]) -> Result<DefinitionChoice, RunError> {
     let refused = |message: String| {
-        let remedy = "write the digests that were shown, as in {\"digests\": [\"…\"]}";
+        let remedy =
+            "write digests that the list of definitions shows, as in {\"digests\": [\"…\"]}";
         let fault = FieldError::invalid("digests", message, remedy);
         RunError::from(ControlError::from(CatalogError::Refused(vec![fault])))
     };
@@ -231,8 +236,8 @@ fn read(text: &[u8]) -> Result<DefinitionChoice, RunError> {
     let mut seen = HashSet::new();
     choice.digests.retain(|digest| seen.insert(digest.clone()));
     match choice.digests.len() {
-        0 => Err(refused("there is none".to_owned())),
-        KEPT_MAX.. => Err(refused("there are too many".to_owned())),
+        0 => Err(refused("there is no digest".to_owned())),
+        KEPT_MAX.. => Err(refused("there are too many digests".to_owned())),
         _ => Ok(choice),
     }
 }

@@ -165,7 +165,7 @@ fn place(file: Option<&Path>) -> String {
 impl DefinitionPins for Shared {
     fn look<'a>(&'a self, said: &'a Said) -> Looking<'a> {
         Box::pin(async move {
-            let ends = || LookError("the daemon ends".to_owned());
+            let ends = || LookError("the daemon is stopping".to_owned());
             let runs = Runs { shared: self.this.upgrade().ok_or_else(ends)? };
             let said = said.clone();
             let looking = async move { Box::pin(runs.look_at_live(&said)).await };
@@ -265,7 +265,7 @@ impl Runs {
         loop {
             ticks.tick().await;
             if let Err(error) = self.follow_once().await {
-                tracing::debug!("what was decided elsewhere is not known: {error}");
+                tracing::debug!("decisions of other daemons cannot be read: {error}");
             }
         }
     }
@@ -300,7 +300,7 @@ impl Runs {
             match looked {
                 Ok(Ok(())) => {}
                 // It is tried again there, and here.
-                Ok(Err(error)) => tracing::debug!("what was decided does not hold yet: {error}"),
+                Ok(Err(error)) => tracing::debug!("a decision could not be applied yet: {error}"),
                 Err(error) => return Err(ControlError::Bug(error).into()),
             }
         }
@@ -355,7 +355,7 @@ impl Runs {
         match self.shared.gateway.registry().look_again(alias).await {
             Ok(()) => self.shared.decided.names.note(place, alias.as_str(), *named),
             // It is tried again there.
-            Err(error) => tracing::debug!("names are not looked at yet: {error}"),
+            Err(error) => tracing::debug!("names of tools could not be compared yet: {error}"),
         }
     }
 }
@@ -366,7 +366,7 @@ fn tell(alias: &Alias, names: &HeldNames, count: usize) {
     let see = narthex("servers definitions {} --live --quarantined", &[alias]);
     tracing::warn!(
         server.name = %alias,
-        "{count} of its definitions ({held} of its lists) are held back until a human has \
+        "{count} of its definitions ({held} of its lists) are under review until a human has \
          accepted them: see `{see}`"
     );
 }

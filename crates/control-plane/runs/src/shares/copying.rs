@@ -67,7 +67,7 @@ impl Copying {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if !self.0.stop() {
-            tracing::debug!("what is put in place goes on, and nobody waits for it");
+            tracing::debug!("copying continues, although its caller has gone");
         }
     }
 }

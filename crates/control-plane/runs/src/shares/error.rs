@@ -7,7 +7,7 @@ use narthex_shares::ShareError;
 #[derive(Debug, thiserror::Error)]
 pub enum SharingError {
     /// This process has no store of shares.
-    #[error("this process keeps no shares; start the daemon with `{}`", narthex("up", &[]))]
+    #[error("this process has no shares; start the daemon with `{}`", narthex("up", &[]))]
     NoDepot,
     /// The run belongs to no session, which could own its shares.
     #[error("this run belongs to no session, so it has nothing to share")]
@@ -19,18 +19,18 @@ pub enum SharingError {
     NoFolder,
     /// The run has no folder for files of a child.
     #[error(
-        "this run has no workspace folder, to which files of a child could come; its creator sets \
-         one as `project_dir` of the request"
+        "this run has no workspace folder for files of a child; its creator sets one as \
+         `project_dir` of the request"
     )]
     NoOwnFolder,
     /// The requested part of a child's folder is more than can be fetched at once.
-    #[error("it has more than {0} bytes in all; fetch less of it, by `paths`")]
+    #[error("it has more than {0} bytes in all; fetch less, with `paths`")]
     TooMuchToFetch(u64),
     /// The folder of the run cannot be opened.
     #[error("the workspace folder of this run cannot be opened")]
     FolderGone(#[source] ShareError),
     /// The child has no folder, or not any more.
-    #[error("the child has no workspace folder here, or none any more")]
+    #[error("the child has no workspace folder here")]
     NoChildFolder,
     /// Files that one writes are there for the other at once.
     #[error("the child works in the very folder of this run: nothing has to be copied")]
@@ -39,27 +39,29 @@ pub enum SharingError {
     #[error("there is no share `{0}`")]
     NoShare(String),
     /// It belongs to another session.
-    #[error("the share `{0}` is another session's; leave `share_id` out to share anew")]
+    #[error(
+        "the share `{0}` belongs to another session; leave `share_id` out to create a new share"
+    )]
     OthersShare(ShareId),
     /// The session or the workspace has the most shares that it may have.
     #[error(
-        "the {0} has {1} shares, which is the most; share anew under an id of these, or have some \
-         deleted"
+        "the {0} has {1} shares, which is the limit; share again under one of their ids, or ask a \
+         human to delete some"
     )]
     TooMany(&'static str, u64),
     /// The shares of the workspace have the most files that they may have.
     #[error(
-        "the shares of the workspace have {0} files together, which is the most; delete old shares"
+        "the shares of the workspace have {0} files in all, which is the limit; delete old shares"
     )]
     TooManyFiles(u64),
     /// The share has no such file.
     #[error("the share has no file `{0}`")]
     NoFile(String),
     /// It has several files, and no entry point.
-    #[error("the share has several files; say which one, by its `path`")]
+    #[error("the share has several files; name one with `path`")]
     WhichFile,
     /// The file is longer than what can be read at once.
-    #[error("the file has {size} bytes, and at most {max} can be read by a tool")]
+    #[error("the file has {size} bytes, and a tool can read at most {max}")]
     TooLongToRead {
         /// Its length in bytes.
         size: u64,
@@ -70,7 +72,7 @@ pub enum SharingError {
     #[error("there is no thread of comments `{0}`")]
     NoThread(String),
     /// A thread has the most comments that it may have, or a share the most threads.
-    #[error("there are {0} {1} already, which is the most; share anew to begin afresh")]
+    #[error("there are {0} {1}, which is the limit; create a new share to continue")]
     TooManyComments(u64, &'static str),
     /// The contents of the folder cannot be shared, or a copy cannot be read.
     #[error(transparent)]

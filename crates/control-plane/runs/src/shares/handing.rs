@@ -131,8 +131,12 @@ impl Runs {
             // logged.
             match folder.remove_leftovers() {
                 Ok(0) => {}
-                Ok(removed) => tracing::info!(removed, "what killed copies have left is removed"),
-                Err(error) => tracing::warn!("what killed copies have left stays: {error}"),
+                Ok(removed) => {
+                    tracing::info!(removed, "leftovers of interrupted copies were removed")
+                }
+                Err(error) => {
+                    tracing::warn!("leftovers of interrupted copies could not be removed: {error}")
+                }
             }
             let paths: Vec<_> = paths.iter().map(String::as_str).collect();
             let to = Destination {

@@ -19,7 +19,7 @@ impl Runs {
     pub(crate) async fn sweep_daily(&self) {
         loop {
             if let Err(error) = self.sweep_all().await {
-                tracing::warn!("copies that no share has are kept for now: {error}");
+                tracing::warn!("copies without a share could not be removed yet: {error}");
             }
             sleep(EVERY).await;
         }
@@ -39,7 +39,7 @@ impl Runs {
         let (runs, workspace) = (self.clone(), workspace.clone());
         self.control().spawn(async move {
             if let Err(error) = runs.sweep(&workspace).await {
-                tracing::warn!("copies that no share has are kept for now: {error}");
+                tracing::warn!("copies without a share could not be removed yet: {error}");
             }
         });
     }
@@ -61,8 +61,12 @@ impl Runs {
         // No share has them any more, so the next sweep finds them.
         match forgotten {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!("copies of a deleted workspace are there: {error}"),
-            Err(error) => tracing::warn!("copies of a deleted workspace are there: {error}"),
+            Ok(Err(error)) => {
+                tracing::warn!("copies of a deleted workspace could not be removed yet: {error}")
+            }
+            Err(error) => {
+                tracing::warn!("copies of a deleted workspace could not be removed yet: {error}")
+            }
         }
     }
 }

@@ -271,7 +271,7 @@ async fn decider(shared: &Shared) -> Result<Arc<dyn DefinitionPins>, LookError> 
     let mut pins = shared.pins.subscribe();
     tokio::select! {
         biased;
-        () = shared.shutdown.cancelled() => Err(LookError("the daemon ends".to_owned())),
+        () = shared.shutdown.cancelled() => Err(LookError("the daemon is stopping".to_owned())),
         // The sender lives as long as the registry.
         known = pins.wait_for(Option::is_some) => {
             let known = known.ok().and_then(|known| known.clone());

@@ -155,7 +155,7 @@ async fn is_refused(world: &World, linear: &Running, token: &str) {
         let reply = calls(world, token, path, name).await;
         assert_eq!(reply.kind(), REQUIRED, "{reply:?}");
         let text = reply.json().to_string();
-        assert!(text.contains("have a person create it"), "{text}");
+        assert!(text.contains("a person must create the run"), "{text}");
         assert!(text.contains("`oauth_on_orchestrators`"), "{text}");
     }
     let mut client = world.client_as("/mcp", token);

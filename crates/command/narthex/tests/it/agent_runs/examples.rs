@@ -292,7 +292,7 @@ async fn o26_example_4_agents_share_a_server() {
         assert_eq!(run["omitted"], omitted, "{run}");
         let warned = run["warnings"].to_string();
         assert!(warned.contains("did you mean `team_partition`?"), "{warned}");
-        assert!(warned.contains("`kg` goes without its key `partition`"), "{warned}");
+        assert!(warned.contains("`kg` starts without its key `partition`"), "{warned}");
         let id = run["run_id"].as_str().unwrap();
         let path = format!("{HOME}/audit?kind=session.run.created&run={id}");
         let recorded = operator.get(&path).await;

@@ -80,7 +80,7 @@ async fn x_m3_a_parent_is_told_whether_anything_carries_its_child_out() {
     api.send("PUT", &format!("{HERE}/agents/reader"), reader.to_string()).await.succeeded();
     let error = lead.refused("spawn_session", asked).await;
     let told = error.to_string();
-    assert!(told.contains("a human has to mend it"), "{told}");
+    assert!(told.contains("a human must repair it"), "{told}");
     assert!(!told.contains("context_id") && !told.contains("scope"), "{told}");
 }
 

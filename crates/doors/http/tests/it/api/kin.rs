@@ -89,7 +89,7 @@ async fn x_e86_a_workspace_limits_children() {
     let boss = start(&lead, "boss").await;
     let error = refused(&lead, "reader").await;
     assert_eq!(error["details"]["code"], "too_many_children", "{error}");
-    assert!(error["message"].as_str().unwrap().contains("as many children today"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("its limit of children today"), "{error}");
     // None of them counts any more when it has ended, but for the day.
     let ended = json!({ "child_session_id": first["session"]["id"] });
     lead.called("cancel_session", ended).await;

@@ -140,7 +140,7 @@ async fn d28_a_runs_token_reads_nothing_of_how_servers_are_set_up() {
     let runs = format!("{here}/runs");
 
     let refused = as_run("POST", &runs).body(whole(asked("strict"))).send().await;
-    let detail = "no run was created: its servers do not start; a human has to mend it";
+    let detail = "no run was created: its servers fail to start; a human must repair it";
     let told = json!({ "type": "about:blank", "title": "Service Unavailable", "status": 503,
         "kind": "unavailable", "detail": detail, "error": detail, "code": "child_not_started" });
     assert_eq!(refused.json(), told);
