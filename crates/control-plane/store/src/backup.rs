@@ -19,17 +19,17 @@ use crate::{
 const COPY: &str = "backup.copy";
 const CHECK: &str = "backup.check";
 
-/// A copy that is complete.
+/// A complete copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backup {
     /// Size of the copy in bytes.
     pub bytes: u64,
 }
 
-/// There is no copy.
+/// The reason why there is no copy.
 #[derive(Debug, Error)]
 pub enum BackupError {
-    /// A server makes copies of its databases by itself.
+    /// The store is on a server, which copies its databases by its own tools.
     #[error(
         "this store is on a PostgreSQL server; make the copy there, for instance with \
          `pg_dump --format=custom --file FILE DATABASE`"
@@ -45,14 +45,14 @@ pub enum BackupError {
         #[source]
         source: io::Error,
     },
-    /// The store cannot be read, or the copy not written.
+    /// The store cannot be read, or the copy cannot be written.
     #[error("the store cannot be copied to `{}`", .path.display())]
     Statement {
         path: PathBuf,
         #[source]
         source: StatementError,
     },
-    /// The copy contradicts itself: so does the store.
+    /// The copy contradicts itself, and so does the store.
     #[error(
         "the store is damaged ({found}), and so would be a copy; restore an older copy, or look \
          for a fault of the disk"
@@ -78,12 +78,12 @@ impl BackupError {
 }
 
 impl Store {
-    /// Copies the store as it is at one moment into a new file that only its owner can read, and
-    /// searches the copy for damage. Daemons can use the store meanwhile. If the copy fails, the
-    /// file is removed, unless the process ends in the middle.
+    /// Copies the store's state of one moment into a new file that only its owner can read, and
+    /// checks the copy for damage. Daemons can use the store meanwhile. If the copy fails, the file
+    /// is removed, unless the process is killed meanwhile.
     ///
     /// # Errors
-    /// When the store is on a server, the file exists, or something cannot be read or written.
+    /// When the store is on a server, the file exists, or a read or write fails.
     pub async fn backup(&self, to: &Path) -> Result<Backup, BackupError> {
         let Database::Sqlite(_) = self.database() else { return Err(BackupError::OnServer) };
         let path = to.to_owned();

@@ -1,7 +1,7 @@
 //! Runs statements: on SQLite in a file, or on a PostgreSQL server.
 //!
-//! A caller with a [`Database`] passes a [`Statement`] and values, and gets rows, whichever it is.
-//! Each has one connection that writes, so that writes queue in order, a few that read, and a
+//! A caller with a [`Database`] passes a [`Statement`] and values, and gets rows from either. Each
+//! database has one connection that writes, so that writes queue in order, a few that read, and a
 //! deadline for each statement. An error names the statement, and shows neither SQL nor a value.
 //!
 //! The lowest layer of the crate: imports no other module, and knows no object.
@@ -99,7 +99,7 @@ impl Database {
         self.write_steps(&steps.collect::<Vec<_>>()).await.map(drop)
     }
 
-    /// Runs several statements, all of them or none. `false`, and nothing is stored, if one that
+    /// Runs several statements, all of them or none. Returns `false` and stores nothing if one that
     /// must change rows finds none to change.
     pub(crate) async fn write_steps(&self, steps: &[Step<'_>]) -> Result<bool, StatementError> {
         self.write_steps_and(steps, None).await.map(|rows| rows.is_some())

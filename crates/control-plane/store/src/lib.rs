@@ -1,13 +1,13 @@
 //! Data that outlives a daemon: one database, behind typed functions. Hides SQL.
 //!
-//! * [`Store`] opens a SQLite file or connects to a PostgreSQL server, brings the database up to
-//!   the version of this program, and gives access to the objects, each of which has a file of
-//!   queries of its own in `objects/`.
+//! * [`Store`] opens a SQLite file or connects to a PostgreSQL server, migrates the database to the
+//!   version of this program, and gives access to the objects. Each object has its queries in a
+//!   file of `objects/`.
 //! * Objects know neither the database nor its library: they name a `Statement` and its values, and
-//!   `database` runs it. Their SQL is common to SQLite and Postgres.
+//!   `database` runs it. Their SQL works on both SQLite and PostgreSQL.
 //! * An error names the statement that failed; it never shows SQL or a value.
 //!
-//! Nothing here is on the way of a call.
+//! No call of a tool waits for this crate.
 
 mod backup;
 mod database;

@@ -1,10 +1,11 @@
-//! Opens a database of this program's version by a path or a URL, or reports why it cannot.
+//! Opens a database of this program's version by a path or a URL, or returns the reason why it
+//! cannot.
 //!
-//! * A file is made for its owner alone, searched for damage, and brought up to this version; a
-//!   database of a server is taken if it is empty or ours, and brought up as well.
-//! * Each step is a file of `migrations/`. A step that was published never changes again.
+//! * A file is created for its owner alone, checked for damage, and migrated to this version. A
+//!   database of a server is used if it is empty or narthex's own, and migrated as well.
+//! * Each step is a file of `migrations/`. A published step never changes again.
 //!
-//! A layer over `database` alone, which knows no object. Nothing here is on the way of a call.
+//! A layer over `database` alone, which knows no object. No call of a tool waits for this module.
 
 pub(crate) mod connect;
 mod fault;

@@ -1,4 +1,4 @@
-//! The store: opened once, it gives access to all objects.
+//! The store: opened once, with access to all objects.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// An open store. Clones are the same one; several processes may use the same at a time.
+/// An open store. Clones share it, and several processes may use the same database.
 #[derive(Debug, Clone)]
 pub struct Store {
     database: Database,
@@ -26,22 +26,22 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the file, brings it up to this program's version, and makes it, for its owner alone,
-    /// if there is none. Its folder must exist.
+    /// Opens the file, or creates it for its owner alone, and migrates it to this program's
+    /// version. The folder must exist.
     ///
     /// # Errors
-    /// When the file is damaged, newer, not ours or not private, or cannot be read or written.
+    /// When the file is damaged, newer, not narthex's or not private, or cannot be read or written.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
         Ok(Self { database: open::open(path).await?, place: path.display().to_string() })
     }
 
     /// Connects to a database of a PostgreSQL server, by a URL such as
-    /// `postgres://user:password@host/database`, and brings it up to this program's version. The
-    /// database must exist, and be empty or ours.
+    /// `postgres://user:password@host/database`, and migrates it to this program's version. The
+    /// database must exist, and be empty or narthex's own.
     ///
     /// # Errors
-    /// When the URL is wrong, the server cannot be reached or refuses, or the database is newer or
-    /// not ours. No error shows the URL, which may hold a password.
+    /// When the URL is not valid, the server cannot be reached or refuses, or the database is newer
+    /// or not narthex's. No error shows the URL, which may hold a password.
     pub async fn connect(url: &Secret) -> Result<Self, ConnectError> {
         let (database, place) = connect::connect(url.expose()).await?;
         Ok(Self { database, place })
@@ -57,19 +57,19 @@ impl Store {
         &self.database
     }
 
-    /// Opens the file to see which files of folders are trusted. Nothing is made or changed, also
-    /// where another version has written the store. `None` if there is no store, or one from before
-    /// files were trusted. Other tables may be missing in an older store; nothing is written.
+    /// Opens the file to read which files of folders are trusted. Creates and changes nothing, also
+    /// if another version has written the store. `None` if there is no store, or one from before
+    /// files were trusted. An older store may lack other tables.
     ///
     /// # Errors
-    /// When the file is damaged, newer, not ours or not private, or cannot be read.
+    /// When the file is damaged, newer, not narthex's or not private, or cannot be read.
     pub async fn look(path: &Path) -> Result<Option<Self>, OpenError> {
         let place = path.display().to_string();
         Ok(open::look(path).await?.map(|database| Self { database, place }))
     }
 
-    /// Opens a database of a PostgreSQL server as [`Store::look`] opens a file. `None` if it is
-    /// empty.
+    /// Opens a database of a PostgreSQL server as [`Store::look`] opens a file. `None` if the
+    /// database is empty.
     ///
     /// # Errors
     /// The errors of [`Store::connect`].
@@ -78,25 +78,25 @@ impl Store {
         Ok(looked.map(|(database, place)| Self { database, place }))
     }
 
-    /// The tenants.
+    /// The workspaces.
     #[must_use]
     pub fn workspaces(&self) -> Workspaces<'_> {
         Workspaces::new(&self.database)
     }
 
-    /// Flags of servers beside their definitions.
+    /// Flags of servers apart from their definitions.
     #[must_use]
     pub fn server_flags(&self) -> ServerFlags<'_> {
         ServerFlags::new(&self.database)
     }
 
-    /// Built-in servers that were offered before.
+    /// Built-in servers that were seeded before.
     #[must_use]
     pub fn seeded_defaults(&self) -> SeededDefaults<'_> {
         SeededDefaults::new(&self.database)
     }
 
-    /// Files of folders that their user has approved.
+    /// Files in folders that their user has approved.
     #[must_use]
     pub fn trusted_files(&self) -> TrustedFiles<'_> {
         TrustedFiles::new(&self.database)
@@ -114,7 +114,7 @@ impl Store {
         SessionRows::new(&self.database)
     }
 
-    /// Runs, which are activations of sessions.
+    /// Runs.
     #[must_use]
     pub fn runs(&self) -> RunRows<'_> {
         RunRows::new(&self.database)
@@ -162,14 +162,14 @@ impl Store {
         ServiceTokens::new(&self.database)
     }
 
-    /// Definitions as runs saw them of a server.
+    /// Definitions of a server that runs have seen.
     #[must_use]
     pub fn definitions<'a>(&'a self, of: DefinitionsOf<'a>) -> Definitions<'a> {
         Definitions::new(&self.database, of)
     }
 
-    /// A number of each server of a live configuration, by alias, that changes whenever a human
-    /// decides on its definitions; 0 before the first decision.
+    /// A number for each server of a live configuration, by alias. It changes whenever a human
+    /// decides on the server's definitions; 0 before the first decision.
     ///
     /// # Errors
     /// When the statement fails.
@@ -177,7 +177,8 @@ impl Store {
         numbers((&self.database, LIVE_DECIDED), place).await
     }
 
-    /// A number that is another one whenever other tools of a workspace's catalog have names.
+    /// A number that changes whenever the tools of a workspace's catalog change. Rejected tools do
+    /// not count.
     ///
     /// # Errors
     /// When the statement fails.
@@ -186,7 +187,7 @@ impl Store {
         Ok(number.into_values().sum())
     }
 
-    /// The MCP clients that are registered.
+    /// The registered MCP clients.
     #[must_use]
     pub fn mcp_clients(&self) -> McpClients<'_> {
         McpClients::new(&self.database)
@@ -210,7 +211,7 @@ impl Store {
         Shares::new(&self.database)
     }
 
-    /// Bindings of secrets to variables in the own environment of agents.
+    /// Bindings of secrets to variables in the environment of agents themselves.
     #[must_use]
     pub fn env_bindings(&self) -> EnvBindings<'_> {
         EnvBindings::new(&self.database)
@@ -252,13 +253,13 @@ impl Store {
         CostRows::new(&self.database)
     }
 
-    /// Answers to writes that came with an idempotency key.
+    /// Stored answers to writes with an idempotency key.
     #[must_use]
     pub fn kept_answers(&self) -> KeptAnswers<'_> {
         KeptAnswers::new(&self.database)
     }
 
-    /// Limits of workspaces, and the calls of days.
+    /// Limits of workspaces, and daily counts of calls.
     #[must_use]
     pub fn traffic(&self) -> TrafficRows<'_> {
         TrafficRows::new(&self.database)
@@ -270,8 +271,8 @@ impl Store {
         CatalogRows::new(&self.database, kind)
     }
 
-    /// Makes several changes of the catalog, all of them or none. `false`, and nothing happens, if
-    /// any object is not as it was read.
+    /// Makes several changes of the catalog, all of them or none. Returns `false` and changes
+    /// nothing if an object has changed since it was read.
     ///
     /// # Errors
     /// When a statement fails.
@@ -290,8 +291,8 @@ impl Store {
         Audit::new(&self.database)
     }
 
-    /// Waits for statements that run and lets go of the database, for all clones. Without this
-    /// nothing is lost, but the next to open a file has to tidy up.
+    /// Waits for running statements and closes the database, for all clones. Without this no data
+    /// is lost, but the next opening of a file takes longer.
     pub async fn close(&self) {
         self.database.close().await;
     }

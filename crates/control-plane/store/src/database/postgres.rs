@@ -1,4 +1,4 @@
-//! PostgreSQL: the same order of writes as in a file, kept by a lock that all processes take.
+//! PostgreSQL: writes in the same order as in a file, by a lock that all processes take.
 
 mod address;
 

@@ -1,5 +1,5 @@
-//! SQLite: one connection that writes, a few that read, each a thread that is started when it is
-//! first needed.
+//! SQLite: one connection that writes, and a few that read. Each is a thread that starts at its
+//! first use.
 
 use std::{path::Path, time::Duration};
 
@@ -21,8 +21,8 @@ pub(crate) const BEGIN: &str = "BEGIN IMMEDIATE";
 /// An open file. Clones are the same one.
 #[derive(Debug, Clone)]
 pub(crate) struct SqliteFile {
-    /// SQLite has one writer at a time. Within this process they queue here, in order, instead of
-    /// polling for its lock.
+    /// SQLite has one writer at a time. Writers of this process queue here, in order, instead of
+    /// polling for SQLite's lock.
     writer: SqlitePool,
     readers: SqlitePool,
     limit: Duration,

@@ -1,4 +1,4 @@
-//! A statement with its name, the values that go in and come out, and why it failed.
+//! A statement with its name, its values and rows, and its errors.
 
 mod meaning;
 
@@ -14,9 +14,9 @@ pub(crate) use meaning::{code, primary_code};
 /// SQL under a name. Parameters are `$1`, `$2` and so on, which SQLite and Postgres both know.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Statement {
-    /// `object.function`, for errors and logs.
+    /// Name as `object.function`, for errors and logs.
     pub name: &'static str,
-    /// The SQL, as both databases understand it.
+    /// The SQL, in the form that both databases understand.
     pub sql: &'static str,
 }
 
@@ -41,19 +41,19 @@ pub(crate) struct Row {
 /// A row as its database gave it.
 #[derive(Debug)]
 pub(crate) enum AnyRow {
-    /// Of a file.
+    /// A row of a file.
     Sqlite(SqliteRow),
-    /// Of a server.
+    /// A row of a server.
     Postgres(PgRow),
 }
 
-/// A statement that failed. Nothing of it was stored.
+/// A statement that failed. None of its changes were stored.
 #[derive(Debug, Error)]
 pub enum StatementError {
-    /// Another process kept the database to itself for too long.
+    /// Another process held the database for too long.
     #[error("another process has kept the store busy for too long (`{statement}`); try again")]
     Busy { statement: &'static str },
-    /// The deadline of every statement passed.
+    /// The statement took longer than its deadline.
     #[error("the store took too long (`{statement}`); look at the load of its disk or server")]
     Timeout { statement: &'static str },
     /// The database contradicts itself.
@@ -62,22 +62,22 @@ pub enum StatementError {
          away to begin anew"
     )]
     Damaged { statement: &'static str },
-    /// No room on the disk.
+    /// The disk is full.
     #[error("the disk of the store is full (`{statement}`); free some space")]
     DiskFull { statement: &'static str },
-    /// There is one of that name.
+    /// An object with this key exists.
     #[error("`{statement}`: there is one already; choose another name")]
     Exists { statement: &'static str },
     /// The owner of the new row does not exist.
     #[error("`{statement}`: what it belongs to does not exist; create that first")]
     OwnerMissing { statement: &'static str },
-    /// A text that not every database can hold.
+    /// A text has a zero byte, which PostgreSQL cannot store.
     #[error("`{statement}`: a text with a zero byte cannot be stored; remove the byte")]
     ZeroByte { statement: &'static str },
-    /// The store was closed before.
+    /// The store was closed.
     #[error("the store is closed (`{statement}`)")]
     Closed { statement: &'static str },
-    /// The operating system refused to read or write, or the server cannot be reached or refuses.
+    /// The operating system refused to read or write, or the server refuses or cannot be reached.
     #[error(
         "the store cannot be read or written (`{statement}`); look at its disk and its mode, or \
          at its server"
@@ -87,7 +87,7 @@ pub enum StatementError {
         #[source]
         source: Cause,
     },
-    /// A fault of our own.
+    /// A fault of narthex.
     #[error("the statement `{statement}` does not fit the store; please report this")]
     Bug {
         statement: &'static str,
@@ -96,7 +96,7 @@ pub enum StatementError {
     },
 }
 
-/// The database's error as a code: its words may quote SQL.
+/// The database's error as a code, since its text may quote SQL.
 #[derive(Debug)]
 pub struct Cause(sqlx::Error);
 
@@ -139,7 +139,7 @@ impl StatementError {
         }
     }
 
-    /// Turns an error of the library into one of this crate.
+    /// Turns an error of the database library into one of this crate.
     #[must_use]
     pub fn new(statement: &'static str, source: sqlx::Error) -> Self {
         match Meaning::of(&source) {

@@ -1,4 +1,4 @@
-//! Times as they are stored: milliseconds since 1970.
+//! Times in their stored form: milliseconds since 1970.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

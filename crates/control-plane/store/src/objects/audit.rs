@@ -1,5 +1,5 @@
-//! The audit's tables: events as they were written, the ends of their chains, and how long events
-//! are stored. The audit crate reads the events and verifies the chains.
+//! The audit's tables: events as written, the ends of their chains, and their retention. The audit
+//! crate reads the events and verifies the chains.
 
 mod reading;
 
@@ -44,22 +44,22 @@ const RESEAL: Statement = Statement {
           WHERE workspace = $1 AND writer = $2 AND base_seq = $3 AND head_seq = $4",
 };
 
-/// Access to the audit. An empty workspace is the installation.
+/// Access to the audit. An empty workspace stands for the installation.
 #[derive(Debug, Clone, Copy)]
 pub struct Audit<'a> {
     database: &'a Database,
 }
 
-/// An event as it is stored.
+/// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditRow {
     /// The workspace that owns the event; empty for the installation.
     pub workspace: String,
     /// The writer of the event.
     pub writer: String,
-    /// Its number in the writer's chain.
+    /// Number of the event in the writer's chain.
     pub seq: u64,
-    /// When it happened, to the millisecond.
+    /// Time of the event, to the millisecond.
     pub happened_at: SystemTime,
     /// The event's kind.
     pub kind: String,
@@ -67,9 +67,9 @@ pub struct AuditRow {
     pub actor: String,
     /// The resource that the actor acted on; may be empty.
     pub resource: String,
-    /// The run it belongs to; may be empty.
+    /// The run of the event; may be empty.
     pub run: String,
-    /// The event as it was written.
+    /// The event as written.
     pub document: String,
 }
 
@@ -80,17 +80,17 @@ pub struct AuditChain {
     pub workspace: String,
     /// The writer of the chain.
     pub writer: String,
-    /// The last event that was removed because of its age; 0 if none was.
+    /// Number of the last event that was removed by retention; 0 if none was.
     pub base_seq: u64,
-    /// Its hash.
+    /// Hash of that event.
     pub base_hash: String,
-    /// The last event.
+    /// Number of the last event.
     pub head_seq: u64,
-    /// Its hash.
+    /// Hash of the last event.
     pub head_hash: String,
-    /// The key that vouches for this; empty if none does.
+    /// Id of the key that seals these ends; empty without a seal.
     pub key_id: String,
-    /// The seal that this key makes of the ends.
+    /// The seal of the ends by this key.
     pub seal: String,
 }
 
@@ -99,9 +99,9 @@ impl<'a> Audit<'a> {
         Self { database }
     }
 
-    /// Adds events, and moves the ends of their chains: of each, how it was read and how it is to
-    /// be. `false`, and nothing happens, if one of them is not as it was read any more. An event
-    /// that is there already stays as it is.
+    /// Adds events and moves the ends of their chains. `chains` has each chain as it was read, and
+    /// as it is to be. Returns `false` and changes nothing if one of them has changed since. An
+    /// event that exists already does not change.
     ///
     /// # Errors
     /// When a statement fails.
@@ -130,8 +130,8 @@ impl<'a> Audit<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Removes the events up to the new beginning of a chain. `false`, and nothing happens, if it
-    /// is not as it was read any more.
+    /// Removes the events up to the new start of a chain. Returns `false` and changes nothing if
+    /// the chain has changed since it was read.
     ///
     /// # Errors
     /// When a statement fails.
@@ -150,8 +150,8 @@ impl<'a> Audit<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Has another key vouch for a chain. `false`, and nothing happens, if it is not as it was read
-    /// any more.
+    /// Stores the seal of another key for a chain. Returns `false` and changes nothing if the chain
+    /// has changed since it was read.
     ///
     /// # Errors
     /// When the statement fails.
@@ -195,7 +195,7 @@ fn values(row: &AuditRow) -> [Value<'_>; COLUMNS] {
 }
 
 impl AuditChain {
-    /// The chain of a writer that has written nothing yet.
+    /// The chain of a writer without events.
     #[must_use]
     pub fn empty(workspace: &str, writer: &str) -> Self {
         Self {

@@ -92,36 +92,36 @@ pub struct CatalogRows<'a> {
     is_cutting: bool,
 }
 
-/// An object as it is stored.
+/// A stored object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogRow {
-    /// Unique among those of its kind in the workspace.
+    /// Id of the object, unique among those of its kind in the workspace.
     pub id: String,
-    /// Its JSON.
+    /// The object's JSON.
     pub document: String,
-    /// Number of writes of the object. With `created_at` it tells apart all that ever had this id.
+    /// Number of writes of the object. With `created_at` it distinguishes all states of this id.
     pub revision: u64,
     pub created_at: SystemTime,
-    /// When it was written last.
+    /// Time of the last write.
     pub updated_at: SystemTime,
-    /// The principal who wrote it last.
+    /// The principal of the last write.
     pub updated_by: String,
 }
 
-/// One of several changes that are made together.
+/// One step of a change that is made as a whole.
 #[derive(Debug, Clone, Copy)]
 pub struct CatalogStep<'a> {
     pub kind: CatalogKind,
     pub id: &'a str,
-    /// The row as it was read. `None`: there was none.
+    /// The row as it was read; `None` if there was none.
     pub before: Option<&'a CatalogRow>,
     pub document: &'a str,
     /// True if active runs lose the object: a server that is switched off.
     pub is_cut: bool,
 }
 
-/// Makes several changes, all of them or none: `false`, and nothing happens, if any object is not
-/// as it was read.
+/// Makes several changes, all of them or none: Returns `false` and changes nothing if any object is
+/// not as it was read.
 pub(crate) async fn change(
     database: &Database,
     workspace: &WorkspaceId,
@@ -179,7 +179,7 @@ impl<'a> CatalogRows<'a> {
         Self { is_cutting, ..self }
     }
 
-    /// The one of this id, if there is one.
+    /// The object of this id, if it exists.
     ///
     /// # Errors
     /// When the statement fails.
@@ -197,7 +197,7 @@ impl<'a> CatalogRows<'a> {
         rows.first().map(row).transpose()
     }
 
-    /// All of a workspace, in the order of their ids.
+    /// All objects of a workspace, in the order of their ids.
     ///
     /// # Errors
     /// When the statement fails.
@@ -210,8 +210,8 @@ impl<'a> CatalogRows<'a> {
         Ok(all)
     }
 
-    /// The first `limit` of those whose ids come after `after`, in the database's own order; an
-    /// empty text is before all of them.
+    /// The first `limit` objects whose ids come after `after`, in the database's own order; an
+    /// empty `after` is before all of them.
     ///
     /// # Errors
     /// When the statement fails.
@@ -227,7 +227,7 @@ impl<'a> CatalogRows<'a> {
         rows.iter().map(row).collect()
     }
 
-    /// Stores a new one; gives the row.
+    /// Stores a new object; returns its row.
     ///
     /// # Errors
     /// `Exists` if the id is taken, `OwnerMissing` if there is no such workspace, or when the
@@ -261,8 +261,8 @@ impl<'a> CatalogRows<'a> {
         })
     }
 
-    /// Writes a document in place of the one that was read; gives the new row. `None`, and nothing
-    /// happens, if the stored row is another one by now.
+    /// Replaces the document of the row that was read; returns the new row. Returns `None` and
+    /// changes nothing if the stored row has changed since.
     ///
     /// # Errors
     /// When the statement fails.
@@ -289,8 +289,8 @@ impl<'a> CatalogRows<'a> {
         }))
     }
 
-    /// Removes the row that was read. `false`, and nothing happens, if the stored row is another by
-    /// now.
+    /// Removes the row that was read. Returns `false` and changes nothing if the stored row has
+    /// changed since.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,5 +1,5 @@
 //! Child sessions, which parent runs have created: silent ones, ones without an active run, and
-//! ones whose parent was cancelled.
+//! ones with a cancelled parent.
 
 use std::time::SystemTime;
 
@@ -86,7 +86,7 @@ const TOGETHER: usize = 500;
 /// An active run of a child session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuietChild {
-    /// Its session.
+    /// The run's session.
     pub session: SessionId,
     /// The agent.
     pub agent: String,
@@ -98,18 +98,18 @@ pub struct QuietChild {
     pub is_claimable: bool,
     /// The end of the current claim, if an executor has claimed the run.
     pub claimed_until: Option<SystemTime>,
-    /// The latest of three times: the session was created, reported something itself, or acted.
+    /// The latest of three times: the session's creation, its own last report, and its last act.
     pub own_at: SystemTime,
-    /// The end of the silence that the session has announced.
+    /// End of the silence that the session has announced; `None` if it has announced none.
     pub quiet_until: Option<SystemTime>,
-    /// The agent's type, as the newest run is frozen with; `None` if no run has recorded it.
+    /// The agent's type in the newest run's frozen data; `None` if no run has recorded it.
     pub agent_type: Option<AgentType>,
-    /// The number of the oldest message that was sent again and again without an acknowledgement.
+    /// Number of the oldest message that was sent repeatedly without an acknowledgement.
     pub unread: Option<u64>,
 }
 
 impl QuietChild {
-    /// The time since which the session is silent without having announced it.
+    /// Time since which the session is silent, without an announcement.
     #[must_use]
     pub fn since(&self) -> SystemTime {
         self.quiet_until.map_or(self.own_at, |until| until.max(self.own_at))
@@ -129,17 +129,17 @@ pub struct StillChild {
     pub session: SessionId,
     /// The agent.
     pub agent: String,
-    /// The agent's type, as the newest run was frozen with; `None` if no run has recorded it.
+    /// The agent's type in the newest run's frozen data; `None` if no run has recorded it.
     pub agent_type: Option<AgentType>,
     /// The parent session, which created it.
     pub above: SessionId,
-    /// Its newest run.
+    /// The session's newest run.
     pub run: RunId,
     /// The outcome of that run.
     pub how: RunEnd,
-    /// When the time of that run was or is over.
+    /// Time limit of that run, which may be past.
     pub expires_at: SystemTime,
-    /// Number of active sessions that it has created.
+    /// Number of active sessions that the session's runs have created.
     pub children: u64,
 }
 
@@ -155,7 +155,7 @@ pub struct LeftChild {
 }
 
 impl SessionRows<'_> {
-    /// The first `limit` active runs in child sessions of a workspace whose ids come after `after`.
+    /// The first `limit` active runs of child sessions of a workspace whose ids come after `after`.
     ///
     /// # Errors
     /// When the statement fails.
@@ -190,8 +190,8 @@ impl SessionRows<'_> {
         rows.iter().map(child).collect()
     }
 
-    /// The first `limit` active child sessions of a workspace whose ids come after `after`. Only
-    /// sessions without an active run count that are neither suspended nor about to resume.
+    /// The first `limit` active child sessions of a workspace whose ids come after `after`, without
+    /// an active run. Suspended sessions and those that are due to resume are left out.
     ///
     /// # Errors
     /// When the statement fails.
@@ -238,10 +238,10 @@ impl SessionRows<'_> {
         self.database.read(LEFT, &values).await?.iter().map(left).collect()
     }
 
-    /// Notes the times of sessions' last acts, unless later ones are noted.
+    /// Stores the times of sessions' last acts, unless later ones are stored.
     ///
     /// # Errors
-    /// When a statement fails: then some of it is not noted.
+    /// When a statement fails: then some times are not stored.
     pub async fn acted(
         &self,
         workspace: &WorkspaceId,
@@ -263,7 +263,7 @@ impl SessionRows<'_> {
         Ok(())
     }
 
-    /// Notes the end of a silence that a session announces; `None` takes the announcement back.
+    /// Stores the end of a silence that a session announces; `None` removes the announcement.
     ///
     /// # Errors
     /// When the statement fails.

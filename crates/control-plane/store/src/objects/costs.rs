@@ -55,7 +55,7 @@ const OF_AGENT: Statement = Statement {
           GROUP BY model, currency ORDER BY model, currency",
 };
 
-/// Largest number of reports of a session.
+/// Maximum number of reports of a session.
 pub const REPORTS_MAX: u64 = 10_000;
 
 /// Access to reported costs.
@@ -67,7 +67,7 @@ pub struct CostRows<'a> {
 /// A report of usage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cost {
-    /// The id of the report, by which a repeated one is recognised.
+    /// The id of the report, by which a repeated report is recognised.
     pub id: String,
     /// The model.
     pub model: String,

@@ -1,5 +1,4 @@
-//! Cuts: secrets that were cleared and servers that were switched off, and that active runs lose
-//! (D10).
+//! Cuts: cleared secrets and switched-off servers, which active runs lose (D10).
 //!
 //! Each cut is written with the change that causes it, and read by all daemons.
 
@@ -46,12 +45,12 @@ pub enum Cut {
     Secret(SecretName, u64),
 }
 
-/// The cuts after one of some number.
+/// The cuts after a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CutChanges {
-    /// Each with its workspace, in their order.
+    /// The cuts with their workspaces, in order.
     pub cuts: Vec<(WorkspaceId, Cut)>,
-    /// The number of the last cut: the next call asks for the cuts after it.
+    /// The number of the last cut, for the next call.
     pub last: i64,
 }
 
@@ -75,7 +74,7 @@ impl<'a> CutRows<'a> {
         rows.first().map_or(Ok(0), |row| row.integer("n"))
     }
 
-    /// All that came after the cut of this number, of all workspaces.
+    /// All cuts after this number, of all workspaces.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,6 +1,6 @@
-//! Definitions of tools, prompts, templates, resources and instructions, as runs saw them of
-//! servers. The servers are those of the catalog, and those of live configurations whose entries
-//! ask for it.
+//! Definitions of tools, prompts, templates, resources and instructions that servers gave to runs.
+//! The servers are those of the catalog, and those of live configurations whose entries pin
+//! definitions.
 
 pub(crate) mod statements;
 
@@ -28,12 +28,12 @@ const WAITING_MAX: i64 = 20;
 /// Most unwanted texts that are returned at once.
 const UNWANTED_MAX: i64 = 500;
 
-/// The server whose definitions are meant.
+/// The server of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionsOf<'a> {
     /// A server of a workspace's catalog.
     Catalog(&'a WorkspaceId, &'a ServerId),
-    /// A server of a live configuration: the place of the entry, and its alias.
+    /// A server of a live configuration: the place of its entry, and its alias.
     Live(&'a str, &'a Alias),
 }
 
@@ -58,7 +58,7 @@ impl<'a> DefinitionsOf<'a> {
 /// The review status of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DefinitionState {
-    /// The first one of its name, without a reason for a review.
+    /// The first definition of its name, without a reason for a review.
     Pinned,
     /// Under review: no run gets it before a human accepts it.
     Quarantined,
@@ -69,10 +69,10 @@ pub enum DefinitionState {
 }
 
 impl DefinitionState {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::Pinned, Self::Quarantined, Self::Accepted, Self::Rejected];
 
-    /// The spelling in JSON.
+    /// The name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -83,7 +83,7 @@ impl DefinitionState {
         }
     }
 
-    /// True if runs get it.
+    /// True if runs get a definition with this status.
     #[must_use]
     pub fn is_seen(self) -> bool {
         matches!(self, Self::Pinned | Self::Accepted)
@@ -93,17 +93,17 @@ impl DefinitionState {
 /// A definition without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinitionHead {
-    /// The digest of its text, in hexadecimal digits.
+    /// Digest of the definition's text, in hexadecimal.
     pub digest: String,
     /// `tool`, `prompt`, `resource`, `template` or `instructions`.
     pub kind: String,
     /// The name of the tool, prompt, resource or template.
     pub name: String,
     pub state: DefinitionState,
-    /// The run that it was seen in first.
+    /// The run that first saw the definition.
     pub run: String,
     pub first_seen: SystemTime,
-    /// To the hour.
+    /// Time when the definition was last seen, to the hour.
     pub last_seen: SystemTime,
     /// The time of the last decision, and the human who made it.
     pub decided: Option<(SystemTime, String)>,
@@ -113,9 +113,9 @@ pub struct DefinitionHead {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinitionRow {
     pub head: DefinitionHead,
-    /// As the server wrote it.
+    /// The server's text.
     pub text: String,
-    /// The reasons for its review: JSON.
+    /// The reasons for the review, as JSON.
     pub why: String,
 }
 
@@ -127,17 +127,17 @@ pub struct KnownDefinition {
     pub text: String,
 }
 
-/// One that was not there.
+/// A definition that is not stored yet.
 #[derive(Debug, Clone)]
 pub struct NewDefinition {
     pub digest: String,
     pub kind: &'static str,
     pub name: String,
-    /// True if no run is to get it.
+    /// True if no run gets the definition before a human accepts it.
     pub is_quarantined: bool,
     pub text: String,
     pub why: String,
-    /// The reasons to store if another text of its name is pinned meanwhile.
+    /// The reasons for a review if another text of its name was pinned meanwhile.
     pub why_late: String,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Definitions<'a> {
         Self { database, of }
     }
 
-    /// Without their texts, in no order.
+    /// All definitions without their texts, in no order.
     ///
     /// # Errors
     /// When the statement fails.
@@ -162,7 +162,7 @@ impl<'a> Definitions<'a> {
         rows.iter().map(head).collect()
     }
 
-    /// The texts that callers get; the one with the last decision comes first.
+    /// The texts that runs get, the latest decision first.
     ///
     /// # Errors
     /// When the statement fails.
@@ -171,8 +171,8 @@ impl<'a> Definitions<'a> {
         rows.iter().map(known).collect()
     }
 
-    /// The texts that no run gets, at most 500. Rejected ones come first, the last decision in
-    /// front; those under review come after them.
+    /// The texts that no run gets, at most 500. Rejected ones come first, the latest decision in
+    /// front; those under review follow.
     ///
     /// # Errors
     /// When the statement fails.
@@ -182,7 +182,7 @@ impl<'a> Definitions<'a> {
         rows.iter().map(known).collect()
     }
 
-    /// One of them.
+    /// The definition of a digest, if it is stored.
     ///
     /// # Errors
     /// When the statement fails.
@@ -196,8 +196,8 @@ impl<'a> Definitions<'a> {
         rows.first().map(found).transpose()
     }
 
-    /// The tools of the other servers of the workspace, or of the same place, each with its server:
-    /// rejected ones are left out.
+    /// The tools of the other servers of the workspace or place, as pairs of server and
+    /// tool. Rejected ones are left out.
     ///
     /// # Errors
     /// When the statement fails.
@@ -206,9 +206,9 @@ impl<'a> Definitions<'a> {
         rows.iter().map(|row| Ok((row.text("server")?, row.text("name")?))).collect()
     }
 
-    /// Stores new definitions which a run has seen, and returns the status of all of the server
-    /// after that. No run gets a new one that is to be pinned if its name has another text by now,
-    /// also where the other was rejected. Of one name the newest 20 that wait are stored.
+    /// Stores new definitions that a run has seen, and returns the status of all definitions of the
+    /// server. A definition to be pinned goes under review if its name has another text by now,
+    /// also a rejected one. At most the newest 20 definitions under review of one name are stored.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such server, or when a statement fails.
@@ -256,7 +256,7 @@ impl<'a> Definitions<'a> {
         rows.unwrap_or_default().iter().map(head).collect()
     }
 
-    /// Notes that these are still there, where that was noted long ago.
+    /// Stores that these definitions were seen now, if the stored time is old.
     ///
     /// # Errors
     /// When a statement fails.
@@ -270,8 +270,8 @@ impl<'a> Definitions<'a> {
         self.database.write_each(self.of.statements().seen, &all).await
     }
 
-    /// Puts these definitions under review, each for the reason beside its digest. Nothing happens
-    /// to those that a human has decided on.
+    /// Puts definitions under review; each digest comes with the reason. A definition that a human
+    /// has decided on does not change.
     ///
     /// # Errors
     /// When a statement fails.
@@ -282,8 +282,8 @@ impl<'a> Definitions<'a> {
         self.database.write_each(self.of.statements().doubt, &all).await
     }
 
-    /// Lets runs have these from now on, or lets none, all of them or none. `false`, and nothing
-    /// happens, if one is not there or that is so of it already.
+    /// Accepts or rejects these definitions, all of them or none. Returns `false` and changes
+    /// nothing if one does not exist, or has this status already.
     ///
     /// # Errors
     /// When a statement fails.

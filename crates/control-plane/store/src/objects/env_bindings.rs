@@ -1,4 +1,4 @@
-//! Bindings of secrets to variables in the own environment of agents.
+//! Bindings of secrets to variables in the environment of agents themselves.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,16 +42,16 @@ const OF_SESSIONS: Statement = Statement {
           WHERE workspace = $1 AND session >= $2 AND session <= $3 AND agent_env <> ''",
 };
 
-/// A binding as it is stored.
+/// A stored binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvBindingRow {
     pub id: EnvBindingId,
     /// The secret whose value the agent gets.
     pub secret: SecretName,
     pub created_at: SystemTime,
-    /// When it was written last.
+    /// Time of the last write.
     pub updated_at: SystemTime,
-    /// The principal who wrote it last.
+    /// The principal of the last write.
     pub updated_by: String,
 }
 
@@ -66,7 +66,7 @@ impl<'a> EnvBindings<'a> {
         Self { database }
     }
 
-    /// All of a workspace, in the order of their ids.
+    /// All bindings of a workspace, in the order of their ids.
     ///
     /// # Errors
     /// When the statement fails.
@@ -78,11 +78,11 @@ impl<'a> EnvBindings<'a> {
         Ok(all)
     }
 
-    /// Stores a new one.
+    /// Stores a new binding.
     ///
     /// # Errors
-    /// `Exists` if there is one of this id, `OwnerMissing` if there is no such workspace, agent or
-    /// secret, or when the statement fails.
+    /// `Exists` if the id is taken, `OwnerMissing` if there is no such workspace, agent or secret,
+    /// or when the statement fails.
     pub async fn create(
         &self,
         workspace: &WorkspaceId,
@@ -93,7 +93,7 @@ impl<'a> EnvBindings<'a> {
         self.database.write(CREATE, &written(workspace, id, secret, by)).await
     }
 
-    /// Has one mean another secret. `false` if there is none of this id.
+    /// Gives a binding another secret. Returns `false` if the id is unknown.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such secret, or when the statement fails.
@@ -108,7 +108,7 @@ impl<'a> EnvBindings<'a> {
         self.database.write_steps(&[Step::must_change(REPLACE, values)]).await
     }
 
-    /// Removes one. `false` if there is none of this id.
+    /// Removes a binding. Returns `false` if the id is unknown.
     ///
     /// # Errors
     /// When the statement fails.
@@ -120,7 +120,7 @@ impl<'a> EnvBindings<'a> {
         self.database.write_steps(&[Step::must_change(DELETE, place(workspace, id))]).await
     }
 
-    /// The variables that runs were given, of the sessions from the first to the last id.
+    /// The variables that runs got, by session, for sessions from the first to the last id.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,5 +1,5 @@
-//! Events of sessions: added at the end of their stream, read from there by their numbers, and
-//! removed from its beginning.
+//! Events of sessions: added at the end of their stream, read by their numbers, and removed from
+//! its start.
 
 mod reading;
 
@@ -94,32 +94,32 @@ pub struct EventRows<'a> {
 pub struct EventsOf {
     /// The workspace that owns the session.
     pub workspace: WorkspaceId,
-    /// Its id.
+    /// The session's id.
     pub session: SessionId,
 }
 
-/// An event that is to be added.
+/// An event to be added.
 #[derive(Debug, Clone, Copy)]
 pub struct NewEvent<'a> {
-    /// The session that it belongs to.
+    /// The session of the event.
     pub of: &'a EventsOf,
-    /// The run in which it happens, if it does in one.
+    /// The run of the event, if there is one.
     pub run: Option<RunId>,
     /// The event's kind.
     pub kind: &'a str,
-    /// The id by which a second event of its kind is recognised as the same.
+    /// The id by which a repeated event of its kind is recognised.
     pub message_id: Option<&'a str>,
     /// The payload, as JSON.
     pub payload: &'a str,
-    /// When it happens.
+    /// Time of the event.
     pub happened_at: SystemTime,
-    /// The user who takes the turn of the session with it; `None` if the turn does not change.
+    /// The user who takes the turn of the session by the event; `None` if the turn does not change.
     pub turn: Option<&'a TurnOf>,
-    /// The data to store until the message is acknowledged, if the event is one.
+    /// The data to store until the message is acknowledged, if the event is a message.
     pub unread: Option<NewUnread>,
-    /// The data for resuming the session that the event is for, unless a run of it is active.
+    /// The data for resuming the event's session, if it has no active run.
     pub owed: Option<&'a NewRest>,
-    /// True if the session reports the event itself, and no other party about or to the session.
+    /// True if the session itself reports the event, instead of another party.
     pub is_own: bool,
 }
 
@@ -128,29 +128,28 @@ pub struct NewEvent<'a> {
 pub struct AppendedEvent {
     /// The event.
     pub row: EventRow,
-    /// The state of its stream after that.
+    /// The state of its stream after the event.
     pub stream: EventStream,
-    /// The number of the last turn of all; of an event that came with a turn, the number of that
-    /// turn.
+    /// The number of the event's turn; without a turn, the number of the last turn of all sessions.
     pub turn: u64,
 }
 
-/// An event as it is stored.
+/// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRow {
-    /// The session that it belongs to.
+    /// The session of the event.
     pub of: EventsOf,
-    /// Its number in the session, from 1 on.
+    /// Number of the event in the session, from 1.
     pub seq: u64,
-    /// Its number in the workspace, from 1 on.
+    /// Number of the event in the workspace, from 1.
     pub number: u64,
-    /// When it happened, to the millisecond; never before the one in front of it.
+    /// Time of the event, to the millisecond; never before the previous event.
     pub happened_at: SystemTime,
     /// The event's kind.
     pub kind: String,
-    /// The run in which it happened, if it did in one.
+    /// The run of the event, if there is one.
     pub run: Option<RunId>,
-    /// The id by which a second event of its kind is recognised as the same.
+    /// The id by which a repeated event of its kind is recognised.
     pub message_id: Option<String>,
     /// The payload, as JSON.
     pub payload: String,
@@ -159,9 +158,9 @@ pub struct EventRow {
 /// The state of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventStream {
-    /// The first event that is kept; one more than the last if none is.
+    /// Number of the first stored event; one more than `last` if none is stored.
     pub oldest: u64,
-    /// The last event.
+    /// Number of the last event.
     pub last: u64,
     /// Size of its events in bytes.
     pub bytes: u64,
@@ -174,9 +173,9 @@ impl<'a> EventRows<'a> {
         Self { database }
     }
 
-    /// Adds events of one session, all or none, as its next ones. An event with a turn takes the
-    /// turn of the session; one with an owed session notes that this session is to resume. Returns
-    /// the last event; `None`, and nothing happens, if the message of one is stored already.
+    /// Adds events to one session, all or none. An event with a turn takes the turn of the session;
+    /// an event with `owed` marks that session as due to resume. Returns the last event. Returns
+    /// `None` and changes nothing if the message of an event is already stored.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.
@@ -210,8 +209,8 @@ impl<'a> EventRows<'a> {
         found.map(appended).transpose()
     }
 
-    /// Removes the events of a session up to the one before `oldest`. `false`, and nothing
-    /// happens, if they are gone already, or there are not so many.
+    /// Removes the events of a session before the number `oldest`. Returns `false` and changes
+    /// nothing if they are removed already, or the session has fewer events.
     ///
     /// # Errors
     /// When a statement fails.

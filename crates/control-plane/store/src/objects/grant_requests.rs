@@ -17,7 +17,7 @@ use crate::{
     statement::{Row, Statement, Value},
 };
 
-/// Most open requests of one run.
+/// Maximum number of open requests of one run.
 pub const OPEN_MAX: i64 = 100;
 
 /// All columns, in front of a condition. A request without a decision in time counts as expired.
@@ -93,52 +93,52 @@ const DECIDE: Statement = Statement {
 /// The status of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrantRequestStatus {
-    /// Waits for a decision.
+    /// The request waits for a decision.
     Pending,
-    /// A human has granted it.
+    /// A human has granted the request.
     Approved,
-    /// A human has refused it.
+    /// A human has denied the request.
     Denied,
-    /// Its time has passed without a decision.
+    /// The request's time has passed without a decision.
     Expired,
 }
 
-/// A request as it is stored.
+/// A stored request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantRequestRow {
-    /// Its id.
+    /// The request's id.
     pub id: GrantRequestId,
-    /// The run's own name for it; empty if it has none.
+    /// The run's own name for the request; empty without a name.
     pub asked_as: String,
-    /// The workspace that owns it.
+    /// The workspace that owns the request.
     pub workspace: WorkspaceId,
     /// The run that asks.
     pub run: RunId,
-    /// The session of that run, if it has one.
+    /// The run's session, if the run has one.
     pub session: Option<SessionId>,
-    /// The user who drives that run.
+    /// The user who drives the run.
     pub user: Option<PrincipalId>,
-    /// Its agent.
+    /// The run's agent.
     pub agent: Option<AgentName>,
-    /// The thing to be granted.
+    /// The requested permission.
     pub of: GrantOf,
-    /// The arguments to which it is limited, for people; empty if it is not limited.
+    /// The arguments to which the request is limited, for people; empty without a limit.
     pub arguments: String,
     /// The duration of the grant: one of [`GrantDuration::WORDS`].
     pub duration: &'static str,
-    /// The reason, in the words of the run.
+    /// The reason, in the run's words.
     pub reason: String,
     /// The time of the request.
     pub requested_at: SystemTime,
     /// The time until which a human may decide.
     pub expires_at: SystemTime,
-    /// Its status.
+    /// The status.
     pub status: GrantRequestStatus,
     /// The time of the decision, and the human who made it.
     pub decided: Option<(SystemTime, String)>,
-    /// The reason of the decision, in the words of that human.
+    /// The reason of the decision, in the human's words.
     pub decision_reason: String,
-    /// The grant that followed from it.
+    /// The grant that the decision created.
     pub grant: Option<GrantId>,
 }
 
@@ -155,12 +155,12 @@ pub struct GrantDecision<'a> {
     pub by: &'a str,
     /// The reason.
     pub reason: &'a str,
-    /// The grant; `None` if the human has refused.
+    /// The grant to create; `None` if the human has denied the request.
     pub grant: Option<&'a GrantRow>,
 }
 
 impl GrantRequestStatus {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::Pending, Self::Approved, Self::Denied, Self::Expired];
 
     /// The word in tables and documents.
@@ -180,8 +180,8 @@ impl<'a> GrantRequests<'a> {
         Self { database }
     }
 
-    /// Stores a request, unless its run waits for the same already; gives the one that there is
-    /// now, and whether it is new. `None` if its run has [`OPEN_MAX`] open.
+    /// Stores a request, unless an equal one of its run is open. Returns the open request, and true
+    /// if it is new. `None` if the run has [`OPEN_MAX`] open requests.
     ///
     /// # Errors
     /// When a statement fails.
@@ -225,7 +225,7 @@ impl<'a> GrantRequests<'a> {
         Ok(same.first().map(request).transpose()?.map(|row| (row, false)))
     }
 
-    /// The one of this id, if the workspace has it.
+    /// The request of this id, if the workspace has it.
     ///
     /// # Errors
     /// When the statement fails.
@@ -239,7 +239,8 @@ impl<'a> GrantRequests<'a> {
         self.database.read(FIND, &values).await?.first().map(request).transpose()
     }
 
-    /// The last request of a run for this thing under this name: for its agent, or for this user.
+    /// The last request of a run for this permission under this name: for its agent, or for this
+    /// user.
     ///
     /// # Errors
     /// When the statement fails.
@@ -282,8 +283,8 @@ impl<'a> GrantRequests<'a> {
         self.database.read(PAGE, &values).await?.iter().map(request).collect()
     }
 
-    /// Decides on a request that waits, and stores the grant with it. `false`, and nothing happens,
-    /// if the request does not wait any more, or the grant cannot be stored.
+    /// Stores the decision on an open request, together with the grant. Returns `false` and changes
+    /// nothing if the request is no longer open, or the grant cannot be stored.
     ///
     /// # Errors
     /// When a statement fails.

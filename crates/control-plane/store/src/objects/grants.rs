@@ -1,4 +1,4 @@
-//! Grants of humans: written, used up and revoked.
+//! Grants of humans: created, used up and revoked.
 
 mod reading;
 
@@ -78,24 +78,24 @@ const END_OF_USER: Statement = Statement {
           WHERE workspace = $1 AND user_subject = $2 AND revoked_at = 0",
 };
 
-/// A grant as it is stored.
+/// A stored grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantRow {
     /// The grant itself.
     pub grant: Grant,
-    /// The workspace that owns it.
+    /// The workspace that owns the grant.
     pub workspace: WorkspaceId,
     /// The reason, for people.
     pub reason: String,
-    /// When it was made.
+    /// Time of creation.
     pub granted_at: SystemTime,
     /// The human who granted it.
     pub granted_by: String,
-    /// True if there was no proof that the grantor was human (D15).
+    /// True if the grantor was not proved to be human (D15).
     pub is_advisory: bool,
-    /// When a call used it up, and of which run.
+    /// Time when a call used the grant up, and the id of its run.
     pub consumed: Option<(SystemTime, String)>,
-    /// The time since which it does not count any more, and the principal who revoked it.
+    /// Time of the revocation, and the principal who revoked the grant.
     pub revoked: Option<(SystemTime, String)>,
 }
 
@@ -110,8 +110,8 @@ impl<'a> GrantRows<'a> {
         Self { database }
     }
 
-    /// Stores a new one, which counts. `false`, and nothing happens, if its agent does not exist,
-    /// or its run or session is not active.
+    /// Stores a new grant, which counts at once. Returns `false` and changes nothing if its agent
+    /// does not exist, or its run or session is not active.
     ///
     /// # Errors
     /// `Exists` if the id is taken, `OwnerMissing` if there is no such workspace, or when a
@@ -120,8 +120,8 @@ impl<'a> GrantRows<'a> {
         self.database.write_steps(&create(row, &texts(row))).await
     }
 
-    /// Lets one count no more; whether it was used up stays. `false`, and nothing happens, if it
-    /// counted no more, or there is none.
+    /// Revokes a grant. Returns `false` and changes nothing if the grant no longer counts, or the
+    /// id is unknown.
     ///
     /// # Errors
     /// When a statement fails.
@@ -142,8 +142,8 @@ impl<'a> GrantRows<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Uses up all of these for one call of a run, or none: gives those that do not count any more
-    /// and are in the way.
+    /// Uses up these grants for one call of a run, all or none. Returns the grants that no longer
+    /// count and so prevent this; empty on success.
     ///
     /// # Errors
     /// When a statement fails.
@@ -185,7 +185,7 @@ impl<'a> GrantRows<'a> {
     }
 }
 
-/// Id, details, run and session of a grant, as they are stored.
+/// Id, details, run and session of a grant, as stored.
 pub(super) fn texts(row: &GrantRow) -> [String; 4] {
     let (run, session) = row.grant.duration.places();
     let run = run.map(RunId::to_text).unwrap_or_default();

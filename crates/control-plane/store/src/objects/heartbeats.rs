@@ -1,4 +1,4 @@
-//! Sessions of agents that are to be woken from time to time.
+//! Sessions of agents that are woken periodically.
 
 use std::time::SystemTime;
 
@@ -47,9 +47,9 @@ pub struct BeatingSession {
     pub document: String,
     /// The time of the session's last event.
     pub last_at: SystemTime,
-    /// Number of its active runs.
+    /// Number of the session's active runs.
     pub runs: u64,
-    /// Number of these that wait for a claim.
+    /// Number of active runs that wait for a claim.
     pub waiting: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Unacknowledged messages of sessions, and when their next reminders are sent.
+//! Unacknowledged messages of sessions, and the times of their next reminders.
 
 mod going;
 
@@ -121,12 +121,12 @@ pub struct Inboxes<'a> {
     database: &'a Database,
 }
 
-/// The data that is stored beside a message's event until the message is acknowledged.
+/// The data that is stored with a message's event until the message is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewUnread {
-    /// The session that sends it, if one does.
+    /// The session that sends the message, if one does.
     pub sender: Option<SessionId>,
-    /// The time from which no reader gets it any more.
+    /// Time from which the message is no longer delivered.
     pub expires_at: Option<SystemTime>,
     /// The time of the first reminder, if a client acknowledges messages of the session.
     pub due_at: SystemTime,
@@ -135,11 +135,11 @@ pub struct NewUnread {
 /// The time at which a reader gets a session's messages, and the times of their next reminders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GivenAt {
-    /// The time at which the reader gets them: expired messages are left out.
+    /// Time of the reading: messages that have expired by then are left out.
     pub now: SystemTime,
     /// The time of the next reminders of the messages that the reader gets.
     pub given_again: SystemTime,
-    /// The time of the next reminders of other messages that have no time yet.
+    /// The time of the next reminders of other messages that have none yet.
     pub again: SystemTime,
 }
 
@@ -148,28 +148,28 @@ pub struct GivenAt {
 pub struct InboxCount {
     /// Number of unacknowledged messages that have not expired.
     pub unread: u64,
-    /// The number up to which all messages were acknowledged; 0 if none was.
+    /// The number up to which all messages are acknowledged; 0 if none is.
     pub acknowledged: u64,
 }
 
-/// A message that is due for a reminder, or to be given up.
+/// A message whose next reminder, or whose end, is due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueMessage {
-    /// The session that it belongs to.
+    /// The session of the message.
     pub of: EventsOf,
-    /// The number of its event.
+    /// Number of the message's event.
     pub seq: u64,
-    /// The session that sent it, if one did.
+    /// The session that sent the message, if one did.
     pub sender: Option<SessionId>,
-    /// The id by which a second one is recognised as the same.
+    /// The id by which a repeated message is recognised.
     pub message_id: Option<String>,
-    /// The time from which no reader gets it any more.
+    /// Time from which the message is no longer delivered.
     pub expires_at: Option<SystemTime>,
-    /// Number of reminders that were sent.
+    /// Number of sent reminders.
     pub tellings: u32,
-    /// True if its session has ended.
+    /// True if the session has ended.
     pub has_ended: bool,
-    /// True if a run of its session is being carried out.
+    /// True if a run of the session is being carried out.
     pub is_attended: bool,
 }
 
@@ -178,8 +178,8 @@ impl<'a> Inboxes<'a> {
         Self { database }
     }
 
-    /// Notes that all messages of a session up to a number are acknowledged, except those that have
-    /// expired by `now`. Other messages that have no time yet get their next reminder at `again`.
+    /// Acknowledges all messages of a session up to a number, except those that have expired by
+    /// `now`. Other messages without a reminder time get their next reminder at `again`.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.
@@ -201,8 +201,8 @@ impl<'a> Inboxes<'a> {
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// Sets the next reminders of a session's messages that have no time yet to `again`. Does
-    /// nothing where no client has acknowledged or read any.
+    /// Sets the next reminders of a session's messages without a reminder time to `again`. Does
+    /// nothing if no client has acknowledged or read a message of the session.
     ///
     /// # Errors
     /// When the statement fails.
@@ -216,10 +216,10 @@ impl<'a> Inboxes<'a> {
         self.database.write(BEGIN, &begin(place, now, again)).await
     }
 
-    /// Notes that a client reads the messages of a session, and got those up to the number `given`.
-    /// Their next reminders come at `given_again` at the earliest: that puts each message off once
-    /// between two reminders, however often a client reads it. Other messages that have no time yet
-    /// get their next reminder at `again`.
+    /// Stores that a client reads the messages of a session, and got those up to the number
+    /// `given`. Their next reminders come at `given_again` at the earliest. Reading puts each
+    /// message off only once between two reminders. Other messages without a reminder time get
+    /// their next reminder at `again`.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.
@@ -278,7 +278,8 @@ impl<'a> Inboxes<'a> {
         Ok(InboxCount { unread: number("unread")?, acknowledged: number("acknowledged")? })
     }
 
-    /// Returns which messages of these numbers have expired without an acknowledgement.
+    /// Returns the numbers of the messages in this range that have expired without an
+    /// acknowledgement.
     ///
     /// # Errors
     /// When the statement fails.
@@ -312,7 +313,7 @@ impl<'a> Inboxes<'a> {
         self.database.read(DUE, &values).await?.iter().map(due).collect()
     }
 
-    /// The time at which the next message is due.
+    /// The time at which the next message is due; `None` if none is.
     ///
     /// # Errors
     /// When the statement fails.
@@ -321,8 +322,8 @@ impl<'a> Inboxes<'a> {
         rows.first().map(|row| time(row, "due_at")).transpose()
     }
 
-    /// Notes that one more reminder of a message was sent, and when the message is due next; `None`
-    /// if it is not. Nothing happens if another daemon did this already.
+    /// Stores that one more reminder of a message was sent, and the time of the next one, if there
+    /// is a next one. Changes nothing if another daemon has sent it already.
     ///
     /// # Errors
     /// When the statement fails.
@@ -344,7 +345,7 @@ impl<'a> Inboxes<'a> {
         self.database.write(TOLD, &values).await
     }
 
-    /// Puts the due messages of a session off until a run of it is carried out, or they expire.
+    /// Postpones the due messages of a session until a run of it is carried out, or they expire.
     ///
     /// # Errors
     /// When the statement fails.
@@ -355,7 +356,7 @@ impl<'a> Inboxes<'a> {
         self.database.write(HOLD, &values).await
     }
 
-    /// Has nothing be done any more about the messages of a session.
+    /// Ends all reminders of a session's messages.
     ///
     /// # Errors
     /// When the statement fails.

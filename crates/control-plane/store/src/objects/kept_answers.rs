@@ -1,4 +1,4 @@
-//! Answers to writes that came with an idempotency key.
+//! Stored answers to writes with an idempotency key.
 
 use std::time::SystemTime;
 
@@ -39,28 +39,28 @@ const RELEASE: Statement = Statement {
 /// A stored request, with its answer if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptAnswer {
-    /// True if the request has its answer, and no daemon works on it any more.
+    /// True if the request has its answer; no daemon works on the request any more.
     pub is_done: bool,
-    /// The request, and its answer if there is one, sealed.
+    /// The request, and its answer if there is one, sealed together.
     pub sealed: String,
 }
 
-/// A request that a daemon begins.
+/// A request that a daemon starts.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRequest<'a> {
     /// The id under which the request is stored.
     pub id: &'a str,
-    /// The workspace that owns it; `None` if it belongs to no workspace.
+    /// The workspace that owns the request; `None` without a workspace.
     pub workspace: Option<&'a WorkspaceId>,
-    /// The claim of the daemon that works on it; never empty.
+    /// The claim of the daemon that works on the request; never empty.
     pub claim: &'a str,
     /// The request, sealed.
     pub sealed: &'a str,
-    /// When it begins.
+    /// Time of its start.
     pub begun_at: SystemTime,
 }
 
-/// Access to kept answers.
+/// Access to stored answers.
 #[derive(Debug, Clone, Copy)]
 pub struct KeptAnswers<'a> {
     database: &'a Database,
@@ -71,8 +71,8 @@ impl<'a> KeptAnswers<'a> {
         Self { database }
     }
 
-    /// Begins a request, unless there is one of this id already: then `false`. Requests from
-    /// before `forgotten` are not known any more.
+    /// Stores a new request. Returns `false` if a request of this id is stored, unless it is from
+    /// before `forgotten`: such requests are removed.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace, or when a statement fails.
@@ -92,7 +92,7 @@ impl<'a> KeptAnswers<'a> {
         self.database.write_steps(&[forget, Step::must_change(BEGIN, values)]).await
     }
 
-    /// Returns the request of an id.
+    /// Returns the request of an id, if it is stored.
     ///
     /// # Errors
     /// When the statement fails.
@@ -101,8 +101,8 @@ impl<'a> KeptAnswers<'a> {
         rows.first().map(kept).transpose()
     }
 
-    /// Takes over a request that another daemon began before `abandoned`. `false` if there is none,
-    /// or it has an answer by now.
+    /// Takes over a request that another daemon started before `abandoned`. Returns `false` if
+    /// there is no such request, or it has an answer by now.
     ///
     /// # Errors
     /// When the statement fails.
@@ -121,8 +121,8 @@ impl<'a> KeptAnswers<'a> {
         self.database.write_steps(&[Step::must_change(RECLAIM, values)]).await
     }
 
-    /// Stores the answer. `false` if another daemon has taken the request over, or its workspace is
-    /// gone.
+    /// Stores the answer. Returns `false` if another daemon has taken the request over, or its
+    /// workspace was deleted.
     ///
     /// # Errors
     /// When the statement fails.
@@ -136,7 +136,7 @@ impl<'a> KeptAnswers<'a> {
         self.database.write_steps(&[Step::must_change(FINISH, values)]).await
     }
 
-    /// Forgets a request that changed nothing.
+    /// Removes a request that changed nothing.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,4 +1,5 @@
-//! Logins of humans: sessions, and the links that begin one. Only hashes of their tokens are kept.
+//! Logins of humans: sessions, and the links that start one. Only hashes of their tokens are
+//! stored.
 
 use std::time::SystemTime;
 
@@ -62,38 +63,38 @@ const FORGET_LINKS_OF: Statement = Statement {
     sql: "DELETE FROM sign_in_links WHERE principal = $1",
 };
 
-/// A session, but for its token.
+/// A session, without its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginSessionRow {
-    /// The hash of its token.
+    /// Hash of the session's token.
     pub hash: String,
     pub principal: PrincipalId,
     /// The method by which the principal signed in, as a word.
     pub method: String,
     pub created_at: SystemTime,
-    /// About when it was last used.
+    /// Approximate time of the last use.
     pub seen_at: SystemTime,
 }
 
-/// A link, but for its token.
+/// A link to be stored, without its token.
 #[derive(Debug, Clone, Copy)]
 pub struct NewSignInLink<'a> {
-    /// The hash of its token.
+    /// Hash of the link's token.
     pub hash: &'a str,
-    /// The principal that it signs in.
+    /// The principal whom the link signs in.
     pub principal: &'a PrincipalId,
     pub by: &'a str,
     pub expires_at: SystemTime,
-    /// True if a human who had proved to be one creates it.
+    /// True if a proved human creates the link.
     pub is_invitation: bool,
 }
 
-/// A link that can be used.
+/// A valid link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundLink {
-    /// The principal that it signs in.
+    /// The principal whom the link signs in.
     pub principal: PrincipalId,
-    /// True if a human who had proved to be one has created it.
+    /// True if a proved human has created the link.
     pub is_invitation: bool,
 }
 
@@ -108,7 +109,7 @@ impl<'a> Logins<'a> {
         Self { database }
     }
 
-    /// All sessions that are not too old, in no order.
+    /// All sessions that have not expired, in no order.
     ///
     /// # Errors
     /// When the statement fails.
@@ -117,7 +118,7 @@ impl<'a> Logins<'a> {
         rows.iter().map(session).collect()
     }
 
-    /// Stores a session that begins. Expired sessions are removed.
+    /// Stores a new session, and removes expired ones.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such principal, or when a statement fails.
@@ -130,7 +131,7 @@ impl<'a> Logins<'a> {
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// Remembers when sessions were last used; this is no change of permissions.
+    /// Stores the times of sessions' last uses. Does not count as a change of permissions.
     ///
     /// # Errors
     /// When a statement fails.
@@ -142,7 +143,7 @@ impl<'a> Logins<'a> {
         self.database.write_each(SEEN, &all).await
     }
 
-    /// Ends a session. `false` if there is none.
+    /// Ends a session. Returns `false` if it does not exist.
     ///
     /// # Errors
     /// When a statement fails.
@@ -152,7 +153,7 @@ impl<'a> Logins<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Ends all sessions of a principal, and all links that could begin one.
+    /// Ends all sessions of a principal, and removes all links that could start one.
     ///
     /// # Errors
     /// When a statement fails.
@@ -165,7 +166,7 @@ impl<'a> Logins<'a> {
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// Stores a link. Those that were not used in time are forgotten.
+    /// Stores a link, and removes expired ones.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such principal, or when a statement fails.
@@ -183,7 +184,7 @@ impl<'a> Logins<'a> {
         self.database.write_steps(&[forget, Step::new(MAKE_LINK, values)]).await.map(drop)
     }
 
-    /// The link of a hash, if it can still be used; it stays.
+    /// The link of a hash, if it is valid. The link stays valid.
     ///
     /// # Errors
     /// When the statement fails.
@@ -193,8 +194,8 @@ impl<'a> Logins<'a> {
         rows.first().map(link).transpose()
     }
 
-    /// Uses a link up and begins its session. `false`, and there is no session, if the link was
-    /// used already, or it has expired.
+    /// Uses a link up and starts its session. Returns `false` and starts no session if the link was
+    /// used already or has expired.
     ///
     /// # Errors
     /// When a statement fails.

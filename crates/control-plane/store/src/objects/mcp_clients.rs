@@ -1,4 +1,4 @@
-//! The MCP clients that are registered, with the hashes of their tokens.
+//! The registered MCP clients, with the hashes of their tokens.
 
 use std::{collections::BTreeSet, time::SystemTime};
 
@@ -44,17 +44,17 @@ const BIND: Statement = Statement {
 pub struct McpClientRow {
     pub id: McpClientId,
     pub workspace: WorkspaceId,
-    /// The principal that it acts as.
+    /// The client's principal.
     pub principal: PrincipalId,
-    /// The SHA-256 of its token in hex.
+    /// SHA-256 of the client's token, in hexadecimal.
     pub hash: String,
-    /// The agent for whose runs it acts.
+    /// The agent of the client's runs.
     pub agent: AgentName,
-    /// The origins that it may give for content.
+    /// The origins that the client may give for content.
     pub origins: BTreeSet<ClientOrigin>,
-    /// The session of its runs; `None` before it has come.
+    /// The session of its runs; `None` before the first run.
     pub session: Option<SessionId>,
-    /// The last of its runs.
+    /// The client's last run.
     pub run: Option<RunId>,
     pub created_at: SystemTime,
     pub created_by: String,
@@ -73,7 +73,7 @@ impl<'a> McpClients<'a> {
         Self { database }
     }
 
-    /// All of all workspaces, in no order.
+    /// All clients of all workspaces, in no order.
     ///
     /// # Errors
     /// When the statement fails.
@@ -81,8 +81,8 @@ impl<'a> McpClients<'a> {
         self.database.read(ALL, &[]).await?.iter().map(client).collect()
     }
 
-    /// Stores a new one, with its sealed data. Ignores its session, its run and when it was
-    /// revoked.
+    /// Stores a new client, with its sealed data. Ignores the session, the run and the revocation
+    /// in the row.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace or principal, or when a statement fails.
@@ -105,7 +105,7 @@ impl<'a> McpClients<'a> {
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// Returns the sealed data of a client; `None` if there is none, or it is revoked.
+    /// Returns the sealed data of a client; `None` if the client is unknown or revoked.
     ///
     /// # Errors
     /// When the statement fails.
@@ -119,8 +119,8 @@ impl<'a> McpClients<'a> {
         rows.first().map(|row| row.text("sealed")).transpose()
     }
 
-    /// Lets a client's token open nothing any more, and removes the sealed data. `false` if there
-    /// is no such client with a valid token.
+    /// Revokes a client's token, and removes the sealed data. Returns `false` if no client with
+    /// this id has a valid token.
     ///
     /// # Errors
     /// When a statement fails.
@@ -135,8 +135,8 @@ impl<'a> McpClients<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Gives a client this session and run in place of the run that it had `before`. `false`, and
-    /// nothing happens, if it has another by now, or is revoked.
+    /// Gives a client this session and run in place of the run `before`. Returns `false` and
+    /// changes nothing if the client has another run by now, or is revoked.
     ///
     /// # Errors
     /// When a statement fails.

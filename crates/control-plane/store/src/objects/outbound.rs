@@ -37,17 +37,17 @@ const DELETE: Statement = Statement {
     sql: "DELETE FROM channels WHERE workspace = $1 AND name = $2",
 };
 
-/// A channel as it is stored.
+/// A stored channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelRow {
     pub name: ChannelName,
     /// The provider that carries its messages.
     pub provider: String,
-    /// The secret with the address to which they go, if they go somewhere.
+    /// The secret with the address of its messages, if the provider needs an address.
     pub url: Option<SecretName>,
-    /// The secret with which they are signed, if they are.
+    /// The secret that signs its messages, if they are signed.
     pub signing_key: Option<SecretName>,
-    /// The time of the last write, and who wrote it. Ignored when the channel is stored.
+    /// Time of the last write, and its principal. Ignored when the channel is stored.
     pub updated_at: SystemTime,
     pub updated_by: String,
 }
@@ -63,7 +63,7 @@ impl<'a> Channels<'a> {
         Self { database }
     }
 
-    /// All of a workspace, in the order of their names.
+    /// All channels of a workspace, in the order of their names.
     ///
     /// # Errors
     /// When the statement fails.
@@ -75,7 +75,7 @@ impl<'a> Channels<'a> {
         Ok(all)
     }
 
-    /// One, or `None`.
+    /// The channel of this name, if it exists.
     ///
     /// # Errors
     /// When the statement fails.
@@ -88,7 +88,7 @@ impl<'a> Channels<'a> {
         rows.first().map(channel).transpose()
     }
 
-    /// Stores one, also in place of one of its name.
+    /// Stores a channel, and replaces the channel of its name.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace, or when the statement fails.
@@ -105,7 +105,7 @@ impl<'a> Channels<'a> {
         self.database.write(SET, &values).await
     }
 
-    /// Removes one. `false` if there is none.
+    /// Removes a channel. Returns `false` if it does not exist.
     ///
     /// # Errors
     /// When the statement fails.

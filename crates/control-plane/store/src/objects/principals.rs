@@ -64,15 +64,15 @@ pub(super) const CHANGED: Statement = Statement {
 pub struct PrincipalRow {
     pub id: PrincipalId,
     pub kind: PrincipalKind,
-    /// Unique.
+    /// Unique name.
     pub name: PrincipalName,
-    /// The workspace that owns it. Humans belong to none.
+    /// The workspace that owns the principal. Humans belong to none.
     pub workspace: Option<WorkspaceId>,
-    /// The time since which it may do everything.
+    /// Time since which the principal is an operator.
     pub operator_since: Option<SystemTime>,
     pub created_at: SystemTime,
     pub created_by: String,
-    /// The time since which it may do nothing.
+    /// Time since which the principal is disabled.
     pub disabled_at: Option<SystemTime>,
 }
 
@@ -90,7 +90,7 @@ pub struct NewPrincipal<'a> {
     pub id: &'a PrincipalId,
     pub name: &'a PrincipalName,
     pub kind: PrincipalKind,
-    /// The workspace that owns it; humans belong to none.
+    /// The workspace that owns the principal. Humans belong to none.
     pub workspace: Option<&'a WorkspaceId>,
     pub is_operator: bool,
     pub by: &'a str,
@@ -107,7 +107,7 @@ impl<'a> Principals<'a> {
         Self { database }
     }
 
-    /// All of them, in no order.
+    /// All principals, in no order.
     ///
     /// # Errors
     /// When the statement fails.
@@ -132,7 +132,7 @@ impl<'a> Principals<'a> {
         rows.first().map_or(Ok(0), |row| row.integer("n"))
     }
 
-    /// Makes a new one, which has these roles in a workspace.
+    /// Creates a principal, with these roles in a workspace.
     ///
     /// # Errors
     /// `Exists` if the name is taken, `OwnerMissing` if there is no such workspace, or when a
@@ -150,8 +150,8 @@ impl<'a> Principals<'a> {
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// Gives a principal these roles in a workspace in place of those that it has there. `false`,
-    /// if it has none now and is to have none.
+    /// Replaces the roles of a principal in a workspace. Returns `false` if the principal has no
+    /// roles there and gets none.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace or principal, or when a statement fails.
@@ -172,7 +172,7 @@ impl<'a> Principals<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Lets a principal do nothing any more, or again what it may. `false` if there is none.
+    /// Disables a principal, or enables it again. Returns `false` if the id is unknown.
     ///
     /// # Errors
     /// When a statement fails.
@@ -184,7 +184,8 @@ impl<'a> Principals<'a> {
         self.mark(id, is_disabled, DISABLE, ENABLE).await
     }
 
-    /// Makes a principal an operator, or an ordinary one. `false` if there is none.
+    /// Makes a principal an operator, or an ordinary principal. Returns `false` if the id is
+    /// unknown.
     ///
     /// # Errors
     /// When a statement fails.

@@ -63,14 +63,14 @@ const KNOW: Statement = Statement {
 /// A passkey's public half.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PasskeyRow {
-    /// Its id, unique among all.
+    /// Id of the passkey, unique among all.
     pub id: String,
     pub principal: PrincipalId,
-    /// The name of the device that it is on, for people.
+    /// Name of the passkey's device, for people.
     pub label: String,
-    /// Its public half and counter, as they came.
+    /// Public half and counter of the passkey, as received.
     pub document: String,
-    /// The method by which the principal had signed in when adding it.
+    /// The principal's method of sign-in when the passkey was added.
     pub enrolled_by: String,
     pub created_at: SystemTime,
     pub used_at: Option<SystemTime>,
@@ -87,17 +87,17 @@ impl<'a> Proofs<'a> {
         Self { database }
     }
 
-    /// Stores a new passkey. Ignores when it was created and used.
+    /// Stores a new passkey. Ignores the times of creation and use in the row.
     ///
     /// # Errors
-    /// `Exists` if any principal has it already, `OwnerMissing` if there is no such principal, or
-    /// when the statement fails.
+    /// `Exists` if any principal has the passkey already, `OwnerMissing` if there is no such
+    /// principal, or when the statement fails.
     pub async fn add_passkey(&self, passkey: &PasskeyRow) -> Result<(), StatementError> {
         self.database.write_steps(&[add(ADD, passkey)]).await.map(drop)
     }
 
-    /// Stores a passkey that must be the first of all. `false`, and nothing happens, if any
-    /// principal has one.
+    /// Stores a passkey that must be the first of all. Returns `false` and changes nothing if any
+    /// principal has a passkey.
     ///
     /// # Errors
     /// As [`add_passkey`](Self::add_passkey).
@@ -105,8 +105,8 @@ impl<'a> Proofs<'a> {
         self.database.write_steps(&[add(ADD_FIRST, passkey)]).await
     }
 
-    /// Stores a passkey that an invitation adds, in the session of this hash. `false`, and nothing
-    /// happens, if the invitation has added one already, or the session is over.
+    /// Stores a passkey that an invitation adds, in the session of this hash. Returns `false` and
+    /// changes nothing if the invitation has added a passkey already, or the session is over.
     ///
     /// # Errors
     /// As [`add_passkey`](Self::add_passkey).
@@ -123,7 +123,7 @@ impl<'a> Proofs<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// The passkey of an id.
+    /// The passkey of an id, if it exists.
     ///
     /// # Errors
     /// When the statement fails.
@@ -154,8 +154,8 @@ impl<'a> Proofs<'a> {
         Ok(all)
     }
 
-    /// Stores a passkey as its use has left it. `false` if the stored one is not the one that was
-    /// read: it was used or removed in between.
+    /// Stores a passkey's document after a use. Returns `false` if the stored passkey has changed
+    /// since it was read: it was used or removed meanwhile.
     ///
     /// # Errors
     /// When the statement fails.
@@ -173,7 +173,7 @@ impl<'a> Proofs<'a> {
         self.database.write_steps(&[Step::must_change(USED, values)]).await
     }
 
-    /// Takes a passkey away. `false` if the principal has none of this id.
+    /// Removes a passkey. Returns `false` if the principal has none of this id.
     ///
     /// # Errors
     /// When the statement fails.
@@ -186,7 +186,7 @@ impl<'a> Proofs<'a> {
         self.database.write_steps(&[Step::must_change(REMOVE, values)]).await
     }
 
-    /// Returns the principal of an identity at a provider.
+    /// Returns the principal of an identity at a provider, if the identity is known.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,4 +1,4 @@
-//! Sessions that are due to resume: an event came for them while they had no active run.
+//! Sessions that are due to resume: an event came while they had no active run.
 
 use std::time::SystemTime;
 
@@ -92,29 +92,29 @@ pub struct NewRest {
     pub workspace: WorkspaceId,
     /// The session.
     pub session: SessionId,
-    /// The run of it whose time bounds the next one.
+    /// The run of the session whose time limits the next run.
     pub run: RunId,
-    /// The prompt of its next run, sealed.
+    /// The prompt of the next run, sealed.
     pub sealed: String,
 }
 
-/// A session whose agent has reported that it is done.
+/// A session whose agent has reported its work as done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoneSession {
     /// The workspace that owns the session.
     pub workspace: WorkspaceId,
     /// The session.
     pub session: SessionId,
-    /// The run of it that has reported this, if one did.
+    /// The run that reported this, if one did.
     pub run: Option<RunId>,
 }
 
 /// A session that is due to resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestingSession {
-    /// The data for resuming it.
+    /// The data for resuming the session.
     pub rest: NewRest,
-    /// Number of attempts so far.
+    /// Number of attempts.
     pub tries: u32,
 }
 
@@ -123,7 +123,7 @@ impl<'a> RestingRows<'a> {
         Self { database }
     }
 
-    /// The first `limit` sessions that are to be tried at a time, of all workspaces.
+    /// The first `limit` sessions of all workspaces whose next attempt is due by `now`.
     ///
     /// # Errors
     /// When the statement fails.
@@ -137,8 +137,8 @@ impl<'a> RestingRows<'a> {
         rows.iter().map(resting).collect()
     }
 
-    /// The sessions of all workspaces with an active run and an event of this kind and message from
-    /// no later than a time.
+    /// The sessions of all workspaces with an active run, and with an event of this kind and
+    /// message at or before a time.
     ///
     /// # Errors
     /// When the statement fails.
@@ -151,8 +151,9 @@ impl<'a> RestingRows<'a> {
         self.database.read(DONE, &values).await?.iter().map(done).collect()
     }
 
-    /// Takes the next attempt to resume a session, after which it is tried again at a time.
-    /// `false`, and nothing happens, if another daemon has taken it, or the note is gone.
+    /// Claims the next attempt to resume a session; the attempt after it is due at `again_at`.
+    /// Returns `false` and changes nothing if another daemon has claimed the attempt, or the
+    /// session is no longer due.
     ///
     /// # Errors
     /// When the statement fails.
@@ -172,7 +173,7 @@ impl<'a> RestingRows<'a> {
         self.database.write_steps(&[Step::must_change(TAKE, values)]).await
     }
 
-    /// Forgets that a session is due to resume. `false` if it was not.
+    /// Removes the mark that a session is due to resume. Returns `false` if it was not due.
     ///
     /// # Errors
     /// When the statement fails.
@@ -187,7 +188,7 @@ impl<'a> RestingRows<'a> {
     }
 }
 
-/// The values of a note, as they are stored.
+/// The values of a note, as stored.
 pub(super) struct RestTexts<'r> {
     rest: &'r NewRest,
     session: String,

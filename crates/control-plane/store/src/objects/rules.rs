@@ -1,4 +1,4 @@
-//! The rules of workspaces (D13), as they were written.
+//! The rules of workspaces (D13), as written.
 
 use std::time::SystemTime;
 
@@ -35,13 +35,13 @@ const NEXT: Statement = Statement {
 /// The rules of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RulesRow {
-    /// The workspace that owns them.
+    /// The workspace that owns the rules.
     pub workspace: WorkspaceId,
-    /// As they were written; empty if they were cleared.
+    /// The text of the rules; empty if they were cleared.
     pub document: String,
     /// The number of writes, and the time of the last one.
     pub head: RulesHead,
-    /// The principal who wrote them last.
+    /// The principal of the last write.
     pub updated_by: String,
 }
 
@@ -50,7 +50,7 @@ pub struct RulesRow {
 pub struct RulesHead {
     /// Number of writes, from 1.
     pub revision: u64,
-    /// When they were written last.
+    /// Time of the last write.
     pub updated_at: SystemTime,
 }
 
@@ -65,7 +65,7 @@ impl<'a> WorkspaceRulesRows<'a> {
         Self { database }
     }
 
-    /// The rules of a workspace; `None` if it never had some.
+    /// The rules of a workspace; `None` if it never had any.
     ///
     /// # Errors
     /// When the statement fails.
@@ -82,7 +82,7 @@ impl<'a> WorkspaceRulesRows<'a> {
         rows.first().map(read).transpose()
     }
 
-    /// The current states of rules, of all workspaces that ever had some.
+    /// The current revisions of rules, of all workspaces that ever had any.
     ///
     /// # Errors
     /// When the statement fails.
@@ -91,8 +91,8 @@ impl<'a> WorkspaceRulesRows<'a> {
         rows.iter().map(|row| Ok((workspace(row)?, head(row)?))).collect()
     }
 
-    /// Writes rules in place of those that were read, or of none. `false`, and nothing happens, if
-    /// other rules are stored by now.
+    /// Replaces the rules that were read, or writes the first ones. Returns `false` and changes
+    /// nothing if other rules are stored by now.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace, or when the statement fails.

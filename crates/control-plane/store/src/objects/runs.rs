@@ -1,4 +1,4 @@
-//! Runs of workspaces, each with its number, and how they began and ended.
+//! Runs of workspaces: their numbers, their creation and their ends.
 
 mod claims;
 mod executors;
@@ -93,81 +93,81 @@ pub struct RunRows<'a> {
     database: &'a Database,
 }
 
-/// A run as it is stored.
+/// A stored run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRow {
-    /// Its id.
+    /// The run's id.
     pub id: RunId,
-    /// The workspace that owns it.
+    /// The workspace that owns the run.
     pub workspace: WorkspaceId,
-    /// The session that it is an activation of.
+    /// The session of the run.
     pub session: SessionId,
-    /// Its number.
+    /// The run's number.
     pub pid: Pid,
-    /// Its agent's name; empty if it brought servers of its own.
+    /// Name of the run's agent; empty for a run with its own servers.
     pub agent: String,
-    /// The run that began it, if one did.
+    /// The parent run, if there is one.
     pub parent: Option<RunId>,
-    /// The variables that its creator was given for the agent (X-E60).
+    /// The variables for the agent that the creator got (X-E60).
     pub agent_env: Vec<EnvName>,
-    /// The SHA-256 of its token, in hexadecimal digits.
+    /// SHA-256 of the run's token, in hexadecimal.
     pub token: String,
-    /// The data that it is frozen with, sealed; empty once it has ended.
+    /// The run's frozen data, sealed; empty once the run has ended.
     pub sealed: String,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: SystemTime,
-    /// The principal or run that created it.
+    /// The principal or run that created this run.
     pub created_by: String,
-    /// When its time is over.
+    /// End of the run's time.
     pub expires_at: SystemTime,
-    /// True if it has Unix sockets.
+    /// True if the run has Unix sockets.
     pub has_sockets: bool,
-    /// The human who drives it, if one does.
+    /// The human who drives the run, if one does.
     pub driver: Option<PrincipalId>,
     /// The current turn.
     pub turn: Turn,
-    /// The data for the executor that carries it out; `None` if its creator does.
+    /// The data for the executor that carries the run out; `None` if its creator does.
     pub waiting: Option<Waiting>,
-    /// When and how it ended; `None` while it lives.
+    /// Time and outcome of the end; `None` while the run is active.
     pub ended: Option<(SystemTime, RunEnd)>,
 }
 
-/// A run that is to be stored; its number is given by the store.
+/// A run to be stored. The store gives the number.
 #[derive(Debug, Clone, Copy)]
 pub struct NewRun<'a> {
-    /// Its id.
+    /// The run's id.
     pub id: RunId,
-    /// The workspace that owns it.
+    /// The workspace that owns the run.
     pub workspace: &'a WorkspaceId,
-    /// The session that it is an activation of.
+    /// The session of the run.
     pub session: SessionId,
-    /// Its agent's name; empty if it brings servers of its own.
+    /// Name of the run's agent; empty for a run with its own servers.
     pub agent: &'a str,
-    /// The agent's type, as the run is frozen with; `None` if it brings servers of its own.
+    /// The agent's type in the frozen data; `None` for a run with its own servers.
     pub agent_type: Option<AgentType>,
-    /// The run that begins it, which must live.
+    /// The parent run, which must be active.
     pub parent: Option<RunId>,
-    /// The variables that its creator is given for the agent.
+    /// The variables for the agent that the creator gets.
     pub agent_env: &'a [EnvName],
-    /// The SHA-256 of its token, in hexadecimal digits.
+    /// SHA-256 of the run's token, in hexadecimal.
     pub token: &'a str,
-    /// The data that it is frozen with, sealed.
+    /// The run's frozen data, sealed.
     pub sealed: &'a str,
-    /// The principal or run that creates it.
+    /// The principal or run that creates this run.
     pub created_by: &'a str,
-    /// When its time is over.
+    /// End of the run's time.
     pub expires_at: SystemTime,
-    /// True if it has Unix sockets.
+    /// True if the run has Unix sockets.
     pub has_sockets: bool,
-    /// The human who drives it, if one does.
+    /// The human who drives the run, if one does.
     pub driver: Option<&'a PrincipalId>,
     /// The request for an executor to claim it; `None` if its creator carries it out.
     pub awaited: Option<Awaited<'a>>,
     /// The conditions on the parent, if the parent creates the run itself.
     pub spawned: Option<Spawned>,
-    /// True if the run begins because its session is due to resume: only one such run begins.
+    /// True if the run resumes a session that is due to: only one such run is created.
     pub is_owed: bool,
-    /// The time at which its session was suspended, if it is: this run resumes it.
+    /// The time at which the session was suspended, if it is suspended: this run resumes it.
     pub suspended_at: Option<SystemTime>,
 }
 
@@ -176,14 +176,15 @@ pub struct NewRun<'a> {
 pub struct Spawned {
     /// The parent's session, which must be active.
     pub session: SessionId,
-    /// Most active sessions that the parent's runs have created, with the new one.
+    /// Maximum number of active sessions that runs of the parent's session have created, with the
+    /// new one.
     pub children_max: u32,
-    /// Most sessions that runs of the workspace have created since a time, with the new one.
+    /// A time, and the maximum number of sessions that runs of the workspace may have created
+    /// since, with the new one.
     pub day: (SystemTime, u32),
-    /// True if no other active session of its agent may exist that the parent's session has
-    /// created.
+    /// True if runs of the parent's session may have created no other active session of the agent.
     pub is_single: bool,
-    /// The grant for a single use that this one is.
+    /// The grant for a single use that the new run uses up.
     pub grant: Option<GrantId>,
 }
 
@@ -192,10 +193,10 @@ impl<'a> RunRows<'a> {
         Self { database }
     }
 
-    /// Stores a run, and its session if that is new; gives it as it is stored. `None`, and nothing
-    /// happens, if the session or the parent has ended, or the parent may not create the run. The
-    /// same holds if the session's suspension is not the one that the run names. It holds, too, if
-    /// another run has resumed the session that this one is to resume.
+    /// Stores a run, and its session if that is new; returns the stored run. Returns `None` and
+    /// changes nothing if the session or the parent has ended, or the parent may not create the
+    /// run. The same holds if the session's suspension is not the one that `run` names. It also
+    /// holds if another run has resumed the session that this run is to resume.
     ///
     /// # Errors
     /// `Exists` if an id is taken, `OwnerMissing` if there is no such session or workspace, or when
@@ -262,8 +263,8 @@ impl<'a> RunRows<'a> {
         self.read_after(&steps, Value::Text(&id)).await
     }
 
-    /// Replaces the frozen data of a run. `false`, and nothing happens, if it has ended, or there
-    /// is none.
+    /// Replaces the frozen data of a run. Returns `false` and changes nothing if the run has ended,
+    /// or the id is unknown.
     ///
     /// # Errors
     /// When the statement fails.
@@ -278,8 +279,8 @@ impl<'a> RunRows<'a> {
         self.database.write_steps(&[Step::must_change(FREEZE, values)]).await
     }
 
-    /// Notes that a run has ended, and removes its frozen data. `false`, and nothing happens, if it
-    /// had before, or there is none.
+    /// Ends a run, and removes its frozen data. Returns `false` and changes nothing if the run had
+    /// ended before, or the id is unknown.
     ///
     /// # Errors
     /// When the statement fails.
@@ -292,10 +293,10 @@ impl<'a> RunRows<'a> {
         self.end_owing(workspace, id, how, None).await
     }
 
-    /// Ends a run and notes in the same step that its session is due to resume, unless a run or a
-    /// child of the session is active. Children do not count if a session has sent an unread
-    /// message since this run began. They do not count either if one of them has ended, is not
-    /// among these, and no run got that end.
+    /// Ends a run, and marks its session as due to resume in the same step, unless a run or a child
+    /// of the session is active. Active children do not count if a session has sent an unread
+    /// message since this run began. They do not count either if a child that is not in `owed` has
+    /// ended, and no run received that end.
     ///
     /// # Errors
     /// When the statement fails.
@@ -322,7 +323,7 @@ impl<'a> RunRows<'a> {
     }
 }
 
-/// The conditions on a parent, as they are stored.
+/// The conditions on a parent, as stored.
 struct SpawnTexts {
     session: String,
     children_max: i64,

@@ -55,12 +55,12 @@ pub struct Secrets<'a> {
     database: &'a Database,
 }
 
-/// The state of a name's values.
+/// The state of a secret's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SecretHead {
-    /// The last number that was given to a value.
+    /// The last version number of the secret.
     pub last: SecretVersion,
-    /// True if there is a value now.
+    /// True if the secret has a value now.
     pub is_set: bool,
 }
 
@@ -69,8 +69,8 @@ impl<'a> Secrets<'a> {
         Self { database }
     }
 
-    /// Adds the value that follows the last one of its name, and removes all but the `kept`
-    /// newest. `false`, and nothing happens, if its number does not follow.
+    /// Adds the next value of a secret, and removes all but the `kept` newest. Returns `false` and
+    /// changes nothing if its number does not follow the last one.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace, or when a statement fails.
@@ -102,8 +102,8 @@ impl<'a> Secrets<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Removes all values of a name, and keeps the number of the last; runs that hold one are cut.
-    /// `false` if there were none.
+    /// Removes all values of a secret, but not the last number; active runs that hold one lose it.
+    /// Returns `false` if there were no values.
     ///
     /// # Errors
     /// When a statement fails.
@@ -123,8 +123,8 @@ impl<'a> Secrets<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Puts one sealing in place of another of the same value. `false`, and nothing happens, if
-    /// the old one is not there any more.
+    /// Replaces the sealed form of a value by another sealed form of the same value. Returns
+    /// `false` and changes nothing if the old form is no longer stored.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,5 +1,4 @@
-//! Built-in servers that a workspace was given before, so that one that was removed does not return
-//! (E146).
+//! Built-in servers that a workspace got before, so that a removed one does not return (E146).
 
 use std::collections::BTreeSet;
 
@@ -22,7 +21,7 @@ const NAMES: Statement = Statement {
     sql: "SELECT name FROM seeded_defaults WHERE workspace = $1",
 };
 
-/// Access to the names of built-in servers that were seeded.
+/// Access to the names of seeded built-in servers.
 #[derive(Debug, Clone, Copy)]
 pub struct SeededDefaults<'a> {
     database: &'a Database,
@@ -33,8 +32,7 @@ impl<'a> SeededDefaults<'a> {
         Self { database }
     }
 
-    /// Remembers that these were seeded, all of them or none. Those that were before keep their
-    /// time.
+    /// Marks these servers as seeded, all of them or none. Earlier marks keep their time.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace, or when the statement fails.
@@ -49,7 +47,7 @@ impl<'a> SeededDefaults<'a> {
         self.database.write_each(MARK, &all).await
     }
 
-    /// All that were ever seeded.
+    /// The names of all servers that were ever seeded.
     ///
     /// # Errors
     /// When the statement fails.

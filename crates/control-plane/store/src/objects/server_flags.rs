@@ -1,4 +1,5 @@
-//! Flags of servers beside their definitions: those that an operator has switched off (E57).
+//! Flags of servers apart from their definitions: the servers that an operator has switched off
+//! (E57).
 
 use std::collections::BTreeSet;
 
@@ -28,7 +29,8 @@ const FORGET: Statement = Statement {
     sql: "DELETE FROM server_flags WHERE workspace = $1 AND server = $2",
 };
 
-/// Access to the flags of servers, which are known by name, whether they are defined or not.
+/// Access to the flags of servers. A flag belongs to a name, whether or not such a server is
+/// defined.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerFlags<'a> {
     database: &'a Database,
@@ -70,7 +72,7 @@ impl<'a> ServerFlags<'a> {
         rows.iter().map(|row| row.text("server")).collect()
     }
 
-    /// Forgets the flag of a server, for instance when its user has removed it.
+    /// Removes the flag of a server, for instance when its user has removed the server.
     ///
     /// # Errors
     /// When the statement fails.

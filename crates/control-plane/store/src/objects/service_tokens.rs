@@ -42,23 +42,23 @@ const USED: Statement = Statement {
           WHERE id = $1 AND COALESCE(last_used_at, 0) < $2",
 };
 
-/// A token, but for itself.
+/// A token of a service, without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceTokenRow {
     pub id: ServiceTokenId,
     pub workspace: WorkspaceId,
     pub principal: PrincipalId,
-    /// Its SHA-256 in hex.
+    /// SHA-256 of the token, in hexadecimal.
     pub hash: String,
-    /// Its purpose, for people.
+    /// Purpose of the token, for people.
     pub label: String,
     pub created_at: SystemTime,
     pub created_by: String,
-    /// True if its creator had proved to be human, or used a token of which this is true.
+    /// True if the token's creator was proved to be human, or used a token of which this is true.
     pub is_proved: bool,
     pub expires_at: Option<SystemTime>,
     pub revoked_at: Option<SystemTime>,
-    /// About when it was last shown.
+    /// Approximate time of the last use.
     pub last_used_at: Option<SystemTime>,
 }
 
@@ -73,7 +73,7 @@ impl<'a> ServiceTokens<'a> {
         Self { database }
     }
 
-    /// All of all workspaces, in no order.
+    /// All tokens of all workspaces, in no order.
     ///
     /// # Errors
     /// When the statement fails.
@@ -81,7 +81,7 @@ impl<'a> ServiceTokens<'a> {
         self.database.read(ALL, &[]).await?.iter().map(token).collect()
     }
 
-    /// Stores a new one. Ignores when it was revoked and used.
+    /// Stores a new token. Ignores the times of revocation and use in the row.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace or principal, or when a statement fails.
@@ -101,7 +101,7 @@ impl<'a> ServiceTokens<'a> {
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// Lets a token open nothing any more. `false` if there is none that opens anything.
+    /// Revokes a token. Returns `false` if no valid token has this id.
     ///
     /// # Errors
     /// When a statement fails.
@@ -126,7 +126,7 @@ impl<'a> ServiceTokens<'a> {
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// Remembers when tokens were last used; this is no change of permissions.
+    /// Stores the times of tokens' last uses. Does not count as a change of permissions.
     ///
     /// # Errors
     /// When a statement fails.

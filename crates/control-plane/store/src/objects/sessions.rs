@@ -80,30 +80,30 @@ pub struct SessionRows<'a> {
     pub(super) database: &'a Database,
 }
 
-/// A session as it is stored.
+/// A stored session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRow {
-    /// The workspace that owns it.
+    /// The workspace that owns the session.
     pub workspace: WorkspaceId,
-    /// Its id.
+    /// The session's id.
     pub id: SessionId,
-    /// Its agent's name; empty if its run brought servers of its own.
+    /// Name of the session's agent; empty for a run with its own servers.
     pub agent: String,
-    /// The run that began it, if one did.
+    /// The run that created the session, if one did.
     pub parent: Option<RunId>,
-    /// Number of sessions above it.
+    /// Number of ancestor sessions.
     pub depth: u32,
-    /// The parameters with which it began, sealed; empty once it has ended.
+    /// The parameters of the session, sealed; empty once it has ended.
     pub sealed: String,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: SystemTime,
-    /// The principal or run that created it.
+    /// The principal or run that created the session.
     pub created_by: String,
-    /// When it ended; `None` while it lives.
+    /// Time of the end; `None` while the session is active.
     pub ended_at: Option<SystemTime>,
-    /// The outcome; `None` while it lives.
+    /// The outcome; `None` while the session is active.
     pub how: Option<RunEnd>,
-    /// The agent's type, as the newest run is frozen with; `None` if no run has recorded it.
+    /// The agent's type in the newest run's frozen data; `None` if no run has recorded it.
     pub agent_type: Option<AgentType>,
 }
 
@@ -112,7 +112,7 @@ impl<'a> SessionRows<'a> {
         Self { database }
     }
 
-    /// The one of this id, if the workspace has it.
+    /// The session of this id, if the workspace has it.
     ///
     /// # Errors
     /// When the statement fails.
@@ -127,10 +127,10 @@ impl<'a> SessionRows<'a> {
         rows.first().map(session).transpose()
     }
 
-    /// Stores one that no stored run is of.
+    /// Stores a session without a stored run.
     ///
     /// # Errors
-    /// `Exists` if the id is taken, `OwnerMissing` if there is no such workspace, or when the
+    /// `Exists` if the id is taken, `OwnerMissing` if there is no such workspace, or when a
     /// statement fails.
     pub async fn begin_alone(&self, row: &SessionRow) -> Result<(), StatementError> {
         let (id, parent) = (row.id.to_text(), parent(row));
@@ -151,7 +151,7 @@ impl<'a> SessionRows<'a> {
         rows.iter().map(|row| id(row, "id", SessionId::parse)).collect()
     }
 
-    /// The first `limit` of a workspace whose ids come after `after`.
+    /// The first `limit` sessions of a workspace whose ids come after `after`.
     ///
     /// # Errors
     /// When the statement fails.
@@ -167,7 +167,7 @@ impl<'a> SessionRows<'a> {
         rows.iter().map(session).collect()
     }
 
-    /// Number of active sessions that runs of this one have created.
+    /// Number of active sessions that runs of this session have created.
     ///
     /// # Errors
     /// When the statement fails.
@@ -214,9 +214,9 @@ impl<'a> SessionRows<'a> {
         Ok(u64::try_from(count.unwrap_or_default()).unwrap_or_default())
     }
 
-    /// Notes that a session has ended with all its runs, with one outcome and at one time, and
-    /// removes its parameters and their frozen data: no run begins in it any more. `false`, and
-    /// nothing happens, if it had before, or there is none.
+    /// Ends a session and all its runs, with one outcome and at one time, and removes its
+    /// parameters and their frozen data. No run can be created in it any more. Returns `false` and
+    /// changes nothing if the session had ended before, or the id is unknown.
     ///
     /// # Errors
     /// When the statement fails.
@@ -229,8 +229,8 @@ impl<'a> SessionRows<'a> {
         self.end_owing(workspace, id, how, None).await
     }
 
-    /// Ends a session, and notes in the same step that the session above is due to resume, unless a
-    /// run of that one is active.
+    /// Ends a session, and marks the parent session as due to resume in the same step, unless that
+    /// one has an active run.
     ///
     /// # Errors
     /// When the statement fails.

@@ -72,20 +72,21 @@ const REMOVE: Statement =
 /// Limits on the number of shares.
 #[derive(Debug, Clone, Copy)]
 pub struct ShareBounds {
-    /// Of one session.
+    /// Maximum number of shares of one session.
     pub of_session: u64,
-    /// Of all sessions of a workspace.
+    /// Maximum number of shares of a workspace.
     pub of_workspace: u64,
-    /// Files of all shares of a workspace, also where two have the same content.
+    /// Maximum number of files of all shares of a workspace; files with the same content count
+    /// twice.
     pub files_of_workspace: u64,
 }
 
 /// Numbers of shares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ShareCounts {
-    /// Of one session.
+    /// Number of shares of one session.
     pub of_session: u64,
-    /// Of all sessions of its workspace.
+    /// Number of shares of its workspace.
     pub of_workspace: u64,
 }
 
@@ -95,24 +96,24 @@ pub struct Shares<'a> {
     database: &'a Database,
 }
 
-/// A share as it is stored, without its files.
+/// A stored share, without its files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShareRow {
-    /// The workspace that owns it.
+    /// The workspace that owns the share.
     pub workspace: WorkspaceId,
     pub id: ShareId,
-    /// The session that it goes with.
+    /// The session of the share.
     pub session: SessionId,
-    /// The run that shared it last.
+    /// The last run that wrote the share.
     pub run: RunId,
     pub title: String,
     /// The kind of display.
     pub kind: String,
-    /// The path of the file to begin with, if there is one.
+    /// Path of the file that is opened first, if there is one.
     pub entry_point: Option<String>,
-    /// The bytes of all its files.
+    /// Size of all files in bytes.
     pub total_size: u64,
-    /// Number of times that it was shared.
+    /// Number of writes of the share.
     pub revision: u64,
     pub created_at: SystemTime,
     pub updated_at: SystemTime,
@@ -121,12 +122,12 @@ pub struct ShareRow {
 /// A file of a share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedFileRow {
-    /// Its path within the share.
+    /// Path of the file within the share.
     pub path: String,
-    /// Its length in bytes.
+    /// Size of the file in bytes.
     pub size: u64,
     pub content_type: String,
-    /// The SHA-256 of its content in hex.
+    /// SHA-256 of the file's content, in hexadecimal.
     pub hash: String,
 }
 
@@ -135,8 +136,8 @@ impl<'a> Shares<'a> {
         Self { database }
     }
 
-    /// Stores a new share with its files. Ignores its revision and its times. `false`, and nothing
-    /// is stored, if a limit is reached.
+    /// Stores a new share with its files. Ignores the revision and the times in the row. Returns
+    /// `false` and stores nothing if a limit is reached.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.
@@ -149,8 +150,8 @@ impl<'a> Shares<'a> {
         self.put(row, files, bounds, true).await
     }
 
-    /// Puts other files in place of those of a share, and keeps its comments. `false`, and nothing
-    /// happens, if its session has none of that id, or there were more files than there may be.
+    /// Replaces the files of a share, and keeps its comments. Returns `false` and changes nothing
+    /// if its session has no share of this id, or the limit of files would be passed.
     ///
     /// # Errors
     /// When a statement fails.
@@ -163,7 +164,7 @@ impl<'a> Shares<'a> {
         self.put(row, files, bounds, false).await
     }
 
-    /// The numbers of shares, of a session and in all.
+    /// The numbers of shares of a session and of its workspace.
     ///
     /// # Errors
     /// When the statement fails.
@@ -221,7 +222,7 @@ impl<'a> Shares<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// One, or `None`.
+    /// The share of this id, if it exists.
     ///
     /// # Errors
     /// When the statement fails.
@@ -234,7 +235,7 @@ impl<'a> Shares<'a> {
         rows.first().map(share_row).transpose()
     }
 
-    /// At most `limit` of a workspace, in the order of their ids, after `after` if it is given.
+    /// The first `limit` shares of a workspace in the order of their ids, or those after `after`.
     ///
     /// # Errors
     /// When the statement fails.
@@ -253,7 +254,7 @@ impl<'a> Shares<'a> {
         self.database.read(PAGE, &values).await?.iter().map(share_row).collect()
     }
 
-    /// The files of one, in the order of their paths.
+    /// The files of a share, in the order of their paths.
     ///
     /// # Errors
     /// When the statement fails.
@@ -265,7 +266,7 @@ impl<'a> Shares<'a> {
         self.of(FILES, workspace, &share.to_text()).await?.iter().map(file_row).collect()
     }
 
-    /// The hashes of all contents that shares of a workspace have, each once.
+    /// The hashes of all contents in the shares of a workspace, each once.
     ///
     /// # Errors
     /// When the statement fails.
@@ -274,7 +275,7 @@ impl<'a> Shares<'a> {
         rows.iter().map(|row| row.text("hash")).collect()
     }
 
-    /// Removes one with its comments. `false` if there is none.
+    /// Removes a share with its comments. Returns `false` if it does not exist.
     ///
     /// # Errors
     /// When the statement fails.

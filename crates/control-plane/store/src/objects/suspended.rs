@@ -53,11 +53,11 @@ pub struct SuspendedRows<'a> {
 pub struct SuspendedSession {
     /// The session.
     pub session: SessionId,
-    /// The newest active run of it at that time; `None` if there was none.
+    /// The session's newest active run at that time; `None` if there was none.
     pub run: Option<RunId>,
-    /// The inputs of that run, sealed; empty if there was none.
+    /// The sealed inputs of that run; empty if there was none.
     pub sealed: String,
-    /// The time of the suspension in milliseconds, which is when the session's runs ended.
+    /// Time of the suspension, in milliseconds; the session's runs ended at this time.
     pub at: SystemTime,
     /// The principal who suspended it.
     pub by: String,
@@ -69,10 +69,10 @@ impl<'a> SuspendedRows<'a> {
     }
 
     /// Suspends a session. All its runs end as of [`at`](SuspendedSession::at), with their frozen
-    /// data and their grants. It does not resume by itself any more, and a run begins in it only if
-    /// it names [the time](crate::NewRun::suspended_at) of this suspension. `false`, and nothing
-    /// happens, if the session has ended, is suspended already, or its newest active run is not the
-    /// given one.
+    /// data and their grants. The session no longer resumes by itself. A run can be created in it
+    /// only if the run names [the time](crate::NewRun::suspended_at) of this suspension. Returns
+    /// `false` and changes nothing if the session has ended, is suspended already, or has another
+    /// newest active run.
     ///
     /// # Errors
     /// When a statement fails.

@@ -1,4 +1,4 @@
-//! Limits of traffic of workspaces, and the calls of days (O100).
+//! Limits of traffic of workspaces, and daily counts of calls (O100).
 
 use narthex_model::WorkspaceId;
 
@@ -41,22 +41,22 @@ const OF_WORKSPACE: Statement = Statement {
 const FORGET: Statement =
     Statement { name: "traffic.forget", sql: "DELETE FROM call_counts WHERE day < $1" };
 
-/// The calls of one thing on one day.
+/// The number of calls of one object on one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallCount {
-    /// The workspace that owns it.
+    /// The workspace that owns the object.
     pub workspace: WorkspaceId,
-    /// Counted from 1970, in UTC.
+    /// The day, counted from 1970 in UTC.
     pub day: u32,
-    /// The kind of the counted thing.
+    /// The kind of the object.
     pub kind: String,
-    /// Its id or name.
+    /// The object's id or name.
     pub name: String,
-    /// Number of calls; in an addition the difference, which may be below zero.
+    /// Number of calls. In an addition, the difference, which may be negative.
     pub calls: i64,
 }
 
-/// Access to limits of workspaces, and to the calls of days.
+/// Access to limits of workspaces, and to daily counts of calls.
 #[derive(Debug, Clone, Copy)]
 pub struct TrafficRows<'a> {
     database: &'a Database,
@@ -67,7 +67,7 @@ impl<'a> TrafficRows<'a> {
         Self { database }
     }
 
-    /// Stores the limits of a workspace, in place of those that it had.
+    /// Replaces the limits of a workspace.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace, or when the statement fails.
@@ -86,7 +86,7 @@ impl<'a> TrafficRows<'a> {
         self.database.write(SET_LIMITS, &values).await
     }
 
-    /// The limits of a workspace, if it ever had some.
+    /// The limits of a workspace; `None` if it never had any.
     ///
     /// # Errors
     /// When the statement fails.
@@ -95,8 +95,7 @@ impl<'a> TrafficRows<'a> {
         rows.first().map(|row| row.text("document")).transpose()
     }
 
-    /// Adds to the stored counts, all of them or none; counts of a workspace that is gone are left
-    /// out.
+    /// Adds to the stored counts, all of them or none. Counts of a deleted workspace are left out.
     ///
     /// # Errors
     /// When a statement fails.
@@ -137,7 +136,7 @@ impl<'a> TrafficRows<'a> {
         rows.iter().map(count).collect()
     }
 
-    /// Forgets the days before this one.
+    /// Removes the counts of days before this one.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,4 +1,4 @@
-//! Files of folders that their user has approved (D27), by place and content.
+//! Files in folders that their user has approved (D27), by path and content.
 
 use std::time::SystemTime;
 
@@ -20,15 +20,15 @@ const FIND: Statement = Statement {
     sql: "SELECT sha256, approved_at FROM trusted_files WHERE place = $1",
 };
 
-/// The approved file of a place.
+/// The approved file of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustedFile {
-    /// The hash of the content, as it was given.
+    /// Hash of the approved content.
     pub sha256: String,
     pub approved_at: SystemTime,
 }
 
-/// Access to approvals. A place has at most one, for one content.
+/// Access to approvals. A path has at most one approval, for one content.
 #[derive(Debug, Clone, Copy)]
 pub struct TrustedFiles<'a> {
     database: &'a Database,
@@ -39,7 +39,7 @@ impl<'a> TrustedFiles<'a> {
         Self { database }
     }
 
-    /// Approves a content at a place, instead of any content that was approved there before.
+    /// Approves a content at a path, in place of an earlier approval.
     ///
     /// # Errors
     /// When the statement fails.
@@ -48,7 +48,7 @@ impl<'a> TrustedFiles<'a> {
         self.database.write(APPROVE, &values).await
     }
 
-    /// Returns the approved file of a place.
+    /// Returns the approved file of a path, if there is one.
     ///
     /// # Errors
     /// When the statement fails.

@@ -96,24 +96,24 @@ const EVENTS_KEPT_DAYS: u32 = 30;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspace {
     pub id: WorkspaceId,
-    /// For people.
+    /// Display name.
     pub name: String,
-    /// The settings of its admins.
+    /// The settings, which the workspace's admins may change.
     pub settings: WorkspaceSettings,
-    /// The models that its runs may ask for.
+    /// The models that runs may ask for.
     pub models: EnabledModels,
 }
 
 /// The settings that a workspace's admins may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkspaceSettings {
-    /// True if its audit includes the contents of calls: their arguments and answers.
+    /// True if the audit includes the contents of calls: their arguments and answers.
     pub audits_contents: bool,
-    /// Setting that allows servers with a sign-in per person to agents that are no workers.
+    /// The agents, besides workers, that may have servers with a sign-in per person.
     pub oauth_on_orchestrators: OauthOnOrchestrators,
-    /// For how many days events are kept after the end of their session; 0 is for ever.
+    /// Number of days for which events are stored after the end of their session; 0 for ever.
     pub events_kept_days: u32,
-    /// True if its runs may ask humans for grants (X-E80).
+    /// True if runs may ask humans for grants (X-E80).
     pub runtime_requests: bool,
 }
 
@@ -128,10 +128,10 @@ impl Default for WorkspaceSettings {
     }
 }
 
-/// The changes to a workspace: a field that is `None` stays as it is.
+/// Changes to a workspace. A field that is `None` does not change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkspaceChange {
-    /// Its name.
+    /// The new display name.
     pub name: Option<String>,
     /// [`WorkspaceSettings::audits_contents`].
     pub audits_contents: Option<bool>,
@@ -146,7 +146,7 @@ pub struct WorkspaceChange {
 }
 
 impl Workspace {
-    /// One with the settings that there are by default.
+    /// A workspace with the default settings.
     #[must_use]
     pub fn new(id: WorkspaceId, name: impl Into<String>) -> Self {
         let (settings, models) = (WorkspaceSettings::default(), EnabledModels::default());
@@ -165,7 +165,7 @@ impl<'a> Workspaces<'a> {
         Self { database }
     }
 
-    /// Makes a new one.
+    /// Creates a workspace.
     ///
     /// # Errors
     /// `Exists` if the id is taken, or when the statement fails.
@@ -181,7 +181,7 @@ impl<'a> Workspaces<'a> {
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// Changes one. `false` if there is none of this id.
+    /// Changes a workspace. Returns `false` if the id is unknown.
     ///
     /// # Errors
     /// When a statement fails.
@@ -207,7 +207,7 @@ impl<'a> Workspaces<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Returns the contents of a workspace: the number of each kind, without empty kinds.
+    /// Returns the number of a workspace's objects by kind, without empty kinds.
     ///
     /// # Errors
     /// When the statement fails.
@@ -227,9 +227,9 @@ impl<'a> Workspaces<'a> {
         Ok(living)
     }
 
-    /// Removes a workspace with all its contents, if no run of it is active. Unless `is_forced`,
-    /// only an empty workspace is removed. `false`, and nothing happens, if there is none, or
-    /// contents keep it. Its audit stays.
+    /// Deletes a workspace with all its objects, unless a run of it is active. Without `is_forced`,
+    /// only an empty workspace is deleted. Returns `false` and changes nothing if the id is
+    /// unknown, or objects or runs prevent this. Its audit stays.
     ///
     /// # Errors
     /// When a statement fails.
@@ -239,7 +239,7 @@ impl<'a> Workspaces<'a> {
         self.database.write_steps(&[first, Step::new(CHANGED, Vec::new())]).await
     }
 
-    /// The one of this id, if there is one.
+    /// The workspace of this id, if it exists.
     ///
     /// # Errors
     /// When the statement fails.
@@ -248,7 +248,7 @@ impl<'a> Workspaces<'a> {
         rows.first().map(workspace).transpose()
     }
 
-    /// All, in the order of their ids.
+    /// All workspaces, in the order of their ids.
     ///
     /// # Errors
     /// When the statement fails.

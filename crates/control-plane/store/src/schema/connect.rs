@@ -1,4 +1,4 @@
-//! Opens a database of this program's version on a PostgreSQL server, or reports why it cannot.
+//! Opens a database of this program's version on a PostgreSQL server.
 
 use narthex_model::ErrorKind;
 use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
@@ -23,37 +23,38 @@ const TABLES: &str = "SELECT count(*) FROM pg_catalog.pg_class \
 const HAS_MARK: &str = "SELECT count(*) FROM pg_catalog.pg_class \
      WHERE relnamespace = current_schema()::regnamespace AND relname = 'narthex_store'";
 
-/// A server's database that is not used. It is as it was.
+/// The reason why a server's database is not used. The database is unchanged.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// The URL is wrong.
+    /// The URL is not valid.
     #[error("the URL of the store {0}; it is such as postgres://user:password@host/database")]
     Url(UrlFault),
-    /// A database with tables of another program.
+    /// The database has tables of another program.
     #[error(
         "the database `{place}` has tables of another program; make an empty one for narthex, and \
          name that in the URL of the store"
     )]
     Foreign { place: String },
-    /// A later version of this program has written it.
+    /// A later version of this program has written the database.
     #[error(
         "a newer narthex has written the store `{place}` (version {version}, and this one knows up \
          to {latest}); update narthex, or name another database"
     )]
     Newer { place: String, version: i64, latest: i64 },
-    /// A step of its history is another one here, so it comes from an unpublished build.
+    /// A step of the database's history differs from this program's: it is from an unpublished
+    /// build.
     #[error(
         "another build of narthex has written the store `{place}` (its version {version} is not \
          the published one); use that build, or name another database"
     )]
     OtherBuild { place: String, version: i64 },
-    /// It cannot hold all texts.
+    /// The database's encoding cannot store all texts.
     #[error(
         "the database `{place}` has the encoding {encoding}; make one with `createdb --encoding \
          UTF8 --template template0`, and name that in the URL of the store"
     )]
     Encoding { place: String, encoding: String },
-    /// Anything else that can befall a connection or a statement.
+    /// A connection or a statement failed for another reason.
     #[error("cannot use the store `{place}`")]
     Statement {
         place: String,

@@ -1,4 +1,4 @@
-//! Faults that keep a database from being ready, before its place is added.
+//! Faults of a database before it is ready, without its place.
 
 use sqlx::migrate::MigrateError;
 
@@ -9,7 +9,7 @@ pub(crate) enum Fault {
     Foreign,
     NotShared,
     Damaged,
-    /// The name of an encoding that cannot hold all texts.
+    /// Name of an encoding that cannot store all texts.
     Encoding(String),
     Version(i64),
     Statement(StatementError),

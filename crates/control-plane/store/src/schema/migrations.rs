@@ -1,6 +1,6 @@
 //! The steps from an empty database to the present version, each a file of `migrations/`.
 //!
-//! A step that was published never changes again: databases remember its checksum.
+//! A published step never changes again: databases store its checksum.
 
 use sqlx::{
     SqlSafeStr,

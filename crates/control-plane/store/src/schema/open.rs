@@ -1,4 +1,4 @@
-//! Opens a file of this program's version by its path, or reports why it cannot.
+//! Opens a file of this program's version by its path.
 
 use std::{
     io,
@@ -30,10 +30,10 @@ const AGAIN: Duration = Duration::from_millis(10);
 /// `nrtx`, in the header of every file of ours, and in a table of every database.
 pub(crate) const APPLICATION_ID: i64 = 0x6e72_7478;
 
-/// A store that was not opened. The file is as it was.
+/// The reason why a file was not opened. The file is unchanged.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The file cannot be made or inspected.
+    /// The file cannot be created or inspected.
     #[error(
         "cannot make the store `{}`; look at its folder, or name another with --data",
         .path.display()
@@ -43,13 +43,13 @@ pub enum OpenError {
         #[source]
         source: io::Error,
     },
-    /// A folder, a device or the like.
+    /// The path is a folder, a device or the like.
     #[error(
         "the store `{}` is no regular file; move it away, or name another folder with --data",
         .path.display()
     )]
     NoFile { path: PathBuf },
-    /// Others can read or write the file.
+    /// Other users can read or write the file.
     #[error(
         "the store `{0}` has the mode {mode:04o}, so others may have changed it; make it private \
          with `chmod 600 {0}`, or delete it to begin anew",
@@ -62,41 +62,41 @@ pub enum OpenError {
         .path.display()
     )]
     OtherUser { path: PathBuf },
-    /// A database, but none of ours.
+    /// The file is a database of another program.
     #[error(
         "`{}` is the database of another program; move it away, or name another folder with --data",
         .path.display()
     )]
     Foreign { path: PathBuf },
-    /// A later version of this program has written it.
+    /// A later version of this program has written the file.
     #[error(
         "a newer narthex has written the store `{}` (version {version}, and this one knows up to \
          {latest}); update narthex, or name another folder with --data",
         .path.display()
     )]
     Newer { path: PathBuf, version: i64, latest: i64 },
-    /// A step of its history is another one here, so it comes from an unpublished build.
+    /// A step of the file's history differs from this program's: it is from an unpublished build.
     #[error(
         "another build of narthex has written the store `{}` (its version {version} is not the \
          published one); use that build, or move the file away to begin anew",
         .path.display()
     )]
     OtherBuild { path: PathBuf, version: i64 },
-    /// Its content contradicts itself, or it is no database at all.
+    /// The content contradicts itself, or is no database.
     #[error(
         "the store `{}` is damaged; restore a copy of it, or move it away, with the files of this \
          name that end in -wal and -shm, to begin anew",
         .path.display()
     )]
     Damaged { path: PathBuf },
-    /// Two processes could not share it there.
+    /// The file system does not let two processes share the file.
     #[error(
         "the file system of the store `{}` gives no shared memory; name a folder on a local disk \
          with --data",
         .path.display()
     )]
     NotShared { path: PathBuf },
-    /// Anything else that can befall a statement.
+    /// A statement failed for another reason.
     #[error("cannot open the store `{}`", .path.display())]
     Statement {
         path: PathBuf,

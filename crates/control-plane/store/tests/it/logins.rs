@@ -1,4 +1,4 @@
-//! Passkeys, identities, sessions and links, as they are stored.
+//! Passkeys, identities, sessions and links, as stored.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

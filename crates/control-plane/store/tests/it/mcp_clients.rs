@@ -1,4 +1,4 @@
-//! Registered MCP clients, as they are stored.
+//! Registered MCP clients, as stored.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! Channels and webhooks, as they are stored.
+//! Channels and webhooks, as stored.
 
 use std::time::{Duration, SystemTime};
 

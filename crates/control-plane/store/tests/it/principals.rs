@@ -1,4 +1,4 @@
-//! Permissions as they are stored, and workspaces that end.
+//! Permissions as stored, and workspaces that end.
 
 use std::time::{Duration, SystemTime};
 

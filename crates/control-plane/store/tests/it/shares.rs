@@ -1,4 +1,4 @@
-//! Shares and comments, as they are stored.
+//! Shares and comments, as stored.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,4 +1,4 @@
-//! Reads the URL of a server, and gives its place without secret parts.
+//! Reads the URL of a server; its place is shown without secret parts.
 
 use std::{net::IpAddr, str::FromStr};
 
@@ -10,26 +10,26 @@ use url::Url;
 const PARAMETERS: [&str; 7] =
     ["host", "port", "dbname", "user", "password", "sslmode", "sslrootcert"];
 
-/// A fault of a URL. It has no part of the URL, since any part may hold half of a password whose
-/// `/`, `?` or `#` was not written as `%2F`, `%3F` or `%23`.
+/// A fault of a URL. The error has no part of the URL, since any part may hold half of a password
+/// whose `/`, `?` or `#` was not written as `%2F`, `%3F` or `%23`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum UrlFault {
-    /// It is none.
+    /// The text is no URL.
     #[error("is no URL; write / ? # @ in a password as %2F %3F %23 %40")]
     Form,
-    /// It is one of another program.
+    /// The scheme is that of another program.
     #[error("does not begin with postgres:// or postgresql://")]
     Scheme,
-    /// It leads to no one database.
+    /// The URL names no database.
     #[error("names no database, or more than one; write / ? # @ in a password as %2F %3F %23 %40")]
     Database,
-    /// It has an unknown parameter.
+    /// The URL has an unknown parameter.
     #[error(
         "has a parameter other than host, port, dbname, user, password, sslmode and sslrootcert; \
          write ? # in a password as %3F %23"
     )]
     Parameter,
-    /// It asks for encryption of no known kind.
+    /// The URL asks for an unknown kind of encryption.
     #[error("has an sslmode other than disable, prefer, require, verify-ca and verify-full")]
     SslMode,
 }

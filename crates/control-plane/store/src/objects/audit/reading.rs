@@ -80,7 +80,7 @@ const SET: Statement = Statement {
 /// Selects events. An empty text matches all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditFilter<'f> {
-    /// The workspace; here an empty text is the installation.
+    /// The workspace; an empty text selects the installation.
     pub workspace: &'f str,
     /// The actor.
     pub actor: &'f str,
@@ -90,34 +90,34 @@ pub struct AuditFilter<'f> {
     pub run: &'f str,
     /// The beginning of the event's kind.
     pub kind: &'f str,
-    /// The earliest time, which is included.
+    /// The earliest time, inclusive.
     pub since: SystemTime,
-    /// The time before which the events happened.
+    /// The latest time, exclusive.
     pub until: Option<SystemTime>,
 }
 
 /// The position of an event among those of a workspace, by time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditPlace {
-    /// When it happened.
+    /// Time of the event.
     pub happened_at: SystemTime,
     /// The writer of the event.
     pub writer: String,
-    /// Its number in the writer's chain.
+    /// Number of the event in the writer's chain.
     pub seq: u64,
 }
 
-/// Retention of events of a workspace; 0 is for ever.
+/// Retention of a workspace's events; 0 stands for no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AuditSettings {
-    /// The number of days.
+    /// Maximum age in days.
     pub kept_days: u64,
-    /// The number of events.
+    /// Maximum number of events.
     pub kept_events: u64,
 }
 
 impl Audit<'_> {
-    /// The newest events, or those before a place, the newest first.
+    /// The newest events, or those before a place; the newest first.
     ///
     /// # Errors
     /// When the statement fails.
@@ -136,7 +136,7 @@ impl Audit<'_> {
         self.page(OLDER, values, limit).await
     }
 
-    /// The oldest events, or those after a place, the oldest first.
+    /// The oldest events, or those after a place; the oldest first.
     ///
     /// # Errors
     /// When the statement fails.
@@ -197,7 +197,7 @@ impl Audit<'_> {
         rows.iter().map(|row| row.text("workspace")).collect()
     }
 
-    /// Events of a chain between two numbers, the second included, in their order.
+    /// Events of a chain with numbers above `after` and up to `to`, in their order.
     ///
     /// # Errors
     /// When the statement fails.
@@ -218,7 +218,7 @@ impl Audit<'_> {
         rows.iter().map(row).collect()
     }
 
-    /// The number of a chain's first event that happened then or later.
+    /// Number of a chain's first event at or after this time; `None` if there is none.
     ///
     /// # Errors
     /// When the statement fails.
@@ -234,7 +234,8 @@ impl Audit<'_> {
         Ok(seq.filter(|seq| *seq > 0))
     }
 
-    /// When the event happened that so many of the workspace are newer than.
+    /// Time of the event of a workspace that has `count` newer ones; `None` if there are not so
+    /// many.
     ///
     /// # Errors
     /// When the statement fails.
@@ -247,7 +248,7 @@ impl Audit<'_> {
         rows.first().map(|row| time(row, "happened_at")).transpose()
     }
 
-    /// Returns how long events of a workspace are stored.
+    /// Returns the retention of a workspace's events.
     ///
     /// # Errors
     /// When the statement fails.
@@ -258,7 +259,7 @@ impl Audit<'_> {
         Ok(AuditSettings { kept_days, kept_events })
     }
 
-    /// Changes how long events of a workspace are stored.
+    /// Changes the retention of a workspace's events.
     ///
     /// # Errors
     /// When the statement fails.

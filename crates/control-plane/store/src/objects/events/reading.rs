@@ -65,11 +65,11 @@ const OVERDUE: Statement = Statement {
 /// Selects events.
 #[derive(Debug, Clone, Copy)]
 pub struct EventFilter<'f> {
-    /// The number after which the events come.
+    /// The number after which events are selected.
     pub after: u64,
     /// The kinds; all if this is empty.
     pub kinds: &'f [&'f str],
-    /// The most events to return.
+    /// Maximum number of events.
     pub limit: u32,
 }
 
@@ -78,9 +78,9 @@ pub struct EventFilter<'f> {
 pub struct EventPage {
     /// The selected events.
     pub events: Vec<EventRow>,
-    /// The first event that is kept; one more than the last if none is.
+    /// Number of the first stored event; one more than `last` if none is stored.
     pub oldest: u64,
-    /// The last event that there is; 0 before the first.
+    /// Number of the last event; 0 if there was none.
     pub last: u64,
     /// True if the session has ended.
     pub has_ended: bool,
@@ -91,7 +91,7 @@ pub struct EventPage {
 pub struct EventFeed {
     /// The selected events.
     pub events: Vec<EventRow>,
-    /// The number of the last event that there is; 0 before the first.
+    /// Number of the last event; 0 if there was none.
     pub last: u64,
 }
 
@@ -141,7 +141,7 @@ impl EventRows<'_> {
         Ok(EventFeed { events: joined(&rows)?, last })
     }
 
-    /// The event of a message of this kind.
+    /// The event of a message of this kind, if it is stored.
     ///
     /// # Errors
     /// When the statement fails.
@@ -177,7 +177,7 @@ impl EventRows<'_> {
         rows.iter().map(|row| Ok((whole(row, "seq")?, whole(row, "bytes")?))).collect()
     }
 
-    /// The stream of another session of the workspace whose events can be spared first.
+    /// The stream of another session of the workspace from which events can be removed first.
     ///
     /// # Errors
     /// When the statement fails.
@@ -191,8 +191,7 @@ impl EventRows<'_> {
         rows.first().map(whose_stream).transpose()
     }
 
-    /// Some of the streams of sessions that ended so long ago that their workspace keeps their
-    /// events no longer.
+    /// Some streams of ended sessions whose events are beyond their workspace's retention.
     ///
     /// # Errors
     /// When the statement fails.

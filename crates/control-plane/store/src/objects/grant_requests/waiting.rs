@@ -1,4 +1,4 @@
-//! Requests that wait for a decision: their number, and their end.
+//! Open requests: their number, and the end of their time.
 
 use std::time::SystemTime;
 
@@ -55,7 +55,7 @@ const OPEN: Statement = Statement {
 };
 
 impl GrantRequests<'_> {
-    /// True if a run has used this name in a session for a request of another thing.
+    /// True if a run has used this name in a session for another request.
     ///
     /// # Errors
     /// When the statement fails.
@@ -77,7 +77,7 @@ impl GrantRequests<'_> {
         Ok(!self.database.read(OTHER, &values).await?.is_empty())
     }
 
-    /// True if a run may ask for all of these beside its open requests.
+    /// True if a run may have these requests open in addition to its others.
     ///
     /// # Errors
     /// When the statement fails.
@@ -94,8 +94,8 @@ impl GrantRequests<'_> {
         Ok(open.len() + new <= usize::try_from(OPEN_MAX).unwrap_or(usize::MAX))
     }
 
-    /// The first `limit` requests of all workspaces that had no decision in time, and that have not
-    /// [`expire`](Self::expire)d.
+    /// The first `limit` requests of all workspaces without a decision in time that are not yet
+    /// marked by [`expire`](Self::expire).
     ///
     /// # Errors
     /// When the statement fails.
@@ -104,7 +104,7 @@ impl GrantRequests<'_> {
         self.database.read(OVERDUE, &values).await?.iter().map(request).collect()
     }
 
-    /// The first `limit` requests of active sessions, of all workspaces, that a human has decided
+    /// The first `limit` requests of active sessions, of all workspaces, that humans have decided
     /// since a time.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl GrantRequests<'_> {
         self.database.read(DECIDED, &values).await?.iter().map(request).collect()
     }
 
-    /// Notes that a request had no decision in time. Nothing happens if a human has decided.
+    /// Marks a request as expired, unless a human has decided.
     ///
     /// # Errors
     /// When the statement fails.

@@ -52,9 +52,9 @@ const ROUNDS: Duration = Duration::from_secs(24 * 60 * 60);
 /// Changed grants of all workspaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantChanges {
-    /// As they are now.
+    /// The grants in their present state.
     pub rows: Vec<GrantRow>,
-    /// The number of the last change: the next call asks for the changes after it.
+    /// The number of the last change, for the next call.
     pub last: i64,
 }
 
@@ -67,7 +67,7 @@ impl GrantRow {
 }
 
 impl GrantRows<'_> {
-    /// The one of this id, if the workspace has it.
+    /// The grant of this id, if the workspace has it.
     ///
     /// # Errors
     /// When the statement fails.
@@ -81,7 +81,7 @@ impl GrantRows<'_> {
         self.database.read(FIND, &values).await?.first().map(grant).transpose()
     }
 
-    /// The first `limit` of a workspace whose ids come after `after`; those that were revoked only
+    /// The first `limit` grants of a workspace whose ids come after `after`; revoked ones only if
     /// `with_revoked`.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl GrantRows<'_> {
         self.database.read(PAGE, &values).await?.iter().map(grant).collect()
     }
 
-    /// All that may still count, of all workspaces, also for later rounds of a call.
+    /// All grants of all workspaces that may still count, also for later rounds of a call.
     ///
     /// # Errors
     /// When a statement fails.
@@ -117,7 +117,7 @@ impl GrantRows<'_> {
         Ok(GrantChanges { rows: rows.iter().map(grant).collect::<Result<_, _>>()?, last })
     }
 
-    /// All that were changed after the change of this number, of all workspaces.
+    /// All grants of all workspaces that changed after the change of this number.
     ///
     /// # Errors
     /// When the statement fails.

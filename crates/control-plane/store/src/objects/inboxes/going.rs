@@ -26,7 +26,7 @@ const BEFORE: Statement = Statement {
 };
 impl Inboxes<'_> {
     /// The messages of an active session before this number that are neither acknowledged nor given
-    /// up. Empty where no client acknowledges messages.
+    /// up. Empty if no client acknowledges the session's messages.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,4 +1,4 @@
-//! Webhooks, how far each has come, and the outcomes of its deliveries.
+//! Webhooks, their positions in the events, and the outcomes of their deliveries.
 
 use std::time::SystemTime;
 
@@ -83,28 +83,28 @@ const DELIVERIES: Statement = Statement {
 /// Most outcomes of one webhook that are stored.
 const KEPT: i64 = 1000;
 
-/// A webhook as it is stored.
+/// A stored webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookRow {
     pub workspace: WorkspaceId,
     pub name: ChannelName,
-    /// The secret with the address that events are sent to.
+    /// The secret with the address of the receiver.
     pub url: SecretName,
     /// The secret that signs the events.
     pub signing_key: SecretName,
     /// The kinds of events that are sent.
     pub kinds: Vec<String>,
-    /// The number of the last event of the workspace that it is done with.
+    /// Number of the workspace's last event that was delivered or skipped.
     pub position: u64,
     /// Number of attempts to deliver the next event.
     pub attempts: u32,
-    /// When that is tried again; 0 is now.
+    /// Time of the next attempt; 0 for now.
     pub due_at: SystemTime,
     pub updated_at: SystemTime,
     pub updated_by: String,
 }
 
-/// A webhook that is to be.
+/// A webhook to be stored.
 #[derive(Debug, Clone, Copy)]
 pub struct NewWebhook<'w> {
     pub workspace: &'w WorkspaceId,
@@ -112,7 +112,7 @@ pub struct NewWebhook<'w> {
     pub url: &'w SecretName,
     pub signing_key: &'w SecretName,
     pub kinds: &'w [&'w str],
-    /// The position to begin at, if there is no webhook of its name.
+    /// Position at which a new webhook starts.
     pub position: u64,
     pub by: &'w str,
 }
@@ -120,16 +120,16 @@ pub struct NewWebhook<'w> {
 /// The outcome of one event's delivery.
 #[derive(Debug, Clone, Copy)]
 pub struct Told<'t> {
-    /// The event's number in the workspace.
+    /// Number of the event in the workspace.
     pub number: u64,
     pub kind: &'t str,
     pub outcome: &'t str,
     pub attempts: u32,
-    /// The reason for which it did not arrive; empty if it did.
+    /// The reason why the event did not arrive; empty if it did.
     pub detail: &'t str,
 }
 
-/// The outcome of one event's delivery, as it is stored.
+/// The stored outcome of one event's delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryRow {
     pub number: u64,
@@ -151,7 +151,7 @@ impl<'a> Webhooks<'a> {
         Self { database }
     }
 
-    /// All of a workspace, in the order of their names.
+    /// All webhooks of a workspace, in the order of their names.
     ///
     /// # Errors
     /// When the statement fails.
@@ -163,7 +163,7 @@ impl<'a> Webhooks<'a> {
         Ok(all)
     }
 
-    /// One as it is now, or `None`.
+    /// The present state of the webhook of this name, if it exists.
     ///
     /// # Errors
     /// When the statement fails.
@@ -185,7 +185,7 @@ impl<'a> Webhooks<'a> {
         rows.iter().map(webhook).collect()
     }
 
-    /// Stores a webhook, also in place of one of its name: the new one keeps the old position.
+    /// Stores a webhook. It replaces the webhook of its name, and keeps that position.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace, or when the statement fails.
@@ -203,7 +203,7 @@ impl<'a> Webhooks<'a> {
         self.database.write(SET, &values).await
     }
 
-    /// Removes one. `false` if there is none.
+    /// Removes a webhook. Returns `false` if it does not exist.
     ///
     /// # Errors
     /// When the statement fails.
@@ -215,8 +215,8 @@ impl<'a> Webhooks<'a> {
         self.database.write_steps(&[Step::must_change(DELETE, place(workspace, name))]).await
     }
 
-    /// Keeps other daemons from delivering to a webhook until `until`. `false` if another daemon
-    /// does so, or has done so, or the webhook is set otherwise meanwhile.
+    /// Claims a webhook, so that no other daemon delivers to it until `until`. Returns `false` if
+    /// another daemon has the claim or has delivered, or the webhook was changed meanwhile.
     ///
     /// # Errors
     /// When the statement fails.
@@ -229,8 +229,8 @@ impl<'a> Webhooks<'a> {
         self.database.write_steps(&[Step::must_change(CLAIM, values)]).await
     }
 
-    /// Moves a webhook past the event of this number, and stores the outcome of that event, if it
-    /// was sent. `false` if another daemon was faster.
+    /// Moves a webhook past the event of this number, and stores the outcome of the event, if it
+    /// was sent. Returns `false` if another daemon was faster.
     ///
     /// # Errors
     /// When the statement fails.
@@ -247,9 +247,9 @@ impl<'a> Webhooks<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Moves a webhook past an event that did not arrive, however often it was tried. `false`, and
-    /// the event is still to be sent, if another daemon was faster, or the webhook is set anew
-    /// meanwhile: its new settings are untried.
+    /// Moves a webhook past an event that could not be delivered. Returns `false`, and the event is
+    /// still to be sent, if another daemon was faster, or the webhook was changed meanwhile: its
+    /// new settings are untried.
     ///
     /// # Errors
     /// When the statement fails.
@@ -266,8 +266,8 @@ impl<'a> Webhooks<'a> {
         self.database.write_steps(&[Step::must_change(GIVE_UP, values), kept, trimmed]).await
     }
 
-    /// Puts off the next event of a webhook. `false` if another daemon was faster, or the webhook
-    /// is set otherwise meanwhile: an attempt with the new settings may work at once.
+    /// Postpones the next event of a webhook. Returns `false` if another daemon was faster, or the
+    /// webhook was changed meanwhile: an attempt with the new settings may work at once.
     ///
     /// # Errors
     /// When the statement fails.
@@ -284,7 +284,7 @@ impl<'a> Webhooks<'a> {
         self.database.write_steps(&[Step::must_change(PUT_OFF, values)]).await
     }
 
-    /// The outcomes of the newest events before the one of the number `before`.
+    /// The outcomes of the newest events before the number `before`.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,4 +1,4 @@
-//! Claims of runs by executors and platforms that carry them out.
+//! Claims of runs by the executors and platforms that carry them out.
 
 use std::time::SystemTime;
 
@@ -50,7 +50,7 @@ pub struct Awaited<'a> {
     pub model: &'a str,
     /// The runtime; empty if the claimant chooses.
     pub runtime: &'a str,
-    /// The daemon's executor that must claim it; `None` if a platform does.
+    /// The daemon's executor that must claim the run; `None` for a platform.
     pub executor: Option<&'a ExecutorName>,
 }
 
@@ -61,33 +61,33 @@ pub struct Waiting {
     pub model: String,
     /// The runtime; empty if the claimant chooses.
     pub runtime: String,
-    /// The daemon's executor that must claim it; `None` if a platform does.
+    /// The daemon's executor that must claim the run; `None` for a platform.
     pub executor: Option<ExecutorName>,
-    /// Number of claims so far.
+    /// Number of claims.
     pub attempts: u32,
     /// The last claimant, and the end of its claim; `None` before the first claim.
     pub claim: Option<(String, SystemTime)>,
 }
 
-/// A claim to be made on a run.
+/// A claim of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Claim<'a> {
     /// The id of the claim.
     pub id: &'a str,
     /// The claimant.
     pub by: &'a str,
-    /// The daemon's executor that claims it; `None` if a platform does.
+    /// The daemon's executor that claims the run; `None` for a platform.
     pub executor: Option<&'a ExecutorName>,
-    /// The end of the claim, until which no other claim is possible.
+    /// The end of the claim. No other claim is possible before.
     pub until: SystemTime,
-    /// The SHA-256 of the token that opens the run from now on, in hexadecimal digits.
+    /// SHA-256 of the run's token from now on, in hexadecimal.
     pub token: &'a str,
-    /// The number of the turn that it was decided in: in another one the run is not claimed.
+    /// The number of the turn in which the claim was decided. In another turn the claim fails.
     pub turn: u64,
 }
 
 impl Waiting {
-    /// True if there is no claim, or the last one is over.
+    /// True if the run has no claim, or its last claim is over.
     #[must_use]
     pub fn is_free(&self, now: SystemTime) -> bool {
         self.claim.as_ref().is_none_or(|(_, until)| *until <= now)
@@ -95,8 +95,8 @@ impl Waiting {
 }
 
 impl RunRows<'_> {
-    /// Gives a run to its claimant. `false`, and nothing happens, if it does not wait for this
-    /// claim.
+    /// Gives a run to its claimant. Returns `false` and changes nothing if the run does not wait
+    /// for this claim.
     ///
     /// # Errors
     /// When the statement fails.
@@ -123,7 +123,7 @@ impl RunRows<'_> {
         self.database.write_steps(&[Step::must_change(CLAIM, values), acted]).await
     }
 
-    /// True if a platform had a claim of a run of a workspace since then.
+    /// True if a platform has held a claim of a run of a workspace since then.
     ///
     /// # Errors
     /// When the statement fails.
@@ -136,7 +136,7 @@ impl RunRows<'_> {
         Ok(!self.database.read(CLAIMED_SINCE, &values).await?.is_empty())
     }
 
-    /// Gives back all runs that a claimant holds for its executors.
+    /// Releases all runs that a claimant holds for its executors.
     ///
     /// # Errors
     /// When the statement fails.
@@ -145,8 +145,8 @@ impl RunRows<'_> {
         self.database.write_steps(&[Step::new(RELEASE, values)]).await.map(drop)
     }
 
-    /// Gives back a run that was claimed and has not begun: it waits as before, and the claim does
-    /// not count. `false`, and nothing happens, if the run has another claim by now.
+    /// Releases a claimed run that has not started: it waits as before, and the claim does not
+    /// count. Returns `false` and changes nothing if the run has another claim by now.
     ///
     /// # Errors
     /// When the statement fails.
@@ -166,8 +166,8 @@ impl RunRows<'_> {
         self.database.write_steps(&[Step::must_change(GIVE_BACK, values)]).await
     }
 
-    /// Has a claim last until another time. `false`, and nothing happens, if it is over, or another
-    /// one.
+    /// Extends a claim. Returns `false` and changes nothing if the claim is over, or the run has
+    /// another one.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,4 +1,4 @@
-//! Runs that executors of daemons carry out, and which daemon has which.
+//! Runs for executors of daemons, and the daemons that have these executors.
 
 use std::time::SystemTime;
 
@@ -66,7 +66,7 @@ impl RunRows<'_> {
         self.database.read(OF_EXECUTOR, &values).await?.iter().map(run).collect()
     }
 
-    /// The `limit` oldest runs of all workspaces that wait for an executor which no daemon has for
+    /// The `limit` oldest runs of all workspaces that wait for an executor that no daemon has for
     /// their workspace. Daemons report their executors with [`serve`](Self::serve).
     ///
     /// # Errors
@@ -76,8 +76,8 @@ impl RunRows<'_> {
         self.database.read(UNSERVED, &values).await?.iter().map(run).collect()
     }
 
-    /// Notes which executors a daemon has, and for which workspaces, until a time; its earlier
-    /// notes are removed.
+    /// Stores the executors that a daemon has, and their workspaces, valid until a time. Replaces
+    /// what the daemon stored before.
     ///
     /// # Errors
     /// When a statement fails.

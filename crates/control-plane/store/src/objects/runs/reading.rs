@@ -90,16 +90,16 @@ impl RunFilter {
     }
 }
 
-/// A run that lives, as far as its end and its sockets are concerned.
+/// An active run: the data about its end and its sockets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveRun {
-    /// Its id.
+    /// The run's id.
     pub id: RunId,
-    /// The workspace that owns it.
+    /// The workspace that owns the run.
     pub workspace: WorkspaceId,
-    /// When its time is over.
+    /// End of the run's time.
     pub expires_at: SystemTime,
-    /// True if it has Unix sockets.
+    /// True if the run has Unix sockets.
     pub has_sockets: bool,
 }
 
@@ -107,7 +107,7 @@ pub struct LiveRun {
 const BATCH: u32 = 1000;
 
 impl RunRows<'_> {
-    /// The run of this id, in any workspace.
+    /// The run of this id, in any workspace, if it exists.
     ///
     /// # Errors
     /// When the statement fails.
@@ -117,7 +117,7 @@ impl RunRows<'_> {
         rows.first().map(run).transpose()
     }
 
-    /// The first `limit` runs of all workspaces that live and whose ids come after `after`.
+    /// The first `limit` active runs of all workspaces whose ids come after `after`.
     ///
     /// # Errors
     /// When the statement fails.
@@ -140,7 +140,7 @@ impl RunRows<'_> {
         rows.iter().map(live).collect()
     }
 
-    /// All runs of a workspace that a filter lets pass, in the order of their numbers.
+    /// All runs of a workspace that a filter selects, in the order of their numbers.
     ///
     /// # Errors
     /// When a statement fails.
@@ -160,9 +160,9 @@ impl RunRows<'_> {
         }
     }
 
-    /// The active runs of all workspaces. A run that is missing in the answer has ended, or is gone
-    /// with its workspace. It reads an index in pages, which costs less than a statement that names
-    /// each run of a daemon.
+    /// The active runs of all workspaces. A run that is missing in the result has ended, or was
+    /// deleted with its workspace. Reads an index in pages, which costs less than a statement that
+    /// names each run of a daemon.
     ///
     /// # Errors
     /// When a statement fails.
@@ -192,7 +192,7 @@ impl RunRows<'_> {
         rows.iter().flatten().next().map(run).transpose()
     }
 
-    /// The first `limit` runs of a workspace whose numbers come after `after`.
+    /// The first `limit` selected runs of a workspace whose numbers come after `after`.
     ///
     /// # Errors
     /// When the statement fails.

@@ -1,4 +1,4 @@
-//! Turns of sessions, as their runs have them (X-E81).
+//! Turns of sessions, stored with their runs (X-E81).
 
 use narthex_model::{PrincipalId, RunId, SessionId, TurnOf, WorkspaceId};
 
@@ -34,9 +34,9 @@ const OF_SESSION: Statement = Statement {
 /// The turn of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// The number of its last change, counted over all runs; a higher number is newer.
+    /// Number of the turn's last change, counted over all runs; a higher number is newer.
     pub number: u64,
-    /// The user who took it; `None` as long as it is the driver's.
+    /// The user who took the turn; `None` while the driver has it.
     pub of: Option<TurnOf>,
 }
 
@@ -45,19 +45,19 @@ pub struct Turn {
 pub struct RunTurn {
     /// The workspace that owns the run.
     pub workspace: WorkspaceId,
-    /// Its session.
+    /// The run's session.
     pub session: SessionId,
     /// The run.
     pub run: RunId,
-    /// The number of its last change.
+    /// Number of the turn's last change.
     pub number: u64,
-    /// The human for whom it acts; `None` if it does for none.
+    /// The human for whom the run acts; `None` if it acts for no human.
     pub user: Option<PrincipalId>,
 }
 
 impl RunRow {
-    /// The human for whom it acts at the moment, whose grants count in it: the human who took the
-    /// turn last, and before that the driver.
+    /// The human for whom the run acts now, whose grants count: the human who took the turn last,
+    /// or the driver if none did.
     #[must_use]
     pub fn acts_for(&self) -> Option<&PrincipalId> {
         acts_for(&self.turn, self.driver.as_ref())
@@ -69,7 +69,7 @@ fn acts_for<'p>(turn: &'p Turn, driver: Option<&'p PrincipalId>) -> Option<&'p P
 }
 
 impl RunRows<'_> {
-    /// The number of the last turn of all.
+    /// The number of the last turn of all sessions.
     ///
     /// # Errors
     /// When the statement fails.
@@ -79,7 +79,7 @@ impl RunRows<'_> {
         Ok(u64::try_from(number).unwrap_or_default())
     }
 
-    /// The active runs whose turn was taken after the turn of this number, the oldest change first.
+    /// The active runs whose turn changed after this number, the oldest change first.
     ///
     /// # Errors
     /// When the statement fails.

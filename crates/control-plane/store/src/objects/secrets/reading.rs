@@ -51,7 +51,8 @@ const SEALED_OTHERWISE: Statement = Statement {
 };
 
 impl Secrets<'_> {
-    /// Returns the state of a name; `None` if it never had a value, or there is no such workspace.
+    /// Returns the state of a secret; `None` if it never had a value, or there is no such
+    /// workspace.
     ///
     /// # Errors
     /// When the statement fails.
@@ -67,7 +68,7 @@ impl Secrets<'_> {
         Ok(Some(SecretHead { last, is_set }))
     }
 
-    /// One value, or the newest.
+    /// A value of a secret, by version or the newest; `None` if it does not exist.
     ///
     /// # Errors
     /// When the statement fails.
@@ -130,8 +131,8 @@ impl Secrets<'_> {
         rows.iter().map(of_row).collect()
     }
 
-    /// Values of all workspaces that are sealed under another key than this one: the first `limit`
-    /// of those that come after a place, in the database's own order.
+    /// Values of all workspaces that are sealed by another key than this one: the first `limit`
+    /// after a place, in the database's own order.
     ///
     /// # Errors
     /// When the statement fails.

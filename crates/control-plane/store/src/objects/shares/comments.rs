@@ -63,17 +63,17 @@ const COMMENTS: Statement = Statement {
 pub struct ThreadRow {
     pub id: ThreadId,
     pub share: ShareId,
-    /// The passage that it is about; empty for the whole share.
+    /// The passage that the thread is about; empty for the whole share.
     pub anchor: String,
     pub created_at: SystemTime,
-    /// The time at which it was settled, and the author of that.
+    /// Time when the thread was resolved, and who did so.
     pub resolved: Option<(SystemTime, String)>,
 }
 
 /// A comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommentRow {
-    /// Its place in the thread, from 1.
+    /// Number of the comment in the thread, from 1.
     pub number: u64,
     /// The author: a principal, or a run by its id.
     pub author: String,
@@ -84,11 +84,11 @@ pub struct CommentRow {
 /// Limits on the comments of a share.
 #[derive(Debug, Clone, Copy)]
 pub struct CommentBounds {
-    /// Threads of a share.
+    /// Maximum number of threads of a share.
     pub threads: u64,
-    /// Comments of a thread.
+    /// Maximum number of comments of a thread.
     pub of_thread: u64,
-    /// Comments of all threads of a share.
+    /// Maximum number of comments of all threads of a share.
     pub of_share: u64,
 }
 
@@ -96,13 +96,13 @@ pub struct CommentBounds {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CommentCounts {
     pub threads: u64,
-    /// Of all threads.
+    /// Number of comments of all threads.
     pub comments: u64,
 }
 
 impl Shares<'_> {
-    /// Begins a thread with its first comment, given as author and text. `false`, and nothing is
-    /// stored, if a limit is reached.
+    /// Creates a thread with its first comment; `said` is its author and text. Returns `false` and
+    /// stores nothing if a limit is reached.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such share, or when a statement fails.
@@ -127,8 +127,8 @@ impl Shares<'_> {
         self.database.write_steps(&steps).await
     }
 
-    /// Adds a comment to a thread, given as author and text. `false`, and nothing is stored, if a
-    /// limit is reached.
+    /// Adds a comment to a thread; `said` is its author and text. Returns `false` and stores
+    /// nothing if a limit is reached.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such thread, or when a statement fails.
@@ -160,7 +160,8 @@ impl Shares<'_> {
         counts.transpose().map(Option::unwrap_or_default)
     }
 
-    /// Settles a thread, or with `None` opens it again. `false` if there is none.
+    /// Resolves a thread, or opens it again for `None`. Returns `false` if the thread does not
+    /// exist.
     ///
     /// # Errors
     /// When the statement fails.
@@ -180,7 +181,7 @@ impl Shares<'_> {
         self.database.write_steps(&[Step::must_change(RESOLVE, values)]).await
     }
 
-    /// One thread, or `None`.
+    /// The thread of this id, if it exists.
     ///
     /// # Errors
     /// When the statement fails.
