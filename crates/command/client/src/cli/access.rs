@@ -39,18 +39,17 @@ pub struct ChangeWorkspaceArgs {
     /// Record the arguments and answers of calls in the audit; known secrets are removed
     #[arg(long, value_name = "SWITCH", group = "change")]
     pub audit_contents: Option<Switch>,
-    /// Let agents other than workers use servers that each person signs in to: never, only in runs
-    /// that a person drives, or always
+    /// Servers with sign-in for agents other than workers: never, in runs that a person drives, or
+    /// always
     #[arg(long, value_name = "WHEN", group = "change")]
     pub oauth_on_orchestrators: Option<OauthSwitch>,
-    /// Number of days for which the events of an ended session are kept; 0 keeps them forever
+    /// Days for which events of an ended session are stored; 0 is forever
     #[arg(long, value_name = "DAYS", group = "change")]
     pub events_kept_days: Option<u32>,
     /// Let runs ask humans for grants
     #[arg(long, value_name = "SWITCH", group = "change")]
     pub runtime_requests: Option<Switch>,
-    /// A model that runs may request, with its other names; repeat the flag for each model, the
-    /// newest first
+    /// A model that runs may request, with its other names; repeat the flag, the newest first
     #[arg(long, value_name = "ID[=NAME,…]", group = "change")]
     pub model: Vec<String>,
     /// Let runs request any model
@@ -89,8 +88,7 @@ pub enum Switch {
 pub struct DeleteWorkspaceArgs {
     /// The workspace's id
     pub id: String,
-    /// End the workspace's runs, and delete its servers, capabilities, agents, secrets and services
-    /// too
+    /// End the workspace's runs, and delete all of its objects
     #[arg(long)]
     pub force: bool,
 }

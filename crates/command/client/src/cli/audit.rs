@@ -11,8 +11,7 @@ use super::values;
 pub enum AuditCommand {
     /// List events, the newest first
     List(Box<AuditListArgs>),
-    /// Print all events as lines of JSON, which `narthex audit verify --file` verifies without a
-    /// daemon
+    /// Print all events as lines of JSON, for `narthex audit verify --file`
     #[command(after_help = "Example:\n  narthex audit export > audit.jsonl")]
     Export {
         #[command(flatten)]
@@ -20,16 +19,16 @@ pub enum AuditCommand {
     },
     /// Verify that no event was edited, removed, inserted or moved; exit code 1 if one was
     Verify(AuditVerifyArgs),
-    /// Show or change how long events are kept; a chain still verifies after old events are removed
+    /// Show or change how long events are stored; the remaining chain still verifies
     #[command(after_help = "Examples:\n  narthex audit keep\n  narthex audit keep --days 400\n  \
         narthex audit keep --days 0 --events 1000000")]
     Keep {
         #[command(flatten)]
         place: AuditPlaceArgs,
-        /// Remove events older than this number of days; 0 keeps them forever
+        /// Remove events after this number of days; 0 stores them forever
         #[arg(long, value_name = "DAYS")]
         days: Option<u64>,
-        /// Keep this number of newest events; 0 keeps all
+        /// Store only this number of newest events; 0 stores all
         #[arg(long, value_name = "COUNT")]
         events: Option<u64>,
     },
@@ -54,8 +53,8 @@ pub struct AuditListArgs {
     /// Only kinds with this prefix, such as `workspace.secret` or `session.mcp.tool_called`
     #[arg(long, value_name = "KIND")]
     pub kind: Option<String>,
-    /// Only events since this day or time (UTC), such as 2026-11-22 or 2026-11-22T13:00:00Z, or of
-    /// the last 30m, 2h or 7d
+    /// Only events since this day, time (UTC) or duration: 2026-11-22, 2026-11-22T13:00:00Z, 2h or
+    /// 7d
     #[arg(long, value_name = "TIME", value_parser = values::moment)]
     pub since: Option<String>,
     /// Only events before this day or time
@@ -64,8 +63,7 @@ pub struct AuditListArgs {
     /// Number of events
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     pub limit: u32,
-    /// Show the arguments and answers of calls too, where the workspace records them; --json always
-    /// shows them
+    /// Also show recorded arguments and answers of calls; --json always shows them
     #[arg(long)]
     pub contents: bool,
     /// Print new events as they are recorded, until Ctrl-C

@@ -27,7 +27,7 @@ pub enum CatalogCommand {
 pub enum ServersCommand {
     #[command(flatten)]
     Catalog(CatalogCommand),
-    /// Show the tools, prompts and templates of a server, with changes that wait for review
+    /// Show the definitions of a server, with changes under review
     #[command(after_help = "Example:\n  narthex servers definitions docs --quarantined")]
     Definitions {
         /// The server
@@ -107,7 +107,7 @@ pub enum AgentsCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// List the servers of an agent that people sign in to, with the status of each sign-in
+    /// List the servers of an agent with sign-in of people, and its status
     #[command(after_help = "Example:\n  narthex agents connections planner")]
     Connections {
         /// The agent
@@ -174,8 +174,7 @@ pub struct ApplyArgs {
     /// Print the changes, and store nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Delete unused servers that earlier manifests of the agent created and that it attaches no
-    /// more
+    /// Delete unused servers that only earlier manifests of the agent have
     #[arg(long)]
     pub prune: bool,
     #[command(flatten)]

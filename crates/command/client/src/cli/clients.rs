@@ -47,8 +47,8 @@ pub struct RegisterClientArgs {
     /// A JSON file with `params` and `scope` of the client's runs; - reads standard input
     #[arg(long, value_name = "FILE")]
     pub with: Option<PathBuf>,
-    /// An origin that the client may give its writes: agent-produced or imported; repeat the flag
-    /// for both [default: agent-produced]
+    /// An origin for the client's writes: agent-produced or imported; repeat the flag for both
+    /// [default: agent-produced]
     #[arg(long = "origin", value_parser = origin)]
     pub origins: Vec<ClientOrigin>,
     /// Time at which the client's token expires [default: never]

@@ -22,7 +22,7 @@ pub enum VfsCommand {
         /// The file; a list such as 0-files/tools prints the server's answer as JSON
         path: String,
     },
-    /// Write standard input to the file of a tool or a prompt, and print the result
+    /// Write standard input to a tool or prompt, and print the result
     #[command(after_help = "Example:\n  \
         echo '{\"path\": \"/tmp\"}' | narthex vfs write 0-files/tools/list_directory")]
     Write {
@@ -61,18 +61,16 @@ pub enum VfsCommand {
 pub struct MountArgs {
     /// An existing empty folder
     pub folder: PathBuf,
-    /// Refuse to mount unless the token belongs to the run with this number; 0 is the daemon's own
-    /// run
+    /// Mount only if the token is that of this run; 0 is the daemon's own run
     #[arg(long, value_name = "N")]
     pub pid: Option<u64>,
-    /// Return once the folder is mounted; a background process serves it, and its id is printed
+    /// Return once the folder is mounted, and print the id of the background process
     #[arg(long)]
     pub detach: bool,
     /// The log of a mount in the background [default: mount.log in the data directory]
     #[arg(long, value_name = "FILE", requires = "detach")]
     pub log: Option<PathBuf>,
-    /// Keep the processors awake while files are used: calls are faster on virtual machines, and
-    /// use more power
+    /// Keep the processors awake while files are used: faster on virtual machines, with more power
     #[arg(long)]
     pub low_latency: bool,
 }

@@ -17,7 +17,7 @@ pub enum GrantsCommand {
     },
     /// Show one grant
     Show(GrantArgs),
-    /// Grant a tool scope, or the start of an agent, to a user or an agent
+    /// Grant a tool scope, or the start of an agent
     Create(Box<CreateGrantArgs>),
     /// Revoke a grant
     Revoke(GrantArgs),

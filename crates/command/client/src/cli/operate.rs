@@ -123,8 +123,7 @@ pub enum CheckCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex init\n  narthex init --with-mcp-examples")]
 pub struct InitArgs {
-    /// Also write two example agents and their servers, after a check of the programs that they
-    /// need
+    /// Also write two example agents and their servers, after a check for their programs
     #[arg(long)]
     pub with_mcp_examples: bool,
 }
@@ -144,8 +143,7 @@ pub struct BackupArgs {
 pub enum DaemonCommand {
     /// Stop the daemon: open calls finish, then all servers stop
     Stop(StopArgs),
-    /// Report whether a daemon uses this data directory; exit code 1 if none does. `narthex status`
-    /// shows its servers
+    /// Report the daemon of this data directory; exit code 1 without one
     #[command(after_help = "Example:\n  narthex daemon status --quiet && echo running")]
     Status,
 }

@@ -39,7 +39,7 @@ pub struct CallArgs {
     /// Start the servers of this file in this process, instead of asking the daemon
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Time limit of the call, such as 30s; the start of a server has its own limit
+    /// Time limit of the call, such as 30s, without the start of a server
     #[arg(long, value_name = "DURATION", value_parser = super::duration)]
     pub timeout: Option<Duration>,
     /// The server
@@ -71,7 +71,7 @@ pub struct ConnectArgs {
     /// One server with its own tool names, instead of all servers with prefixed names
     #[arg(long, value_name = "ALIAS")]
     pub server: Option<Alias>,
-    /// Maximum time to wait for a daemon, at the start and after it has ended; 0 fails at once
+    /// Maximum time to wait for a daemon; 0 fails at once
     #[arg(long, value_name = "DURATION", value_parser = super::values::duration_or_zero,
         default_value = "30s")]
     pub wait: Duration,

@@ -23,7 +23,7 @@ pub enum PolicyCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Show the decision of the rules for a call; with only a file, check the file
+    /// Show the decision of the rules for a call, or check a file
     Check(Box<CheckPolicyArgs>),
     /// Print the Cedar schema of the rules
     Schema,

@@ -68,7 +68,7 @@ pub struct CreateArgs {
     /// parameters
     #[arg(long, value_name = "KEY=VALUE")]
     pub params: Vec<String>,
-    /// A file with the run scope, a JSON object that the model does not see; - reads standard input
+    /// The run scope, a JSON object that the model does not see; - reads standard input
     #[arg(long, value_name = "FILE")]
     pub scope: Option<PathBuf>,
     /// Shared servers of the daemon for the run, separated by commas; `*` is all

@@ -42,13 +42,13 @@ pub struct SessionMessageArgs {
     /// The id of the agent's question that the message answers
     #[arg(long, value_name = "ID")]
     pub request_id: Option<String>,
-    /// Your own id of the message; a message that is sent again with this id is stored once
+    /// Your own id of the message; a repeated message is stored once
     #[arg(long, value_name = "ID")]
     pub message_id: Option<String>,
-    /// The human who sends the message, by name or id; this human's grants apply from then on
+    /// The sender, by name or id; this human's grants apply from then on
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
-    /// Time for which the agent can read the message, such as 10m or 2h [default: no limit]
+    /// Time in which the agent can read the message, such as 10m or 2h [default: no limit]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub expires_in: Option<Duration>,
     #[command(flatten)]

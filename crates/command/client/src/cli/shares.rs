@@ -22,7 +22,7 @@ pub enum SharesCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Save a file of a share; an agent wrote the file, so check it before you open it
+    /// Save a file of a share; check it before you open it, since an agent wrote it
     Get(GetShareArgs),
     /// Comment on a share; its agent gets the comment as a message
     Comment(CommentShareArgs),
@@ -57,7 +57,7 @@ pub struct GetShareArgs {
     /// The file's path within the share [default: its entry point, such as index.html]
     #[arg(long, value_name = "PATH")]
     pub file: Option<String>,
-    /// The new file to save to; an existing file is never overwritten, and - is standard output
+    /// The new file; it must not exist. - is standard output
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
     #[command(flatten)]

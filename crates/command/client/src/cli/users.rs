@@ -41,7 +41,7 @@ pub enum UsersCommand {
 pub struct CreateUserArgs {
     /// The name: 1 to 128 characters of a-z, 0-9 and `._@+-`
     pub name: String,
-    /// A role in the workspace: admin, author, runner or auditor; repeat the flag for more roles
+    /// A role: admin, author, runner or auditor; repeat the flag for more roles
     #[arg(long, value_name = "ROLE")]
     pub role: Vec<String>,
     /// The workspace of the roles

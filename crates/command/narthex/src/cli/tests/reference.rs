@@ -9,6 +9,10 @@ const PAGE: &str = "../../../docs/reference/cli.md";
 
 const MARK: &str = "<!-- From here on generated from the command line: UPDATE_GOLDEN=1 -->\n";
 
+/// The flag that most commands have alike. The page has it once, below those of all commands.
+const WORKSPACE: &str = "| `--workspace <WORKSPACE>` | The workspace, in commands on objects of a \
+                         workspace [default: `default`] |\n";
+
 /// Text of a cell: in one line, without the characters that tables and HTML use. Code keeps `<`.
 fn cell(text: &str) -> String {
     let mut line = String::new();
@@ -49,11 +53,18 @@ fn meaning(argument: &Arg) -> String {
     text
 }
 
+/// True for the flag of [`WORKSPACE`], and for none with a meaning of its own.
+fn is_workspace(argument: &Arg) -> bool {
+    let help = argument.get_help().map(ToString::to_string);
+    argument.get_long() == Some("workspace") && help.as_deref() == Some("The workspace")
+}
+
 /// A table of arguments and flags, positional arguments first; empty if there are none.
 fn table(command: &Command, is_global: bool) -> String {
     let is_listed = |one: &&Arg| {
         let is_own = !matches!(one.get_id().as_str(), "help" | "version");
-        !one.is_hide_set() && is_own && one.is_global_set() == is_global
+        let is_hidden = one.is_hide_set() || is_workspace(one);
+        !is_hidden && is_own && one.is_global_set() == is_global
     };
     let mut all: Vec<_> = command.get_arguments().filter(is_listed).collect();
     all.sort_by_key(|one| !one.is_positional());
@@ -117,6 +128,7 @@ fn generated() -> String {
     let mut command = help::command();
     command.build();
     let mut page = format!("\n## Flags of all commands\n{}", table(&command, true));
+    page.push_str(WORKSPACE);
     page.push_str(&format!("\n## Commands\n\n{}", list(&command)));
     let names: Vec<_> = shown(&command).map(|one| one.get_name().to_owned()).collect();
     for name in names {
