@@ -30,7 +30,7 @@ impl Runs {
         match self.control().note(event.with("faults", faults.clone())).await {
             Ok(noted) => noted.ended("denied").await,
             Err(error) => {
-                tracing::warn!(agent.name = agent, "a refused run could not be stored: {error}")
+                tracing::warn!(agent.name = agent, "a refused run could not be stored: {error}");
             }
         }
         if let Some(session) = session {

@@ -36,7 +36,7 @@ pub enum BackupError {
     )]
     OnServer,
     /// The file exists already.
-    #[error("`{}` is there already, and is left as it is; name another file", .path.display())]
+    #[error("the file `{}` exists already, and is unchanged; name another file", .path.display())]
     Exists { path: PathBuf },
     /// The file of the copy cannot be made.
     #[error("cannot write the copy `{}`", .path.display())]
@@ -54,8 +54,8 @@ pub enum BackupError {
     },
     /// The copy contradicts itself, and so does the store.
     #[error(
-        "the store is damaged ({found}), and so would be a copy; restore an older copy, or look \
-         for a fault of the disk"
+        "the store is damaged ({found}), so a copy would be damaged too; restore an older copy, \
+         and check the disk"
     )]
     Damaged { found: String },
 }
@@ -114,7 +114,7 @@ impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         let Some(path) = self.0 else { return };
         if let Err(error) = fs::remove_file(path) {
-            tracing::warn!("an unfinished copy is left: {error}");
+            tracing::warn!("an unfinished copy could not be removed: {error}");
         }
     }
 }
@@ -127,7 +127,7 @@ async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
         }
     };
     let name = to.to_str().ok_or_else(|| {
-        let source = io::Error::new(io::ErrorKind::InvalidInput, "its name is no UTF-8 text");
+        let source = io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8");
         BackupError::File { path: to.to_owned(), source }
     })?;
     let mut store = connect(from).await.map_err(failed(COPY))?;

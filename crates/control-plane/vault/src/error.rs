@@ -8,10 +8,10 @@ use crate::{KeeperError, KeyFault, RowsError};
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// Setting nothing is not clearing.
-    #[error("the value of a secret cannot be empty; to take a value away, clear the secret")]
+    #[error("the value of a secret cannot be empty; to remove a value, clear the secret")]
     EmptyValue,
     /// More than a variable of a process can hold.
-    #[error("the value of a secret may have {most} bytes at most")]
+    #[error("the value of a secret can have at most {most} bytes")]
     LongValue {
         /// In bytes.
         most: usize,
@@ -20,7 +20,7 @@ pub enum VaultError {
     #[error("the value of a secret cannot hold a zero byte")]
     ZeroByte,
     /// The name is the vault's own.
-    #[error("the name `{0}` is kept for narthex itself; choose another")]
+    #[error("the name `{0}` is reserved for narthex; choose another")]
     Reserved(SecretName),
     /// There is no such workspace.
     #[error(
@@ -36,12 +36,13 @@ pub enum VaultError {
     NotSet(SecretName),
     /// The name has no value that could be cleared.
     #[error(
-        "secret `{0}` is not set, so there is nothing to clear; `{command}` lists those that are",
+        "secret `{0}` is not set, so there is nothing to clear; `{command}` lists the secrets that \
+         are set",
         command = narthex("secrets list", &[])
     )]
     NothingToClear(SecretName),
     /// The name has values, but not this one any more.
-    #[error("version {version} of secret `{name}` is not kept any more; start a new run")]
+    #[error("version {version} of secret `{name}` is not stored any more; start a new run")]
     VersionGone {
         /// The secret.
         name: SecretName,
@@ -50,8 +51,8 @@ pub enum VaultError {
     },
     /// The row was changed, or lies where it does not belong.
     #[error(
-        "version {version} of secret `{name}` in workspace `{workspace}` does not open: it was \
-         changed or moved in the store; set the secret anew, or clear it"
+        "version {version} of secret `{name}` in workspace `{workspace}` cannot be decrypted: it \
+         was changed or moved in the store; set the secret again, or clear it"
     )]
     Damaged {
         /// The workspace of the row.
@@ -63,8 +64,8 @@ pub enum VaultError {
     },
     /// A document was changed, or lies where it does not belong.
     #[error(
-        "what is stored for {place} in workspace `{workspace}` does not open: it was changed or \
-         moved in the store"
+        "the stored data of {place} in workspace `{workspace}` cannot be decrypted: it was changed \
+         or moved in the store"
     )]
     DocumentDamaged {
         /// The workspace of the document.
@@ -74,7 +75,7 @@ pub enum VaultError {
     },
     /// The key ring lacks keys that are in use.
     #[error(
-        "{} sealed with the master key {}, which {place} does not have; put that key back",
+        "{} sealed with the master key {}, which {place} does not have; add that key again",
         said(*.count, "value of a secret is", "values of secrets are"),
         list(.keys)
     )]
@@ -91,24 +92,25 @@ pub enum VaultError {
     Keeper(#[from] KeeperError),
     /// There is no new key to change to.
     #[error(
-        "{place} gives one key only; put a new one in front of it (`openssl rand -hex 32`, a \
-         comma, the old one), start the daemon anew, and rotate again"
+        "{place} has only one key; put a new key in front of it (`openssl rand -hex 32`, a comma, \
+         the old key), restart the daemon, then rotate again"
     )]
     NoNewKey {
         /// The source of the keys.
         place: String,
     },
     /// The key ring is full.
-    #[error("the key ring takes no further key")]
+    #[error("the key ring is full")]
     Ring(#[source] KeyFault),
     /// One rotation at a time.
-    #[error("the master key is being changed already; wait for its end")]
+    #[error("another change of the master key is running; wait for its end")]
     RotationRuns,
     /// All other values are sealed anew, and the old keys stay.
     #[error(
-        "{} the old keys in use, the first of them {first}; clear such secrets or set them anew, \
-         and rotate again",
-        said(*.count, "value does not open and so keeps", "values do not open and so keep")
+        "{} the old keys in use, the first of them {first}; clear such secrets or set them again, \
+         then rotate again",
+        said(*.count, "value cannot be decrypted and so keeps", "values cannot be decrypted and so \
+                                                                 keep")
     )]
     Stuck {
         /// Number of values that do not open.
@@ -126,7 +128,7 @@ pub enum VaultError {
     #[error("the operating system gives no random bytes")]
     Randomness(#[source] getrandom::Error),
     /// A fault of ours.
-    #[error("a task of the vault did not end; look at the log, and try again")]
+    #[error("a task of the vault failed; check the daemon's log, then try again")]
     Bug(#[source] tokio::task::JoinError),
 }
 

@@ -47,7 +47,7 @@ pub trait Keeper: Send + Sync + std::fmt::Debug {
 #[derive(Debug, thiserror::Error)]
 pub enum KeeperError {
     /// The text holds no keys.
-    #[error("{place} is no key ring: {fault}; put the right keys there")]
+    #[error("{place} has no valid master keys: {fault}; write the right keys there")]
     Content {
         /// The place.
         place: String,
@@ -56,14 +56,14 @@ pub enum KeeperError {
     },
     /// A link, a folder, a device or the like.
     #[error(
-        "the key file {} is no regular file; move it away with `mv '{}' '{}.old'`",
+        "the key file {} is not a regular file; move it away with `mv '{}' '{}.old'`",
         .0.display(), .0.display(), .0.display()
     )]
     NoFile(PathBuf),
     /// Other users may have read it, or can change it.
     #[error(
         "the key file {0} has the mode {mode:04o}, so others may have read it; make it private \
-         with `chmod 600 {1}`, and then change the key with `{2}`",
+         with `chmod 600 {1}`, then change the key with `{2}`",
         .path.display(),
         quoted(&.path.to_string_lossy()),
         narthex("secrets rotate-key", &[])
@@ -82,7 +82,7 @@ pub enum KeeperError {
     )]
     OtherUser(PathBuf),
     /// The system does not read or write it.
-    #[error("the key file {} cannot be read or written; look at its folder", .path.display())]
+    #[error("the key file {} cannot be read or written; check its folder", .path.display())]
     File {
         /// The file.
         path: PathBuf,
@@ -103,15 +103,15 @@ pub enum KeeperError {
     },
     /// The keychain knows the ring by this path.
     #[error(
-        "the keychain cannot name the data directory {}; name another with --data, whose path is \
-         plain text", .0.display()
+        "the keychain cannot store the path of the data directory {}; name a directory with a \
+         plain text path with --data", .0.display()
     )]
     KeychainPath(PathBuf),
     /// There is no randomness for a key.
     #[error("the operating system gives no random bytes")]
     Randomness(#[source] getrandom::Error),
     /// The keys are given from outside.
-    #[error("{place} is given from outside, and is changed there alone")]
+    #[error("{place} is set outside of narthex; change it there")]
     NotOurs {
         /// The place.
         place: String,

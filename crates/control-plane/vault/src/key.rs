@@ -26,7 +26,7 @@ pub struct MasterKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
     /// Nothing is there.
-    #[error("there is no key in it")]
+    #[error("it has no key")]
     Empty,
     /// The text has no key at this place.
     #[error("key {number} is not {KEY_DIGITS} hexadecimal digits")]

@@ -59,7 +59,7 @@ impl SealedBackend {
             Some(ring) if keys.is_empty() => {
                 if ring.older().next().is_some() {
                     tracing::warn!(
-                        "the change of the master key is not finished; end it with `{}`",
+                        "the change of the master key is not finished; finish it with `{}`",
                         narthex("secrets rotate-key", &[])
                     );
                 }

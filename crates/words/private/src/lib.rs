@@ -61,7 +61,7 @@ pub enum PrivateError {
     },
     /// The name is a symbolic link, or no regular file.
     #[error(
-        "`{}` is no regular file; move it away with `mv '{}' '{}.old'`",
+        "`{}` is not a regular file; move it away with `mv '{}' '{}.old'`",
         path.display(), path.display(), path.display()
     )]
     NoFile {

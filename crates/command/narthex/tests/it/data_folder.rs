@@ -102,7 +102,7 @@ fn d4_no_daemon_starts_where_another_user_may_write() {
     as_other(&place, plant).succeeded();
     place.run(up).failed(1, &["has the mode 0777", "chmod go-w"]);
     place.set_mode("data", 0o755);
-    place.run(up).failed(1, &["daemon.lock", "no regular file"]);
+    place.run(up).failed(1, &["daemon.lock", "not a regular file"]);
     // So it is with each file of the folder, also one that is the daemon's user's own where the
     // link leads.
     place.set_mode("precious", 0o600);
@@ -113,7 +113,9 @@ fn d4_no_daemon_starts_where_another_user_may_write() {
         place.set_mode("data", 0o777);
         as_other(&place, &format!("ln -s ../precious data/{name}")).succeeded();
         place.set_mode("data", 0o755);
-        place.run(up).failed(1, &[&format!("data/{name}` is no regular file; move it"), "`mv '"]);
+        place
+            .run(up)
+            .failed(1, &[&format!("data/{name}` is not a regular file; move it"), "`mv '"]);
     }
     assert_eq!(fs::read_to_string(place.path("precious")).unwrap(), "text");
 

@@ -237,13 +237,13 @@ fn x_m27_a_key_command_keeps_the_master_key() {
     let kept = fs::read_to_string(place.path("kept")).unwrap();
     place.write("kept", &other);
     let id = ring().current().id().to_string();
-    let wrong = place.run(&words).failed(1, &["unavailable", "put that key back"]);
+    let wrong = place.run(&words).failed(1, &["unavailable", "add that key again"]);
     assert!(!wrong.stderr.contains(&id), "{wrong:?}");
     place.write("kept", "hunter2");
     let garbage = place.run(&words).failed(1, &["invalid", "64 hexadecimal digits"]);
     assert!(!garbage.stderr.contains("hunter2"), "{garbage:?}");
     fs::remove_file(place.path("kept")).unwrap();
-    place.run(&words).failed(1, &["unavailable", "put that key back"]);
+    place.run(&words).failed(1, &["unavailable", "add that key again"]);
     assert!(!place.path("kept").exists());
     place.write("kept", &kept);
 

@@ -214,12 +214,12 @@ fn x_m28_the_daemon_does_not_start_without_its_key() {
     let key = fs::read_to_string(place.path("data/master.key")).unwrap();
     let id = keys(&place).current().id().to_string();
     fs::remove_file(place.path("data/master.key")).unwrap();
-    let lost = place.run(UP).failed(1, &["unavailable", &id, "master.key", "put that key back"]);
+    let lost = place.run(UP).failed(1, &["unavailable", &id, "master.key", "add that key again"]);
     assert!(!place.path("data/master.key").exists(), "{lost:?}");
     let other = KeyRing::new(MasterKey::generate().unwrap()).write();
     place.write("data/master.key", &other);
     place.set_mode("data/master.key", 0o600);
-    place.run(UP).failed(1, &["unavailable", &id, "put that key back"]);
+    place.run(UP).failed(1, &["unavailable", &id, "add that key again"]);
     place.write("data/master.key", &key);
     place.set_mode("data/master.key", 0o640);
     place.run(UP).failed(1, &["denied", "0640", "chmod 600", "rotate-key"]);
@@ -228,7 +228,7 @@ fn x_m28_the_daemon_does_not_start_without_its_key() {
         ("", &["invalid", "NARTHEX_MASTER_KEY", "no key"][..]),
         ("hunter2", &["invalid", "64 hexadecimal digits"]),
         (&"0".repeat(64), &["invalid", "not random", "openssl rand -hex 32"]),
-        (&*other, &["unavailable", &id, "NARTHEX_MASTER_KEY", "put that key back"]),
+        (&*other, &["unavailable", &id, "NARTHEX_MASTER_KEY", "add that key again"]),
     ] {
         let mut command = place.command(UP);
         let done = command.env("NARTHEX_MASTER_KEY", given).stdin(Stdio::null()).output().unwrap();

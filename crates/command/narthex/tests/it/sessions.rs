@@ -142,7 +142,7 @@ fn force_ends_the_runs_of_a_workspace() {
     let begun = data(place.run(["runs", "create", "own.json", "--workspace", "team", "--json"]));
     place.write("run.token", &text(&begun["token"]));
     let with_token = || place.run(["agents", "list", "--token-file", "run.token"]);
-    let remedy = ["conflict", "1 run that goes on; ", "`--force`, which ends its runs"];
+    let remedy = ["conflict", "1 active run; ", "`--force`, which ends its runs"];
     place.run(["workspaces", "delete", "team"]).failed(1, &remedy);
     with_token().failed(1, &["denied"]);
     place.run(["workspaces", "delete", "team", "--force"]).succeeded();

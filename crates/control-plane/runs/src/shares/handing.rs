@@ -132,10 +132,10 @@ impl Runs {
             match folder.remove_leftovers() {
                 Ok(0) => {}
                 Ok(removed) => {
-                    tracing::info!(removed, "leftovers of interrupted copies were removed")
+                    tracing::info!(removed, "leftovers of interrupted copies were removed");
                 }
                 Err(error) => {
-                    tracing::warn!("leftovers of interrupted copies could not be removed: {error}")
+                    tracing::warn!("leftovers of interrupted copies could not be removed: {error}");
                 }
             }
             let paths: Vec<_> = paths.iter().map(String::as_str).collect();

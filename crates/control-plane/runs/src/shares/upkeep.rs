@@ -62,10 +62,10 @@ impl Runs {
         match forgotten {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::warn!("copies of a deleted workspace could not be removed yet: {error}")
+                tracing::warn!("copies of a deleted workspace could not be removed yet: {error}");
             }
             Err(error) => {
-                tracing::warn!("copies of a deleted workspace could not be removed yet: {error}")
+                tracing::warn!("copies of a deleted workspace could not be removed yet: {error}");
             }
         }
     }

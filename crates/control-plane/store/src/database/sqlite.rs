@@ -150,7 +150,7 @@ impl SqliteFile {
             self.writer.close().await;
         });
         if closed.await.is_err() {
-            tracing::warn!("the store did not close in time; the next start will tidy up");
+            tracing::warn!("the store did not close in time; the next start repairs it");
         }
     }
 }

@@ -54,33 +54,33 @@ pub enum StatementError {
     #[error("another process has kept the store busy for too long (`{statement}`); try again")]
     Busy { statement: &'static str },
     /// The statement took longer than its deadline.
-    #[error("the store took too long (`{statement}`); look at the load of its disk or server")]
+    #[error("the store took too long (`{statement}`); check the load of its disk or server")]
     Timeout { statement: &'static str },
     /// The database contradicts itself.
     #[error(
-        "the store is damaged (`{statement}`); stop narthex, and restore a copy of it or move it \
-         away to begin anew"
+        "the store is damaged (`{statement}`); stop narthex, then restore a copy, or move the \
+         store away to start with an empty one"
     )]
     Damaged { statement: &'static str },
     /// The disk is full.
     #[error("the disk of the store is full (`{statement}`); free some space")]
     DiskFull { statement: &'static str },
     /// An object with this key exists.
-    #[error("`{statement}`: there is one already; choose another name")]
+    #[error("the name exists already (`{statement}`); choose another name")]
     Exists { statement: &'static str },
     /// The owner of the new row does not exist.
-    #[error("`{statement}`: what it belongs to does not exist; create that first")]
+    #[error("its parent object does not exist (`{statement}`); create that object first")]
     OwnerMissing { statement: &'static str },
     /// A text has a zero byte, which PostgreSQL cannot store.
-    #[error("`{statement}`: a text with a zero byte cannot be stored; remove the byte")]
+    #[error("a text with a zero byte cannot be stored (`{statement}`); remove the byte")]
     ZeroByte { statement: &'static str },
     /// The store was closed.
     #[error("the store is closed (`{statement}`)")]
     Closed { statement: &'static str },
     /// The operating system refused to read or write, or the server refuses or cannot be reached.
     #[error(
-        "the store cannot be read or written (`{statement}`); look at its disk and its mode, or \
-         at its server"
+        "the store cannot be read or written (`{statement}`); check its disk and its file mode, or \
+         its database server"
     )]
     Unavailable {
         statement: &'static str,

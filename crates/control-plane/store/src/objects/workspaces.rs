@@ -86,7 +86,7 @@ const LIVING: [(&str, &str, &str); 6] = [
     ("agents", "agent", "agents"),
     ("secret_values", "value of a secret", "values of secrets"),
     ("services", "service", "services"),
-    ("runs", "run that goes on", "runs that go on"),
+    ("runs", "active run", "active runs"),
 ];
 
 /// [`WorkspaceSettings::events_kept_days`] of a workspace without a setting of its own.

@@ -27,7 +27,7 @@ const HAS_MARK: &str = "SELECT count(*) FROM pg_catalog.pg_class \
 #[derive(Debug, Error)]
 pub enum ConnectError {
     /// The URL is not valid.
-    #[error("the URL of the store {0}; it is such as postgres://user:password@host/database")]
+    #[error("the URL of the store {0}; write it like postgres://user:password@host/database")]
     Url(UrlFault),
     /// The database has tables of another program.
     #[error(
@@ -37,8 +37,8 @@ pub enum ConnectError {
     Foreign { place: String },
     /// A later version of this program has written the database.
     #[error(
-        "a newer narthex has written the store `{place}` (version {version}, and this one knows up \
-         to {latest}); update narthex, or name another database"
+        "a newer narthex has written the store `{place}` (version {version}; this one knows \
+         versions up to {latest}); update narthex, or name another database"
     )]
     Newer { place: String, version: i64, latest: i64 },
     /// A step of the database's history differs from this program's: it is from an unpublished

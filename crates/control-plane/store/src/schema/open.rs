@@ -35,7 +35,7 @@ pub(crate) const APPLICATION_ID: i64 = 0x6e72_7478;
 pub enum OpenError {
     /// The file cannot be created or inspected.
     #[error(
-        "cannot make the store `{}`; look at its folder, or name another with --data",
+        "cannot create the store `{}`; check its folder, or name another folder with --data",
         .path.display()
     )]
     File {
@@ -45,14 +45,14 @@ pub enum OpenError {
     },
     /// The path is a folder, a device or the like.
     #[error(
-        "the store `{}` is no regular file; move it away, or name another folder with --data",
+        "the store `{}` is not a regular file; move it away, or name another folder with --data",
         .path.display()
     )]
     NoFile { path: PathBuf },
     /// Other users can read or write the file.
     #[error(
         "the store `{0}` has the mode {mode:04o}, so others may have changed it; make it private \
-         with `chmod 600 {0}`, or delete it to begin anew",
+         with `chmod 600 {0}`, or delete it to start with an empty one",
         .path.display()
     )]
     NotPrivate { path: PathBuf, mode: u32 },
@@ -70,29 +70,29 @@ pub enum OpenError {
     Foreign { path: PathBuf },
     /// A later version of this program has written the file.
     #[error(
-        "a newer narthex has written the store `{}` (version {version}, and this one knows up to \
-         {latest}); update narthex, or name another folder with --data",
+        "a newer narthex has written the store `{}` (version {version}; this one knows versions up \
+         to {latest}); update narthex, or name another folder with --data",
         .path.display()
     )]
     Newer { path: PathBuf, version: i64, latest: i64 },
     /// A step of the file's history differs from this program's: it is from an unpublished build.
     #[error(
         "another build of narthex has written the store `{}` (its version {version} is not the \
-         published one); use that build, or move the file away to begin anew",
+         published one); use that build, or move the file away to start with an empty one",
         .path.display()
     )]
     OtherBuild { path: PathBuf, version: i64 },
     /// The content contradicts itself, or is no database.
     #[error(
-        "the store `{}` is damaged; restore a copy of it, or move it away, with the files of this \
-         name that end in -wal and -shm, to begin anew",
+        "the store `{}` is damaged; restore a copy, or move it away, with the files of this name \
+         that end in -wal and -shm, to start with an empty one",
         .path.display()
     )]
     Damaged { path: PathBuf },
     /// The file system does not let two processes share the file.
     #[error(
-        "the file system of the store `{}` gives no shared memory; name a folder on a local disk \
-         with --data",
+        "the file system of the store `{}` does not support shared memory; name a folder on a \
+         local disk with --data",
         .path.display()
     )]
     NotShared { path: PathBuf },
@@ -319,7 +319,7 @@ async fn look_for_damage(connection: &mut SqliteConnection, limit: Duration) -> 
             Err(Fault::Damaged)
         }
         Err(error) if primary_code(&error) == Some(code::INTERRUPT) => {
-            tracing::info!("the store is too large to be searched for damage at the start");
+            tracing::info!("the store is too large for a check at the start");
             Ok(())
         }
         Err(error) => Err(failed(error)),

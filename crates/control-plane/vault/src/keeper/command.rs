@@ -109,9 +109,9 @@ impl KeyCommand {
             (CommandFault::Start { .. }, Manner::SecretTool { .. }) => {
                 "install it (in Debian it is in libsecret-tools)"
             }
-            (CommandFault::Start { .. }, Manner::Security { .. }) => "it is a part of macOS alone",
-            (_, Manner::Plain) => "look at `vault.key_command` in the settings",
-            _ => "see that it runs for the user and the session of the daemon, and is unlocked",
+            (CommandFault::Start { .. }, Manner::Security { .. }) => "it exists only on macOS",
+            (_, Manner::Plain) => "check `vault.key_command` in the settings",
+            _ => "check that it runs in the session of the daemon's user, and is unlocked",
         };
         KeeperError::Command { place: self.place.clone(), fault, remedy }
     }

@@ -127,7 +127,7 @@ async fn s18_rows_that_are_moved_or_changed_are_told_as_damaged() {
         let error = newest(&vault, "A").await.unwrap_err();
         assert!(matches!(error, VaultError::Damaged { .. }), "{error:?}");
         let told = format!("{error} {error:?}");
-        assert!(told.contains("set the secret anew") && !told.contains("hunter"), "{told}");
+        assert!(told.contains("set the secret again") && !told.contains("hunter"), "{told}");
     }
     set(&a, 2, second);
     assert_eq!(newest(&vault, "A").await.unwrap(), "hunter3");

@@ -79,11 +79,11 @@ impl Meaning {
 /// Advice to a person, for codes that are no words themselves.
 pub(super) fn words(state: &str) -> Option<&'static str> {
     match state {
-        "28P01" | "28000" => Some("it does not let this user in, or the password is wrong"),
+        "28P01" | "28000" => Some("the server refuses this user, or the password is wrong"),
         "3D000" => Some("there is no such database; create it first"),
-        "3F000" => Some("there is no schema to make tables in"),
-        "42501" => Some("its user lacks a right"),
-        "25006" => Some("it can only be read"),
+        "3F000" => Some("there is no schema for the tables"),
+        "42501" => Some("its user lacks a privilege"),
+        "25006" => Some("it is read-only"),
         "53300" => Some("it has too many connections"),
         "57P01" | "57P02" | "57P03" => Some("it is starting or stopping"),
         _ => None,

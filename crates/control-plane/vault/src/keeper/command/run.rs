@@ -40,7 +40,7 @@ pub enum CommandFault {
         source: io::Error,
     },
     /// It was killed since it had not ended in time.
-    #[error("`{program}` had not ended after {seconds} seconds")]
+    #[error("`{program}` did not end within {seconds} seconds")]
     Time {
         /// The program.
         program: String,
@@ -58,22 +58,22 @@ pub enum CommandFault {
         said: String,
     },
     /// It printed more than any key ring has.
-    #[error("`{program}` printed more than a key ring has")]
+    #[error("`{program}` printed more than a key ring can have")]
     Long {
         /// The program.
         program: String,
     },
     /// Its output is no text.
-    #[error("the stored value is no text")]
+    #[error("the stored value is not text")]
     Text,
     /// The keys are there, and closed.
     #[error("it is locked; unlock the keychain")]
     Locked,
     /// It reported success, and gives back something else.
-    #[error("it does not give back what was stored")]
+    #[error("it returns another value than the stored one")]
     NotKept,
     /// A pipe to it broke.
-    #[error("`{program}` cannot be spoken to")]
+    #[error("the pipe to `{program}` failed")]
     Pipe {
         /// The program.
         program: String,

@@ -109,9 +109,9 @@ fn x_m28_what_a_program_does_wrong_is_told() {
         ("kill -9 $$", ErrorKind::Unavailable, "signal: 9"),
         ("head -c 20 \"$K\"", ErrorKind::Invalid, "key 1 is not 64 hexadecimal digits"),
         ("cat \"$K\" \"$K\"", ErrorKind::Invalid, "key 2 is listed twice"),
-        ("echo", ErrorKind::Invalid, "there is no key in it"),
+        ("echo", ErrorKind::Invalid, "it has no key"),
         ("printf '\\377'", ErrorKind::Invalid, "no text"),
-        ("head -c 20000 /dev/zero", ErrorKind::Invalid, "more than a key ring has"),
+        ("head -c 20000 /dev/zero", ErrorKind::Invalid, "more than a key ring can have"),
     ] {
         let (is, text) = load(program);
         assert!(is == kind && text.contains(told), "{program}: {is:?}, {text}");
@@ -132,7 +132,7 @@ fn a_program_that_does_not_end_is_killed() {
     let command = KeyCommand { limit: Duration::from_millis(1), ..scene.command(text, KEEP) };
     let (kind, text) = refused(command.load(), &ring());
     assert_eq!(kind, ErrorKind::Unavailable);
-    assert!(text.contains("had not ended after"), "{text}");
+    assert!(text.contains("did not end within"), "{text}");
 }
 
 /// X-M27: a program that reports success without storing is found out, at the first key and at a
