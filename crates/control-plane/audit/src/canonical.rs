@@ -1,7 +1,7 @@
-//! The canonical form of a line, of which its hash is made: RFC 8785.
+//! The canonical form of a line, from which its hash is computed: RFC 8785.
 //!
-//! Of numbers only those are taken that the audit writes: whole ones that a double holds exactly,
-//! and decimals that are written without an exponent.
+//! Only the numbers that the audit writes are accepted: whole numbers that a double holds exactly,
+//! and decimals without an exponent.
 
 use std::collections::HashSet;
 
@@ -17,16 +17,16 @@ const DECIMAL_MAX: f64 = 1e21;
 /// And below this.
 const DECIMAL_MIN: f64 = 1e-6;
 
-/// A fault for which a text has no canonical form.
+/// The reason why a text has no canonical form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotCanonical {
-    /// It is no JSON object.
+    /// The text is no JSON object.
     #[error("it is no JSON object")]
     NoObject,
-    /// Two readers could read it differently.
+    /// A member is given twice, so that two readers could read different values.
     #[error("a member stands in it twice")]
     Twice,
-    /// No line of the audit has such a number.
+    /// The text has a number that no line of the audit has.
     #[error("a number in it is too large or too fine")]
     Number,
 }
@@ -34,7 +34,7 @@ pub enum NotCanonical {
 /// The canonical form of a JSON value.
 ///
 /// # Errors
-/// When an object has a member twice, or a number is none of ours.
+/// When an object has a member twice, or a number is not of the accepted kind.
 pub fn canonical(value: &Node) -> Result<String, NotCanonical> {
     check(value)?;
     // Numbers that were checked are finite, which is all that the library refuses.
@@ -42,8 +42,8 @@ pub fn canonical(value: &Node) -> Result<String, NotCanonical> {
         .map_err(|_unwritable| NotCanonical::Number)
 }
 
-/// The SHA-256, in hexadecimal digits, of the canonical form of a line without its member `hash`;
-/// and that member, if there is one.
+/// The SHA-256, in hexadecimal, of the canonical form of a line without its member `hash`; and that
+/// member, if there is one.
 ///
 /// # Errors
 /// When the text is no JSON object or has no canonical form.

@@ -19,9 +19,9 @@ pub(crate) const NOTHING_BEFORE: &str =
 pub struct Head {
     /// The writer of the line.
     pub writer: String,
-    /// Its number, from 1.
+    /// Number of the line, from 1.
     pub seq: u64,
-    /// Its hash.
+    /// Hash of the line.
     pub hash: String,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Link {
     pub(crate) hash: String,
 }
 
-/// The chains of one writer, one a workspace.
+/// The chains of one writer, one per workspace.
 #[derive(Debug, Clone)]
 pub struct Chains {
     writer: String,
@@ -98,9 +98,9 @@ impl Serialize for Millis {
 }
 
 impl Chains {
-    /// The chains of a new writer, whose name no earlier one has had. `heads`, by workspace, has
-    /// the last lines of the writer before it. The first line of each chain names that line, so
-    /// that removing the end of the old chain is noticed.
+    /// The chains of a new writer, with a name that no earlier writer had. `heads` has the last
+    /// lines of the previous writer, by workspace. The first line of each chain names that line, so
+    /// that a removal of the old chain's end is noticed.
     #[must_use]
     pub fn new(writer: String, heads: BTreeMap<String, Head>) -> Self {
         Self { writer, heads }
@@ -112,14 +112,14 @@ impl Chains {
         &self.writer
     }
 
-    /// The last line of each chain, or of the one before it.
+    /// The last line of each chain, or of its predecessor.
     #[must_use]
     pub fn heads(&self) -> &BTreeMap<String, Head> {
         &self.heads
     }
 
-    /// Writes an event as the next line of its chain, after the line that begins the chain, if
-    /// there is none yet. Gives how many lines that were.
+    /// Writes an event as the next line of its chain. A new chain gets an opening line first.
+    /// Returns the number of written lines.
     pub fn append(&mut self, event: &AuditEvent<'_>, out: &mut Vec<u8>) -> usize {
         let workspace = event.workspace.as_ref().map_or("", |workspace| workspace.as_str());
         let begun = self.heads.get(workspace).filter(|head| head.writer == self.writer);

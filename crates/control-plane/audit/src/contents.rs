@@ -1,4 +1,5 @@
-//! Contents of calls: arguments and answers, stored only for workspaces that ask for them (X-M64).
+//! Contents of calls: arguments and answers, recorded only for workspaces with this setting
+//! (X-M64).
 
 use std::sync::{
     Arc,
@@ -10,17 +11,17 @@ use sha2::{Digest, Sha256};
 
 use crate::tool_set::DefinitionDigest;
 
-/// The most that is kept of each side of a call, in bytes of its text.
+/// Maximum size of the recorded text of each side of a call, in bytes.
 pub const EXCERPT_BYTES: usize = 16 * 1024;
 /// The member of an event's `details` with the contents of a call.
 pub const CONTENTS: &str = "contents";
 
-/// The current setting of one workspace for storing the contents of calls. Clones are the same
+/// The current setting of one workspace for recording the contents of calls. Clones share one
 /// switch.
 #[derive(Debug, Clone, Default)]
 pub struct ContentsSwitch(Arc<AtomicBool>);
 
-/// The stored part of one side of a call: its request, or its answer. Known secrets are removed.
+/// The recorded part of one side of a call: its request, or its answer. Known secrets are removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
     text: String,
@@ -56,8 +57,8 @@ impl ContentsSwitch {
 }
 
 impl Excerpt {
-    /// An excerpt of a whole of so many bytes: the text without secrets, cut at [`EXCERPT_BYTES`].
-    /// `is_part` is true if the text is only its beginning.
+    /// An excerpt of a text of `bytes` bytes: `text` without secrets, cut at [`EXCERPT_BYTES`].
+    /// `is_part` is true if `text` is only the beginning.
     #[must_use]
     pub fn new(mut text: String, bytes: usize, is_part: bool) -> Self {
         let is_cut = is_part || text.len() > EXCERPT_BYTES;
@@ -66,7 +67,7 @@ impl Excerpt {
         Self { text, bytes, is_cut, is_redacted: false, digest: None }
     }
 
-    /// Sets if the text had secrets.
+    /// Sets whether secrets were removed from the text.
     #[must_use]
     pub fn redacted(self, is_redacted: bool) -> Self {
         Self { is_redacted, ..self }
@@ -78,8 +79,8 @@ impl Excerpt {
         self.is_cut
     }
 
-    /// Adds the SHA-256 of the whole, in pieces. Not for a whole with secrets: a reader who knows
-    /// the rest of it could guess them.
+    /// Adds the SHA-256 of the whole text, given in pieces. Not for a text with secrets: a reader
+    /// who knows the rest of it could guess them.
     #[must_use]
     pub fn with_digest<'p>(self, whole: impl IntoIterator<Item = &'p [u8]>) -> Self {
         let mut digest = Sha256::new();

@@ -9,35 +9,35 @@ use serde_json::Value;
 /// An action, or a refused one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuditEvent<'a> {
-    /// The workspace that owns it. `None`: the installation's, which is no tenant's.
+    /// The workspace that owns the event; `None` for the installation.
     #[serde(with = "workspace")]
     pub workspace: Option<WorkspaceId>,
-    /// When it ended.
+    /// End of the action.
     pub time: SystemTime,
-    /// Its kind: one of [`kind`](crate::kind), or a name in their style.
+    /// Kind of the event: one of [`kind`](crate::kind), or a name in their style.
     pub kind: Cow<'a, str>,
     /// The actor.
     pub actor: Actor<'a>,
     /// The resource that the actor acted on.
     pub resource: Option<Resource<'a>>,
-    /// The run that it belongs to.
+    /// The run of the action.
     pub run: Option<Cow<'a, str>>,
     /// The session.
     pub session: Option<Cow<'a, str>>,
     /// The server, by its alias.
     pub server: Option<Cow<'a, str>>,
-    /// The tool, under the server's own name.
+    /// The tool, by the server's own name.
     pub tool: Option<Cow<'a, str>>,
-    /// The outcome: `ok`, `denied`, `failed` …
+    /// The outcome, such as `ok`, `denied` or `failed`.
     pub outcome: Cow<'a, str>,
     /// The duration in microseconds.
     pub duration_us: Option<u64>,
-    /// The grant by which it was allowed.
+    /// The grant that allowed the action.
     pub granted_via: Option<Cow<'a, str>>,
-    /// The names of the fields that were changed.
+    /// The names of the changed fields.
     pub fields: Vec<Cow<'a, str>>,
     /// Further details: names, counts and digests. A caller's values appear only in
-    /// [`CONTENTS`](crate::CONTENTS) of a call whose workspace asks for them.
+    /// [`CONTENTS`](crate::CONTENTS) of a call, in a workspace with that setting.
     pub details: BTreeMap<Cow<'a, str>, Value>,
 }
 
@@ -58,29 +58,29 @@ pub enum ActorKind {
     Human,
     /// A program with a token of its own.
     Service,
-    /// An MCP client that is registered.
+    /// A registered MCP client.
     Client,
-    /// A run, by its token or its folder.
+    /// A run, identified by its token or its folder.
     Run,
-    /// A caller with the operator's token of this machine: advisory, it proves no person (D15).
+    /// A caller with this machine's operator token: advisory, as it proves no person (D15).
     LocalAdmin,
     /// An unknown caller.
     Anonymous,
-    /// narthex itself.
+    /// Narthex itself.
     System,
 }
 
 /// The object of an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resource<'a> {
-    /// Its id or name.
+    /// Id or name of the object.
     pub id: Cow<'a, str>,
-    /// Its kind, such as `secret`, `agent` or `tool`.
+    /// Kind of the object, such as `secret`, `agent` or `tool`.
     pub kind: Cow<'a, str>,
 }
 
 impl ActorKind {
-    /// Its spelling in events.
+    /// The name in events.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -96,12 +96,12 @@ impl ActorKind {
 }
 
 impl<'a> Actor<'a> {
-    /// Makes an actor of this kind.
+    /// An actor of this kind.
     pub fn new(kind: ActorKind, id: impl Into<Cow<'a, str>>) -> Self {
         Self { id: id.into(), kind }
     }
 
-    /// narthex itself.
+    /// Narthex itself as the actor.
     #[must_use]
     pub fn system() -> Self {
         Self::new(ActorKind::System, "narthex")
@@ -109,7 +109,8 @@ impl<'a> Actor<'a> {
 }
 
 impl<'a> AuditEvent<'a> {
-    /// An event of now that came out well, of the installation until [`AuditEvent::in_workspace`].
+    /// A successful event of now. It belongs to the installation until
+    /// [`AuditEvent::in_workspace`].
     pub fn new(kind: impl Into<Cow<'a, str>>, actor: Actor<'a>) -> Self {
         Self {
             workspace: None,
@@ -157,7 +158,7 @@ impl<'a> AuditEvent<'a> {
         self
     }
 
-    /// Adds a detail. Its value must never be one that a caller gave.
+    /// Adds a detail. The value must never come from a caller.
     #[must_use]
     pub fn with(mut self, name: impl Into<Cow<'a, str>>, value: impl Into<Value>) -> Self {
         let mut value = value.into();

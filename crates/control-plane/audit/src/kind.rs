@@ -24,57 +24,57 @@ kinds! {
     ENV_UNBOUND = "workspace.env_binding.removed";
     /// The values of all secrets are sealed under another key.
     KEY_ROTATED = "vault.key.rotated";
-    /// A server came into the catalog.
+    /// A server was added to the catalog.
     SERVER_REGISTERED = "workspace.mcp.registered";
-    /// A server of the catalog is another one.
+    /// A server of the catalog was changed.
     SERVER_UPDATED = "workspace.mcp.updated";
-    /// A server is in the catalog no more.
+    /// A server was removed from the catalog.
     SERVER_REMOVED = "workspace.mcp.removed";
     /// A server was switched off.
     SERVER_DISABLED = "workspace.mcp.disabled";
     /// A server was switched on.
     SERVER_ENABLED = "workspace.mcp.enabled";
-    /// A capability came into the catalog.
+    /// A capability was added to the catalog.
     CAPABILITY_REGISTERED = "workspace.capability.registered";
-    /// A capability is another one.
+    /// A capability was changed.
     CAPABILITY_UPDATED = "workspace.capability.updated";
-    /// A capability is in the catalog no more.
+    /// A capability was removed from the catalog.
     CAPABILITY_REMOVED = "workspace.capability.removed";
-    /// An agent came into the catalog.
+    /// An agent was added to the catalog.
     AGENT_REGISTERED = "workspace.agent.registered";
-    /// An agent is another one.
+    /// An agent was changed.
     AGENT_UPDATED = "workspace.agent.updated";
-    /// An agent is in the catalog no more.
+    /// An agent was removed from the catalog.
     AGENT_REMOVED = "workspace.agent.removed";
     /// A server was attached to an agent.
     AGENT_ATTACHED = "agent.mcp.attached";
-    /// A server is attached to an agent no more.
+    /// A server was detached from an agent.
     AGENT_DETACHED = "agent.mcp.detached";
-    /// An attachment of an agent is another one.
+    /// An attachment of an agent was changed.
     AGENT_ENV_UPDATED = "agent.mcp.env_updated";
-    /// A server was put into the user's settings, or another entry of its name.
+    /// A server was added to the user's settings, or its entry was replaced.
     SETTINGS_SERVER_SET = "settings.mcp.set";
-    /// A server was taken out of the user's settings.
+    /// A server was removed from the user's settings.
     SETTINGS_SERVER_REMOVED = "settings.mcp.removed";
-    /// A workspace was made.
+    /// A workspace was created.
     WORKSPACE_CREATED = "workspace.created";
-    /// A workspace has another name.
+    /// A workspace was changed.
     WORKSPACE_UPDATED = "workspace.updated";
-    /// A workspace has other limits of traffic.
+    /// The limits of traffic of a workspace were changed.
     LIMITS_UPDATED = "workspace.limits.updated";
-    /// A workspace has other rules.
+    /// The rules of a workspace were changed.
     RULES_UPDATED = "workspace.rules.updated";
     /// Contents of a workspace's calls are recorded from now on.
     CONTENTS_ON = "workspace.audit_contents.enabled";
-    /// Contents of a workspace's calls are not recorded any more.
+    /// Contents of a workspace's calls are no longer recorded.
     CONTENTS_OFF = "workspace.audit_contents.disabled";
-    /// The setting changed for which agents may have servers with a sign-in per person;
-    /// `details.value` is the new value.
+    /// The setting for agents with a sign-in per person was changed; `details.value` is the new
+    /// value.
     OAUTH_UPDATED = "workspace.oauth_on_orchestrators.updated";
-    /// The number of days changed for which events of sessions are stored; `details.value` is the
-    /// new value.
+    /// The number of days for which events of sessions are stored was changed; `details.value` is
+    /// the new value.
     EVENTS_KEPT_UPDATED = "workspace.events_kept_days.updated";
-    /// The setting changed that lets runs of a workspace ask humans for grants.
+    /// The setting that lets runs of a workspace ask humans for grants was changed.
     RUNTIME_REQUESTS_UPDATED = "workspace.runtime_requests.updated";
     /// A message was sent to a session.
     SESSION_MESSAGE_SENT = "session.message.sent";
@@ -82,51 +82,51 @@ kinds! {
     SESSION_COST_REPORTED = "session.cost.reported";
     /// A run has shared files.
     SHARE_CREATED = "session.share.created";
-    /// A run has put other files in place of those of a share.
+    /// A run has replaced the files of a share.
     SHARE_REPLACED = "session.share.replaced";
     /// A share was deleted.
     SHARE_DELETED = "session.share.deleted";
     /// A comment on a share was written.
     SHARE_COMMENTED = "session.share.commented";
-    /// A thread of comments was settled.
+    /// A thread of comments was resolved.
     THREAD_RESOLVED = "session.share.thread_resolved";
-    /// A settled thread of comments was opened again.
+    /// A resolved thread of comments was opened again.
     THREAD_REOPENED = "session.share.thread_reopened";
-    /// Agents can post to a channel, or it is another one.
+    /// A channel for agents was created or changed.
     CHANNEL_SET = "workspace.channel.set";
-    /// Agents cannot post to a channel any more.
+    /// A channel for agents was removed.
     CHANNEL_REMOVED = "workspace.channel.removed";
-    /// A webhook was created or changed: it gets decisions of humans.
+    /// A webhook, which receives decisions of humans, was created or changed.
     WEBHOOK_SET = "workspace.webhook.set";
-    /// A webhook was removed, and gets no events any more.
+    /// A webhook was removed, and receives no more events.
     WEBHOOK_REMOVED = "workspace.webhook.removed";
     /// A run has posted a message to a channel.
     MESSAGE_POSTED = "session.message.posted";
     /// A workspace was deleted, with all its contents.
     WORKSPACE_DELETED = "workspace.deleted";
-    /// A principal has these roles in a workspace.
+    /// The roles of a principal in a workspace were set.
     MEMBER_SET = "workspace.member.set";
-    /// A principal has no role in a workspace any more.
+    /// The last role of a principal in a workspace was removed.
     MEMBER_REMOVED = "workspace.member.removed";
     /// A workspace got a service.
     SERVICE_CREATED = "workspace.service.created";
     /// A service got a token.
     TOKEN_CREATED = "workspace.token.created";
-    /// A token opens nothing any more.
+    /// A token was revoked.
     TOKEN_REVOKED = "workspace.token.revoked";
     /// An MCP client was registered, for runs of an agent.
     CLIENT_REGISTERED = "client.registered";
-    /// An MCP client was revoked: its token opens nothing any more.
+    /// An MCP client was revoked, and its token with it.
     CLIENT_REVOKED = "client.revoked";
-    /// There is one more human.
+    /// A human was created.
     PRINCIPAL_CREATED = "principal.created";
-    /// A principal was disabled or enabled, or is an operator or none any more.
+    /// A principal was disabled or enabled, or became an operator or an ordinary principal.
     PRINCIPAL_UPDATED = "principal.updated";
     /// A link was created that signs a principal in once.
     LINK_CREATED = "principal.link.created";
-    /// A principal has one more passkey.
+    /// A passkey of a principal was added.
     PASSKEY_ADDED = "principal.passkey.added";
-    /// A principal has one passkey less.
+    /// A passkey of a principal was removed.
     PASSKEY_REMOVED = "principal.passkey.removed";
     /// A principal has signed in.
     SIGNED_IN = "principal.signed_in";
@@ -136,11 +136,11 @@ kinds! {
     SESSION_SUSPENDED = "session.suspended";
     /// A session has ended, and all its runs have.
     SESSION_ENDED = "session.ended";
-    /// A tool was called, or a call of one was refused.
+    /// A tool was called, or the call was refused.
     TOOL_CALLED = "session.mcp.tool_called";
-    /// Any other request went to a server; `details.method` has its method.
+    /// Another request was sent to a server; `details.method` has its method.
     REQUESTED = "session.mcp.requested";
-    /// A run sees other tools than before.
+    /// The tools that a run sees have changed.
     TOOLS_SEEN = "session.mcp.tools_seen";
     /// A run was created.
     RUN_CREATED = "session.run.created";
@@ -155,35 +155,35 @@ kinds! {
     RUN_CLAIMED = "session.run.claimed";
     /// A run has ended.
     RUN_ENDED = "session.run.ended";
-    /// A write came again, with its idempotency key, and got the answer that it had got.
+    /// A write was repeated with its idempotency key, and got its earlier answer.
     REQUEST_REPLAYED = "request.replayed";
-    /// A caller came without a proof of its identity; `details.count` has the number of attempts.
+    /// A caller had no proof of its identity; `details.count` has the number of attempts.
     AUTH_REFUSED = "auth.refused";
-    /// A known caller asked for something that it has no right to.
+    /// A known caller requested an action for which it has no right.
     ACCESS_DENIED = "access.denied";
-    /// A human has granted a permission.
+    /// A human has created a grant.
     PERMISSION_GRANTED = "permission.granted";
-    /// A human has refused a run's request for a permission.
+    /// A human has denied a run's request for a grant.
     PERMISSION_DENIED = "permission.denied";
-    /// A grant of a human does not count any more.
+    /// A grant of a human was revoked.
     PERMISSION_REVOKED = "permission.revoked";
-    /// A run has requested a permission.
+    /// A run has requested a grant.
     PERMISSION_REQUESTED = "permission.requested";
-    /// A grant for a single call was used up by one.
+    /// A call has used up a grant for a single call.
     PERMISSION_CONSUMED = "permission.consumed";
-    /// A run has found definitions of a server that are the first of their names, and has them.
+    /// A run has found definitions of a server that are the first of their names, and gets them.
     DEFINITION_PINNED = "definition.pinned";
-    /// A run has found definitions that have changed, or that have suspicious content: the run gets
-    /// none of them.
+    /// A run has found definitions that have changed or have suspicious content, and does not get
+    /// them.
     DEFINITION_QUARANTINED = "definition.quarantined";
-    /// A human has accepted definitions: runs have them from now on.
+    /// A human has accepted definitions: runs get them from now on.
     DEFINITION_ACCEPTED = "definition.accepted";
-    /// A human does not want definitions: runs do not have them from now on.
+    /// A human has rejected definitions: runs no longer get them.
     DEFINITION_REJECTED = "definition.rejected";
-    /// A writer begins a chain; names the one that it wrote before.
+    /// A writer has opened a chain, which names the previous one.
     CHAIN_OPENED = "audit.chain.opened";
     /// Old events were removed.
     TRIMMED = "audit.trimmed";
-    /// The audit's settings of a workspace were changed.
+    /// The audit settings of a workspace were changed.
     SETTINGS_CHANGED = "audit.settings.changed";
 }

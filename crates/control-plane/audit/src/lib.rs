@@ -1,15 +1,15 @@
 //! The audit: the record of all actions, from the shape of an event to a verifier of exports.
 //!
-//! * [`AuditEvent`] is one action or refusal. It has names and never values, but for an [`Excerpt`]
-//!   of a call's contents, where its workspace asks for that.
-//! * [`Audit`] records events. Calls take an [`AuditSlot`] each, changes are [`Noted`] before they
-//!   are made; one thread writes to the spool, the files on the way to a store.
-//! * [`SpoolReader`] reads them, for the task that moves them into the store.
+//! * [`AuditEvent`] is one action or refusal. It has names and never values, except an [`Excerpt`]
+//!   of a call's contents in a workspace with that setting.
+//! * [`Audit`] records events. Each call takes an [`AuditSlot`], and changes are [`Noted`] before
+//!   they are made. One thread writes to the spool, the files on the way to a store.
+//! * [`SpoolReader`] reads the spool, for the task that moves its lines into the store.
 //! * [`Chains`] writes events as lines, each with the hash of the line before it in its chain. A
 //!   chain belongs to one writer and one workspace, so that a workspace's export is whole.
-//! * [`Verifier`] reads lines again and reports the first that is not as it was written.
+//! * [`Verifier`] reads lines again and reports the first changed or missing one.
 //!
-//! Nothing here knows a gateway or a store. Only the recorder and the spool do I/O.
+//! This crate knows no gateway and no store. Only the recorder and the spool do I/O.
 
 mod canonical;
 mod chain;

@@ -1,11 +1,11 @@
-//! The record of all actions, on its way to the store: in files of the data directory.
+//! The record of all actions on its way to the store, in files of the data directory.
 //!
 //! A call takes an [`AuditSlot`] before it is forwarded and gives it back with its outcome. The
-//! slot is room in a bounded queue, so giving it back neither fails nor waits; a slot that is
+//! slot is room in a bounded queue, so giving it back neither fails nor waits. A slot that is
 //! dropped still leaves its record. When there is no room, or the disk refuses, no slot is given:
-//! calls fail closed. One thread of its own makes the hash chains and writes; the path of a call
-//! does no I/O. Whatever else is done is noted before it begins ([`Audit::begin`]), so that even a
-//! process that is killed leaves a trace of it.
+//! calls fail closed. One thread computes the hash chains and writes; the path of a call does no
+//! I/O. Every other action is noted before it starts ([`Audit::begin`]), so that even a killed
+//! process leaves a trace of the action.
 
 mod keeping;
 mod noted;

@@ -1,10 +1,10 @@
-//! The files that records go to on their way into the store.
+//! The files of records on their way into the store.
 //!
-//! A process has a slot of the folder, which is a lock that it holds as long as it lives. It writes
-//! `audit.jsonl` (of further slots `audit.2.jsonl` and so on), and rotates that file when it is
-//! long. A file that the process before it left is rotated when the slot is opened. Each file
-//! begins with the ends of the chains and the changes under way, a line each, so that the next
-//! process needs only the newest file.
+//! A process has a slot of the folder, which is a lock that it holds for its whole life. It writes
+//! `audit.jsonl` (of further slots `audit.2.jsonl` and so on), and rotates a long file. A file of
+//! the previous process is rotated when the slot is opened. Each file starts with the ends of the
+//! chains and the running changes, one per line, so that the next process needs only the newest
+//! file.
 
 mod backlog;
 mod reader;
@@ -34,13 +34,13 @@ const NODE_BYTES: usize = 6;
 pub(crate) struct Spool {
     folder: PathBuf,
     slot: u32,
-    /// Counts up from start to start of this slot.
+    /// Number of starts of this slot.
     epoch: u64,
     asides: u32,
     rotate_bytes: u64,
     current: Option<Current>,
     backlog: Arc<Backlog>,
-    /// Ours as long as it is open.
+    /// The lock of the slot, held while the file is open.
     _lock: fs_err::File,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Spool {
 struct Current {
     file: fs_err::File,
     bytes: u64,
-    /// Number of bytes of its header.
+    /// Size of the file's header in bytes.
     header: u64,
 }
 

@@ -8,20 +8,21 @@ use sha2::{Digest, Sha256};
 /// The tools of an aggregated endpoint at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolSet {
-    /// The tools in the order in which they are listed.
+    /// The tools, in the listed order.
     pub tools: Vec<SeenTool>,
-    /// Over the names, servers and digests of all.
+    /// Digest of the names, servers and digests of all tools.
     pub digest: DefinitionDigest,
 }
 
 /// One tool that a run sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenTool {
-    /// Its qualified name.
+    /// Qualified name of the tool.
     pub name: Arc<str>,
-    /// Its server.
+    /// Server of the tool.
     pub server: Alias,
-    /// The digest of its definition in the server's own bytes; of our own tools, as they are shown.
+    /// Digest of the definition in the server's own bytes; for narthex's own tools, of the shown
+    /// definition.
     pub digest: DefinitionDigest,
 }
 
@@ -36,7 +37,7 @@ impl DefinitionDigest {
 }
 
 impl SeenTool {
-    /// A tool under its qualified name, of this server, with its definition as it is shown.
+    /// A tool of this server, with its qualified name and its shown definition.
     #[must_use]
     pub fn new(name: Arc<str>, server: Alias, raw: &[u8]) -> Self {
         Self { name, server, digest: DefinitionDigest(Sha256::digest(raw).into()) }
@@ -44,7 +45,7 @@ impl SeenTool {
 }
 
 impl ToolSet {
-    /// The set of these tools, in the order in which they are listed.
+    /// The set of these tools, in the listed order.
     #[must_use]
     pub fn new(tools: Vec<SeenTool>) -> Self {
         let mut whole = Sha256::new();

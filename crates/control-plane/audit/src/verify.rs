@@ -1,8 +1,8 @@
-//! Reads lines again, and reports the first that is not as it was written.
+//! Reads lines again, and reports the first changed or missing one.
 //!
 //! A text to verify has, for each chain, a line `{"chain": …}` with the ends of the chain, the
-//! lines of the chain in their order, and one line `{"end": …}` after all chains. The last one may
-//! name events that are known from elsewhere to be there.
+//! lines of the chain in their order, and one line `{"end": …}` after all chains. The last line may
+//! name events that must be there, as other sources know them.
 
 mod report;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 pub use self::report::{Broken, ChainReport, Fault, Report, Waiting};
 use crate::{Head, Link, canonical::line_hash, chain::NOTHING_BEFORE, kind};
 
-/// The two ends of a chain, as the store knows them beside the lines themselves.
+/// The two ends of a chain, as the store declares them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeclaredChain {
     /// The owner of the chain: a workspace, or empty for the installation.
@@ -22,30 +22,30 @@ pub struct DeclaredChain {
     pub workspace: String,
     /// The writer of the chain.
     pub writer: String,
-    /// The last line that was removed because of its age; 0 if none was.
+    /// Number of the last line that was removed by retention; 0 if none was.
     pub base_seq: u64,
-    /// Its hash.
+    /// Hash of that line.
     pub base_hash: String,
-    /// The last line.
+    /// Number of the last line.
     pub head_seq: u64,
-    /// Its hash.
+    /// Hash of the last line.
     pub head_hash: String,
-    /// True if a key of this installation vouches for the ends; `None` if this is unknown.
+    /// True if a key of this installation vouches for the ends; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_vouched: Option<bool>,
 }
 
-/// An event that was moved into the store, as the task that moved it knows.
+/// An event that must be in the store, as the task that moved it reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownHead {
     /// The owner of the chain: a workspace, or empty for the installation.
     pub workspace: String,
-    /// Its place and hash.
+    /// Number and hash of the event.
     #[serde(flatten)]
     pub head: Head,
 }
 
-/// Reads lines, one by one. It remembers one place a chain, however long they are.
+/// Verifies lines, one by one. Its memory holds one place per chain, however long the chains are.
 #[derive(Debug, Default)]
 pub struct Verifier {
     chains: BTreeMap<(String, String), Chain>,
@@ -67,7 +67,7 @@ struct Chain {
     events: u64,
     after: Option<After>,
     broken: Option<Broken>,
-    /// The numbers that were passed over where it broke.
+    /// The missing numbers at the break.
     gap: Option<(u64, u64)>,
 }
 
@@ -79,13 +79,13 @@ struct After {
 }
 
 impl Verifier {
-    /// Nothing is read yet.
+    /// A verifier that has read no line.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads the next line.
+    /// Verifies the next line.
     pub fn line(&mut self, text: &str) {
         self.line += 1;
         self.is_beyond_end |= self.end.is_some();
@@ -111,7 +111,7 @@ impl Verifier {
         }
     }
 
-    /// There are no more lines.
+    /// Ends the text, and returns the report.
     #[must_use]
     pub fn finish(mut self) -> Report {
         let names: Vec<_> = self.chains.keys().cloned().collect();

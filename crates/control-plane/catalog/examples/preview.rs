@@ -26,7 +26,7 @@ const AGENT: &[u8] = br#"{ "name": "reader", "capabilities": ["papers"],
 const REQUEST: &[u8] = br#"{ "agent_name": "reader", "prompt": "Summarise",
     "params": { "topic": "auth" }, "scope": { "tenant": "acme", "context_id": "ctx-9" } }"#;
 
-/// The author's preview, a runner's payload, and the errors where the scope is missing.
+/// Returns the author's preview, a runner's payload, and the errors of a request without its scope.
 pub fn run() -> Result<[serde_json::Value; 3], Box<dyn std::error::Error>> {
     let mut catalog = Catalog::default();
     let server = ServerEntry::parse(SERVER, None)?.value;

@@ -5,15 +5,15 @@ use crate::{
     reader::{Object, Parsed, Reader, parse},
 };
 
-/// Up to where messages were read.
+/// The acknowledgement of all messages up to a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acknowledgement {
-    /// The number of an event of the session, from 1 on.
+    /// Number of an event of the session, from 1.
     pub sequence: u64,
 }
 
 impl Acknowledgement {
-    /// Reads one.
+    /// Reads an acknowledgement.
     ///
     /// # Errors
     /// All faults at once, each with its place in the text.

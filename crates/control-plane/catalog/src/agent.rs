@@ -1,4 +1,4 @@
-//! An agent: capabilities, attachments of its own, and the parameters of its runs.
+//! An agent: capabilities, its own attachments, and the parameters of its runs.
 
 use std::collections::BTreeSet;
 
@@ -17,71 +17,71 @@ use crate::{
     schema::word,
 };
 
-/// An agent as its author wrote it.
+/// An agent as written by its author.
 ///
-/// Serializes to its one normal form, which [`Agent::parse`] reads as the same.
+/// Serializes to its one normal form, which [`Agent::parse`] reads as the same agent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Agent {
-    /// Its name.
+    /// Name of the agent.
     pub name: AgentName,
-    /// Its purpose.
+    /// Purpose of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whom its runs act for (X-M15).
+    /// The subject for which the agent's runs act (X-M15).
     #[serde(skip_serializing_if = "AgentType::is_worker")]
     pub agent_type: AgentType,
-    /// True if runs of it may be created (O51).
+    /// True if runs of the agent may be created (O51).
     pub active: bool,
-    /// Text that the model sees.
+    /// Text for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// The capabilities that it includes, in their order (O47).
+    /// The included capabilities, in their order (O47).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<CapabilityName>,
-    /// Its own attachments, above those of its capabilities.
+    /// The agent's own attachments, which override those of its capabilities.
     #[serde(rename = "mcpServers", skip_serializing_if = "Attachments::is_empty")]
     pub servers: Attachments,
-    /// The mark that it has no server in `mcp`, on purpose (R-M8).
+    /// Set if the agent has no server in `mcp`, on purpose (R-M8).
     #[serde(rename = "mcp", skip_serializing_if = "Option::is_none")]
     pub no_servers: Option<NoServers>,
-    /// Schema of the parameters of its runs. `None`: any.
+    /// Schema of the parameters of its runs; `None` accepts any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params_schema: Option<ParamsSchema>,
-    /// The agents that it may start.
+    /// The agents whose sessions the agent may create.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub spawnable_agents: BTreeSet<AgentName>,
-    /// The daemon's executor of its runs; `None` if others carry them out.
+    /// The daemon's executor of its runs; `None` if another party carries them out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub executor: Option<ExecutorName>,
-    /// Minutes without a new event after which an orchestrator's session is woken (X-E88). `None`:
-    /// never.
+    /// Minutes without a new event after which an orchestrator's session is woken (X-E88); `None`
+    /// for never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_minutes: Option<u16>,
-    /// The answer to its runs that call `end_session`.
+    /// The answer to runs that call `end_session`.
     #[serde(skip_serializing_if = "EndSession::is_accept")]
     pub end_session: EndSession,
-    /// Tools of the built-in server that its runs have (D29). `None`: the usual ones.
+    /// Tools of the built-in server for its runs (D29); `None` for the default ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub builtin: Option<BuiltInTools>,
-    /// Limits for the traffic of all its runs together (O100); never frozen with a run.
+    /// Limits for the traffic of all its runs together (O100). They are never frozen with a run.
     #[serde(skip_serializing_if = "TrafficLimits::is_none")]
     pub limits: TrafficLimits,
 }
 
-/// `mcp: {}` of an agent.
+/// The value `mcp: {}` of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct NoServers {}
 
 /// The longest time between heartbeats, in minutes.
 const HEARTBEAT_MAX: u16 = 1440;
-/// The answer to a run that wants to end its session.
+/// The answer to a run that asks to end its session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndSession {
     /// The session ends.
     #[default]
     Accept,
-    /// The session stays active: people end it.
+    /// The session stays active: only people end it.
     Reject,
 }
 

@@ -17,7 +17,7 @@ use crate::{
     template::{ConfigValue, Source},
 };
 
-/// The use of one server (O6). Without `config` it asks for no restriction (O27).
+/// The use of one server (O6). Without `config` it sets no restriction (O27).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Attachment {
     /// The server's id in the catalog.
@@ -26,11 +26,11 @@ pub struct Attachment {
     /// The values that this level sets.
     #[serde(skip_serializing_if = "Layer::is_empty")]
     pub(crate) config: Layer,
-    /// True if a run works without the server when it fails (D17). `None`: this level does not set
-    /// it.
+    /// True if a run works without the server when the server fails (D17); `None` if this level
+    /// does not set it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optional: Option<bool>,
-    /// Which of the server's tools this level shows: it takes away, and never adds.
+    /// Filter for the server's tools: a level can only hide tools.
     #[serde(skip_serializing_if = "NameRules::is_open")]
     pub tools: NameRules,
 }
@@ -46,8 +46,8 @@ pub(crate) enum Holder {
 }
 
 impl Attachment {
-    /// The values that it sets, as their author writes them and may read them again (D39): sending
-    /// back the values as they were read changes nothing.
+    /// The values of the attachment as its author wrote them (D39). Writing them back unchanged
+    /// changes nothing.
     #[must_use]
     pub fn written(&self) -> Map<String, Value> {
         let shown = |value: &ConfigValue| match value {
@@ -57,12 +57,12 @@ impl Attachment {
         self.config.iter().map(|(key, value)| (key.clone(), shown(value))).collect()
     }
 
-    /// The keys that it sets or takes away.
+    /// The keys that the attachment sets or removes.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.config.keys().map(String::as_str)
     }
 
-    /// The keys and members that differ from those of an earlier attachment.
+    /// The keys and members that differ from an earlier attachment.
     #[must_use]
     pub fn changed_from(&self, before: &Self) -> BTreeSet<String> {
         let keys = self.config.keys().chain(before.config.keys());
@@ -79,7 +79,7 @@ impl Attachment {
         changed
     }
 
-    /// True if it sets a key to a secret.
+    /// True if the attachment sets the key to a secret.
     #[must_use]
     pub fn is_secret(&self, key: &str) -> bool {
         matches!(self.config.get(key), Some(ConfigValue::Secret(_)))

@@ -11,26 +11,26 @@ use crate::{
     schema::word,
 };
 
-/// A named bundle which agents include.
+/// A named bundle that agents include.
 ///
-/// Serializes to its one normal form, which [`Capability::parse`] reads as the same.
+/// Serializes to its one normal form, which [`Capability::parse`] reads as the same capability.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Capability {
-    /// Its name.
+    /// Name of the capability.
     pub name: CapabilityName,
-    /// Its purpose.
+    /// Purpose of the capability.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The permitted contents (O49). `None`: anything.
+    /// The permitted contents (O49); `None` permits any.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<CapabilityKind>,
-    /// Text that the model sees.
+    /// Text for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// The name of a script.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
-    /// The servers that it attaches.
+    /// The attached servers.
     #[serde(rename = "mcpServers", skip_serializing_if = "Attachments::is_empty")]
     pub servers: Attachments,
 }

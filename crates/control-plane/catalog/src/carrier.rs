@@ -34,7 +34,7 @@ const RESERVED: [&str; 9] = [
 ];
 
 impl Carrier {
-    /// Its name.
+    /// Name of the header or the variable.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {

@@ -1,4 +1,4 @@
-//! The request to carry out a run that waits.
+//! The request to carry out a waiting run.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::{
 /// The request of a runner that claims a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRequest {
-    /// The claim that is to last longer; `None` for a new one.
+    /// The claim to extend; `None` for a new claim.
     pub claim: Option<String>,
-    /// Time from now on in which no other runner may claim the run.
+    /// Time from now on for which no other runner may claim the run.
     pub lasts: Duration,
-    /// True if its caller wants the resolved servers with all values, to start them itself.
+    /// True if the caller wants the resolved servers with all values, to start them itself.
     pub is_direct: bool,
 }
 

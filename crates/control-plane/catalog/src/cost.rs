@@ -14,9 +14,9 @@ pub struct CostRequest {
     pub id: String,
     /// The model.
     pub model: String,
-    /// Tokens that it was given.
+    /// Number of tokens that the model read.
     pub input_tokens: u64,
-    /// Tokens that it wrote.
+    /// Number of tokens that the model wrote.
     pub output_tokens: u64,
     /// The cost, in millionths of the currency.
     pub cost: u64,

@@ -1,4 +1,4 @@
-//! Faults of an object or a run: a place, a code for programs, words and a remedy.
+//! Faults of an object or a run: a place, a code for programs, a message and a remedy.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -12,7 +12,7 @@ use crate::surroundings::Surroundings;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultCode {
-    /// No JSON, or too much of it.
+    /// The text is no JSON, or too long.
     TextInvalid,
     /// A key that occurs twice in one object.
     DuplicateKey,
@@ -20,23 +20,23 @@ pub enum FaultCode {
     UnknownField,
     /// A field that must be there.
     FieldMissing,
-    /// Another type of value than belongs there.
+    /// A value of the wrong type.
     TypeWrong,
     /// A name, URL, pattern or other text that breaks its rule.
     ValueInvalid,
     /// Two fields that exclude each other.
     FieldsExclude,
-    /// A placeholder that is not closed, or of no known source or key (O56).
+    /// A placeholder that is not closed, or has an unknown source or key (O56).
     PlaceholderInvalid,
-    /// A placeholder of a source that is not allowed here (O12, O67, O69).
+    /// A placeholder with a source that is not allowed in this place (O12, O67, O69).
     PlaceholderNotAllowed,
     /// A variable of the environment that is not on the allowlist (O68).
     EnvNotAllowed,
-    /// A secret that is part of a longer text, or is in a place where none may be (X-M33, X-M34).
+    /// A secret that is part of a longer text, or in a place where none may be (X-M33, X-M34).
     SecretMisplaced,
     /// A secret that does not exist or was cleared (X-M39, X-M42).
     SecretNotSet,
-    /// A server described where one may only be referred to (O48).
+    /// A server that is described where only a reference is allowed (O48).
     InlineServer,
     /// A reference to a server that is not in the catalog (O61).
     McpRefResolutionFailed,
@@ -44,11 +44,11 @@ pub enum FaultCode {
     CapabilityMissing,
     /// One alias with two servers (O46).
     AliasConflict,
-    /// Two capabilities with different values for one key, which the agent does not settle.
+    /// Two capabilities with different values for one key, which the agent does not override.
     ValueConflict,
     /// A key that the server does not declare (X-E21).
     KeyUndeclared,
-    /// A key that the platform sets, and authors may not (O28).
+    /// A key that only the platform may set (O28).
     KeyInternal,
     /// Two keys, or a key and the server's authentication, that set one header or variable (O87).
     CarrierConflict,
@@ -58,16 +58,16 @@ pub enum FaultCode {
     ParamsInvalid,
     /// A required value that is missing, was removed or is unresolved (O16).
     MissingRequiredMcpConfig,
-    /// A server that each person signs in to, on an agent that acts for no one person (X-M15).
+    /// A server with a sign-in per person, on an agent that acts for no single person (X-M15).
     OauthNotAllowed,
     /// An agent that is switched off (O51).
     AgentInactive,
-    /// More text than a run may have.
+    /// A text longer than a run may have.
     LimitExceeded,
 }
 
 impl FaultCode {
-    /// True if the fault does not depend on the other objects of the catalog.
+    /// True if the fault does not depend on other objects of the catalog.
     #[must_use]
     pub fn is_of_itself(self) -> bool {
         [Self::EnvNotAllowed, Self::SecretMisplaced, Self::SecretNotSet].contains(&self)
@@ -83,9 +83,9 @@ impl FaultCode {
 /// One fault. Shows names and places, never the value of a scope, a variable or a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// The place in the text that was read, such as `config_schema.limits.type`. For a whole run
-    /// the object is in front: `agents.reader.mcpServers.library.config.api_key`. Empty: the whole
-    /// text, which is shown as `body`.
+    /// The place in the text, such as `config_schema.limits.type`. In a whole run the object is in
+    /// front: `agents.reader.mcpServers.library.config.api_key`. Empty for the whole text, which is
+    /// shown as `body`.
     #[serde(serialize_with = "shown_place")]
     pub path: String,
     /// The kind of the fault.
@@ -97,7 +97,7 @@ pub struct Fault {
     /// The server of the agent that the fault concerns.
     #[serde(rename = "server_name", skip_serializing_if = "Option::is_none")]
     pub alias: Option<Alias>,
-    /// Which config key it concerns.
+    /// The config key that the fault concerns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// The server whose reference failed.
@@ -178,7 +178,7 @@ impl Faults {
         Self::new(faults)
     }
 
-    /// The faults.
+    /// All faults, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Fault> {
         self.0.iter()
     }
@@ -189,9 +189,9 @@ impl Faults {
         ErrorKind::Invalid
     }
 
-    /// The body of a refusal: `error` and `code` of the first fault, for readers that know one,
-    /// with `server_name`, `missing_fields` and `ref` where they apply (O61), and all faults under
-    /// `errors`.
+    /// The body of a refusal: `error` and `code` of the first fault, for readers that know only
+    /// one. `server_name`, `missing_fields` and `ref` are there if they apply (O61), and all faults
+    /// under `errors`.
     #[must_use]
     pub fn rejection(&self) -> Value {
         let Some(first) = self.0.first() else { return Value::Null };
@@ -227,7 +227,7 @@ impl fmt::Display for Faults {
 
 impl std::error::Error for Faults {}
 
-/// A notice for a person that stops nothing. Never holds a value.
+/// A notice for a person. A warning stops nothing, and never holds a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
     /// The place, as in [`Fault::path`].

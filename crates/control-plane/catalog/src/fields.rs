@@ -1,7 +1,7 @@
-//! Fields of documents that people send, and everything that is wrong with them: which field, what
-//! is wrong there, and what would be right.
+//! Fields of documents that people send, and all their faults: the field, the problem and the
+//! remedy.
 //!
-//! A layer above the rest of the crate, which imports nothing of it. Knows no store.
+//! A layer above the rest of the crate, which does not import it. Knows no store.
 
 mod document;
 mod error;

@@ -1,7 +1,7 @@
 //! Fills in placeholders, in a single pass (O62, O63, S30).
 //!
-//! Values of params, scope and runtime are put in as they are. Values of the environment or the
-//! runner stay placeholders: the former may be secret and the latter are not known here.
+//! Values of params, scope and runtime are filled in verbatim. Placeholders of the environment or
+//! the runner stay: the former may be secret, and the latter are not known here.
 
 use narthex_model::{RunScope, Secret, json::shortened, nearest};
 use serde_json::{Map, Value};
@@ -16,16 +16,16 @@ const TOTAL_MAX: usize = 4 << 20;
 /// The most text that one value may have.
 const VALUE_MAX: usize = 64 << 10;
 
-/// The inputs from which one run is resolved.
+/// The inputs for resolving one run.
 #[derive(Clone, Copy)]
 pub struct RunInputs<'a> {
     /// The run's id, which exists before the run is resolved (O72).
     pub run_id: &'a str,
     /// The session's id.
     pub session_id: &'a str,
-    /// The folder that the session works in.
+    /// The folder in which the session works.
     pub project_dir: Option<&'a str>,
-    /// The agent's parameters: in a resumed session, the parameters of its start.
+    /// The agent's parameters; in a resumed session, those of its start.
     pub params: &'a Map<String, Value>,
     /// The scope of this run, with the inherited keys.
     pub scope: &'a RunScope,
@@ -62,7 +62,7 @@ pub(crate) struct Filler<'a> {
 pub(crate) enum Found<'a> {
     Borrowed(&'a Value),
     Text(&'a str),
-    /// Known, and filled in by the program that starts the server.
+    /// A known value that the program that starts the server fills in.
     Later,
     Missing,
 }

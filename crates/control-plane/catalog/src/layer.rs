@@ -1,4 +1,4 @@
-//! One level of configuration, and a schema's objections to the values of its author.
+//! One level of configuration, and the faults of its values by the schema.
 
 use std::collections::BTreeMap;
 

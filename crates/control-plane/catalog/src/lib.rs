@@ -1,11 +1,11 @@
 //! Layers, placeholders and schemas in, the configuration of one run out, or every error at once.
 //!
-//! Pure: no I/O, no clock, no randomness; the same inputs give the same result. Two functions of
-//! the caller answer for the outside world ([`Surroundings`]).
+//! Pure: no I/O, no clock, no randomness; the same inputs give the same result. Functions of the
+//! caller answer for the outside world ([`Surroundings`]).
 //!
 //! 1. **Read.** [`ServerEntry`], [`Capability`], [`Agent`], [`AttachRequest`] and [`RunRequest`]
 //!    are read by their `parse`, strictly, with all faults at once. They serialize to one normal
-//!    form, by which they can be stored and compared.
+//!    form, for storing and comparing.
 //! 2. **Plan.** [`Plan::new`] merges the levels of each server of an agent: the schema's defaults,
 //!    `default_config`, capabilities, the agent. [`Plan::check`] refuses an agent that could never
 //!    run, when it is saved; [`Plan::preview`] shows each value with its origin. [`check_server`]
@@ -13,12 +13,12 @@
 //! 3. **Resolve.** [`Plan::resolve`] makes the [`ResolvedRun`] of [`RunInputs`]: parameters
 //!    checked, placeholders filled in once. To freeze a run, store it, or its objects and
 //!    inputs: they give the same result again.
-//! 4. **Open.** [`ResolvedServer::definition`] puts in secrets and variables, which until then are
-//!    names, and gives the [`narthex_model::ServerDefinition`] that the registry starts.
+//! 4. **Open.** [`ResolvedServer::definition`] replaces the names of secrets and variables by their
+//!    values, and returns the [`narthex_model::ServerDefinition`] that the registry starts.
 //!
-//! A value of a parameter or a scope is never read again after it was put in. So no such value can
-//! reach another source, a secret or another part of a URL. A placeholder without a value never
-//! falls back to the value of a lower level.
+//! A filled-in value of a parameter or a scope is never read again. So no such value can reach
+//! another source, a secret or another part of a URL. A placeholder without a value never falls
+//! back to the value of a lower level.
 
 mod acknowledgement;
 mod agent;

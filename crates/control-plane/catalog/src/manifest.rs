@@ -1,7 +1,7 @@
-//! An `agent.yaml` with its servers inside, in `mcp` (R-M4, R-M5, R-M8), or with the names of some
-//! of the catalog (R-E22), or both: taken apart into an agent and servers that it attaches.
+//! An `agent.yaml` with its servers inside, in `mcp` (R-M4, R-M5, R-M8), or with names of catalog
+//! servers (R-E22), or both: split into an agent and the servers that it attaches.
 //!
-//! `${NAME}` is a secret of the workspace and a whole value; a variable of the daemon is
+//! `${NAME}` is a secret of the workspace and a whole value. A variable of the daemon is
 //! `${env:NAME}`, also inside a longer text, or `env:NAME` as a whole.
 
 mod document;
@@ -19,30 +19,30 @@ use self::places::Places;
 /// An agent, and the servers that were inside it.
 #[derive(Debug, Clone, PartialEq)]
 struct TakenApart {
-    /// The agent, which attaches them, as far as it can be used.
+    /// The agent with its attachments, as far as it can be used.
     agent: Value,
-    /// Servers of the catalog, named after the agent, as `AGENT-ALIAS`, which is their `made_by`.
-    /// Another server may have that name: the caller that stores them checks.
+    /// Servers for the catalog, with the ids `AGENT-ALIAS` and the agent as `made_by`. The caller
+    /// that stores them checks that no other server has the id.
     servers: Vec<Inside>,
     /// All parts that cannot be used.
     faults: Vec<ManifestFault>,
-    /// Notices for a person: parts that were rewritten, and parts that have no effect.
+    /// Notices for a person: rewritten parts, and parts without effect.
     notices: Vec<ManifestFault>,
-    /// Places of the agent whose name here differs from the written one.
+    /// Places of the agent with another name here than in the written text.
     places: Places,
 }
 
 /// A server that was inside an agent.
 #[derive(Debug, Clone, PartialEq)]
 struct Inside {
-    /// The place, such as `mcp.servers.github`.
+    /// The place in the text, such as `mcp.servers.github`.
     at: String,
     server: Value,
-    /// Places of the server whose name here differs from the written one.
+    /// Places of the server with another name here than in the written text.
     places: Places,
 }
 
-/// A remark on one place of a manifest. Never holds a value.
+/// A remark on one place of a manifest. It never holds a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestFault {
     /// The place, such as `mcp.servers.github.timeout`.

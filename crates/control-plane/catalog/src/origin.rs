@@ -1,4 +1,4 @@
-//! Which level a value comes from.
+//! The level of configuration that a value comes from.
 
 use narthex_model::{AgentName, Alias, CapabilityName, ServerId, json::Place};
 use serde::Serialize;

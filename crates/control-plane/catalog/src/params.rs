@@ -1,4 +1,4 @@
-//! The parameters of an agent's runs, which its model sees: their schema, and the check of them.
+//! The schema of an agent's parameters, which its model sees, and their check.
 
 mod effort;
 

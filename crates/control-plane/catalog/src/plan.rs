@@ -1,4 +1,4 @@
-//! The servers of one agent with all levels merged, as they hold for each of its runs.
+//! The servers of one agent with all levels merged, for each of its runs.
 
 mod check;
 mod merge;
@@ -34,14 +34,14 @@ pub struct Catalog {
     pub servers: BTreeMap<ServerId, ServerEntry>,
     /// The capabilities.
     pub capabilities: BTreeMap<CapabilityName, Capability>,
-    /// True if agents that are no workers may have servers that each person signs in to.
+    /// The agents, besides workers, that may have servers with a sign-in per person.
     pub oauth_on_orchestrators: OauthOnOrchestrators,
 }
 
-/// The servers of one agent, merged (D6) and checked as far as no run is needed for it.
+/// The servers of one agent, merged (D6) and checked as far as possible without a run.
 ///
-/// Created when an agent is saved, to refuse an agent that could never run ([`Plan::check`]); when
-/// a caller wants to see the result ([`Plan::preview`]); and for each run ([`Plan::resolve`]).
+/// Made when an agent is saved, to refuse an agent that could never run ([`Plan::check`]); for a
+/// preview ([`Plan::preview`]); and for each run ([`Plan::resolve`]).
 #[derive(Debug)]
 pub struct Plan<'a> {
     pub(crate) agent: &'a Agent,
@@ -87,9 +87,9 @@ pub(crate) struct PlannedKey<'a> {
 pub struct SecretRequirement {
     /// The secret.
     pub name: SecretName,
-    /// The server that gets it, and no other.
+    /// The only server that gets the secret.
     pub alias: Alias,
-    /// The place that needs it: `config.KEY` or `auth.FIELD`.
+    /// The place of the secret: `config.KEY` or `auth.FIELD`.
     pub field: String,
 }
 
@@ -124,8 +124,8 @@ impl<'a> Plan<'a> {
         Self { agent, surroundings, servers, faults, scope_warnings: Vec::new() }
     }
 
-    /// Checks the secrets that the agent gets in its own environment as well: a missing one refuses
-    /// the run, as one of a server does.
+    /// Includes the secrets for the agent's own environment in the check. A missing one refuses the
+    /// run, like a missing secret of a server.
     #[must_use]
     pub fn with_agent_env(mut self, bound: &BTreeMap<EnvName, SecretName>) -> Self {
         let at = origin::agent(&self.agent.name).key("env");
@@ -150,7 +150,7 @@ impl<'a> Plan<'a> {
         self
     }
 
-    /// Refuses a plan from which no run could be created, and returns warnings.
+    /// Refuses a plan from which no run could be created; otherwise returns warnings.
     ///
     /// # Errors
     /// All faults of any server, also of optional ones.
@@ -163,15 +163,15 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The merged result for people: each key with its value as it is written, its level, the
-    /// values that it overrides and the levels that disagree (O32, O101). Of a hidden key no
-    /// literal is shown, on no level.
+    /// The merged result for people: each key with its written value, its level, the overridden
+    /// values and the levels that disagree (O32, O101). Literals of a hidden key are not shown, on
+    /// no level.
     #[must_use]
     pub fn preview(&self) -> Value {
         preview::preview(self)
     }
 
-    /// The secrets that runs of the agent need, sorted, set or not.
+    /// The secrets that runs of the agent need, sorted, whether set or not.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretRequirement> {
         let mut found = Vec::new();
@@ -197,7 +197,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Checks a server by itself, as it is saved: its secrets and variables exist.
+/// Checks a server by itself, when it is saved: its secrets and variables must exist.
 ///
 /// # Errors
 /// All faults of the server.
@@ -205,8 +205,8 @@ pub fn check_server(entry: &ServerEntry, surroundings: Surroundings<'_>) -> Resu
     Faults::of_all(check::server(entry, surroundings), &surroundings).map_or(Ok(()), Err)
 }
 
-/// Checks a capability by itself, as it is saved: its servers exist and take its values. Returns
-/// warnings.
+/// Checks a capability by itself, when it is saved: its servers must exist and accept its values.
+/// Returns warnings.
 ///
 /// # Errors
 /// All faults of the capability.
@@ -219,8 +219,8 @@ pub fn check_capability(
     Faults::of_all(faults, &surroundings).map_or(Ok(warnings), Err)
 }
 
-/// The capabilities and agents that use a server, by their places: their references would be
-/// invalid if it were deleted (O41).
+/// The capabilities and agents that use a server, by their places. Deleting the server would break
+/// these references (O41).
 #[must_use]
 pub fn users_of<'o>(
     id: &ServerId,

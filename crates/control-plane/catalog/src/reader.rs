@@ -13,7 +13,7 @@ use crate::{
     template::{self, BadText, ConfigValue, Template, Text, Tree},
 };
 
-/// An object that was read, and warnings about it.
+/// A parsed object with its warnings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed<T> {
     /// The object.
@@ -75,10 +75,10 @@ pub(crate) fn partly<T>(
     read(&mut reader, &object)
 }
 
-/// Reads JSON that all readers read as the same, such as a patch (RFC 7396).
+/// Reads JSON that all readers read alike, such as a patch (RFC 7396).
 ///
 /// # Errors
-/// When it is none, or members are given twice.
+/// When the text is no JSON, or has a member twice.
 pub fn document(text: &[u8]) -> Result<Value, Faults> {
     let mut reader = Reader::default();
     let root = Node::parse(text).map_err(|problem| reader.text_problem(&problem)).ok();

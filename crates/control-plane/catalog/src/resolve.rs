@@ -1,5 +1,5 @@
-//! Resolves one run of a plan: checks parameters, fills in placeholders, and checks the results
-//! against the servers' schemas; or returns every error at once.
+//! Resolves one run of a plan: checks parameters, fills in placeholders, and checks the results by
+//! the servers' schemas. Returns every error at once.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,12 @@ use crate::{
 pub(crate) mod key;
 
 impl Plan<'_> {
-    /// The configuration of one run. A server that cannot be resolved is left out if it is optional
-    /// (D17), and otherwise refuses the run.
+    /// Resolves the configuration of one run. An optional server that cannot be resolved is left
+    /// out (D17); any other refuses the run.
     ///
     /// # Errors
-    /// All faults: of parameters, of every key of every server, and those of [`Plan::check`].
-    /// Nothing of a refused run exists.
+    /// All faults: of parameters, of every key of every server, and those of [`Plan::check`]. No
+    /// part of a refused run exists.
     pub fn resolve(&self, inputs: RunInputs<'_>) -> Result<ResolvedRun, Faults> {
         let mut faults = self.faults.clone();
         if !self.agent.active {

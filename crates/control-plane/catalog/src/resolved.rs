@@ -1,4 +1,4 @@
-//! The configuration of one run: frozen, with secrets by name, and the ways to use it.
+//! The configuration of one run: frozen, with secrets by name, and its uses.
 
 mod open;
 
@@ -25,8 +25,8 @@ pub const BUILT_IN_URL: &str = "orchestrator_mcp_url";
 
 /// The configuration of one run of an agent, until the run ends (D10). `Debug` shows no value.
 ///
-/// Secrets and variables of the environment are in it by name alone; [`ResolvedServer::definition`]
-/// and [`ResolvedRun::payload`] open them.
+/// Secrets and variables of the environment are only named. [`ResolvedServer::definition`] and
+/// [`ResolvedRun::payload`] open them.
 #[derive(Clone, PartialEq)]
 pub struct ResolvedRun {
     /// The agent.
@@ -35,15 +35,15 @@ pub struct ResolvedRun {
     pub run_id: String,
     /// The session's id.
     pub session_id: String,
-    /// Its servers.
+    /// The run's servers.
     pub servers: BTreeMap<Alias, ResolvedServer>,
-    /// Optional servers that the run does without, and the reasons.
+    /// Optional servers that were left out, with the reasons.
     pub skipped: Vec<Skipped>,
     /// Warnings about unwise values.
     pub warnings: Vec<Warning>,
 }
 
-/// An optional server that a run does without.
+/// An optional server that was left out of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     /// The server.
@@ -55,22 +55,22 @@ pub struct Skipped {
 /// One server of a run.
 #[derive(Clone, PartialEq)]
 pub struct ResolvedServer {
-    /// The name under which the run has it.
+    /// The server's alias in the run.
     pub alias: Alias,
-    /// Its id in the catalog.
+    /// The server's id in the catalog.
     pub reference: ServerId,
     pub(crate) target: ResolvedTarget,
-    /// The keys that it gets.
+    /// The config keys with values.
     pub config: BTreeMap<String, ResolvedKey>,
-    /// Optional keys that it does without.
+    /// Optional keys without values.
     pub omitted: Vec<Omitted>,
     /// Limits, and the items that callers may see.
     pub settings: ServerSettings,
-    /// Rules of its attachments for its visible tools: all of them apply.
+    /// Filters of its attachments for its tools: all of them apply.
     pub tools: Vec<NameRules>,
     /// The items that require tool scopes, frozen with the run (D14).
     pub gates: Gates,
-    /// True if the run works without the server when it fails later (D17).
+    /// True if the run works without the server when the server fails later (D17).
     pub is_optional: bool,
 }
 
@@ -101,23 +101,23 @@ pub(crate) enum ResolvedTarget {
 pub struct ResolvedKey {
     pub(crate) value: ResolvedValue,
     pub(crate) value_type: Option<ValueType>,
-    /// The header or variable that carries it to the server.
+    /// The header or variable for the server.
     pub carrier: Carrier,
-    /// The level that set it.
+    /// The level that set the key.
     pub origin: Origin,
-    /// True if its value is never shown.
+    /// True if the value is never shown.
     pub is_hidden: bool,
 }
 
 #[derive(Clone, PartialEq)]
 pub(crate) enum ResolvedValue {
-    /// To be opened when the server starts.
+    /// A secret, opened when the server starts.
     Secret(SecretName),
-    /// The remaining placeholders are of the environment and the runner only.
+    /// A value whose remaining placeholders are only of the environment and the runner.
     Tree(Tree),
 }
 
-/// An optional key that was left out, as a value for it was missing (O17).
+/// An optional key that was left out, because a value for it is missing (O17).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Omitted {
     /// The key.
@@ -127,7 +127,7 @@ pub struct Omitted {
 }
 
 impl ResolvedRun {
-    /// The secrets that must be opened for it, sorted.
+    /// The secrets that the run needs, sorted.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretRequirement> {
         let mut found: Vec<_> = self.servers.values().flat_map(ResolvedServer::secrets).collect();
@@ -135,7 +135,7 @@ impl ResolvedRun {
         found
     }
 
-    /// For people: each value that may be seen, and in the place of any other where it comes from.
+    /// The run for people: each visible value, and the origin in place of any other.
     #[must_use]
     pub fn shown(&self) -> Value {
         let server = |server: &ResolvedServer| {
@@ -171,7 +171,7 @@ impl ResolvedRun {
 }
 
 impl ResolvedServer {
-    /// The secrets that must be opened for it, sorted.
+    /// The secrets that the server needs, sorted.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretRequirement> {
         let require = |field: String, name: &SecretName| SecretRequirement {
@@ -196,8 +196,8 @@ impl ResolvedServer {
         found
     }
 
-    /// The sharing of the started server: as its entry sets, and where it sets none, a program is
-    /// the run's own, and a connection over HTTP is shared (D12).
+    /// The sharing of the started server, as set by its entry. By default a program belongs to one
+    /// run, and a connection over HTTP is shared (D12).
     #[must_use]
     pub fn isolation(&self) -> Isolation {
         self.settings.isolation.unwrap_or(match &self.target {
@@ -208,7 +208,7 @@ impl ResolvedServer {
         })
     }
 
-    /// True if it is the built-in server: only that server has its URL (O28).
+    /// True if this is the built-in server: only that server has its URL (O28).
     #[must_use]
     pub fn is_built_in(&self) -> bool {
         let whole = match &self.target {
@@ -220,7 +220,7 @@ impl ResolvedServer {
         whole.is_some_and(|at| at.source == Source::Runner && at.key == BUILT_IN_URL)
     }
 
-    /// True if each person signs in to it by themselves (X-M14).
+    /// True if each person signs in separately (X-M14).
     #[must_use]
     pub fn is_per_user(&self) -> bool {
         matches!(&self.target, ResolvedTarget::Http { auth, .. } if auth.is_per_user())
@@ -233,7 +233,7 @@ impl ResolvedServer {
         Exposed { tools, resources, prompts }
     }
 
-    /// The transport's spelling.
+    /// The transport's name.
     #[must_use]
     pub fn transport(&self) -> &'static str {
         match &self.target {
@@ -247,7 +247,7 @@ impl ResolvedServer {
 }
 
 impl ResolvedKey {
-    /// The value, if it may be seen and is known here.
+    /// The value, if it is visible and known here.
     #[must_use]
     pub fn visible(&self) -> Option<&Value> {
         match &self.value {

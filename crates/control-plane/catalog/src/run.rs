@@ -1,4 +1,4 @@
-//! The request to create a run: the parts that the model sees, and those that it never does.
+//! The request to create a run: the parts for the model, and those that no model sees.
 
 use std::fmt;
 
@@ -12,49 +12,49 @@ use crate::{
     schema::word,
 };
 
-/// A request to create a run, as its caller wrote it. `Debug` shows no value.
+/// A request to create a run, as written by its caller. `Debug` shows no value.
 #[derive(Clone, PartialEq)]
 pub struct RunRequest {
-    /// Tells if the request starts or resumes a session.
+    /// The kind of the request: to start or to resume a session.
     pub kind: RunKind,
-    /// The agent. `None` only for a resumed session, which has one.
+    /// The agent. `None` only for a resumed session, whose agent is known.
     pub agent_name: Option<AgentName>,
     /// The session to resume, or the id for the new session.
     pub session_id: Option<String>,
-    /// The prompt for the model: no placeholder in it is ever filled in (D7).
+    /// The prompt for the model. No placeholder in it is ever filled in (D7).
     pub prompt: Option<String>,
     /// The agent's parameters, which the model sees.
     pub params: Map<String, Value>,
     /// The scope, which no model sees.
     pub scope: RunScope,
-    /// True if a scope was given at all, even an empty one.
+    /// True if the request has a scope, even an empty one.
     pub has_scope: bool,
     /// Value of `${runtime.project_dir}`.
     pub project_dir: Option<String>,
-    /// The parent run, where the caller may name one.
+    /// The parent run, if the caller may name one.
     pub parent_run_id: Option<String>,
-    /// The driving human, by id or name, where the caller may name one.
+    /// The driving human by id or name, if the caller may name one.
     pub user: Option<String>,
-    /// After how many seconds it ends by itself.
+    /// Time limit of the run in seconds; `None` for the default.
     pub expires_in: Option<u64>,
-    /// True if its caller wants the resolved servers with all values, to start them itself.
+    /// True if the caller wants the resolved servers with all values, to start them itself.
     pub is_direct: bool,
-    /// True if it is to have Unix sockets as well (D2).
+    /// True if the run gets Unix sockets as well (D2).
     pub has_sockets: bool,
-    /// Which tools of the built-in server its session has (D29). `None`: those of its agent.
+    /// The tools of the built-in server for the session (D29); `None` for those of its agent.
     pub builtin: Option<BuiltInTools>,
-    /// True if it brings servers of its own instead of an agent's: `servers` and `tools`, which are
-    /// read elsewhere.
+    /// True if the request has its own servers instead of an agent's, in `servers` and `tools`,
+    /// which are read elsewhere.
     pub has_own_servers: bool,
     is_prompt_inside: bool,
 }
 
-/// Tells if a request starts or resumes a session.
+/// The kind of a request for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunKind {
-    /// A new session.
+    /// Starts a session.
     StartSession,
-    /// The next run of a session: it takes a prompt and scope, and no parameters (O21, O85).
+    /// Resumes a session with a prompt and a scope, and without parameters (O21, O85).
     ResumeSession,
 }
 
@@ -85,7 +85,7 @@ const KINDS: [(&str, RunKind); 2] =
     [("start_session", RunKind::StartSession), ("resume_session", RunKind::ResumeSession)];
 
 impl RunRequest {
-    /// Reads a request. The prompt may be at the top or inside the parameters.
+    /// Reads a request. The prompt may be at the top level or inside the parameters.
     ///
     /// # Errors
     /// All faults at once, each with its place in the text.
@@ -93,8 +93,8 @@ impl RunRequest {
         parse(text, read)
     }
 
-    /// The parameters of a run of this agent: a prompt among them is one only if the agent's schema
-    /// declares it.
+    /// The parameters of a run of this agent. A member `prompt` counts as a parameter only if the
+    /// agent's schema declares it.
     #[must_use]
     pub fn params_for(&self, agent: &Agent) -> Map<String, Value> {
         let mut params = self.params.clone();

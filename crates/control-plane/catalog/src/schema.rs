@@ -1,4 +1,4 @@
-//! The configuration that a server accepts: `config_schema` and the `env` of manifests, as one.
+//! The configuration that a server accepts: `config_schema`, and the `env` of manifests, alike.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -25,41 +25,41 @@ const KEY_MAX: usize = 128;
 /// The rules for one config key (O4, O44, X-M17).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KeySchema {
-    /// The type of its values.
+    /// The type of the key's values.
     #[serde(rename = "type")]
     pub value_type: ValueType,
-    /// Tells if it must be a secret's reference, or must not. `None`: both are allowed.
+    /// Requires or excludes a secret's reference; `None` allows both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<KeyKind>,
     /// A short name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Its purpose.
+    /// Purpose of the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// True if a run needs it.
+    /// True if a run needs the key.
     pub required: bool,
-    /// True if its value is hidden and never logged (O29).
+    /// True if the value is hidden and never logged (O29).
     pub sensitive: bool,
-    /// True if the platform sets it, by the server's own configuration, and authors of attachments
-    /// may not (O28).
+    /// True if only the platform sets the key, by the server's own configuration. Authors of
+    /// attachments may not (O28).
     pub internal: bool,
-    /// A value to show in documentation.
+    /// An example value for documentation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<Value>,
-    /// The only values that it may have.
+    /// The only permitted values.
     #[serde(rename = "enum", skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Vec<Value>>,
-    /// A regular expression that its text must match somewhere.
+    /// A regular expression that must match a part of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
     /// Its value where no level gives one (O43).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) default: Option<ConfigValue>,
-    /// The header in which it travels, if not the one by rule (D8).
+    /// The header for the key, if not the one by rule (D8).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
-    /// The variable as which it travels, if not its own name (D8).
+    /// The variable for the key, if not its own name (D8).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<String>,
     #[serde(skip)]
@@ -72,7 +72,7 @@ pub struct KeySchema {
 pub enum ValueType {
     /// Text.
     String,
-    /// Any JSON, which travels as JSON text.
+    /// Any JSON, sent as JSON text.
     Json,
     /// `true` or `false`.
     Boolean,
@@ -82,13 +82,13 @@ pub enum ValueType {
     Integer,
 }
 
-/// Tells if a config key is for secrets (X-M17).
+/// The kind of a config key: for secrets or for other values (X-M17).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyKind {
-    /// Any value but a secret's reference.
+    /// Any value except a secret's reference.
     Value,
-    /// A secret's reference only.
+    /// Only a secret's reference.
     Secret,
 }
 
@@ -143,7 +143,7 @@ impl ValueType {
 }
 
 impl KeySchema {
-    /// True if its value is never shown.
+    /// True if the value is never shown.
     #[must_use]
     pub fn is_hidden(&self) -> bool {
         self.sensitive || self.kind == Some(KeyKind::Secret)

@@ -1,4 +1,4 @@
-//! A server of the catalog: an entry with its config schema, or with a manifest, as one thing.
+//! A server of the catalog: an entry with its config schema, or with a manifest.
 
 pub(crate) mod auth;
 pub(crate) mod built_in;
@@ -37,49 +37,49 @@ use crate::{
 /// The longest name for people, in characters (O40).
 const NAME_MAX: usize = 100;
 
-/// The target of a server, and the configuration that it takes (O1, X-M9, X-M17, X-M18).
+/// The target of a server, and the configuration that it accepts (O1, X-M9, X-M17, X-M18).
 ///
 /// Serializes to its one normal form, which [`ServerEntry::parse`] reads as the same entry. A
-/// caller that may see the entry may see all of it: secrets are in it by name.
+/// caller that may see the entry may see all of it: secrets are only named.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ServerEntry {
-    /// Its id, which never changes.
+    /// The server's id, which never changes.
     pub id: ServerId,
-    /// Its name for people.
+    /// The server's name for people.
     pub name: String,
-    /// Its purpose.
+    /// The server's purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The transport and address.
     #[serde(flatten)]
     pub shape: Shape,
-    /// The authentication of requests to it.
+    /// The authentication of requests.
     #[serde(skip_serializing_if = "EntryAuth::is_none")]
     pub auth: EntryAuth,
-    /// The keys that it takes. `None`: not declared, so any header is accepted, but no further
-    /// variable.
+    /// The keys that the server accepts. `None` if not declared: then any header is accepted, but
+    /// no further variable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<ConfigSchema>,
     /// The lowest level of configuration.
     #[serde(skip_serializing_if = "Layer::is_empty")]
     pub(crate) default_config: Layer,
-    /// The tool scopes that each tool requires; a tool that is not named requires none (D14).
+    /// The tool scopes that each tool requires. A tool without an entry requires none (D14).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tool_scopes: BTreeMap<String, ToolScopes>,
-    /// Required tool scopes of resources and templates, by patterns of URIs in which `*` is any
-    /// number of characters and `?` is one.
+    /// Required tool scopes of resources and templates, by patterns of URIs: `*` stands for any
+    /// number of characters and `?` for one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub resource_scopes: BTreeMap<String, ToolScopes>,
     /// Required tool scopes of prompts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub prompt_scopes: BTreeMap<String, ToolScopes>,
-    /// The expected scope of runs that use it (O94).
+    /// The expected scope of the server's runs (O94).
     #[serde(skip_serializing_if = "ScopeSchema::is_empty")]
     pub scope_schema: ScopeSchema,
-    /// True if config keys are header names verbatim, whatever they look like.
+    /// True if config keys are header names verbatim, in any form.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub verbatim_headers: bool,
-    /// The agent whose manifest has made it, and may overwrite it. `None`: a person has.
+    /// The agent whose manifest has made the server, and may replace it; `None` for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made_by: Option<MadeBy>,
     /// Limits, and the items that callers may see.
@@ -130,8 +130,8 @@ const KEYS: [&str; 39] = [
 ];
 
 impl ServerEntry {
-    /// Reads an entry. `id` is the id in the address of the request: the entry may leave its own
-    /// out, but not have another (O1).
+    /// Reads an entry. `id` is the id in the address of the request. The entry may leave out its
+    /// own id, but may not have another (O1).
     ///
     /// # Errors
     /// All faults at once, each with its place in the text.
@@ -139,8 +139,8 @@ impl ServerEntry {
         parse(text, |reader, object| read(reader, object, id))
     }
 
-    /// Reads the valid part of a faulty text, as a program where the transport is not known: enough
-    /// to find further faults.
+    /// Reads the valid part of a faulty text, as a program if the transport is unknown: enough to
+    /// find further faults.
     #[must_use]
     pub fn partly(text: &[u8]) -> Option<Self> {
         partly(text, |reader, object| {
@@ -271,8 +271,8 @@ fn is_spelling_of(known: &str, key: &str) -> bool {
 }
 
 impl ServerEntry {
-    /// The reason why the server can never start in this version, whatever its values are: the
-    /// field at fault, and the remedy. `None` if it may start.
+    /// The reason why this version can never start the server, whatever its values are: the field
+    /// at fault, and the remedy. `None` if the server may start.
     #[must_use]
     pub fn never_starts(&self) -> Option<(&'static str, String)> {
         let started = |what: &str, instead: &str| format!("{what} is not supported yet; {instead}");

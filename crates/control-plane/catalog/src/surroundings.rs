@@ -1,5 +1,5 @@
-//! Inputs of resolution from the world, given by its caller: the environment, and the secrets that
-//! exist.
+//! Inputs of resolution from outside, given by the caller: the environment, and the existing
+//! secrets.
 
 use std::fmt;
 
@@ -10,22 +10,23 @@ use narthex_model::{Secret, SecretName, WorkspaceId};
 pub enum EnvValue {
     /// The name is not on the operator's allowlist, set or not.
     NotAllowed,
-    /// It may be used, and is not set.
+    /// The name may be used, and is not set.
     Unset,
-    /// It may be used and has this value, which may be secret.
+    /// The name may be used and has this value, which may be secret.
     Set(Secret),
 }
 
-/// The inputs of configuration from the world. Called while a plan is built and resolved.
+/// The inputs of configuration from outside. Its functions are called while a plan is built and
+/// resolved.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// The workspace, for commands that mend a fault.
+    /// The workspace, for commands in remedies.
     pub workspace: &'a WorkspaceId,
     /// Looks up one variable of the daemon's environment, never the runner's.
     pub env: &'a dyn Fn(&str) -> EnvValue,
-    /// Returns the steps that allow variables, which an operator takes.
+    /// Returns the steps by which an operator allows these variables.
     pub allowing: &'a dyn Fn(&[&str]) -> String,
-    /// True if a secret of the workspace exists and has a value.
+    /// Returns true if a secret of the workspace exists and has a value.
     pub is_secret_set: &'a dyn Fn(&SecretName) -> bool,
 }
 

@@ -1,7 +1,7 @@
 //! Values with placeholders: `${source.key}`, whole or inside a string, parsed once.
 //!
-//! A text is split when it is read, and a filled-in value is a piece beside the others: no value is
-//! ever searched for placeholders (O62, S30). `$${` is a literal `${`.
+//! A text is split when it is read, and a filled-in value is a separate piece: no value is ever
+//! searched for placeholders (O62, S30). `$${` is a literal `${`.
 
 mod text;
 
@@ -20,7 +20,7 @@ use text::{bad, partial_secret};
 /// The source of a placeholder's value (O11).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Source {
-    /// The agent's parameters, which the model sees. Only at agent level.
+    /// The agent's parameters, which the model sees. Only at the agent's level.
     Params,
     /// The run's scope, which no model sees.
     Scope,
@@ -77,7 +77,7 @@ pub(crate) struct Template(pub(crate) Vec<Piece>);
 /// A JSON value with placeholders in its strings. `Debug` shows placeholders and no text.
 #[derive(Clone, PartialEq)]
 pub(crate) enum Tree {
-    /// Without a placeholder anywhere inside.
+    /// A value without any placeholder inside.
     Plain(Value),
     Text(Template),
     List(Vec<Tree>),
@@ -87,7 +87,7 @@ pub(crate) enum Tree {
 /// The value of one config key at one level.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum ConfigValue {
-    /// `null`: the key is taken away (O8).
+    /// `null`: the key is removed (O8).
     Removed,
     /// The whole value is a secret, by name (X-M33).
     Secret(SecretName),

@@ -21,7 +21,7 @@ pub type LookUp = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 /// Reads the list of allowed names again, or returns the reason why it cannot be read.
 pub type ReadAllowed = Arc<dyn Fn() -> Result<Vec<String>, String> + Send + Sync>;
 
-/// Which variables may be named, and their values, which count as secrets. Without more, none.
+/// The variables that may be named, and their values, which count as secrets. None by default.
 /// Clones share the list, also when it is read again.
 #[derive(Clone, Default)]
 pub struct Variables {
@@ -33,9 +33,9 @@ pub struct Variables {
 /// The place where the list of allowed names is set.
 #[derive(Clone)]
 pub struct Setting {
-    /// The place that counts.
+    /// The place whose value counts.
     pub place: SettingPlace,
-    /// Reads the list from there.
+    /// Reads the list from that place.
     pub read: ReadAllowed,
 }
 
@@ -55,7 +55,7 @@ enum Allowed {
     Prefix(String),
 }
 
-/// A text that names no variable, and no group of them.
+/// A text that names neither a variable nor a group.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` allows no variable: write a name, or a prefix as `PREFIX_*`, and no name of narthex \
@@ -64,22 +64,22 @@ enum Allowed {
 pub struct VariablesError(String);
 
 impl Variables {
-    /// Allows names and groups of them, such as `REGION` and `DOCS_*`.
+    /// Allows names and groups of names, such as `REGION` and `DOCS_*`.
     ///
     /// # Errors
-    /// The first text that is neither, or that would allow variables of narthex itself.
+    /// The first text that is neither, or that would allow narthex's own variables.
     pub fn new(allowed: &[String], look_up: LookUp) -> Result<Self, VariablesError> {
         let allowed = Arc::new(RwLock::new(read_all(allowed)?));
         Ok(Self { allowed, look_up: Some(look_up), setting: None })
     }
 
-    /// With the place where the list is set.
+    /// Sets the place where the list is set.
     #[must_use]
     pub fn with_setting(self, setting: Setting) -> Self {
         Self { setting: Some(setting), ..self }
     }
 
-    /// The settings file that the list is read from, if it is one.
+    /// The settings file with the list, if there is one.
     #[must_use]
     pub fn file(&self) -> Option<&PathBuf> {
         match &self.setting.as_ref()?.place {
@@ -91,7 +91,7 @@ impl Variables {
     /// Reads the list again, for this value and all its clones. Blocks.
     ///
     /// # Errors
-    /// When the setting cannot be read. Then the list stays as it was.
+    /// When the setting cannot be read. Then the list does not change.
     pub fn reload(&self) -> Result<(), String> {
         let Some(setting) = &self.setting else { return Ok(()) };
         let allowed = read_all(&(setting.read)()?).map_err(|error| error.to_string())?;
@@ -99,8 +99,8 @@ impl Variables {
         Ok(())
     }
 
-    /// The steps by which an operator lets the catalog name variables: the setting with all of
-    /// them, as it is to be written, and the command that has it read.
+    /// The steps by which an operator allows the catalog to name these variables: the whole setting
+    /// to write, and the command that reads it again.
     #[must_use]
     pub fn allowing(&self, more: &[&str]) -> String {
         let allowed = self.allowed();

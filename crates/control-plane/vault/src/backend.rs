@@ -1,4 +1,4 @@
-//! The interface of a store for secrets: values go in and come out by reference.
+//! The interface of a store for secrets: values are stored, and opened by reference.
 
 use std::pin::Pin;
 
@@ -10,7 +10,7 @@ use crate::VaultError;
 
 pub(crate) type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The answer of a backend's operation.
+/// Future of a backend's operation.
 pub type Doing<'a, T> = BoxedFuture<'a, Result<T, VaultError>>;
 
 /// A value to be stored.
@@ -19,53 +19,53 @@ pub struct Put<'a> {
     pub workspace: &'a WorkspaceId,
     pub name: &'a SecretName,
     pub value: &'a Secret,
-    /// The principal who sets it, for [`SecretSummary::updated_by`].
+    /// The principal who sets the value, for [`SecretSummary::updated_by`].
     pub by: &'a str,
 }
 
 /// The result of storing a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stored {
-    /// Its number.
+    /// Version of the value.
     pub version: SecretVersion,
-    /// True if there was a value before.
+    /// True if the secret had a value before.
     pub was_set: bool,
 }
 
-/// A value that came out.
+/// An opened value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
     pub value: Secret,
-    /// The version of the value: a caller pins this to see the same value later.
+    /// The version of the value. A caller that pins this version gets the same value later.
     pub version: SecretVersion,
 }
 
 /// The result of a change of the master key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotation {
-    /// The key that seals now.
+    /// Id of the key that seals now.
     pub key: KeyId,
-    /// True if it completed a rotation that an earlier call had started.
+    /// True if the call completed a rotation that an earlier call had started.
     pub is_resumed: bool,
-    /// Number of values that it sealed anew.
+    /// Number of values that the call sealed anew.
     pub resealed: u64,
-    /// The keys that open nothing any more and were forgotten.
+    /// Ids of the removed keys, which no value needs any more.
     pub dropped: Vec<KeyId>,
     /// Unused keys that a person has to remove from their keychain, file or variable.
     pub unused: Vec<KeyId>,
 }
 
-/// A key's mark of a text that the key vouches for.
+/// A mark by which a key vouches for a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Voucher {
-    /// The key.
+    /// Id of the key.
     pub key: KeyId,
-    /// Its mark of the text.
+    /// The key's mark of the text.
     pub mark: String,
 }
 
 /// Stores secrets. An implementation decides how and where: sealed in a database, as objects of a
-/// cluster, in the vault of another product.
+/// cluster, or in the vault of another product.
 pub trait Backend: Send + Sync + std::fmt::Debug {
     /// All secrets of a workspace that ever were set, by name; never a value.
     fn list<'a>(&'a self, workspace: &'a WorkspaceId) -> Doing<'a, Vec<SecretSummary>>;

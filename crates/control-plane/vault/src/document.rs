@@ -1,8 +1,8 @@
-//! Seals whole texts that are no secrets by name, such as the frozen data of a run.
+//! Seals whole texts that are no named secrets, such as the frozen data of a run.
 //!
-//! They are sealed under a key of their workspace, which is itself a value of the backend under a
-//! name that no caller can use: so a change of the master key seals that one value anew, and not
-//! each document.
+//! They are sealed under a key of their workspace. That key is a value of the backend, under a name
+//! that no caller can use. So a change of the master key seals that one value anew instead of each
+//! document.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -35,10 +35,10 @@ pub(crate) fn is_reserved(name: &SecretName) -> bool {
 }
 
 impl Vault {
-    /// Seals a text for one place of a workspace. It opens nowhere else.
+    /// Seals a text for one place of a workspace. The text opens only there.
     ///
     /// # Errors
-    /// `UnknownWorkspace`, or when the backend fails or the system has no randomness.
+    /// `UnknownWorkspace`, or when the backend fails or the system gives no random bytes.
     pub async fn seal_document(
         &self,
         workspace: &WorkspaceId,
@@ -53,7 +53,7 @@ impl Vault {
     /// Opens a text that was sealed for this place.
     ///
     /// # Errors
-    /// `DocumentDamaged` if it was not sealed for this place, or when the backend fails.
+    /// `DocumentDamaged` if the text was not sealed for this place, or when the backend fails.
     pub async fn open_document(
         &self,
         workspace: &WorkspaceId,

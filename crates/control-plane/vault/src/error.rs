@@ -4,37 +4,37 @@ use narthex_model::{ErrorKind, KeyId, SecretName, SecretVersion, WorkspaceId, co
 
 use crate::{KeeperError, KeyFault, RowsError};
 
-/// An error of the vault: the requested operation has not happened.
+/// An error of the vault: the requested operation was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
-    /// Setting nothing is not clearing.
+    /// The value is empty. To clear a secret is another operation.
     #[error("the value of a secret cannot be empty; to remove a value, clear the secret")]
     EmptyValue,
-    /// More than a variable of a process can hold.
+    /// The value is longer than a variable of a process can be.
     #[error("the value of a secret can have at most {most} bytes")]
     LongValue {
-        /// In bytes.
+        /// Maximum length in bytes.
         most: usize,
     },
-    /// Neither a variable nor a header can carry it.
+    /// The value has a zero byte, which neither a variable nor a header can carry.
     #[error("the value of a secret cannot hold a zero byte")]
     ZeroByte,
-    /// The name is the vault's own.
+    /// The name is reserved for the vault itself.
     #[error("the name `{0}` is reserved for narthex; choose another")]
     Reserved(SecretName),
-    /// There is no such workspace.
+    /// The workspace does not exist.
     #[error(
         "there is no workspace `{0}`; `{command}` lists yours",
         command = narthex("workspaces list", &[])
     )]
     UnknownWorkspace(WorkspaceId),
-    /// The name has no value.
+    /// The secret has no value.
     #[error(
         "secret `{0}` is not set; set it with `{command}`",
         command = narthex("secrets set {}", &[.0])
     )]
     NotSet(SecretName),
-    /// The name has no value that could be cleared.
+    /// The secret has no value to clear.
     #[error(
         "secret `{0}` is not set, so there is nothing to clear; `{command}` lists the secrets that \
          are set",
@@ -113,7 +113,7 @@ pub enum VaultError {
                                                                  keep")
     )]
     Stuck {
-        /// Number of values that do not open.
+        /// Workspace, name and version of the first of them.
         count: u64,
         /// Workspace, name and version of one.
         first: String,

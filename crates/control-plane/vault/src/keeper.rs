@@ -15,8 +15,7 @@ pub use file::KeyFile;
 
 use crate::{KeyFault, KeyRing};
 
-/// Keeps the key ring. Methods may block: they read and write files, and
-/// wait for programs.
+/// Stores the key ring. Methods may block: they read and write files, and wait for programs.
 pub trait Keeper: Send + Sync + std::fmt::Debug {
     /// The place of the ring, for messages.
     fn place(&self) -> String;
@@ -43,24 +42,24 @@ pub trait Keeper: Send + Sync + std::fmt::Debug {
     fn replace(&self, ring: &KeyRing) -> Result<(), KeeperError>;
 }
 
-/// An error that keeps a key ring from being used or stored.
+/// The reason why a key ring cannot be read or stored.
 #[derive(Debug, thiserror::Error)]
 pub enum KeeperError {
-    /// The text holds no keys.
+    /// The text is no valid key ring.
     #[error("{place} has no valid master keys: {fault}; write the right keys there")]
     Content {
         /// The place.
         place: String,
-        /// The fault. Never a part of the text.
+        /// The fault; never a part of the text.
         fault: KeyFault,
     },
-    /// A link, a folder, a device or the like.
+    /// The path is a link, a folder, a device or the like.
     #[error(
         "the key file {} is not a regular file; move it away with `mv '{}' '{}.old'`",
         .0.display(), .0.display(), .0.display()
     )]
     NoFile(PathBuf),
-    /// Other users may have read it, or can change it.
+    /// Other users can read or change the file.
     #[error(
         "the key file {0} has the mode {mode:04o}, so others may have read it; make it private \
          with `chmod 600 {1}`, then change the key with `{2}`",
@@ -74,14 +73,14 @@ pub enum KeeperError {
         /// Its permissions.
         mode: u32,
     },
-    /// Another user has it in hand.
+    /// The file belongs to another user.
     #[error(
         "the key file {} belongs to another user; make it your own with chown, or name another \
          folder with --data",
         .0.display()
     )]
     OtherUser(PathBuf),
-    /// The system does not read or write it.
+    /// The system does not read or write the file.
     #[error("the key file {} cannot be read or written; check its folder", .path.display())]
     File {
         /// The file.
@@ -90,7 +89,7 @@ pub enum KeeperError {
         #[source]
         source: io::Error,
     },
-    /// The program that speaks to a keychain has not done it.
+    /// The program for a keychain has failed.
     #[error("{place} cannot be used: {fault}; {remedy}")]
     Command {
         /// The place.
@@ -101,16 +100,16 @@ pub enum KeeperError {
         /// The remedy for the user.
         remedy: &'static str,
     },
-    /// The keychain knows the ring by this path.
+    /// The keychain cannot store the path, by which it would find the ring.
     #[error(
         "the keychain cannot store the path of the data directory {}; name a directory with a \
          plain text path with --data", .0.display()
     )]
     KeychainPath(PathBuf),
-    /// There is no randomness for a key.
+    /// The operating system gives no random bytes for a key.
     #[error("the operating system gives no random bytes")]
     Randomness(#[source] getrandom::Error),
-    /// The keys are given from outside.
+    /// The keys are given from outside, and cannot be changed here.
     #[error("{place} is set outside of narthex; change it there")]
     NotOurs {
         /// The place.
@@ -140,7 +139,7 @@ impl KeeperError {
     }
 }
 
-/// Keys of a variable: the first seals, the others only open.
+/// Keys from a variable: the first seals, the others only open.
 #[derive(Debug)]
 pub struct GivenKeys {
     place: String,

@@ -1,4 +1,4 @@
-//! One master key: 32 bytes, and an id that is made of them.
+//! One master key: 32 bytes, and an id that is computed from them.
 
 use std::fmt;
 
@@ -22,34 +22,34 @@ pub struct MasterKey {
     bytes: Zeroizing<[u8; KEY_BYTES]>,
 }
 
-/// A fault of a text without valid keys. It does not repeat the text.
+/// The reason why a text has no valid keys. It does not repeat the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
-    /// Nothing is there.
+    /// The text has no keys.
     #[error("it has no key")]
     Empty,
     /// The text has no key at this place.
     #[error("key {number} is not {KEY_DIGITS} hexadecimal digits")]
     NotHex {
-        /// Counted from 1.
+        /// Number of the key, from 1.
         number: usize,
     },
-    /// An example, a pattern, a word: any stranger could guess it (S15).
+    /// The key is an example, a pattern or a word, which any stranger could guess (S15).
     #[error("key {number} is not random; make one with `openssl rand -hex 32`")]
     Weak {
-        /// Counted from 1.
+        /// Number of the key, from 1.
         number: usize,
     },
     /// The text has one key twice.
     #[error("key {number} is listed twice")]
     Twice {
-        /// Counted from 1.
+        /// Number of the key, from 1.
         number: usize,
     },
-    /// More keys than a rotation ever leaves behind.
+    /// The text has more keys than any rotation leaves behind.
     #[error("there are more than {most} keys")]
     TooMany {
-        /// The most keys that a text may have.
+        /// Maximum number of keys of a text.
         most: usize,
     },
 }
@@ -87,7 +87,7 @@ impl MasterKey {
         Self { id, bytes }
     }
 
-    /// Its id.
+    /// The key's id.
     #[must_use]
     pub fn id(&self) -> &KeyId {
         &self.id

@@ -1,15 +1,15 @@
 //! Secrets at rest: sealed under master keys, opened by reference, sealed anew while in use.
 //!
 //! * [`Vault`] is the handle for other crates. It checks values and passes them to a [`Backend`].
-//! * [`SealedBackend`] is the backend that narthex brings: AES-256-GCM under the keys of a
-//!   [`KeyRing`], over [`SealedRows`], which a database stores. A sealed value opens only as the
-//!   same version of the same name in the same workspace.
+//! * [`SealedBackend`] is narthex's own backend: AES-256-GCM under the keys of a [`KeyRing`], over
+//!   [`SealedRows`], which a database stores. A sealed value opens only as the same version of the
+//!   same name in the same workspace.
 //! * Whole texts are sealed for one place by [`Vault::seal_document`].
-//! * [`Keeper`] is the place of the key ring: a [`KeyFile`], a [`KeyCommand`] that speaks to a
-//!   keychain, or [`GivenKeys`] of the environment.
+//! * [`Keeper`] is the place of the key ring: a [`KeyFile`], a [`KeyCommand`] for a keychain, or
+//!   [`GivenKeys`] of the environment.
 //!
-//! A value is a `model::Secret` from end to end, and no error repeats one. Nothing here knows a
-//! database, and nothing decides about permissions.
+//! A value is a `model::Secret` from end to end, and no error repeats one. This crate knows no
+//! database and decides about no permission.
 
 mod backend;
 mod document;

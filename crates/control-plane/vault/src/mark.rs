@@ -1,4 +1,4 @@
-//! The mark by which a text is known as ours: HMAC-SHA-256 under a key made of a master key.
+//! The mark of narthex's own texts: HMAC-SHA-256 under a key derived from a master key.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit, Mac};

@@ -13,7 +13,7 @@ const KEYS_MAX: usize = 16;
 /// Master keys by id. Never empty.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyRing {
-    /// The first seals.
+    /// The keys; the first one seals.
     keys: Vec<MasterKey>,
 }
 
@@ -24,11 +24,11 @@ impl KeyRing {
         Self { keys: vec![key] }
     }
 
-    /// Reads keys as they are written in a file or a variable: 64 hexadecimal digits each, with
-    /// commas, spaces or lines between them; a line that begins with `#` is for people.
+    /// Reads keys from a file or a variable: 64 hexadecimal digits each, separated by commas,
+    /// spaces or line ends. A line that begins with `#` is a comment.
     ///
     /// # Errors
-    /// When the text has no key, or another text.
+    /// When the text has no key, or any other text.
     pub fn parse(text: &str) -> Result<Self, KeyFault> {
         let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
         let words = lines.flat_map(|line| line.split(|c: char| c == ',' || c.is_whitespace()));
@@ -46,7 +46,7 @@ impl KeyRing {
         if keys.is_empty() { Err(KeyFault::Empty) } else { Ok(Self { keys }) }
     }
 
-    /// Writes the keys, one a line, so that [`KeyRing::parse`] reads them.
+    /// Writes the keys, one per line, in the form for [`KeyRing::parse`].
     #[must_use]
     pub fn write(&self) -> Zeroizing<String> {
         // At once as long as it gets: a text that moves leaves a copy behind.
@@ -70,16 +70,16 @@ impl KeyRing {
         self.keys[1..].iter()
     }
 
-    /// The key of this id.
+    /// The key of this id, if the ring has it.
     #[must_use]
     pub fn get(&self, id: &KeyId) -> Option<&MasterKey> {
         self.keys.iter().find(|key| key.id() == id)
     }
 
-    /// This ring, sealing with another key from now on.
+    /// This ring with a new key that seals from now on.
     ///
     /// # Errors
-    /// When the ring has the most keys that it may have.
+    /// When the ring has the maximum number of keys.
     pub fn with(&self, key: MasterKey) -> Result<Self, KeyFault> {
         if self.keys.len() == KEYS_MAX {
             return Err(KeyFault::TooMany { most: KEYS_MAX });
@@ -89,7 +89,7 @@ impl KeyRing {
         Ok(Self { keys })
     }
 
-    /// This ring with the key that seals alone.
+    /// This ring with only the key that seals.
     #[must_use]
     pub fn without_older(&self) -> Self {
         Self::new(self.current().clone())

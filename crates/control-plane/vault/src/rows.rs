@@ -1,4 +1,4 @@
-//! The port to the store of sealed values: a database, which the assembling crate provides.
+//! The port to the rows of sealed values, which a database stores.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use narthex_model::{
 
 use crate::backend::BoxedFuture;
 
-/// The answer of an operation on rows.
+/// Future of an operation on rows.
 pub type RowsResult<'a, T> = BoxedFuture<'a, Result<T, RowsError>>;
 
-/// An error of reading or writing rows. Nothing was changed.
+/// An error of reading or writing rows. No row was changed.
 #[derive(Debug, thiserror::Error)]
 #[error("the rows of secrets cannot be read or written")]
 pub struct RowsError {
@@ -22,17 +22,17 @@ pub struct RowsError {
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// The state of a name's values.
+/// The state of a secret's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// The last number that was given to a value.
+    /// The last version number of the secret.
     pub last: SecretVersion,
-    /// True if there is a value now.
+    /// True if the secret has a value now.
     pub is_set: bool,
 }
 
-/// Stores sealed values, and their public summaries. Every change is whole or has not happened, and
-/// is stored for good when it returns.
+/// Stores sealed values, and their public summaries. Every change is made as a whole or not at all,
+/// and is durable when the call returns.
 pub trait SealedRows: Send + Sync + std::fmt::Debug {
     /// The state of a name; `None` if it never had a value, or there is no such workspace.
     fn head<'a>(

@@ -1,8 +1,8 @@
 //! Seals one value for one place, and opens it there: AES-256-GCM with a fresh nonce.
 //!
-//! A sealed value is bound to workspace, name and version: these are authenticated with it, each
-//! with its length, so that no two places look alike. A nonce is 96 random bits, which is safe for
-//! some four billion values under one key (NIST SP 800-38D).
+//! A sealed value is bound to workspace, name and version. These are authenticated with the value,
+//! each with its length, so that no two places are equal. A nonce is 96 random bits, which is safe
+//! for some four billion values under one key (NIST SP 800-38D).
 
 use aes_gcm::{
     Aes256Gcm, KeyInit,

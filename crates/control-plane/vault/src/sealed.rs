@@ -1,4 +1,4 @@
-//! The backend that narthex brings: values sealed under master keys, in rows that a database keeps.
+//! Narthex's own backend: values sealed under master keys, in the rows of a database.
 
 mod rotation;
 
@@ -26,19 +26,18 @@ const ATTEMPTS: usize = 16;
 pub struct SealedBackend {
     rows: Arc<dyn SealedRows>,
     keeper: Arc<dyn Keeper>,
-    /// Held for reading from before a row is read until it is open, and from before a value is
-    /// sealed until it is stored: so no key goes away, and none is superseded, in between.
+    /// The keys. A reader holds the lock from before a row is read until it is open, and from
+    /// before a value is sealed until it is stored. So no key is removed or replaced in between.
     ring: RwLock<KeyRing>,
-    /// Held while keys change.
+    /// Locked while keys change.
     rotating: Mutex<()>,
 }
 
 impl SealedBackend {
-    /// Takes the keys from where they are kept; makes the first one if nothing was ever sealed.
+    /// Loads the keys, and creates the first one if no value was ever sealed.
     ///
     /// # Errors
-    /// `KeysMissing` if a value is sealed that these keys do not open, or when keys or rows cannot
-    /// be read.
+    /// `KeysMissing` if a value is sealed under another key, or when keys or rows cannot be read.
     pub async fn start(
         rows: Arc<dyn SealedRows>,
         keeper: Arc<dyn Keeper>,

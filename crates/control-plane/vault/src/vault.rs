@@ -1,4 +1,4 @@
-//! The vault: one backend, behind checks that hold for all.
+//! The vault: one backend, with checks that apply to every backend.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::{
     document::{DocumentKeys, is_reserved},
 };
 
-/// The longest value, in bytes: half of the limit of Linux for one variable of a process.
+/// Maximum length of a value in bytes: half of Linux's limit for one variable of a process.
 pub const VALUE_MAX: usize = 64 * 1024;
 
-/// Number of values of a name that are stored for runs that have pinned them.
+/// Number of values of a secret that are stored for runs that have pinned them.
 pub const VERSIONS_KEPT: u64 = 32;
 
-/// Keeps the secrets of all workspaces. Clones are the same one.
+/// The secrets of all workspaces. Clones share one backend.
 #[derive(Debug, Clone)]
 pub struct Vault {
     pub(crate) backend: Arc<dyn Backend>,
@@ -24,13 +24,13 @@ pub struct Vault {
 }
 
 impl Vault {
-    /// A vault that keeps its secrets there.
+    /// A vault over this backend.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self { backend, documents: DocumentKeys::default() }
     }
 
-    /// All secrets of a workspace that ever were set, by name; never a value.
+    /// All secrets of a workspace, also cleared ones, by name; never a value.
     ///
     /// # Errors
     /// `UnknownWorkspace`, or when the backend fails.
@@ -40,10 +40,10 @@ impl Vault {
         Ok(all)
     }
 
-    /// Keeps a value, which is the newest of its name from now on.
+    /// Stores a value, which becomes the newest of its secret.
     ///
     /// # Errors
-    /// `Reserved`; when the value is empty, longer than [`VALUE_MAX`] or holds a zero byte;
+    /// `Reserved`; when the value is empty, longer than [`VALUE_MAX`] or has a zero byte;
     /// `UnknownWorkspace`; or when the backend fails.
     pub async fn put(&self, put: Put<'_>) -> Result<Stored, VaultError> {
         if is_reserved(put.name) {
@@ -62,11 +62,11 @@ impl Vault {
         self.backend.put(put).await
     }
 
-    /// The value that a reference of this workspace names, and which one it is. To see the same
-    /// value later, whatever is set meanwhile, open [`SecretReference::pinned`] with that version.
+    /// Returns the value of a reference in this workspace, with its version. To get the same value
+    /// later, open [`SecretReference::pinned`] with that version.
     ///
     /// # Errors
-    /// `NotSet` also once it was cleared, `VersionGone`, `Damaged`, `KeysMissing`, or when the
+    /// `NotSet`, also for a cleared secret, `VersionGone`, `Damaged`, `KeysMissing`, or when the
     /// backend fails.
     pub async fn open(
         &self,
@@ -79,7 +79,7 @@ impl Vault {
         self.backend.open(workspace, reference).await
     }
 
-    /// Takes all values of a name away, those that are pinned too (D10).
+    /// Removes all values of a secret, also pinned ones (D10).
     ///
     /// # Errors
     /// `NothingToClear`, `Reserved`, or when the backend fails.
@@ -98,16 +98,16 @@ impl Vault {
         }
     }
 
-    /// Changes the master key while secrets are in use, or completes such a change that broke off.
+    /// Changes the master key while secrets are in use, or completes an interrupted change.
     ///
     /// # Errors
     /// `RotationRuns`, `NoNewKey`, `Stuck`, or when keys or values cannot be stored. Every secret
-    /// still opens after each error, and the next call continues from there.
+    /// still opens after an error, and the next call continues from there.
     pub async fn rotate_key(&self) -> Result<Rotation, VaultError> {
         self.backend.rotate_key().await
     }
 
-    /// Marks a text, so that it is known again as ours.
+    /// Marks a text as narthex's own.
     ///
     /// # Errors
     /// When the backend fails.
@@ -115,7 +115,7 @@ impl Vault {
         self.backend.vouch(text).await
     }
 
-    /// True if a mark is of this text; `None` if its key is not there any more.
+    /// True if the mark belongs to the text; `None` if the mark's key no longer exists.
     ///
     /// # Errors
     /// When the backend fails.

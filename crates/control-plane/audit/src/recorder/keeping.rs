@@ -1,4 +1,4 @@
-//! The workspaces whose calls' contents are stored (X-M64), and a limit on contents in memory.
+//! The workspaces whose calls' contents are recorded (X-M64), and a limit on contents in memory.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ const HELD_BYTES: usize = 64 << 20;
 /// The switches, and the room for contents that they let through.
 #[derive(Debug)]
 pub(super) struct Keeping {
-    /// Locked when a run begins or a switch is turned, never by a call.
+    /// Locked when a run starts or a switch is turned, never by a call.
     switches: Mutex<BTreeMap<WorkspaceId, ContentsSwitch>>,
     free: AtomicUsize,
 }
@@ -69,7 +69,7 @@ impl Keeping {
 }
 
 impl Audit {
-    /// Returns the switch of a workspace, for callers that ask at each call: it stays the same one.
+    /// Returns the switch of a workspace, for callers that read it at each call.
     #[must_use]
     pub fn contents_switch(&self, workspace: &WorkspaceId) -> ContentsSwitch {
         let queue = self.queue.as_ref();
@@ -85,17 +85,17 @@ impl Audit {
 }
 
 impl AuditSlot {
-    /// Records the request, too.
+    /// Adds the request to the record.
     pub fn keep_request(&mut self, request: Excerpt) {
         self.keep(request, |contents, request| contents.request = Some(request));
     }
 
-    /// Records the answer, too.
+    /// Adds the answer to the record.
     pub fn keep_answer(&mut self, answer: Excerpt) {
         self.keep(answer, |contents, answer| contents.answer = Some(answer));
     }
 
-    /// Records none of the call's contents, after all.
+    /// Removes the call's contents from the record.
     pub fn forget_contents(&mut self) {
         if let (Some(entry), Some(queue)) = (&mut self.entry, &self.queue)
             && let Some(contents) = entry.contents.take()

@@ -1,4 +1,4 @@
-//! Changes that are noted before they are made, and ended in the record before they are answered.
+//! Changes that are noted before they are made, and completed in the record before the answer.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -17,10 +17,10 @@ use crate::{
 const FAILED: &str = "failed";
 const DONE: &str = "ok";
 
-/// A change that may be made: that it is about to be is on the disk.
+/// A change that may be made, as the note of it is on the disk.
 ///
-/// Dropped without [`Noted::done`], it is recorded as `failed`. If the process is killed before
-/// either, the next one records it as `interrupted`.
+/// Dropped without [`Noted::done`], the change is recorded as `failed`. If the process is killed
+/// before that, the next process records it as `interrupted`.
 #[derive(Debug)]
 #[must_use = "what is about to be done needs its end in the record"]
 pub struct Noted {
@@ -39,17 +39,17 @@ impl Audit {
     /// Notes a change before it is made, and waits until the note is on the disk.
     ///
     /// # Errors
-    /// When the record cannot be kept: it must not be done then (D25).
+    /// When the note cannot be stored: the change must not be made then (D25).
     pub async fn begin(&self, event: AuditEvent<'static>) -> Result<Noted, AuditFull> {
         let mut all = self.begin_all(Vec::from([event])).await?;
         Ok(all.pop().unwrap_or(Noted { change: None }))
     }
 
-    /// Notes all that is about to be done together, in its order, and waits once until that is on
-    /// the disk.
+    /// Notes several changes that are made together, in their order, and waits once until the notes
+    /// are on the disk.
     ///
     /// # Errors
-    /// When the record cannot be kept: none of it must be done then (D25).
+    /// When the notes cannot be stored: none of the changes must be made then (D25).
     pub async fn begin_all(
         &self,
         events: Vec<AuditEvent<'static>>,
@@ -82,19 +82,19 @@ impl Queue {
 }
 
 impl Noted {
-    /// Changes the event before it is recorded, to add facts that only become known meanwhile.
+    /// Changes the event before it is recorded, to add facts that became known meanwhile.
     pub fn update(&mut self, change: impl FnOnce(AuditEvent<'static>) -> AuditEvent<'static>) {
         if let Some(noted) = &mut self.change {
             noted.event = change(noted.event.clone());
         }
     }
 
-    /// Records that it was done, and waits until that is on the disk.
+    /// Records that the change was made, and waits until the record is on the disk.
     pub async fn done(self) {
         self.ended(DONE).await;
     }
 
-    /// Records that all of these were done, and waits once until that is on the disk.
+    /// Records that all these changes were made, and waits once until the records are on the disk.
     pub async fn all_done(all: Vec<Self>) {
         let mut audit = None;
         for change in all.into_iter().filter_map(|mut noted| noted.change.take()) {
@@ -106,7 +106,7 @@ impl Noted {
         }
     }
 
-    /// Records how it came out, and waits until that is on the disk.
+    /// Records this outcome, and waits until the record is on the disk.
     pub async fn ended(mut self, outcome: &'static str) {
         let Some(change) = self.change.take() else { return };
         let audit = Audit { queue: Some(change.queue.clone()) };

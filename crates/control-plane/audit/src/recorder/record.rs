@@ -1,4 +1,4 @@
-//! The record of a call: never tokens, and contents only where the workspace asks for them.
+//! The record of a call: never tokens, and contents only in workspaces with that setting.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -9,64 +9,64 @@ use crate::{Actor, ActorKind, AuditEvent, CONTENTS, kind};
 
 /// The longest name that is written, in characters.
 const NAME_CHARS: usize = 256;
-/// The kind of a resource that is a tool.
+/// The kind of a tool as a resource.
 pub const TOOL: &str = "tool";
 
-/// One call, as far as it is known before it is forwarded.
+/// The known facts about one call before it is forwarded.
 #[derive(Debug, Clone)]
 pub struct AuditRecord {
     /// The workspace that owns the run.
     pub workspace: WorkspaceId,
-    /// The run that called.
+    /// The calling run.
     pub run: RunId,
-    /// The human whose turn it is in the run; `None` if it acts for none.
+    /// The human whose turn it is in the run; `None` if the run acts for no human.
     pub user: Option<PrincipalId>,
-    /// The session's id, for legacy clients.
+    /// Id of the session of a legacy client.
     pub session: Option<Arc<str>>,
-    /// The alias whose endpoint the call came in at; `None` for the one of all servers.
+    /// The alias of the endpoint; `None` for the endpoint of all servers.
     pub endpoint: Option<Alias>,
-    /// The server it went to, if it is one.
+    /// The server of the call; `None` if there is none.
     pub server: Option<Alias>,
     /// The method.
     pub method: Cow<'static, str>,
-    /// The kind of the called thing, such as [`TOOL`], and the server's own name for it. `None` for
-    /// the server as such, or the endpoint.
+    /// The kind of the called item, such as [`TOOL`], and the server's own name for it. `None` for
+    /// the server itself, or the endpoint.
     pub item: Option<(&'static str, Arc<str>)>,
-    /// The ids of the grants by which it was allowed, with spaces between; empty where nothing
-    /// required one.
+    /// The ids of the grants that allowed the call, separated by spaces; empty if no grant was
+    /// required.
     pub granted_via: Box<str>,
-    /// The check that refused it, if one did.
+    /// The check that refused the call, if one did.
     pub refused_by: Option<&'static str>,
-    /// The rule of the workspace that refused it, if one did.
+    /// The rule of the workspace that refused the call, if one did.
     pub rule: Option<Arc<str>>,
     /// Number of further rounds, for answers that did not end the call (2026-07-28).
     pub rounds: u32,
 }
 
-/// The end of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// With a result.
+    /// The call ended with a result.
     Ok,
-    /// With a tool result that reports a failure.
+    /// The call ended with a tool result that reports a failure.
     ToolError,
-    /// With a JSON-RPC error of this code.
+    /// The call ended with a JSON-RPC error of this code.
     RpcError(i64),
-    /// Not forwarded: policy refused.
+    /// Policy refused the call, which was not forwarded.
     Denied,
-    /// With a failure that the gateway reported.
+    /// The gateway reported this failure.
     Failed(CallErrorKind),
-    /// The client gave it up.
+    /// The client gave the call up.
     Cancelled,
-    /// No caller waited for the end: the session or the gateway went away.
+    /// No caller waited for the end: the session or the gateway ended.
     Abandoned,
 }
 
 impl Outcome {
-    /// Number of values that [`Outcome::index`] has.
+    /// Number of values of [`Outcome::index`].
     pub const COUNT: usize = 6 + CallErrorKind::ALL.len();
 
-    /// The outcome's spelling in the record and in metrics.
+    /// The outcome's name in the record and in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -80,7 +80,7 @@ impl Outcome {
         }
     }
 
-    /// A number below [`Outcome::COUNT`] for each spelling.
+    /// A number below [`Outcome::COUNT`] for each outcome's name.
     #[must_use]
     pub fn index(self) -> usize {
         match self {

@@ -2,8 +2,8 @@
 
 use crate::{Actor, ActorKind, AuditEvent, kind};
 
-/// The reason for a refusal. It has nothing that the caller sent: any stranger could fill the
-/// record with it.
+/// The reason for a refusal. It contains no text of the caller: any stranger could fill the record
+/// with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Refused {
     /// The door: `http` or `socket`.

@@ -2,7 +2,7 @@
 //!
 //! It sleeps until a caller commits, then gathers for [`GATHER`] at a time, so that a busy gateway
 //! does not wake a thread per call. Records that cannot be written stay in memory, and are tried
-//! again; meanwhile no room is given back and new calls are refused.
+//! again; meanwhile no room is freed and new calls are refused.
 
 use std::{
     collections::BTreeMap,
@@ -65,15 +65,15 @@ pub(super) struct Writer<S> {
     receiver: Receiver<Written>,
     state: Arc<State>,
     chains: Chains,
-    /// The changes that are under way.
+    /// The running changes.
     intents: BTreeMap<String, AuditEvent<'static>>,
     refusals_written: Option<Instant>,
     buffer: Vec<u8>,
     buffered: usize,
-    /// Bytes of calls' contents in the buffer.
+    /// Size of calls' contents in the buffer, in bytes.
     held: usize,
-    /// The callers that wait for the entries drained now. Stored here so that a dying writer says
-    /// so before they learn that no answer will come.
+    /// The callers that wait for the drained entries. Stored here, so that a dying writer reports
+    /// its end before they learn that no answer will arrive.
     flushes: Vec<oneshot::Sender<()>>,
 }
 

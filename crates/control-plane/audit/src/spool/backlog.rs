@@ -13,13 +13,13 @@ use tokio::sync::Notify;
 /// Counts of the bytes that the writer has written, and that the reader has moved.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    /// The bytes of all files.
+    /// Size of all files in bytes.
     kept: AtomicU64,
-    /// Number of bytes of them that were moved already.
+    /// Size of their moved part in bytes.
     moved: AtomicU64,
-    /// The time since which a record waits.
+    /// The time since which a record waits; `None` if none waits.
     since: Mutex<Option<SystemTime>>,
-    /// True if the last attempt to move it failed.
+    /// True if the last attempt to move records failed.
     is_stuck: AtomicBool,
     grown: Notify,
 }

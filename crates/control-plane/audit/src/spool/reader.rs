@@ -27,16 +27,16 @@ const OTHERS_EVERY: Duration = Duration::from_secs(5);
 pub struct SpoolReader {
     folder: PathBuf,
     backlog: Arc<Backlog>,
-    /// Bytes of each file that were moved, by its number in the file system: names change.
+    /// Number of moved bytes of each file, by its inode, as names change.
     places: BTreeMap<u64, u64>,
 }
 
 /// Some lines of the spool, in their order.
 #[derive(Debug)]
 pub struct SpoolBatch {
-    /// Events, each as its line.
+    /// Events, one line each.
     pub lines: Vec<String>,
-    /// True if the batch has the most lines or bytes that one may have, so that there may be more.
+    /// True if the batch has its maximum size, so that there may be more lines.
     pub is_full: bool,
     file: u64,
     from: u64,
@@ -47,7 +47,7 @@ pub struct SpoolBatch {
 #[derive(Debug, Clone)]
 pub struct SpoolGrown(Arc<Backlog>);
 
-/// The files of the spool, with the moved bytes of each at the time of the question.
+/// The files of the spool, each with the number of moved bytes when this was made.
 #[derive(Debug)]
 pub struct SpoolFiles(Vec<(Source, u64)>);
 
@@ -72,8 +72,8 @@ impl SpoolReader {
         SpoolGrown(self.backlog.clone())
     }
 
-    /// The lines that follow the last that were [`SpoolReader::moved`]; `None` if there are none.
-    /// Files that were moved whole and are not written any more are removed. Blocks.
+    /// Returns the lines after the last ones that were [`SpoolReader::moved`]; `None` if there are
+    /// none. Removes files that were moved as a whole and are no longer written. Blocks.
     ///
     /// # Errors
     /// When a file cannot be read or removed.
@@ -98,7 +98,7 @@ impl SpoolReader {
         Ok(None)
     }
 
-    /// These lines are where they belong.
+    /// Marks these lines as moved into the store.
     pub fn moved(&mut self, batch: &SpoolBatch) {
         self.places.insert(batch.file, batch.to);
         self.backlog.moved(batch.to - batch.from);
@@ -117,7 +117,7 @@ impl SpoolReader {
         Ok(SpoolFiles(asides.into_iter().chain(current).map(place).collect()))
     }
 
-    /// Notes if the lines can be moved or not.
+    /// Sets whether moving lines fails.
     pub fn tell_stuck(&self, is_stuck: bool) {
         self.backlog.tell_stuck(is_stuck);
     }
@@ -179,11 +179,11 @@ impl SpoolReader {
 }
 
 impl SpoolFiles {
-    /// Shows each event that is not [`SpoolReader::moved`], as its line, until about so many bytes
-    /// were read. Returns true if those are all. Blocks.
+    /// Calls `show` with each event that is not [`SpoolReader::moved`], as its line, until about
+    /// `most` bytes were read. Returns true if there are no more. Blocks.
     ///
     /// # Errors
-    /// When a file cannot be read, once the events of all others were shown.
+    /// When a file cannot be read, after the events of all other files were shown.
     pub fn waiting(&self, most: u64, mut show: impl FnMut(&str)) -> io::Result<bool> {
         let mut left = most;
         let mut result = Ok(());
@@ -193,9 +193,9 @@ impl SpoolFiles {
         result.map(|()| left > 0)
     }
 
-    /// The last events of a workspace, or of the installation, that were moved, as far as the files
-    /// show: at least the last of each process that records in this folder or did so last in its
-    /// place. Blocks.
+    /// The last moved events of a workspace, or of the installation, as far as the files show. They
+    /// include at least the last event of each process that records in this folder, or did so last
+    /// in its slot. Blocks.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -231,8 +231,8 @@ fn show_each(
 }
 
 impl SpoolGrown {
-    /// Waits until more was written since the last wait, or for some seconds: no event reports the
-    /// writes of other processes.
+    /// Waits until more was written since the last wait, or for some seconds: writes of other
+    /// processes cause no event.
     pub async fn wait(&self) {
         drop(tokio::time::timeout(OTHERS_EVERY, self.0.grown()).await);
     }

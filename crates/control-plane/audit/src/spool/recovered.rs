@@ -1,4 +1,4 @@
-//! The state that a file of the spool leaves for the process after its writer.
+//! The state in a file of the spool for the process after its writer.
 
 use std::collections::BTreeMap;
 

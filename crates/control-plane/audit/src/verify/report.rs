@@ -11,67 +11,66 @@ use super::DeclaredChain;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case", tag = "fault")]
 pub enum Fault {
-    /// Its content does not have its hash.
+    /// The event's content does not match its hash.
     #[error("it was edited: its content does not have its hash")]
     Edited,
-    /// It is sound by itself and does not follow the one before it.
+    /// The event is valid by itself, but does not follow the previous event.
     #[error("it does not follow the event before it: one of the two was put in or exchanged")]
     Unlinked,
-    /// Some are missing before it.
+    /// Events before this one are missing.
     #[error("{count} before it {} removed", were(*.count))]
     Removed {
         /// Number of removed events.
         count: u64,
     },
-    /// It is at another position than its own number.
+    /// The event is at another position than its number.
     #[error("it is out of order")]
     Reordered,
-    /// It is there twice.
+    /// The event is recorded twice.
     #[error("it is recorded twice")]
     Doubled,
-    /// Some are missing at the end.
+    /// Events at the end are missing.
     #[error("{count} after it {} removed", were(*.count))]
     TailCut {
         /// Number of removed events.
         count: u64,
     },
-    /// Lines follow the one that is known to be the last.
+    /// The event comes after the declared last one.
     #[error("it comes after the one that is known to be the last")]
     Surplus,
-    /// The last line is not the one that is known to be.
+    /// The last event differs from the declared last one.
     #[error("the chain was written anew: its last event is not the one that is known to be")]
     Rewritten,
-    /// Nothing is known of the chain's end.
+    /// The end of the chain is not declared.
     #[error("the end of its chain cannot be proved")]
     Undeclared,
-    /// The line with the end of a chain was changed.
+    /// The declaration of the chain's end was changed.
     #[error("the record of its chain's end was changed without the key")]
     Forged,
-    /// A chain that a later one names is not there, or is shorter than the later one names it.
+    /// A chain that this chain names as its predecessor is missing or shortened.
     #[error("the chain before it, which it names, is gone or was cut")]
     PredecessorGone,
-    /// The task that moved the chain into the store knows an event of it that is not there any
-    /// more.
+    /// An event that was moved into the store is missing.
     #[error("it was in the store, and is not any more: its chain is gone or was cut")]
     KnownGone,
-    /// It is no event.
+    /// The line is no event.
     #[error("it is not an audit event")]
     Unreadable,
-    /// The text ends before its end.
+    /// The text ends before its last line.
     #[error("the file is incomplete: its last line is missing or does not match")]
     TextCut,
 }
 
-/// The first event of a chain that is not as it was written.
+/// The first changed or missing event of a chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Broken {
     /// The owner of the chain; empty for the installation, or if it is unknown.
     pub workspace: String,
     /// The writer of the chain.
     pub writer: String,
-    /// The event's number in the chain; 0 if it is unknown.
+    /// Number of the event in the chain; 0 if unknown.
     pub seq: u64,
-    /// The line of the text, from 1.
+    /// Line of the text, from 1.
     pub line: u64,
     /// The fault.
     #[serde(flatten)]
@@ -81,26 +80,26 @@ pub struct Broken {
 /// The result for one chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChainReport {
-    /// Its two ends.
+    /// The declared ends of the chain.
     #[serde(flatten)]
     pub declared: DeclaredChain,
     /// Number of events that were read.
     pub events: u64,
 }
 
-/// Recorded events that are not yet where they could be verified.
+/// Recorded events that cannot be verified yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
     /// The owner of the events: a workspace, or empty for the installation.
     pub workspace: String,
     /// Number of events that wait in the spool.
     pub events: u64,
-    /// True if only a part was counted: there are too many, or not all can be read.
+    /// True if only some were counted: there are too many, or not all can be read.
     pub is_more: bool,
-    /// When the oldest of them happened.
+    /// Time of the oldest of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// True if they cannot be moved, false if they are only on their way.
+    /// True if they cannot be moved; false if they are being moved.
     pub is_stuck: bool,
 }
 
@@ -111,7 +110,7 @@ pub struct Report {
     pub events: u64,
     /// The chains that were declared.
     pub chains: Vec<ChainReport>,
-    /// For each chain that is broken, where it is first; in the order of the text.
+    /// The first broken event of each broken chain, in the order of the text.
     pub broken: Vec<Broken>,
     /// Events that could not be read yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -119,7 +118,7 @@ pub struct Report {
 }
 
 impl Waiting {
-    /// Reads the waiting events from the line that ends an export.
+    /// Reads the waiting events from the last line of an export.
     #[must_use]
     pub fn at_end(line: &Value) -> Option<Self> {
         serde_json::from_value(line["end"]["waiting"].clone()).ok()
@@ -143,7 +142,7 @@ impl fmt::Display for Waiting {
 }
 
 impl Report {
-    /// True if all lines are as they were written.
+    /// True if no line was changed and none is missing.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.broken.is_empty()

@@ -1,4 +1,4 @@
-//! An attachment in the words of the attach form, which is one of `mcpServers` (X-D2).
+//! An attachment in the form of an attach request, or in that of `mcpServers` (X-D2).
 
 use narthex_model::{
     Alias, SecretName,
@@ -15,7 +15,7 @@ use crate::{
     template::ConfigValue,
 };
 
-/// One attachment that is to be added to an agent or changed there.
+/// An attachment to be added to an agent, or changed there.
 #[derive(Debug, Clone, Serialize)]
 pub struct AttachRequest {
     /// The alias; the server's id if the request gives none.
@@ -23,10 +23,10 @@ pub struct AttachRequest {
     /// The attachment.
     #[serde(flatten)]
     pub attachment: Attachment,
-    /// The member that names the server: faults use the words of the request.
+    /// The member that names the server, for faults in the words of the request.
     #[serde(skip)]
     pub reference_member: &'static str,
-    /// The member that has the values.
+    /// The member with the values.
     #[serde(skip)]
     pub config_member: &'static str,
 }
@@ -39,9 +39,9 @@ const TYPED: &str = "env_json";
 const GRANTED: &str = "tool_scopes_granted";
 
 impl AttachRequest {
-    /// Reads `{"name": "linear", "env": {"LINEAR_API_KEY": "${LINEAR_API_KEY}"}}`, or the same with
-    /// `ref`, `alias` and `config` as in `mcpServers`, or with `catalog_entry_id` and `env_json`
-    /// (X-E19). `wanted` is the alias of the address that it is written to.
+    /// Reads `{"name": "linear", "env": {"LINEAR_API_KEY": "${LINEAR_API_KEY}"}}`. The other forms
+    /// have `ref`, `alias` and `config` as in `mcpServers`, or `catalog_entry_id` and `env_json`
+    /// (X-E19). `wanted` is the alias in the address of the request.
     ///
     /// # Errors
     /// All faults at once, each with its place in the text.

@@ -1,4 +1,4 @@
-//! Small documents: their fields, and everything that is wrong with them.
+//! Small documents: their fields, and all their faults.
 
 use narthex_model::{
     Role, Roles, UnknownKey,
@@ -10,14 +10,14 @@ use crate::fields::{CatalogError, FieldError};
 /// The longest text for people, in characters.
 const TEXT_MAX: usize = 200;
 
-/// The fields of an object, which are taken out one by one.
+/// The fields of an object, taken out one by one.
 pub struct Fields {
     fields: Vec<(String, Node)>,
     faults: Vec<FieldError>,
 }
 
 impl Fields {
-    /// Reads an object with nothing in it but these fields, each once.
+    /// Reads an object with no other fields than these, each once.
     pub fn read(text: &[u8], known: &[&str]) -> Result<Self, CatalogError> {
         let refused = |message: String| {
             let remedy = format!("send an object with some of `{}`", known.join("`, `"));
@@ -41,7 +41,7 @@ impl Fields {
         Ok(Self { fields, faults })
     }
 
-    /// Ends the check; fails if there was a fault.
+    /// Ends the check. Fails if there was a fault.
     pub fn done(self) -> Result<(), CatalogError> {
         if self.faults.is_empty() { Ok(()) } else { Err(CatalogError::Refused(self.faults)) }
     }
@@ -52,7 +52,7 @@ impl Fields {
         self.done()
     }
 
-    /// A value of any kind.
+    /// Takes a value of any kind.
     pub fn take(&mut self, name: &str) -> Option<Node> {
         field(&self.fields, name).cloned()
     }
@@ -61,7 +61,7 @@ impl Fields {
         self.faults.push(FieldError::invalid(name, message, remedy));
     }
 
-    /// A text for people.
+    /// Takes a text for people.
     pub fn text(&mut self, name: &str) -> Option<String> {
         let text = match field(&self.fields, name)? {
             Node::Text(text) => text.clone(),
@@ -79,7 +79,7 @@ impl Fields {
         Some(text)
     }
 
-    /// A text that some rule accepts, and that has to be there.
+    /// Takes a required text that satisfies a rule.
     pub fn named<T, E: std::fmt::Display>(
         &mut self,
         name: &str,
@@ -110,7 +110,7 @@ impl Fields {
         }
     }
 
-    /// One of some words.
+    /// Takes one of several words.
     pub fn word<T: Copy>(&mut self, name: &str, known: &[(&str, T)]) -> Option<T> {
         let found = field(&self.fields, name)?;
         let meant =
@@ -123,7 +123,7 @@ impl Fields {
         meant.map(|(_, value)| *value)
     }
 
-    /// Number of days that an object is stored; 0 for ever.
+    /// Takes a number of days; 0 stands for ever.
     pub fn days(&mut self, name: &str) -> Option<u32> {
         /// About a hundred years.
         const MOST: u32 = 36_500;
@@ -139,7 +139,7 @@ impl Fields {
         days
     }
 
-    /// A whole number from 1 to `most`.
+    /// Takes a whole number from 1 to `most`.
     pub fn amount(&mut self, name: &str, most: u64) -> Option<u64> {
         let amount = match field(&self.fields, name)? {
             Node::Number(number) => number.as_u64(),
@@ -153,7 +153,7 @@ impl Fields {
         amount
     }
 
-    /// A list of roles, at least one.
+    /// Takes a list of at least one role.
     pub fn roles(&mut self, name: &str) -> Option<Roles> {
         let remedy =
             format!("write a list of some of `{}`", Role::ALL.map(Role::as_str).join("`, `"));

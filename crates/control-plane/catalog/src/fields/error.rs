@@ -1,4 +1,4 @@
-//! Why a change of the catalog is not made.
+//! Reasons why a change of the catalog is not made.
 
 use std::fmt;
 
@@ -14,19 +14,19 @@ use crate::{Fault, FaultCode, Faults, Warning};
 /// Most faults that a sentence names; the others are in the list alone.
 const TOLD_MAX: usize = 10;
 
-/// A failed request to the catalog. Nothing of the request was done.
+/// A failed request to the catalog, which has changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// This process stores no objects.
     #[error("this process has no catalog; start the daemon with `{}`", narthex("up", &[]))]
     NoStore,
-    /// There is no such workspace.
+    /// The workspace does not exist.
     #[error(
         "there is no workspace `{0}`; `{command}` lists yours",
         command = narthex("workspaces list", &[])
     )]
     NoWorkspace(WorkspaceId),
-    /// There is no such object.
+    /// The object does not exist.
     #[error(
         "there is no {kind} `{id}`; `{command}` lists what exists",
         command = list_of(*.kind)
@@ -34,7 +34,7 @@ pub enum CatalogError {
     Unknown {
         /// The kind of the object.
         kind: CatalogKind,
-        /// Its id.
+        /// The object's id.
         id: String,
     },
     /// The agent has no attachment of this alias.
@@ -50,10 +50,10 @@ pub enum CatalogError {
     Exists {
         /// The kind of the object.
         kind: CatalogKind,
-        /// Its id.
+        /// The object's id.
         id: String,
     },
-    /// The object is not the version that the caller had read.
+    /// The stored object is not the version that the caller has read.
     #[error(
         "the {kind} `{id}` has changed since you read it: it was created, changed or removed; read \
          it again"
@@ -61,34 +61,34 @@ pub enum CatalogError {
     Changed {
         /// The kind of the object.
         kind: CatalogKind,
-        /// Its id.
+        /// The object's id.
         id: String,
     },
-    /// Other objects refer to it (O41).
+    /// Other objects refer to the object (O41).
     #[error("the {kind} `{id}` is in use by {}", told_users(.users))]
     InUse {
         /// The kind of the object.
         kind: CatalogKind,
-        /// Its id.
+        /// The object's id.
         id: String,
-        /// Each place that refers to it.
+        /// Each place with a reference.
         users: Vec<FieldError>,
     },
-    /// There are too many, or would be.
+    /// The workspace has too many objects of the kind, or would have.
     #[error("a workspace can have {most} objects of the kind {kind}; remove some first")]
     TooMany {
         /// The kind of the objects.
         kind: CatalogKind,
-        /// Most objects allowed.
+        /// Maximum number of objects.
         most: usize,
     },
-    /// Another process changed what an import was checked against.
+    /// Another process changed the objects against which an import was checked.
     #[error("the catalog was changed at the same time, and nothing was stored; try again")]
     ImportOutrun,
     /// The caller may not write servers.
     #[error("`servers`: this needs the role admin in the workspace; leave servers out")]
     ServersDenied,
-    /// The object is wrong, or does not fit the others.
+    /// The object is wrong, or does not fit the other objects.
     #[error("{}", told("nothing was stored", .0))]
     Refused(Vec<FieldError>),
     /// The stored object cannot be used.
@@ -99,7 +99,7 @@ pub enum CatalogError {
     Unreadable {
         /// The kind of the object.
         kind: CatalogKind,
-        /// Its id.
+        /// The object's id.
         id: String,
         /// All faults of the object.
         errors: Vec<FieldError>,
@@ -110,7 +110,7 @@ pub enum CatalogError {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldError {
     /// The place in the sent object, such as `default_config.api_key`. A place in another object
-    /// begins with that object: `capabilities.papers.mcpServers.library.ref`. Empty for the whole
+    /// starts with that object: `capabilities.papers.mcpServers.library.ref`. Empty for the whole
     /// object, which is shown as `body`.
     #[serde(serialize_with = "crate::shown_place")]
     pub field: String,
@@ -122,7 +122,7 @@ pub struct FieldError {
     pub remedy: String,
 }
 
-/// A notice for a person that stops nothing. Never holds a value.
+/// A notice for a person. A warning stops nothing, and never holds a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldWarning {
     /// The place, as in [`FieldError::field`].
@@ -188,8 +188,8 @@ impl CatalogError {
 }
 
 impl FieldCode {
-    /// True if the fault does not depend on the other objects of the catalog. References to missing
-    /// objects count as such if `is_named`, where all names are known or not.
+    /// True if the fault does not depend on other objects of the catalog. If `is_named`, all names
+    /// are known, and references to missing objects count as such faults.
     pub fn is_of_itself(self, is_named: bool) -> bool {
         match self {
             Self::Fault(code) => code.is_of_itself() || is_named && code.is_of_a_name(),
@@ -199,7 +199,7 @@ impl FieldCode {
 }
 
 impl FieldError {
-    /// A fault that concerns a field of the request itself.
+    /// A fault of a field of the request itself.
     #[must_use]
     pub fn invalid(field: &str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::new(field, FieldCode::Fault(FaultCode::ValueInvalid), message, remedy)
@@ -214,7 +214,8 @@ impl FieldError {
         Self { field: field.to_owned(), code, message: message.into(), remedy: remedy.into() }
     }
 
-    /// A fault of an object at the place `own`; without that prefix if the fault is inside.
+    /// A fault of the object at the place `own`. The prefix `own` is left out for a place inside
+    /// the object.
     pub fn of(fault: &Fault, own: &str) -> Self {
         let field = inside(&fault.path, own);
         Self::new(field, FieldCode::Fault(fault.code), &fault.message, &fault.remedy)

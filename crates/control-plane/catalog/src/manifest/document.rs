@@ -1,4 +1,4 @@
-//! A document of a workspace, or one agent, with manifests in it.
+//! A document of a workspace, or one agent, that contains manifests.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use super::{ManifestFault, TakenApart, is_manifest, places::Places, take_apart};
 /// A document without servers inside its agents, with the written place of each part.
 #[derive(Debug, Clone)]
 pub struct ManifestDocument {
-    /// The usable parts: a part that has a fault is left out.
+    /// The usable parts: a faulty part is left out.
     pub plain: Value,
-    /// All parts that cannot be used, with their places in the whole.
+    /// All parts that cannot be used, with their places in the whole text.
     pub faults: Vec<ManifestFault>,
-    /// Notices for a person, with their places in the whole.
+    /// Notices for a person, with their places in the whole text.
     pub notices: Vec<ManifestFault>,
-    /// The servers that were inside agents, by their ids, each with the name of its agent, as in
-    /// its `made_by`. Another server may have that id: the caller that stores them checks.
+    /// The servers that were inside agents, by id, each with the name of its agent, as in
+    /// `made_by`. The caller that stores them checks that no other server has the id.
     pub inside: BTreeMap<String, String>,
     places: Places,
 }
 
 impl ManifestDocument {
-    /// Takes manifests apart among the `agents` of a document, whose `servers` then include those
-    /// that were inside. `None` if no agent is a manifest, or it is no such document.
+    /// Splits manifests among the `agents` of a document; its `servers` then include those that
+    /// were inside. `None` if no agent is a manifest, or the value is no such document.
     #[must_use]
     pub fn of_workspace(mut document: Value) -> Option<Self> {
         let agents = document.get_mut("agents").and_then(Value::as_array_mut)?;
@@ -53,7 +53,7 @@ impl ManifestDocument {
         Some(whole)
     }
 
-    /// Converts one agent, without its servers. `None` if it is no manifest.
+    /// Converts one agent, without its servers. `None` if the value is no manifest.
     #[must_use]
     pub fn of_agent(agent: Value) -> Option<Self> {
         if !is_manifest(&agent) {
@@ -63,8 +63,7 @@ impl ManifestDocument {
         Some(Self { plain: agent, faults, notices, inside: BTreeMap::new(), places })
     }
 
-    /// The place in the written text of a part at this place in the result; `None` if both places
-    /// are the same.
+    /// The place in the written text for a place in the result; `None` if both are the same.
     #[must_use]
     pub fn written(&self, place: &str) -> Option<String> {
         self.places.written(place)

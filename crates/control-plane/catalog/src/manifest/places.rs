@@ -1,4 +1,4 @@
-//! Maps a place in the result to the place in the text that a person wrote.
+//! Maps places in the result to places in the text that a person wrote.
 
 /// Places in the result, each with the written place.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -8,7 +8,7 @@ pub(super) struct Places(Vec<Named>);
 struct Named {
     made: String,
     written: String,
-    /// True if all parts below are at the same place.
+    /// True if all parts below have the same places.
     is_whole: bool,
 }
 

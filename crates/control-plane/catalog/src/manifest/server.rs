@@ -1,4 +1,4 @@
-//! Converts one server inside a manifest into the words of the catalog.
+//! Converts one server inside a manifest to the form of the catalog.
 
 use narthex_model::{
     ClientVariable, SecretReference, VariablePlace,

@@ -1,8 +1,8 @@
-//! Bounds the work that a schema can cause: its author must not be able to stop the daemon.
+//! Limits the work that a schema can cause: its author must not be able to stop the daemon.
 //!
 //! A few references to references double the work with each step, and a schema that refers to
-//! itself does so with each level of a value. So references lead to places in the same schema,
-//! never back to themselves, and the total of all parts that they lead to is limited.
+//! itself does so with each level of a value. So references must lead to places in the same schema,
+//! and never back to themselves. The total of all parts that they lead to is limited.
 
 use std::collections::BTreeMap;
 
@@ -32,11 +32,11 @@ pub(super) fn objection(schema: &Value) -> Option<String> {
 
 struct Counter<'s> {
     root: &'s Value,
-    /// The size of each place that was referred to.
+    /// The sizes of the places that references lead to.
     known: BTreeMap<&'s str, Size>,
-    /// The references on the way to here.
+    /// The references on the path to this place.
     open: Vec<&'s str>,
-    /// Number of levels on the way to here.
+    /// Number of levels on the path to this place.
     level: usize,
 }
 

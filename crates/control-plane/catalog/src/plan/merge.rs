@@ -1,4 +1,4 @@
-//! Puts the levels of each server on top of each other (D6, O7, O47).
+//! Merges the levels of each server (D6, O7, O47).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Which agents may have servers that each person signs in to (X-M15, X-E31).
+//! Decides which agents may have servers with a sign-in per person (X-M15, X-E31).
 
 use narthex_model::OauthOnOrchestrators;
 

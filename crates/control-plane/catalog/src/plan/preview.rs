@@ -1,4 +1,4 @@
-//! A plan for people to read (O32, O101).
+//! A preview of a plan for people (O32, O101).
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,5 @@
-//! Compares the keys of a run's scope with those that the servers of its agent take: a misspelt key
-//! would leave out a value that narrows the items of a server.
+//! Compares the keys of a run's scope with those that the agent's servers accept. A misspelt key
+//! would drop a value that narrows the items of a server.
 
 use std::collections::BTreeSet;
 
@@ -20,15 +20,15 @@ use crate::{
 const TOLD_MAX: usize = 20;
 
 impl Plan<'_> {
-    /// The keys of a run's scope that the servers take.
+    /// The keys of a run's scope that the servers accept.
     #[must_use]
     pub fn scope_keys(&self) -> BTreeSet<String> {
         self.servers.values().flat_map(taken).collect()
     }
 
-    /// Checks the scope in a run's request as well. A key that neither a server of the run nor one
-    /// of its children (`of_children`) takes causes a warning; if a server's schema is closed, the
-    /// key refuses the run. An empty text causes a warning, too: it narrows nothing.
+    /// Includes the scope of a run's request in the check. A key that neither a server of the run
+    /// nor one of its children (`of_children`) accepts causes a warning; if a server's schema is
+    /// closed, it refuses the run. An empty text also causes a warning, as it narrows nothing.
     #[must_use]
     pub fn with_given_scope<'k>(
         mut self,

@@ -1,4 +1,4 @@
-//! Opens a run's configuration: only here values of secrets are put in.
+//! Opens a run's configuration: the only place where values of secrets are filled in.
 
 use std::{
     collections::BTreeMap,
@@ -22,21 +22,22 @@ use crate::{
     template::{ConfigValue, Placeholder, Source, Template},
 };
 
-/// Lookups of the program that starts a server. `None`: the value is not available.
+/// Lookups of the program that starts a server. They return `None` for a value that is not
+/// available.
 #[derive(Clone, Copy)]
 pub struct Opening<'a> {
-    /// The value of a secret, of the version that the run is bound to.
+    /// Returns the value of a secret, in the version that the run has pinned.
     pub secret: &'a dyn Fn(&SecretName) -> Option<Secret>,
-    /// A variable of the daemon's environment.
+    /// Returns a variable of the daemon's environment.
     pub env: &'a dyn Fn(&str) -> Option<Secret>,
-    /// A key of `runner`.
+    /// Returns a key of `runner`.
     pub runner: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// The reason why a server's configuration cannot be opened. Shows names and no values.
+/// The reason why a server's configuration cannot be opened. Shows names, and no values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// A secret was cleared since the run was created.
+    /// A secret was cleared after the run was created.
     #[error(
         "`{alias}` needs the secret `{name}` for `{field}`, and its value in this run was cleared; \
          create a new run once the secret is set"
@@ -44,17 +45,17 @@ pub enum OpenError {
     Secret {
         /// The server.
         alias: Alias,
-        /// The place that needs it.
+        /// The place of the secret.
         field: String,
         /// The secret.
         name: SecretName,
     },
-    /// A variable is not set any more, or the runner does not know a key (O70).
+    /// A variable is no longer set, or the runner does not know a key (O70).
     #[error("`{alias}` needs `{placeholder}` for `{field}`, which has no value here")]
     Unknown {
         /// The server.
         alias: Alias,
-        /// The place that needs it.
+        /// The place of the placeholder.
         field: String,
         /// The unknown value, such as `runner.scripts_dir`.
         placeholder: String,
@@ -64,12 +65,12 @@ pub enum OpenError {
     Unfit {
         /// The server.
         alias: Alias,
-        /// The place that needs it.
+        /// The place of the value.
         field: String,
-        /// The objection to the value.
+        /// The fault of the value.
         why: &'static str,
     },
-    /// A secret whose value its header or variable cannot carry.
+    /// The value of a secret that its header or variable cannot carry.
     #[error(
         "the secret `{name}` for `{field}` of `{alias}` {why}; set it again with `{command}`",
         command = narthex("secrets set {}", &[name])
@@ -77,19 +78,19 @@ pub enum OpenError {
     UnfitSecret {
         /// The server.
         alias: Alias,
-        /// The place that needs it.
+        /// The place of the secret.
         field: String,
         /// The secret.
         name: SecretName,
-        /// The objection to the value.
+        /// The fault of the value.
         why: &'static str,
     },
-    /// Images, scripts and sign-ins by OAuth, which cannot be started here.
+    /// The server is an image, a script or has a sign-in by OAuth, which cannot be started here.
     #[error("`{field}` of `{alias}`: narthex cannot start {shape} yet; {remedy}")]
     NotStarted {
         /// The server.
         alias: Alias,
-        /// The field of its entry.
+        /// The field of the server's entry.
         field: &'static str,
         /// The shape of the server.
         shape: &'static str,
@@ -99,8 +100,8 @@ pub enum OpenError {
 }
 
 impl ResolvedRun {
-    /// The run with all values, for a runner that starts the servers itself. A caller of this
-    /// function has made sure that the runner has the `runner` role and requested the values.
+    /// The run with all values, for a runner that starts the servers itself. The caller of this
+    /// function must check that the runner has the `runner` role and has requested the values.
     ///
     /// # Errors
     /// The first value that is not available.
@@ -192,7 +193,7 @@ impl ResolvedServer {
         })
     }
 
-    /// The server with all values, as [`ResolvedRun::payload`] has it, and for the same callers.
+    /// The server with all values, as in [`ResolvedRun::payload`], and for the same callers.
     ///
     /// # Errors
     /// The first value that is not available.

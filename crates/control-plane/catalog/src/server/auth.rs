@@ -31,7 +31,7 @@ pub enum EntryAuth {
         /// The key.
         key: AuthText,
     },
-    /// OAuth for a program of its own (O92).
+    /// OAuth as a program of its own (O92).
     ClientCredentials {
         /// The token endpoint.
         token_url: String,
@@ -42,37 +42,37 @@ pub enum EntryAuth {
         /// The requested OAuth scopes.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         scopes: Vec<String>,
-        /// Whom the tokens are for.
+        /// The audience of the tokens.
         #[serde(skip_serializing_if = "Option::is_none")]
         audience: Option<String>,
-        /// The resource that the tokens are for.
+        /// The resource of the tokens.
         #[serde(skip_serializing_if = "Option::is_none")]
         resource: Option<String>,
     },
-    /// OAuth for the human who drives the run (X-M13, X-M14).
+    /// OAuth as the human who drives the run (X-M13, X-M14).
     AuthorizationCode {
         /// The requested OAuth scopes.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         scopes: Vec<String>,
-        /// A client that was registered by hand.
+        /// A client that was registered manually.
         #[serde(skip_serializing_if = "Option::is_none")]
         client: Option<AuthClient>,
         /// The redirect URI of the browser.
         #[serde(skip_serializing_if = "Option::is_none")]
         redirect_uri: Option<String>,
-        /// The resource that the tokens are for.
+        /// The resource of the tokens.
         #[serde(skip_serializing_if = "Option::is_none")]
         resource: Option<String>,
     },
 }
 
-/// A client that was registered by hand.
+/// A client that was registered manually.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthClient {
-    /// Its id.
+    /// The client's id.
     pub client_id: AuthText,
-    /// The client's secret, unless it is a public client.
+    /// The client's secret; `None` for a public client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<AuthText>,
 }
@@ -105,13 +105,13 @@ impl EntryAuth {
         *self == Self::None
     }
 
-    /// True if each person signs in by themselves (X-M14).
+    /// True if each person signs in separately (X-M14).
     #[must_use]
     pub fn is_per_user(&self) -> bool {
         matches!(self, Self::AuthorizationCode { .. })
     }
 
-    /// The mode's spelling.
+    /// The mode's name.
     #[must_use]
     pub fn mode(&self) -> &'static str {
         match self {

@@ -16,7 +16,7 @@ pub(crate) const REMEDY: &str = "leave it out, and write a rule of the workspace
                                  Tool::\"narthex/spawn_session\");`";
 
 impl ServerEntry {
-    /// True if it is the built-in server: only that server has its URL (O28).
+    /// True if this is the built-in server: only that server has its URL (O28).
     #[must_use]
     pub fn is_built_in(&self) -> bool {
         let whole = match &self.shape {

@@ -1,4 +1,4 @@
-//! The parts of the machine that a program of the catalog may reach, in the words of files (D22).
+//! The parts of the machine that a program of the catalog may reach, in the form of files (D22).
 
 use narthex_model::{
     ConfinementProblem, EntryConfinement,
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Clone, PartialEq)]
 pub(crate) struct ProgramConfinement {
     written: EntryConfinement,
-    /// In the order of [`EntryConfinement::paths`].
+    /// The templates, in the order of [`EntryConfinement::paths`].
     paths: Vec<Template>,
 }
 

@@ -7,11 +7,11 @@ use crate::reader::{Object, Reader};
 
 /// The author of a server: an agent, by the manifest that contained the server (R-M4).
 ///
-/// A manifest overwrites and deletes only servers that bear the mark of its own agent. A person who
-/// edits the server keeps the mark or leaves it out; without it the server is theirs.
+/// A manifest replaces and deletes only servers with the mark of its own agent. A person who edits
+/// the server may keep the mark or leave it out; without the mark, no manifest changes the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MadeBy {
-    /// The agent, which need not be there any more.
+    /// The agent, which may no longer exist.
     pub agent: AgentName,
 }
 

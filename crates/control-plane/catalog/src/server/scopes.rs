@@ -16,22 +16,22 @@ use crate::{
 /// The rules for one key of a run's scope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ScopeKey {
-    /// The type of its values.
+    /// The type of the key's values.
     #[serde(rename = "type")]
     pub value_type: ValueType,
-    /// Its purpose.
+    /// Purpose of the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// True if a run that uses the server needs it.
+    /// True if a run that uses the server needs the key.
     pub required: bool,
 }
 
 /// The expected scope of runs that use a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScopeSchema {
-    /// The keys that it takes.
+    /// The keys that the server accepts.
     pub keys: BTreeMap<String, ScopeKey>,
-    /// True if a run that gives other keys, which no server of its agent takes, is refused.
+    /// True if a run is refused for other keys, which no server of its agent accepts.
     pub is_closed: bool,
 }
 

@@ -17,44 +17,44 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerSettings {
-    /// Limit of one call, in milliseconds: 1 to 600000 (E86).
+    /// Time limit of one call in milliseconds: 1 to 600000 (E86).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// Longest duration of a call whose progress restarts its time limit, in milliseconds: 1 to
-    /// 3600000. `None`: progress extends nothing (D30).
+    /// 3600000. `None` if progress extends nothing (D30).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress_extends: Option<u64>,
-    /// Limit of the whole of mounting without downloads, in milliseconds: 1 to 600000.
+    /// Time limit of mounting without downloads, in milliseconds: 1 to 600000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mount_timeout_ms: Option<u64>,
-    /// True if a server over HTTP that was merely unreachable comes back by itself. `None`: true.
+    /// True if narthex reconnects a server over HTTP that was merely unreachable. `None` for true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_recover: Option<bool>,
-    /// Largest number of tokens in a result, by estimate (D23).
+    /// Maximum number of tokens in a result, by estimate (D23).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<NonZeroU64>,
-    /// Largest number of bytes of text in a result (D23).
+    /// Maximum number of bytes of text in a result (D23).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<NonZeroU64>,
     /// Limits for its traffic (O100). They are not frozen with a run.
     #[serde(skip_serializing_if = "TrafficLimits::is_none")]
     pub limits: TrafficLimits,
-    /// Which tools callers see.
+    /// Filter for the tools that callers see.
     #[serde(skip_serializing_if = "NameRules::is_open")]
     pub tools: NameRules,
-    /// Which resources callers see.
+    /// Filter for the resources that callers see.
     #[serde(skip_serializing_if = "NameRules::is_open")]
     pub resources: NameRules,
-    /// Which prompts callers see.
+    /// Filter for the prompts that callers see.
     #[serde(skip_serializing_if = "NameRules::is_open")]
     pub prompts: NameRules,
     /// Notifications outside `notifications/` that clients may send, by their exact names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notifications: Vec<NotificationName>,
-    /// Tells if runs share the started server. `None`: as is usual for its shape.
+    /// The sharing of the started server among runs; `None` for the default of its shape.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
-    /// The treatment of a flagged definition that is the first of its name. `None`: it goes under
+    /// The treatment of a flagged definition that is the first of its name; `None` puts it under
     /// review.
     #[serde(rename = "on_flagged", skip_serializing_if = "Option::is_none")]
     pub on_flagged: Option<OnFlagged>,
@@ -67,9 +67,9 @@ pub struct ServerSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
-    /// Not shared: each run has its own.
+    /// Not shared: each run has its own server.
     Run,
-    /// Runs with the same configuration and credentials.
+    /// Shared by runs with the same configuration and credentials.
     Shared,
 }
 
@@ -77,16 +77,16 @@ pub enum Isolation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFlagged {
-    /// It is under review until a human has accepted it.
+    /// The definition is under review until a human has accepted it.
     Quarantine,
-    /// Runs have it, and humans see the findings.
+    /// Runs get the definition, and humans see the findings.
     Warn,
 }
 
-/// The visible names, as patterns: [`NameRule`] as it is written.
+/// The visible names, as patterns: the written form of a [`NameRule`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct NameRules {
-    /// Only these names, if given.
+    /// Only these names, if set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
     /// None of these.
@@ -102,7 +102,7 @@ const EXTENDS_MAX_MS: u64 = 3_600_000;
 const EXTENDS_USUAL_MS: u64 = 600_000;
 
 impl NameRules {
-    /// True if all names may be seen.
+    /// True if all names are visible.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.allow.is_none() && self.deny.is_empty()

@@ -1,4 +1,4 @@
-//! The shape of a server: a URL, or a program, a script or an image that is started.
+//! The shape of a server: a URL, or a program, a script or an image to start.
 
 use narthex_model::{
     ClientVariable, VariablePlace,
@@ -37,7 +37,7 @@ pub struct HttpShape {
     pub(crate) url: Template,
 }
 
-/// A server that is started.
+/// A server that narthex starts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum StdioShape {
@@ -45,12 +45,12 @@ pub enum StdioShape {
     Command(CommandShape),
     /// A container image.
     Image {
-        /// Its OCI reference.
+        /// The image's OCI reference.
         image: String,
     },
     /// A script that the daemon stores (O95).
     Script {
-        /// Its name.
+        /// The script's name.
         script: String,
     },
 }

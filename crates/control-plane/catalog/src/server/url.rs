@@ -1,5 +1,5 @@
-//! A server's URL with placeholders: a run's values may fill in a part of it, and never lead
-//! elsewhere (O3, O66, O69, S4).
+//! A server's URL with placeholders: a run's values may fill in a part of it, but cannot change its
+//! target (O3, O66, O69, S4).
 
 use narthex_model::json::Place;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -21,7 +21,7 @@ enum Spot {
     Scheme,
     /// Inside user, host or port.
     Authority,
-    /// After a value that only operators set, and whose end in the URL is unknown.
+    /// After a value that only operators set, and that may end in any part of the URL.
     Unknown,
     /// Inside path, query or fragment.
     Path,

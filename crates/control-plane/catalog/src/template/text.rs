@@ -1,4 +1,4 @@
-//! Takes strings apart: the grammar of placeholders, escapes and references of secrets.
+//! Splits strings: the grammar of placeholders, escapes and references to secrets.
 
 use narthex_model::{ClientVariable, SecretName, VariablePlace};
 

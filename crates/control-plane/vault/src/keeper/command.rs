@@ -1,7 +1,7 @@
-//! The key ring in a keychain, by way of a program that speaks to it.
+//! The key ring in a keychain, through a program that accesses the keychain.
 //!
 //! Keys go through pipes alone: other processes can read arguments and variables. No keychain
-//! guarantees that it stores a thing, so the ring is read back after it was stored.
+//! guarantees that it has stored a value, so the ring is read back after it was stored.
 
 mod run;
 
@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// The exit code of `security` where it finds nothing.
 const MACOS_ABSENT: i32 = 44;
 
-/// A keychain that systems bring.
+/// A keychain that an operating system provides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keychain {
     /// The keychain of Linux desktops (such as GNOME Keyring), by `secret-tool`.
@@ -30,14 +30,14 @@ pub enum Keychain {
 }
 
 impl Keychain {
-    /// The one of this system.
+    /// The keychain of this system.
     #[must_use]
     pub fn usual() -> Self {
         if cfg!(target_os = "macos") { Self::MacOs } else { Self::SecretService }
     }
 }
 
-/// A key ring that a program loads and stores.
+/// A key ring that programs load and store.
 #[derive(Debug)]
 pub struct KeyCommand {
     place: String,
@@ -51,9 +51,9 @@ pub struct KeyCommand {
 /// The differences between programs.
 #[derive(Debug)]
 enum Manner {
-    /// Ends well and prints nothing where there is no ring yet.
+    /// The program succeeds and prints nothing if there is no ring yet.
     Plain,
-    /// `secret-tool` fails in silence where there is no ring, and also where the user does not
+    /// `secret-tool` fails without a message if there is no ring, and also if the user does not
     /// unlock it. The search names the stored items, locked or not.
     SecretTool { search: Vec<String> },
     /// `security` would take the key as an argument, so its command line goes through the pipe.
@@ -61,15 +61,15 @@ enum Manner {
 }
 
 impl KeyCommand {
-    /// Takes the programs with their arguments. `load` prints the ring, and prints nothing and
-    /// ends well if there is none yet; `store` reads one line with the ring.
+    /// Takes the programs with their arguments. `load` prints the ring; if there is none yet, it
+    /// succeeds and prints nothing. `store` reads one line with the ring.
     #[must_use]
     pub fn new(load: Vec<String>, store: Vec<String>) -> Self {
         let place = "the keychain of `vault.key_command`".to_owned();
         Self { place, load, store, manner: Manner::Plain, hidden: Vec::new(), limit: LIMIT }
     }
 
-    /// A keychain of the system, where the ring is kept by the path of the data directory.
+    /// A keychain of the system, which finds the ring by the path of the data directory.
     ///
     /// # Errors
     /// When the keychain cannot take the path.
@@ -98,7 +98,7 @@ impl KeyCommand {
         })
     }
 
-    /// Keeps these variables of this process from the programs.
+    /// Removes these variables of this process from the programs' environment.
     #[must_use]
     pub fn without(self, hidden: Vec<OsString>) -> Self {
         Self { hidden, ..self }

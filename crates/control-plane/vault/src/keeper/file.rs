@@ -1,7 +1,7 @@
 //! The key ring in a file for its owner alone.
 //!
-//! The file is made and replaced whole: written beside it, brought to the disk, and then given its
-//! name. Unfinished files of a killed process may hold keys, and are removed.
+//! The file is created and replaced as a whole: written under another name, flushed to the disk,
+//! and then renamed. Unfinished files of a killed process may hold keys, and are removed.
 
 use std::{
     io::{self, Read, Write},
@@ -32,7 +32,7 @@ pub struct KeyFile {
 }
 
 impl KeyFile {
-    /// The file of this path, which may be missing. No other process may use it at the same time.
+    /// The file at this path, which may be missing. No other process may use it at the same time.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }

@@ -1,9 +1,9 @@
 //! Changes the master key while secrets are in use.
 //!
-//! First the ring with the new key is stored for good, then values are sealed under it, then every
-//! row is sealed anew. Only when no row needs an older key are the older keys forgotten. At each
-//! moment the stored ring opens every row, so a process may be killed anywhere: a ring with more
-//! than one key makes the next rotation complete this one instead of starting another.
+//! First the ring with the new key is stored durably, then new values are sealed under it, then
+//! every row is sealed anew. The older keys are removed once no row needs them. At each moment the
+//! stored ring opens every row, so a process may be killed anywhere. A ring with more than one key
+//! makes the next rotation complete this one instead of starting another.
 
 use narthex_model::SealedSecret;
 

@@ -1,4 +1,4 @@
-//! One run of a program that speaks to a keychain: its time, its output and its words are bounded.
+//! One run of a program for a keychain, with limits on its time, its output and its error text.
 
 use std::{
     ffi::OsString,
@@ -26,11 +26,11 @@ const LINGER: Duration = Duration::from_secs(1);
 /// So many letters and digits together may be a part of a key.
 const WORD_MAX: usize = 15;
 
-/// A failure of a program. It repeats nothing of the program's output, and of its errors only words
-/// that can hold no key.
+/// A failure of a program. The error repeats none of the program's output, and only words of its
+/// error text that can hold no key.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandFault {
-    /// It is not there, or may not be started.
+    /// The program does not exist, or may not be started.
     #[error("`{program}` cannot be started")]
     Start {
         /// The program.
@@ -39,7 +39,7 @@ pub enum CommandFault {
         #[source]
         source: io::Error,
     },
-    /// It was killed since it had not ended in time.
+    /// The program was killed, since it had not ended in time.
     #[error("`{program}` did not end within {seconds} seconds")]
     Time {
         /// The program.
@@ -47,32 +47,32 @@ pub enum CommandFault {
         /// The time limit in seconds.
         seconds: u64,
     },
-    /// It ended badly.
+    /// The program failed.
     #[error("`{program}` ended with {status}{said}")]
     Failed {
         /// The program.
         program: String,
         /// The exit status.
         status: ExitStatus,
-        /// Its last words, after a colon; or nothing.
+        /// Its last error text, after a colon; may be empty.
         said: String,
     },
-    /// It printed more than any key ring has.
+    /// The program printed more than any key ring has.
     #[error("`{program}` printed more than a key ring can have")]
     Long {
         /// The program.
         program: String,
     },
-    /// Its output is no text.
+    /// The program's output is no text.
     #[error("the stored value is not text")]
     Text,
-    /// The keys are there, and closed.
+    /// The keychain is locked.
     #[error("it is locked; unlock the keychain")]
     Locked,
-    /// It reported success, and gives back something else.
+    /// The program reported success, but returns another ring.
     #[error("it returns another value than the stored one")]
     NotKept,
-    /// A pipe to it broke.
+    /// A pipe to the program broke.
     #[error("the pipe to `{program}` failed")]
     Pipe {
         /// The program.
