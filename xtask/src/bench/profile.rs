@@ -40,7 +40,7 @@ pub(super) fn record(stage: &Stage, dir: &Path) -> Result<Vec<Profile>> {
     let mut profiles = Vec::new();
     for work in [Work::Echo, Work::Progress] {
         let text = record_work(stage, work, dir)?;
-        let title = format!("Where the time goes: {}, {}", work.title(), stage.era.name());
+        let title = format!("Processor time by part: {}, {}", work.title(), stage.era.name());
         profiles.push(Profile { title, text });
     }
     Ok(profiles)
