@@ -21,13 +21,13 @@ const DECIMAL_MIN: f64 = 1e-6;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotCanonical {
     /// The text is no JSON object.
-    #[error("it is no JSON object")]
+    #[error("it is not a JSON object")]
     NoObject,
     /// A member is given twice, so that two readers could read different values.
-    #[error("a member stands in it twice")]
+    #[error("it has a member twice")]
     Twice,
     /// The text has a number that no line of the audit has.
-    #[error("a number in it is too large or too fine")]
+    #[error("it has a number that is too large or too precise")]
     Number,
 }
 

@@ -108,7 +108,7 @@ impl Spool {
                 None => {
                     let name = aside.file_name().unwrap_or_default().to_string_lossy();
                     fs_err::rename(&current, self.folder.join(format!("unchained-{name}")))?;
-                    tracing::warn!("a file of an earlier version is kept as unchained-{name}");
+                    tracing::warn!("a file of an earlier version was renamed to unchained-{name}");
                     None
                 }
             }
@@ -215,7 +215,7 @@ fn take_slot(folder: &Path) -> io::Result<(u32, fs_err::File)> {
             Err(std::fs::TryLockError::Error(error)) => return Err(error),
         }
     }
-    Err(io::Error::other("too many processes record in this folder"))
+    Err(io::Error::other("too many processes write audit records in this folder"))
 }
 
 /// The node that the slot belongs to, and the next of its epochs, which the lock's file keeps.

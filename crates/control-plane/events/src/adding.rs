@@ -143,7 +143,10 @@ impl Events {
     pub fn missed(&self, place: &EventPlace, kind: EventKind, error: &EventsError) {
         self.shared.unwritten.fetch_add(1, Ordering::Relaxed);
         let (session, kind) = (place.session, kind.as_str());
-        tracing::error!(session.id = %session, event = kind, "an event is missing: {error}");
+        tracing::error!(
+            session.id = %session, event = kind,
+            "an event could not be stored: {error}"
+        );
     }
 }
 

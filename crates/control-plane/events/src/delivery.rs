@@ -68,7 +68,7 @@ impl Events {
                     next.duration_since(SystemTime::now()).unwrap_or_default().min(LOOK)
                 }),
                 Err(error) => {
-                    tracing::warn!("messages are not told again yet: {error}");
+                    tracing::warn!("messages could not be sent again yet: {error}");
                     AGAIN
                 }
             };

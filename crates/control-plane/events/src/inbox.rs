@@ -89,7 +89,10 @@ impl Events {
         match self.shared.store.inboxes().begin(&of, due).await {
             Ok(()) => self.shared.earlier.notify_one(),
             Err(error) => {
-                tracing::warn!(session.id = %session, "messages are not told again yet: {error}");
+                tracing::warn!(
+                    session.id = %session,
+                    "messages could not be sent again yet: {error}"
+                );
             }
         }
     }

@@ -115,7 +115,7 @@ pub struct EventFeed {
 #[derive(Debug, thiserror::Error)]
 pub enum EventsError {
     /// The payload is longer than [`PAYLOAD_MAX`].
-    #[error("the payload of an event has {0} bytes; it may have {PAYLOAD_MAX}")]
+    #[error("the payload of an event has {0} bytes; the limit is {PAYLOAD_MAX}")]
     TooLong(usize),
     /// The id of a message is none.
     #[error("a message id has 1 to {MESSAGE_ID_MAX} bytes and no control characters")]
@@ -125,8 +125,8 @@ pub enum EventsError {
     NoSession(SessionId),
     /// There is no such event yet, which could be acknowledged.
     #[error(
-        "event {seq} cannot be acknowledged: the session's last one is {last}; name that, or an \
-         earlier one"
+        "event {seq} cannot be acknowledged: the session's last event is {last}; name that event, \
+         or an earlier one"
     )]
     NotYet {
         /// The number that the caller acknowledged.
@@ -135,7 +135,7 @@ pub enum EventsError {
         last: u64,
     },
     /// A stored event cannot be read.
-    #[error("the event {seq} of the session `{session}` cannot be read as it is stored")]
+    #[error("the stored event {seq} of the session `{session}` cannot be read")]
     Damaged {
         /// The session.
         session: SessionId,

@@ -38,7 +38,10 @@ impl Events {
     /// event tries again.
     pub(crate) async fn keep_within_bounds(&self, of: &EventsOf, stream: EventStream) {
         if let Err(error) = self.shorten(of, stream).await {
-            tracing::warn!(session.id = %of.session, "old events are not removed yet: {error}");
+            tracing::warn!(
+                session.id = %of.session,
+                "old events could not be removed yet: {error}"
+            );
         }
     }
 
@@ -92,7 +95,10 @@ impl Events {
     async fn trim(&self, of: &EventsOf, oldest: u64) -> Result<(), StatementError> {
         for message in self.shared.store.inboxes().before(of, oldest).await? {
             if let Err(error) = self.give_up(&message, Why::Removed).await {
-                tracing::warn!(session.id = %of.session, "old events stay for now: {error}");
+                tracing::warn!(
+                    session.id = %of.session,
+                    "old events could not be removed yet: {error}"
+                );
                 return Ok(());
             }
         }
@@ -138,12 +144,15 @@ impl Events {
             let pause = match self.sweep(SystemTime::now()).await {
                 Ok(removed) => {
                     if removed > 0 {
-                        tracing::info!(removed, "events of sessions that are long over are gone");
+                        tracing::info!(
+                            removed,
+                            "events of sessions that ended long ago were removed"
+                        );
                     }
                     DAY
                 }
                 Err(error) => {
-                    tracing::warn!("events are kept too long: {error}");
+                    tracing::warn!("old events could not be removed: {error}");
                     AGAIN
                 }
             };

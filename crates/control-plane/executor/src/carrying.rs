@@ -30,7 +30,7 @@ impl Work {
         loop {
             awaited.borrow_and_update();
             if let Err(error) = self.begin_some(&name, &of, &places).await {
-                tracing::warn!(executor = %name, "runs that wait cannot be looked for: {error}");
+                tracing::warn!(executor = %name, "waiting runs cannot be read: {error}");
             }
             let next = self.failures().next(Instant::now());
             let next = async {
@@ -100,17 +100,19 @@ impl Work {
             return;
         }
         let times = self.failures().note(id, Instant::now(), jitter());
-        tracing::warn!(run.id = %id, times, "a run could not be carried out: {error}");
+        tracing::warn!(run.id = %id, times, "a run could not be executed: {error}");
         // A store that cannot be reached now is no fault of the run.
         let is_of_store = matches!(error, RunError::Control(ControlError::Store(_)));
         if times < TRIES_MAX || is_of_store {
             return;
         }
-        let reason = format!("it could not be begun: {error}");
+        let reason = format!("it could not be started: {error}");
         let told = json!({ "reason": reason, "attempts": attempts(row) });
         match self.runs.executed(row, Outcome::Failed(told)).await {
             Ok(()) => self.failures().forget(id),
-            Err(error) => tracing::warn!(run.id = %id, "a run could not be ended: {error}"),
+            Err(error) => {
+                tracing::warn!(run.id = %id, "the end of a run could not be stored: {error}");
+            }
         }
     }
 
@@ -119,7 +121,7 @@ impl Work {
         let attempts = attempts(&row);
         let most = self.runs.attempts_max(&row).await?;
         if attempts >= most {
-            let reason = "what carried it out has ended without a word, as with its daemon";
+            let reason = "its program or daemon ended without a result";
             let failed = json!({ "reason": reason, "attempts": attempts });
             return self.runs.executed(&row, Outcome::Failed(failed)).await;
         }
@@ -137,9 +139,9 @@ impl Work {
             Ended::Closing if attempt < most => {
                 return self.give_back(&execution).await;
             }
-            Ended::Closing => json!({ "reason": "the daemon that carried it out was stopped" }),
+            Ended::Closing => json!({ "reason": "its daemon was stopped" }),
             Ended::Badly(told) if attempt < most => {
-                tracing::warn!(run.id = %row.id, attempt, "a run is to be begun again: {told}");
+                tracing::warn!(run.id = %row.id, attempt, "a run will be started again: {told}");
                 return self.rest(&execution, attempt).await;
             }
             Ended::Badly(told) | Ended::Missing(told) => told,
@@ -161,20 +163,21 @@ impl Work {
             if is_last {
                 tracing::error!(
                     run.id = %row.id,
-                    "what came of a run is lost, as the daemon stops and cannot store it: {error}"
+                    "the outcome of a run is lost, because the daemon is stopping and cannot store \
+                     it: {error}"
                 );
                 return;
             }
             times = times.saturating_add(1);
             tracing::warn!(
-                run.id = %row.id, times, "the end of a run is not stored yet: {error}"
+                run.id = %row.id, times, "the end of a run could not be stored yet: {error}"
             );
             tokio::select! {
                 () = tokio::time::sleep(pause(times, jitter()).min(RENEWED)) => {}
                 () = closing.cancelled() => {}
             }
             if !self.is_still_held(execution).await {
-                tracing::warn!(run.id = %row.id, "somebody else carries the run out by now");
+                tracing::warn!(run.id = %row.id, "another daemon or client executes the run now");
                 return;
             }
         }

@@ -168,7 +168,7 @@ impl Work {
                 self.runs.fail_unserved().await
             };
             if let Err(error) = tending.await {
-                tracing::warn!("runs that no daemon carries out are not looked for: {error}");
+                tracing::warn!("runs without an executor cannot be read: {error}");
             }
         }
     }

@@ -63,10 +63,13 @@ impl Work {
         let text = told(execution, entries, attempt).to_string();
         let ended = match write(&file, &text).await {
             Ok(()) => self.followed(execution, of, &file, attempt).await,
-            Err(error) => failed(format!("its file cannot be written: {error}")),
+            Err(error) => failed(format!("the file of the run cannot be written: {error}")),
         };
         if let Err(error) = fs::remove_file(&file).await {
-            tracing::warn!(run.id = %execution.row.id, "the file of a run is left: {error}");
+            tracing::warn!(
+                run.id = %execution.row.id,
+                "the file of a run could not be removed: {error}"
+            );
         }
         ended
     }
@@ -244,7 +247,7 @@ fn exited(exit: ExitInfo, log: &LogRing) -> Value {
     let how = match (exit.code, exit.signal) {
         (Some(code), _) => format!("its program ended with exit code {code}"),
         (None, Some(signal)) => format!("its program was ended by signal {signal}"),
-        (None, None) => "its program did not end well".to_owned(),
+        (None, None) => "its program failed".to_owned(),
     };
     let reason = match lines.iter().rev().find(|line| !line.trim().is_empty()) {
         Some(line) => format!("{how}; its last line is: {}", cut(line)),

@@ -94,12 +94,15 @@ impl Reading<'_> {
     fn executor(&mut self, duration: &dyn Fn(&str) -> Option<Duration>) -> Option<CommandExecutor> {
         for member in self.table.keys().filter(|member| !MEMBERS.contains(&member.as_str())) {
             let known = MEMBERS.join("`, `");
-            self.faults
-                .push(format!("{}: there is no `{member}`; there are `{known}`", self.place));
+            self.faults.push(format!(
+                "{}: `{member}` is not a setting; the settings here are `{known}`",
+                self.place
+            ));
         }
         let command = self.text("command");
         if !self.table.contains_key("command") {
-            self.faults.push(format!("{}: `command` is missing: the program to start", self.place));
+            self.faults
+                .push(format!("{}: `command` is missing: name the program to start", self.place));
         }
         let cwd = self.text("cwd").map(PathBuf::from);
         if cwd.as_deref().is_some_and(|path| !Path::is_absolute(path)) {

@@ -44,7 +44,7 @@ struct Bound {
 pub enum ConsentError {
     /// It was answered before, was shown too long ago, or to another session. Or it is another
     /// page, or was shown again since.
-    #[error("this page was used or shown again before, or was open for more than five minutes")]
+    #[error("this page was used or reloaded already, or was open for more than five minutes")]
     Used,
     /// The system has no randomness to give.
     #[error("the operating system gives no random bytes")]

@@ -102,7 +102,7 @@ pub enum PasskeyError {
     #[error("passkeys need a name, such as localhost, instead of an IP address")]
     NoName,
     /// The body is no answer of an authenticator.
-    #[error("this is no answer of a passkey")]
+    #[error("this is not an answer of a passkey")]
     Unreadable,
     /// The answer does not fit: another challenge, origin, user, key or signature.
     #[error("this passkey does not prove who you are")]
@@ -111,10 +111,13 @@ pub enum PasskeyError {
     #[error("this passkey does not prove who you are")]
     WrongUser,
     /// The passkey was copied, or an older state of it was put back.
-    #[error("this passkey was used elsewhere in the meantime, so it is not trusted any more")]
+    #[error(
+        "this passkey may have been copied, so it is not accepted any more; remove it, and add a \
+         new one"
+    )]
     Copied,
     /// The stored passkey cannot be read.
-    #[error("what was stored of this passkey cannot be read")]
+    #[error("the stored data of this passkey cannot be read")]
     Damaged(#[source] serde_json::Error),
     /// A fault of our own.
     #[error("the passkey ceremony cannot be started")]

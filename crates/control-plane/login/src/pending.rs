@@ -20,7 +20,7 @@ pub struct Pending<T> {
 #[derive(Debug, thiserror::Error)]
 pub enum PendingFull {
     /// Any stranger can begin a ceremony, so there is a limit to how many wait.
-    #[error("too many sign-ins are under way; try again in a few minutes")]
+    #[error("too many sign-ins are in progress; try again in a few minutes")]
     Full,
     /// The system has no randomness to give.
     #[error("the operating system gives no random bytes")]

@@ -85,7 +85,7 @@ pub struct LoginSession {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SessionEnd {
     /// It was not used for too long.
-    #[error("this sign-in was not used for too long; sign in again")]
+    #[error("this sign-in was idle for too long; sign in again")]
     Idle,
     /// It is too old.
     #[error("this sign-in is too old; sign in again")]

@@ -211,7 +211,7 @@ impl Outbound {
         let provider = self.provider(workspace, &row).await?;
         let mut bytes = [0; 12];
         getrandom::fill(&mut bytes).map_err(|_none| {
-            let why = "this host has no randomness".to_owned();
+            let why = "the operating system gives no random bytes".to_owned();
             MessageFailure::Unreachable(row.name.to_string(), why)
         })?;
         let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -256,7 +256,7 @@ impl Outbound {
             }
             Some(ProviderKind::Slack) => Box::new(Slack { poster, url: secret(&row.url).await? }),
             None => {
-                let why = "this version does not know its provider".to_owned();
+                let why = "this version of narthex does not know its provider".to_owned();
                 return Err(MessageFailure::Unreachable(row.name.to_string(), why));
             }
         })
@@ -292,7 +292,7 @@ impl Outbound {
             }
             Some(value) if field == "url" => {
                 if let Err(why) = self.shared.poster.check(&value) {
-                    let remedy = "set it to an https address, or have an operator allow its host";
+                    let remedy = "set it to an https address, or ask an operator to allow its host";
                     fields.fault(field, &format!("its value cannot be used: {why}"), remedy);
                 }
             }
@@ -359,7 +359,7 @@ impl Fields {
         let found = found.and_then(ProviderKind::parse);
         if found.is_none() {
             let words = ProviderKind::ALL.map(ProviderKind::as_str).join("`, `");
-            self.fault("provider", "it is none that there is", &format!("write one of `{words}`"));
+            self.fault("provider", "there is no such provider", &format!("write one of `{words}`"));
         }
         found
     }
@@ -371,12 +371,12 @@ impl Fields {
             None if is_needed => self.fault(field, "it is missing", remedy),
             None => {}
             Some(_) if !is_needed => {
-                self.fault(field, "a channel of this provider has none", "leave it out");
+                self.fault(field, "a channel of this provider does not use this", "leave it out");
             }
             Some(value) => match SecretReference::from_json(value) {
                 Ok(reference) if reference.version.is_none() => return Some(reference.name),
                 // The value is not repeated: it may be the secret itself.
-                _ => self.fault(field, "it is no name of a secret", remedy),
+                _ => self.fault(field, "it is not the name of a secret", remedy),
             },
         }
         None

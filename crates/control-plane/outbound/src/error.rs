@@ -45,7 +45,7 @@ pub enum MessageFailure {
     #[error("this workspace has no channel `{0}`")]
     NoChannel(String),
     /// The channel's address or key is not there, or not taken.
-    #[error("the channel `{0}` does not take it: {1}; ask an admin of the workspace")]
+    #[error("the channel `{0}` refuses the message: {1}; ask an admin of the workspace")]
     Unauthorized(String, String),
     /// No server answers there as it should.
     #[error("the channel `{0}` cannot be reached: {1}")]

@@ -96,7 +96,7 @@ impl Poster {
 
     fn target(&self, address: &Secret) -> Result<(Url, Reach), PostFailure> {
         let url = Url::parse(address.expose().trim());
-        let url = url.map_err(|_unfit| PostFailure::Unfit("it is no URL"))?;
+        let url = url.map_err(|_unfit| PostFailure::Unfit("it is not a URL"))?;
         let Some(host) = url.host_str() else {
             return Err(PostFailure::Unfit("it has no host"));
         };
@@ -148,14 +148,14 @@ impl fmt::Display for PostFailure {
 fn unreachable(error: &ClientError) -> PostFailure {
     match error {
         ClientError::NotPublic { .. } => PostFailure::Unfit("its host has no public address"),
-        ClientError::Address { .. } => PostFailure::Unfit("it is no address of HTTP"),
-        ClientError::Dns { .. } => PostFailure::Unreachable("its host has no address"),
-        ClientError::Proxy { .. } => PostFailure::Unreachable("the proxy does not lead there"),
+        ClientError::Address { .. } => PostFailure::Unfit("it is not an HTTP address"),
+        ClientError::Dns { .. } => PostFailure::Unreachable("its host name has no address"),
+        ClientError::Proxy { .. } => PostFailure::Unreachable("the proxy refuses the connection"),
         ClientError::Tls { .. } => PostFailure::Unreachable("TLS failed"),
         ClientError::Redirected { .. }
         | ClientError::Moved { .. }
         | ClientError::TooManyRedirects { .. } => PostFailure::Unreachable("it redirects"),
-        _ => PostFailure::Unreachable("there is no connection"),
+        _ => PostFailure::Unreachable("the connection failed"),
     }
 }
 

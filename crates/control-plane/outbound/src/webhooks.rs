@@ -217,7 +217,7 @@ fn kinds(fields: &mut Fields) -> Vec<&'static str> {
     let kinds: Vec<_> = all.into_iter().filter(|kind| words.contains(&Some(kind))).collect();
     if words.is_empty() || kinds.len() != words.len() {
         let remedy = format!("write a list of some of `{}`, each once", all.join("`, `"));
-        fields.fault("events", "it is no list of what can be told", &remedy);
+        fields.fault("events", "it is not a list of possible events", &remedy);
     }
     kinds
 }

@@ -75,7 +75,7 @@ pub(crate) fn transfer(
         return Err(ShareError::Hidden { path: within });
     }
     if to.is_emptied && within == "." {
-        let why = "it is the whole folder, which is not emptied";
+        let why = "it is the whole folder, which cannot be replaced";
         return Err(ShareError::Path { path: within, why });
     }
     // A replacement of a folder is made beside it under its own paths.

@@ -128,7 +128,7 @@ fn what_waits_to_be_moved_is_told_by_every_command() {
 #[test]
 fn s32_a_database_that_was_taken_back_is_seen() {
     let place = Place::new();
-    let gone = "was in the store, and is not any more";
+    let gone = "was in the store, and is missing now";
     let verify = ["audit", "verify", "--workspace", "team"];
     let while_up = |work: &dyn Fn()| {
         let mut daemon = place.up();

@@ -621,6 +621,6 @@ async fn a_run_that_cannot_be_begun_fails_at_last() {
     let story = world.story(&text(&begun["session_id"]));
     assert_eq!(types(&story), ["session.created", "session.failed", "session.ended"]);
     let reason = text(&of_type(&story, "session.failed")["reason"]);
-    assert!(reason.starts_with("it could not be begun: "), "{reason}");
+    assert!(reason.starts_with("it could not be started: "), "{reason}");
     assert_eq!(world.status(&begun["run_id"]), "failed");
 }

@@ -26,7 +26,7 @@ fn what_is_posted_to_others_is_set_at_the_command_line() {
     let plain = ["channels", "set", "x", "--provider", "slack", "--url", url];
     let refused = place.run(plain);
     assert!(!refused.stderr.contains("the-path-that-is-unknown"), "{}", refused.stderr);
-    refused.failed(1, &["invalid", "`url`", "no name of a secret"]);
+    refused.failed(1, &["invalid", "`url`", "not the name of a secret"]);
     let listed = place.run(["channels", "list"]).succeeded().stdout;
     assert!(listed.contains("team") && listed.contains("${OPS_URL}"), "{listed}");
     assert!(!listed.contains("that-is-unknown"), "{listed}");

@@ -123,7 +123,7 @@ impl<S: Sink> Writer<S> {
             }
             for done in self.flushes.drain(..) {
                 if done.send(()).is_err() {
-                    tracing::trace!("nobody waits for this flush of the audit record any more");
+                    tracing::trace!("the caller of a flush of the audit record has gone");
                 }
             }
             match drained {
@@ -272,7 +272,10 @@ impl<S: Sink> Writer<S> {
     /// The last handle is gone: lines that the disk still refuses are lost.
     fn give_up(&self) {
         if self.buffered > 0 {
-            tracing::error!(records = self.buffered, "the disk refused the last audit records");
+            tracing::error!(
+                records = self.buffered,
+                "the last audit records are lost: they could not be written to the disk"
+            );
         }
     }
 

@@ -12,10 +12,10 @@ use super::DeclaredChain;
 #[serde(rename_all = "snake_case", tag = "fault")]
 pub enum Fault {
     /// The event's content does not match its hash.
-    #[error("it was edited: its content does not have its hash")]
+    #[error("it was edited: its content does not match its hash")]
     Edited,
     /// The event is valid by itself, but does not follow the previous event.
-    #[error("it does not follow the event before it: one of the two was put in or exchanged")]
+    #[error("it does not follow the event before it: one of the two was inserted or replaced")]
     Unlinked,
     /// Events before this one are missing.
     #[error("{count} before it {} removed", were(*.count))]
@@ -36,10 +36,10 @@ pub enum Fault {
         count: u64,
     },
     /// The event comes after the declared last one.
-    #[error("it comes after the one that is known to be the last")]
+    #[error("it comes after the recorded last event")]
     Surplus,
     /// The last event differs from the declared last one.
-    #[error("the chain was written anew: its last event is not the one that is known to be")]
+    #[error("the chain was rewritten: its last event is not the recorded last event")]
     Rewritten,
     /// The end of the chain is not declared.
     #[error("the end of its chain cannot be proved")]
@@ -48,10 +48,10 @@ pub enum Fault {
     #[error("the record of its chain's end was changed without the key")]
     Forged,
     /// A chain that this chain names as its predecessor is missing or shortened.
-    #[error("the chain before it, which it names, is gone or was cut")]
+    #[error("the earlier chain that it names is missing or incomplete")]
     PredecessorGone,
     /// An event that was moved into the store is missing.
-    #[error("it was in the store, and is not any more: its chain is gone or was cut")]
+    #[error("it was in the store, and is missing now: its chain was removed or shortened")]
     KnownGone,
     /// The line is no event.
     #[error("it is not an audit event")]

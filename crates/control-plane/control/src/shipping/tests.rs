@@ -32,7 +32,7 @@ async fn all_of(store: &Store) -> Vec<String> {
         rows.iter().for_each(|row| verifier.line(&row.document));
         verifier.line(&json!({ "end": { "events": rows.len() } }).to_string());
         let report = verifier.finish();
-        let is_whole = report.broken.iter().all(|one| one.to_string().contains("names, is gone"));
+        let is_whole = report.broken.iter().all(|one| one.to_string().contains("names is missing"));
         assert!(is_whole, "{:?}", report.broken);
         let told = rows.into_iter().filter(|row| row.kind == "test.happened");
         resources.extend(told.map(|row| row.resource));

@@ -97,7 +97,7 @@ impl<T: Clone + PartialEq> Waves<T> {
         let id = match ended {
             Ok((id, ())) => id,
             Err(error) => {
-                tracing::error!(%error, "names of a server were not looked at");
+                tracing::error!(%error, "the names of a server's tools could not be checked");
                 error.id()
             }
         };

@@ -84,14 +84,14 @@ impl Attempt {
         let state = callback.state.as_ref().ok_or(OidcError::WrongAnswer("it has no state"))?;
         // Compares hashes, so that the time it takes leaks nothing of the state itself.
         if TokenHash::of(state.expose()) != self.state {
-            return Err(OidcError::WrongAnswer("its state is of another sign-in"));
+            return Err(OidcError::WrongAnswer("its state belongs to another sign-in"));
         }
         match &callback.issuer {
             Some(issuer) if *issuer != self.client.issuer_text => {
                 return Err(OidcError::WrongAnswer("it comes from another provider"));
             }
             None if self.metadata.sends_issuer => {
-                return Err(OidcError::WrongAnswer("it does not say which provider it is from"));
+                return Err(OidcError::WrongAnswer("it does not name its provider"));
             }
             Some(_) | None => {}
         }

@@ -27,7 +27,7 @@ pub enum OidcError {
     #[error("the provider's ID token is signed with a key that the provider does not publish")]
     UnknownKey,
     /// No rule or human has admitted this person.
-    #[error("you are known to the provider, but may not sign in here")]
+    #[error("the provider knows you, but you are not allowed to sign in here; ask an operator")]
     NotAdmitted,
     /// The system has no randomness to give.
     #[error("the operating system gives no random bytes")]

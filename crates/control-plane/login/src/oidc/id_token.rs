@@ -144,7 +144,7 @@ impl Attempt {
     ) -> Result<Identity, OidcError> {
         let claims = self.verified(id_token, keys)?;
         let read: Claims = serde_json::from_value(Value::Object(claims.clone()))
-            .map_err(|_error| OidcError::BadToken("it lacks a claim that it must have"))?;
+            .map_err(|_error| OidcError::BadToken("it lacks a required claim"))?;
         self.check(&read, now)?;
         Ok(Identity {
             issuer: self.client.issuer_text.clone(),
@@ -161,7 +161,7 @@ impl Attempt {
     ) -> Result<serde_json::Map<String, Value>, OidcError> {
         ring_provider::install();
         let header = decode_header(id_token.expose())
-            .map_err(|_error| OidcError::BadToken("it is no signed token"))?;
+            .map_err(|_error| OidcError::BadToken("it is not a signed token"))?;
         if !ALGORITHMS.contains(&header.alg) {
             return Err(OidcError::BadToken("it is not signed with a public key"));
         }
@@ -175,9 +175,9 @@ impl Attempt {
         wanted.validate_exp = false;
         let token = decode(id_token.expose(), &key, &wanted).map_err(|error| {
             OidcError::BadToken(match error.kind() {
-                ErrorKind::InvalidIssuer => "it is of another issuer",
-                ErrorKind::InvalidAudience => "it is for somebody else",
-                ErrorKind::MissingRequiredClaim(_) => "it lacks a claim that it must have",
+                ErrorKind::InvalidIssuer => "it has another issuer",
+                ErrorKind::InvalidAudience => "it is for another client",
+                ErrorKind::MissingRequiredClaim(_) => "it lacks a required claim",
                 ErrorKind::InvalidSignature => "its signature is wrong",
                 _ => "it cannot be checked",
             })
@@ -193,16 +193,16 @@ impl Attempt {
             return Err(OidcError::BadToken("it has expired"));
         }
         if *iat > early || nbf.is_some_and(|from| from > early) {
-            return Err(OidcError::BadToken("it is from the future"));
+            return Err(OidcError::BadToken("its time is in the future"));
         }
         let nonce = nonce.as_ref().map(|nonce| TokenHash::of(nonce));
         if nonce.as_ref() != Some(&self.nonce) {
-            return Err(OidcError::BadToken("it is of another sign-in"));
+            return Err(OidcError::BadToken("it belongs to another sign-in"));
         }
         let has_others = aud.as_array().is_some_and(|all| all.len() > 1);
         let is_ours = |azp: &String| *azp == self.client.client_id;
         if azp.as_ref().map_or(has_others, |azp| !is_ours(azp)) {
-            return Err(OidcError::BadToken("it was made for somebody else"));
+            return Err(OidcError::BadToken("it was issued to another client"));
         }
         if sub.is_empty() || sub.len() > SUBJECT_MAX || sub.contains('\0') {
             return Err(OidcError::BadToken("its subject is empty or too long"));

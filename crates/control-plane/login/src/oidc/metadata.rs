@@ -39,10 +39,10 @@ impl Metadata {
     /// has no business to name (S9).
     pub fn read(client: &Client, body: &[u8]) -> Result<Self, OidcError> {
         let document: Document = serde_json::from_slice(body)
-            .map_err(|_error| OidcError::BadMetadata("it is no OpenID configuration"))?;
+            .map_err(|_error| OidcError::BadMetadata("it is not an OpenID configuration"))?;
         // Letter by letter, or one provider could speak for another (S20).
         if document.issuer != client.issuer_text {
-            return Err(OidcError::BadMetadata("it is of another issuer than the settings name"));
+            return Err(OidcError::BadMetadata("its issuer differs from the one in the settings"));
         }
         let has_code = |types: &Vec<String>| types.iter().any(|one| one == "code");
         if document.response_types_supported.as_ref().is_some_and(|types| !has_code(types)) {
@@ -72,9 +72,11 @@ impl Metadata {
 /// with a public name.
 fn endpoint(client: &Client, text: &str) -> Result<Url, OidcError> {
     let url = Url::parse(text)
-        .map_err(|_error| OidcError::BadMetadata("one of its endpoints is no address"))?;
+        .map_err(|_error| OidcError::BadMetadata("one of its endpoints is not an address"))?;
     if url.scheme() != client.issuer.scheme() {
-        return Err(OidcError::BadMetadata("one of its endpoints has another scheme than it has"));
+        return Err(OidcError::BadMetadata(
+            "one of its endpoints has another scheme than the issuer",
+        ));
     }
     let is_elsewhere = url.host() != client.issuer.host();
     let has_public_name = match url.host() {
@@ -82,10 +84,12 @@ fn endpoint(client: &Client, text: &str) -> Result<Url, OidcError> {
         Some(Host::Ipv4(_) | Host::Ipv6(_)) | None => false,
     };
     if is_elsewhere && !has_public_name {
-        return Err(OidcError::BadMetadata("one of its endpoints is inside somebody's network"));
+        return Err(OidcError::BadMetadata("one of its endpoints has no public host name"));
     }
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
-        return Err(OidcError::BadMetadata("one of its endpoints has more than an address"));
+        return Err(OidcError::BadMetadata(
+            "one of its endpoints has a user name, password or fragment",
+        ));
     }
     Ok(url)
 }

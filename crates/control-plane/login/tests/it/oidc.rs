@@ -118,19 +118,19 @@ fn a_token_of_wrong_claims_is_refused() {
     let signer = Signer::es256();
     let begun = Begun::new();
     let table = [
-        ("iss", json!("https://evil.example"), "it is of another issuer"),
-        ("iss", json!("https://id.example/tenant/"), "it is of another issuer"),
-        ("aud", json!("somebody"), "it is for somebody else"),
-        ("aud", json!([]), "it is for somebody else"),
-        ("aud", json!(["narthex", "somebody"]), "it was made for somebody else"),
-        ("azp", json!("somebody"), "it was made for somebody else"),
-        ("nonce", json!("another"), "it is of another sign-in"),
-        ("nonce", Value::Null, "it is of another sign-in"),
+        ("iss", json!("https://evil.example"), "it has another issuer"),
+        ("iss", json!("https://id.example/tenant/"), "it has another issuer"),
+        ("aud", json!("somebody"), "it is for another client"),
+        ("aud", json!([]), "it is for another client"),
+        ("aud", json!(["narthex", "somebody"]), "it was issued to another client"),
+        ("azp", json!("somebody"), "it was issued to another client"),
+        ("nonce", json!("another"), "it belongs to another sign-in"),
+        ("nonce", Value::Null, "it belongs to another sign-in"),
         ("exp", json!(1_999_999_940), "it has expired"),
         ("exp", Value::Null, ""),
         ("exp", json!("2100-01-01"), ""),
-        ("iat", json!(2_000_000_061), "it is from the future"),
-        ("nbf", json!(2_000_000_061), "it is from the future"),
+        ("iat", json!(2_000_000_061), "its time is in the future"),
+        ("nbf", json!(2_000_000_061), "its time is in the future"),
         ("sub", json!(""), "its subject is empty or too long"),
         ("sub", json!("x".repeat(256)), "its subject is empty or too long"),
         ("sub", Value::Null, ""),
@@ -193,7 +193,7 @@ fn tokens_without_a_public_key_are_refused() {
     let (signer, begun) = (Signer::es256(), Begun::new());
     let claims = begun.claims();
     let (no_token, no_public_key, no_key) = (
-        "the provider's ID token is refused: it is no signed token",
+        "the provider's ID token is refused: it is not a signed token",
         "the provider's ID token is refused: it is not signed with a public key",
         "the provider's ID token is signed with a key that the provider does not publish",
     );

@@ -41,7 +41,7 @@ impl Outbound {
         let busy = Busy::default();
         loop {
             if let Err(error) = self.tell_due(&busy).await {
-                tracing::warn!("webhooks are told nothing for now: {error}");
+                tracing::warn!("due events cannot be sent to webhooks yet: {error}");
             }
             sleep(poll).await;
         }
@@ -59,7 +59,10 @@ impl Outbound {
             self.control().spawn(async move {
                 let telling = Box::pin(outbound.tell(&key));
                 if let Some(Err(error)) = closing.run_until_cancelled(telling).await {
-                    tracing::warn!(webhook = %key.1, "a webhook is told nothing for now: {error}");
+                    tracing::warn!(
+                        webhook = %key.1,
+                        "due events cannot be sent to a webhook yet: {error}"
+                    );
                 }
                 lock(&busy).remove(&key);
             });

@@ -50,7 +50,10 @@ fn x_e95_a_workspace_keeps_no_more_than_its_quota() {
     let first = take("a").unwrap();
     let refused = take("b").unwrap_err();
     assert_eq!((refused.code(), refused.kind()), ("share_quota_exceeded", ErrorKind::Exhausted));
-    assert!(refused.to_string().contains("keeps 4 bytes of shares and may keep 7"), "{refused}");
+    assert!(
+        refused.to_string().contains("stores 4 bytes of shares, and the limit is 7"),
+        "{refused}"
+    );
     assert_eq!(world.depot.used(&world.workspace).unwrap(), 4);
     // A second copy of stored content needs no more room.
     drop(take("a").unwrap());
