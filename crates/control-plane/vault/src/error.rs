@@ -41,7 +41,7 @@ pub enum VaultError {
         command = narthex("secrets list", &[])
     )]
     NothingToClear(SecretName),
-    /// The name has values, but not this one any more.
+    /// The secret has values, but no longer this one.
     #[error("version {version} of secret `{name}` is not stored any more; start a new run")]
     VersionGone {
         /// The secret.
@@ -49,7 +49,7 @@ pub enum VaultError {
         /// The version of its value.
         version: SecretVersion,
     },
-    /// The row was changed, or lies where it does not belong.
+    /// The row was changed, or moved from its place.
     #[error(
         "version {version} of secret `{name}` in workspace `{workspace}` cannot be decrypted: it \
          was changed or moved in the store; set the secret again, or clear it"
@@ -62,7 +62,7 @@ pub enum VaultError {
         /// The version of its value.
         version: SecretVersion,
     },
-    /// A document was changed, or lies where it does not belong.
+    /// The document was changed, or moved from its place.
     #[error(
         "the stored data of {place} in workspace `{workspace}` cannot be decrypted: it was changed \
          or moved in the store"
@@ -70,7 +70,7 @@ pub enum VaultError {
     DocumentDamaged {
         /// The workspace of the document.
         workspace: WorkspaceId,
-        /// The object that it belongs to.
+        /// The place of the document.
         place: String,
     },
     /// The key ring lacks keys that are in use.
@@ -82,7 +82,7 @@ pub enum VaultError {
     KeysMissing {
         /// The missing keys.
         keys: Vec<KeyId>,
-        /// Number of values that need them.
+        /// Number of values that need these keys.
         count: u64,
         /// The place of the key ring.
         place: String,
@@ -90,7 +90,7 @@ pub enum VaultError {
     /// The key ring cannot be read or written.
     #[error(transparent)]
     Keeper(#[from] KeeperError),
-    /// There is no new key to change to.
+    /// The source of keys has no new key for a rotation.
     #[error(
         "{place} has only one key; put a new key in front of it (`openssl rand -hex 32`, a comma, \
          the old key), restart the daemon, then rotate again"
@@ -102,10 +102,10 @@ pub enum VaultError {
     /// The key ring is full.
     #[error("the key ring is full")]
     Ring(#[source] KeyFault),
-    /// One rotation at a time.
+    /// Another rotation runs.
     #[error("another change of the master key is running; wait for its end")]
     RotationRuns,
-    /// All other values are sealed anew, and the old keys stay.
+    /// Some values do not open. All other values are sealed anew, and the old keys stay.
     #[error(
         "{} the old keys in use, the first of them {first}; clear such secrets or set them again, \
          then rotate again",
@@ -113,21 +113,21 @@ pub enum VaultError {
                                                                  keep")
     )]
     Stuck {
-        /// Workspace, name and version of the first of them.
+        /// Number of values that do not open.
         count: u64,
-        /// Workspace, name and version of one.
+        /// Workspace, name and version of the first of them.
         first: String,
     },
-    /// Other writers changed the same name all the time.
+    /// Other writers kept changing the same secret.
     #[error("secret `{0}` was changed by others at the same time; try again")]
     Contended(SecretName),
     /// The database failed.
     #[error(transparent)]
     Rows(#[from] RowsError),
-    /// The system has no randomness to give.
+    /// The operating system gives no random bytes.
     #[error("the operating system gives no random bytes")]
     Randomness(#[source] getrandom::Error),
-    /// A fault of ours.
+    /// A fault of narthex.
     #[error("a task of the vault failed; check the daemon's log, then try again")]
     Bug(#[source] tokio::task::JoinError),
 }
