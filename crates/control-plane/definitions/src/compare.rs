@@ -13,7 +13,7 @@ use crate::{
 /// The shortest description by which a definition is known again.
 const DESCRIPTION_MIN: usize = 20;
 
-/// The change of one definition. A definition that is unchanged under the same name is left out.
+/// The change of one definition. Unchanged definitions have no change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// A new definition, which resembles no older one.
@@ -28,8 +28,8 @@ pub enum Change {
         /// The changed places.
         difference: Difference,
     },
-    /// An older definition under another name: the rest of its content is the same, or its
-    /// description is, or its parameters are.
+    /// An older definition under another name: the rest of its content, its description or its
+    /// parameters are the same.
     Renamed {
         /// Present key of the definition.
         key: String,
@@ -48,8 +48,8 @@ pub enum Change {
 /// Changes of the definitions of one list, in the order of the newer ones; removed definitions come
 /// last.
 ///
-/// Of older ones with one key the first counts. Of newer ones each does: a server that lists the
-/// accepted definition, and another one under the same name, has changed it.
+/// Of older definitions with one key only the first counts. Of newer ones each counts: a server
+/// that lists the accepted definition, and another one of the same name, has changed it.
 #[must_use]
 pub fn compare(old: &[Definition], new: &[Definition]) -> Vec<Change> {
     let before = old.iter().rev().map(|old| (old.key(), old)).collect::<HashMap<_, _>>();
@@ -125,8 +125,9 @@ impl<'a> Gone<'a> {
 pub struct Unwanted(HashMap<[u8; 32], String>);
 
 impl Unwanted {
-    /// Builds the set from these definitions. Where two are alike the first counts. A definition
-    /// that is still listed is not recognized by its parameters alone: many tools have the same.
+    /// Builds the set from these definitions; of two equal ones the first counts. A definition that
+    /// is still listed (`is_there`) is not recognized by its parameters alone, as many tools have
+    /// the same.
     #[must_use]
     pub fn new(all: &[Definition], is_there: impl Fn(&str) -> bool) -> Self {
         let mut by_trait = HashMap::new();
@@ -142,8 +143,8 @@ impl Unwanted {
         Self(by_trait)
     }
 
-    /// Key of an unwanted definition with the same content besides its name, or the same
-    /// description or parameters.
+    /// Key of an unwanted definition with the same content apart from its name, or with the same
+    /// description or parameters. `None` if there is none.
     #[must_use]
     pub fn like(&self, definition: &Definition) -> Option<&str> {
         traits(definition).find_map(|it| self.0.get(&it)).map(String::as_str)

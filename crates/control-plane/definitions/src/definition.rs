@@ -3,7 +3,7 @@
 use narthex_model::json::Node;
 use sha2::{Digest, Sha256};
 
-/// Largest number of bytes of one definition that are screened. Ordinary ones have about one
+/// Maximum size of a definition for screening, in bytes. Ordinary definitions have about one
 /// thousand.
 pub const DEFINITION_MAX: usize = 256 << 10;
 
@@ -17,18 +17,18 @@ pub struct Definition {
 /// The reason why a definition could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
-    /// More than [`DEFINITION_MAX`] bytes.
+    /// The text has more than [`DEFINITION_MAX`] bytes.
     TooLarge,
-    /// No JSON object.
+    /// The text is no JSON object.
     NoObject,
 }
 
 impl Definition {
-    /// Reads the definition that is known by `key`: the name; the URI of resources, the URI
-    /// template of templates.
+    /// Reads a definition. `key` is its name; the URI of a resource, or the URI template of a
+    /// template.
     ///
     /// # Errors
-    /// When it is too large or no JSON object.
+    /// When the text is too large or no JSON object.
     pub fn read(key: &str, raw: &[u8]) -> Result<Self, Unreadable> {
         if raw.len() > DEFINITION_MAX {
             return Err(Unreadable::TooLarge);
@@ -45,7 +45,7 @@ impl Definition {
         &self.key
     }
 
-    /// The SHA-256 of its content: neither blanks between values nor the order of keys change it.
+    /// SHA-256 of the content. Blanks between values and the order of keys do not change it.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         digest(&self.node)

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::{Definition, harmless, place::Place};
 
-/// Largest number of reported places.
+/// Maximum number of reported places.
 pub const CHANGES_MAX: usize = 64;
 
-/// Largest number of reported characters of one side of a change.
+/// Maximum number of reported characters of one side of a change.
 pub const SHOWN_MAX: usize = 4000;
 
 /// Number of characters of a text that are reported before and after the changed part.
@@ -28,10 +28,10 @@ pub struct Difference {
 /// One changed place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlaceChange {
-    /// A JSON pointer, made [`harmless()`].
+    /// The place as a JSON pointer, made [`harmless()`].
     pub place: String,
-    /// The older value, and `None` if there was none: a text around the changed part, any other
-    /// value as JSON; harmless, and cut with the number of characters that are left out.
+    /// The older value; `None` if there was none. A text is shown around the changed part, any
+    /// other value as JSON. Harmless, and shortened with the number of left-out characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old: Option<String>,
     /// The newer value, in the same form.
@@ -59,7 +59,7 @@ impl Difference {
     }
 }
 
-/// The differences from one definition to another; none if and only if their digests are the same.
+/// The differences from one definition to another; empty exactly if their digests are equal.
 #[must_use]
 pub fn difference(old: &Definition, new: &Definition) -> Difference {
     let mut found = Difference::default();

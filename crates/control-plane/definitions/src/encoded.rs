@@ -1,4 +1,4 @@
-//! Text that people must decode before they can read it: models read it at sight.
+//! Encoded text, which people must decode before they can read it, and models need not.
 
 use std::sync::LazyLock;
 

@@ -6,33 +6,33 @@ use serde::{Serialize, Serializer};
 
 use crate::place::Place;
 
-/// The most characters of an excerpt.
+/// Maximum number of characters of an excerpt.
 pub const EXCERPT_MAX: usize = 200;
 
-/// Largest number of findings of one definition; one is enough for a human to look.
+/// Maximum number of findings of one definition; one is enough for a human's review.
 pub const FINDINGS_MAX: usize = 32;
 
-/// A reason for a human to look at a definition.
+/// A reason for a human to review a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The rule that was broken.
     pub rule: Rule,
     /// The place, as a JSON pointer; empty for the definition as a whole.
     pub place: String,
-    /// The text there, or its decoded form, made [`harmless`](crate::harmless()). For people only:
-    /// to a model it can still be an instruction.
+    /// The text at that place, or its decoded form, made [`harmless`](crate::harmless()). For
+    /// people only: for a model it can still be an instruction.
     pub excerpt: String,
 }
 
-/// A rule of the screening, known to people by its [`id`](Rule::id).
+/// A rule of the screening. People see its [`id`](Rule::id).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Rule {
-    /// It is no JSON object that could be read.
+    /// The definition is no readable JSON object.
     Unreadable,
-    /// It is longer than the limit for screening.
+    /// The definition is longer than the limit for screening.
     TooLarge,
-    /// An object has a key twice: readers disagree on which counts.
+    /// An object has a key twice: readers disagree on which value counts.
     KeyTwice,
     /// Characters of the block of tags, which only models read.
     HiddenTags,
@@ -40,27 +40,27 @@ pub enum Rule {
     BidiControls,
     /// Characters of no width where no script needs them.
     ZeroWidth,
-    /// Variation selectors that select nothing, which can carry bytes.
+    /// Variation selectors without an effect, which can carry bytes.
     VariationSelectors,
     /// Control characters, such as those that steer terminals.
     ControlCharacters,
     /// Characters without a common meaning.
     PrivateUse,
-    /// Blanks that push the following text out of sight.
+    /// Blanks that move the following text out of view.
     Padding,
     /// A comment of HTML or Markdown, which a page does not show.
     Comment,
-    /// Markup with a style that hides it.
+    /// Markup with a style that hides its text.
     HiddenMarkup,
-    /// Marks by which prompts are put together, such as `<IMPORTANT>` or `<|im_start|>`.
+    /// Marks of prompts, such as `<IMPORTANT>` or `<|im_start|>`.
     ModelMarkup,
-    /// Text in Base64 or hexadecimal digits, or much that could be.
+    /// Text in Base64 or hexadecimal digits, or long text that could be.
     EncodedBlob,
     /// Text in escapes, such as `%69%67`.
     EncodedText,
     /// Words written letter by letter.
     SpacedLetters,
-    /// A name with letters that look like others.
+    /// A name with letters that look like other letters.
     ConfusableName,
     /// A schema with a reference to another document.
     RemoteReference,
@@ -70,15 +70,15 @@ pub enum Rule {
     Secrecy,
     /// Mentions reading files that hold secrets.
     SecretFiles,
-    /// Wants the conversation, the system prompt or credentials.
+    /// Asks for the conversation, the system prompt or credentials.
     AsksForContext,
     /// Asks to send data to another receiver than the intended one.
     Redirects,
-    /// Tells how to use tools of others.
+    /// Gives instructions for tools of other servers.
     OtherTools,
-    /// Asks to go without an approval.
+    /// Asks to skip an approval.
     SkipsApproval,
-    /// Turns to the model by name.
+    /// Addresses the model by name.
     AddressesModel,
 }
 
@@ -113,7 +113,7 @@ impl Rule {
         Self::AddressesModel,
     ];
 
-    /// The name of the rule, which stays.
+    /// The name of the rule, which never changes.
     #[must_use]
     pub fn id(self) -> &'static str {
         match self {
@@ -146,7 +146,7 @@ impl Rule {
         }
     }
 
-    /// Description of the rule, as the end of "The definition …".
+    /// The description of the rule, as the end of a sentence that starts with "The definition".
     #[must_use]
     pub fn told(self) -> &'static str {
         match self {

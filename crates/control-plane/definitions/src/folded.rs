@@ -1,4 +1,4 @@
-//! Text brought into one form, in which words are found in any disguise.
+//! Text in a folded form, in which words are found in any disguise.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -65,7 +65,7 @@ impl Folded {
 struct Folding {
     text: String,
     marks: Vec<(usize, usize)>,
-    /// A text without any blank, such as `readFile`: its words begin with capitals.
+    /// True for a text without blanks, such as `readFile`: its words start with capitals.
     is_identifier: bool,
     last: char,
     forms: HashMap<char, String>,

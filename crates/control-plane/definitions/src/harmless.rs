@@ -1,14 +1,14 @@
-//! Text of strangers, made fit for display to people: on a terminal, in a page, in JSON.
+//! Text of strangers in a form for display: on a terminal, in a page, in JSON.
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
 /// More marks than this on one character bury the text around them.
 const MARKS_MAX: usize = 3;
 
-/// The text on one line and without characters that are unseen or steer the display.
+/// The text on one line, without characters that are invisible or control the display.
 ///
-/// Such characters are written as `\u{…}`, breaks of lines as `\n`. At most `max` characters of the
-/// outcome are returned; then follows `…`.
+/// Such characters are written as `\u{…}`, line breaks as `\n`. At most `max` characters of the
+/// result are returned, followed by `…` if there are more.
 #[must_use]
 pub fn harmless(text: &str, max: usize) -> String {
     let mut shown = String::new();

@@ -1,4 +1,4 @@
-//! Characters that people do not see and models do read.
+//! Characters that people do not see, but models read.
 
 use unicode_properties::{GeneralCategory, UnicodeEmoji, UnicodeGeneralCategory};
 

@@ -1,5 +1,5 @@
 //! Phrases by which a definition instructs a model beyond its own use, or asks for data that it
-//! should not have.
+//! should not get.
 
 use std::sync::LazyLock;
 
@@ -139,7 +139,7 @@ struct Phrase {
 }
 
 struct Phrases {
-    /// All expressions at once, to find in one pass that none matches.
+    /// All expressions together, to find in one pass that none matches.
     any: RegexSet,
     each: Vec<(Phrase, Regex)>,
 }

@@ -1,6 +1,6 @@
 //! Screens definitions of tools, prompts, templates and resources, which servers write and models
-//! read: for forbidden content (S22), for changes (S23), and for names that resemble those of
-//! others (S24).
+//! read. Finds forbidden content (S22), changes (S23), and names that resemble those of others
+//! (S24).
 //!
 //! Every function here depends on its inputs alone. A definition is screened up to
 //! [`DEFINITION_MAX`] bytes, every step takes time in proportion to its text, and results are
@@ -8,7 +8,7 @@
 //!
 //! The rules find known patterns. They read English and a few phrases of other languages, each
 //! string by itself. Instructions in other words, or spread over several strings, escape them. So a
-//! definition without findings is not a safe one, and a finding is a reason for a human to look,
+//! definition without findings is not a safe one, and a finding is a reason for a human's review,
 //! not a proof. Claims of a definition in `annotations` are screened like all other text, and relax
 //! nothing (S25).
 

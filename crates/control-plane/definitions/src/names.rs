@@ -1,4 +1,4 @@
-//! Names that people and models take for others.
+//! Names that people and models can mistake for others.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use unicode_security::confusable_detection::skeleton;
 /// First part of names of tools where all servers' tools are in one list.
 const QUALIFIED: &str = "mcp";
 
-/// Largest number of compared characters of a name: clients cut longer ones.
+/// Number of compared characters of a name: clients shorten longer names.
 pub const NAME_MAX: usize = 64;
 
 /// Largest number of stored names of one server that look alike: a server with more has enough.
@@ -23,39 +23,39 @@ pub struct Names {
     exactly: HashMap<String, HashSet<String>>,
     /// The servers by the skeletons of their names.
     servers: HashMap<String, Vec<String>>,
-    /// The most characters in a skeleton of a server.
+    /// Number of characters of the longest skeleton of a server's name.
     server_max: usize,
 }
 
 /// The resemblance of a name to that of another server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resemblance {
-    /// The same name, letter for letter. Two servers of one kind have equal names, and calls go by
-    /// server.
+    /// The same name, letter for letter. Two servers of one kind may have equal names, as calls go
+    /// by server.
     Same,
-    /// The same letters with other cases or separators: `readFile` and `read_file`.
+    /// The same letters in other cases or with other separators: `readFile` and `read_file`.
     Spelling,
-    /// The same in the first [`NAME_MAX`] characters.
+    /// The same first [`NAME_MAX`] characters.
     Cut,
-    /// The other server's name, followed by the rest of a name.
+    /// The other server's name, followed by the rest of a tool's name.
     Prefixed,
-    /// A name that looks the same and has other letters.
+    /// A name that looks the same, with other letters.
     Confusable,
 }
 
-/// A name of another server that a name is like.
+/// The name of another server that resembles a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LookAlike {
     /// The kind of resemblance.
     pub resemblance: Resemblance,
     /// The other server.
     pub server: String,
-    /// Its name.
+    /// The other server's name for the item.
     pub name: String,
 }
 
 impl Names {
-    /// The names of all servers, each with its server; the built-in server is one of them.
+    /// The names of all servers, as pairs of server and name, with those of the built-in server.
     #[must_use]
     pub fn new<'a>(names: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut all = Self::default();
@@ -80,8 +80,8 @@ impl Names {
         all
     }
 
-    /// The name of another server that the name resembles most, if there is one. A name in plain
-    /// letters does not resemble one in letters that imitate them.
+    /// The most similar name of another server, if there is one. A name in plain letters never
+    /// resembles one in letters that imitate them.
     #[must_use]
     pub fn look_alike(&self, server: &str, name: &str) -> Option<LookAlike> {
         let mut best = None;

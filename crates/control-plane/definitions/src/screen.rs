@@ -9,8 +9,8 @@ use crate::{
     instructions::instructions, markup::markup, names, place::Place,
 };
 
-/// The findings of the rules in a definition, place by place; none in most. At most
-/// [`FINDINGS_MAX`](crate::FINDINGS_MAX), each rule once for each text.
+/// The findings of the rules in a definition, place by place; most definitions have none. At most
+/// [`FINDINGS_MAX`](crate::FINDINGS_MAX), and each rule once per text.
 #[must_use]
 pub fn screen(definition: &Definition) -> Vec<Finding> {
     let mut findings = Findings::default();
@@ -23,7 +23,7 @@ pub fn screen(definition: &Definition) -> Vec<Finding> {
     findings.into_vec()
 }
 
-/// Does as [`screen()`], for a definition in its raw form: an unreadable one is a finding.
+/// As [`screen()`], for a definition in its raw form. An unreadable definition is a finding.
 #[must_use]
 pub fn screen_raw(key: &str, raw: &[u8]) -> Vec<Finding> {
     let rule = match Definition::read(key, raw) {

@@ -12,13 +12,13 @@ use crate::{
 };
 
 impl Events {
-    /// Adds an event at the end of a session's stream; it is stored when this returns. If a message
-    /// of this kind and id is stored already, its event is returned instead, whatever the payload
-    /// is now.
+    /// Adds an event at the end of a session's stream; the event is stored when this returns. If a
+    /// message of this kind and id is stored already, that event is returned, whatever `payload`
+    /// is.
     ///
     /// # Errors
-    /// When the payload is too long, the id of the message is none, there is no such session, or
-    /// the store fails: then there is no such event.
+    /// When the payload is too long, the message id is not valid, the session does not exist, or
+    /// the store fails: then no event was added.
     pub async fn append(
         &self,
         place: &EventPlace,
@@ -30,8 +30,8 @@ impl Events {
         Ok(self.tell(place, kind, payload, along).await?.row)
     }
 
-    /// Adds an event as [`append`](Self::append) does, tells if it is new, and stores the data that
-    /// accompanies it. Nothing else happens for a message that is stored already.
+    /// Adds an event as [`append`](Self::append) does, with accompanying data; the result says
+    /// whether the event is new. A message that is stored already changes nothing.
     ///
     /// # Errors
     /// The errors of [`append`](Self::append).
@@ -88,8 +88,8 @@ impl Events {
         }
     }
 
-    /// Adds an event that has happened in any case, and returns true if it is new. A failure is
-    /// logged and counted, and does not undo what has happened.
+    /// Adds an event about a past action, and returns true if it is new. A failure is logged and
+    /// counted; the action stays.
     pub async fn note(
         &self,
         place: &EventPlace,
@@ -107,8 +107,8 @@ impl Events {
         }
     }
 
-    /// Adds several events that have happened one after the other, at the cost of one. If the
-    /// session has gone with its workspace, no error is reported.
+    /// Adds several consecutive events at the cost of one. No error is logged if the session was
+    /// deleted with its workspace.
     pub async fn note_all(&self, place: &EventPlace, told: &[(EventKind, Value)]) {
         let (of, happened_at) = (place.stream(), SystemTime::now());
         let texts: Vec<_> =
@@ -139,7 +139,7 @@ impl Events {
         }
     }
 
-    /// Logs and counts an event that has happened and could not be added.
+    /// Logs and counts an event about a past action that could not be added.
     pub fn missed(&self, place: &EventPlace, kind: EventKind, error: &EventsError) {
         self.shared.unwritten.fetch_add(1, Ordering::Relaxed);
         let (session, kind) = (place.session, kind.as_str());

@@ -1,9 +1,8 @@
 //! Sends reminders of unacknowledged messages, at growing intervals, and then gives the messages up
 //! (X-E93). One task serves the messages of all sessions.
 //!
-//! The due times are in the store, so that another daemon, or the same after a restart, continues
-//! where this one was. Each reminder is an event with an id of its own: if two daemons add it, it
-//! counts once.
+//! The due times are in the store, so that another daemon, or the same one after a restart,
+//! continues. Each reminder is an event with its own id: if two daemons add it, it counts once.
 
 use std::time::{Duration, SystemTime};
 
@@ -51,16 +50,16 @@ impl Waits {
 /// The reason for giving a message up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Why {
-    /// Its reminders were not answered.
+    /// The message's reminders were not answered.
     Unacknowledged,
-    /// Its time was over.
+    /// The message has expired.
     Expired,
-    /// Its session has so many newer events that it is not kept.
+    /// The message was removed, as its session has too many newer events.
     Removed,
 }
 
 impl Events {
-    /// Tells messages again when they are due, for as long as it is polled.
+    /// Sends due reminders, for as long as the future is polled.
     pub async fn deliver(&self) {
         loop {
             let wait = match self.deliver_due(SystemTime::now()).await {
@@ -79,7 +78,8 @@ impl Events {
         }
     }
 
-    /// Handles the messages due by `now`, and returns the next due time.
+    /// Handles the messages that are due by `now`, and returns the next due time; `None` if there
+    /// is none.
     ///
     /// # Errors
     /// When the store fails; earlier messages are handled.

@@ -1,4 +1,4 @@
-//! One event, as a reader sees it.
+//! One event, in the form for readers.
 
 use std::time::SystemTime;
 
@@ -15,7 +15,7 @@ pub struct EventPlace {
     pub workspace: WorkspaceId,
     /// The session.
     pub session: SessionId,
-    /// The run of that session in which it happens; `None` for an action from outside.
+    /// The session's run of the event; `None` for an action from outside.
     pub run: Option<RunId>,
 }
 
@@ -24,15 +24,15 @@ pub struct EventPlace {
 pub struct EventRow {
     /// The place of the event.
     pub place: EventPlace,
-    /// Its number in the session, from 1 on, without gaps.
+    /// Number of the event in the session, from 1, without gaps.
     pub seq: u64,
-    /// Its number in the workspace, from 1 on, without gaps.
+    /// Number of the event in the workspace, from 1, without gaps.
     pub number: u64,
-    /// When it happened; never before the event in front of it.
+    /// Time of the event; never before the previous event.
     pub at: SystemTime,
-    /// One of [`EventKind`], or a word that only a newer program knows.
+    /// Name of an [`EventKind`], or a word that only a newer program knows.
     pub kind: String,
-    /// The id by which a second event of its kind is recognised as the same.
+    /// The id by which a repeated event of its kind is recognised.
     pub message_id: Option<String>,
     /// The payload.
     pub payload: Value,
@@ -45,7 +45,7 @@ impl EventPlace {
 }
 
 impl EventRow {
-    /// The event as documents have it (X-E98).
+    /// The event in the form for documents (X-E98).
     #[must_use]
     pub fn envelope(&self) -> Value {
         let mut envelope = json!({
@@ -64,8 +64,8 @@ impl EventRow {
         envelope
     }
 
-    /// The event as models read it. Of a fault that only humans mend they read its kind. They read
-    /// no name of a secret, a key or a place, and no word of a program (D28).
+    /// The event in the form for models. Of a fault that only humans can correct, a model gets the
+    /// kind. It gets no name of a secret, a key or a place, and no text of a program (D28).
     #[must_use]
     pub fn for_models(mut self) -> Self {
         let refused = EventKind::SessionRunRefused.as_str();

@@ -1,4 +1,4 @@
-//! Events as they come.
+//! Waits for further events of a session or a workspace.
 
 use narthex_model::WorkspaceId;
 use narthex_store::EventsOf;
@@ -24,7 +24,7 @@ pub(crate) enum Followed {
 pub struct Follower {
     events: Events,
     of: Followed,
-    /// The number of the last event that was given, or of a later one that is not wanted.
+    /// Number of the last returned event, or of a later one that the follower does not want.
     after: u64,
     kinds: Vec<EventKind>,
     key: Key,
@@ -36,9 +36,9 @@ pub struct Follower {
 #[derive(Debug, Clone, Copy)]
 enum End {
     No,
-    /// It has ended, of which the event may still be on its way.
+    /// The session has ended, but its last event may not have arrived yet.
     Since(Instant),
-    /// The event of it was given.
+    /// The event of the end was returned.
     Told,
 }
 
@@ -59,9 +59,8 @@ impl Follower {
         Self { events, of, after, kinds, key, woken, end: End::No }
     }
 
-    /// Waits for the next events: at least one, and some more if there are. `None` when the session
-    /// has ended and all of them were given, or it is gone. Nothing is lost if this is dropped
-    /// before it is done.
+    /// Waits for the next events: at least one, and further ones that are available. `None` when
+    /// the session has ended and all its events were returned, or it was deleted. Cancel safe.
     ///
     /// # Errors
     /// When an event cannot be read, or the store fails; the caller may try again.

@@ -16,25 +16,25 @@ const SAID: [&str; 3] = ["text", "body", "comment"];
 /// The oldest unacknowledged messages of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unread {
-    /// Some of them, in their order; none has expired.
+    /// Some of the messages, in their order; none has expired.
     pub messages: Vec<EventRow>,
-    /// The number up to which all were acknowledged; 0 if none was.
+    /// The number up to which all messages are acknowledged; 0 if none is.
     pub acknowledged: u64,
-    /// Number of all unacknowledged messages, these included.
+    /// Number of all unacknowledged messages, with these.
     pub count: u64,
-    /// The last event of the session before they were looked for; 0 before the first.
+    /// Number of the session's last event before this reading; 0 if there was none.
     pub last: u64,
 }
 
 impl Events {
     /// Returns at most `limit` of the oldest unacknowledged messages of a session, for the client
-    /// that carries the session out. Their payloads have at most `bytes` in all, apart from the
-    /// first. From now on reminders of messages are sent until they are acknowledged, of these
-    /// after 30 seconds at the earliest. A second reading before that reminder puts it off no
-    /// further.
+    /// that carries the session out. Their payloads have at most `bytes` in total, not counting the
+    /// first. From now on reminders of messages are sent until they are acknowledged; reminders of
+    /// these come after 30 seconds at the earliest. A second reading before a reminder does not
+    /// delay it further.
     ///
     /// # Errors
-    /// When there is no such session, a message cannot be read, or the store fails.
+    /// When the session does not exist, a message cannot be read, or the store fails.
     pub async fn unread(
         &self,
         workspace: &WorkspaceId,
@@ -56,11 +56,12 @@ impl Events {
         Ok(Unread { messages, acknowledged, count, last })
     }
 
-    /// Notes that the client that carries a session out has all its messages up to an event.
-    /// Returns the number up to which all are acknowledged, and how many messages are left.
+    /// Acknowledges all messages of a session up to an event, for the client that carries the
+    /// session out. Returns the number up to which all messages are acknowledged, and the number of
+    /// remaining ones.
     ///
     /// # Errors
-    /// When there is no such session, or no such event yet, or the store fails.
+    /// When the session or the event does not exist, or the store fails.
     pub async fn acknowledge(
         &self,
         workspace: &WorkspaceId,
@@ -80,8 +81,8 @@ impl Events {
         Ok((counted.acknowledged, counted.unread))
     }
 
-    /// Starts reminders of unacknowledged messages again, since a client carries the session out
-    /// again. A failure is logged: the next reading does it.
+    /// Restarts reminders of unacknowledged messages, since a client carries the session out again.
+    /// A failure is logged; the next reading restarts them as well.
     pub async fn attended(&self, workspace: &WorkspaceId, session: SessionId) {
         let of = EventsOf { workspace: workspace.clone(), session };
         let now = SystemTime::now();

@@ -9,10 +9,10 @@ macro_rules! kinds {
         }
 
         impl EventKind {
-            /// All of them.
+            /// All kinds.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// The word in tables and documents.
+            /// The name in tables and documents.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {
@@ -32,60 +32,60 @@ kinds! {
     AgentShare = "agent.share";
     /// The agent comments on a share.
     AgentComment = "agent.comment";
-    /// The agent asks its humans a question; a message answers it.
+    /// The agent asks its humans a question, which a message answers.
     AgentInputRequest = "agent.input_request";
     /// The agent reports an error in its own words.
     AgentError = "agent.error";
-    /// The agent requests a permission.
+    /// The agent requests a grant.
     AgentPermissionRequest = "agent.permission_request";
     /// The agent sends a message to its caller.
     AgentMessage = "agent.message";
     /// A message for the agent.
     UserMessage = "user.message";
-    /// A human has granted the requested permission (X-E83).
+    /// A human has created the requested grant (X-E83).
     PermissionGranted = "permission.granted";
-    /// A human has refused the requested permission (X-E83).
+    /// A human has denied the requested grant (X-E83).
     PermissionDenied = "permission.denied";
-    /// The session begins, with its first run.
+    /// The session was created, with its first run.
     SessionCreated = "session.created";
-    /// A further run begins in the session.
+    /// A further run was created in the session.
     SessionResumed = "session.resumed";
     /// The session was suspended until a user resumes it; its runs have ended.
     SessionSuspended = "session.suspended";
     /// A server of a run is mounted (R-E31).
     McpMount = "mcp.mount";
-    /// A server of a run was given back (R-E31).
+    /// A server of a run was unmounted (R-E31).
     McpUnmount = "mcp.unmount";
     /// A server of a run does not start, or is lost (R-E40).
     McpError = "mcp.error";
-    /// A server of a run that was lost is back (R-E41).
+    /// A lost server of a run is back (R-E41).
     McpReconnect = "mcp.reconnect";
-    /// A run that was to begin in the session, or to be started by it, was refused.
+    /// A run of the session, or one that the session wanted to create, was refused.
     SessionRunRefused = "session.run_refused";
-    /// The agent is done, in its own words.
+    /// The agent reports that its work is done.
     SessionCompleted = "session.completed";
-    /// The executor of the session failed, as the platform reports.
+    /// The executor of the session failed; the platform reports this.
     SessionFailed = "session.failed";
-    /// The session was ended by the run above it.
+    /// The parent run has ended the session.
     SessionCancelledByParent = "session.cancelled_by_parent";
-    /// An orchestrator is asked to check something; the platform reports it (X-E88).
+    /// The platform asks an orchestrator to check something (X-E88).
     SessionWake = "session.wake";
-    /// A reminder: a message of the session was not acknowledged (X-E93).
+    /// A reminder of an unacknowledged message of the session (X-E93).
     SessionMessageUnread = "session.message_unread";
-    /// A message that this session has sent was given up, or has expired (X-E93).
+    /// A message that this session has sent was given up or has expired (X-E93).
     SessionMessageUndelivered = "session.message_undelivered";
-    /// The session has ended: nothing begins in it any more.
+    /// The session has ended: no run can be created in it any more.
     SessionEnded = "session.ended";
 }
 
 impl EventKind {
-    /// The kind with this word.
+    /// The kind of this name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
     }
 
-    /// True if it is the session's own act, and not a message or decision of another party.
+    /// True if the session itself acts, and not another party by a message or a decision.
     #[must_use]
     pub fn is_own(self) -> bool {
         match self {

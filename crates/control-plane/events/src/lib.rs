@@ -1,14 +1,14 @@
 //! Events of sessions, as a durable stream in order (X-E98).
 //!
-//! * [`Events`] adds events and reads them by their numbers. Numbers grow by one, also where
-//!   several daemons write to one store.
-//! * A [`Follower`] waits for further ones. Nothing is queued for it: it reads from the store, at
-//!   its own pace, and is woken by events of this process.
-//! * A message stays unread until the client that carries its session out acknowledges it;
-//!   reminders of it are sent meanwhile (X-E93).
-//! * Of each session the newest events are kept, within bounds of number and size.
+//! * [`Events`] adds events and reads them by their numbers. Numbers grow by one, even if several
+//!   daemons write to one store.
+//! * A [`Follower`] waits for further events. It has no queue: it reads from the store, at its own
+//!   pace, and events of this process wake it.
+//! * A message stays unread until the client that carries its session out acknowledges it.
+//!   Meanwhile reminders are sent (X-E93).
+//! * The newest events of each session are stored, within limits of number and size.
 //!
-//! Independent of runs and interfaces. No call that is passed on waits for anything here.
+//! Independent of runs and interfaces. No forwarded call waits for this crate.
 
 mod adding;
 mod delivery;

@@ -1,4 +1,4 @@
-//! Removes the oldest events to keep streams within their bounds.
+//! Removes the oldest events to keep streams within their limits.
 
 use std::time::{Duration, SystemTime};
 
@@ -116,8 +116,8 @@ impl Events {
         Ok(())
     }
 
-    /// Removes the events of sessions that have ended so long ago that their workspace does not
-    /// keep them any more; returns their number.
+    /// Removes the events of ended sessions beyond their workspace's retention; returns their
+    /// number.
     ///
     /// # Errors
     /// When the store fails; removed events stay removed.
@@ -138,7 +138,7 @@ impl Events {
         }
     }
 
-    /// Sweeps each day, beginning now, for as long as it is polled.
+    /// Sweeps now and then daily, for as long as the future is polled.
     pub async fn sweep_daily(&self) {
         loop {
             let pause = match self.sweep(SystemTime::now()).await {

@@ -1,4 +1,4 @@
-//! The followers that wait for events, by session or workspace.
+//! Followers that wait for events, by session or workspace.
 
 use std::{
     collections::HashMap,

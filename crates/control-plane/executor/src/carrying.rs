@@ -1,4 +1,4 @@
-//! Looks for runs that wait, and sees each of them through.
+//! Looks for waiting runs, and carries each of them out to its end.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,5 @@
-//! Runs that could not be started: each waits for longer every time, and is given up at last.
+//! Runs that could not be started: the pause grows with each attempt, and finally the run is given
+//! up.
 
 use std::{collections::HashMap, time::Duration};
 

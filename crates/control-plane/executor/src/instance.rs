@@ -1,4 +1,4 @@
-//! The folder with files about runs, and the name under which its daemon claims them.
+//! The folder with files about runs, and the name by which its daemon claims them.
 
 use std::{
     io,

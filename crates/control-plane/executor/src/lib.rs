@@ -1,8 +1,9 @@
-//! Carries runs out: for each run of an agent that names an executor, it starts the program of that
-//! executor with the addresses of its servers, and follows it to its end.
+//! Carries runs out: for each run of an agent with an executor, starts the executor's program with
+//! the addresses of the run's servers, and follows it to its end.
 //!
-//! A run is carried out by a claim that is held for as long as its program lives, as by any other
-//! platform: daemons on one store agree, and the next daemon sees runs that one has left behind.
+//! As any other platform, an executor carries a run out by a claim, which it holds for as long as
+//! its program lives. So daemons on one store agree, and the next daemon sees the runs that a dead
+//! one has left.
 
 mod carrying;
 mod failures;
@@ -40,20 +41,20 @@ const SERVED: Duration = Duration::from_secs(60 * 60);
 /// Time until a run is started again whose program failed; each time twice as long.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The options of carrying runs out.
+/// The options of a daemon that carries runs out.
 #[derive(Debug, Clone)]
 pub struct ExecutorOptions {
-    /// The programs.
+    /// The executors' programs.
     pub executors: Executors,
-    /// The parts of the daemon's environment that each of them sees.
+    /// The parts of the daemon's environment that each program gets.
     pub environment: BaseEnvironment,
     /// The address of the aggregated endpoint.
     pub url: String,
-    /// The folder of files about runs, which no other process uses.
+    /// The folder of files about runs. No other process uses it.
     pub place: PathBuf,
 }
 
-/// The reason for which runs are not carried out.
+/// The reason why runs are not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecutorError {
     /// The folder for files about runs cannot be used.
@@ -64,10 +65,10 @@ pub enum ExecutorError {
         /// The system's error.
         source: io::Error,
     },
-    /// The store fails.
+    /// The store failed.
     #[error(transparent)]
     Runs(#[from] RunError),
-    /// The system has no randomness to give.
+    /// The operating system gives no random bytes.
     #[error("the operating system gives no random bytes for a name")]
     Randomness(#[source] getrandom::Error),
 }
@@ -83,7 +84,7 @@ impl ExecutorError {
     }
 }
 
-/// Carries out the runs that wait for these executors, until the control plane closes.
+/// Carries out the runs for these executors, until the control plane closes.
 ///
 /// # Errors
 /// When the folder cannot be used, or the store fails.
@@ -126,7 +127,7 @@ struct Work {
     options: ExecutorOptions,
     /// The holder's name in claims of runs.
     holder: String,
-    /// Runs that this daemon is taking or carrying out.
+    /// Runs that this daemon is claiming or carrying out.
     taken: Mutex<HashSet<RunId>>,
     /// Runs that could not be started.
     failures: Mutex<Failures>,

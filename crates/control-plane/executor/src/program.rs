@@ -31,13 +31,13 @@ const SECRET_MIN: usize = 6;
 
 /// The end of a program.
 pub(crate) enum Ended {
-    /// By itself, and with success.
+    /// The program ended by itself, with success.
     Well,
-    /// Otherwise, or it did not start; with the report of that.
+    /// The program failed or did not start, with a report.
     Badly(Value),
-    /// It does not exist, so that another attempt would fail as well; with the report of that.
+    /// The program does not exist, so that another attempt would fail as well; with a report.
     Missing(Value),
-    /// Its run has ended, or another executor has the run.
+    /// The run has ended, or another executor has it.
     Taken,
     /// The daemon stops.
     Closing,

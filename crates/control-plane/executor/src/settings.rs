@@ -1,5 +1,5 @@
-//! The executors of a daemon, as its settings have them. Only the writer of that file decides on
-//! the started programs: no agent, no run and no workspace does.
+//! The executors in a daemon's settings. Only the writer of that file decides which programs are
+//! started: no agent, no run and no workspace does.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,19 +21,19 @@ const MEMBERS: [&str; 7] = ["command", "args", "cwd", "env", "workspaces", "at_o
 /// A program that carries runs out. `Debug` shows neither arguments nor values.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CommandExecutor {
-    /// A name that is searched in the PATH, or a path.
+    /// A name to search in the PATH, or a path.
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// The folder in which it is started; `None` for the folder of the run.
+    /// The folder in which the program is started; `None` for the folder of the run.
     pub cwd: Option<PathBuf>,
-    /// Its variables, besides those that identify the run.
+    /// Variables in addition to those that identify the run.
     pub env: BTreeMap<String, String>,
     /// The workspaces whose runs it carries out.
     pub workspaces: BTreeSet<WorkspaceId>,
-    /// Most runs at a time.
+    /// Maximum number of its runs at a time.
     pub at_once: usize,
-    /// Time in which it must end after it was asked to.
+    /// Time in which the program must end after it was asked to.
     pub stop_grace: Duration,
 }
 
@@ -45,8 +45,8 @@ pub struct Executors {
 }
 
 impl Executors {
-    /// Reads the table of a settings file. Its faults are added to `faults`, each with its place.
-    /// `duration` reads a duration as settings have it.
+    /// Reads the table of a settings file. Faults are added to `faults`, each with its place.
+    /// `duration` parses a duration of the settings.
     #[must_use]
     pub fn read(
         file: &str,

@@ -13,20 +13,21 @@ const CLIENT: &str = "nxc_";
 const ID_BYTES: usize = 8;
 const RANDOM_BYTES: usize = 32;
 
-/// A token that proves to be a service's. It carries its id and 256 random bits.
+/// A token that proves the identity of a service. It contains the token's id and 256 random bits.
 #[derive(Debug, Clone)]
 pub struct ServiceToken(Secret);
 
-/// A token that proves to be an MCP client's. It carries the client's id and 256 random bits.
+/// A token that proves the identity of an MCP client. It contains the client's id and 256 random
+/// bits.
 #[derive(Debug, Clone)]
 pub struct McpClientToken(Secret);
 
-/// The hash of a token, which is all that is kept of it.
+/// The hash of a token. Only the hash is stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct BearerHash([u8; 32]);
 
 impl ServiceToken {
-    /// A new one, with its id.
+    /// Generates a token; returns it with its id.
     ///
     /// # Errors
     /// When the operating system gives no random bytes.
@@ -44,7 +45,7 @@ impl ServiceToken {
 }
 
 impl McpClientToken {
-    /// A new one, with its client's id.
+    /// Generates a token; returns it with its client's id.
     ///
     /// # Errors
     /// When the operating system gives no random bytes.
@@ -68,13 +69,13 @@ fn generate(prefix: &str) -> Result<Secret, getrandom::Error> {
     Ok(Secret::new(format!("{prefix}{}", digits.expose())))
 }
 
-/// The id that a token carries; `None` if the text is no token of a service.
+/// The id in a token; `None` if the text is no token of a service.
 #[must_use]
 pub fn service_of(text: &str) -> Option<ServiceTokenId> {
     ServiceTokenId::new(&format!("tok_{}", digits(text, SERVICE)?)).ok()
 }
 
-/// The client that a token names; `None` if the text is no token of a client.
+/// The client's id in a token; `None` if the text is no token of a client.
 #[must_use]
 pub fn client_of(text: &str) -> Option<McpClientId> {
     McpClientId::new(&format!("cli_{}", digits(text, CLIENT)?)).ok()
@@ -90,13 +91,13 @@ fn digits<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
 }
 
 impl BearerHash {
-    /// The hash of a text that a caller shows, which may be no token.
+    /// The hash of a caller's text, which may be no token.
     #[must_use]
     pub fn of(token: &str) -> Self {
         Self(Sha256::digest(token).into())
     }
 
-    /// One that was stored.
+    /// Parses a stored hash; `None` if the text is none.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
@@ -109,7 +110,7 @@ impl BearerHash {
         hex::encode(self.0)
     }
 
-    /// True if it is the hash of this token; takes as long for each.
+    /// True if this is the hash of the token. Takes the same time for every token.
     #[must_use]
     pub fn opens_for(self, token: &str) -> bool {
         self.0.ct_eq(&Self::of(token).0).into()

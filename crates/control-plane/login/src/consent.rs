@@ -1,5 +1,5 @@
-//! Consent: a page for a decision is answered once, by the user that it was shown to, and while
-//! they may still know its text (X-E82).
+//! Consent: each page for a decision is answered once, by the user who has seen it, and while the
+//! user may still remember its text (X-E82).
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,12 +12,12 @@ use tokio::time::Instant;
 
 use crate::{Token, TokenHash};
 
-/// For how long a page can be answered after it was shown.
+/// Time for which a page can be answered after it was shown.
 pub const CONSENT_LIFE: Duration = Duration::from_mins(5);
 /// Most pages of one user that wait for their answer; the oldest of more can be answered no more.
 const SHOWN_MAX: usize = 100;
 
-/// The pages that were shown and wait for their answer.
+/// Shown pages that wait for their answer.
 #[derive(Debug, Default)]
 pub struct Consents {
     /// The pages of each user, in the order in which they were shown.
@@ -39,22 +39,22 @@ struct Bound {
     about: String,
 }
 
-/// The reason for which a page cannot be shown or answered.
+/// The reason why a page cannot be shown or answered.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsentError {
-    /// It was answered before, was shown too long ago, or to another session. Or it is another
-    /// page, or was shown again since.
+    /// The page was answered before, was shown too long ago or to another session, or was shown
+    /// again since. Or the answer is for another page.
     #[error("this page was used or reloaded already, or was open for more than five minutes")]
     Used,
-    /// The system has no randomness to give.
+    /// The operating system gives no random bytes.
     #[error("the operating system gives no random bytes")]
     NoRandomness(#[source] getrandom::Error),
 }
 
 impl Consents {
-    /// Shows a page about a subject to a user who has a login session, by the token of that
-    /// session. Returns the token that the answer has to repeat. An earlier showing of the same
-    /// page to this session can be answered no more.
+    /// Registers a page about a subject that is shown to a user in a login session; `session` is
+    /// that session's token. Returns the token that the answer has to repeat. An earlier showing of
+    /// the page to this session can no longer be answered.
     ///
     /// # Errors
     /// When the operating system gives no random bytes.
@@ -80,10 +80,10 @@ impl Consents {
         Ok(token)
     }
 
-    /// A page is answered. Whatever comes of it, its token is used up.
+    /// Accepts the answer to a page. Its token is used up, also after an error.
     ///
     /// # Errors
-    /// When there is no such page, or it was for another session or subject.
+    /// When there is no such page, or it was shown to another session or about another subject.
     pub fn answer(&self, token: &str, session: &str, about: &str) -> Result<(), ConsentError> {
         let bound = Bound { session: TokenHash::of(session), about: about.to_owned() };
         match self.take(&TokenHash::of(token)) {

@@ -1,9 +1,9 @@
 //! Proofs of humans: passkeys, one-time sign-in links and OpenID Connect, and the login sessions
 //! that follow.
 //!
-//! State machines that take and give values: nothing here knows a database, an HTTP server or an
-//! HTTP client. The caller stores their values, sends their requests, and passes them the time.
-//! Stored data opens nothing: tokens leave as texts and stay as hashes.
+//! State machines over values: this crate knows no database, no HTTP server and no HTTP client. The
+//! caller stores their values, sends their requests, and passes them the time. Stored data gives no
+//! access: tokens leave as texts and are stored as hashes.
 
 pub mod oidc;
 

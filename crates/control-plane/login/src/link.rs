@@ -1,10 +1,10 @@
-//! One-time sign-in links: made by an operator, good for one sign-in, for a short while.
+//! One-time sign-in links: created by an operator, valid for one sign-in and a short time.
 
 use std::time::{Duration, SystemTime};
 
 use crate::Token;
 
-/// Time in which a link may be used.
+/// Time for which a link is valid.
 pub const LINK_LIFE: Duration = Duration::from_mins(15);
 
 /// A new link. Its token is shown once; the store has the hash, and removes it when the link is
@@ -13,12 +13,12 @@ pub const LINK_LIFE: Duration = Duration::from_mins(15);
 pub struct SignInLink {
     /// The token at the end of the link.
     pub token: Token,
-    /// The time from which it opens nothing.
+    /// Time from which the link is no longer valid.
     pub expires_at: SystemTime,
 }
 
 impl SignInLink {
-    /// One that is good from now on.
+    /// Generates a link that is valid from now on.
     ///
     /// # Errors
     /// When the operating system gives no random bytes.

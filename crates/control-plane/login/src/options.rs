@@ -7,10 +7,10 @@ use crate::{
     oidc::{Admission, Client},
 };
 
-/// The ways in which humans sign in at this process.
+/// The ways for humans to sign in at this process.
 #[derive(Debug, Clone)]
 pub struct LoginOptions {
-    /// The address that browsers reach it by.
+    /// The address at which browsers reach the process.
     pub origin: PublicOrigin,
     /// The lifetimes of a sign-in.
     pub limits: SessionLimits,
@@ -19,7 +19,7 @@ pub struct LoginOptions {
 }
 
 impl LoginOptions {
-    /// The usual, without providers.
+    /// The default options, without providers.
     #[must_use]
     pub fn new(origin: PublicOrigin) -> Self {
         Self { origin, limits: SessionLimits::default(), providers: Vec::new() }
@@ -29,12 +29,12 @@ impl LoginOptions {
 /// An OpenID provider.
 #[derive(Debug, Clone)]
 pub struct ProviderOptions {
-    /// Its name here, in addresses and on the page: 1 to 64 of `a-z`, `0-9`, `-`.
+    /// Narthex's name for the provider, in addresses and on the page: 1 to 64 of `a-z`, `0-9`, `-`.
     pub name: String,
-    /// Ourselves there.
+    /// Narthex as a client of the provider.
     pub client: Client,
-    /// The rules that admit persons who were not here before.
+    /// The rules that admit unknown persons.
     pub admission: Admission,
-    /// The roles that those persons get, per workspace.
+    /// The roles of admitted persons, per workspace.
     pub roles: Vec<(WorkspaceId, Roles)>,
 }

@@ -1,4 +1,4 @@
-//! Passkeys (WebAuthn): the ceremonies of making one and of signing in with one.
+//! Passkeys (WebAuthn): the ceremonies of registration and of sign-in.
 //!
 //! Passkeys are discoverable, so a user types no name and strangers cannot learn who has one. User
 //! verification is required: a passkey is two factors by itself.
@@ -15,28 +15,28 @@ use webauthn_rs::prelude::{
     RegisterPublicKeyCredential, Uuid, Webauthn, WebauthnBuilder, WebauthnError,
 };
 
-/// The address that browsers reach the daemon by: scheme, host and port, as they show it.
+/// The address at which browsers reach the daemon: scheme, host and port, as browsers write them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicOrigin {
     url: Url,
     text: String,
 }
 
-/// The reason for which a text is no public origin.
+/// The reason why a text is no public origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PublicOriginError {
-    /// No URL of a web page.
+    /// The text is no URL of a web page.
     #[error(
         "it must be https://HOST or http://HOST, with a port if there is one, and nothing else"
     )]
     NoOrigin,
-    /// Browsers offer passkeys to secure pages only.
+    /// The page is not secure, so that browsers offer no passkeys.
     #[error("http is for `localhost` and loopback addresses alone; use https, such as by a proxy")]
     NotSecure,
 }
 
 impl PublicOrigin {
-    /// Reads one, such as `https://narthex.example` or `http://localhost:7717`.
+    /// Parses an origin, such as `https://narthex.example` or `http://localhost:7717`.
     ///
     /// # Errors
     /// When the text is no origin, or not a secure one.
@@ -54,7 +54,7 @@ impl PublicOrigin {
         Ok(Self { url, text })
     }
 
-    /// The text that browsers send in `Origin`.
+    /// The origin as browsers send it in `Origin`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -72,7 +72,7 @@ impl PublicOrigin {
         self.url.scheme() == "https"
     }
 
-    /// The address of a path here.
+    /// The URL of a path at this origin.
     #[must_use]
     pub fn at(&self, path: &str) -> String {
         format!("{}{path}", self.text)
@@ -95,22 +95,22 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// The reason for which a ceremony failed. A browser gets the same text for all.
+/// The reason why a ceremony failed. A browser gets the same text for all reasons.
 #[derive(Debug, thiserror::Error)]
 pub enum PasskeyError {
-    /// Passkeys belong to names, not to addresses.
+    /// The host is an IP address: passkeys belong to names.
     #[error("passkeys need a name, such as localhost, instead of an IP address")]
     NoName,
     /// The body is no answer of an authenticator.
     #[error("this is not an answer of a passkey")]
     Unreadable,
-    /// The answer does not fit: another challenge, origin, user, key or signature.
+    /// The answer has another challenge, origin, user, key or signature.
     #[error("this passkey does not prove who you are")]
     Refused(#[source] WebauthnError),
-    /// The passkey belongs to another user than it says.
+    /// The passkey belongs to another user than the answer says.
     #[error("this passkey does not prove who you are")]
     WrongUser,
-    /// The passkey was copied, or an older state of it was put back.
+    /// The passkey was copied, or an older state of it was restored.
     #[error(
         "this passkey may have been copied, so it is not accepted any more; remove it, and add a \
          new one"
@@ -119,7 +119,7 @@ pub enum PasskeyError {
     /// The stored passkey cannot be read.
     #[error("the stored data of this passkey cannot be read")]
     Damaged(#[source] serde_json::Error),
-    /// A fault of our own.
+    /// A fault of narthex.
     #[error("the passkey ceremony cannot be started")]
     Bug(#[source] WebauthnError),
 }
@@ -138,12 +138,12 @@ impl PasskeyError {
     }
 }
 
-/// The handle by which authenticators know a user: it reveals nothing of the person.
+/// The handle by which authenticators know a user. It reveals nothing about the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserHandle(Uuid);
 
 impl UserHandle {
-    /// The one of a principal.
+    /// The handle of a principal.
     #[must_use]
     pub fn of(principal: &str) -> Self {
         let hash = Sha256::digest(format!("narthex user handle\n{principal}"));
@@ -153,12 +153,12 @@ impl UserHandle {
     }
 }
 
-/// A passkey as it is stored: its public half and its counter.
+/// A stored passkey: its public half and its counter.
 #[derive(Debug, Clone)]
 pub struct Passkey(webauthn_rs::prelude::Passkey);
 
 impl Passkey {
-    /// One that was stored.
+    /// Reads a stored passkey.
     ///
     /// # Errors
     /// When the text cannot be read.
@@ -174,18 +174,18 @@ impl Passkey {
         serde_json::to_string(&self.0).map_err(PasskeyError::Damaged)
     }
 
-    /// Its id, by which it is found.
+    /// The passkey's id.
     #[must_use]
     pub fn id(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.0.cred_id())
     }
 }
 
-/// A registration under way.
+/// A started registration.
 #[derive(Debug, Clone)]
 pub struct Registration(PasskeyRegistration);
 
-/// A sign-in under way.
+/// A started sign-in.
 #[derive(Debug, Clone)]
 pub struct SignIn(DiscoverableAuthentication);
 
@@ -194,7 +194,7 @@ pub struct SignIn(DiscoverableAuthentication);
 pub struct Passkeys(Webauthn);
 
 impl Passkeys {
-    /// For the pages of an origin. Its host is the relying party id.
+    /// Ceremonies for the pages of an origin. The origin's host is the relying party id.
     ///
     /// # Errors
     /// When the host is an IP address, to which no passkey can belong.
@@ -204,8 +204,8 @@ impl Passkeys {
         builder.rp_name("narthex").build().map(Self).map_err(PasskeyError::Bug)
     }
 
-    /// Begins to make a passkey: returns the options for the browser, and the state to check the
-    /// answer against. `known` are the passkeys that the user has, of which no second is made.
+    /// Starts a registration: returns the options for the browser, and the state for checking the
+    /// answer. `known` are the user's passkeys; no second passkey is made on their devices.
     ///
     /// # Errors
     /// When the library fails.
@@ -231,7 +231,7 @@ impl Passkeys {
     /// Checks the browser's answer: challenge, origin, relying party, user verification, form.
     ///
     /// # Errors
-    /// When anything of it does not fit.
+    /// When a check fails.
     pub fn finish_registration(
         &self,
         registration: &Registration,
@@ -242,7 +242,7 @@ impl Passkeys {
         made.map(Passkey).map_err(PasskeyError::Refused)
     }
 
-    /// Begins a sign-in of any user.
+    /// Starts a sign-in of any user.
     ///
     /// # Errors
     /// When the library fails.
@@ -254,7 +254,7 @@ impl Passkeys {
         Ok((as_json(&options)?, SignIn(state)))
     }
 
-    /// The id of the passkey that answered, to find it by.
+    /// The id of the passkey in an answer, for the lookup of the passkey.
     ///
     /// # Errors
     /// When the answer cannot be read.
@@ -263,12 +263,12 @@ impl Passkeys {
         Ok(URL_SAFE_NO_PAD.encode(answer.get_credential_id()))
     }
 
-    /// Checks the browser's answer against the passkey that was found by its id, and its owner.
-    /// Returns the passkey as it is to be stored from now on. If several sign-ins race, the store
-    /// lets only one of them replace the passkey that was found.
+    /// Checks the browser's answer with the passkey that was found by its id, and its owner.
+    /// Returns the passkey to be stored from now on. If several sign-ins race, the store lets only
+    /// one of them replace the found passkey.
     ///
     /// # Errors
-    /// When anything of it does not fit, the owner included.
+    /// When a check fails, also that of the owner.
     pub fn finish_sign_in(
         &self,
         sign_in: SignIn,

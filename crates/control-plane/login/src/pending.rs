@@ -1,7 +1,7 @@
-//! Ceremonies that wait for their answer: kept in memory, taken once, for a short while.
+//! Ceremonies that wait for their answer: held in memory for a short time, and taken once.
 //!
-//! An answer has to come to the process that asked. Nothing of it is stored, so that a user starts
-//! a ceremony anew which a crash interrupts.
+//! The answer has to come to the same process. Nothing is stored: after a crash, the user starts
+//! the ceremony anew.
 
 use std::{collections::HashMap, fmt, sync::Mutex, time::Duration};
 
@@ -9,35 +9,35 @@ use tokio::time::Instant;
 
 use crate::{Token, TokenHash};
 
-/// Things that wait for their answer, each under a token of its own.
+/// Values that wait for their answer, each under its own token.
 pub struct Pending<T> {
     life: Duration,
     most: usize,
     waiting: Mutex<HashMap<TokenHash, (Instant, T)>>,
 }
 
-/// The reason for which nothing more is taken.
+/// The reason why no further value is accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum PendingFull {
-    /// Any stranger can begin a ceremony, so there is a limit to how many wait.
+    /// Too many values wait. There is a limit, as any stranger can start a ceremony.
     #[error("too many sign-ins are in progress; try again in a few minutes")]
     Full,
-    /// The system has no randomness to give.
+    /// The operating system gives no random bytes.
     #[error("the operating system gives no random bytes")]
     NoRandomness(#[source] getrandom::Error),
 }
 
 impl<T> Pending<T> {
-    /// Room for `most`, each for as long as `life`.
+    /// Room for `most` values, each for the time `life`.
     #[must_use]
     pub fn new(life: Duration, most: usize) -> Self {
         Self { life, most, waiting: Mutex::default() }
     }
 
-    /// Keeps one, and gives the token under which it can be taken.
+    /// Stores a value; returns the token for taking it.
     ///
     /// # Errors
-    /// When too many wait, or the operating system gives no random bytes.
+    /// When too many values wait, or the operating system gives no random bytes.
     pub fn put(&self, value: T) -> Result<Token, PendingFull> {
         let token = Token::generate().map_err(PendingFull::NoRandomness)?;
         let now = Instant::now();
@@ -52,7 +52,7 @@ impl<T> Pending<T> {
         Ok(token)
     }
 
-    /// Takes one away, in time or not: a second answer finds nothing.
+    /// Removes a value, and returns it if it has not expired. A second call returns `None`.
     pub fn take(&self, token: &str) -> Option<T> {
         let (until, value) = self.lock().remove(&TokenHash::of(token))?;
         (until > Instant::now()).then_some(value)

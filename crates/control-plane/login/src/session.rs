@@ -1,4 +1,4 @@
-//! Login sessions: how long a sign-in in a browser holds, and how it was proved.
+//! Login sessions: the lifetime and the proof of a sign-in in a browser.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,15 +11,15 @@ pub enum LoginMethod {
     Passkey,
     /// At an OpenID provider.
     Oidc,
-    /// By a link, which any holder of the admin token can make.
+    /// By a link, which any holder of the admin token can create.
     Link,
-    /// By a link that a human who had proved to be one has made. It adds one passkey, after which
-    /// the session is one by [`Link`](Self::Link).
+    /// By a link from a proved human. It adds one passkey; after that the session counts as one by
+    /// [`Link`](Self::Link).
     Invitation,
 }
 
 impl LoginMethod {
-    /// Its name in the store, the API and logs.
+    /// The name in the store, the API and logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -30,22 +30,22 @@ impl LoginMethod {
         }
     }
 
-    /// The one of this name.
+    /// The method of this name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut all = [Self::Passkey, Self::Oidc, Self::Link, Self::Invitation].into_iter();
         all.find(|one| one.as_str() == text)
     }
 
-    /// The method of a link whose creator `is_proved` to be human or not.
+    /// The method of a link whose creator `is_proved` to be human, or not.
     #[must_use]
     pub fn of_link(is_proved: bool) -> Self {
         if is_proved { Self::Invitation } else { Self::Link }
     }
 
-    /// True if it proves a human (D15). A link does not: it is made with the admin token, which
-    /// lies in a file that an agent of the same user could read. An invitation does not either:
-    /// every carrier of the message could read it.
+    /// True if the method proves a human (D15). A link does not: it is created with the admin
+    /// token, which is in a file that an agent of the same user could read. An invitation does not
+    /// either: every carrier of the message could read it.
     #[must_use]
     pub fn is_authenticated(self) -> bool {
         match self {
@@ -58,9 +58,9 @@ impl LoginMethod {
 /// The lifetimes of sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionLimits {
-    /// Without a request.
+    /// Longest time without a request.
     pub idle: Duration,
-    /// Whatever happens.
+    /// Longest time in any case.
     pub absolute: Duration,
 }
 
@@ -70,24 +70,24 @@ impl Default for SessionLimits {
     }
 }
 
-/// When a session began and was last used, and how it was proved.
+/// The start, the last use and the method of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginSession {
     /// The method by which the user signed in.
     pub method: LoginMethod,
-    /// When.
+    /// Time of sign-in.
     pub created_at: SystemTime,
-    /// The time of its last noted use.
+    /// Time of the last stored use.
     pub seen_at: SystemTime,
 }
 
-/// The reason for which a session is over.
+/// The reason why a session is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SessionEnd {
-    /// It was not used for too long.
+    /// The session was not used for too long.
     #[error("this sign-in was idle for too long; sign in again")]
     Idle,
-    /// It is too old.
+    /// The session is too old.
     #[error("this sign-in is too old; sign in again")]
     Old,
 }
@@ -101,16 +101,16 @@ impl SessionEnd {
 }
 
 impl LoginSession {
-    /// One that begins now.
+    /// A session that starts now.
     #[must_use]
     pub fn begin(method: LoginMethod, now: SystemTime) -> Self {
         Self { method, created_at: now, seen_at: now }
     }
 
-    /// Checks that it holds at a time.
+    /// Checks that the session is valid at this time.
     ///
     /// # Errors
-    /// The reason for which it does not.
+    /// The reason why the session is over.
     pub fn check(&self, limits: &SessionLimits, now: SystemTime) -> Result<(), SessionEnd> {
         // A clock that was set back makes a session younger, never older.
         let since = |then| now.duration_since(then).unwrap_or_default();
@@ -123,7 +123,7 @@ impl LoginSession {
         }
     }
 
-    /// When it is over, even if it is used.
+    /// Time at which the session ends, even if it is used.
     #[must_use]
     pub fn expires_at(&self, limits: &SessionLimits) -> SystemTime {
         self.created_at + limits.absolute

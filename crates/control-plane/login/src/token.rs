@@ -1,4 +1,4 @@
-//! Random tokens: 256 bits, shown once, kept as a hash.
+//! Random tokens: 256 bits, shown once, stored as a hash.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 const RANDOM_BYTES: usize = 32;
 
-/// A token that no stranger can guess. A holder of its text has the things that it opens.
+/// A token that no stranger can guess. Its text gives access to its holder.
 #[derive(Debug, Clone)]
 pub struct Token(Secret);
 
@@ -18,7 +18,7 @@ pub struct Token(Secret);
 pub struct TokenHash(String);
 
 impl Token {
-    /// A new one.
+    /// Generates a token.
     ///
     /// # Errors
     /// When the operating system gives no random bytes.
@@ -28,7 +28,7 @@ impl Token {
         Ok(Self(Secret::new(URL_SAFE_NO_PAD.encode(bytes))))
     }
 
-    /// Its text: 43 characters that may stand in a URL, a cookie and a form.
+    /// The text: 43 characters that are valid in a URL, a cookie and a form.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose()
@@ -42,20 +42,20 @@ impl Token {
 }
 
 impl TokenHash {
-    /// The hash of a text that a caller shows, which may be no token.
+    /// The hash of a caller's text, which may be no token.
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self(URL_SAFE_NO_PAD.encode(Sha256::digest(text)))
     }
 
-    /// The hash for one purpose beside the token's own, such as a form's hidden field. It reveals
-    /// nothing of the token and opens nothing else.
+    /// A hash of the token for another purpose, such as a form's hidden field. It reveals nothing
+    /// about the token, and is of no use for other purposes.
     #[must_use]
     pub fn for_purpose(purpose: &str, text: &str) -> Self {
         Self(URL_SAFE_NO_PAD.encode(Sha256::digest(format!("narthex {purpose}\n{text}"))))
     }
 
-    /// One that was stored.
+    /// A stored hash.
     #[must_use]
     pub fn from_stored(text: String) -> Self {
         Self(text)

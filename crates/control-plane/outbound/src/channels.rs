@@ -1,4 +1,4 @@
-//! The channels of a workspace: configured by its admins, posted to by its agents.
+//! The channels of a workspace: its admins configure them, and its agents post to them.
 
 use std::time::{Duration, SystemTime};
 
@@ -24,13 +24,13 @@ const WITHIN: Duration = Duration::from_secs(5);
 /// A message of an agent.
 #[derive(Debug, Clone)]
 pub struct Message {
-    /// The channel, as [`channel_spelling`] reads it.
+    /// The channel's name, in the spelling of [`channel_spelling`].
     pub channel: String,
-    /// The words.
+    /// The text.
     pub text: String,
-    /// The channel's name of the thread to post in.
+    /// The id of the thread to post in, in the channel's system.
     pub thread_id: Option<String>,
-    /// The displayed sender, where the channel can show one.
+    /// The displayed sender, if the channel can show one.
     pub username: Option<String>,
 }
 
@@ -39,14 +39,14 @@ pub struct Message {
 pub struct Sender {
     /// The run.
     pub run: RunId,
-    /// Its session, if it has one.
+    /// The run's session, if it has one.
     pub session: Option<SessionId>,
 }
 
 /// A posted message.
 #[derive(Debug, Clone)]
 pub struct Posted {
-    /// The channel's id of the message.
+    /// The message's id, in the channel's system.
     pub message_id: String,
     /// The channel of the message.
     pub channel: ChannelName,
@@ -81,8 +81,8 @@ impl Outgoing {
     }
 }
 
-/// The one spelling of a channel's name: agents write it with `#`, capitals or spaces, too. Rules
-/// see this spelling, and the channel is found by it. A name in this spelling stays as it is.
+/// The canonical spelling of a channel's name: agents may write it with `#`, capitals or spaces.
+/// Rules and lookups use this spelling. A name in this spelling does not change.
 #[must_use]
 pub fn channel_spelling(text: &str) -> String {
     let name = text.trim_start_matches(|one: char| one == '#' || one.is_whitespace());
@@ -105,7 +105,7 @@ impl Outbound {
     /// One channel.
     ///
     /// # Errors
-    /// When there is none of this name, or the store fails.
+    /// When the name is unknown, or the store fails.
     pub async fn channel(
         &self,
         workspace: &WorkspaceId,
@@ -121,8 +121,8 @@ impl Outbound {
     /// Configures a channel, by `{"provider": …, "url": "${NAME}", "signing_key": "${NAME}"}`.
     ///
     /// # Errors
-    /// When a field is wrong or a secret is not set or cannot be posted to, there is no such
-    /// workspace, or the store fails.
+    /// When a field is wrong, a secret is not set, its address cannot be posted to, the workspace
+    /// does not exist, or the store fails.
     pub async fn channel_set(
         &self,
         workspace: &WorkspaceId,
@@ -168,7 +168,7 @@ impl Outbound {
     /// Removes a channel.
     ///
     /// # Errors
-    /// When there is none of this name, or the store fails.
+    /// When the name is unknown, or the store fails.
     pub async fn channel_delete(
         &self,
         workspace: &WorkspaceId,
@@ -192,7 +192,7 @@ impl Outbound {
     /// Posts a message of a run to a channel of its workspace.
     ///
     /// # Errors
-    /// When there is no such channel, it does not take the message or cannot be reached in 5 s, or
+    /// When the channel does not exist, does not accept the message or cannot be reached in 5 s, or
     /// the audit record cannot be written.
     pub async fn post(
         &self,

@@ -1,9 +1,9 @@
-//! Errors of changes and posts.
+//! Errors of changes and of posts.
 
 use narthex_control::{CatalogError, ControlError, FieldError};
 use narthex_model::{ErrorKind, command::narthex};
 
-/// The requested action was not taken.
+/// The reason why a request was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum OutboundError {
     /// The workspace has no such channel.
@@ -18,7 +18,7 @@ pub enum OutboundError {
         command = narthex("webhooks list", &[])
     )]
     NoWebhook(String),
-    /// The control plane does not do it.
+    /// The control plane refuses the request.
     #[error(transparent)]
     Control(#[from] ControlError),
 }
@@ -38,28 +38,28 @@ impl OutboundError {
     }
 }
 
-/// The reason why a message of an agent did not get to its channel.
+/// The reason why an agent's message did not reach its channel.
 #[derive(Debug, thiserror::Error)]
 pub enum MessageFailure {
-    /// There is no such channel.
+    /// The channel does not exist.
     #[error("this workspace has no channel `{0}`")]
     NoChannel(String),
-    /// The channel's address or key is not there, or not taken.
+    /// The channel's address or key is missing, or is refused.
     #[error("the channel `{0}` refuses the message: {1}; ask an admin of the workspace")]
     Unauthorized(String, String),
-    /// No server answers there as it should.
+    /// No server at the address answers as expected.
     #[error("the channel `{0}` cannot be reached: {1}")]
     Unreachable(String, String),
-    /// There was no answer in time.
+    /// No answer arrived in time.
     #[error("the channel `{0}` did not answer in time")]
     TooLate(String),
-    /// The control plane does not do it.
+    /// The control plane refuses the request.
     #[error(transparent)]
     Control(#[from] ControlError),
 }
 
 impl MessageFailure {
-    /// The word for programs; `None` where it is no matter of the channel.
+    /// The error's code for programs; `None` if the channel is not the cause.
     #[must_use]
     pub fn code(&self) -> Option<&'static str> {
         match self {

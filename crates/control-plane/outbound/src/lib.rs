@@ -1,8 +1,8 @@
 //! Posts to other systems: messages of agents to channels, and decisions of humans to webhooks.
 //!
 //! * Address and signing key are secrets of the workspace, named and never shown.
-//! * A name that leads to no public address is refused, unless operators have allowed the host: the
-//!   author of a channel must not reach hosts that only this host can.
+//! * A name without a public address is refused, unless operators have allowed the host: the author
+//!   of a channel must not reach hosts that only this host can reach.
 //! * Signatures follow [Standard Webhooks](https://www.standardwebhooks.com).
 
 mod channels;
@@ -28,7 +28,7 @@ pub use self::{
 use self::{post::Poster, webhooks::Counts};
 pub use narthex_store::{ChannelRow, DeliveryRow, WebhookRow};
 
-/// The posts to channels and webhooks. Clones are handles to the same.
+/// Posts to channels and webhooks. Clones are handles to the same value.
 #[derive(Clone)]
 pub struct Outbound {
     shared: Arc<Shared>,
@@ -41,8 +41,8 @@ struct Shared {
 }
 
 impl Outbound {
-    /// Posts for the workspaces of a control plane. The hosts, each with or without `:port`, may be
-    /// posted to wherever they are, and without TLS.
+    /// Posts for the workspaces of a control plane. Hosts in `allowed_hosts`, with or without
+    /// `:port`, may have any address, and need no TLS.
     #[must_use]
     pub fn new(control: Control, allowed_hosts: Vec<String>) -> Self {
         let poster = Poster::new(allowed_hosts, control.registry().proxies());
@@ -50,8 +50,8 @@ impl Outbound {
         Self { shared: Arc::new(Shared { control, poster, counts }) }
     }
 
-    /// Number of delivered events of webhooks, of failed attempts, and of events that were given
-    /// up.
+    /// Numbers of webhook events that were delivered, of failed attempts, and of events that were
+    /// given up.
     #[must_use]
     pub fn counts(&self) -> [u64; 3] {
         let Counts { delivered, failed, given_up } = &self.shared.counts;

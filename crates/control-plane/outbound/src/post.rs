@@ -29,13 +29,13 @@ pub(crate) struct Letter {
 /// The reason why a post did not arrive. Never contains the address: that is a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PostFailure {
-    /// The address can never be used: why.
+    /// The address can never be used, for this reason.
     Unfit(&'static str),
     /// The server answered with this status.
     Answered(StatusCode),
-    /// There was no answer.
+    /// No answer arrived, for this reason.
     Unreachable(&'static str),
-    /// There was none in time.
+    /// No answer arrived in time.
     TooLate,
 }
 

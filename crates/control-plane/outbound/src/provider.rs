@@ -13,14 +13,14 @@ use crate::{
     sign::signature,
 };
 
-/// The provider that carries the messages of a channel.
+/// The provider that carries a channel's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderKind {
-    /// The log of the daemon.
+    /// The daemon's log.
     Log,
     /// A signed POST to an address.
     Webhook,
-    /// An incoming webhook as Slack, Mattermost and others have it.
+    /// An incoming webhook as in Slack, Mattermost and others.
     Slack,
 }
 
@@ -49,7 +49,7 @@ impl ProviderKind {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::Log, Self::Webhook, Self::Slack];
 
-    /// The spelling in JSON.
+    /// The name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl ProviderKind {
         }
     }
 
-    /// Parses a word; `None` for an unknown one.
+    /// The kind of a name; `None` for an unknown one.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == word)

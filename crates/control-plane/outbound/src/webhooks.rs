@@ -1,8 +1,8 @@
 //! Webhooks: posts about questions to humans, their decisions, and the ends of sessions.
 //!
-//! A webhook receives the events of the workspace, which are stored in their order, so that there
-//! is no further queue. A webhook has a position among them, which moves on when an event has
-//! arrived or was given up.
+//! A webhook receives the workspace's events, which are stored in order, so no further queue is
+//! needed. A webhook has a position among the events, which advances when an event was delivered or
+//! given up.
 
 mod worker;
 
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::{Outbound, OutboundError, channels::Fields};
 
-/// Events that a webhook can receive; all of them by default.
+/// Events that a webhook can receive. It receives all of them by default.
 pub const WEBHOOK_EVENTS: [EventKind; 6] = [
     EventKind::AgentPermissionRequest,
     EventKind::PermissionGranted,
@@ -56,11 +56,11 @@ impl Outbound {
         Ok(store.webhooks().all(workspace).await.map_err(ControlError::Store)?)
     }
 
-    /// The secrets that channels and webhooks of a workspace name, each with the fields that do,
-    /// such as `channels.ops.url`.
+    /// The secrets that channels and webhooks of a workspace name, each with its fields, such as
+    /// `channels.ops.url`.
     ///
     /// # Errors
-    /// When there is no such workspace or no store, or it fails.
+    /// When there is no such workspace or no store, or the store fails.
     pub async fn secret_uses(&self, workspace: &WorkspaceId) -> Result<SecretUses, OutboundError> {
         let mut found = SecretUses::new();
         let mut note = |place: String, secrets: [Option<&SecretName>; 2]| {
@@ -83,7 +83,7 @@ impl Outbound {
     /// One webhook.
     ///
     /// # Errors
-    /// When there is none of this name, or the store fails.
+    /// When the name is unknown, or the store fails.
     pub async fn webhook(
         &self,
         workspace: &WorkspaceId,
@@ -95,11 +95,11 @@ impl Outbound {
     }
 
     /// Configures a webhook, by `{"url": "${NAME}", "signing_key": "${NAME}", "events": […]}`. A
-    /// new one receives events from now on.
+    /// new webhook receives events from now on.
     ///
     /// # Errors
-    /// When a field is wrong or a secret is not set or cannot be posted to, there is no such
-    /// workspace, or the store fails.
+    /// When a field is wrong, a secret is not set, its address cannot be posted to, the workspace
+    /// does not exist, or the store fails.
     pub async fn webhook_set(
         &self,
         workspace: &WorkspaceId,
@@ -160,7 +160,7 @@ impl Outbound {
     /// Removes a webhook, with its pending events.
     ///
     /// # Errors
-    /// When there is none of this name, or the store fails.
+    /// When the name is unknown, or the store fails.
     pub async fn webhook_delete(
         &self,
         workspace: &WorkspaceId,
@@ -181,11 +181,11 @@ impl Outbound {
         Ok(self.control().to_the_end(delete).await?)
     }
 
-    /// The outcome of the newest events before the one of the number `before`, one more than
-    /// `limit` if there are more.
+    /// The outcomes of the newest events before the number `before`; one more than `limit` if there
+    /// are more.
     ///
     /// # Errors
-    /// When there is no such webhook, or the store fails.
+    /// When the webhook does not exist, or the store fails.
     pub async fn deliveries(
         &self,
         workspace: &WorkspaceId,
@@ -204,7 +204,7 @@ impl Outbound {
     }
 }
 
-/// True if a webhook waits for another attempt.
+/// True if the webhook waits for another attempt.
 #[must_use]
 pub fn is_retrying(row: &WebhookRow) -> bool {
     row.attempts > 0 && row.due_at > SystemTime::UNIX_EPOCH

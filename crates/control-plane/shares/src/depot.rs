@@ -1,4 +1,4 @@
-//! The copies that are kept: each content once per workspace, within a quota.
+//! Stored copies: each content once per workspace, within a quota.
 
 use std::collections::{HashMap, HashSet, hash_map::Entry};
 use std::fs::File;
@@ -14,7 +14,7 @@ use crate::snapshot::{Copying, FileCopy, copy_out};
 use crate::transfer::{Destination, Transferred, transfer};
 use crate::{ContentHash, Folder, Limits, ShareError, Snapshot, Stop};
 
-/// Copies of shared files, in a folder that only one depot of one process has.
+/// Copies of shared files, in a folder that only one depot of one process uses.
 #[derive(Debug)]
 pub struct Depot {
     workspaces: PathBuf,
@@ -23,8 +23,8 @@ pub struct Depot {
     shelves: Mutex<HashMap<WorkspaceId, Arc<Mutex<Shelf>>>>,
 }
 
-/// A share's copies in the depot. They stay for as long as this value lives, and after that for as
-/// long as the store names them to sweeps: keep the value until the share is stored.
+/// A share's copies in the depot. They stay as long as this value lives, and then as long as the
+/// store names them to sweeps. Hold the value until the share is stored.
 #[derive(Debug)]
 #[must_use = "copies that are neither held nor stored are swept"]
 pub struct Taken {
@@ -35,7 +35,7 @@ pub struct Taken {
 }
 
 /// A running sweep: it deletes copies that no [`Taken`] held at its start and that are not stored.
-/// Ask the store only after the sweep has begun.
+/// Read the store only after the start of the sweep.
 #[derive(Debug)]
 #[must_use = "nothing is swept before it ends"]
 pub struct Sweep {
@@ -56,15 +56,15 @@ struct Shelf {
 #[derive(Debug)]
 struct Kept {
     size: u64,
-    /// Number of [`Taken`] that hold it.
+    /// Number of [`Taken`] that hold the copy.
     holders: usize,
-    /// The last sweep that saw it unheld; taking it anew wipes this.
+    /// The last sweep that found the copy without a holder; a new holder resets this.
     seen_by: Option<u64>,
 }
 
 impl Depot {
-    /// Opens the depot in `folder`, which is made if need be, and clears unfinished copies of an
-    /// ended process.
+    /// Opens the depot in `folder`, which is created if it is missing, and removes unfinished
+    /// copies of an ended process.
     ///
     /// # Errors
     /// When the disk fails.
@@ -82,12 +82,12 @@ impl Depot {
         Ok(Self { workspaces, temporary, limits, shelves: Mutex::default() })
     }
 
-    /// Copies the file or folder at `path` of a run's folder, and keeps it unless the workspace
-    /// would keep more than `quota` bytes.
+    /// Copies the file or folder at `path` of a run's folder, and stores the copies within the
+    /// workspace's `quota` of bytes.
     ///
     /// # Errors
     /// When the path leads out of the folder or to nothing that can be shared, a limit is reached,
-    /// it is stopped or the disk fails. Then nothing is kept.
+    /// `stop` is used or the disk fails. Then no copy is stored.
     pub fn take(
         &self,
         workspace: &WorkspaceId,
@@ -103,13 +103,13 @@ impl Depot {
         Ok(Taken { snapshot, hashes, shelf })
     }
 
-    /// Copies files and folders of one run's folder into another's, within `limits` together; the
-    /// depot stores nothing of them. Hidden files are passed over.
+    /// Copies files and folders of one run's folder into another's, within `limits` in total; the
+    /// depot stores none of them. Hidden files are skipped.
     ///
     /// # Errors
     /// When a path leads out of its folder or to nothing, all of it is hidden, a limit is reached,
-    /// it is stopped or the disk fails. Nothing is changed then, but by a disk that fails while
-    /// files are put in place.
+    /// `stop` is used or the disk fails. Then nothing is changed, except if the disk fails while
+    /// files are moved into place.
     pub fn transfer(
         &self,
         from: &Folder,
@@ -121,7 +121,7 @@ impl Depot {
         transfer(from, paths, to, Copying { limits, temporary: &self.temporary, stop })
     }
 
-    /// The copy of a content, to be read from its beginning.
+    /// Opens the copy of a content, at its start.
     ///
     /// # Errors
     /// When the workspace does not store the copy, or the disk fails.
@@ -134,7 +134,7 @@ impl Depot {
         }
     }
 
-    /// The bytes that a workspace keeps.
+    /// Number of bytes that a workspace stores.
     ///
     /// # Errors
     /// When the disk fails.
@@ -156,7 +156,7 @@ impl Depot {
         Ok(workspaces)
     }
 
-    /// Begins to look for copies that no share has.
+    /// Starts a search for copies that no share has.
     ///
     /// # Errors
     /// When the disk fails.
@@ -172,11 +172,10 @@ impl Depot {
         Ok(Sweep { shelf, number })
     }
 
-    /// Deletes all copies of a workspace that is deleted. Copies that are being made for it are
-    /// discarded.
+    /// Deletes all copies of a deleted workspace. Copies that are being made for it are discarded.
     ///
     /// # Errors
-    /// When the disk fails; then it can be tried again.
+    /// When the disk fails; then the call can be repeated.
     pub fn forget(&self, workspace: &WorkspaceId) -> Result<(), ShareError> {
         let mut shelves = lock(&self.shelves);
         if let Some(shelf) = shelves.remove(workspace) {
@@ -207,8 +206,8 @@ impl Drop for Taken {
 }
 
 impl Sweep {
-    /// Deletes copies that were not held since the sweep began and are not in `stored`; returns the
-    /// number of freed bytes.
+    /// Deletes copies that had no holder since the start of the sweep and are not in `stored`;
+    /// returns the number of freed bytes.
     ///
     /// # Errors
     /// When the disk fails; the next sweep finds copies that were not deleted.

@@ -1,4 +1,4 @@
-//! The folder of a run, and ways to open its files.
+//! The folder of a run, and the opening of its files.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ const PATH_MAX: usize = 4096;
 /// Most attempts to open a path while parts of it are renamed.
 const RETRIES: usize = 64;
 
-/// The folder of a run, held open: it stays the same folder when its name leads elsewhere.
+/// The folder of a run, held open: it stays the same folder even if its path changes.
 #[derive(Debug)]
 pub struct Folder(OwnedFd);
 
@@ -39,10 +39,10 @@ pub(crate) enum Refused {
 }
 
 impl Folder {
-    /// Opens the folder at `path`. Links on the way to it are followed: operators chose it.
+    /// Opens the folder at `path`. Links on the path are followed, as operators chose it.
     ///
     /// # Errors
-    /// When there is none, or it cannot be read.
+    /// When the folder does not exist or cannot be read.
     pub fn open(path: &Path) -> Result<Self, ShareError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = fs::open(path, flags, Mode::empty());
@@ -114,8 +114,8 @@ pub(crate) fn clean(path: &str) -> Result<String, ShareError> {
     Ok(if parts.is_empty() { ".".to_owned() } else { parts.join("/") })
 }
 
-/// The one spelling of a path: without `.`, and without `/` twice or at its end; `None` for a text
-/// that is no path within a folder.
+/// The canonical spelling of a path: without `.`, and without double or trailing `/`. `None` for a
+/// text that is no path within a folder.
 #[must_use]
 pub fn path_spelling(path: &str) -> Option<String> {
     clean(path).ok()

@@ -1,4 +1,4 @@
-//! The hash of a content, under which its copy is kept.
+//! The hash of a content, by which its copy is stored.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ impl ContentHash {
         Self(sha256)
     }
 
-    /// Reads 64 lower-case hexadecimal digits; anything else is none.
+    /// Reads 64 lower-case hexadecimal digits; `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];

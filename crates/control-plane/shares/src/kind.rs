@@ -5,23 +5,23 @@ use ShareKind::{Archive, Code, Csv, Document, File, Image, Json, Site, Svg};
 /// The kind of display of a share (X-E96).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ShareKind {
-    /// Pages, with an `index.html` to begin with.
+    /// A site: pages, with `index.html` as the first one.
     Site,
-    /// A picture of dots.
+    /// A raster image.
     Image,
-    /// A picture of lines.
+    /// A vector image.
     Svg,
     /// A table as text.
     Csv,
-    /// JSON, by itself or in lines.
+    /// JSON, or lines of JSON.
     Json,
-    /// Files in a file.
+    /// An archive of files.
     Archive,
-    /// A text for people.
+    /// A document for people.
     Document,
-    /// A text for machines.
+    /// Source code or other text for programs.
     Code,
-    /// Anything else.
+    /// Any other file.
     File,
 }
 
@@ -29,7 +29,7 @@ impl ShareKind {
     /// Every kind.
     pub const ALL: [Self; 9] = [Site, Image, Svg, Csv, Json, Archive, Document, Code, File];
 
-    /// The spelling in JSON.
+    /// The name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

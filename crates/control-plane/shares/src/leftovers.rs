@@ -1,8 +1,8 @@
-//! Hidden folders that a copy has left in its destination, since the daemon was killed meanwhile.
+//! Hidden folders that a killed daemon has left in the destination of a copy.
 //!
-//! A copy locks the hidden folder that it uses, and the lock goes with its process. So an unlocked
-//! folder has no owner any more, of any daemon on any host. Where the file system has no locks,
-//! nothing is removed.
+//! A copy locks its hidden folder, and the lock ends with its process. So an unlocked folder has no
+//! owner any more, in any daemon on any host. Where the file system has no locks, nothing is
+//! removed.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -33,8 +33,8 @@ pub(crate) fn is_taken(folder: &OwnedFd) -> bool {
 
 impl Folder {
     /// Removes hidden folders that interrupted copies have left in this folder, and returns their
-    /// number. Folders that a running copy uses stay, of this process or of another one. Of a
-    /// folder with more than 100,000 names nothing is removed.
+    /// number. Folders of running copies stay, of this process or of another one. In a folder with
+    /// more than 100,000 names nothing is removed.
     ///
     /// # Errors
     /// When the folder cannot be read, or a leftover cannot be removed.

@@ -1,12 +1,13 @@
 //! Files that agents share: opened without leaving the run's folder, copied, and stored by content.
 //!
-//! * [`Folder`] is the folder of a run. A path in it is opened by the kernel in one step that
-//!   cannot leave the folder, whatever is renamed or linked meanwhile.
-//! * [`Depot`] keeps copies, each once per workspace under the hash of its content, within a quota.
-//! * [`Snapshot`] lists the copied files, and the parts that were passed over.
+//! * [`Folder`] is the folder of a run. The kernel opens a path in it in one step that cannot leave
+//!   the folder, whatever is renamed or linked meanwhile.
+//! * [`Depot`] stores copies, each once per workspace under the hash of its content, within a
+//!   quota.
+//! * [`Snapshot`] lists the copied files, and the skipped parts.
 //!
-//! All functions here wait for the disk: call them where waiting is allowed. Knows no share by its
-//! id, no database and no call.
+//! All functions wait for the disk: call them where blocking is allowed. The crate knows no id of a
+//! share, no database and no call.
 
 mod depot;
 mod error;

@@ -1,4 +1,4 @@
-//! Files as they are at one time, copied out of a folder.
+//! Files in their state of one moment, copied out of a folder.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,18 +16,18 @@ use crate::{ContentHash, Folder, ShareError, ShareKind, Stop, content_type};
 /// Most parts that were passed over and are listed.
 const SKIPPED_MAX: usize = 100;
 
-/// The most of one share.
+/// Limits of one share.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Bytes of one file.
+    /// Maximum size of one file in bytes.
     pub file_bytes: u64,
-    /// Bytes of all files together.
+    /// Maximum size of all files in bytes.
     pub share_bytes: u64,
-    /// Files.
+    /// Maximum number of files.
     pub files: usize,
-    /// Names in folders that are examined, including those that are not shared.
+    /// Maximum number of examined names in folders, with those that are not shared.
     pub names: usize,
-    /// Folders below each other.
+    /// Maximum depth of folders.
     pub depth: usize,
 }
 
@@ -39,7 +39,7 @@ impl Default for Limits {
     }
 }
 
-/// The copied files, and the parts that were passed over.
+/// The copied files, and the skipped parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// The kind of display.
@@ -48,63 +48,63 @@ pub struct Snapshot {
     pub name: String,
     /// The files, in the order of their paths.
     pub files: Vec<SharedFile>,
-    /// The bytes of all files.
+    /// Size of all files in bytes.
     pub total_size: u64,
-    /// The file to begin with: the page of a site, or the only file.
+    /// The file to open first: the page of a site, or the only file.
     pub entry_point: Option<String>,
-    /// The parts that were passed over, at most 100 of them.
+    /// The skipped parts, at most 100 of them.
     pub skipped: Vec<Skipped>,
-    /// Number of all parts that were passed over.
+    /// Number of all skipped parts.
     pub skipped_count: usize,
 }
 
 /// One file of a share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedFile {
-    /// Its path within the shared folder, without `..`; of a single file its name.
+    /// Path within the shared folder, without `..`; for a single file its name.
     pub path: String,
-    /// Its length in bytes.
+    /// Size of the file in bytes.
     pub size: u64,
-    /// Its type, by its name.
+    /// Content type, by the file's name.
     pub content_type: &'static str,
-    /// The hash by which its copy is found.
+    /// Hash of the file's content, by which its copy is stored.
     pub hash: ContentHash,
 }
 
 /// A part of a folder that is not in its share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// Its path within the shared folder; bytes that are no text are replaced in it.
+    /// Path within the shared folder. Bytes that are no text are replaced.
     pub path: String,
-    /// The reason for which it is missing.
+    /// The reason why the part is not in the share.
     pub why: Why,
 }
 
-/// The reason for which a part of a folder is not in its share.
+/// The reason why a part of a folder is not in its share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// Its name begins with a dot.
+    /// The name begins with a dot.
     Hidden,
-    /// It can be made again: `node_modules`, `__pycache__`.
+    /// The folder can be generated again: `node_modules`, `__pycache__`.
     MadeAgain,
-    /// It is larger than files may be.
+    /// The file is larger than the limit.
     TooLarge,
-    /// It is a link; its target is not shared by it.
+    /// The part is a link; its target is not shared by it.
     Link,
-    /// It is neither a file nor a folder.
+    /// The part is neither a file nor a folder.
     NotAFile,
-    /// It may not be read.
+    /// The daemon may not read the part.
     Unreadable,
-    /// It went away meanwhile.
+    /// The part was removed meanwhile.
     Gone,
-    /// Its name is no text, or has control characters.
+    /// The name is no text, or has control characters.
     Name,
-    /// It lies too deep.
+    /// The part is nested too deeply.
     TooDeep,
 }
 
 impl Why {
-    /// The spelling in JSON.
+    /// The name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

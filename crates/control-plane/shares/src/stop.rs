@@ -1,4 +1,4 @@
-//! Ends copying before it is done.
+//! Stops copying before its end.
 
 use std::sync::{
     Arc,
@@ -11,22 +11,22 @@ const GOES_ON: u8 = 0;
 const STOPPED: u8 = 1;
 const SETTLED: u8 = 2;
 
-/// Ends copying early. Clones are handles to the same.
+/// Stops copying. Clones are handles to the same value.
 ///
-/// A copy is either stopped, and then nothing comes of it, or settled, and then it runs to its end:
-/// never both, in any order of the two calls.
+/// A copy is either stopped without a result, or settled, and then it runs to its end: never both,
+/// in any order of the two calls.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicU8>);
 
 impl Stop {
-    /// Stops it. `false` if the copies are being put in place already: then it ends soon, and is to
-    /// be waited for.
+    /// Stops the copy. Returns `false` if files are already being moved into place: the copy ends
+    /// soon, and the caller must wait for it.
     #[must_use]
     pub fn stop(&self) -> bool {
         self.leave(STOPPED)
     }
 
-    /// Checks that it is not stopped.
+    /// Checks that the copy is not stopped.
     ///
     /// # Errors
     /// When it is stopped.

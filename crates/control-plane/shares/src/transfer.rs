@@ -1,7 +1,7 @@
-//! Files of one run's folder copied into another's.
+//! Copies files of one run's folder into another's.
 //!
-//! Copies are first put into a hidden folder of the destination, and moved from there when all of
-//! them are there: moving is quick, so that hardly ever a part of them is in place.
+//! Copies are first written into a hidden folder of the destination, and moved from there when all
+//! of them exist. Moving is fast, so that hardly ever only a part of them is in place.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -28,19 +28,19 @@ const FOLDER: Mode = Mode::from_raw_mode(0o755);
 /// Most names of hidden folders that are tried: some may be left of a daemon that was killed.
 const NAMES_TRIED: usize = 1000;
 
-/// The place that files are copied to.
+/// The destination of a copy.
 #[derive(Debug, Clone, Copy)]
 pub struct Destination<'a> {
     /// The folder of a run.
     pub folder: &'a Folder,
-    /// The path within it, below which the files come. Links on it are refused, and so are hidden
-    /// folders.
+    /// The path within it, below which the files are written. Links and hidden folders on the path
+    /// are refused.
     pub path: &'a str,
-    /// True if the copy replaces the folder at the path; else it is merged into it, and only files
-    /// of the same names are replaced. Not for the whole folder.
+    /// True if the copy replaces the folder at the path. Otherwise it is merged into that folder,
+    /// and only files of the same names are replaced. Not for the whole folder.
     pub is_emptied: bool,
-    /// True if files keep the paths that they have in their own folder. Else a file has its name as
-    /// its path, and a file of a folder its path within that folder.
+    /// True if files keep their paths within their own folder. Otherwise a file has its name as its
+    /// path, and a file of a folder its path within that folder.
     pub keeps_paths: bool,
 }
 
@@ -49,9 +49,9 @@ pub struct Destination<'a> {
 pub struct Transferred {
     /// Number of files.
     pub files: usize,
-    /// Number of their bytes.
+    /// Size of the files in bytes.
     pub bytes: u64,
-    /// Number of parts that were passed over: hidden files, links, and the like.
+    /// Number of skipped parts: hidden files, links, and the like.
     pub skipped: usize,
 }
 
@@ -323,7 +323,8 @@ fn rename(
     })
 }
 
-/// Exchanges two folders at one moment. `false`, and nothing happens, if the file system cannot.
+/// Exchanges two folders at one moment. Returns `false` and changes nothing if the file system
+/// cannot.
 fn exchange(
     one: (BorrowedFd<'_>, &str),
     other: (BorrowedFd<'_>, &str),

@@ -1,4 +1,4 @@
-//! Values for lists, as long as a caller holds the list.
+//! Values for lists, for as long as a caller holds the list.
 
 use std::{
     collections::HashMap,
@@ -7,8 +7,8 @@ use std::{
 
 use narthex_upstream::Inventory;
 
-/// One value for each list, by its address: no other list has the address of a dropped one as long
-/// as this map points to it.
+/// One value for each list, by the list's address. No other list gets the address of a dropped one
+/// as long as this map points to it.
 #[derive(Debug)]
 pub struct ByList<T>(HashMap<usize, (Weak<Inventory>, T)>);
 
@@ -19,18 +19,18 @@ impl<T> Default for ByList<T> {
 }
 
 impl<T> ByList<T> {
-    /// The value for a list.
+    /// The value for a list, if there is one.
     #[must_use]
     pub fn get(&self, list: &Arc<Inventory>) -> Option<&T> {
         self.0.get(&Arc::as_ptr(list).addr()).map(|(_, value)| value)
     }
 
-    /// Stores the value for a list, in place of the former one.
+    /// Stores the value for a list, and replaces an earlier one.
     pub fn insert(&mut self, list: &Arc<Inventory>, value: T) {
         self.0.insert(Arc::as_ptr(list).addr(), (Arc::downgrade(list), value));
     }
 
-    /// Forgets the lists that no caller holds.
+    /// Removes the lists that no caller holds.
     pub fn forget_gone(&mut self) {
         self.0.retain(|_, (list, _)| list.strong_count() > 0);
     }

@@ -39,18 +39,18 @@ const PROSE: [&str; 2] = ["title", "description"];
 /// The reason why a human must review a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionReason {
-    /// Its content differs from that of an earlier one of its name.
+    /// The content differs from that of an earlier definition of the name.
     Changed,
-    /// A definition that runs have, or that no run may get, had another name.
+    /// A definition that runs have, or that no run may get, had another name before.
     Renamed,
-    /// Its name resembles one of another server.
+    /// The name resembles one of another server.
     LookAlike,
-    /// It was flagged by a rule.
+    /// A rule has flagged the definition.
     Flagged,
 }
 
 impl DefinitionReason {
-    /// The spelling in JSON.
+    /// The name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -65,36 +65,36 @@ impl DefinitionReason {
 /// A definition that a server lists.
 #[derive(Debug)]
 pub struct Seen {
-    /// `None` for the server's instructions to models.
+    /// The list; `None` for the server's instructions to models.
     pub list: Option<Listed>,
     kind: &'static str,
     pub name: String,
     text: String,
-    /// Digest of its content and its key.
+    /// Digest of the content and the key.
     pub digest: String,
     definition: Option<Definition>,
     findings: Vec<Value>,
 }
 
-/// The knowledge with which a list is compared.
+/// The stored data with which a list is compared.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// The texts that runs have of the server; of one name the first counts.
+    /// The server's texts that runs have; of one name the first counts.
     pub texts: Vec<KnownDefinition>,
-    /// Definitions that wait for review, or were rejected.
+    /// Definitions under review, and rejected ones.
     pub unwanted: Vec<KnownDefinition>,
-    /// All definitions that were ever seen of the server, by kind and name: only a definition with
-    /// another name can be taken on trust (S23).
+    /// All definitions that the server ever listed, by kind and name. Only a definition with a new
+    /// name can be pinned without a review (S23).
     pub names: HashSet<(String, String)>,
-    /// The tools of other servers, each with its server.
+    /// The tools of other servers, as pairs of server and tool.
     pub others: Vec<(String, String)>,
-    /// Names of further servers, which are compared with many lists.
+    /// Names of further servers, shared by the comparisons of many lists.
     pub beside: Vec<Arc<Names>>,
 }
 
 impl Seen {
     /// All definitions of a server, and its instructions to models. Of two entries of one name the
-    /// first counts. Only unreadable definitions have findings yet.
+    /// first counts. At this point only unreadable definitions have findings.
     pub fn all(inventory: &Inventory, told: Option<&str>) -> Vec<Self> {
         let told = told.filter(|told| !told.trim().is_empty()).map(|told| {
             let raw = json!({ INSTRUCTIONS: told }).to_string().into();
@@ -160,15 +160,15 @@ impl Seen {
         Self { list, kind, name, text, digest, definition, findings }
     }
 
-    /// True if its name can be stored.
+    /// True if the name can be stored.
     pub fn can_be_kept(&self) -> bool {
         self.name.len() <= NAME_BYTES_MAX && !self.name.contains('\0')
     }
 }
 
-/// Judges the definitions that are not known yet, at most so many, in the order of the list.
+/// Judges definitions that are not known yet, at most `most` of them, in the order of the list.
 ///
-/// Each costs a screening of all of its text. `shows_flagged` lets runs have a new definition that
+/// Each costs a screening of its whole text. `shows_flagged` lets runs have a new definition that
 /// is flagged.
 pub fn judge(
     server: &str,
@@ -241,19 +241,19 @@ pub fn judge(
     new.into_iter().map(judged).collect()
 }
 
-/// A definition that was taken on trust and no longer is: its digest, its name, and the reason.
+/// A pinned definition that must be reviewed now: its digest, its name, and the reason.
 #[derive(Debug)]
 pub struct Doubted {
     pub digest: String,
     pub name: String,
     pub why: String,
-    /// The server and the name that its name resembles.
+    /// The server and the name that the definition's name resembles.
     pub like_server: String,
     pub like_name: String,
 }
 
-/// The trusted tools of a list that can be taken for a tool of these others, which were not known
-/// at their first review.
+/// The trusted tools of a list that can be mistaken for a tool of `others`, which were unknown at
+/// their first review.
 pub fn doubted(
     server: &str,
     all: &[Seen],
@@ -349,14 +349,14 @@ fn as_json(findings: &[crate::Finding]) -> Vec<Value> {
     findings.iter().map(|finding| json!(finding)).collect()
 }
 
-/// The differences from one text to another; `None` if one of them cannot be read.
+/// The differences from one text to another; `None` if one of the texts cannot be read.
 pub fn difference(name: &str, old: &str, new: &str) -> Option<Difference> {
     let old = Definition::read(name, old.as_bytes()).ok()?;
     let new = Definition::read(name, new.as_bytes()).ok()?;
     Some(crate::difference(&old, &new))
 }
 
-/// The tools of a list whose names count: names under review do, rejected ones do not.
+/// The tools of a list whose names count: those under review do, rejected ones do not.
 pub fn tools<'a>(
     list: &'a Inventory,
     rejected: &'a HashSet<String>,

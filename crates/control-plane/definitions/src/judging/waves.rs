@@ -1,5 +1,4 @@
-//! Looks at all subjects that are out of date, some at a time, after each change, and not too
-//! often.
+//! Reviews all outdated subjects after each change, in limited numbers and not too often.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -21,18 +20,18 @@ const AT_ONCE: usize = 8;
 #[derive(Debug)]
 struct Waves<T> {
     looks: JoinSet<()>,
-    /// Subjects of the looks under way.
+    /// Subjects of the running reviews.
     busy: HashMap<Id, T>,
     waiting: VecDeque<T>,
-    /// True if a subject may be out of date.
+    /// True if a subject may be outdated.
     is_due: bool,
 }
 
-/// Looks at all subjects of `behind`, at first and whenever one of both channels has changed.
+/// Reviews all subjects of `behind`, at first and whenever one of both channels has changed.
 ///
-/// Runs as long as both channels are open. A slow look holds up others only if seven more are slow.
-/// `behind` is to return another subject when the data for its look has changed: no subject is
-/// looked at twice at a time, and `is_same` compares two subjects without that data.
+/// Runs as long as both channels are open. A slow review delays others only if seven more are slow.
+/// `behind` must return a different subject when the data for its review has changed. No subject is
+/// reviewed twice at a time; `is_same` compares two subjects without that data.
 pub async fn follow<A, B, T, F>(
     (mut one, mut other): (watch::Receiver<A>, watch::Receiver<B>),
     mut behind: impl FnMut() -> Vec<T>,

@@ -1,4 +1,4 @@
-//! One sign-in at a provider, from the redirect there to the request for tokens.
+//! One sign-in at a provider, from the redirect to the request for tokens.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use crate::{Token, TokenHash};
 /// The requested scopes.
 const SCOPES: &str = "openid email profile";
 
-/// A sign-in under way: the answer is checked against it. It is stored where only the browser that
-/// started it can call it up, and taken once.
+/// A started sign-in, against which the answer is checked. Store it where only the browser that
+/// started it can reach it, and take it once.
 #[derive(Debug)]
 pub struct Attempt {
     pub(super) client: Arc<Client>,
@@ -29,7 +29,7 @@ pub struct Attempt {
     verifier: Token,
 }
 
-/// The provider's answer, as the browser brings it.
+/// The provider's answer, as delivered by the browser.
 #[derive(Debug, Default)]
 pub struct Callback {
     state: Option<Secret>,
@@ -38,19 +38,19 @@ pub struct Callback {
     error: Option<String>,
 }
 
-/// The request that turns the code into tokens.
+/// The request that exchanges the code for tokens.
 #[derive(Debug)]
 pub struct TokenRequest {
-    /// The address that it goes to, by POST.
+    /// The address for the POST request.
     pub url: Url,
-    /// The header `Authorization`, if there is one.
+    /// Value of the header `Authorization`, if there is one.
     pub authorization: Option<Secret>,
-    /// The form, as `application/x-www-form-urlencoded`.
+    /// The body, as `application/x-www-form-urlencoded`.
     pub form: Secret,
 }
 
 impl Attempt {
-    /// Begins one; gives the address that the browser is sent to.
+    /// Starts an attempt; returns the address for the browser.
     ///
     /// # Errors
     /// When the operating system gives no random bytes.
@@ -76,10 +76,10 @@ impl Attempt {
         Ok((url, Self { client, metadata, redirect_uri, state, nonce, verifier }))
     }
 
-    /// Checks the answer that the browser brought, and returns the next request to the provider.
+    /// Checks the browser's answer, and returns the next request to the provider.
     ///
     /// # Errors
-    /// When it belongs to another attempt or another provider, or the provider refused.
+    /// When the answer belongs to another attempt or another provider, or the provider refused.
     pub fn redeem(&self, callback: &Callback) -> Result<TokenRequest, OidcError> {
         let state = callback.state.as_ref().ok_or(OidcError::WrongAnswer("it has no state"))?;
         // Compares hashes, so that the time it takes leaks nothing of the state itself.
@@ -127,7 +127,7 @@ impl Attempt {
         TokenRequest { url, authorization, form: Secret::new(form.finish()) }
     }
 
-    /// The address of the keys that the provider signs with.
+    /// The address of the provider's signing keys.
     #[must_use]
     pub fn jwks_uri(&self) -> &Url {
         &self.metadata.jwks_uri
@@ -138,7 +138,7 @@ impl Callback {
     /// Reads the query of the redirect.
     ///
     /// # Errors
-    /// When a parameter comes twice: which one counts would be a guess.
+    /// When a parameter is given twice, so that its value is ambiguous.
     pub fn read(query: &str) -> Result<Self, OidcError> {
         let mut callback = Self::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {

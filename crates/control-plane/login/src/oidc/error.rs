@@ -5,13 +5,13 @@ use narthex_model::ErrorKind;
 /// An error of a sign-in. None of these shows a code, a token or a secret.
 #[derive(Debug, thiserror::Error)]
 pub enum OidcError {
-    /// The issuer in the settings is no address that can be trusted.
+    /// The issuer in the settings is no trustworthy address.
     #[error("the issuer must be an https address without query and fragment (http on loopback)")]
     BadIssuer,
     /// The provider's metadata cannot be used.
     #[error("the provider's metadata cannot be used: {0}")]
     BadMetadata(&'static str),
-    /// The provider refused, or the user did.
+    /// The provider or the user refused.
     #[error("the provider did not sign you in ({0})")]
     Declined(String),
     /// The answer does not belong to this attempt.
@@ -20,16 +20,16 @@ pub enum OidcError {
     /// The answer of the token endpoint cannot be used.
     #[error("the provider's answer cannot be used: {0}")]
     BadAnswer(&'static str),
-    /// The ID token is not one that proves anything here.
+    /// The ID token proves nothing here.
     #[error("the provider's ID token is refused: {0}")]
     BadToken(&'static str),
-    /// The token is signed with a key that is not in the set.
+    /// The token is signed with an unknown key.
     #[error("the provider's ID token is signed with a key that the provider does not publish")]
     UnknownKey,
-    /// No rule or human has admitted this person.
+    /// No rule and no human has admitted this person.
     #[error("the provider knows you, but you are not allowed to sign in here; ask an operator")]
     NotAdmitted,
-    /// The system has no randomness to give.
+    /// The operating system gives no random bytes.
     #[error("the operating system gives no random bytes")]
     NoRandomness(#[source] getrandom::Error),
 }

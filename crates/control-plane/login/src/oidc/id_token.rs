@@ -44,7 +44,7 @@ pub struct Keys(Vec<Jwk>);
 pub struct Identity {
     /// The provider.
     pub issuer: String,
-    /// The permanent id of the person there.
+    /// The provider's permanent id of the person.
     pub subject: String,
     /// All claims of the provider about the person.
     pub claims: BTreeMap<String, Value>,
@@ -65,7 +65,7 @@ struct Claims {
 }
 
 impl Keys {
-    /// Reads the document that the metadata names. Keys of unknown kinds are left out.
+    /// Reads the document at the metadata's `jwks_uri`. Keys of unknown kinds are left out.
     ///
     /// # Errors
     /// When the text is no set of keys.
@@ -118,10 +118,10 @@ fn fits(key: &Jwk, algorithm: Algorithm) -> bool {
 }
 
 impl Attempt {
-    /// The ID token in the answer of the token endpoint.
+    /// Returns the ID token in the answer of the token endpoint.
     ///
     /// # Errors
-    /// When there is none.
+    /// When the answer has none.
     pub fn id_token(&self, answer: &[u8]) -> Result<Secret, OidcError> {
         #[derive(Deserialize)]
         struct Answer {
@@ -135,7 +135,8 @@ impl Attempt {
     /// Checks an ID token: signature, issuer, audience, time and nonce.
     ///
     /// # Errors
-    /// When anything does not fit. [`OidcError::UnknownKey`] is worth one look at newer keys.
+    /// When a check fails. After [`OidcError::UnknownKey`] the caller should fetch the keys once
+    /// more.
     pub fn identify(
         &self,
         id_token: &Secret,
@@ -212,14 +213,14 @@ impl Attempt {
 }
 
 impl Identity {
-    /// The e-mail address, if the provider claims that it has verified it.
+    /// The e-mail address, if the provider says that it is verified.
     #[must_use]
     pub fn verified_email(&self) -> Option<&str> {
         let is_verified = self.claims.get("email_verified") == Some(&Value::Bool(true));
         self.claims.get("email").and_then(Value::as_str).filter(|_| is_verified)
     }
 
-    /// The name to call the person by.
+    /// The person's name for display.
     #[must_use]
     pub fn name(&self) -> &str {
         let named = self.claims.get("name").and_then(Value::as_str).filter(|name| !name.is_empty());

@@ -5,7 +5,7 @@ use url::{Host, Url};
 
 use super::{Client, OidcError};
 
-/// The parts of a provider's metadata that are used, checked.
+/// The checked parts of a provider's metadata.
 #[derive(Debug, Clone)]
 pub struct Metadata {
     pub(super) authorization_endpoint: Url,
@@ -32,11 +32,11 @@ struct Document {
 }
 
 impl Metadata {
-    /// Reads the document that [`Client::metadata_url`] names.
+    /// Reads the document at [`Client::metadata_url`].
     ///
     /// # Errors
-    /// When the text cannot be read, names another issuer, or leads to addresses that a provider
-    /// has no business to name (S9).
+    /// When the text cannot be read, names another issuer, or has addresses that a provider must
+    /// not name (S9).
     pub fn read(client: &Client, body: &[u8]) -> Result<Self, OidcError> {
         let document: Document = serde_json::from_slice(body)
             .map_err(|_error| OidcError::BadMetadata("it is not an OpenID configuration"))?;

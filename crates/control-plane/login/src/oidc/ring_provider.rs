@@ -1,4 +1,4 @@
-//! Signatures of ID tokens are checked by `ring`, which TLS uses here, too.
+//! Checks signatures of ID tokens with `ring`, which narthex also uses for TLS.
 //!
 //! `jsonwebtoken` has backends of its own, but each brings a second set of cryptography.
 

@@ -1,4 +1,4 @@
-//! A provider as the settings name it, and the rules that admit its persons.
+//! A provider in the settings, and the rules that admit its persons.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,25 @@ use url::Url;
 use super::{Identity, OidcError};
 use crate::passkey::is_loopback;
 
-/// Ourselves at one provider.
+/// Narthex as a client of one provider.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// The provider's identifier: the address under which its metadata is.
+    /// The provider's identifier, under which its metadata is found.
     pub issuer: Url,
-    /// The identifier as it was written, which is compared letter by letter.
+    /// The identifier as written. It is compared letter by letter.
     pub issuer_text: String,
-    /// Our name there.
+    /// Narthex's client id at the provider.
     pub client_id: String,
-    /// Our password there; `None` for a public client, which PKCE alone protects.
+    /// Narthex's client secret at the provider; `None` for a public client, which only PKCE
+    /// protects.
     pub client_secret: Option<Secret>,
 }
 
 impl Client {
-    /// Reads the issuer.
+    /// A client of this issuer.
     ///
     /// # Errors
-    /// When the issuer is no address that can be trusted.
+    /// When the issuer is no trustworthy address.
     pub fn new(
         issuer: &str,
         client_id: impl Into<String>,
@@ -52,12 +53,12 @@ impl Client {
     }
 }
 
-/// A claim that admits a person: its name, and a value it must have or contain.
+/// A claim that admits a person: its name, and a value that it must equal or contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Such as `groups`.
+    /// Name of the claim, such as `groups`.
     pub name: String,
-    /// Such as `platform`.
+    /// Value of the claim, such as `platform`.
     pub value: String,
 }
 
@@ -71,7 +72,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// True if a person who is not known yet is admitted.
+    /// True if the rules admit an unknown person.
     #[must_use]
     pub fn admits(&self, identity: &Identity) -> bool {
         let Self { email_domains, claims } = self;

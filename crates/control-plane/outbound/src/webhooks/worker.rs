@@ -1,4 +1,4 @@
-//! Delivers events to webhooks, as long as the daemon runs.
+//! Delivers events to webhooks, while the daemon runs.
 
 use std::{
     collections::HashSet,
@@ -29,7 +29,7 @@ const ATTEMPTS_MAX: u32 = 12;
 type Busy = Arc<Mutex<HashSet<(WorkspaceId, ChannelName)>>>;
 
 impl Outbound {
-    /// Starts the deliveries, and checks each `poll` for due ones. To be called once.
+    /// Starts the deliveries, and looks for due ones every `poll`. Call this once.
     pub fn start(&self, poll: Duration) {
         let (outbound, closing) = (self.clone(), self.control().closing());
         self.control().spawn(async move {
