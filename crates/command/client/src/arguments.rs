@@ -5,19 +5,19 @@ use serde_json::{Map, Value};
 
 use crate::Failure;
 
-/// Reads the words behind the tool's name. `schema` is the tool's input schema, if it is known.
+/// Reads the words after the tool's name. `schema` is the tool's input schema, if it is known.
 pub fn parse(words: &[String], schema: Option<&Value>) -> Result<Map<String, Value>, Failure> {
     let property = |key: &str| schema.and_then(|schema| schema.get("properties")?.get(key));
     parse_by(words, |key| property(key).is_some_and(wants_text))
 }
 
-/// Reads the words behind the name of a prompt, whose arguments are texts.
+/// Reads the words after a prompt's name; the arguments of prompts are texts.
 pub fn parse_texts(words: &[String]) -> Result<Map<String, Value>, Failure> {
     parse_by(words, |_| true)
 }
 
-/// True if the meaning of a word depends on the tool's schema. No file is read to find out: some
-/// files, such as those of a pipe, can be read only once.
+/// True if the meaning of a word depends on the tool's schema. Reads no file for this: some files,
+/// such as pipes, can be read only once.
 pub fn need_schema(words: &[String]) -> bool {
     if matches!(words, [only] if only.trim_start().starts_with('{')) {
         return false;

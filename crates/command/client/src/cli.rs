@@ -1,5 +1,5 @@
-//! The command line: commands, their arguments, and the help of each. `commands` and
-//! crate `narthex` carry them out.
+//! The command line: commands, their arguments, and their help. `commands` and crate `narthex`
+//! carry them out.
 
 mod access;
 mod audit;

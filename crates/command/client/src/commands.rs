@@ -1,4 +1,4 @@
-//! The work of the commands that need a daemon alone.
+//! The commands that only need a daemon.
 
 pub mod across;
 pub mod attachments;

@@ -1,4 +1,4 @@
-//! The client of the daemon's HTTP door, for commands that work through it.
+//! The client of the daemon's HTTP door, for commands.
 
 mod api;
 mod lines;
@@ -29,7 +29,7 @@ use crate::{
 /// Number of characters that are shown of an answer that is not understood.
 const REFUSAL_MAX: usize = 200;
 
-/// Speaks to the daemon that holds a data directory.
+/// The client of the daemon of a data directory.
 #[derive(Debug)]
 pub struct DaemonClient {
     pub state: DaemonState,
@@ -39,10 +39,10 @@ pub struct DaemonClient {
 }
 
 impl DaemonClient {
-    /// Finds the daemon, and sends nothing yet.
+    /// Finds the daemon. Sends no request yet.
     ///
     /// # Errors
-    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    /// When no daemon runs, or its address or token cannot be used.
     pub fn new(options: &DaemonOptions) -> Result<Self, Failure> {
         if options.daemon_url.is_some() {
             let text = "this command works only with the daemon of a data directory; use --data \
@@ -64,13 +64,13 @@ impl DaemonClient {
         Ok(Self { state, http, token, limits: options.limits })
     }
 
-    /// Name of the daemon in sentences.
+    /// The daemon's name in sentences.
     #[must_use]
     pub fn place(&self) -> String {
         format!("the daemon at {}", self.state.url)
     }
 
-    /// Whose it works as.
+    /// The token of the client's requests.
     #[must_use]
     pub fn token(&self) -> &Secret {
         &self.token
@@ -81,11 +81,11 @@ impl DaemonClient {
         &self.limits
     }
 
-    /// Sends a modern request to one server's transparent endpoint. `schema` is the input schema
-    /// of the tool that is called: it may want arguments mirrored as headers.
+    /// Sends a modern request to one server's transparent endpoint. `schema` is the input schema of
+    /// the called tool, which may want arguments mirrored as headers.
     ///
     /// # Errors
-    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    /// When the daemon cannot be reached, refuses, or sends an unreadable answer.
     pub async fn ask(
         &self,
         alias: &Alias,
@@ -107,10 +107,10 @@ impl DaemonClient {
         }
     }
 
-    /// The daemon's servers, each as `T` reads it.
+    /// The daemon's servers, each as a `T`.
     ///
     /// # Errors
-    /// When the daemon cannot be asked, or what it says cannot be read.
+    /// When the daemon cannot be reached, or sends an unreadable answer.
     pub async fn rows<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
         let rows = self.api_all("/api/status").await?;
         serde_json::from_value(Value::Array(rows)).map_err(|error| {

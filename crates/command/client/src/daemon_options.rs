@@ -1,4 +1,4 @@
-//! The options that every command has: the daemon that it works with, and the form of its output.
+//! The options of every command: the daemon, and the form of the output.
 
 use std::path::{Path, PathBuf};
 
@@ -15,11 +15,11 @@ use crate::{
 pub struct DaemonOptions {
     /// The data directory.
     pub data: PathBuf,
-    /// The daemon for operators' commands, instead of the one of the data directory.
+    /// The daemon's address for operators' commands, instead of that in the data directory.
     pub daemon_url: Option<String>,
     /// The file of the token for that daemon, instead of the data directory's.
     pub token_file: Option<PathBuf>,
-    /// Limits of its messages.
+    /// Limits of the daemon's messages.
     pub limits: Limits,
 }
 
@@ -28,15 +28,15 @@ pub struct DaemonOptions {
 pub struct Context {
     /// The daemon that the command works with.
     pub daemon: DaemonOptions,
-    /// The format of its outcome.
+    /// The format of the command's outcome.
     pub format: Format,
     /// True if only ASCII may be printed.
     pub is_ascii: bool,
 }
 
 impl DaemonOptions {
-    /// The daemon of this process, as flags for commands that it prints. `settings` is the settings
-    /// file of its own command line.
+    /// The flags for this process's daemon in printed commands. `settings` is the settings file of
+    /// this command line.
     #[must_use]
     pub fn chosen(&self, settings: Option<&Path>, workspace: Option<String>) -> Chosen {
         let mut chosen = Vec::new();

@@ -1,4 +1,4 @@
-//! The data directory: tokens, the daemon's state, and a lock so that it has one daemon.
+//! The data directory: tokens, the daemon's state, and a lock for its single daemon.
 
 mod token;
 
@@ -39,13 +39,13 @@ const FILES: [&str; 9] = [
     "daemon.log",
 ];
 
-/// The folder of data that outlive the daemon.
+/// The directory of data that outlive the daemon.
 #[derive(Debug, Clone)]
 pub struct DataDir {
     path: PathBuf,
 }
 
-/// Held as long as this process is the directory's daemon.
+/// The lock of the directory's daemon, held for as long as this value lives.
 #[derive(Debug)]
 pub struct DaemonLock {
     _file: fs::File,
@@ -69,7 +69,7 @@ impl DataDir {
     /// Opens the directory, and creates it for its owner alone if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be created, or another user may write to it.
+    /// When the directory cannot be created, or another user may write to it.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
@@ -92,8 +92,8 @@ impl DataDir {
         }
     }
 
-    /// The directory as it is, even if it does not exist. Its files are read only if no other user
-    /// may write to it.
+    /// The directory in its present state, even if it does not exist. Its files are read only if no
+    /// other user may write to it.
     pub fn at(path: &Path) -> Self {
         Self { path: path.to_owned() }
     }
@@ -118,7 +118,7 @@ impl DataDir {
         self.path.join("audit")
     }
 
-    /// The folder of copies of the data that runs share.
+    /// The folder for copies of files that runs share.
     pub fn shares_dir(&self) -> PathBuf {
         self.path.join("shares")
     }
@@ -128,9 +128,9 @@ impl DataDir {
         self.path.join("store.db")
     }
 
-    /// Possible folders of the Unix sockets. Socket addresses are short by nature, so a long path
-    /// needs another folder, which must still differ from one data directory to the next: below the
-    /// user's folder for sockets, if there is one, or the folder for temporary files.
+    /// Possible folders of the Unix sockets. Socket addresses must be short, so a long path needs
+    /// another folder, with a different one for each data directory: below the user's folder for
+    /// sockets, if there is one, or the folder for temporary files.
     #[must_use]
     pub fn socket_dirs(&self, of_user: Option<PathBuf>) -> Vec<PathBuf> {
         let hash = Sha256::digest(self.path.as_os_str().as_encoded_bytes());
@@ -204,7 +204,7 @@ impl DataDir {
         Failure::new(ErrorKind::Conflict, text)
     }
 
-    /// True if a daemon holds the directory now.
+    /// True if a daemon holds the directory's lock now.
     pub fn is_locked(&self) -> Result<bool, Failure> {
         let unseen = |error: PrivateError| {
             let failure = Failure::from(error);
@@ -241,7 +241,7 @@ impl DataDir {
         }
     }
 
-    /// The daemon that runs now.
+    /// The state of the running daemon.
     pub fn daemon(&self) -> Result<DaemonState, Failure> {
         self.running()?.ok_or_else(|| {
             Failure::daemon_down(format!(
@@ -253,12 +253,13 @@ impl DataDir {
         })
     }
 
-    /// The daemon that runs now, if one does and can be reached already.
+    /// The state of the running daemon; `None` if none runs that can be reached.
     pub fn running(&self) -> Result<Option<DaemonState>, Failure> {
         if self.is_locked()? { read_json(&self.state_file()) } else { Ok(None) }
     }
 
-    /// The process that is the directory's daemon, if there is one, reachable or not.
+    /// Process id of the directory's daemon, whether it can be reached or not; `None` if there is
+    /// none.
     pub fn holder(&self) -> Result<Option<u32>, Failure> {
         if !self.is_locked()? {
             return Ok(None);

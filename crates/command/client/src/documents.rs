@@ -1,5 +1,5 @@
 //! Objects of the catalog in people's files: JSON or YAML, and the files of desktop clients and
-//! other programs. Reads them and converts them into objects of the catalog.
+//! other programs. Reads such files and converts them into objects of the catalog.
 
 mod differences;
 mod document;

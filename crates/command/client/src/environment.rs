@@ -9,7 +9,7 @@ use narthex_model::{ErrorKind, Secret};
 
 use crate::Failure;
 
-/// The variable that gives the token of an operator's commands.
+/// The variable with the token for an operator's commands.
 pub const TOKEN: &str = "NARTHEX_TOKEN";
 
 /// One environment variable, if it is set and valid text.
@@ -18,12 +18,12 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The token that the environment gives. Scripts unset it by an empty value.
+/// The token in the environment. Scripts unset it by an empty value.
 pub fn token() -> Option<Secret> {
     variable(TOKEN).filter(|text| !text.is_empty()).map(Secret::new)
 }
 
-/// True if the environment gives an empty token.
+/// True if the environment has an empty token.
 pub fn is_token_empty() -> bool {
     variable(TOKEN).is_some_and(|text| text.is_empty())
 }
@@ -38,13 +38,13 @@ pub fn is_utf8_locale() -> bool {
     })
 }
 
-/// True if the environment does not refuse colours.
+/// True if the environment does not forbid colours.
 pub fn may_have_colours() -> bool {
     let is_refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
     !is_refused && variable("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
-/// A folder of the user's by the rules of the XDG base directories; `env` gives variables.
+/// A user's folder by the rules of the XDG base directories; `env` looks up variables.
 pub fn user_folder(
     env: &dyn Fn(&str) -> Option<String>,
     variable: &str,
@@ -55,7 +55,7 @@ pub fn user_folder(
     folder.or_else(|| Some(Path::new(&env("HOME")?).join(below_home)))
 }
 
-/// The data directory of a user who names none; `env` gives variables.
+/// The default data directory of the user; `env` looks up variables.
 ///
 /// # Errors
 /// When the user has no home directory.
@@ -69,7 +69,7 @@ pub fn usual_data(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Failu
     })
 }
 
-/// Which program this is, for lines that a user pastes elsewhere.
+/// The path of this program, for lines that a user pastes elsewhere.
 pub fn program() -> OsString {
     std::env::current_exe().map_or_else(|_| "narthex".into(), PathBuf::into_os_string)
 }

@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use crate::documents::DocumentError;
 
-/// A failed command: the failure, its place, and the remedy.
+/// A failed command: the problem, its place, and the remedy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
     /// The kind of the failure.
     pub kind: FailureKind,
-    /// For a person.
+    /// The message for a person.
     pub message: String,
-    /// For a program.
+    /// Details for a program.
     pub details: Option<Value>,
-    /// The name of the failure where the kind is not specific enough.
+    /// A code for the failure, if its kind is not specific enough.
     pub code: Option<&'static str>,
 }
 
@@ -38,12 +38,12 @@ impl Failure {
         Self::of(FailureKind::Usage, message.into())
     }
 
-    /// The command could not be carried out.
+    /// A command that could not be carried out.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self::of(FailureKind::Operation(kind), message.into())
     }
 
-    /// The command could not be carried out because of `error`; its causes are named as well.
+    /// A command that could not be carried out because of `error`; its causes are named as well.
     pub fn caused(kind: ErrorKind, error: &dyn Error) -> Self {
         Self::new(kind, with_causes(error))
     }
@@ -55,7 +55,7 @@ impl Failure {
         Self { details, ..Self::of(FailureKind::Call(error.kind), error.message) }
     }
 
-    /// With the flag that the command line has for a word of the API's remedies.
+    /// Replaces a word of the API's remedies by the flag of the command line.
     #[must_use]
     pub fn with_flag(mut self, word: &str, flag: &str) -> Self {
         self.message = self.message.replace(word, flag);
@@ -72,12 +72,12 @@ impl Failure {
         Self { kind, message, details: None, code: None }
     }
 
-    /// There is no daemon to work through.
+    /// No daemon runs.
     pub fn daemon_down(message: impl Into<String>) -> Self {
         Self { code: Some("daemon_down"), ..Self::new(ErrorKind::Unavailable, message) }
     }
 
-    /// The code that the program ends with.
+    /// The program's exit code.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self.kind {
@@ -86,7 +86,7 @@ impl Failure {
         }
     }
 
-    /// The failure as `--json` shows it.
+    /// The failure in the form of `--json`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let kind = self.kind.as_str();
@@ -100,7 +100,7 @@ impl Failure {
 }
 
 impl FailureKind {
-    /// The kind's spelling in error lines and JSON.
+    /// The kind's name in error lines and JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

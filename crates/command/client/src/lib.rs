@@ -1,7 +1,7 @@
-//! The command line, as far as it speaks HTTP to a daemon: its commands, the client of the daemon,
-//! and what people see.
+//! The part of the command line that speaks HTTP to a daemon: its commands, the client of the
+//! daemon, and the output.
 //!
-//! Links nothing of the server, so that an installation of clients alone stays small.
+//! Links no part of the server, so that an installation of clients alone stays small.
 
 pub mod arguments;
 pub mod cli;

@@ -1,7 +1,7 @@
 //! Output of commands: results to standard output, all else to standard error.
 //!
-//! Everything goes out here, so that a terminal gets texts of servers, agents and files without
-//! what would act on it (S22). A file or a program gets them as they are.
+//! All output passes here, so that texts of servers, agents and files cannot control a terminal
+//! (S22). A file or a program gets these texts unchanged.
 
 use std::{
     borrow::Cow,
@@ -27,7 +27,7 @@ pub enum Format {
     Text,
     /// One JSON document; commands that report events print one per line.
     Json,
-    /// Only what a script needs.
+    /// Only the values that a script needs.
     Quiet,
 }
 
@@ -54,13 +54,13 @@ impl Format {
 static MARK: LazyLock<String> =
     LazyLock::new(|| format!("[paint {:016x} ", RandomState::new().hash_one("colour")));
 
-/// Prints a text for a person that is not the result. Commands in it that the daemon has named lead
-/// to that daemon from here, too.
+/// Prints a text for a person, besides the result. Commands of the daemon in the text get the flags
+/// that lead to that daemon from here.
 pub fn notice(text: &str) {
     crate::terminal::notice(&completed(text));
 }
 
-/// Prints a result. A reader that went away is no failure, so that `narthex tools | head` works.
+/// Prints a result. A closed reader is no failure, so that `narthex tools | head` works.
 pub fn line(text: &str) -> Result<(), Failure> {
     let text = text.trim_end_matches('\n');
     match io::stdout().is_terminal() {
@@ -86,7 +86,7 @@ fn put(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Standard output for what is written byte by byte, such as the content of a file.
+/// Standard output for bytes, such as the content of a file.
 pub fn raw() -> Box<dyn Write + Send> {
     let out = io::stdout();
     match out.is_terminal() {
@@ -95,7 +95,7 @@ pub fn raw() -> Box<dyn Write + Send> {
     }
 }
 
-/// True if the reader of standard output has gone: for output that would go on for ever.
+/// True if the reader of standard output has closed it: for endless output.
 pub fn reader_is_gone() -> bool {
     let out = io::stdout();
     let mut polled = [PollFd::new(&out, PollFlags::empty())];
@@ -115,13 +115,13 @@ pub fn done(data: &Value) -> Result<(), Failure> {
     json(&json!({ "ok": true, "data": data }))
 }
 
-/// Prints the same, or for people a sentence; nothing for scripts.
+/// As [`done`] for programs; a sentence for people; nothing for scripts.
 pub fn told(data: &Value, sentence: &str, format: Format) -> Result<ExitCode, Failure> {
     told_lines(data, &[sentence.to_owned()], format)
 }
 
-/// Prints the same, or for people some sentences, each on a line; nothing for scripts. A line break
-/// inside of a sentence is text of others, and begins no line.
+/// As [`done`] for programs; a line per sentence for people; nothing for scripts. A line break
+/// inside of a sentence comes from others' text, and starts no line.
 pub fn told_lines(data: &Value, sentences: &[String], format: Format) -> Result<ExitCode, Failure> {
     match format {
         Format::Json => done(data)?,
@@ -131,7 +131,7 @@ pub fn told_lines(data: &Value, sentences: &[String], format: Format) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// A word in colour, where standard output is a terminal that may show some.
+/// A word in colour, if standard output is a terminal that may show colours.
 pub fn paint(text: &str, colour: Colour) -> String {
     let code = match colour {
         Colour::Red => 31,
@@ -158,12 +158,12 @@ fn coloured(line: &str) -> Cow<'_, str> {
     coloured.into()
 }
 
-/// So many of something: `1 run`, `2 runs`.
+/// A count with its noun: `1 run`, `2 runs`.
 pub fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// Shows why a command failed, where its reader looks.
+/// Prints a failure in the format that its reader expects.
 pub fn failure(failure: &Failure, format: Format) {
     let is_shown = format.is_json() && json(&failure.to_json()).is_ok();
     if !is_shown {

@@ -1,4 +1,4 @@
-//! The registry's rows as people and programs see them.
+//! The registry's rows, for people and programs.
 
 use narthex_model::{
     CallError, CallErrorKind, RowWarning, ServerState, WarningKind,
@@ -7,7 +7,7 @@ use narthex_model::{
 use narthex_wire::method;
 use serde::{Deserialize, Serialize};
 
-/// One server in events and tables, and as the daemon reports it.
+/// One server, in events, tables and the daemon's reports.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     pub alias: String,
@@ -16,33 +16,33 @@ pub struct Row {
     /// True if an entry of another file counts instead.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_overridden: bool,
-    /// `None` if the entry is faulty.
+    /// The transport; `None` if the entry is faulty.
     pub transport: Option<String>,
-    /// Number of tools that it has.
+    /// Number of the server's tools.
     pub tools: usize,
     /// Number of definitions that differ from the first ones.
     #[serde(default, rename = "definitions_changed")]
     pub changed: usize,
-    /// Number of definitions under review, until a human has accepted them.
+    /// Number of definitions under review.
     #[serde(default, rename = "definitions_held_back")]
     pub held_back: usize,
-    /// Faults that take away a part of it, each with its kind.
+    /// Faults that disable a part of the server.
     #[serde(default)]
     pub warnings: Vec<Warning>,
-    /// True if its program has written anything.
+    /// True if the server's program has written to its log.
     #[serde(default)]
     pub has_logs: bool,
-    /// The step that it is busy with while it connects.
+    /// The present step of a server that is connecting.
     pub activity: Option<String>,
     pub error: Option<CallError>,
 }
 
-/// A fault that takes away a part of a server and leaves the rest.
+/// A fault that disables a part of a server and leaves the rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Warning {
     /// The kind, for programs.
     pub kind: String,
-    /// The fault and what follows from it.
+    /// The fault and its consequence.
     pub message: String,
 }
 
@@ -58,7 +58,7 @@ impl Row {
         logs_of(&self.alias, self.error.as_ref()?.kind.as_str(), self.has_logs)
     }
 
-    /// Why its tools could not be listed, if that is so.
+    /// The reason why the server's tools could not be listed; `None` if they could.
     pub fn unlisted_tools(&self) -> Option<&str> {
         let kind = WarningKind::ListFailed.as_str();
         let start = format!("`{}`", method::TOOLS_LIST);
@@ -100,13 +100,13 @@ pub fn warned(message: &str) -> String {
     format!("; warning: {message}")
 }
 
-/// The command that shows what the program of a server wrote, if it wrote anything and that may say
-/// why it failed.
+/// The command that shows the log of a server's program. `None` if the log is empty, or cannot
+/// explain a failure of this kind.
 pub fn logs_of(name: &str, kind: &str, has_logs: bool) -> Option<String> {
     told_in_logs(kind, has_logs).then(|| shown_by(&narthex("mcp logs {}", &[&name])))
 }
 
-/// The same for the mount of a run of a workspace.
+/// As [`logs_of`], for the mount of a run of a workspace.
 pub fn logs_of_mount(mount: &str, workspace: &str, kind: &str, has_logs: bool) -> Option<String> {
     let logs = || narthex("mcp logs {}", &[&mount]).option("--workspace", workspace);
     told_in_logs(kind, has_logs).then(|| shown_by(&logs()))

@@ -7,7 +7,7 @@ use crate::Failure;
 /// Resolves at the first SIGINT, SIGTERM or SIGHUP from now on.
 ///
 /// # Errors
-/// When the system takes no handler of signals.
+/// When the system accepts no signal handler.
 pub fn stop_signal() -> Result<impl Future<Output = ()> + Unpin, Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

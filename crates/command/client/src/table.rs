@@ -11,7 +11,7 @@ use crate::{
     output::{self, harmless},
 };
 
-/// Prints a list as it is wanted: a table, `{"items": …}`, or the first cells alone.
+/// Prints a list in the requested format: a table, `{"items": …}`, or only the first cells.
 pub fn list(
     items: &[Value],
     header: &[&str],
@@ -34,17 +34,17 @@ pub fn list(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The sentence of an empty table, with the command that adds the first row.
+/// The sentence for an empty table, with the command that adds the first row.
 pub fn none_yet(plural: &str, add: &CommandLine) -> String {
     format!("There are no {plural} yet; add one with `{add}`.")
 }
 
-/// A member of an answer without what could move a cursor; empty if it is no text.
+/// A text member of an answer, without characters that move a cursor; empty if it is no text.
 pub fn text(value: &Value, member: &str) -> String {
     harmless(value[member].as_str().unwrap_or_default())
 }
 
-/// The same, and `-` if it is no text.
+/// As [`text`], and `-` if the member is no text.
 pub fn or_none(value: &Value, member: &str) -> String {
     value[member].as_str().map_or_else(|| "-".to_owned(), harmless)
 }

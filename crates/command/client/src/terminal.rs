@@ -1,5 +1,5 @@
-//! A whole terminal: drawn anew, and given back as it was, also while its program is stopped; and
-//! lines for one.
+//! A full-screen terminal: draws it, and restores it, also while its program is stopped; and lines
+//! for terminals.
 
 mod inert;
 mod lines;
@@ -30,7 +30,8 @@ const CLEAR_REST: &str = "\u{1b}[J";
 /// The size of a terminal that does not report its own.
 const USUAL: (usize, usize) = (80, 24);
 
-/// The terminal, until it is dropped. Keys are read as they are typed, and not shown.
+/// The terminal, which is restored when this is dropped. Keys are read as they are typed, and not
+/// shown.
 #[derive(Debug)]
 pub struct Screen {
     before: Termios,
@@ -40,7 +41,7 @@ impl Screen {
     /// Takes the terminal of standard input and output.
     ///
     /// # Errors
-    /// When one of them is none, or is gone.
+    /// When one of them is no terminal, or the terminal is gone.
     pub fn open() -> io::Result<Self> {
         let screen = Self { before: tcgetattr(stdin())? };
         screen.take()?;
@@ -53,8 +54,7 @@ impl Screen {
         size().0
     }
 
-    /// Draws lines, and a table below them, as much as there is room for. The text must not move a
-    /// cursor.
+    /// Draws lines with a table below them, as far as they fit. The text must not move a cursor.
     ///
     /// # Errors
     /// When the terminal is gone.
@@ -64,8 +64,8 @@ impl Screen {
         put(&frame(heading.chain(table.lines()), columns, rows))
     }
 
-    /// Stops the process, as Ctrl-Z does, with the terminal given back as it was, and takes it
-    /// again once the process continues. The drawing is gone then.
+    /// Restores the terminal and stops the process, as Ctrl-Z does. When the process continues,
+    /// takes the terminal again; the drawing is then gone.
     ///
     /// # Errors
     /// When the terminal is gone, or the process cannot be stopped.
@@ -101,13 +101,13 @@ impl Drop for Screen {
 pub enum Sign {
     /// The terminal has another size.
     Resized,
-    /// It is to stop until it is continued: Ctrl-Z.
+    /// The program has to stop until it is continued: Ctrl-Z.
     Suspend,
-    /// It is to end: SIGTERM, or the terminal is closed.
+    /// The program has to end: SIGTERM, or the terminal is closed.
     Leave,
 }
 
-/// The signals for this process, which have lost their usual effects.
+/// The signals of this process, without their default effects.
 #[derive(Debug)]
 pub struct Signs {
     resized: Signal,
@@ -120,7 +120,7 @@ impl Signs {
     /// Listens for signals from now on.
     ///
     /// # Errors
-    /// When signals cannot be waited for.
+    /// When the system accepts no signal handler.
     pub fn new() -> io::Result<Self> {
         Ok(Self {
             resized: signal(SignalKind::window_change())?,
@@ -130,7 +130,7 @@ impl Signs {
         })
     }
 
-    /// The next one. Can be given up while it waits.
+    /// Waits for the next signal. Cancel safe.
     pub async fn next(&mut self) -> Sign {
         tokio::select! {
             biased;

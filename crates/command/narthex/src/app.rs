@@ -1,4 +1,4 @@
-//! The assembly: configuration, registry, gateway and doors, and their common end.
+//! The assembly: configuration, registry, gateway and doors, and their shutdown.
 
 mod begin;
 mod parts;
@@ -39,49 +39,49 @@ use crate::{ConnectionOptions, Failure, config, run_sockets::RunFolders};
 pub struct AppOptions {
     /// The servers.
     pub servers: Servers,
-    /// The environment that every child process sees.
+    /// The environment of every child process.
     pub environment: BaseEnvironment,
     /// Limits of the connections to servers.
     pub connections: ConnectionOptions,
     /// Limits and names of the data plane.
     pub gateway: GatewayOptions,
-    /// The servers that the run `local` has.
+    /// The servers of the run `local`.
     pub policy: RunPolicy,
     /// The token of the run `local`.
     pub token: RunToken,
-    /// Where calls are recorded; made if it is missing.
+    /// The folder of the audit record; created if it is missing.
     pub audit_dir: PathBuf,
-    /// Where sessions have folders of their own, and files about runs are.
+    /// The folder with the sessions' folders, and files about runs.
     pub work_dir: PathBuf,
     /// The programs that carry runs out.
     pub executors: Executors,
-    /// Where others come in; `None` for a call in process.
+    /// The doors; `None` for a call in process.
     pub doors: Option<Doors>,
 }
 
-/// Where the servers come from.
+/// The source of the servers.
 #[derive(Debug)]
 pub enum Servers {
-    /// These, as long as the app lives.
+    /// Fixed servers, for as long as the app lives.
     Fixed(LoadedConfig),
-    /// The servers that followed files declare.
+    /// The servers in followed files.
     Followed(Box<ControlOptions>),
 }
 
-/// Where callers from outside come in.
+/// The doors for callers from outside.
 #[derive(Debug)]
 pub struct Doors {
-    /// For HTTP, already bound.
+    /// The listener for HTTP, already bound.
     pub listener: TcpListener,
     /// The limits and options of HTTP requests.
     pub http: HttpOptions,
     /// Limits of HTTP connections.
     pub serve: ServeOptions,
-    /// Folders for Unix sockets: the first one whose path is short enough is used.
+    /// Folders for Unix sockets: the first one with a short enough path is used.
     pub socket_dirs: Vec<PathBuf>,
-    /// Where what runs share is kept.
+    /// The storage of shared files.
     pub shares: ShareOptions,
-    /// Hosts that may be posted to wherever they are, and without TLS.
+    /// Hosts to which messages may be posted at any address, and without TLS.
     pub post_hosts: Vec<String>,
 }
 
@@ -104,33 +104,33 @@ impl Doors {
     }
 }
 
-/// A running gateway with everything that it needs. Drain it before it is dropped; an app that is
-/// dropped without loses its children at once.
+/// A running gateway with all its parts. Call [`App::drain`] before dropping it: otherwise its
+/// children are killed at once.
 #[derive(Debug)]
 pub struct App {
     gateway: Gateway,
-    /// The operations of operators, if the servers come from files.
+    /// The control plane, if the servers come from files.
     control: Option<Control>,
     runs: Option<Runs>,
     local: Arc<RunView>,
-    /// The environment that every child process sees.
+    /// The environment of every child process.
     environment: BaseEnvironment,
-    /// Ends what accepts callers.
+    /// Cancelled when the app accepts no more callers.
     closing: CancellationToken,
     /// The doors' tasks.
     tasks: TaskTracker,
-    /// Where the Unix sockets are, if there are any.
+    /// The folder of the Unix sockets, if there are any.
     socket_dir: Option<PathBuf>,
     drained: OnceCell<()>,
-    /// Last, as they carry the tasks that the others have started.
+    /// The last field, so that it is dropped last: its threads run the tasks of the other fields.
     _workers: Workers,
 }
 
 impl App {
-    /// Starts everything. Servers are still connecting when it returns.
+    /// Starts all parts. Servers are still connecting when this returns.
     ///
     /// # Errors
-    /// When the audit record cannot be opened, or a door.
+    /// When the audit record or a door cannot be opened.
     pub async fn start(options: AppOptions) -> Result<Self, Failure> {
         let connections = options.connections;
         let registry = Registry::new(RegistryOptions {
@@ -264,7 +264,7 @@ impl App {
         self.gateway.registry()
     }
 
-    /// The operations of operators; `None` if the servers are fixed.
+    /// The control plane; `None` if the servers are fixed.
     #[must_use]
     pub fn control(&self) -> Option<&Control> {
         self.control.as_ref()
@@ -276,14 +276,14 @@ impl App {
         self.socket_dir.as_deref()
     }
 
-    /// The caller of this process itself, for modern requests.
+    /// This process itself as a caller, for modern requests.
     #[must_use]
     pub fn local_caller(&self, endpoint: Endpoint) -> Caller {
         Caller::new(self.local.clone(), endpoint, None)
     }
 
-    /// Ends everything: accepts no more callers, lets open calls finish for a while, ends sessions,
-    /// and stops every child. A second caller waits for the same end.
+    /// Shuts the app down: accepts no more callers, lets open calls finish for a limited time, ends
+    /// sessions, and stops every child. A second caller waits for the same shutdown.
     pub async fn drain(&self) {
         self.drained.get_or_init(|| self.end()).await;
     }

@@ -1,4 +1,4 @@
-//! The work of the commands that need a part of the server: its libraries, its files or an app.
+//! The commands that need a part of the server: its libraries, its files or an app.
 
 pub(crate) mod audit;
 pub(crate) mod backup;

@@ -1,7 +1,7 @@
 //! Builds the settings of the process from flags, the environment and the settings file.
 //!
-//! Flags win over the environment, the environment over the settings file, the file over the
-//! defaults.
+//! Flags override the environment, the environment overrides the settings file, and the file
+//! overrides the defaults.
 
 mod connections;
 mod keys;

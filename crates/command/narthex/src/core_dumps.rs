@@ -1,4 +1,4 @@
-//! No core dumps: the content of memory, secrets too, must not be on a disk after a crash.
+//! Disables core dumps: memory with secrets must not be written to a disk after a crash.
 
 use narthex_model::ErrorKind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

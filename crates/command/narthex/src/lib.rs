@@ -1,6 +1,6 @@
 //! The program as a library: the assembly [`App`] and the commands around it.
 //!
-//! The daemon, a call in process and the tests use one and the same [`App`].
+//! The daemon, a call in process and the tests all use the same [`App`].
 
 mod app;
 mod cli;

@@ -1,4 +1,4 @@
-//! The program `narthex`: hands its arguments to the library and ends with the code it gets.
+//! The program `narthex`: passes its arguments to the library and ends with the returned code.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The peer that answers this process's own requests: the gateway within it, or the daemon.
+//! The peer that answers this process's own requests: its own gateway, or the daemon.
 
 use narthex_gateway::{Endpoint, Step};
 use narthex_model::{Alias, CallError, CallErrorKind, ErrorKind, json::with_whole_pairs};
@@ -12,9 +12,9 @@ use crate::{App, Failure, daemon_client::DaemonClient};
 /// Where requests go.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Peer<'a> {
-    /// To the gateway of this process.
+    /// The gateway of this process.
     Local(&'a App),
-    /// To the daemon that holds the data directory.
+    /// The daemon of the data directory.
     Daemon(&'a DaemonClient),
 }
 

@@ -1,4 +1,4 @@
-//! The Unix sockets of runs that ask for them: a folder for each, as long as the run lives.
+//! The Unix sockets of runs that request them: a folder per run, for as long as the run is active.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -15,11 +15,11 @@ use narthex_model::with_causes;
 #[derive(Debug)]
 pub(crate) struct RunFolders {
     gateway: Gateway,
-    /// Folders for the runs' own ones: the first one is used whose paths are short enough.
+    /// Parents of the runs' folders: the first one whose paths are short enough is used.
     bases: Vec<PathBuf>,
-    /// The runtime that serves them, whichever task asks for them.
+    /// The runtime that serves the sockets, whichever task opens them.
     home: Handle,
-    /// Ends all of them.
+    /// Cancelled to close all sockets.
     closing: CancellationToken,
     tasks: TaskTracker,
 }

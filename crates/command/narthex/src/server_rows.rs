@@ -1,4 +1,4 @@
-//! The registry's rows as commands show them.
+//! The registry's rows for commands.
 
 use narthex_client::rows::{Row, Warning};
 use narthex_model::ServerFailure;

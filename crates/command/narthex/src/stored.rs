@@ -12,7 +12,7 @@ use crate::config::Settings;
 #[derive(Debug, Clone)]
 pub(crate) struct StorePlace {
     data: DataDir,
-    /// The database, if the store is none of the directory's files.
+    /// The database's URL; `None` if the store is a file of the directory.
     url: Option<Secret>,
 }
 

@@ -1,4 +1,4 @@
-//! Which configuration files of folders their user has approved (D27): by place and content.
+//! The configuration files of folders that their user has approved (D27), by path and content.
 
 use std::{
     io::Read,
@@ -17,8 +17,8 @@ const TEXT_MAX: u64 = 4 * 1024 * 1024 + 1;
 /// A file's text, read once: the approved text is the one that is started.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    /// Its folder without links, and its name there. A file with two folders counts as two files,
-    /// since the folder decides what it starts.
+    /// The file's folder without links, and its name there. A file in two folders counts as two
+    /// files, since the folder decides which programs it starts.
     place: PathBuf,
     /// The text of the file.
     pub(crate) text: Vec<u8>,
@@ -27,11 +27,11 @@ pub(crate) struct Folder {
 /// Approval status of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Its user has approved this content there.
+    /// The user has approved this content at this path.
     Approved,
-    /// Another content was approved.
+    /// The user has approved another content.
     Changed,
-    /// No content was approved.
+    /// The user has approved no content.
     Unknown,
 }
 

@@ -1,7 +1,7 @@
 //! Log lines on standard error, and traces over OTLP for operators who want them.
 //!
-//! Without an endpoint nothing of OpenTelemetry runs. With one, spans are sent in batches by the
-//! same HTTP client as all other requests.
+//! Without an endpoint no part of OpenTelemetry runs. With an endpoint, spans are sent in batches
+//! by the same HTTP client as all other requests.
 
 mod spans;
 
@@ -37,10 +37,10 @@ const HEARD: &str = "narthex::channel=info";
 /// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
-    /// For people.
+    /// Text for people.
     #[default]
     Text,
-    /// An object per line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -53,16 +53,16 @@ pub struct TelemetryOptions<'a> {
     pub format: LogFormat,
     /// True if lines have colours.
     pub has_colours: bool,
-    /// The address of a collector that takes traces as OTLP over HTTP, if there is one.
+    /// The address of a collector for traces as OTLP over HTTP, if there is one.
     pub endpoint: Option<&'a str>,
     /// The name of this program in traces.
     pub service_name: &'a str,
 }
 
-/// An error that keeps logs or traces from starting.
+/// The reason why logs or traces cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The filter is none.
+    /// The filter is not valid.
     #[error("the log level `{text}` is not valid: {why}")]
     Filter {
         /// The filter.
@@ -70,7 +70,7 @@ pub enum TelemetryError {
         /// The filter's fault.
         why: String,
     },
-    /// No traces can be sent there.
+    /// Traces cannot be sent to the endpoint.
     #[error(
         "telemetry.otlp_endpoint `{text}` cannot be used: {why}; write for example \
          http://127.0.0.1:4318"
@@ -81,7 +81,7 @@ pub enum TelemetryError {
         /// The address's fault.
         why: String,
     },
-    /// A logger is set already.
+    /// The process has a logger already.
     #[error("{0}")]
     Twice(String),
 }
@@ -97,16 +97,16 @@ impl TelemetryError {
     }
 }
 
-/// The parts of telemetry that must be ended with the program.
+/// The running telemetry, to be ended with the program.
 #[derive(Debug)]
 pub struct Telemetry {
     traces: Option<SdkTracerProvider>,
 }
 
-/// Starts to log, and to trace if there is an endpoint.
+/// Starts logging, and tracing if there is an endpoint.
 ///
 /// # Errors
-/// When the filter or the endpoint is wrong, or this process has a logger already.
+/// When the filter or the endpoint is not valid, or this process has a logger already.
 pub fn start(options: TelemetryOptions<'_>, runtime: &Handle) -> Result<Telemetry, TelemetryError> {
     let filter = format!("{UNHEARD},{HEARD},{}", options.filter);
     let filter = EnvFilter::try_new(filter).map_err(|error| TelemetryError::Filter {
@@ -127,21 +127,21 @@ pub fn start(options: TelemetryOptions<'_>, runtime: &Handle) -> Result<Telemetr
     Ok(Telemetry { traces })
 }
 
-/// True if the log reports faults of configuration files: then no other output has to.
+/// True if the log reports faults of configuration files, so that no other output has to.
 #[must_use]
 pub fn tells_of_files() -> bool {
     tracing::enabled!(target: "narthex_control::follow", tracing::Level::WARN)
 }
 
 impl Telemetry {
-    /// Makes spans of calls; `None` if there is no collector.
+    /// The maker of spans for calls; `None` without a collector.
     #[must_use]
     pub fn tracer(&self) -> Option<Arc<dyn Tracer>> {
         let traces = self.traces.as_ref()?;
         Some(Arc::new(spans::Spans::new(traces.tracer("narthex"))))
     }
 
-    /// Sends the remaining spans. Blocks; the runtime must still be there.
+    /// Sends the remaining spans. Blocks, and needs the runtime.
     pub fn end(self) {
         if let Some(traces) = self.traces
             && let Err(error) = traces.shutdown_with_timeout(SEND)

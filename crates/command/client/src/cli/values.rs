@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use narthex_model::{Timestamp, written};
 
-/// Reads a duration of the command line.
+/// Parses a duration.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let units = "a number with its unit, such as 500ms, 30s or 5m";
     parse(text).ok_or_else(|| match written::duration(text) {
@@ -21,8 +21,8 @@ pub(crate) fn duration_or_zero(text: &str) -> Result<Duration, String> {
     if text == "0" { Ok(Duration::ZERO) } else { duration(text) }
 }
 
-/// Reads a point in time of the command line, in the form of the API: a day or a time as it is
-/// written, or the time that has passed since.
+/// Parses a point in time and returns it in the form of the API. The text is a day, a time, or the
+/// duration that has passed since.
 pub fn moment(text: &str) -> Result<String, String> {
     let days = |text: &str| text.strip_suffix('d')?.parse::<u64>().ok()?.checked_mul(86_400);
     let ago = days(text).map(Duration::from_secs).or_else(|| parse(text));

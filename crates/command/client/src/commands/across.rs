@@ -23,7 +23,7 @@ pub async fn workspaces(client: &DaemonClient) -> Result<Vec<String>, Failure> {
     Ok(all.iter().filter_map(|one| one["id"].as_str().map(str::to_owned)).collect())
 }
 
-/// The runs of a workspace that have not ended, each with the workspace, without the daemon's own.
+/// The active runs of a workspace, each with the workspace, without the daemon's own run.
 pub async fn active_runs(client: &DaemonClient, workspace: &str) -> Result<Vec<Value>, Failure> {
     let mut runs = Vec::new();
     for status in ["running", "pending"] {
@@ -46,8 +46,9 @@ pub(super) async fn all_active_runs(client: &DaemonClient) -> Result<Vec<Value>,
     Ok(runs)
 }
 
-/// The other workspaces that have objects which a command did not find in one, each with the
-/// command that shows them: `has` says how many a workspace has. Empty if none has any.
+/// A hint at other workspaces with objects that a command did not find in one, each with the
+/// command that shows them. `has` returns the number of objects in a workspace. Empty if none has
+/// any.
 pub async fn elsewhere(
     client: &DaemonClient,
     here: &str,

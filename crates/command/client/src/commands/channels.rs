@@ -1,4 +1,4 @@
-//! `narthex channels` and `narthex webhooks`: posts to others, through the daemon.
+//! `narthex channels` and `narthex webhooks`: posts to other systems, through the daemon.
 
 use std::process::ExitCode;
 

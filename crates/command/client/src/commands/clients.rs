@@ -1,5 +1,5 @@
-//! `narthex clients`: the MCP clients that are registered, through the daemon. A token is shown
-//! once, in what is to be pasted.
+//! `narthex clients`: the registered MCP clients, through the daemon. A token is shown once, in the
+//! configuration to paste.
 
 use std::process::ExitCode;
 

@@ -1,8 +1,8 @@
 //! `narthex connect`: the daemon's Unix socket as standard input and output.
 //!
-//! A client starts it once and knows nothing of daemons. So it waits for one, and dials again when
-//! the daemon has ended: the session of the client is opened again, and what was not answered gets
-//! an error.
+//! A client starts the command once and knows nothing of daemons. So the command waits for a
+//! daemon, and connects again when the daemon has ended. The client's session is then opened again,
+//! and unanswered requests get an error.
 
 mod dial;
 mod link;
@@ -30,13 +30,14 @@ fn of_a_run() -> String {
 
 /// The reason why passing messages came to its end.
 enum End {
-    /// The client has no more to say, and has all answers.
+    /// The client has closed its side, and has all answers.
     Done,
     /// The daemon has closed the connection.
     Lost,
 }
 
-/// Standard output belongs to the protocol: failures go to standard error in any format.
+/// Runs the command. Standard output belongs to the protocol: failures go to standard error in any
+/// format.
 pub async fn run(args: &ConnectArgs, context: &Context) -> ExitCode {
     match connect(args, context).await {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! `narthex daemon`: the status of the daemon, and its end.
+//! `narthex daemon`: the status of the daemon, and stopping it.
 
 use std::{io, process::ExitCode, sync::Arc, time::Duration};
 

@@ -1,5 +1,5 @@
-//! `narthex servers definitions`, `accept` and `reject`: the definitions of servers, and the
-//! decisions of humans about them.
+//! `narthex servers definitions`, `accept` and `reject`: the definitions of servers, and humans'
+//! decisions on them.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `narthex env-bindings`: secrets that agents get into their own environment, through the daemon.
+//! `narthex env-bindings`: secrets in the environment of agents themselves, through the daemon.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! The configuration files that the daemon follows: those whose present content it refuses, and
-//! those that were deleted.
+//! The configuration files that the daemon follows: files whose present content it refuses, and
+//! deleted files.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! Servers that manifests of an agent have made, once the agent is deleted.
+//! Servers from the manifests of an agent, after the agent was deleted.
 
 use crate::cli::DeleteArgs;
 use http::Method;
@@ -19,7 +19,7 @@ use crate::{
 pub(super) struct Made {
     id: String,
     is_deleted: bool,
-    /// Why it is still there, and what to do about it.
+    /// The reason why the server still exists, and the remedy.
     message: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `narthex mcp`: the servers of the daemon, seen, tried and changed.
+//! `narthex mcp`: lists, tests and changes the daemon's servers.
 
 mod add;
 mod list;
@@ -20,25 +20,25 @@ use crate::{Context, Failure, daemon_client::DaemonClient, output::harmless};
 /// The servers that the files of this folder and of the user configure.
 #[derive(Debug, Default)]
 pub struct Configured {
-    /// Their names.
+    /// Names of the servers.
     pub names: BTreeSet<String>,
-    /// Set if the file of this folder is there and does not count (D27).
+    /// Set if the file of this folder exists and does not count (D27).
     pub unapproved: Option<Unapproved>,
 }
 
 /// A file that does not count until its user approves it.
 #[derive(Debug)]
 pub struct Unapproved {
-    /// Why it does not count, after its name in a sentence.
+    /// The reason why the file does not count, as the end of a sentence.
     pub why: &'static str,
-    /// The command that approves it.
+    /// The command that approves the file.
     pub approve: CommandLine,
 }
 
-/// Carries the command out. `configured` reads the files that a daemon here would follow.
+/// Runs the command. `configured` reads the files that a daemon in this folder would follow.
 ///
 /// # Errors
-/// When the daemon cannot be asked, or refuses.
+/// When the daemon cannot be reached, or refuses.
 pub async fn run(
     command: McpCommand,
     context: Context,

@@ -1,4 +1,4 @@
-//! `narthex runs`: runs of the daemon, of agents or with servers of their own.
+//! `narthex runs`: runs of agents, and runs with their own servers.
 
 mod claim;
 pub(crate) mod create;

@@ -1,4 +1,4 @@
-//! `narthex secrets`: set, listed and cleared through the daemon. No value is ever shown.
+//! `narthex secrets`: sets, lists and clears secrets through the daemon. No value is ever shown.
 
 mod input;
 
@@ -17,7 +17,7 @@ use crate::{
     table,
 };
 
-/// The longest value that a vault takes, in bytes.
+/// Maximum length of a value for the vault, in bytes.
 pub const VALUE_MAX: usize = 64 * 1024;
 
 pub async fn run(command: SecretsCommand, context: Context) -> Result<ExitCode, Failure> {

@@ -1,4 +1,4 @@
-//! Streams of the daemon that are resumed when they break off.
+//! Streams of the daemon, which are resumed when they break off.
 
 use std::time::Duration;
 

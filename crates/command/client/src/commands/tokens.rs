@@ -1,4 +1,5 @@
-//! `narthex tokens`: the tokens of services, through the daemon. One is shown once, when made.
+//! `narthex tokens`: the tokens of services, through the daemon. A token is shown once, at its
+//! creation.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `narthex usage` and `narthex limits`: calls of today, and how much there may be.
+//! `narthex usage` and `narthex limits`: today's calls, and their limits.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
 //! `apply`, `export` and `import`: objects of the catalog between files and the daemon, several at
-//! once and all or none.
+//! once as a whole.
 
 use std::{path::Path, process::ExitCode, rc::Rc};
 
@@ -25,8 +25,7 @@ struct Bundle {
     servers: Vec<Given>,
     capabilities: Vec<Given>,
     agents: Vec<Given>,
-    /// The faults that are known before anything is sent, each with its file, its place and its
-    /// line.
+    /// The faults that are known before the request, each with its file, its place and its line.
     faults: Vec<Value>,
 }
 
@@ -34,7 +33,7 @@ struct Bundle {
 struct Given {
     value: Value,
     from: Rc<Document>,
-    /// The places of its parts in the document, of a server among others.
+    /// The places of its parts in the document, for a server in the form of desktop clients.
     part: Option<PastedServer>,
 }
 
@@ -44,7 +43,7 @@ struct Written {
     source: Option<String>,
     field: String,
     line: Option<u64>,
-    /// True for a key beside which a file of a desktop client may have `headers`.
+    /// True for a key next to which a desktop client's file may have `headers`.
     has_headers: bool,
 }
 

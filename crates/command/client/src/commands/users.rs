@@ -1,4 +1,4 @@
-//! `narthex users`: accounts of humans, and how they get in.
+//! `narthex users`: accounts of humans, and their sign-in.
 
 use narthex_model::command::narthex;
 use std::process::ExitCode;
@@ -49,7 +49,7 @@ struct Users {
     context: Context,
 }
 
-/// The steps by which a human makes the first passkey.
+/// The steps by which a human adds the first passkey.
 pub fn first_passkey() -> String {
     format!(
         "create a human with `{}`, print a sign-in link with `{}`, and add the passkey on its page",

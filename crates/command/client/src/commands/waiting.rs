@@ -1,4 +1,4 @@
-//! Waits, and says so once that takes longer than a person expects.
+//! Waits, with a notice when the wait is longer than a person expects.
 
 use std::{pin::pin, time::Duration};
 
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The time between two frames of a line that moves.
 const FRAME: Duration = Duration::from_millis(120);
 
-/// Waits for `work`; after a second, standard error says for what.
+/// Waits for `work`. After a second, standard error names `what`.
 pub async fn waiting<T>(what: &str, context: &Context, work: impl Future<Output = T>) -> T {
     let mut work = pin!(work);
     if let Ok(done) = timeout(PATIENCE, &mut work).await {
@@ -42,7 +42,7 @@ pub(super) fn ellipsis(context: &Context) -> &'static str {
     if context.is_ascii { "..." } else { "…" }
 }
 
-/// A line that moves on standard error; `None` where there is no terminal.
+/// A moving line on standard error; `None` without a terminal.
 pub fn spinner() -> Option<ProgressBar> {
     output::is_error_terminal().then(|| {
         let bar = ProgressBar::new_spinner();

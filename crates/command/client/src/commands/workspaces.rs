@@ -1,4 +1,4 @@
-//! `narthex workspaces`: listed, made, changed and deleted through the daemon.
+//! `narthex workspaces`: lists, creates, changes and deletes workspaces through the daemon.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The operators' API of the daemon, with their token.
+//! The daemon's API for operators, with their token.
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use narthex_http_client::HttpResponse;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{DaemonClient, failure, refused};
 use crate::{Failure, FailureKind};
 
-/// A request of the API.
+/// A request to the API.
 #[derive(Debug, Default)]
 pub struct ApiRequest {
     method: Method,
@@ -26,7 +26,7 @@ impl ApiRequest {
         Self { method, path: path.into(), ..Self::default() }
     }
 
-    /// With an entry's text.
+    /// Adds an entry's JSON text as the body.
     #[must_use]
     pub fn entry(mut self, text: &str) -> Self {
         let json = HeaderValue::from_static("application/json");
@@ -35,7 +35,7 @@ impl ApiRequest {
         self
     }
 
-    /// Not to be done if it would overwrite.
+    /// Makes the request fail if it would overwrite an object.
     #[must_use]
     pub fn for_new_only(mut self) -> Self {
         self.headers.insert(header::IF_NONE_MATCH, HeaderValue::from_static("*"));
@@ -55,7 +55,7 @@ pub fn workspace_path(workspace: &str, below: &str) -> String {
     format!("/api/workspaces/{}{below}", segment(workspace))
 }
 
-/// A name in the form for one segment of a path.
+/// A name, encoded as one segment of a path.
 #[must_use]
 pub fn segment(name: &str) -> String {
     // Characters of ids besides letters and digits are allowed in a path unchanged.
@@ -64,10 +64,10 @@ pub fn segment(name: &str) -> String {
 }
 
 impl DaemonClient {
-    /// Requests bytes of any kind.
+    /// Requests a content of any type.
     ///
     /// # Errors
-    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    /// When the daemon cannot be reached, refuses, or sends an unreadable answer.
     pub async fn api_bytes(&self, request: ApiRequest) -> Result<bytes::Bytes, Failure> {
         let ApiRequest { method, path, headers, body } = request;
         let response = self.send(method, &path, headers, body).await?;
@@ -82,7 +82,7 @@ impl DaemonClient {
     /// Sends a request to the API; returns null for an empty answer.
     ///
     /// # Errors
-    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    /// When the daemon cannot be reached, refuses, or sends an unreadable answer.
     pub async fn api(&self, request: ApiRequest) -> Result<Value, Failure> {
         let ApiRequest { method, path, headers, body } = request;
         let response = self.send(method, &path, headers, body).await?;
@@ -106,7 +106,7 @@ impl DaemonClient {
     /// Reads from the API.
     ///
     /// # Errors
-    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    /// When the daemon cannot be reached, refuses, or sends an unreadable answer.
     pub async fn api_get(&self, path: impl Into<String>) -> Result<Value, Failure> {
         self.api(ApiRequest::new(Method::GET, path)).await
     }
@@ -114,7 +114,7 @@ impl DaemonClient {
     /// The items of all pages of a list.
     ///
     /// # Errors
-    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    /// When the daemon cannot be reached, refuses, or sends an unreadable answer.
     pub async fn api_all(&self, path: &str) -> Result<Vec<Value>, Failure> {
         match self.api_list(path).await?["items"].take() {
             Value::Array(items) => Ok(items),
@@ -125,7 +125,7 @@ impl DaemonClient {
     /// A list with the items of all its pages, and the further members of its last page.
     ///
     /// # Errors
-    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    /// When the daemon cannot be reached, refuses, or sends an unreadable answer.
     pub async fn api_list(&self, path: &str) -> Result<Value, Failure> {
         let mut items = Vec::new();
         let mut after = String::new();
@@ -149,7 +149,7 @@ impl DaemonClient {
     /// Sends a POST to the API.
     ///
     /// # Errors
-    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    /// When the daemon cannot be reached, refuses, or sends an unreadable answer.
     pub async fn api_post(&self, path: impl Into<String>) -> Result<Value, Failure> {
         self.api(ApiRequest::new(Method::POST, path)).await
     }
@@ -157,7 +157,7 @@ impl DaemonClient {
     /// Requests a stream of events.
     ///
     /// # Errors
-    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    /// When the daemon cannot be reached, refuses, or sends an unreadable answer.
     pub async fn api_events(&self, method: Method, path: String) -> Result<EventReader, Failure> {
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -181,7 +181,7 @@ impl DaemonClient {
     }
 }
 
-/// A stream of the daemon's that is being read.
+/// A stream of events from the daemon.
 #[derive(Debug)]
 pub struct EventReader {
     response: HttpResponse,
@@ -189,10 +189,10 @@ pub struct EventReader {
 }
 
 impl EventReader {
-    /// The next event; `None` when the daemon has ended the stream.
+    /// Waits for the next event; `None` when the daemon has ended the stream.
     ///
     /// # Errors
-    /// When the daemon cannot be asked, refuses, or answers what cannot be read.
+    /// When the stream breaks off, or the daemon sends an unreadable event.
     pub async fn next(&mut self) -> Result<Option<Value>, Failure> {
         loop {
             let event = self.parser.next_event().map_err(|error| {

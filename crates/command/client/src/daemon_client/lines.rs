@@ -1,4 +1,4 @@
-//! Lines of the daemon's, as many as there are.
+//! Contents of the daemon in lines, of any length.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::Failure;
 /// Longer than any line.
 const LINE_MAX: usize = 16 << 20;
 
-/// Lines that are being read.
+/// A content that is read line by line.
 #[derive(Debug)]
 pub struct LineReader {
     response: HttpResponse,
@@ -23,10 +23,10 @@ pub struct LineReader {
 }
 
 impl DaemonClient {
-    /// Requests lines.
+    /// Requests a content in lines.
     ///
     /// # Errors
-    /// When the daemon cannot be asked, refuses, or ends in the middle.
+    /// When the daemon cannot be reached, refuses, or closes the connection.
     pub async fn api_lines(&self, path: String) -> Result<LineReader, Failure> {
         let response = self.api_content(path, "application/x-ndjson").await?;
         Ok(LineReader { response, rest: Vec::new(), lines: VecDeque::new() })
@@ -35,7 +35,7 @@ impl DaemonClient {
     /// Requests a content that is read piece by piece.
     ///
     /// # Errors
-    /// When the daemon cannot be asked, refuses, or ends in the middle.
+    /// When the daemon cannot be reached, refuses, or closes the connection.
     pub async fn api_content(
         &self,
         path: String,
@@ -56,10 +56,10 @@ impl DaemonClient {
 }
 
 impl LineReader {
-    /// The next line, without its end; `None` when the daemon has sent all.
+    /// Waits for the next line, and returns it without its end; `None` after the last line.
     ///
     /// # Errors
-    /// When the daemon cannot be asked, refuses, or ends in the middle.
+    /// When the connection breaks off.
     pub async fn next(&mut self) -> Result<Option<String>, Failure> {
         loop {
             if let Some(line) = self.lines.pop_front() {

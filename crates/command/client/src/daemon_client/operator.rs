@@ -1,4 +1,4 @@
-//! Finds the daemon for an operator's commands, and the token for it.
+//! Finds the daemon and the token for an operator's commands.
 
 use std::{io::Read, path::Path};
 
@@ -18,26 +18,26 @@ use crate::{
 const TOKEN_MAX: u64 = 4096;
 
 impl DaemonClient {
-    /// Finds the daemon, to work as its operator. Sends nothing yet.
+    /// Finds the daemon, for requests as its operator. Sends no request yet.
     ///
     /// # Errors
-    /// When a daemon or a token that is given cannot be used, or none is found.
+    /// When no daemon is found, or a given daemon or token cannot be used.
     pub fn operator(options: &DaemonOptions) -> Result<Self, Failure> {
         Self::operator_if_up(options)?.ok_or_else(|| not_up(options))
     }
 
-    /// The connection of an operator, as [`Self::operator`] gives it; `None` if no daemon runs.
+    /// As [`Self::operator`]; `None` if no daemon runs.
     ///
     /// # Errors
-    /// When a daemon or a token that is given cannot be used, or none is found.
+    /// When a given daemon or token cannot be used.
     pub fn operator_if_up(options: &DaemonOptions) -> Result<Option<Self>, Failure> {
         Self::holder_if_up(options, |data| Ok(Secret::new(read_admin_token(data)?.expose())))
     }
 
-    /// Finds the daemon, to work as a run: the run whose token is given, or the daemon's own.
+    /// Finds the daemon, for requests as a run: the run of the given token, or the daemon's own.
     ///
     /// # Errors
-    /// When a daemon or a token that is given cannot be used, or none is found.
+    /// When no daemon is found, or a given daemon or token cannot be used.
     pub fn of_run(options: &DaemonOptions) -> Result<Self, Failure> {
         // A script whose command for the token has failed wants another run than the daemon's own.
         if options.token_file.is_none() && environment::is_token_empty() {
@@ -49,10 +49,10 @@ impl DaemonClient {
         Self::holder_if_up(options, own)?.ok_or_else(|| not_up(options))
     }
 
-    /// The connection of a run, for commands that can work without a daemon, by `--config`.
+    /// As [`Self::of_run`], for commands that can work without a daemon, by `--config`.
     ///
     /// # Errors
-    /// When a daemon or a token that is given cannot be used, or none is found.
+    /// When no daemon is found, or a given daemon or token cannot be used.
     pub fn of_run_or_file(options: &DaemonOptions) -> Result<Self, Failure> {
         if options.daemon_url.is_none() {
             DataDir::at(&options.data).daemon()?;
@@ -93,10 +93,10 @@ fn not_up(options: &DaemonOptions) -> Failure {
     ))
 }
 
-/// The token of `--token-file` or of the environment.
+/// The token of `--token-file` or of the environment; `None` if neither gives one.
 ///
 /// # Errors
-/// When a daemon or a token that is given cannot be used, or none is found.
+/// When the token cannot be read or used.
 pub fn given_token(options: &DaemonOptions) -> Result<Option<Secret>, Failure> {
     match &options.token_file {
         Some(path) => read(path).map(Some),

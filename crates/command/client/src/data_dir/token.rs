@@ -16,24 +16,24 @@ use crate::Failure;
 const TOKEN_MAX: u64 = 1024;
 
 impl DataDir {
-    /// The token of clients, created now if there is none yet.
+    /// The clients' token; created now if there is none.
     pub fn client_token(&self) -> Result<RunToken, Failure> {
         ensure(&self.client_token_file())
     }
 
-    /// The token of operators, created now if there is none yet.
+    /// The operators' token; created now if there is none.
     pub fn admin_token(&self) -> Result<RunToken, Failure> {
         ensure(&self.admin_token_file())
     }
 }
 
-/// The token of a running daemon's clients.
+/// The clients' token of a running daemon.
 pub fn read_client_token(data: &DataDir) -> Result<RunToken, Failure> {
     narthex_private::check_folder(data.path())?;
     read(&data.client_token_file())
 }
 
-/// The token of a running daemon's operators.
+/// The operators' token of a running daemon.
 pub fn read_admin_token(data: &DataDir) -> Result<RunToken, Failure> {
     narthex_private::check_folder(data.path())?;
     read(&data.admin_token_file())

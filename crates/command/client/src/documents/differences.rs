@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The differences, one line for each place.
+/// The differences, one line per place.
 #[must_use]
 pub fn differences(before: &Value, after: &Value) -> Vec<String> {
     let mut lines = Vec::new();

@@ -20,15 +20,15 @@ const TEXT_MAX: u64 = 4 * 1024 * 1024;
 pub struct Document {
     /// The file, and the position in it.
     pub source: String,
-    /// The object as it is written.
+    /// The object as written.
     pub value: Value,
     pub(crate) lines: Lines,
 }
 
 impl Document {
-    /// The line of its file for a part of it, from 1 on, by the part's place, such as
-    /// `mcp.servers.git.timeout`. For a missing part, the line of the part which it is missing
-    /// from. `None` if the line is not known, as for the whole document.
+    /// The line of a part in its file, from 1. `place` is the part's place, such as
+    /// `mcp.servers.git.timeout`. For a missing part, the line of the part that should contain it.
+    /// `None` if the line is not known, as for the whole document.
     #[must_use]
     pub fn line(&self, place: &str) -> Option<u64> {
         self.lines.of(place)
@@ -71,10 +71,10 @@ pub fn read(path: &Path) -> Result<Vec<Document>, DocumentError> {
     Ok(all)
 }
 
-/// The text of a file, or of standard input (`-`) as much as the daemon takes, and a bit more.
+/// The text of a file or of standard input (`-`). Reads little more than the daemon accepts.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When the text cannot be read.
 pub fn text_of(path: &Path) -> io::Result<String> {
     if path != Path::new("-") {
         return fs::read_to_string(path);
@@ -169,7 +169,7 @@ fn lines(text: &str) -> Vec<Lines> {
     serde_saphyr::from_multiple_with_options(text, options).unwrap_or_default()
 }
 
-/// A document as YAML, which is read as the same again.
+/// A document as YAML, which reads as the same document again.
 ///
 /// # Errors
 /// When there is no such text.

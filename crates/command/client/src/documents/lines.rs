@@ -1,4 +1,4 @@
-//! The lines of a text in which the parts of a document are.
+//! The lines of a text where the parts of a document are.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Servers in the form of desktop clients, `{"mcpServers": {…}}`, pasted as a file: each of them
-//! becomes a server of the catalog (X-M12, D7).
+//! Servers in the form of desktop clients, `{"mcpServers": {…}}`, in a file: each becomes a server
+//! of the catalog (X-M12, D7).
 
 use narthex_model::{
     ClientVariable, SecretReference, UnknownKey, VariablePlace,
@@ -15,7 +15,7 @@ use crate::documents::Document;
 pub struct Pasted {
     /// Servers of the catalog.
     pub servers: Vec<PastedServer>,
-    /// In words for people.
+    /// Notices about rewritten parts.
     pub notices: Vec<String>,
     /// Each part that cannot be used. If there is one, no server may be stored, but the rest can be
     /// checked.
@@ -25,7 +25,7 @@ pub struct Pasted {
 /// A part of a file that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastedFault {
-    /// Its place in the file, such as `mcpServers.docs.args[1]`.
+    /// The part's place in the file, such as `mcpServers.docs.args[1]`.
     pub place: String,
     /// The fault, without the remedy.
     pub message: String,
@@ -38,14 +38,14 @@ pub struct PastedFault {
 pub struct PastedServer {
     /// The server in the form of the catalog.
     pub value: Value,
-    /// Its place in the file, such as `mcpServers.docs`.
+    /// The server's place in the file, such as `mcpServers.docs`.
     place: Place,
     /// Fields of the catalog that have another place in the file, relative to the server.
     moved: Vec<(String, String)>,
 }
 
 impl PastedServer {
-    /// The place in the file of a field that the catalog names.
+    /// The place in the file for a field of the catalog.
     #[must_use]
     pub fn place(&self, field: &str) -> String {
         let is_of = |moved: &str| {
@@ -63,13 +63,13 @@ impl PastedServer {
 /// The members in which clients have their servers.
 const PLACES: [&str; 2] = ["mcpServers", "servers"];
 
-/// The member with the headers of a server: a key of such files alone.
+/// The member with the headers of a server, which only such files have.
 pub const HEADERS: &str = "headers";
 
 /// Text before a token in the header that has it (RFC 6750 §2.1).
 const BEARER: &str = "Bearer ";
 
-/// Takes the servers out; `None` if this is one server.
+/// Converts the servers of a document; `None` if the document is a single server of the catalog.
 #[must_use]
 pub fn take_out(document: &Document) -> Option<Pasted> {
     let fields = document.value.as_object()?;
@@ -253,7 +253,7 @@ impl Reader {
 /// Where a value stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spot<'n> {
-    /// The address of a server, which is no secret.
+    /// The address of a server.
     Url,
     /// A variable of a program.
     Variable,
@@ -280,11 +280,11 @@ fn place(member: &str, key: &str) -> String {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Rewritten {
     text: String,
-    /// True if a variable of the daemon is in the text.
+    /// True if the text has a variable of the daemon.
     has_variable: bool,
-    /// The first variable with a default, without the default, such as `env:NAME`.
+    /// The first variable with a default, shown without the default, such as `env:NAME`.
     with_default: Option<String>,
-    /// The first `${…}` that is no variable, as it may be shown.
+    /// The first `${…}` that is no variable, in a form that may be shown.
     as_text: Option<String>,
 }
 

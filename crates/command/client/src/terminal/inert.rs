@@ -1,4 +1,4 @@
-//! Texts of others, made safe for a terminal: active characters are shown, and do nothing.
+//! Makes others' texts safe for a terminal: control characters are shown, and have no effect.
 
 use std::{
     borrow::Cow,
@@ -8,8 +8,8 @@ use std::{
 
 use super::lines::{harmless, is_harmful};
 
-/// A text of several lines in which nothing moves a cursor, sets a title, writes to a clipboard or
-/// turns letters round. Line ends and tabs stay.
+/// The text without characters that move a cursor, set a title, write to a clipboard or change the
+/// direction of letters. Line ends and tabs stay.
 #[must_use]
 pub fn inert(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|c| c != '\n' && is_harmful(c)) {
@@ -20,8 +20,8 @@ pub fn inert(text: &str) -> Cow<'_, str> {
     lines.into_iter().map(harmless).collect::<Vec<_>>().join("\n").into()
 }
 
-/// Makes JSON inert, which keeps its value: such characters are in strings alone, where they can be
-/// escaped.
+/// The JSON text with the same value and without such characters. They occur only in strings, where
+/// they can be escaped.
 #[must_use]
 pub fn inert_json(text: &str) -> Cow<'_, str> {
     let is_escaped = |c: char| c != '\n' && c != '\r' && is_harmful(c);
@@ -39,17 +39,16 @@ pub fn inert_json(text: &str) -> Cow<'_, str> {
     escaped.into()
 }
 
-/// Writes bytes of others to a terminal, made [`inert`]. Bytes that are no UTF-8 are shown as
-/// U+FFFD.
+/// Writes others' bytes to a terminal, made [`inert`]. Bytes that are no UTF-8 are shown as U+FFFD.
 #[derive(Debug)]
 pub struct InertWriter<W> {
     inner: W,
-    /// The beginning of a character whose end has not come.
+    /// The first bytes of a character that is not complete yet.
     rest: Vec<u8>,
 }
 
 impl<W: Write> InertWriter<W> {
-    /// A writer before `inner`.
+    /// A writer that writes to `inner`.
     #[must_use]
     pub fn new(inner: W) -> Self {
         Self { inner, rest: Vec::new() }

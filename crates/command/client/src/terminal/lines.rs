@@ -1,5 +1,5 @@
-//! Lines that a terminal shows as they are: tables for people, as wide as it is, and texts of
-//! others without characters that could move a cursor.
+//! Lines for a terminal: tables for people, as wide as the terminal, and others' texts without
+//! characters that move a cursor.
 
 use std::io::stdout;
 
@@ -7,8 +7,8 @@ use comfy_table::{Table, presets};
 
 use super::inert::inert;
 
-/// Gives one line each; the last column is cut where the terminal ends. Without rows it is the
-/// sentence that says so.
+/// A table with a line per row; the last column is cut at the terminal's width. Without rows, the
+/// sentence `none`.
 #[must_use]
 pub fn render(header: &[&str], rows: &[Vec<String>], none: &str) -> String {
     if rows.is_empty() {
@@ -25,13 +25,13 @@ pub fn render(header: &[&str], rows: &[Vec<String>], none: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Text of others without characters that could move a cursor or turn letters round.
+/// Others' text, without characters that move a cursor or change the direction of letters.
 #[must_use]
 pub fn harmless(text: &str) -> String {
     text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// True if a character does more to a terminal than to be seen there.
+/// True if a terminal does more with a character than show it.
 #[must_use]
 pub fn is_harmful(c: char) -> bool {
     // Marks of direction, which make a line read otherwise than it is, and breaks of lines.
@@ -61,7 +61,7 @@ fn width() -> Option<usize> {
     (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-/// Shows a person a text that is not the result. It may have parts by others.
+/// Prints a text for a person, besides the result. Parts of it may come from others.
 #[expect(clippy::print_stderr, reason = "what is no result goes to standard error")]
 pub fn notice(text: &str) {
     eprintln!("{}", inert(text));

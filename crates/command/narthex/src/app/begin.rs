@@ -1,4 +1,4 @@
-//! The steps by which an app begins, one after the other.
+//! The steps of an app's start, in order.
 
 use std::{sync::Arc, time::Duration};
 

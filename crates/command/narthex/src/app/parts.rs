@@ -1,4 +1,4 @@
-//! The parts of an app, as its options say.
+//! The parts of an app, built from its options.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! The form of help: the groups of the main page, and the global flags, which stand there only.
+//! The form of help: the groups of the main page, and the global flags, which only that page shows.
 
 use clap::{Command, CommandFactory};
 

@@ -1,4 +1,4 @@
-//! `narthex audit`: list, export, verify and keep what was recorded.
+//! `narthex audit`: lists, exports, verifies and limits the recorded events.
 
 mod list;
 mod verify;

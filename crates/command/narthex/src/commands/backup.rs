@@ -1,4 +1,4 @@
-//! `narthex backup`: a copy of the store, beside a running daemon.
+//! `narthex backup`: copies the store, also while a daemon runs.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! `narthex check mcp`: faults that would keep servers from working, found before they are started.
+//! `narthex check mcp`: finds faults that would keep servers from working, before they are started.
 
 mod agents;
 mod browsers;
@@ -35,7 +35,7 @@ enum Level {
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Check {
-    /// For programs, such as `NPX`.
+    /// The code for programs, such as `NPX`.
     code: &'static str,
     level: Level,
     message: String,

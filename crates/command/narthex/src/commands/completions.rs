@@ -1,4 +1,4 @@
-//! `narthex completions`: the script that a shell needs to complete this command line.
+//! `narthex completions`: prints a shell's completion script for this command line.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The servers that files configure, for a person who asks without a daemon.
+//! The servers that files configure, for commands without a daemon.
 
 use narthex_client::commands::mcp::{Configured, Unapproved};
 

@@ -1,4 +1,4 @@
-//! An app of this process's own, without doors, for one command.
+//! An app in this process, without doors, for one command.
 
 use std::{sync::Mutex, time::Duration};
 

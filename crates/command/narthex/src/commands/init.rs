@@ -1,4 +1,4 @@
-//! `narthex init`: a configuration to begin with, in this folder. Nothing is ever overwritten.
+//! `narthex init`: writes a first configuration into this folder. No file is ever overwritten.
 
 use narthex_model::command::narthex;
 use std::{

@@ -1,4 +1,4 @@
-//! `narthex mount`: the files of a run at a folder, until something ends it.
+//! `narthex mount`: mounts the files of a run in a folder, until a signal or the end of the run.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Packages that a server downloads without a fixed version, with the one that is installed here.
+//! Packages that a server downloads without a fixed version, with their installed versions.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! `narthex policy`: the rules of a workspace, through the daemon; a file of rules is checked
-//! without one.
+//! `narthex policy`: the rules of a workspace, through the daemon. A file of rules is checked
+//! without a daemon.
 
 use std::process::ExitCode;
 

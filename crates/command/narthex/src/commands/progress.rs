@@ -12,7 +12,7 @@ use crate::output::{self, harmless};
 /// A line that moves on a terminal, plain lines elsewhere.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
-    /// The texts that plain lines have shown already.
+    /// The texts that were already shown as plain lines.
     said: HashSet<String>,
 }
 

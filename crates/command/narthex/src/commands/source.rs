@@ -1,4 +1,4 @@
-//! Reads the configuration that a command works with, and shows its warnings.
+//! Reads the configuration of a command, and shows its warnings.
 
 use std::{
     collections::BTreeMap,

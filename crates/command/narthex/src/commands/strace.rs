@@ -42,18 +42,18 @@ pub(crate) async fn run(args: &StraceArgs, context: &Context) -> Result<ExitCode
 enum End {
     /// The run has ended.
     Run,
-    /// The reader of the output has gone.
+    /// The reader of the output has closed it.
     Reader,
-    /// The daemon has ended it, or gone.
+    /// The daemon has ended the stream, or has ended itself.
     Stream,
 }
 
 struct Following<'a> {
     args: &'a StraceArgs,
     context: &'a Context,
-    /// When the first stream began.
+    /// Start of the first stream.
     began: Option<Instant>,
-    /// True if the daemon was found to be away.
+    /// True if the daemon could not be reached.
     is_away: bool,
     /// The operations that the stream has reported as open.
     opened: Opened,

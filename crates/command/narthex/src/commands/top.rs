@@ -82,7 +82,7 @@ async fn next(signs: &mut Option<Signs>) -> Sign {
 /// The content of the screen.
 enum Shown {
     Top(Top),
-    /// Why there is none.
+    /// The reason why there is no table.
     Words(&'static str),
 }
 
@@ -90,7 +90,7 @@ struct Showing<'a> {
     args: &'a TopArgs,
     context: &'a Context,
     screen: Option<&'a Screen>,
-    /// The content that was drawn last.
+    /// The last drawn content.
     last: RefCell<Option<Shown>>,
 }
 

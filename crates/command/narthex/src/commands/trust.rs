@@ -1,4 +1,4 @@
-//! `narthex trust`: shows what a file would start, asks, and approves its content.
+//! `narthex trust`: shows what a file would start, asks for approval, and stores it.
 
 use std::{
     io::{self, IsTerminal, Write, stderr, stdin, stdout},

@@ -1,4 +1,4 @@
-//! `narthex up`: the daemon, from its start to the last child's end.
+//! `narthex up`: the daemon, from its start to the end of its last child.
 
 use std::{
     net::SocketAddr,
@@ -211,7 +211,7 @@ async fn listen(address: &str, is_remote_allowed: bool) -> Result<TcpListener, F
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Event<'a> {
-    /// Callers can come.
+    /// The daemon accepts callers.
     Listening {
         url: &'a str,
         mcp: String,
@@ -220,13 +220,13 @@ enum Event<'a> {
         socket: Option<PathBuf>,
         pid: u32,
     },
-    /// A server is new or has changed.
+    /// A server was added or has changed.
     Server(&'a Row),
-    /// A server is not configured any more.
+    /// A server was removed from the configuration.
     Removed { alias: &'a str },
-    /// All servers have settled, for the first time.
+    /// All servers are ready or have failed, for the first time.
     Ready { servers: &'a [Row] },
-    /// A configuration file cannot be used any more, is gone, or can be used again.
+    /// A configuration file can no longer be used, was deleted, or can be used again.
     File { file: &'a Path, error: Option<String>, is_gone: bool },
     /// Every child has ended.
     Stopped,

@@ -10,17 +10,17 @@ use super::layers::Layers;
 /// Limits of the connections to servers.
 #[derive(Debug, Clone)]
 pub struct ConnectionOptions {
-    /// Limits of the steps of connecting.
+    /// Time limits on the steps of connecting.
     pub deadlines: Deadlines,
-    /// The whole of mounting a server of a run, from its start to its last list.
+    /// Time limit of mounting a server of a run, from its start to its last list.
     pub mount: Duration,
-    /// After how long without a call a program is stopped until the next one; `None`: never.
+    /// Time without a call after which a program is stopped until the next call; `None` for never.
     pub idle_stop: Option<Duration>,
-    /// The most processes of one server at a time.
+    /// Maximum number of processes of one server at a time.
     pub processes_max: usize,
-    /// True if programs whose entry sets no confinement are confined strictly.
+    /// True if programs without a confinement in their entry are confined strictly.
     pub is_strict: bool,
-    /// The proxies on the way to servers, providers of sign-ins and webhooks.
+    /// The proxies for servers, providers of sign-ins and webhooks.
     pub proxies: Arc<Proxies>,
 }
 

@@ -1,4 +1,4 @@
-//! The place of the master keys, as set in the settings.
+//! The place of the master keys, as set by the user.
 
 use narthex_vault::Keychain;
 use toml::Value;
@@ -17,7 +17,7 @@ pub(crate) enum KeyPlace {
     File,
     /// In a keychain of the system.
     Keychain(Keychain),
-    /// With programs that the user names, with their arguments.
+    /// The user's own programs, with their arguments.
     Command {
         /// The program that prints the keys.
         load: Vec<String>,

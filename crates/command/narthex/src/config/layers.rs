@@ -1,4 +1,4 @@
-//! The table of settings, and the layers that give them values.
+//! The table of settings, and the layers with their values.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ pub(crate) enum Shape {
     Text,
     /// A whole number above zero.
     Number,
-    /// Such as `500ms`, `30s`, `5m`.
+    /// A duration such as `500ms`, `30s`, `5m`.
     Duration,
-    /// Separated by commas in variables and flags.
+    /// A list, separated by commas in variables and flags.
     List,
     /// `true` or `false`.
     Flag,

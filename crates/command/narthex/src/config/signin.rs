@@ -1,4 +1,4 @@
-//! The settings of signing in: where browsers reach the daemon, and OpenID providers.
+//! The settings of signing in: the daemon's address for browsers, and OpenID providers.
 
 use std::{collections::BTreeMap, path::Path};
 

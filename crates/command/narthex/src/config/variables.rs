@@ -1,4 +1,4 @@
-//! The variables that the catalog may name (`catalog.env`), and how that list is read again.
+//! The variables that the catalog may name (`catalog.env`), and reading that list again.
 
 use std::sync::Arc;
 

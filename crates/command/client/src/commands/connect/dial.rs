@@ -1,4 +1,4 @@
-//! Finds the daemon's socket, waits for it within a bound, and starts a daemon if asked to.
+//! Finds the daemon's socket, waits for it for a limited time, and can start a daemon.
 
 use std::{
     io,
@@ -30,24 +30,24 @@ const SHOWN: usize = 10;
 pub(super) struct Dialer<'a> {
     args: &'a ConnectArgs,
     context: &'a Context,
-    /// True if there was a connection before: a server that is missing may come again.
+    /// True if there was a connection before: a missing server may then come back.
     has_dialed: bool,
-    /// The client has closed standard input: no daemon is waited for any more.
+    /// Cancelled when the client has closed standard input: no further daemon is waited for.
     closed: CancellationToken,
 }
 
 /// One wait for a daemon.
 pub(super) struct Wait {
     end: Instant,
-    /// The reason of the wait, once a notice has told it.
+    /// The reason of the wait, once a notice has named it.
     told: Option<String>,
 }
 
 /// Why there is no connection.
 enum Fault {
-    /// There may be one soon.
+    /// A later attempt may succeed.
     Passing(Failure),
-    /// There will be none.
+    /// No later attempt can succeed.
     Lasting(Failure),
 }
 

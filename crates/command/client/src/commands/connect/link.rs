@@ -109,7 +109,7 @@ impl Link {
 pub(super) struct Input {
     lines: mpsc::Receiver<Bytes>,
     has_ended: bool,
-    /// Cancelled when the client has closed standard input; lines of it may still wait.
+    /// Cancelled when the client has closed standard input; some of its lines may still wait.
     closed: CancellationToken,
 }
 

@@ -1,4 +1,4 @@
-//! The state of a client's session, so that it can be opened again at another daemon.
+//! The state of a client's session, for opening it again at another daemon.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,14 +18,14 @@ const LOST: &str = "the daemon ended before it answered this request, which may 
 #[derive(Debug)]
 pub(super) struct Session {
     limits: Limits,
-    /// The ids of requests of the client that are not answered.
+    /// Ids of the client's unanswered requests.
     open: HashSet<Bytes>,
-    /// Those of them that are answered at their end alone: the streams of subscriptions.
+    /// Those of `open` that are answered only at their end: the streams of subscriptions.
     streams: HashSet<Bytes>,
-    /// The ids of requests of the daemon, on the present connection, that are not answered.
+    /// Ids of the daemon's unanswered requests on the present connection.
     asked: HashSet<Bytes>,
     hello: Option<Message>,
-    /// The answer to it.
+    /// The answer to the client's first `initialize`.
     opened: Option<Message>,
     initialized: Option<Bytes>,
     level: Option<Message>,

@@ -1,4 +1,4 @@
-//! `narthex grants pending --watch`: requests of runs and decisions, while they happen.
+//! `narthex grants pending --watch`: requests of runs and decisions, as they happen.
 
 use std::{collections::BTreeSet, process::ExitCode};
 

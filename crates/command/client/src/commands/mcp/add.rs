@@ -1,4 +1,4 @@
-//! `narthex mcp add`: one more server in the user's settings.
+//! `narthex mcp add`: adds a server to the user's settings.
 
 use std::{
     io::{Read, stdin},

@@ -1,4 +1,4 @@
-//! `narthex mcp list`: a row for each server; without a daemon, what is configured.
+//! `narthex mcp list`: a row per server; without a daemon, the configured ones.
 
 use std::{
     process::ExitCode,

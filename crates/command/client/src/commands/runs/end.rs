@@ -1,4 +1,4 @@
-//! `narthex runs end`: one run, or all of some kind.
+//! `narthex runs end`: ends one run, or all runs of some kind.
 
 use crate::cli::EndArgs;
 use http::Method;

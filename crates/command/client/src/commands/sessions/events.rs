@@ -1,5 +1,5 @@
-//! `narthex sessions events` and `narthex sessions message`: events of a session, and messages of
-//! people to its agent.
+//! `narthex sessions events` and `narthex sessions message`: events of a session, and people's
+//! messages to its agent.
 
 use std::{
     io::{Read as _, stdin},

@@ -1,4 +1,4 @@
-//! `narthex sessions list`: by time, with why sessions have failed.
+//! `narthex sessions list`: sessions by time, with the reasons of failed ones.
 
 use std::{collections::BTreeSet, process::ExitCode};
 

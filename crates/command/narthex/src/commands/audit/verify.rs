@@ -1,4 +1,5 @@
-//! `narthex audit verify`: here, not in the daemon, so that an export can be verified anywhere.
+//! `narthex audit verify`: runs here instead of in the daemon, so that an export can be verified
+//! anywhere.
 
 use std::{
     io::{BufRead, BufReader},

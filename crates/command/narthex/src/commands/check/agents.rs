@@ -1,5 +1,5 @@
-//! The agents of the catalog, if a daemon runs: their servers, the faults that keep these from
-//! working, and programs of theirs that are not installed.
+//! The agents of the catalog, if a daemon runs: their servers, faults that keep these from working,
+//! and missing programs.
 
 use narthex_model::command::narthex;
 use std::{collections::HashMap, path::Path};

@@ -11,13 +11,13 @@ use crate::config;
 /// A browser by the name that `--browser` has for it.
 struct Browser {
     name: &'static str,
-    /// The code of its findings: `CHROMIUM` for those that are made of it.
+    /// The code of its findings: `CHROMIUM` for browsers that are based on Chromium.
     code: &'static str,
-    /// Where its own installer puts it.
+    /// The paths at which its own installer puts it.
     programs: &'static [&'static str],
     /// The prefix of its folder among the browsers of Playwright; empty if it has none there.
     folder: &'static str,
-    /// Installs it, as the server's own message says.
+    /// The command that installs it, as in the server's own message.
     install: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! The entries: programs that are not installed, variables that are not set, and other faults.
+//! The entries: missing programs, unset variables, and other faults.
 
 use std::path::Path;
 

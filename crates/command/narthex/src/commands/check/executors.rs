@@ -1,5 +1,4 @@
-//! The executors of the settings: programs that are not there, and agents that name an absent
-//! executor.
+//! The executors of the settings: missing programs, and agents that name a missing executor.
 
 use std::path::Path;
 

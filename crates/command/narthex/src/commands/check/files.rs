@@ -1,4 +1,4 @@
-//! The files that configure servers: those that there are, and if they would count.
+//! The files that configure servers: which exist, and which of them count.
 
 use narthex_model::command::narthex;
 use std::path::Path;

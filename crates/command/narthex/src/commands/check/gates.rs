@@ -1,4 +1,4 @@
-//! Warnings of servers, if a daemon runs: gates that gate nothing, and what of a server fails.
+//! Warnings of servers, if a daemon runs: gates without a match, and failing parts of servers.
 
 use narthex_model::{GATE_FIELDS, command::narthex, unmatched_in};
 use serde_json::Value;

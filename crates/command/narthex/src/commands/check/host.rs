@@ -1,4 +1,4 @@
-//! The host: programs that servers are usually started with.
+//! The host: programs that usually start servers.
 
 use std::{
     os::unix::fs::PermissionsExt,

@@ -1,4 +1,4 @@
-//! The servers of a daemon that runs: the ready ones, and the failed ones with their reasons.
+//! The servers of a running daemon: the ready ones, and the failed ones with their reasons.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
