@@ -101,7 +101,7 @@ fn section(command: &mut Command, depth: usize) -> String {
     let name = command.get_bin_name().unwrap_or_default().to_owned();
     let mut page = format!("\n{} {name}\n\n{}.\n", "#".repeat(depth), about(command));
     if command.has_subcommands() {
-        page.push_str(&format!("\n{}", list(command)));
+        page.push_str(&format!("\n{}\n", links(command)));
         let names: Vec<_> = shown(command).map(|one| one.get_name().to_owned()).collect();
         for name in names {
             let one = command.find_subcommand_mut(&name).unwrap();
@@ -114,12 +114,20 @@ fn section(command: &mut Command, depth: usize) -> String {
     page
 }
 
+/// A link to the section of a command.
+fn link(command: &Command) -> String {
+    let path = command.get_bin_name().unwrap_or_default();
+    format!("[{}](#{})", command.get_name(), path.replace(' ', "-"))
+}
+
+/// Links to the commands of a command, one a line.
+fn links(command: &Command) -> String {
+    shown(command).map(link).collect::<Vec<_>>().join(",\n")
+}
+
 /// The commands of a command, each with a link to its section.
 fn list(command: &Command) -> String {
-    let row = |one: &Command| {
-        let path = one.get_bin_name().unwrap_or_default();
-        format!("| [{}](#{}) | {} |\n", one.get_name(), path.replace(' ', "-"), about(one))
-    };
+    let row = |one: &Command| format!("| {} | {} |\n", link(one), about(one));
     let rows: String = shown(command).map(row).collect();
     format!("| command | does |\n|---|---|\n{rows}")
 }
