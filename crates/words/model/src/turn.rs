@@ -2,45 +2,45 @@
 
 use crate::PrincipalId;
 
-/// The author of the message that the runs of a session act on: only their grants count (X-E81).
+/// The human whose message the runs of a session act on: only this human's grants count (X-E81).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum TurnOf {
     /// This human.
     User(PrincipalId),
-    /// No known human: grants of agents count alone.
-    Nobody,
+    /// No known human: only grants of agents count.
+    NoUser,
 }
 
-/// The stored word for no known human; no id of a human.
-const NOBODY: &str = "nobody";
+/// The stored word for no known human. It is no valid id of a human.
+const NO_USER: &str = "nobody";
 
 impl TurnOf {
     /// The turn of the given user, or of no known human.
     #[must_use]
     pub fn of(user: Option<PrincipalId>) -> Self {
-        user.map_or(Self::Nobody, Self::User)
+        user.map_or(Self::NoUser, Self::User)
     }
 
-    /// The human.
+    /// The human; `None` if there is no known one.
     #[must_use]
     pub fn user(&self) -> Option<&PrincipalId> {
         match self {
             Self::User(user) => Some(user),
-            Self::Nobody => None,
+            Self::NoUser => None,
         }
     }
 
     /// The stored form.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        self.user().map_or(NOBODY, PrincipalId::as_str)
+        self.user().map_or(NO_USER, PrincipalId::as_str)
     }
 
-    /// Reads what [`TurnOf::as_str`] has written; `None` for anything else.
+    /// Parses the stored form; `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
-            NOBODY => Some(Self::Nobody),
+            NO_USER => Some(Self::NoUser),
             text => PrincipalId::new(text).ok().map(Self::User),
         }
     }
@@ -52,10 +52,10 @@ mod tests {
 
     #[test]
     fn x_e81_turns_are_read_as_they_are_written() {
-        for turn in [TurnOf::Nobody, TurnOf::of(Some(PrincipalId::local_admin()))] {
+        for turn in [TurnOf::NoUser, TurnOf::of(Some(PrincipalId::local_admin()))] {
             assert_eq!(TurnOf::parse(turn.as_str()), Some(turn));
         }
-        assert_eq!(TurnOf::of(None), TurnOf::Nobody);
+        assert_eq!(TurnOf::of(None), TurnOf::NoUser);
         assert_eq!((TurnOf::parse(""), TurnOf::parse("ada")), (None, None));
     }
 }

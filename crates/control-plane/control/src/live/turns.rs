@@ -46,7 +46,7 @@ impl Speaker {
     /// others.
     #[must_use]
     pub fn unproved() -> Self {
-        Self { turn: Some(TurnOf::Nobody), may_name: false }
+        Self { turn: Some(TurnOf::NoUser), may_name: false }
     }
 
     /// A caller with this machine's operator token, who takes the turn or gives it to a named
@@ -209,7 +209,7 @@ mod tests {
         let users = [&first, &second, &foreign].map(|one| one.now().user.clone().unwrap());
         assert_eq!(users, [user('2'), user('2'), user('1')]);
         let team = WorkspaceId::new("team").unwrap();
-        turns.take(&team, one, 8, &TurnOf::Nobody);
+        turns.take(&team, one, 8, &TurnOf::NoUser);
         assert_eq!(first.now().user, Some(user('2')), "another workspace");
         drop((first, second));
         turns.join(&here, other, RunId::new([3; 6]), &foreign);
@@ -234,7 +234,7 @@ mod tests {
         }
         assert_eq!(Speaker::service().turn(), None);
         assert_eq!(Speaker::aside().turn(), None);
-        assert_eq!(Speaker::unproved().turn(), Some(&TurnOf::Nobody));
+        assert_eq!(Speaker::unproved().turn(), Some(&TurnOf::NoUser));
         assert_eq!(Speaker::handing_on(Some(ada.clone())).turn(), Some(&TurnOf::User(ada)));
     }
 }

@@ -120,10 +120,10 @@ fn a_token_of_wrong_claims_is_refused() {
     let table = [
         ("iss", json!("https://evil.example"), "it has another issuer"),
         ("iss", json!("https://id.example/tenant/"), "it has another issuer"),
-        ("aud", json!("somebody"), "it is for another client"),
+        ("aud", json!("stranger"), "it is for another client"),
         ("aud", json!([]), "it is for another client"),
-        ("aud", json!(["narthex", "somebody"]), "it was issued to another client"),
-        ("azp", json!("somebody"), "it was issued to another client"),
+        ("aud", json!(["narthex", "stranger"]), "it was issued to another client"),
+        ("azp", json!("stranger"), "it was issued to another client"),
         ("nonce", json!("another"), "it belongs to another sign-in"),
         ("nonce", Value::Null, "it belongs to another sign-in"),
         ("exp", json!(1_999_999_940), "it has expired"),
@@ -143,7 +143,7 @@ fn a_token_of_wrong_claims_is_refused() {
         assert_eq!(error.kind(), ErrorKind::Unauthenticated);
     }
     let mut claims = begun.claims();
-    claims["aud"] = json!(["narthex", "somebody"]);
+    claims["aud"] = json!(["narthex", "stranger"]);
     claims["azp"] = json!("narthex");
     claims["exp"] = json!(1_999_999_941);
     claims["iat"] = json!(2_000_000_060);

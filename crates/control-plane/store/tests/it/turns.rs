@@ -91,11 +91,11 @@ async fn x_e81_a_message_takes_the_turn_of_its_session() {
         assert_eq!(say(&store, 1, "aside", None).await, Some(0));
         assert_eq!(acts_for(&store, 1).await, Some(user('1')));
 
-        let (second, nobody) = (TurnOf::User(user('2')), TurnOf::Nobody);
+        let (second, no_user) = (TurnOf::User(user('2')), TurnOf::NoUser);
         assert_eq!(say(&store, 1, "m1", Some(&second)).await, Some(1));
         assert_eq!(acts_for(&store, 1).await, Some(user('2')));
         assert_eq!(acts_for(&store, 2).await, Some(user('1')));
-        assert_eq!(say(&store, 1, "m2", Some(&nobody)).await, Some(2));
+        assert_eq!(say(&store, 1, "m2", Some(&no_user)).await, Some(2));
         assert_eq!(acts_for(&store, 1).await, None);
         assert_eq!(say(&store, 1, "m1", Some(&second)).await, None, "the same again");
         assert_eq!(acts_for(&store, 1).await, None);
@@ -126,7 +126,7 @@ async fn x_e81_runs_that_go_on_have_the_turn_of_their_session() {
         assert_eq!(acts_for(&store, 1).await, Some(user('1')), "it had ended");
         assert_eq!(acts_for(&store, 2).await, Some(user('2')));
         assert!(store.runs().end(&here, run(2), RunEnd::Ended).await.unwrap());
-        say(&store, 1, "m2", Some(&TurnOf::Nobody)).await.unwrap();
+        say(&store, 1, "m2", Some(&TurnOf::NoUser)).await.unwrap();
         assert_eq!(acts_for(&store, 2).await, Some(user('2')), "it had ended");
         assert_eq!(store.runs().turns_of(&here, of(1).session).await.unwrap(), []);
 
