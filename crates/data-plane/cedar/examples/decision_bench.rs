@@ -76,7 +76,7 @@ fn request() -> Outcome<Request> {
     Ok(Request::new(Alias::new("files")?, message, Item::Tool("write".into())))
 }
 
-/// The median of what a decision takes, in nanoseconds.
+/// Median duration of a decision in nanoseconds.
 fn measure(is_gated: bool, rules: &str, decisions: u32) -> Outcome<f64> {
     let agent = AgentName::new("writer").ok();
     let actors = Actors { agent: agent.clone(), ..Actors::default() };
@@ -113,7 +113,7 @@ fn set(rules: &WorkspaceRules, text: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// One of many grants: of a hundred agents with a hundred scopes each.
+/// A grant: one of a hundred agents with a hundred scopes each.
 fn grant(number: u64) -> Outcome<Grant> {
     let agent = match number / 100 {
         0 => "writer".to_owned(),

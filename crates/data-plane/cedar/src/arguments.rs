@@ -133,8 +133,8 @@ impl Asked {
     fn walk_has(&mut self, expr: &Expr, names: Vec<String>) {
         let inside = match expr {
             Expr::Var(Var::Context) if names.iter().any(|name| name == ARGUMENTS) => {
-                // With arguments that rules cannot see it would be false, and the rule would allow
-                // calls that it should forbid.
+                // If rules cannot see the arguments, the test would be false, and the rule would
+                // allow calls that it should forbid.
                 self.is_asked = true;
                 let message = "it asks whether there are arguments, which are always there";
                 let remedy = "ask for one of them: `context.arguments has path`";
@@ -202,8 +202,8 @@ impl Asked {
 }
 
 impl Kinds {
-    /// The names of the arguments that are given and are of other types, or have something in them
-    /// that is; also those that a server may read from a key that only imitates the name.
+    /// The names of given arguments with another type than the rule implies, at any depth. Also
+    /// those that a server may read from a key that only imitates the name.
     pub(crate) fn mistyped<'a>(&'a self, given: &Node) -> Vec<&'a str> {
         let Node::Object(given) = given else { return Vec::new() };
         let is_other = |name: &str, kind: &Kind| {
@@ -271,7 +271,7 @@ fn kind_of(expr: &Expr) -> Kind {
     }
 }
 
-/// Adds what is expected at a path; `false` if something else is.
+/// Adds the expected kind at a path; `false` if another kind is expected there.
 fn put(arguments: &mut BTreeMap<String, Kind>, path: &[String], kind: Kind) -> bool {
     let Some((first, rest)) = path.split_first() else { return true };
     let known = arguments.entry(first.clone()).or_insert(Kind::Any);

@@ -71,7 +71,7 @@ struct Matches {
 }
 
 impl Rules for RuleSet {
-    /// A resource is asked about in each of its [spellings], and what any of them matches, matches.
+    /// A resource is evaluated in each of its [spellings]; a rule that matches any of them matches.
     fn ask(&self, question: &Question<'_>) -> Ruling {
         bounds::with_room_to_ask(|| self.answer(question))
     }
@@ -92,7 +92,7 @@ impl RuleSet {
         self.ruling(matches)
     }
 
-    /// Asks about what goes by this name.
+    /// Evaluates the rules for an item with this name.
     fn find(&self, question: &Question<'_>, name: &str, matches: &mut Matches) {
         let Some(asked) = Asked::of(question, name) else {
             // No question can be so wrong; if one were, the matching rules would be unknown.

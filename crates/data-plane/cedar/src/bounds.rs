@@ -10,7 +10,7 @@ use crate::{RuleFault, fault::line_of};
 
 /// The most brackets, and `if`s, that may be open at once.
 const OPEN_MAX: usize = 64;
-/// The most terms of one rule that are joined: the depth of what the parser makes.
+/// Maximum number of joined terms of one rule, which is the depth of the parser's result.
 const CHAIN_MAX: usize = 4_000;
 /// The most operators of one term, such as the names of a path. What asks for them takes time that
 /// grows faster than their number.
@@ -19,19 +19,19 @@ const RUN_MAX: usize = 100;
 const LEVELS_MAX: usize = 400;
 
 /// Room for [`CHAIN_MAX`] levels of the largest frames, which are those of the validator in a debug
-/// build. The system gives memory for what is used of it alone.
+/// build. The system gives memory only for the used part.
 const ROOM: usize = 512 << 20;
 /// Room that asking needs at least: [`LEVELS_MAX`] levels of the evaluator.
 const ASKING: usize = 1 << 20;
-/// The stack that is made where there is less.
+/// Size of the stack that is made if the present one has less room.
 const ASKING_ROOM: usize = 8 << 20;
 
-/// Runs what calls itself as deep as rules may be written.
+/// Runs code that recurses as deep as rules may be written.
 pub(crate) fn with_room<T>(reading: impl FnOnce() -> T) -> T {
     stacker::grow(ROOM, reading)
 }
 
-/// Runs what calls itself as deep as rules are kept. On a thread of usual size this costs a
+/// Runs code that recurses as deep as rules are stored. On a thread of normal size this costs a
 /// comparison.
 pub(crate) fn with_room_to_ask<T>(asking: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(ASKING, ASKING_ROOM, asking)
@@ -47,7 +47,7 @@ pub(crate) fn fault(text: &str) -> Option<RuleFault> {
     Some(RuleFault { line, rule: None, message, remedy: remedy.to_owned() })
 }
 
-/// Why a rule is too deep to be kept, if it is.
+/// The reason why a rule is too deep to be stored; `None` if it is not.
 pub(crate) fn kept_fault(conditions: &Value) -> Option<String> {
     let levels = levels(conditions);
     (levels > LEVELS_MAX).then(|| "its conditions nest too deeply".to_owned())

@@ -83,7 +83,7 @@ pub(crate) fn invalid(error: &ValidationError, rule: &str, line: usize) -> RuleF
     said(&error.to_string(), remedy, rule, line)
 }
 
-/// The fault of a rule that could be saved but hardly means what its author intended.
+/// The fault of a rule that could be saved, but probably does not do what its author wants.
 pub(crate) fn suspicious(warning: &ValidationWarning, rule: &str, line: usize) -> RuleFault {
     let remedy = remedy_of(warning, "correct it, or leave the rule out");
     said(&warning.to_string(), remedy, rule, line)

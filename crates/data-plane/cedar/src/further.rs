@@ -5,9 +5,10 @@ use cedar_policy::Policy;
 use narthex_model::{Alias, BuiltInTools};
 use serde_json::Value;
 
-/// Why a rule can match no call, and what to write instead; `None` if it names no such tool.
+/// The reason why a rule can match no call, and the text to write instead; `None` if the rule names
+/// no such tool.
 ///
-/// A rule is about the tool if it has `Tool::"narthex/NAME"`, or the text `NAME` beside the
+/// A rule is about the tool if it has `Tool::"narthex/NAME"`, or the text `NAME` together with the
 /// built-in server, as an entity or by its alias.
 pub(crate) fn fault(policy: &Policy) -> Option<(String, String)> {
     let rule = policy.to_json().ok()?;

@@ -83,8 +83,8 @@ fn add(set: &mut PolicySet, rule: Policy) {
     set.add(rule).expect("each rule has a number of its own");
 }
 
-/// One rule that matches or fails wherever one of these does. It ignores their heads, so it may
-/// also match elsewhere.
+/// One rule that matches or fails if one of these does. It ignores their heads, so it may also
+/// match in other cases.
 fn joined(number: usize, set: &PolicySet) -> Policy {
     let id = PolicyId::new(number.to_string());
     let conditions: Option<Vec<_>> = set.policies().map(conditions).collect();
@@ -102,9 +102,9 @@ fn joined(number: usize, set: &PolicySet) -> Policy {
     of_all(conditions).or_else(|| of_all(json!([]))).expect("a rule of nothing is one")
 }
 
-/// The rule with its conditions rewritten as one in which no chain of `&&` or `||` is deep. So
-/// asking, copying and dropping the rule need little stack. The error gives the reason why this
-/// form cannot be made.
+/// The rule with its conditions rewritten so that no chain of `&&` or `||` is deep. So evaluating,
+/// copying and dropping the rule need little stack. The error gives the reason why this form cannot
+/// be made.
 pub(crate) fn shallow(rule: &Policy) -> Result<Policy, String> {
     let unwritable = || "it cannot be written as Cedar's JSON".to_owned();
     let mut all = conditions(rule).ok_or_else(unwritable)?;
@@ -228,7 +228,7 @@ mod tests {
         }
     }
 
-    /// Chains of any length are kept as trees, with the operands in their order.
+    /// Chains of any length are stored as trees, with the operands in their order.
     #[test]
     fn a_rule_is_kept_without_deep_chains() {
         let numbers: Vec<_> = (0..999).map(|number| number.to_string()).collect();

@@ -46,7 +46,7 @@ pub struct RuleSet {
     pub(crate) names: Vec<RuleName>,
 }
 
-/// One rule.
+/// A rule of a set.
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(crate) id: Arc<str>,
@@ -69,7 +69,7 @@ pub(crate) struct Group {
 /// The names at the head of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Head {
-    /// One agent. Agents are in nothing else.
+    /// The agent at the head, if there is one. Agents are in no group.
     pub(crate) principal: Option<EntityUid>,
     pub(crate) resource: HeadResource,
 }
@@ -238,7 +238,7 @@ fn ordered(read: &PolicySet) -> Vec<&Policy> {
 fn drafts<'t>(text: &str, ordered: &[&'t Policy], faults: &mut Vec<RuleFault>) -> Vec<Draft<'t>> {
     let (mut from, mut ids, mut drafts) = (0, HashSet::new(), Vec::new());
     for (index, policy) in ordered.iter().enumerate() {
-        // The text of a rule is kept as it was written.
+        // The text of a rule is stored as written.
         let own = policy.to_cedar().unwrap_or_default();
         let at = text.get(from..).and_then(|rest| rest.find(&own)).map_or(from, |at| from + at);
         from = at + own.len();
@@ -373,7 +373,7 @@ fn once_for_all_types(mut faults: Vec<RuleFault>) -> Vec<RuleFault> {
         types.iter().fold(message.to_owned(), |message, name| message.replace(name, "`Tool`"))
     };
     let mut seen = HashSet::new();
-    // So that tools come first.
+    // Tools come first.
     faults.sort_by(|one, other| other.message.cmp(&one.message));
     faults.retain(|fault| seen.insert(of_any(&fault.message)));
     faults

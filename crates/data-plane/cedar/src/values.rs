@@ -71,7 +71,7 @@ pub(crate) fn whole(number: &serde_json::Number) -> Option<i64> {
     }
     let float = number.as_f64().filter(|_| number.is_f64())?;
     let is_whole = float.fract() == 0.0 && float.abs() <= EXACT_MAX;
-    // Written without a fraction, it is read as what it is.
+    // A whole number is read as one, once it is written without a fraction.
     is_whole.then(|| format!("{float:.0}").parse().ok()).flatten()
 }
 

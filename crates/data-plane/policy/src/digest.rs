@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 /// The largest whole number that every reader of JSON takes for itself (RFC 7493 §2.2).
 const EXACT_MAX: u64 = 1 << 53;
-/// So many digits of a number are kept by every reader of JSON.
+/// Number of digits of a number that every JSON reader preserves.
 const DIGITS_MAX: usize = 15;
 
 /// The digest of arguments in the canonical form of RFC 8785; absent arguments are `{}`.

@@ -233,7 +233,7 @@ impl Grants {
             };
             let by_key = self.by_key.pin();
             by_key.update(key.clone(), |others| without(others));
-            // Another thread may have put one there meanwhile.
+            // Another thread may have added a grant here meanwhile.
             let _removed = by_key.remove_if(&key, |_, others| others.is_empty());
         }
         self.removed.send_replace(());
@@ -270,7 +270,7 @@ impl Grants {
         self.len() == 0
     }
 
-    /// The grant by which `scope` may be used: one that lasts if there is one, else one for a
+    /// The grant by which `scope` may be used: a lasting one if there is one, otherwise one for a
     /// single call.
     pub(crate) fn find(
         &self,

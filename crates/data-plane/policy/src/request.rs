@@ -37,7 +37,7 @@ impl Item {
             Self::Tool(name) => exposed.tools.lets(name),
             Self::Prompt(name) => exposed.prompts.lets(name),
             Self::Resource(uri) => exposed.resources.lets(uri),
-            // A task is made by a call that was let through.
+            // A task was created by a call that was allowed.
             Self::Task(_) | Self::Server => true,
         }
     }

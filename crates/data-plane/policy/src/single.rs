@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(spent.lock().in_order.len(), 1, "what has expired is forgotten");
     }
 
-    /// D25: of what no server has seen a run keeps the newest.
+    /// D25: a run stores only the newest unused grants.
     #[test]
     fn d25_what_is_not_used_is_bounded() {
         let (spent, unused) = (SpentStates::new(Duration::ZERO), Unused::default());

@@ -18,10 +18,10 @@ pub(crate) struct Clock {
     wall: WallClock,
 }
 
-/// One time as limits see it.
+/// A point in time for limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
-    /// Nanoseconds since the clock was made; never less than before.
+    /// Nanoseconds since the clock was made; never decreases.
     pub(crate) ns: u64,
     /// Days since 1970, in UTC.
     pub(crate) day: u32,

@@ -44,7 +44,7 @@ pub enum MeterKind {
     Agent,
     /// A server of the catalog.
     Server,
-    /// A server of the local configuration, or one that a run brought with it.
+    /// A server of the local configuration, or a run's own server.
     LocalServer,
 }
 

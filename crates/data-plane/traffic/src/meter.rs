@@ -149,8 +149,8 @@ impl Meter {
         self.open() > 0 || days.into_iter().any(|one| one.calls > 0 && one.day + 1 >= today)
     }
 
-    /// The reason for which no further call would be admitted now; counts nothing. Of several
-    /// reasons it is the one that lasts longest.
+    /// The reason why no further call would be admitted now; counts nothing. Of several reasons,
+    /// the one that lasts longest.
     pub(crate) fn excess(&self, limits: &TrafficLimits, now: Moment) -> Option<Excess> {
         let is_full = limits.concurrent_calls.is_some_and(|most| self.open() >= most.get());
         let is_over = limits.calls_per_day.is_some_and(|most| self.calls(now.day) >= most.get());
@@ -263,7 +263,7 @@ impl Meter {
     }
 }
 
-/// Until when a rate is busy after one more call, or the nanoseconds until there is room for it.
+/// The time until which a rate is busy after one more call, or the nanoseconds until there is room.
 fn next_busy(busy_until: u64, now: Moment, rate: CallRate) -> Result<u64, u64> {
     let owed = busy_until.saturating_sub(now.ns);
     let room = rate.burst_ns() - rate.interval_ns;

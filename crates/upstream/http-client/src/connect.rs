@@ -18,7 +18,7 @@ use url::Host;
 
 use super::{ClientError, Reach, origin::Origin};
 
-/// Time that an address gets before the next one is tried beside it (RFC 8305).
+/// Time for an address before the next one is tried in parallel (RFC 8305).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// A byte stream to a server.
@@ -75,7 +75,7 @@ async fn resolve(origin: &Origin) -> Result<Vec<SocketAddr>, ClientError> {
     Ok(found)
 }
 
-/// Alternates the two address families, beginning with the one that the resolver prefers.
+/// Alternates the two address families, starting with the resolver's first one.
 fn interleave(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let preferred = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let (first, second): (Vec<_>, Vec<_>) =

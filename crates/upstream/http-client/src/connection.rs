@@ -68,7 +68,7 @@ impl Connection {
         Ok(Box::new(Self { sender, driver: Some(driver), relay, waker, home }))
     }
 
-    /// The runtime that opened it and hears of what arrives.
+    /// The runtime that opened the connection, and gets its events.
     pub(super) fn home(&self) -> Id {
         self.home
     }
@@ -93,8 +93,8 @@ impl Connection {
         self.relay.clear();
     }
 
-    /// Begins to send a request. Boxed where it is made: it is large, and what waits for it is
-    /// moved about.
+    /// Starts to send a request. The future is boxed at once: it is large, and its holders are
+    /// moved.
     pub(super) fn begin(&mut self, request: Request<Payload>) -> Begun {
         // Unconstrained, since a spent budget would ask the waker that does nothing to try again.
         Box::pin(unconstrained(self.sender.try_send_request(request)))

@@ -6,7 +6,7 @@ use url::{Host, Url};
 
 use super::ClientError;
 
-/// One scheme, host and port, in the forms that sending needs.
+/// A scheme, host and port, in the forms for sending.
 #[derive(Debug)]
 pub(super) struct Origin {
     /// The host as the resolver wants it.
@@ -88,7 +88,7 @@ fn tls_name(host: &Host<String>) -> Option<ServerName<'static>> {
     }
 }
 
-/// The address without what may be a secret: user name, password, query and fragment.
+/// The address without parts that may be secret: user name, password, query and fragment.
 pub(super) fn printable(url: &Url) -> String {
     match url.host_str() {
         None => format!("{}:…", url.scheme()),

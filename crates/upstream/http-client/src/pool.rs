@@ -83,7 +83,7 @@ impl Pool {
         Slot(Arc::clone(self))
     }
 
-    /// The newest idle connection of a runtime, without those that are too old.
+    /// The newest idle connection of a runtime that is not too old.
     fn newest(&self, home: Id) -> Option<Box<Connection>> {
         let mut idle = self.shard(home);
         let at = idle.iter().rposition(|idle| idle.connection.home() == home)?;
@@ -166,7 +166,7 @@ fn shard_of(home: Id) -> usize {
 }
 
 fn lock(shard: &Mutex<VecDeque<Idle>>) -> MutexGuard<'_, VecDeque<Idle>> {
-    // Nothing that holds the lock can leave the list half changed.
+    // No holder of the lock can leave the list half changed.
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -179,7 +179,7 @@ async fn sweep(pool: Weak<Pool>, idle_timeout: Duration) {
             continue;
         }
         pool.is_swept.store(false, Ordering::SeqCst);
-        // One that came meanwhile found a sweeper.
+        // A connection that became idle meanwhile started no sweeper, as this one was still marked.
         if pool.idle_count.load(Ordering::SeqCst) == 0 || pool.is_swept.swap(true, Ordering::SeqCst)
         {
             return;

@@ -27,7 +27,7 @@ pub struct Proxies {
 #[error("the proxy is no address such as http://user:password@proxy.example:3128: {0}")]
 pub struct ProxyFault(&'static str);
 
-/// One proxy.
+/// A proxy.
 pub(super) struct Proxy {
     pub(super) origin: Origin,
     /// `Proxy-Authorization`.
@@ -119,7 +119,7 @@ impl Proxy {
         stream.write_all(&wish).await.map_err(broken)?;
         stream.flush().await.map_err(broken)?;
         let mut head = Vec::new();
-        // A byte at a time, since what follows is no longer the proxy's.
+        // One byte at a time, since the bytes after the head are the server's.
         while !head.ends_with(b"\r\n\r\n") {
             if head.len() == TUNNEL_HEAD_BYTES {
                 return Err(self.fault("its answer is too long"));
@@ -263,7 +263,7 @@ mod tests {
         assert!(all.of(&far).is_none());
     }
 
-    /// E169: a proxy that is none is refused without a word of it, and a password is never shown.
+    /// E169: an invalid proxy is refused without repeating it, and a password is never shown.
     #[test]
     fn e169_addresses_of_proxies() {
         for text in ["socks5://hush:1080", "http://", "::"] {

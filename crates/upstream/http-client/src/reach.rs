@@ -38,14 +38,14 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         (192, 0, 0 | 2) | (192, 88, 99) | (198, 18 | 19, _) | (198, 51, 100) | (203, 0, 113) => {
             true
         }
-        // To many at once.
+        // Multicast.
         (224..=239, ..) => true,
         _ => false,
     };
     !is_special
 }
 
-/// Only addresses given out for hosts of the internet, less those that embed an address of IPv4.
+/// Only addresses for hosts of the internet, except those that embed an IPv4 address.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, third, ..] = address.segments();
     let is_global = first & 0xe000 == 0x2000;

@@ -43,7 +43,7 @@ impl Relay {
         }
     }
 
-    /// Forgets the task to wake, which also lets go of one that may have ended.
+    /// Removes the task to wake, so that an ended task is freed.
     pub(super) fn clear(&self) {
         drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -89,7 +89,7 @@ mod tests {
         relay.register(&user);
         quietly(|| waker.wake_by_ref());
         assert_eq!(woken(), 0);
-        // Another thread is not meant.
+        // Wake-ups from another thread are not suppressed.
         quietly(|| std::thread::scope(|scope| scope.spawn(|| waker.wake_by_ref()).join().unwrap()));
         assert_eq!(woken(), 1);
         waker.wake_by_ref();

@@ -100,7 +100,7 @@ impl ResponseBody {
     }
 
     fn uncodable(&mut self, reason: String) -> ClientError {
-        // Nothing more of it is read.
+        // The rest of the body is not read.
         self.lease = None;
         ClientError::Coding { address: self.origin.address.clone(), reason }
     }

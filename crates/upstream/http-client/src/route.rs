@@ -10,10 +10,10 @@ use super::{
     origin::{Origin, printable},
 };
 
-/// The path that answered last, and the one that was asked for.
+/// The path that answered last, and the requested one.
 ///
-/// While it is unknown a request is held until it is answered, so that it can follow a redirect;
-/// afterwards the copy is saved.
+/// While it is unknown, a copy of a request is stored until the answer, so that the client can
+/// follow a redirect. Afterwards no copy is needed.
 #[derive(Debug, Default)]
 pub(super) struct Route(RwLock<Option<Known>>);
 

@@ -49,7 +49,7 @@ impl Group {
     /// True if a living process is in the group. Only once the leader is reaped: before, this would
     /// take the leader's exit status away from its owner.
     pub(crate) fn has_members(&self) -> bool {
-        // Orphans of the group are ours to reap when the daemon is the container's first process.
+        // The daemon must reap orphans of the group when it is the container's first process.
         while let Ok(Some(_)) = rustix::process::waitpgid(self.id, WaitOptions::NOHANG) {}
         match rustix::process::test_kill_process_group(self.id) {
             Err(Errno::SRCH) => false,
@@ -58,7 +58,7 @@ impl Group {
     }
 }
 
-/// A zombie that its parent never reaps stays in its group for ever. Linux lets us look.
+/// A zombie that its parent never reaps stays in its group for ever. On Linux narthex can check.
 #[cfg(target_os = "linux")]
 mod living {
     pub(super) fn any_in(group: u32) -> bool {

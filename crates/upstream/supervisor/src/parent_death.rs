@@ -28,6 +28,6 @@ pub(crate) fn kill_with_parent(command: &mut Command) {
     }
 }
 
-/// Other systems have no such signal: their children see the end of their stdin.
+/// Does nothing: other systems have no such signal, and their children see the end of their stdin.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn kill_with_parent(_command: &mut Command) {}

@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::process::Pid;
 
-/// One process as its `stat` file shows it.
+/// The state of one process in its `stat` file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) id: i32,
@@ -12,7 +12,7 @@ pub(crate) struct Stat {
     pub(crate) parent: i32,
     pub(crate) group: i32,
     pub(crate) session: i32,
-    /// When it started, in clock ticks since boot: with the id, this names one process for ever.
+    /// Start time in clock ticks since boot: with the id, this identifies a process for ever.
     pub(crate) started: u64,
     /// Its computing time in clock ticks, without that of the children that it has reaped.
     pub(crate) computed: u64,
@@ -29,7 +29,7 @@ pub(crate) fn processes() -> io::Result<Vec<Stat>> {
     Ok(ids.filter_map(stat).collect())
 }
 
-/// One process; `None` when there is none of this id.
+/// The state of one process; `None` if no process has this id.
 pub(crate) fn stat(id: i32) -> Option<Stat> {
     let text = fs_err::read(format!("/proc/{id}/stat")).ok()?;
     parse(id, &String::from_utf8_lossy(&text))

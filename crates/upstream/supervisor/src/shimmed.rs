@@ -73,7 +73,7 @@ pub(crate) async fn start(spec: &ProcessSpec, program: PathBuf) -> Result<Starte
     let temporary = own_temporary(spec, plan.as_mut())?;
     let (ours, theirs) = UnixStream::pair().map_err(|source| no_room(spec, source))?;
     let socket = ours.try_clone().map_err(|source| no_room(spec, source))?;
-    // From here on, dropping the owner ends the shim and all below it.
+    // From now on, dropping the owner ends the shim and all processes below it.
     let owner = HoldOwner(Arc::new(Hold::Shim(Orders::new(ours))));
     let shim = launch(spec, program.clone(), theirs).await?;
     let mut shimmed = Shimmed::new(shim, socket).map_err(|source| no_room(spec, source))?;
@@ -124,7 +124,7 @@ async fn launch(
         // The allocator of the program narthex takes memory in pieces that suit a daemon.
         command.env("MIMALLOC_ARENA_EAGER_COMMIT", "0");
         command.stdin(OwnedFd::from(socket)).stdout(Stdio::null()).stderr(Stdio::null());
-        // It ends by itself, after its tree; killing it first would let the tree go.
+        // The shim ends by itself, after its tree; killing it first would free the tree.
         command.process_group(0).kill_on_drop(false);
         command.spawn().map_err(|source| (program, source))
     };
@@ -168,7 +168,7 @@ enum Standing {
     Lost,
 }
 
-/// One shim, and its reports so far.
+/// A shim, and its reports.
 #[derive(Debug)]
 pub(crate) struct Shimmed {
     shim: Child,
@@ -268,8 +268,8 @@ impl Shimmed {
         }
     }
 
-    /// Kills the processes that stayed in the leader's session. Only a process that made a session
-    /// of its own is not found without a shim.
+    /// Kills the processes that stayed in the leader's session. Without a shim, only a process that
+    /// made its own session is not found.
     async fn sweep(&self) {
         loop {
             let all = proc::processes().unwrap_or_default();
@@ -298,7 +298,7 @@ fn plan(spec: &ProcessSpec) -> Result<Option<Plan>, SpawnError> {
     plan.map(Some).map_err(|fault| SpawnError::unconfined(spec, fault))
 }
 
-/// Makes the folder for temporary files of a program that is to have one of its own.
+/// Makes the folder for temporary files of a program that gets its own.
 fn own_temporary(
     spec: &ProcessSpec,
     plan: Option<&mut Plan>,

@@ -23,8 +23,8 @@ use crate::{ChildIo, ConfinementFault, ProcessSpec, SpawnError};
 /// Starts waiting in line; a caller beyond waits for room.
 const QUEUE: usize = 64;
 
-/// A child that runs. Dropped as a whole, it takes its tree with it: the fields are in order,
-/// since a group's number is only ours until the child is reaped.
+/// A running child. Dropping the whole value kills its tree: the fields are in order, since the
+/// group's id is only valid until the child is reaped.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) owner: HoldOwner,
@@ -48,7 +48,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 static QUEUE_TO_THREAD: Mutex<Option<mpsc::Sender<Job>>> = Mutex::new(None);
 
-/// Starts the child of `spec`, below a shim where there is one, else in a group of its own.
+/// Starts the child of `spec`, below a shim if there is one, otherwise in its own group.
 pub(crate) async fn start(spec: &ProcessSpec) -> Result<Started, SpawnError> {
     check(spec)?;
     #[cfg(target_os = "linux")]

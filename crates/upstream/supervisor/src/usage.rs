@@ -54,7 +54,7 @@ pub fn trees(_leaders: &BTreeSet<u32>) -> io::Result<HashMap<u32, TreeUse>> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "this is known on Linux alone"))
 }
 
-/// To whose tree a process belongs.
+/// The leader of a process's tree; `None` if it is in no tree.
 #[cfg(target_os = "linux")]
 fn leader_of(id: i32, parents: &HashMap<i32, (i32, i32)>, leaders: &BTreeSet<u32>) -> Option<u32> {
     let is_leader = |id: i32| u32::try_from(id).ok().filter(|id| leaders.contains(id));

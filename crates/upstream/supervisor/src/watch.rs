@@ -90,8 +90,8 @@ impl Watch {
 
 /// Waits for the members of a group without its leader.
 ///
-/// They get the signal again and again, ever more rarely: a shell's child that is not yet past
-/// its exec loses a signal to the handler it had from its parent.
+/// They get the signal repeatedly, with growing pauses: a shell's child that is not yet past its
+/// exec loses a signal to the handler of its parent.
 async fn empty(hold: &Hold, order: Order) {
     let has_members = || matches!(hold, Hold::Group(group) if group.has_members());
     let mut looks: u32 = 0;

@@ -43,11 +43,11 @@ impl Aside {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> JoinHandle<T> {
-        // It is never closed.
+        // The semaphore is never closed.
         let turn = Arc::clone(&self.0).acquire_owned().await;
         spawn_blocking(move || {
             let done = work();
-            // Also if the caller has stopped waiting by now.
+            // The turn ends here, even if the caller has stopped waiting.
             drop(turn);
             done
         })

@@ -66,7 +66,7 @@ pub(crate) fn cause(lines: &[String]) -> Option<String> {
     })
 }
 
-/// The same, and `None` where no line looks like a cause.
+/// As [`cause`], and `None` if no line looks like a cause.
 pub(crate) fn likely_cause(lines: &[String]) -> Option<String> {
     let lines: Vec<_> = lines.iter().map(|line| line.trim_end()).collect();
     let weighed = lines.iter().enumerate().map(|(at, line)| (weight(line), at));
@@ -75,8 +75,8 @@ pub(crate) fn likely_cause(lines: &[String]) -> Option<String> {
     Some(found.chars().take(LINE_MAX).collect())
 }
 
-/// A line with the last cause that stands below it, as Node, Java and Rust print causes: the error
-/// itself often says no more than that something failed.
+/// A line with the last cause below it, as Node, Java and Rust print causes: the error itself often
+/// only says that something failed.
 fn with_root<'l>(lines: &[&'l str], at: usize) -> String {
     let error = bare(lines[at]);
     let below = &lines[at + 1..];
@@ -97,10 +97,10 @@ fn with_root<'l>(lines: &[&'l str], at: usize) -> String {
     }
 }
 
-/// How a line with a cause begins.
+/// Beginnings of lines with a cause.
 const CAUSED: [&str; 2] = ["[cause]:", "Caused by:"];
 
-/// A line without the number that stands before it.
+/// A line without the number in front of it.
 fn unnumbered(line: &str) -> &str {
     let text = line.trim();
     match text.split_once(": ") {
@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// Errors that say little themselves are told with the last of their causes.
+    /// Errors with a vague text are reported with the last of their causes.
     #[test]
     fn an_error_is_told_with_its_cause() {
         for (text, expected) in [

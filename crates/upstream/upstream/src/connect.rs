@@ -278,7 +278,7 @@ impl ConnectError {
         }
     }
 
-    /// The same without known secrets, which servers like to repeat when they refuse them.
+    /// The error without known secrets, which servers often repeat when they refuse them.
     fn redacted(self, redactor: &Redactor) -> Self {
         let clean = |text: String| redactor.text(&text).into_owned();
         match self {
@@ -306,7 +306,7 @@ impl From<LinkError> for ConnectError {
     }
 }
 
-/// The parts that one connection is made from.
+/// The parameters of one connection.
 pub(crate) struct Setup<'a> {
     pub(crate) definition: &'a ServerDefinition,
     pub(crate) context: &'a ConnectContext,

@@ -63,7 +63,7 @@ pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shak
             let facts = initialize_duplex(&sse.duplex, &context.identity).await?;
             Ok((Inner::Sse(sse), facts, Dialect::Sse))
         }
-        // It is no HTTP+SSE server either: its answer to the usual transport explains more.
+        // The server is no HTTP+SSE server either: its answer to the usual transport explains more.
         Err(LinkError::Status { .. } | LinkError::Protocol(_)) if refusal.is_some() => {
             Err(refusal.unwrap_or_else(unknown))
         }
@@ -75,7 +75,7 @@ fn unknown() -> ConnectError {
     ConnectError::Refused("it speaks no known transport".to_owned())
 }
 
-/// True if a refusal of the first POST is one that servers of the older transport send.
+/// True if servers of the older transport refuse a first POST in this way.
 fn may_be_sse(error: &LinkError) -> bool {
     matches!(error, LinkError::Status { status: 400 | 404 | 405 | 406 | 415, .. })
 }

@@ -77,7 +77,7 @@ async fn shake_hands(
         }
         if stdio.duplex.closed().is_cancelled() {
             if stdio.duplex.has_read_nothing() {
-                // It fails whatever it is asked.
+                // The server would fail with any request.
                 return Err(stdio.duplex.outlet().end().into());
             }
             // Some old servers exit on a method that they do not know.

@@ -44,7 +44,7 @@ pub(crate) struct Duplex {
     has_answered_all: AtomicBool,
 }
 
-/// One message on its way to the writer.
+/// A message on its way to the writer.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) payload: Payload,
@@ -61,7 +61,7 @@ struct Pending {
     hears_log: bool,
 }
 
-/// One request on its way; dropping it before the answer cancels the request at the server.
+/// A sent request; dropping it before the answer cancels the request at the server.
 #[derive(Debug)]
 pub(crate) struct DuplexCall {
     id: u64,
@@ -179,8 +179,8 @@ impl Duplex {
         }
     }
 
-    /// Ends the request that an unacceptable text of the server would answer, and refuses the one
-    /// that it would be, if there is one: no caller should wait in vain.
+    /// Fails the request for which an unacceptable text of the server is the answer. If the text is
+    /// a request itself, refuses it. So no caller waits in vain.
     pub(crate) fn refuse(&self, text: &[u8], why: &MessageError) {
         if let Some(id) = refused::answered_by(text) {
             self.fail(id, LinkError::Protocol(why.to_string()));
@@ -197,8 +197,8 @@ impl Duplex {
         self.taken(text, Message::parse_batch_lenient(text, limits, BATCH_MAX));
     }
 
-    /// The same of a large piece, which is read aside. The reader of the server's output waits for
-    /// that, so that later messages come after it.
+    /// As [`Self::take`], for a large text, which is read aside. The reader of the server's output
+    /// waits for this, so that later messages stay in order.
     pub(crate) async fn take_large(&self, text: Bytes, limits: Limits) {
         let read = {
             let text = text.clone();
@@ -305,8 +305,8 @@ impl Duplex {
         self.end(LinkError::Closed(why.into()));
     }
 
-    /// Ends the link to a server that reads nothing any more. Requests of which it has read no byte
-    /// fail as such: they may be made again.
+    /// Ends the link to a server that no longer reads. Requests of which it has read no byte fail
+    /// as unread: they may be sent again.
     pub(crate) fn end_unread(&self, why: &str) {
         let read = self.input.as_ref().and_then(|input| input.read_at_most());
         let unread = read.map(|read| self.take_unread(read)).unwrap_or_default();
@@ -354,7 +354,7 @@ pub(crate) struct Wants {
     pub(crate) progress: bool,
     /// A `cancelled` notification when the caller gives up.
     pub(crate) cancel: bool,
-    /// It has no end of its own.
+    /// True for a stream, which has no end of its own.
     pub(crate) is_stream: bool,
     /// The log messages that come while it is open.
     pub(crate) log: bool,

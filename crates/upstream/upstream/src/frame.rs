@@ -27,7 +27,7 @@ pub enum Frame {
 }
 
 impl Frame {
-    /// The same with another message in it.
+    /// The frame with a changed message.
     pub(crate) fn map(self, change: impl FnOnce(Message) -> Message) -> Self {
         match self {
             Self::Notification(message) => Self::Notification(change(message)),
@@ -328,7 +328,7 @@ impl LinkError {
         }
     }
 
-    /// The same without known secrets.
+    /// The error without known secrets.
     pub(crate) fn redacted(self, redactor: &Redactor) -> Self {
         let clean = |text: &str| redactor.text(text).into_owned();
         match self {

@@ -54,7 +54,7 @@ pub(crate) async fn ask_duplex(
     }
 }
 
-/// The facts in a discover answer, if the server speaks our modern revision.
+/// The facts in a discover answer, if the server supports the gateway's modern revision.
 pub(crate) fn modern_facts(message: &Message) -> Option<ServerFacts> {
     if message.kind() != MessageKind::Result {
         return None;

@@ -85,7 +85,7 @@ impl Drop for OwnedHttp {
     }
 }
 
-/// The parts that a link is made from.
+/// The parameters of a link.
 pub(crate) struct HttpParts {
     pub(crate) client: HttpClient,
     pub(crate) path: http::Uri,
@@ -96,7 +96,7 @@ pub(crate) struct HttpParts {
     pub(crate) tasks: TaskTracker,
 }
 
-/// One request on its way.
+/// A sent request.
 #[derive(Debug)]
 pub(crate) enum HttpCall {
     /// The answer arrived in one piece.
@@ -226,8 +226,8 @@ impl HttpLink {
         called
     }
 
-    /// The same for a stream that has no end of its own: servers may have none, and a proxy in
-    /// between ends it when it is quiet, so its failures prove nothing about the server.
+    /// As [`Self::call`], for a stream without an end. A server may drop the stream, and a proxy
+    /// in between ends a quiet one, so failures of the stream prove nothing about the server.
     pub(crate) async fn follow(
         self: &Arc<Self>,
         id: u64,
@@ -305,7 +305,7 @@ impl HttpLink {
         }
     }
 
-    /// The same for an error, or an unreadable body, in an answer that is no refusal of HTTP.
+    /// As [`Self::lost_by_status`], for an error or an unreadable body in a successful HTTP answer.
     pub(super) async fn lost_by(&self, bytes: &[u8]) -> Option<LinkError> {
         match self.session().is_some() && names_lost_session(bytes) {
             true => Box::pin(self.lost_session(bytes)).await,
@@ -313,7 +313,7 @@ impl HttpLink {
         }
     }
 
-    /// Reads the answer to request `id` from a stream, without a cancellation if we stop.
+    /// Reads the answer to request `id` from a stream. A dropped reader sends no cancellation.
     pub(crate) fn stream(self: &Arc<Self>, id: u64, body: ResponseBody) -> HttpStream {
         let guard = CancelOnDrop { link: self.clone(), id, is_armed: false };
         HttpStream::new(self.clone(), id, body, guard)
@@ -374,8 +374,8 @@ impl HttpLink {
         Err(failure((status, &headers), &bytes, &self.limits))
     }
 
-    /// Keeps the server's own stream open as long as the link lives (legacy). What this gives is
-    /// done when the stream is open, or there is none.
+    /// Opens the server's own stream for the life of the link (legacy). The returned future
+    /// completes when the stream is open, or there is none.
     pub(crate) fn listen(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
         let opened = CancellationToken::new();
         let opening = opened.clone().drop_guard();

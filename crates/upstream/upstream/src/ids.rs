@@ -25,7 +25,7 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// Ids under a key of their own.
+    /// Ids under a new key.
     pub(crate) fn new() -> Self {
         Self { given: AtomicU64::new(0), key: RandomState::new() }
     }
@@ -46,8 +46,8 @@ impl Ids {
         self.given.load(Ordering::Relaxed) >= 1 << 31
     }
 
-    /// A Feistel network: each round changes one half by what a keyed hash makes of the other, so
-    /// that no two counts of 31 bits give the same.
+    /// A Feistel network: each round changes one half by a keyed hash of the other. So two
+    /// different counts of 31 bits never give the same id.
     fn mixed(&self, count: u64) -> u64 {
         let (mut left, mut right) = (count & LEFT, (count >> 16) & RIGHT);
         for round in 0..ROUNDS {
@@ -75,7 +75,7 @@ mod tests {
         let ids: Vec<_> = (0..COUNT).map(|_| one.next()).collect();
         assert!(ids.iter().all(|id| (1..=i32::MAX.unsigned_abs().into()).contains(id)));
         assert_eq!(ids.iter().collect::<HashSet<_>>().len(), COUNT);
-        // By chance about one pair in 2³¹ is in a row, and one in 2¹⁵ is near.
+        // By chance about one pair in 2³¹ is consecutive, and one in 2¹⁵ is near.
         let near = ids.windows(2).filter(|two| two[0].abs_diff(two[1]) < 1 << 15).count();
         assert!(near < COUNT / 1000, "{near} ids are near the one before");
         let upper = ids.iter().filter(|id| **id >= 1 << 30).count();
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn s19_no_two_counts_have_one_id() {
         let ids = Ids::new();
-        // Among so many random numbers some 250 would be the same.
+        // Of this many random numbers, some 250 would be equal.
         let mut all: Vec<_> = (0..1 << 31).step_by(2047).map(|count| ids.mixed(count)).collect();
         all.sort_unstable();
         assert!(all.windows(2).all(|two| two[0] != two[1]));

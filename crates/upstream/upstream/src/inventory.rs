@@ -16,7 +16,7 @@ pub use fetch::ListError;
 /// Number of characters of a server's name for an entry that a warning shows.
 const NAME_SHOWN: usize = 100;
 
-/// One tool, prompt, resource or template.
+/// A tool, prompt, resource or template.
 #[derive(Debug, Clone)]
 pub struct InventoryEntry {
     /// The name; the URI of resources, the URI template of templates.
@@ -43,7 +43,7 @@ enum Merged {
 /// content.
 const TOLD: [&str; 4] = ["name", "title", "description", "mimeType"];
 
-/// One of a server's lists.
+/// A list of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Listed {
     /// Tools.
@@ -91,7 +91,8 @@ impl InventoryEntry {
             Listed::Resource => {
                 let mut hash = Sha256::new();
                 for part in told(&self.raw) {
-                    // With its length, so that no two lists of parts look alike.
+                    // The length is included, so that two different lists of parts never look
+                    // equal.
                     let length = part.map_or(u64::MAX, |part| part.len() as u64);
                     hash.update(length.to_le_bytes());
                     hash.update(part.unwrap_or_default());

@@ -97,8 +97,8 @@ pub struct TraceHeaders {
 /// its holders are moved.
 pub type Forwarding<'a> = Pin<Box<dyn Future<Output = Result<Forwarded, LinkError>> + Send + 'a>>;
 
-/// A request in its final form. It is made before the first await, so that a call does not carry
-/// along its parts.
+/// A request in its final form. It is built before the first await, so that the future does not
+/// carry its parts.
 struct Outgoing {
     id: u64,
     payload: Payload,

@@ -17,7 +17,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 const REST: u32 = 4;
 /// The time without a notice after which a server is quiet, where the pause is short.
 const QUIET_MIN: Duration = Duration::from_secs(10);
-/// The pause from which on a server is taken for one that never stops.
+/// The pause from which on a server's notices are taken for endless.
 const ENDLESS: Duration = Duration::from_secs(10);
 
 /// The announced changes of one link that have not been read yet.
@@ -113,7 +113,7 @@ mod tests {
         Message::parse(text, &Limits::default()).unwrap()
     }
 
-    /// Follows a server for so long that announces a change after each reading.
+    /// Follows a server that announces a change after each reading, for this time.
     async fn readings(changes: &mut ListChanges, time: Duration) -> u32 {
         let end = Instant::now() + time;
         let mut count = 0;

@@ -81,7 +81,7 @@ impl Outlet {
         self.state().end.clone().unwrap_or_else(|| LinkError::Closed("it was closed".into()))
     }
 
-    /// From here on, the link's end is an event.
+    /// Makes the link's end an event from now on.
     pub(crate) fn establish(&self) {
         let mut state = self.state();
         state.is_established = true;

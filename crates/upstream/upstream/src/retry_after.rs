@@ -8,7 +8,7 @@ use std::{
 
 use http::{HeaderMap, header};
 
-/// The longest value that is kept, in characters.
+/// Maximum number of stored characters of a value.
 const TEXT_MAX: usize = 64;
 
 /// The value of `Retry-After`: seconds, or a date.
@@ -40,7 +40,7 @@ impl RetryAfter {
         self.wait
     }
 
-    /// The same with its text changed.
+    /// The value with a changed text.
     pub(crate) fn map(self, change: impl FnOnce(&str) -> String) -> Self {
         Self { text: change(&self.text).into(), ..self }
     }
@@ -58,7 +58,7 @@ impl fmt::Display for RetryAfter {
 mod tests {
     use super::*;
 
-    /// E48: seconds and dates of HTTP are times; what is neither is repeated.
+    /// E48: seconds and HTTP dates are times; any other text is repeated.
     #[test]
     fn e48_seconds_and_dates_are_read() {
         let now = httpdate::parse_http_date("Thu, 26 Nov 2026 23:59:00 GMT").unwrap();

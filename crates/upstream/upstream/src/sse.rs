@@ -27,7 +27,7 @@ pub(crate) struct SseLink {
     pub(crate) duplex: Arc<Duplex>,
 }
 
-/// The parts that a link is made from.
+/// The parameters of a link.
 pub(crate) struct SseParts {
     pub(crate) client: HttpClient,
     pub(crate) url: url::Url,
@@ -166,7 +166,7 @@ async fn write(
             Err(_) => return duplex.close("the server did not take a message in time"),
         };
         duplex.outlet().blame(&error);
-        // One message that a server does not like is no reason to give up all others.
+        // A message that the server refuses is no reason to give up the others.
         match request {
             Some(id) => duplex.fail(id, error),
             None => {
@@ -195,7 +195,7 @@ async fn post(
     read_failure(response).await.map(Some)
 }
 
-/// The failure that an answer stands for.
+/// The failure in an answer.
 async fn read_failure(response: HttpResponse) -> Result<LinkError, LinkError> {
     let HttpResponse { status, headers, body, .. } = response;
     let bytes = body.collect(ANSWER_BYTES).await?;

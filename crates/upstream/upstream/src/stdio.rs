@@ -104,7 +104,7 @@ impl StdioLink {
         self.end().await
     }
 
-    /// The same without waiting for the end of stdin to be noticed.
+    /// As [`Self::stop`], without waiting for the child to notice the end of stdin.
     pub(crate) async fn end(&self) -> Ended {
         self.duplex.close("it was stopped");
         let exit = self.process.stop().await;

@@ -96,7 +96,7 @@ pub fn classify_downstream(message: &Message, version_header: Option<&str>) -> E
     }
     match version_header.map(Revision::parse) {
         Some(Some(revision)) => revision.era(),
-        // A client may propose in the handshake what we do not know; the answer offers another.
+        // A client may propose an unknown revision in the handshake; the answer offers another.
         Some(None) if message.method() == method::INITIALIZE => Era::Legacy,
         Some(None) => Era::Modern,
         None => Era::Legacy,

@@ -80,7 +80,7 @@ impl LineParser {
         if self.is_skipping {
             return Ok(());
         }
-        // One more than the limit, as the last byte may turn out to belong to the line's end.
+        // One byte more than the limit, as the last one may belong to the line's end.
         if self.partial.len() + piece.len() > self.limit.saturating_add(1) {
             self.is_skipping = true;
             self.partial = BytesMut::new();

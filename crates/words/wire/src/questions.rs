@@ -196,7 +196,7 @@ mod tests {
         message(&format!(r#"{head}"{method}","params":{params}}}"#))
     }
 
-    /// E184: a legacy server is offered what the request declares, and nothing else.
+    /// E184: a legacy server is offered the declared capabilities, and no others.
     #[test]
     fn e184_capabilities_have_one_legacy_form() {
         for (modern, legacy) in [
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// E184: what the request did not declare is refused at once.
+    /// E184: a question that needs an undeclared capability is refused at once.
     #[test]
     fn e184_undeclared_questions_are_refused() {
         let refused = |json: &str, method: &str, params: &str| {

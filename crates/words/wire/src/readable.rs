@@ -184,7 +184,7 @@ impl Repair {
         kept
     }
 
-    /// A schema that is none of an object is made one where lists are merged; see
+    /// A schema that does not describe an object is replaced in merged lists; see
     /// [`crate::with_object_schema`].
     fn schema(&mut self, path: &str, value: Raw<'_>) -> Result<Kept, String> {
         if !value.is_object() {

@@ -49,7 +49,7 @@ pub struct Redactor {
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The automaton would print what it looks for.
+        // The automaton would print the secrets.
         f.debug_struct("Redactor").field("is_empty", &self.is_empty()).finish()
     }
 }
@@ -194,7 +194,7 @@ impl Redactor {
             Message::parse(all.into(), &limits)
         };
         parsed(self.json(body)?).ok().or_else(|| {
-            // The server has a key of its own that is as ours is; none is as a random one.
+            // The server already uses this key, so a random key follows.
             let key = format!("{REDACTED} {:016x}", RandomState::new().hash_one(start));
             let parsed = parsed(self.clean_json(body, &key)?);
             Some(parsed.expect("only keys, numbers and the insides of strings have changed"))
@@ -204,7 +204,7 @@ impl Redactor {
     /// True if a number is a secret, in any spelling.
     fn is_secret(&self, number: &[u8]) -> bool {
         let number = std::str::from_utf8(number).ok().and_then(|text| text.parse::<f64>().ok());
-        // The nearest one that a reader of JSON has is the same.
+        // Readers round both numbers to the same double.
         number.is_some_and(|number| self.numbers.contains(&number.abs()))
     }
 }

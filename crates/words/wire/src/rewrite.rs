@@ -186,7 +186,7 @@ impl<'r, 'p> Writer<'_, 'r, 'p> {
         patch.set.is_empty() && !meta.members.is_empty() && meta.members.iter().all(is_removed)
     }
 
-    /// Writes one object. Without removals the text around members is kept, too.
+    /// Writes one object. Without removals the text around members stays, too.
     fn object(
         &mut self,
         object: &Object,
@@ -225,7 +225,7 @@ impl<'r, 'p> Writer<'_, 'r, 'p> {
             }
         }
         if !removes {
-            // With the brace that opens an empty object, and blanks before the one that closes.
+            // Includes the brace that opens an empty object, and blanks before the closing one.
             self.out.copy(from..range.end - 1);
         } else if is_first {
             self.out.push(b"{");

@@ -52,7 +52,7 @@ pub mod code {
 #[must_use]
 pub fn code_for(kind: ErrorKind) -> i64 {
     match kind {
-        // Modern servers answer alike for what is absent and what is hidden.
+        // Modern servers answer alike for absent and hidden items.
         ErrorKind::Invalid | ErrorKind::NotFound => code::INVALID_PARAMS,
         ErrorKind::Unauthenticated => code::UNAUTHENTICATED,
         ErrorKind::Denied => code::DENIED,
@@ -288,7 +288,7 @@ mod tests {
         let modern = parsed(&error, Era::Modern);
         assert_eq!(modern["resultType"], "complete");
         assert_eq!(modern["structuredContent"]["error"]["details"]["after_ms"], 5000);
-        // Clients hold what is structured against the tool's own schema.
+        // Clients check structured content against the tool's own schema.
         let shaped: Value =
             serde_json::from_slice(&tool_error_result(&error, Era::Legacy, true)).unwrap();
         assert_eq!(shaped["structuredContent"], Value::Null);
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(shaped["content"], told, "a failure is said once");
     }
 
-    /// D24: codes that we invent must not be ones that JSON-RPC or MCP keep for themselves.
+    /// D24: the gateway's own codes are outside the ranges that JSON-RPC and MCP reserve.
     #[test]
     fn own_codes_are_outside_the_reserved_range() {
         let standard = [code::INVALID_PARAMS, code::INTERNAL_ERROR];

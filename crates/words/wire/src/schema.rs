@@ -38,7 +38,7 @@ pub fn with_object_schema(tool: &Bytes) -> Bytes {
     [&tool[..start], &kept[..], &tool[start + schema.as_bytes().len()..]].concat().into()
 }
 
-/// The schema with what is missing; `None` if it is none of an object.
+/// The schema with the missing members; `None` if it does not describe an object.
 fn object_schema(schema: Raw<'_>) -> Option<Bytes> {
     let text = Bytes::copy_from_slice(schema.as_bytes());
     let object = Scanner::new(&text, 0, 0).object().ok()?;
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(adapted(r#"{"name":"a"}"#), format!(r#"{{"name":"a","inputSchema":{empty}}}"#));
     }
 
-    /// E81: an object schema gets what it lacks, and nothing else changes.
+    /// E81: an object schema gets its missing members, and does not change otherwise.
     #[test]
     fn e81_an_object_schema_gets_properties_and_required() {
         for (schema, expected) in [

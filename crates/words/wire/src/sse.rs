@@ -188,7 +188,7 @@ impl Pending {
         }
         let fields = self.fields;
         let is_event = fields.has_data || fields.id.is_some() || fields.retry_ms.is_some();
-        // By the standard, a type alone is no event: a type only describes data.
+        // By the standard, an event needs data: a type alone only describes data.
         is_event.then_some(fields)
     }
 }

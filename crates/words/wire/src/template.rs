@@ -55,8 +55,8 @@ impl Template {
     }
 }
 
-/// The one spelling of a part of a URI: what needs percent-encoding has it, in capital letters, and
-/// nothing else.
+/// The canonical spelling of a part of a URI: percent-encoding only where it is required, in
+/// capital letters.
 fn canonical(text: &str) -> Cow<'_, str> {
     let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let is_plain = |byte: u8| is_unreserved(byte) || b":/?#[]@!$&'()*+,;=".contains(&byte);

@@ -9,8 +9,8 @@ use crate::{
     Message, MessageKind, Raw, Revision, Rewrite, json::encode_string, meta_key, method, rpc::code,
 };
 
-/// The members that only modern results have beside their content: their type, and how long they
-/// may be stored.
+/// The members of modern results apart from their content: their type, and how long clients may
+/// cache them.
 const RESULT_TYPE: &str = "resultType";
 const CACHE_HINTS: [&str; 2] = ["ttlMs", "cacheScope"];
 
@@ -233,8 +233,8 @@ pub fn error_to_modern<'a>(error: &Message) -> Rewrite<'a> {
     rewrite
 }
 
-/// Makes an error an internal one, since its code says something else to who reads it. `data` then
-/// has the code, and what the server said of it: [`own_error`](crate::rpc::own_error) reads both.
+/// Makes an error an internal one, since its code has another meaning for its reader. `data` then
+/// has the code and the server's own data: [`own_error`](crate::rpc::own_error) reads both.
 fn set_internal(rewrite: &mut Rewrite<'_>, own: i64, data: Option<Raw<'_>>) {
     let mut kept = format!(r#"{{"kind":"server_error","details":{{"code":{own}"#).into_bytes();
     if let Some(data) = data {

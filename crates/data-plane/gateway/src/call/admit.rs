@@ -31,7 +31,7 @@ impl Shared {
     /// # Errors
     /// When a limit is reached. The refused call is in the record, under its server.
     pub(crate) fn admitted(&self, caller: &Caller, routed: &Routed) -> Result<Admission, Unfound> {
-        // A stream has no end of its own: it would keep its place for ever.
+        // A stream has no end of its own, and would never free its place.
         let is_stream = routed.request.message.method() == method::SUBSCRIPTIONS_LISTEN;
         let row = &routed.row;
         let configured = || row.definition.as_ref().map(|one| one.traffic).unwrap_or_default();

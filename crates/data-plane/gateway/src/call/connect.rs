@@ -85,7 +85,7 @@ impl Shared {
 fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<(Hop, bool), Refusal> {
     let name = match &routed.request.item {
         Item::Tool(name) => name,
-        // Where some are hidden, those that do not exist get the same answer as hidden ones.
+        // If some prompts are hidden, absent ones get the same answer as hidden ones.
         Item::Prompt(name)
             if (routed.frozen.is_some() || !exposed(&routed.row).prompts.is_open())
                 && !chosen.inventory.has_prompt(name) =>

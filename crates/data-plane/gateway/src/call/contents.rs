@@ -86,7 +86,7 @@ impl Keeping {
 /// The beginning of a JSON text, without secrets. The rest is not copied.
 fn excerpt(redactor: &Redactor, pieces: &[&[u8]]) -> Excerpt {
     let bytes = pieces.iter().map(|piece| piece.len()).sum();
-    // So that a secret which lies across the cut is seen whole.
+    // A secret that lies across the cut must be found whole.
     let more = redactor.longest().max(TOKEN_MAX);
     let room = EXCERPT_BYTES + more;
     let mut start = Vec::with_capacity(room.min(bytes));
@@ -100,7 +100,7 @@ fn excerpt(redactor: &Redactor, pieces: &[&[u8]]) -> Excerpt {
     let is_redacted = clean.len() != start.len() || *clean != *start;
     let mut clean = clean.into_owned();
     if is_part {
-        // It may end with the beginning of a secret.
+        // The rest may end with the beginning of a secret.
         clean.truncate(clean.floor_char_boundary(clean.len().saturating_sub(more)));
     }
     let excerpt = Excerpt::new(clean, bytes, is_part).redacted(is_redacted);

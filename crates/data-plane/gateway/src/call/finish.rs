@@ -103,7 +103,8 @@ impl Finish {
                 let token = self.request.progress_token.as_deref()?;
                 rewrite.body.set(meta_key::PROGRESS_TOKEN, token.to_vec());
             }
-            // It is about a question of the server, which the client knows under an id of ours.
+            // The notice is about a question of the server, which the client knows by the gateway's
+            // id.
             method::CANCELLED => {
                 return self.request.session.as_ref()?.ask_cancelled(self.link(), message);
             }

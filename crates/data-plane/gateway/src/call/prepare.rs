@@ -69,7 +69,7 @@ impl Shared {
     ) -> Result<(Prepared, Request), Refusal> {
         let (caller, Target { mut routed, link, mut hop }) = (call.caller, target);
         self.trace(caller, &link, &mut routed.request, &mut hop, &mut tried.record);
-        // Until it is known to be unsent: a call that is given up meanwhile counts as made.
+        // Until the call is known to be unsent: a call that is given up meanwhile counts as sent.
         tried.record.set_sent(true);
         let rounds = self.rounds(caller, &routed, &link, &hop);
         let booked = tried.record.booked()?;

@@ -235,7 +235,7 @@ impl Shared {
         open: Option<TaskTrackerToken>,
     ) -> Result<CallRecord, AuditFull> {
         let method = match name_of(message) {
-            // A name that is none of MCP's may consist of the caller's own words.
+            // A method that MCP does not know may consist of the caller's own words.
             Cow::Owned(name) => Cow::Owned(self.clean(caller, name.into()).as_ref().to_owned()),
             known @ Cow::Borrowed(_) => known,
         };

@@ -267,7 +267,7 @@ impl Refusal {
                 answering.retry_after(retry_after(&error))
             }
             Self::Rpc { code, message, data } => {
-                // An absent resource has a code of its own in the legacy revisions.
+                // The legacy revisions have their own code for an absent resource.
                 let is_absent = name == method::RESOURCES_READ && data.is_some();
                 let code = match (era, code) {
                     (Era::Legacy, rpc::code::INVALID_PARAMS) if is_absent => {

@@ -99,7 +99,7 @@ impl Shared {
         let of_changed = || changed(&caller.run).find(own, list, item.name(), limit);
         let (unaccepted, from_then) =
             ("in a way that no human has accepted", ", for runs that begin after that");
-        // First, as a changed item soon is one that waits for a human as well.
+        // Changed items come first: soon they wait for a human as well.
         let ((alias, name), how, from_then) = if let Some(found) = of_changed() {
             (found, "otherwise than when the run began", from_then)
         } else if let Some(found) = of_run {

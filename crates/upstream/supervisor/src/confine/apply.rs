@@ -145,7 +145,7 @@ fn allow_paths(created: RulesetCreated, paths: &Paths) -> Result<RulesetCreated,
 fn limits(plan: &Plan) -> Vec<(Resource, u64)> {
     let limits = plan.limits;
     let pairs = [
-        // Not the address space: runtimes reserve far more of it than they ever use.
+        // The address space is not limited: runtimes reserve far more of it than they use.
         (Resource::Data, limits.memory_mb.map(|mib| mib.saturating_mul(1 << 20))),
         (Resource::Nofile, limits.open_files),
         (Resource::Cpu, limits.cpu_seconds),

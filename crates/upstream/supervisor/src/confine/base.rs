@@ -30,8 +30,8 @@ const CACHES: [(&str, &str, &str); 13] = [
     ("pipx", "", ".cache/pipx"),
 ];
 
-/// The parts of a program that was installed in a folder of its own, such as a version of node
-/// below the home of its user.
+/// The parts of a program with its own installation folder, such as a version of node below its
+/// user's home.
 const INSTALLED: [&str; 5] = ["bin", "lib", "lib64", "libexec", "pyvenv.cfg"];
 
 /// The folders of a program and its parts: the folder of the file, and its neighbours where that is
@@ -85,7 +85,7 @@ mod tests {
         assert!(!found.contains(&"/nowhere/home".into()), "{found:?}");
     }
 
-    /// Only the program itself, then, not all that lies beside it.
+    /// Only the program itself is added, without its neighbours.
     #[test]
     fn a_program_in_a_shared_folder_brings_no_neighbours() {
         for folder in ["/tmp", "/var/tmp", "/dev/shm", "/"] {

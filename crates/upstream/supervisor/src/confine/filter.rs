@@ -72,7 +72,7 @@ const ARCHITECTURE: [c_long; 3] = [libc::SYS_ioperm, libc::SYS_iopl, libc::SYS_v
 #[cfg(not(target_arch = "x86_64"))]
 const ARCHITECTURE: [c_long; 1] = [libc::SYS_vhangup];
 
-/// By this bit, x86-64 has a second number for each call.
+/// A bit by which x86-64 has a second number for each call.
 const SECOND_NUMBER: c_long = 0x4000_0000;
 
 /// New namespaces are new ways into the kernel.
@@ -154,8 +154,8 @@ fn sockets(denied: &mut Rules, sockets: Sockets) -> Result<(), Error> {
     Ok(())
 }
 
-/// Closes the way to Unix sockets of other processes, which no rule on files knows. Pairs, by which
-/// a program speaks with its own children, stay, but for those that can still send elsewhere.
+/// Blocks connections to Unix sockets of other processes, which no rule on files covers. Socket
+/// pairs for a program's own children stay, except the kinds that can still send elsewhere.
 fn unix_sockets(denied: &mut Rules, sockets: Sockets) -> Result<(), Error> {
     if sockets != Sockets::None {
         deny(denied, libc::SYS_socket, vec![rule(vec![is(0, libc::AF_UNIX)?])?]);

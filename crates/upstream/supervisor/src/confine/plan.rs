@@ -27,7 +27,7 @@ pub(crate) struct Plan {
     pub(crate) bwrap: Option<OsString>,
 }
 
-/// The sockets that may be made.
+/// The permitted kinds of sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Sockets {
     All,
@@ -112,8 +112,8 @@ impl Plan {
         })
     }
 
-    /// The place for the folder of its own that the program is to have for temporary files; `None`
-    /// where it shares one, or `bwrap` makes it.
+    /// The place for the program's own folder for temporary files; `None` where it shares one, or
+    /// `bwrap` makes it.
     pub(crate) fn own_temporary(&mut self) -> Option<&mut OsString> {
         let files = self.files.as_mut().filter(|_| self.bwrap.is_none());
         files.map(|files| &mut files.temporary)

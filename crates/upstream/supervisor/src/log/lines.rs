@@ -49,12 +49,12 @@ impl Lines {
         emit(Line { bytes, dropped: self.dropped, limit: self.limit });
         self.pending.clear();
         self.dropped = 0;
-        // One huge line must not hold its memory for the child's whole life.
+        // A huge line must not hold its memory for the child's whole life.
         self.pending.shrink_to(BEYOND_CUT);
     }
 }
 
-/// One line, not yet redacted nor cut.
+/// A line, not yet redacted nor shortened.
 pub(super) struct Line<'stream> {
     bytes: &'stream [u8],
     dropped: u64,

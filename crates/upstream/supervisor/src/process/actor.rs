@@ -36,7 +36,7 @@ impl Actor {
         }
         let forced = self.empty(&mut watch).await;
         let exit = self.exit_info(&mut watch, forced);
-        // From here on the numbers may be given to strangers.
+        // Afterwards the system may give these ids to other processes.
         self.shared.hold.close();
         drop(owner);
         if timeout(STDERR_WAIT, &mut self.reading).await.is_err() {

@@ -17,10 +17,10 @@ pub(super) enum Fault {
     Unconfined(String),
 }
 
-/// Starts the ordered server; the shim's copies of the pipes are closed by then.
+/// Starts the server; the shim's copies of the pipes are closed afterwards.
 ///
-/// The server leads a session of its own: no terminal of the daemon reaches it, and the session
-/// identifies its members should the shim be killed.
+/// The server leads its own session: no terminal of the daemon reaches it, and the session
+/// identifies its members if the shim is killed.
 pub(super) fn start(order: Order, pipes: Pipes) -> Result<Pid, Fault> {
     let working_dir = order.working_dir.as_deref();
     let ready = order.confinement.as_ref().map(|plan| Ready::make(plan, working_dir));

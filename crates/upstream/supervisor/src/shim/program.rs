@@ -164,7 +164,7 @@ impl Watch {
     }
 
     fn report(&self, report: &Report) {
-        // A daemon that does not take the report is dead: its end of the socket says so.
+        // A daemon that does not take the report is dead: its end of the socket is then closed.
         drop(message::report(&self.socket, report));
     }
 }

@@ -57,11 +57,11 @@ pub(super) fn terminate(leader: Option<Pid>) {
     }
 }
 
-/// Kills all processes that one look finds; to be repeated until none is left.
+/// Kills all processes that are found once; to be repeated until none is left.
 ///
-/// The shim's own children come first, and at once: a process that forks and ends, again and again,
-/// is always one of them. The others are stopped before they are killed: a running process may
-/// fork, or start anew what was killed below it.
+/// The shim's own children come first, and at once: a process that forks and ends repeatedly is
+/// always one of them. The others are stopped before they are killed: a running process may fork,
+/// or restart a killed process below it.
 pub(super) fn kill() {
     for child in children() {
         kill_process(child, Signal::KILL).ok();
@@ -122,8 +122,8 @@ fn descendants() -> io::Result<Vec<Stat>> {
     Ok(found)
 }
 
-/// Sends a signal to exactly the process of this `stat`: its number may belong to a stranger by
-/// now, unless it is our own child.
+/// Sends a signal to exactly the process of this `stat`: unless it is the shim's own child, its id
+/// may belong to another process by now.
 fn signal(member: &Stat, signal: Signal) {
     let Some(id) = proc::pid(member.id) else { return };
     let handle = match pidfd_open(id, PidfdFlags::empty()) {

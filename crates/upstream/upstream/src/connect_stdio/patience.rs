@@ -13,7 +13,7 @@ use crate::{Phase, connect::Setup};
 /// Interval between looks at the children of a package runner.
 const POLL: Duration = Duration::from_millis(200);
 
-/// Nothing came in time.
+/// No answer arrived in time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Late {
     /// The limit that passed.

@@ -68,7 +68,7 @@ pub(crate) fn refusal(
     Err(LinkError::Status { status: status.as_u16(), text, retry_after, code })
 }
 
-/// The same where nothing reads an error of JSON-RPC: a failure in any case.
+/// As [`refusal`], where no caller reads a JSON-RPC error: a failure in any case.
 pub(crate) fn failure(
     (status, headers): (StatusCode, &HeaderMap),
     bytes: &Bytes,

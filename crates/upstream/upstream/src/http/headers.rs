@@ -7,8 +7,8 @@ use narthex_wire::{
 };
 
 const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
-/// Answers are taken as they are; see [`narthex_http_client`] for those that come coded all the
-/// same.
+/// Asks for answers without compression; [`narthex_http_client`] decodes those that are compressed
+/// all the same.
 const UNCODED: HeaderValue = HeaderValue::from_static("identity");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// Number of headers that a POST has besides those of every request.

@@ -137,8 +137,8 @@ impl HttpLink {
         }
     }
 
-    /// The same for an answer: an error without an id may be one of the transport, which knows no
-    /// session.
+    /// As [`Self::note_failure`], for an answer: an error without an id may come from the
+    /// transport, which knows no session.
     pub(super) fn note_answer(self: &Arc<Self>, answer: &Message) {
         let is_nameless = answer.id().is_some_and(|id| id.as_bytes() == b"null");
         if is_nameless && answer.kind() == MessageKind::Error {
@@ -207,7 +207,7 @@ impl HttpLink {
         true
     }
 
-    /// True if the server answers a request of our own with a message that is meant for it.
+    /// True if the server answers a request of narthex with a message for that request.
     async fn is_answered(self: &Arc<Self>, method: &str) -> Result<bool, LinkError> {
         let id = self.next_id();
         let body = rpc::request(Raw::new(id.to_string().as_bytes()), method, None);

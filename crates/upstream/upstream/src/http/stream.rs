@@ -266,8 +266,8 @@ impl HttpStream {
         }
     }
 
-    /// The next frame. Safe to drop and call again, but for one moment: after a first frame that
-    /// reports the end of the session, while that is made sure of.
+    /// Returns the next frame. Cancel safe except at one moment: after a first frame that reports
+    /// the end of the session, while a ping checks that.
     pub(crate) async fn next(&mut self) -> Result<Frame, LinkError> {
         if let Some(first) = self.first.take() {
             return Ok(first);
@@ -377,8 +377,8 @@ impl HttpStream {
     }
 }
 
-/// Reads the server's own stream and opens it again when it breaks, until the link ends.
-/// `opening` is dropped when it is open, or there is none.
+/// Reads the server's own stream and opens it again when it breaks, until the link ends. `opening`
+/// is dropped once the stream is open, or there is none.
 pub(super) async fn listen(link: Arc<HttpLink>, opening: DropGuard) {
     let mut events = Events::new(&link);
     let first = tokio::select! {

@@ -226,13 +226,14 @@ async fn fetch_list(link: &Link, asked: Asked, within: Duration) -> Fetched {
     Fetched { entries: reading.entries, error, warnings, is_large }
 }
 
-/// One entry of a page, and the words of a warning about it.
+/// An entry of a page, and the text of a warning about it.
 struct ReadEntry {
     entry: InventoryEntry,
     odd: Option<String>,
 }
 
-/// The entries of a page, or why there are none to read. `None` stands for an entry without a name.
+/// The entries of a page, or the reason why there are none. `None` stands for an entry without a
+/// name.
 type Page = Result<Vec<Option<ReadEntry>>, String>;
 
 /// Reads the entries of a page, none of more than a list may have.

@@ -3,7 +3,7 @@
 //! Clients in JavaScript compile the patterns of schemas with the flag `u`, which refuses much that
 //! other engines accept: `\-`, `\Z`, `(?P<name>…)`, a `{` that is no quantifier.
 
-/// Characters that stand for themselves behind a backslash.
+/// Characters that a backslash may escape.
 const ITSELF: &str = "^$\\.*+?()[]{}|/";
 /// Classes of characters.
 const CLASSES: &str = "dDwWsS";
@@ -29,7 +29,7 @@ struct Reader<'p> {
     referred_names: Vec<&'p str>,
 }
 
-/// One member of a class in brackets.
+/// A member of a class in brackets.
 enum Member {
     One(char),
     Set,
@@ -172,7 +172,8 @@ impl<'p> Reader<'p> {
         })
     }
 
-    /// A character by so many digits. Half of a pair counts as some character.
+    /// A character in a number of hexadecimal digits. Half of a surrogate pair counts as some
+    /// character.
     fn hex(&mut self, count: usize) -> Option<char> {
         let (digits, left) = self.left.split_at_checked(count)?;
         self.left = left;

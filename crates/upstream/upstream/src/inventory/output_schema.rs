@@ -11,9 +11,10 @@ use serde_json::{Map, Value};
 
 use super::js_pattern::is_js_pattern;
 
-/// The longest schema that is compiled. A longer one counts as one that fails.
+/// Maximum size of a compiled schema in bytes. A longer schema counts as failing.
 const SCHEMA_BYTES: usize = 128 * 1024;
-/// How much is compiled of one page of a list. What is beyond counts as failing, too.
+/// Maximum total size of the compiled schemas of one page of a list, in bytes. Further schemas
+/// count as failing.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Keywords whose value is one schema.
@@ -71,8 +72,8 @@ impl SchemaChecker {
     }
 }
 
-/// Takes out of a schema what no client compiles, and its regular expressions, which are looked at
-/// here. `None` if it has what the validator of the SDK refuses and others accept.
+/// Removes from a schema the parts that no client compiles, and its regular expressions, which are
+/// checked here. `None` if it has a part that the SDK's validator refuses and others accept.
 fn prepare(schema: &mut Value) -> Option<()> {
     let Value::Object(schema) = schema else { return Some(()) };
     // The name of a schema before draft 6, which is refused.
@@ -103,7 +104,7 @@ fn prepare(schema: &mut Value) -> Option<()> {
     by_name(schema)
 }
 
-/// Has schemas that are known by patterns stand among the named ones, so that nothing compiles the
+/// Moves schemas under `patternProperties` to the named ones, so that no library compiles the
 /// patterns.
 fn by_name(schema: &mut Map<String, Value>) -> Option<()> {
     let Some(patterns) = schema.remove(PATTERNS) else { return Some(()) };
@@ -116,7 +117,7 @@ fn by_name(schema: &mut Map<String, Value>) -> Option<()> {
     Some(())
 }
 
-/// True if `nullable`, a word of OpenAPI, stands where the validator of the SDK lets it.
+/// True if `nullable`, a keyword of OpenAPI, is in a place where the SDK's validator allows it.
 fn is_nullable(schema: &Map<String, Value>) -> bool {
     let Some(nullable) = schema.get("nullable") else { return true };
     let has_null = match schema.get("type") {
@@ -137,7 +138,7 @@ mod tests {
         SchemaChecker::default().compiles(Raw::new(schema.to_string().as_bytes()))
     }
 
-    /// E81: schemas that the SDK's client compiles, and those that take it the whole list.
+    /// E81: schemas that the SDK's client compiles, and those that would cost it the whole list.
     #[test]
     fn e81_a_schema_compiles_as_for_the_client_of_the_sdk() {
         for fine in [
@@ -189,7 +190,7 @@ mod tests {
         }
     }
 
-    /// E81, S31: what is long is not compiled, so a list takes a bounded time.
+    /// E81, S31: long schemas are not compiled, so a list takes a limited time.
     #[test]
     fn e81_long_schemas_are_not_compiled() {
         let of_length = |length: usize| {

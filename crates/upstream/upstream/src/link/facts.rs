@@ -37,8 +37,8 @@ impl ServerFacts {
         Raw::new(&self.result).get(INSTRUCTIONS).and_then(Raw::as_str)
     }
 
-    /// The same without instructions that cannot be read as text: no person can review these, and a
-    /// client may read a text in them (S22).
+    /// The facts without instructions that cannot be read as text: no person can review these, and
+    /// a client may read some text in them (S22).
     #[must_use]
     pub(crate) fn readable(self) -> Self {
         let told = Raw::new(&self.result).get(INSTRUCTIONS);
@@ -111,7 +111,7 @@ impl ServerCapabilities {
     }
 }
 
-/// The `_meta` member that a modern request of ours carries.
+/// The `_meta` member of narthex's own modern requests.
 pub(crate) fn modern_meta(identity: &ClientIdentity) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
     let revision = Revision::LATEST.as_str();

@@ -13,7 +13,7 @@ pub struct Forwarded {
     pub(super) redactor: Option<Arc<Redactor>>,
 }
 
-/// The same, by transport.
+/// A forwarded request, by transport.
 #[derive(Debug)]
 pub(super) enum Call {
     Duplex(DuplexCall),
@@ -55,7 +55,7 @@ impl Forwarded {
     pub async fn give_up(self) {
         match self.call {
             Call::Http(HttpCall::Stream(stream)) => stream.give_up().await,
-            // Nothing is open any more, or the server gets its cancellation when this is dropped.
+            // The request is over, or dropping it sends the cancellation.
             Call::Http(HttpCall::Single(_)) | Call::Duplex(_) => {}
         }
     }

@@ -6,7 +6,7 @@ use narthex_wire::{Message, MessageKind, Pages, Raw};
 use super::{Asking, Link};
 use crate::{LinkError, aside::is_large};
 
-/// From how many bytes on a page is read aside that has schemas to compile.
+/// Size in bytes from which a page with schemas to compile is read aside.
 const SCHEMAS_LARGE: usize = 32 * 1024;
 
 impl Link {

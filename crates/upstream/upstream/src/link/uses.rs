@@ -23,7 +23,7 @@ const RETIRED: u64 = 1;
 const ONE: u64 = 2;
 /// The bits that count uses.
 const USES: u64 = u32::MAX as u64 & !RETIRED;
-/// One guard that keeps the server awake: counted above the uses.
+/// A guard that keeps the server awake, counted above the uses.
 const KEPT: u64 = 1 << 32;
 
 /// The number of a link's users, and the time since the last one.
@@ -99,7 +99,7 @@ impl Uses {
         (self.state() & !RETIRED == 0).then(|| self.since_last().min(self.ago(&self.awake)))
     }
 
-    /// Retires it unless it has a user or is kept awake; `false` if so.
+    /// Retires the link; returns `false` if the link has a user or is kept awake.
     fn retire_unused(&self) -> bool {
         let retired = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
             (state & !RETIRED == 0).then_some(RETIRED)

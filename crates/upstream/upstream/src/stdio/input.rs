@@ -49,7 +49,7 @@ impl Input {
         written.is_ok()
     }
 
-    /// To be called before a message is put into the queue.
+    /// Call this before a message is put into the queue.
     pub(crate) fn queue(&self) {
         self.queued.fetch_add(1, Ordering::AcqRel);
     }

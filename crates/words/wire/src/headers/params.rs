@@ -21,7 +21,7 @@ const MOST: usize = 64;
 /// Annotations in longer schemas are refused, as are those below longer names.
 const SCHEMA_BYTES_MAX: usize = 1024 * 1024;
 const PATH_BYTES_MAX: usize = 4096;
-/// After so many faults the search for more ends.
+/// Number of faults after which the search ends.
 const FAULTS_MAX: usize = 16;
 
 /// The arguments of one tool that are mirrored in headers.
@@ -170,7 +170,7 @@ impl HeaderParam {
     }
 }
 
-/// One step from the schema's root to a schema within it.
+/// A step from the schema's root to a schema within it.
 struct Node<'a> {
     parent: usize,
     step: Cow<'a, str>,
@@ -295,7 +295,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// True if a schema's `type` is one that can be mirrored, or that one and null.
+/// True if a schema's `type` can be mirrored, alone or together with null.
 fn is_primitive(kind: Raw<'_>) -> bool {
     let is_one = |name: Raw<'_>| {
         name.as_str().is_some_and(|name| matches!(&*name, "string" | "integer" | "boolean"))

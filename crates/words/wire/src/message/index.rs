@@ -11,7 +11,7 @@ use crate::{
     meta_key, method,
 };
 
-/// Names in the envelope, and those in a body that decide what happens to a message.
+/// Names in the envelope, and those in a body by which a message is routed.
 const ENVELOPE_NAMES: KnownNames =
     KnownNames::new(&["jsonrpc", "id", "method", "params", "result", "error"]);
 const BODY_NAMES: KnownNames = KnownNames::new(&[
@@ -43,7 +43,7 @@ const ENVELOPE_MAX: usize = 100;
 const BODY_MAX: usize = 10_000;
 const META_MAX: usize = 1000;
 
-/// Where the parts of a message are.
+/// The places of a message's parts.
 #[derive(Debug)]
 pub(super) struct Index {
     pub(super) bytes: Bytes,

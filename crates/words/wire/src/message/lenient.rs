@@ -35,7 +35,7 @@ pub(super) fn without_mark(bytes: Bytes) -> Bytes {
     }
 }
 
-/// The envelope as it should have been; `None` if it is none of those that are understood.
+/// The repaired envelope; `None` if the text has no known form.
 fn proper(text: Raw<'_>) -> Option<Vec<u8>> {
     let members = text.entries();
     let is = |name: &str, is_null: bool| {

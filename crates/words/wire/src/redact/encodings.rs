@@ -43,8 +43,8 @@ const KEEPING: [Encoder; 8] = [
     ascii,
 ];
 
-/// The spellings of single characters that are no ASCII letters or digits. Those of ASCII are made
-/// once for all.
+/// The spellings of single characters that are no ASCII letters or digits. Those of ASCII are
+/// computed once.
 #[derive(Default)]
 pub(super) struct Spellings(HashMap<char, Box<[Box<str>]>>);
 
@@ -56,7 +56,8 @@ impl Spellings {
         }
     }
 
-    /// All spellings of a character, itself included; none of one that was not prepared.
+    /// All spellings of a character, with the character itself; empty for a character that was not
+    /// prepared.
     pub(super) fn of(&self, c: char) -> &[Box<str>] {
         static ASCII: [OnceLock<Box<[Box<str>]>>; 128] = [const { OnceLock::new() }; 128];
         match ASCII.get(c as usize) {

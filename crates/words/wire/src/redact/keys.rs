@@ -136,7 +136,7 @@ const KNOWN: [&str; 129] = [
     "writeOnly",
 ];
 
-/// True if a key is one that the protocol itself defines, so that it holds no secret.
+/// True if the protocol itself defines the key, so that the key holds no secret.
 pub(super) fn is_known(key: &str) -> bool {
     key.starts_with(OWN_META) || KNOWN.binary_search(&key).is_ok()
 }

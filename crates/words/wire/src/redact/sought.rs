@@ -120,7 +120,7 @@ impl All {
             let last = encoded.bytes().next_back().filter(|_| is_cut && before == 0);
             let anchors = halves(core);
             if anchors.len() < 2 {
-                // So that it is found in any case where it is not broken.
+                // With few anchors, the unbroken text is searched for as well, in both alphabets.
                 for one in [core.to_owned(), core.replace('+', "-").replace('/', "_")] {
                     self.push(&one, Kind::Exact, Some(0..one.len()));
                 }
@@ -191,7 +191,7 @@ impl All {
         }
     }
 
-    /// From where to where the text of an anchor is, if it is there.
+    /// The range of an anchor's text around `start`; `None` if the text is not there.
     fn range(&self, anchor: &Anchor, text: &[u8], start: usize) -> Option<Range<usize>> {
         let Sought { text: sought, kind } = &self.sought[anchor.sought];
         let (before, end) = (&sought[..anchor.at], anchor.at + anchor.bytes.len());
@@ -220,7 +220,7 @@ impl All {
     fn step(&self, kind: Kind, c: char, text: &[u8], places: (Vec<usize>, Way)) -> Vec<usize> {
         let (mut places, way) = places;
         let is_base64 = matches!(kind, Kind::Base64(_));
-        // Read from its end, an escaped line's end begins with what may be a character of base64.
+        // Read backwards, an escaped line end begins with a character that base64 may have.
         let is_open = is_base64 && places.iter().any(|place| way.is_behind_escape(text, *place));
         if is_open {
             let mut behind = self.behind(kind, c, text, (&places[..], way));

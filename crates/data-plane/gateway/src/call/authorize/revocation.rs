@@ -180,7 +180,7 @@ impl Shared {
             (self.clone(), session.clone(), alias.clone(), uri.clone());
         let then = async move {
             of.note_own_subscription(&server, &what, false);
-            // Another may have taken the place of the one that it was asked for on.
+            // A newer link may have replaced the one of the subscription.
             let link = of.own_links().into_iter().find(|link| *link.alias() == server);
             let Some(link) = link else { return };
             let key = of.run.key(&server);

@@ -85,7 +85,7 @@ impl Failing {
 impl Refusal {
     /// A call whose link failed.
     pub(crate) fn failed(error: &LinkError, server: &str) -> Self {
-        // The words are ours or the caller's own.
+        // The text is the gateway's or the caller's own.
         if let LinkError::Deadline(_) | LinkError::Request(_) = error {
             let call = CallError::new(error.call_kind(), error.to_string());
             return if error.is_unsent() { Self::Unsent(call) } else { Self::Call(call) };

@@ -258,7 +258,7 @@ impl Asking {
             answers.extend_from_slice(&question.answer.take().unwrap_or_default());
         }
         answers.push(b'}');
-        // Nothing of it is open any more.
+        // No question is open any more.
         self.questions.clear();
         Given { state: self.state.take(), answers: Some(answers) }
     }
