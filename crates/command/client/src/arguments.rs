@@ -71,7 +71,7 @@ fn pair(word: &str, wants_text: impl Fn(&str) -> bool) -> Result<(&str, Value), 
     };
     if let Some(key) = key.strip_suffix(':') {
         let value = serde_json::from_str(text).map_err(|error| {
-            Failure::usage(format!("the argument `{key}` is no valid JSON: {error}"))
+            Failure::usage(format!("the argument `{key}` is not valid JSON: {error}"))
         })?;
         return Ok((key, value));
     }

@@ -122,7 +122,7 @@ impl Asked {
         match &**expr {
             Expr::Var(Var::Context) if attr == ARGUMENTS => {
                 self.is_asked = true;
-                let message = "it asks for all arguments together".to_owned();
+                let message = "it uses all arguments together".to_owned();
                 self.faults.push((message, "name one, such as `context.arguments.path`"));
             }
             Expr::Var(_) => {}
@@ -136,8 +136,8 @@ impl Asked {
                 // If rules cannot see the arguments, the test would be false, and the rule would
                 // allow calls that it should forbid.
                 self.is_asked = true;
-                let message = "it asks whether there are arguments, which are always there";
-                let remedy = "ask for one of them: `context.arguments has path`";
+                let message = "it tests if there are arguments, which always exist";
+                let remedy = "test one of them: `context.arguments has path`";
                 self.faults.push((message.to_owned(), remedy));
                 return;
             }
@@ -196,7 +196,7 @@ impl Asked {
         if !put(&mut self.arguments, path, kind) {
             let shown = path.join(".");
             let message = format!("`context.arguments.{shown}` cannot be of two types at once");
-            self.faults.push((message, "make two rules of it, each for the tools of one type"));
+            self.faults.push((message, "split it into two rules, each for the tools of one type"));
         }
     }
 }

@@ -151,9 +151,9 @@ fn tell(rule: &Rule) {
     if !rule.is_told.swap(true, Ordering::Relaxed) {
         tracing::warn!(
             rule.id = &*rule.id,
-            "a rule could not be asked about a call and counts as matching: an argument is of \
-             another type than the rule says, a key imitates one that it names, or the arguments \
-             are too large to be told"
+            "a rule could not be evaluated for a call, so it counts as matching: an argument has \
+             another type than the rule expects, a key imitates one that the rule names, or the \
+             arguments are too large"
         );
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn fault(text: &str) -> Option<RuleFault> {
 /// The reason why a rule is too deep to be stored; `None` if it is not.
 pub(crate) fn kept_fault(conditions: &Value) -> Option<String> {
     let levels = levels(conditions);
-    (levels > LEVELS_MAX).then(|| "its conditions nest too deeply".to_owned())
+    (levels > LEVELS_MAX).then(|| "its conditions are nested too deeply".to_owned())
 }
 
 /// The levels of a value, counted without recursion.
@@ -138,10 +138,10 @@ impl Depth {
         };
         if let (Some(Token::Has), Token::Dot) | (Some(Token::Is), Token::In) = (before, token) {
             let (what, remedy) = match token {
-                Token::Dot => ("`has` with several names", "ask for one name at a time"),
+                Token::Dot => ("`has` with several names", "test one name at a time"),
                 _ => ("`is … in …`", "write two conditions, `is …` and `in …`, with `&&`"),
             };
-            return Some((format!("{what} stands behind brackets"), remedy));
+            return Some((format!("{what} is behind brackets"), remedy));
         }
         match token {
             Token::Open => {
@@ -176,17 +176,17 @@ impl Depth {
         let open = self.open.len() + ifs + self.top.ifs;
         if open > OPEN_MAX {
             let message = format!("more than {OPEN_MAX} brackets or `if`s are open at once");
-            return Some((message, "nest less deeply, or make several rules of it"));
+            return Some((message, "nest less deeply, or split it into several rules"));
         }
         if self.top.run > RUN_MAX {
             let message = format!("a term has more than {RUN_MAX} operators");
-            return Some((message, "compare with less at once, or make several rules of it"));
+            return Some((message, "compare fewer values at once, or split it into several rules"));
         }
         if self.below + self.top.depth() > CHAIN_MAX {
             let message = format!("a rule joins more than {CHAIN_MAX} terms");
             return Some((
                 message,
-                "make several rules of it, or compare with a set by `contains`",
+                "split it into several rules, or compare with a set by `contains`",
             ));
         }
         None

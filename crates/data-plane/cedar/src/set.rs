@@ -99,7 +99,7 @@ impl RuleSet {
     pub fn compile(text: &str) -> Result<Self, RuleFaults> {
         if text.len() > TEXT_MAX {
             let message = format!("the rules are longer than {TEXT_MAX} bytes");
-            return Err(RuleFaults(vec![RuleFault::whole(message, "say less")]));
+            return Err(RuleFaults(vec![RuleFault::whole(message, "shorten them")]));
         }
         match bounds::fault(text) {
             Some(fault) => Err(RuleFaults(vec![fault])),
@@ -113,8 +113,11 @@ impl RuleSet {
         let read = read.map_err(|errors| RuleFaults(cut(unreadable(text, &errors))))?;
         let mut faults = Vec::new();
         if read.templates().next().is_some() {
-            let message = "a rule has a place to be filled in (`?principal` or `?resource`)";
-            faults.push(RuleFault::whole(message.to_owned(), "name what the rule is about"));
+            let message = "a rule is a template (`?principal` or `?resource`)";
+            faults.push(RuleFault::whole(
+                message.to_owned(),
+                "write the principal or resource itself",
+            ));
         }
         if read.num_of_policies() > RULES_MAX {
             let message = format!("there are more than {RULES_MAX} rules");
@@ -134,7 +137,7 @@ impl RuleSet {
                 Ok(kept) => kept,
                 Err(message) => {
                     let (line, rule) = (Some(line), Some(rule.id.to_string()));
-                    let remedy = "nest less deeply, or make several rules of it".to_owned();
+                    let remedy = "nest less deeply, or split it into several rules".to_owned();
                     faults.push(RuleFault { line, rule, message, remedy });
                     continue;
                 }
@@ -268,23 +271,23 @@ impl Reading {
         let is_fit =
             |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/');
         if self.id.is_empty() || self.id.len() > ID_MAX || !self.id.chars().all(is_fit) {
-            let message = "its id is no short word";
+            let message = "its id is not a short word";
             self.refuse(message, "use up to 100 letters, digits and `-`, `_`, `.`, `:`, `/`");
             // The refused id may be any text, and the id is shown.
             self.id = format!("rule-{}", index + 1);
         }
         for name in said.keys().filter(|name| !["id", "reason", "approval"].contains(name)) {
-            let message = format!("`@{name}` means nothing here");
+            let message = format!("`@{name}` is not known here");
             self.refuse(&message, "a rule takes `@id`, `@reason` and `@approval`");
         }
         if policy.effect() == Effect::Permit {
-            let message = "`permit` could do nothing: rules can only narrow what grants and the \
+            let message = "`permit` has no effect: rules can only restrict what grants and the \
                            exposure of servers allow";
-            self.refuse(message, "write `forbid`, with `unless` for what shall still be possible");
+            self.refuse(message, "write `forbid`, with `unless` for the calls that stay possible");
         }
         let reason = said.get("reason").copied().unwrap_or_default();
         if reason.len() > REASON_MAX || reason.chars().any(char::is_control) {
-            self.refuse("its reason is no line of text", "say it in up to 500 bytes");
+            self.refuse("its reason is not one line of text", "use at most 500 bytes");
         }
         let scopes = said.get("approval").map(|scopes| self.scopes(scopes)).unwrap_or_default();
         let (id, reason) = (self.id.as_str().into(), reason.into());
@@ -350,8 +353,8 @@ fn check(policy: &Policy, rule: &Rule, line: usize, faults: &mut Vec<RuleFault>)
         true => match schema::asking(asked.attributes()) {
             Some(validator) => validator.validate(&one, ValidationMode::Strict),
             None => {
-                let message = "it asks for an argument that no rule can ask for".to_owned();
-                refuse(message, "names that begin with `__cedar` are taken");
+                let message = "it uses an argument that no rule can use".to_owned();
+                refuse(message, "names that begin with `__cedar` are reserved");
                 return Some(asked.kinds());
             }
         },

@@ -6,7 +6,7 @@ use narthex_policy::{Forbidding, Question, Rules, Ruling};
 
 /// The id that callers, the audit and checks see as the rule.
 const ID: &str = "unreadable";
-const REASON: &str = "the workspace's rules cannot be read; an admin must set them anew";
+const REASON: &str = "the workspace's rules cannot be read; an admin must set them again";
 
 /// Replaces stored rules that do not compile. Their meaning is unknown, so every call is forbidden.
 #[derive(Debug, Clone, Copy)]

@@ -56,9 +56,9 @@ pub(crate) struct Before<'a> {
 }
 
 /// The remedy where a person would have to sign in.
-const CONSENT: &str = "a person has to sign in to it (OAuth), and nothing here can ask for that \
-                       yet; attach a server that takes a key (`auth` with the mode `apiKey`), or \
-                       go on without this one";
+const CONSENT: &str = "a person must sign in to it (OAuth), and narthex cannot ask for that yet; \
+                       attach a server that accepts a key (`auth` with the mode `apiKey`), or \
+                       continue without this one";
 
 impl Settings {
     /// These settings with the limits of the entry itself (R-M11).
@@ -200,7 +200,7 @@ impl Connection {
         for name in target.empty_headers() {
             let found = self.found();
             found.log.append(&format!(
-                "[narthex] the header `{name}` is empty: is a variable that it names empty?"
+                "[narthex] the header `{name}` is empty: check the variables in its value"
             ));
         }
     }

@@ -108,7 +108,7 @@ pub struct MountError {
 
 impl fmt::Display for MountError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nothing was mounted")?;
+        f.write_str("no server was mounted")?;
         let mut before = ": ";
         for MountFault { alias, error, .. } in &self.faults {
             write!(f, "{before}server `{alias}`: {}", error.for_operators())?;
@@ -248,8 +248,8 @@ impl Registry {
 /// The error text for a server that is switched off, with the way to switch it on.
 fn off(mountable: &Mountable) -> String {
     match mountable.identity.server {
-        Some(_) => "it is switched off in the catalog; an admin of the workspace stores it with \
-                    `disabled` false"
+        Some(_) => "it is switched off in the catalog; an admin of the workspace must store it \
+                    with `disabled` false"
             .to_owned(),
         None => {
             let enable = narthex("mcp enable {}", &[&mountable.definition.alias]);

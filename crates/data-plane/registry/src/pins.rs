@@ -153,7 +153,7 @@ impl Registry {
             is_first
         });
         if !is_first {
-            tracing::warn!("definitions are decided on in one place alone; the second is not used");
+            tracing::warn!("a second reviewer of definitions was set and is ignored");
         }
     }
 
@@ -185,7 +185,7 @@ impl Registry {
         if !row.is_pinned() {
             return Ok(None);
         }
-        let gone = || LookError("the server was changed meanwhile".to_owned());
+        let gone = || LookError("the server was changed at the same time".to_owned());
         let connection = self.shared.connection(row).ok_or_else(gone)?;
         let list = Arc::new(PinnedList {
             shared: self.shared.clone(),

@@ -26,8 +26,8 @@ use crate::{
 /// The error text for a server whose definitions cannot be stored.
 fn no_pins() -> String {
     format!(
-        "`pinDefinitions` needs a daemon with a store: start one with `{}`, or take the setting \
-         out of the entry",
+        "`pinDefinitions` needs a daemon with a store: start one with `{}`, or remove the setting \
+         from the entry",
         narthex("up", &[])
     )
 }
@@ -92,7 +92,7 @@ impl Slot {
             None => Awaited::Known(match &self.row.error {
                 Some(error) => ServerResult::Error { id, error: error.for_operators() },
                 None if self.row.is_overridden => {
-                    let text = "an entry of the same name in another layer counts instead";
+                    let text = "an entry of the same name in another layer is used instead";
                     ServerResult::error(&id, CallErrorKind::ServerDisabled, text)
                 }
                 None => disabled(&id),
@@ -308,7 +308,7 @@ fn at_rest(
 }
 
 fn twice(declared: Declared) -> Slot {
-    let text = format!("`{}` stands in the set twice; leave one", declared.name());
+    let text = format!("`{}` is in the set twice; keep one", declared.name());
     let error = ServerFailure::new(CallErrorKind::TransportError, text);
     let mut slot = at_rest(declared, ServerState::Error, Some(error), Default::default());
     let row = Arc::make_mut(&mut slot.row);

@@ -184,7 +184,7 @@ impl LayerFiles {
         stop.cancel();
         for follower in followers {
             if let Err(error) = follower.await {
-                tracing::error!(%error, "following a configuration ended by a fault of narthex");
+                tracing::error!(%error, "watching a configuration failed inside narthex");
             }
         }
     }

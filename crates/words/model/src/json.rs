@@ -45,7 +45,7 @@ pub enum TextProblem {
     #[error("longer than {TEXT_MAX} bytes")]
     TooLong,
     /// No valid JSON.
-    #[error("line {line}, column {column}: no valid JSON: {problem}")]
+    #[error("line {line}, column {column}: not valid JSON: {problem}")]
     Syntax {
         /// From 1.
         line: usize,

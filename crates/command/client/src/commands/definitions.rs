@@ -275,7 +275,10 @@ mod tests {
                 "findings": findings })
         };
         let told = flagged(&item("pinned", json!([finding]))).unwrap();
-        assert!(told.starts_with("warning: echo (tool, 0123456789ab) is there"), "{told}");
+        assert!(
+            told.starts_with("warning: echo (tool, 0123456789ab) has suspicious text"),
+            "{told}"
+        );
         assert!(told.ends_with("\n  hidden_text at /description: Load"), "{told}");
         assert_eq!(flagged(&item("pinned", json!([]))), None);
         // Waiting ones are shown with their change, and an accepted one is not shown again.

@@ -138,7 +138,7 @@ fn r_m33_agents_of_the_catalog_are_looked_at() {
     let agent = found(&seen, "AGENT");
     assert_eq!(agent.len(), 1, "{seen}");
     let told = agent[0]["message"].as_str().unwrap();
-    assert!(told.contains("`lost`") && told.contains("is not in PATH"), "{told}");
+    assert!(told.contains("`lost`") && told.contains("was not found in PATH"), "{told}");
     // The mark is kept, and stays where it is applied once more.
     let kept = place.run(["agents", "get", "quiet"]).succeeded();
     assert_eq!(kept.json(), json!({ "name": "quiet", "active": true, "mcp": {} }));

@@ -274,7 +274,7 @@ fn a_daemon_that_does_not_come_is_waited_for_within_a_bound() {
     let place = Place::new();
     let mut client = Client::begin(&place, &["connect", "--wait", "1s"]);
     client.told("waiting for one, for up to 1 s");
-    client.told("error: unavailable: 1 s are over, and no daemon came");
+    client.told("error: unavailable: no connection within 1 s, and no daemon runs");
     assert_eq!(client.child.wait().unwrap().code(), Some(1));
 }
 

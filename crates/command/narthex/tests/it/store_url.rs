@@ -88,7 +88,7 @@ fn s27_a_url_that_cannot_be_used_is_not_shown() {
     place.set_mode("narthex.toml", 0o600);
     place.run(words).failed(1, &["/none:5432/db"]);
     place.write("narthex.toml", &format!("[store]\nurl = \"{}\n", url("h/n")));
-    let done = place.run(words).failed(2, &["no valid TOML: line 2"]);
+    let done = place.run(words).failed(2, &["not valid TOML: line 2"]);
     assert!(!done.stderr.contains(PASSWORD), "{done:?}");
 }
 

@@ -95,7 +95,7 @@ fn o88_secrets_are_held_to_their_header_too() {
     let world = two().secret("ONE", "canary\r\nX-Evil: 1");
     let error = world.definition("a").unwrap_err();
     assert!(matches!(&error, OpenError::UnfitSecret { name, .. } if name.as_str() == "ONE"));
-    assert!(error.to_string().ends_with("set it anew with `narthex secrets set ONE`"), "{error}");
+    assert!(error.to_string().ends_with("set it again with `narthex secrets set ONE`"), "{error}");
     assert!(!format!("{error:?} {error}").contains("canary"));
 }
 

@@ -108,12 +108,12 @@ fn d13_further_names_are_free_elsewhere() {
 #[test]
 fn d13_mistakes_are_refused_at_save() {
     for (rule, message, remedy) in [
-        ("permit(principal, action, resource);", "`permit` could do nothing", "write `forbid`"),
+        ("permit(principal, action, resource);", "`permit` has no effect", "write `forbid`"),
         ("@aproval(\"a.b\") forbid(principal, action, resource);", "`@aproval`", "`@approval`"),
         ("@approval(\"A!\") forbid(principal, action, resource);", "no tool scope", "linear.write"),
         ("@approval forbid(principal, action, resource);", "no tool scope", "leave"),
-        ("@id(\"a b\") forbid(principal, action, resource);", "no short word", "letters"),
-        ("@reason(\"a\\nb\") forbid(principal, action, resource);", "no line of text", "500"),
+        ("@id(\"a b\") forbid(principal, action, resource);", "not a short word", "letters"),
+        ("@reason(\"a\\nb\") forbid(principal, action, resource);", "not one line of text", "500"),
         (
             "forbid(principal, action, resource) when { principal.nam == \"a\" };",
             "attribute `nam`",
@@ -130,7 +130,7 @@ fn d13_mistakes_are_refused_at_save() {
         ),
         (
             "forbid(principal, action, resource) when { context has arguments };",
-            "always there",
+            "always exist",
             "context.arguments has path",
         ),
         (
@@ -186,7 +186,7 @@ forbid(principal, action, resource) unless { context.arguments };
     let unreadable = faults("forbid(principal, action, resource);\nforbid(principal action);\n");
     assert_eq!(unreadable[0].line, Some(2), "{unreadable:?}");
     let template = faults("forbid(principal == ?principal, action, resource);");
-    assert!(template[0].message.contains("to be filled in"), "{template:?}");
+    assert!(template[0].message.contains("is a template"), "{template:?}");
 }
 
 /// D13: a set has a limit of its text and of its rules.

@@ -372,7 +372,7 @@ impl Shared {
         let (acknowledged, acknowledgement) = oneshot::channel();
         let mut listening = Box::pin(link.listen(&filter, move || {
             if acknowledged.send(()).is_err() {
-                tracing::trace!("nobody waits for the subscription any more");
+                tracing::trace!("the caller of the subscription has gone");
             }
         }));
         let ended = tokio::select! {

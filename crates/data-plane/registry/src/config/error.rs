@@ -31,7 +31,7 @@ pub enum FileProblem {
         limit: usize,
     },
     /// The text is not JSON.
-    #[error("line {line}, column {column}: no valid JSON: {problem}")]
+    #[error("line {line}, column {column}: not valid JSON: {problem}")]
     Syntax {
         /// Line number, from 1.
         line: usize,
@@ -49,13 +49,13 @@ pub enum FileProblem {
         path: String,
     },
     /// The text is valid JSON, but no array, where code registers servers.
-    #[error("the text holds {found} where an array of servers belongs")]
+    #[error("the text must be an array of servers, not {found}")]
     NotAList {
         /// Kind of the value found instead.
         found: &'static str,
     },
     /// The text is valid JSON, but no object.
-    #[error("the file holds {found} where an object belongs")]
+    #[error("the file must hold an object, not {found}")]
     NotAnObject {
         /// Kind of the value found instead.
         found: &'static str,
@@ -72,7 +72,7 @@ pub enum FileProblem {
     #[error("the top-level key `servers` is missing")]
     MissingServers,
     /// `servers` exists, but is no object of named entries.
-    #[error("`{key}` holds {found} where an object belongs")]
+    #[error("`{key}` must be an object, not {found}")]
     ServersNotAnObject {
         /// `servers` or `mcpServers`.
         key: &'static str,
@@ -133,7 +133,7 @@ impl ConfigFileError {
     pub fn remedy(&self) -> &str {
         match &self.problem {
             FileProblem::Unreadable(ErrorKind::NotFound) => "create it with `{\"servers\": {}}`",
-            FileProblem::Unreadable(_) => "make it a file that this user may read",
+            FileProblem::Unreadable(_) => "make the file readable for this user",
             FileProblem::TooLong { .. } => "keep only server definitions in it",
             FileProblem::Syntax { remedy, .. } => remedy,
             FileProblem::DuplicateKey { .. } => "keep one of them",

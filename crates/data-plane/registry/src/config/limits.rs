@@ -35,7 +35,10 @@ impl Reader<'_> {
         if let Some(node) = field(fields, "timeoutMs") {
             let place = at.key("timeoutMs");
             let Node::Number(number) = node else {
-                self.warn(&place, format!("ignored: {} is no number of ms", node.found()));
+                self.warn(
+                    &place,
+                    format!("ignored: expected a number of ms, found {}", node.found()),
+                );
                 return None;
             };
             return Some(self.clamped(&place, number.as_f64()?));
@@ -68,7 +71,7 @@ impl Reader<'_> {
             Node::Number(number) => {
                 let ms = number.as_f64().unwrap_or_default();
                 if ms < 1.0 {
-                    self.warn(&place, "ignored: not above zero; progress extends no call");
+                    self.warn(&place, "ignored: it is not above zero; progress extends no call");
                     return None;
                 }
                 Some(self.held_within(&place, ms, EXTENDS_MAX_MS))
@@ -76,7 +79,7 @@ impl Reader<'_> {
             Node::Text(text) => match duration_ms(text) {
                 Some(ms) if ms >= 1.0 => Some(self.held_within(&place, ms, EXTENDS_MAX_MS)),
                 Some(_) => {
-                    self.warn(&place, "ignored: not above zero; progress extends no call");
+                    self.warn(&place, "ignored: it is not above zero; progress extends no call");
                     None
                 }
                 None => {
@@ -121,7 +124,7 @@ impl Reader<'_> {
                 None
             }
             Some(ms) if ms <= 0.0 => {
-                self.warn(place, "ignored: not above zero; the default is used");
+                self.warn(place, "ignored: it is not above zero; the default is used");
                 None
             }
             Some(ms) => Some(self.clamped(place, ms)),
@@ -135,7 +138,7 @@ impl Reader<'_> {
     fn held_within(&mut self, place: &Place, ms: f64, most: f64) -> Duration {
         let held = ms.trunc().clamp(1.0, most);
         if (held - ms.trunc()).abs() > 0.0 {
-            self.warn(place, format!("held within 1..{most} ms: {held} ms is used"));
+            self.warn(place, format!("outside of 1..{most} ms: {held} ms is used"));
         }
         Duration::from_secs_f64(held / 1000.0)
     }
@@ -160,7 +163,7 @@ impl Reader<'_> {
     fn amount(&mut self, fields: &Fields, at: &Place, keys: [&str; 2]) -> Option<NonZeroU64> {
         let [key, other] = keys;
         if field(fields, key).is_some() && field(fields, other).is_some() {
-            self.warn(&at.key(other), format!("ignored: `{key}` says the same"));
+            self.warn(&at.key(other), format!("ignored: `{key}` means the same"));
         }
         let (key, node) = keys.iter().find_map(|key| Some((key, field(fields, key)?)))?;
         let place = at.key(key);
@@ -173,7 +176,7 @@ impl Reader<'_> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "just clamped")]
         let amount = NonZeroU64::new(number as u64);
         if amount.is_none() {
-            self.warn(&place, "ignored: not above zero; the default is used");
+            self.warn(&place, "ignored: it is not above zero; the default is used");
         }
         amount
     }

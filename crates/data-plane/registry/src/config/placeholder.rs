@@ -47,14 +47,14 @@ pub(super) enum PlaceholderError {
         "the default of `${{env:{name}:-…}}` holds another placeholder; a default is plain text"
     )]
     NestedDefault { name: String },
-    #[error("`${{{name}}}` is no placeholder of this file; {remedy}")]
+    #[error("`${{{name}}}` is not a placeholder of this file; {remedy}")]
     Unknown { name: String, remedy: String },
     #[error(
         "the environment variable `{name}` is not set; set it before narthex starts, or write \
          `${{env:{name}:-…}}` with a default"
     )]
     Missing { name: String },
-    #[error("`${{workspaceRoot}}` is no valid UTF-8 here; rename the folder")]
+    #[error("`${{workspaceRoot}}` is not valid UTF-8; rename the folder")]
     WorkspaceRoot,
 }
 

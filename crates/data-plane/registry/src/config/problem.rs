@@ -15,7 +15,7 @@ pub(super) enum EntryProblem {
     BadName(#[from] AliasError),
     #[error(transparent)]
     BadScope(NameError),
-    #[error("another server becomes `{alias}` too; rename one of the two")]
+    #[error("another server becomes `{alias}` as well; rename one of the two")]
     SameAlias { alias: String },
     #[error("the transport is missing; add `\"transport\": \"{meant}\"`")]
     NoTransport { meant: &'static str },
@@ -23,23 +23,23 @@ pub(super) enum EntryProblem {
     UnknownTransport { found: String },
     #[error("neither a command nor a url; give `command` to start a program, `url` to call one")]
     NoTarget,
-    #[error("both a command and a url; keep one, or say which with `transport`")]
+    #[error("both a command and a url; keep one, or choose one with `transport`")]
     TwoTargets,
     #[error("the url is missing; an http server needs one, starting with `https://` or `http://`")]
     NoUrl,
-    #[error("no usable url: {reason}; write one starting with `https://` or `http://`")]
+    #[error("the url cannot be used: {reason}; write one starting with `https://` or `http://`")]
     BadUrl { reason: &'static str },
     #[error("the command is missing; a stdio server needs the program to start")]
     NoCommand,
     #[error("expected {wanted}, found {found}; write {wanted}")]
     WrongType { found: &'static str, wanted: &'static str },
-    #[error("`{found}` is no duration; write a number with its unit, such as `500ms` or `30s`")]
+    #[error("`{found}` is not a duration; write a number with its unit, such as `500ms` or `30s`")]
     BadDuration { found: String },
     #[error("unknown choice `{found}`; use `quarantine` or `warn`")]
     UnknownOnFlagged { found: String },
     #[error(
-        "`{key}` is not known here; did you mean `{known}`? What restricts a server is not passed \
-         over"
+        "`{key}` is not known here; did you mean `{known}`? narthex does not ignore a key that may \
+         restrict a server"
     )]
     UnknownRestriction { key: String, known: String },
     #[error("{0}")]
@@ -47,10 +47,10 @@ pub(super) enum EntryProblem {
     #[error("the text holds a NUL character; remove it")]
     Nul,
     #[error(
-        "`{name}` is no name of an environment variable; leave out `=` and do not leave it empty"
+        "`{name}` is not a name of an environment variable; it must not be empty or have a `=`"
     )]
     BadEnvName { name: String },
-    #[error("`{name}` is no name of an HTTP header; use letters, digits and `-`")]
+    #[error("`{name}` is not a name of an HTTP header; use letters, digits and `-`")]
     BadHeaderName { name: String },
     #[error(
         "the value cannot be sent in an HTTP header; use printable ASCII without line breaks \

@@ -212,7 +212,9 @@ impl<'a> Reader<'a> {
                 "there is white space in it"
             }
             Err(_) => "it is not absolute or not well formed",
-            Ok(url) if !matches!(url.scheme(), "http" | "https") => "its scheme is another one",
+            Ok(url) if !matches!(url.scheme(), "http" | "https") => {
+                "its scheme is neither https nor http"
+            }
             Ok(url) if !url.has_host() => "it names no host",
             Ok(url) => {
                 if url.password().is_some() {

@@ -105,7 +105,7 @@ impl Reader<'_> {
         let node = field(fields, key)?;
         let place = at.key(key);
         if !pins {
-            self.warn(&place, "ignored: it counts beside `\"pinDefinitions\": true` alone");
+            self.warn(&place, "ignored: it applies only with `\"pinDefinitions\": true`");
         }
         match node {
             Node::Text(word) if word == "warn" => Some(true),

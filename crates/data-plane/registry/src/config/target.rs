@@ -76,7 +76,7 @@ impl Reader<'_> {
             Wanted::Stdio => {
                 self.unused(fields, at, &["url", "headers"], "stdio");
                 if auth.is_some_and(|auth| auth != ServerAuth::None) {
-                    self.warn(&at.key("auth"), "a stdio server has no use for this; use `env`");
+                    self.warn(&at.key("auth"), "a stdio server does not use this; use `env`");
                 }
                 self.stdio(fields, at).map(Target::Stdio)
             }
@@ -107,7 +107,10 @@ impl Reader<'_> {
         let command = command?.value;
         if args.is_empty() && command.contains(char::is_whitespace) {
             let place = at.key("command");
-            self.warn(&place, "this is one program's name; put its arguments into `args`");
+            self.warn(
+                &place,
+                "this must be the name of one program; put its arguments into `args`",
+            );
         }
         let command = self.program(command, working_dir.as_ref());
         Some(StdioTarget { command, args, env, working_dir, confinement })

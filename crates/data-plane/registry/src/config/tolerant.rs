@@ -35,7 +35,7 @@ pub(super) fn entries(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> V
         let alias = Alias::suggest(name);
         if alias.is_built_in() {
             // Such a file is shared with the programs that reach narthex by this entry.
-            reader.warn(&place, "passed over: this is narthex itself".to_owned());
+            reader.warn(&place, "ignored: this is narthex itself".to_owned());
             continue;
         }
         if alias.as_str() != name {

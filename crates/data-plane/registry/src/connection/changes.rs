@@ -68,7 +68,7 @@ pub(super) async fn hear(
 async fn listen(link: &Link, acknowledged: Option<oneshot::Sender<()>>) -> Result<(), LinkError> {
     let on_open = move || {
         if acknowledged.is_some_and(|acknowledged| acknowledged.send(()).is_err()) {
-            tracing::trace!("nobody waits for the subscription any more");
+            tracing::trace!("the caller of the subscription has gone");
         }
     };
     link.listen(FILTER, on_open).await

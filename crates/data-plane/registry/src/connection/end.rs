@@ -49,7 +49,10 @@ impl Connection {
             },
             drained = draining => {
                 if drained.is_err() {
-                    tracing::warn!(server.name = link.name(), "still in use, and ended anyway");
+                    tracing::warn!(
+                        server.name = link.name(),
+                        "ended, although calls still used it"
+                    );
                 }
             }
         }

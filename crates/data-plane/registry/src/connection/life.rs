@@ -302,7 +302,7 @@ impl Life<'_> {
 
     /// Stops the server and waits until it is wanted again.
     async fn sleep(&mut self, link: &Arc<Link>) {
-        tracing::info!(server.name = %self.connection.alias(), "stopped: nobody used it");
+        tracing::info!(server.name = %self.connection.alias(), "stopped: it was idle");
         self.connection.is_wanted.store(false, Ordering::Release);
         link.retire();
         self.connection.update(self.shared, |found| {
@@ -452,7 +452,7 @@ impl Life<'_> {
         let warning = changes.endless().map(|pause| {
             let seconds = pause.as_secs();
             format!(
-                "the server announces changes of its lists again and again, so they are read only \
+                "the server announces changes of its lists too often, so narthex reads them only \
                  every {seconds} s"
             )
         });
@@ -524,8 +524,8 @@ impl Connection {
             let shown = changed.iter().take(CHANGED_TOLD).cloned().collect::<Vec<_>>().join(", ");
             tracing::warn!(
                 server.name = %self.alias(),
-                "says something else than when it was first listed, and clients have that: {} \
-                 changed: {shown}", changed.len()
+                "its definitions differ from those that it listed first, and clients get the new \
+                 ones: {} changed: {shown}", changed.len()
             );
         }
         found.changed = changed.len();

@@ -124,7 +124,7 @@ impl Connection {
         self.has_at_hand(&link);
         if self.is_ending() {
             link.stop().await;
-            let why = "it is not wanted any more".to_owned();
+            let why = "no client needs it any more".to_owned();
             return Err(Fault::new(CallErrorKind::TransportError, why));
         }
         self.update(shared, |found| found.dialect = Some(dialect));

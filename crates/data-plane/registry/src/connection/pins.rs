@@ -108,7 +108,7 @@ impl Connection {
         if !self.is_pinned() {
             return Ok((Seen { inventory: listed, facts, pinned: None }, None));
         }
-        self.busy(shared, "looking at its definitions");
+        self.busy(shared, "reviewing its definitions");
         let turn = self.turn_to_look().await;
         let mut pauses = PAUSES.into_iter();
         loop {
@@ -124,7 +124,7 @@ impl Connection {
             match pauses.next().filter(|_| !link.closed().is_cancelled()) {
                 Some(pause) => sleep(pause).await,
                 None => {
-                    let text = format!("{error}; connect it again when that is mended");
+                    let text = format!("{error}; reconnect the server when that is repaired");
                     return Err(Fault::new(CallErrorKind::TransportError, text));
                 }
             }
@@ -237,7 +237,10 @@ impl Connection {
 
     /// Tries it again in the background until it works, or the connection ends.
     pub(crate) fn look_later(self: &Arc<Self>, shared: &Arc<Shared>, error: &LookError) {
-        tracing::warn!(server.name = %self.alias(), "{error}; what is new of it is held back");
+        tracing::warn!(
+            server.name = %self.alias(),
+            "{error}; its new definitions stay under review"
+        );
         if self.pins.is_owed.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -275,7 +278,7 @@ async fn decider(shared: &Shared) -> Result<Arc<dyn DefinitionPins>, LookError> 
         // The sender lives as long as the registry.
         known = pins.wait_for(Option::is_some) => {
             let known = known.ok().and_then(|known| known.clone());
-            known.ok_or_else(|| LookError("nobody looks at definitions".to_owned()))
+            known.ok_or_else(|| LookError("there is no reviewer of definitions".to_owned()))
         }
     }
 }

@@ -24,7 +24,8 @@ fn remedy(definition: &ServerDefinition, is_live: bool) -> Option<String> {
             Some(_) => "the user and the password of its `url`",
             None => "no credential",
         };
-        let set = format!("narthex sends {sent}: set one in its entry{}", approving(approved));
+        let set =
+            format!("narthex sends {sent}: set a credential in its entry{}", approving(approved));
         return Some(format!("{set}, {}", taking_effect(live, approved.is_none())));
     }
     let named: Vec<_> = sources.iter().map(|source| named(source)).collect();
@@ -32,12 +33,14 @@ fn remedy(definition: &ServerDefinition, is_live: bool) -> Option<String> {
     let it = |count: usize| if count == 1 { "it" } else { "each" };
     let mut mend = Vec::new();
     if !secrets.is_empty() {
-        mend.push(format!("set {} anew with {}", it(secrets.len()), secrets.join(" and ")));
+        mend.push(format!("set {} again with {}", it(secrets.len()), secrets.join(" and ")));
     }
     if variables > 0 {
         let up = narthex("up", &[]);
         let it = it(variables);
-        mend.push(format!("set {it} anew where the daemon starts and start it again with `{up}`"));
+        mend.push(format!(
+            "set {it} again where the daemon starts and restart the daemon with `{up}`"
+        ));
     }
     if literals > 0 {
         mend.push(format!("correct {} there{}", it(literals), approving(approved)));
@@ -146,7 +149,7 @@ mod tests {
         key.workspace = Some(WorkspaceId::new("team").unwrap());
         let text = told(vec![source("x-tenant", "config.tenant"), key], false);
         let expected = "the header `Authorization` has the secret `PAY_KEY` (`config.api_key`): \
-                        set it anew with `narthex secrets set PAY_KEY --workspace team`, then \
+                        set it again with `narthex secrets set PAY_KEY --workspace team`, then \
                         create a new run";
         assert_eq!(text, expected);
     }
@@ -157,8 +160,8 @@ mod tests {
         let mut key = source("Authorization", "servers.pay.auth.key");
         key.variables = vec!["PAY_KEY".to_owned()];
         let expected = "the header `Authorization` has the variable `PAY_KEY` \
-                        (`servers.pay.auth.key`): set it anew where the daemon starts and start \
-                        it again with `narthex up`, or run `narthex mcp reconnect pay` once the \
+                        (`servers.pay.auth.key`): set it again where the daemon starts and restart \
+                        the daemon with `narthex up`, or run `narthex mcp reconnect pay` once the \
                         server accepts the same value";
         assert_eq!(told(vec![key], true), expected);
         let expected = "the header `X-Key` has the value of `servers.pay.headers.X-Key`: correct \
@@ -168,7 +171,9 @@ mod tests {
         // A remedy for a run names no command.
         let text = told(vec![source("x-key", "config.key")], false);
         assert!(text.ends_with("correct it there, then create a new run"), "{text}");
-        assert!(told(Vec::new(), true).starts_with("narthex sends no credential: set one in"));
+        assert!(
+            told(Vec::new(), true).starts_with("narthex sends no credential: set a credential in")
+        );
     }
 
     /// E88, D27: a file that a human approves counts only with the command that does it.

@@ -262,7 +262,7 @@ impl SettingsFile {
             }
             None => Err(EditError::Shape {
                 file: self.file.to_path_buf(),
-                problem: "`mcp.servers` is no object".to_owned(),
+                problem: "`mcp.servers` is not an object".to_owned(),
             }),
         }
     }

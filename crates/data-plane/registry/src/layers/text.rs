@@ -23,7 +23,7 @@ pub(super) enum TextError {
     #[error(transparent)]
     Syntax(#[from] serde_json::Error),
     /// A value other than an object is in an object's place.
-    #[error("`{at}` is no object")]
+    #[error("`{at}` is not an object")]
     NotAnObject {
         /// The place, such as `mcp.servers`.
         at: String,

@@ -55,7 +55,7 @@ pub enum FollowError {
     },
     /// The reading has not ended. It continues, and other work on this file waits.
     #[error(
-        "{}: reading has taken more than {} s; look whether its file system answers",
+        "{}: reading takes more than {} s; check if its file system answers",
         file.display(), after.as_secs_f32()
     )]
     Stalled {

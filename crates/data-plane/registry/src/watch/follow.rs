@@ -61,7 +61,7 @@ impl Follower {
         let shared = self.shared.clone();
         let _unmark = Unmark(&shared, self.index);
         if shared.options.mode == WatchMode::Polling {
-            self.poll("polling is what was asked for".to_owned());
+            self.poll("polling is set in the options".to_owned());
         }
         loop {
             // Watched first and read then: changes in between cause another reading.
@@ -94,7 +94,7 @@ impl Follower {
             file = %self.shared.sources[self.index].file.display(),
             interval_ms = self.shared.options.poll_interval.as_millis(),
             %reason,
-            "changes of a configuration are only found by looking from time to time",
+            "changes of a configuration are only found by polling",
         );
         self.poll(reason);
     }

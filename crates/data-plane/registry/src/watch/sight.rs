@@ -165,12 +165,12 @@ fn is_gone(error: &notify::Error) -> bool {
 fn reason(error: &notify::Error) -> String {
     let remedy = match &error.kind {
         notify::ErrorKind::MaxFilesWatch => {
-            "; raise fs.inotify.max_user_watches (sysctl) and start again"
+            "; raise fs.inotify.max_user_watches (sysctl) and restart narthex"
         }
         // The system reports too many instances as too many open files.
         notify::ErrorKind::Io(error) if error.raw_os_error() == Some(EMFILE) => {
-            "; raise fs.inotify.max_user_instances (sysctl) or the limit of open files, and start \
-             again"
+            "; raise fs.inotify.max_user_instances (sysctl) or the limit of open files, and \
+             restart narthex"
         }
         notify::ErrorKind::Io(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
             "; let this user list the folder"
@@ -182,7 +182,7 @@ fn reason(error: &notify::Error) -> String {
         | notify::ErrorKind::InvalidConfig(_) => "",
     };
     let error = error.to_string();
-    format!("the system cannot tell of changes: {}{remedy}", error.trim_end_matches('.'))
+    format!("the system cannot report changes: {}{remedy}", error.trim_end_matches('.'))
 }
 
 const EMFILE: i32 = rustix::io::Errno::MFILE.raw_os_error();
@@ -193,7 +193,7 @@ fn without_events(folder: &Path) -> Option<String> {
     let kind = rustix::fs::statfs(folder).ok()?.f_type;
     let name = remote_name(kind)?;
     Some(format!(
-        "{} is on {name}, where the system does not tell of changes that others make",
+        "{} is on {name}, where the system does not report changes by other machines",
         folder.display()
     ))
 }

@@ -144,7 +144,7 @@ impl Shared {
         let is_loaded = |state: &Arc<LayersState>| state.files.iter().all(|file| file.reads > 0);
         // The sender lives as long as `self`, so this ends for no other reason.
         if let Err(error) = states.wait_for(is_loaded).await {
-            tracing::debug!(%error, "nobody follows these files any more");
+            tracing::debug!(%error, "no reader follows these files any more");
         }
     }
 

@@ -194,7 +194,7 @@ async fn r_m12_a_strict_set_is_all_or_nothing() {
     assert_eq!(error.faults.len(), 1);
     assert_eq!(error.faults[0].alias, Alias::new("bad").unwrap());
     let text = error.to_string();
-    assert!(text.starts_with("nothing was mounted: server `bad`: "), "{text}");
+    assert!(text.starts_with("no server was mounted: server `bad`: "), "{text}");
     let (file, _path) = in_time(file).await.unwrap().into_parts();
     let mut pipe = pipe::Receiver::from_file(file).unwrap();
     assert_eq!(in_time(pipe.read_to_end(&mut Vec::new())).await.unwrap(), 0);

@@ -88,7 +88,7 @@ async fn s23_nothing_is_seen_that_nobody_has_looked_at() {
     let deciding = Deciding::failing(true);
     let registry = registry(pinned(&fixture.url), true);
     let is_looked_at =
-        |now: &Snapshot| now.get("docs").unwrap().activity == Some("looking at its definitions");
+        |now: &Snapshot| now.get("docs").unwrap().activity == Some("reviewing its definitions");
     until(&registry, is_looked_at).await;
     registry.set_pins(deciding.clone());
     let failed = until(&registry, |now| {

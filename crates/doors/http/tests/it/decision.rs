@@ -121,7 +121,7 @@ async fn d15_the_page_tells_of_the_scope_that_is_required() {
     let link = site.link("ada").await;
     browser.form(&link, "").await;
     let page = browser.request(Method::GET, &path).send().await;
-    assert!(page.text().contains("requires `demo.read`, and not `demo.write`"), "{}", page.text());
+    assert!(page.text().contains("requires `demo.read`, not `demo.write`"), "{}", page.text());
 }
 
 /// D5, D15: a human who may not decide by the API may not here; a request that is not theirs looks

@@ -405,7 +405,7 @@ async fn the_page_of_clients_shows_what_works() {
     place.run(["clients", "register", "second", "--agent", "reader"]).succeeded();
     let deleted = place.run(["agents", "delete", "reader", "--json"]).succeeded();
     let second = deleted.json()["data"]["clients"][0].as_str().unwrap().to_owned();
-    let warning = format!("the client {second} can begin no run any more");
+    let warning = format!("the client {second} cannot create runs any more");
     assert!(deleted.stderr.contains(&warning), "{deleted:?}");
     let table = place.run(["clients", "list"]).succeeded().stdout;
     assert!(table.contains("no: agent deleted") && table.contains("no: revoked"), "{table}");

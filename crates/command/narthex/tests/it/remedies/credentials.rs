@@ -28,7 +28,8 @@ async fn e88_a_refused_secret_is_named_with_its_command() {
     let begin = "runs create --agent payer --workspace team";
     let refused = world.run(begin);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    let told = "the header `Authorization` has the secret `PAY_KEY` (`auth.key`): set it anew with";
+    let told =
+        "the header `Authorization` has the secret `PAY_KEY` (`auth.key`): set it again with";
     assert!(refused.stderr.contains(told), "{refused:?}");
     assert!(refused.stderr.contains("then create a new run"), "{refused:?}");
     world.paste(&world.found(&refused, "secrets set PAY_KEY"), RIGHT).succeeded();
@@ -75,6 +76,6 @@ async fn e88_a_refused_variable_is_named() {
     daemon.event("ready");
     let list = place.run(["mcp", "list"]).succeeded().stderr;
     let told = "the header `Authorization` has the variable `PAY_KEY` \
-                (`servers.pay.headers.Authorization`): set it anew where the daemon starts";
+                (`servers.pay.headers.Authorization`): set it again where the daemon starts";
     assert!(list.contains(told) && !list.contains("X-Team"), "{list}");
 }

@@ -13,7 +13,7 @@ pub enum EditError {
     #[error(transparent)]
     Name(#[from] AliasError),
     /// The given text is no JSON object.
-    #[error("the entry of `{name}` is no JSON object: {problem}; write `{{\"transport\": …}}`")]
+    #[error("the entry of `{name}` is not a JSON object: {problem}; write `{{\"transport\": …}}`")]
     Entry {
         /// The server.
         name: Alias,
@@ -49,8 +49,8 @@ pub enum EditError {
     },
     /// The change would give the server another transport (E142).
     #[error(
-        "{}: the transport of `{name}` stays as it is; remove the server and add it anew to \
-         change it", file.display()
+        "{}: the transport of `{name}` cannot change; remove the server, then add it with the new \
+         transport", file.display()
     )]
     TransportFixed {
         /// The settings file.
@@ -78,7 +78,7 @@ pub enum EditError {
         problem: String,
     },
     /// The file is a project's file (E144).
-    #[error("{}: this is an mcp.json, and those are edited by people only; name a settings file",
+    #[error("{}: this is an mcp.json, which only people edit; name a settings file",
         file.display())]
     NotSettings {
         /// The file.
@@ -86,7 +86,7 @@ pub enum EditError {
     },
     /// Another edit holds the lock.
     #[error(
-        "{}: another edit has not ended within {} s; try again, and end the program that hangs",
+        "{}: another edit did not end within {} s; end the program that hangs, then try again",
         file.display(), waited.as_secs()
     )]
     Busy {
@@ -97,7 +97,7 @@ pub enum EditError {
     },
     /// The file system refused access.
     #[error(
-        "{}: cannot be written; make the folder one that this user may write to",
+        "{}: cannot be written; make its folder writable for this user",
         file.display()
     )]
     Write {
@@ -108,7 +108,7 @@ pub enum EditError {
         source: std::io::Error,
     },
     /// The edit ended by a fault of narthex.
-    #[error("{}: the edit failed inside narthex; look at the log, and try again", file.display())]
+    #[error("{}: the edit failed inside narthex; check the log, then try again", file.display())]
     Bug {
         /// The settings file.
         file: PathBuf,

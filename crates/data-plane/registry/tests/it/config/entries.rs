@@ -289,7 +289,7 @@ fn headers_that_cannot_be_sent_are_refused() {
     };
     assert_refused(&with(r#"{ "X": "${env:LINE}" }"#), &["`servers.x.headers.X`", "line breaks"]);
     assert_refused(&with(r#"{ "X-A": "1", "x-a": "2" }"#), &["`x-a` is set twice"]);
-    assert_refused(&with(r#"{ "X:": "1" }"#), &["no name of an HTTP header"]);
+    assert_refused(&with(r#"{ "X:": "1" }"#), &["not a name of an HTTP header"]);
     let (read, warnings) = entry(&with(r#"{ "Host": "y" }"#));
     assert!(http(read).headers.is_empty());
     assert_warned(&warnings, &["servers.x.headers.Host", "narthex sets"]);

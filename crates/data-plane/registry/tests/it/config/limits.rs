@@ -56,7 +56,7 @@ fn r_e23_a_bad_duration_is_a_fault_with_its_place() {
         let json = format!(r#"{{"command":"true","timeout":"{bad}"}}"#);
         let (read, warnings) = foreign(&json);
         assert_eq!(server(read).timeout, None);
-        assert_warned(&warnings, &["mcpServers.x.timeout", "is no duration"]);
+        assert_warned(&warnings, &["mcpServers.x.timeout", "is not a duration"]);
     }
     let (_, warnings) = entry(r#"{"transport":"stdio","command":"true","timeout":"0s"}"#);
     assert_warned(&warnings, &["servers.x.timeout", "the default is used"]);

@@ -150,9 +150,9 @@ async fn d9_nothing_that_is_refused_is_stored() {
         ("b", r#"{ "transport": "http" }"#, "`mcp.servers.b`: the url is missing"),
         ("b", r#"{ "transport": "http", "url": "https://${env:NO}" }"#, "`NO` is not set"),
         ("b", r#"{ "transport": "stdio", "command": "x", "command": "y" }"#, "given twice"),
-        ("b", "[]", "no JSON object"),
-        ("b", "{", "no JSON object"),
-        ("b", r#"{}, "evil": {}"#, "no JSON object"),
+        ("b", "[]", "not a JSON object"),
+        ("b", "{", "not a JSON object"),
+        ("b", r#"{}, "evil": {}"#, "not a JSON object"),
         ("B", HTTP, "no valid server name"),
     ] {
         let error = file.add(name, entry).await.unwrap_err();

@@ -196,7 +196,7 @@ async fn x_m57_a_grant_for_no_member_names_the_command_that_makes_one() {
     let token = json!({ "service": "ci", "roles": ["runner"] }).to_string();
     let tokens = "/api/workspaces/default/service-tokens";
     api.send("POST", tokens, token).await.succeeded();
-    assert!(refused("default/ci").await.starts_with("`default/ci` is a service and no human"));
+    assert!(refused("default/ci").await.starts_with("`default/ci` is a service, not a human"));
     let misspelt = api.send("POST", tokens, json!({ "service": "cj" }).to_string()).await;
     let error = misspelt.json()["errors"][0].clone();
     assert!(error["remedy"].as_str().unwrap().ends_with("did you mean `default/ci`?"), "{error}");
@@ -412,7 +412,8 @@ async fn d15_a_misspelt_scope_is_warned_of() {
     assert_eq!(grant("quite.other").await, Value::Null);
     let details = json!({ "scope": "quite.other", "server": "one", "tool": "echo" });
     let made = api.grant(json!({ "details": details })).await;
-    let warning = "`echo` requires `demo.write`, not `quite.other`: this grant would not allow any call of it";
+    let warning = "`echo` requires `demo.write`, not `quite.other`: this grant would not allow any \
+                   call of it";
     assert_eq!(made.json()["warnings"], json!([warning]), "{}", made.text());
     // A scope that a rule alone requires is one, too; one of a rule that no server requires is
     // warned of where it nearly spells one of a server.

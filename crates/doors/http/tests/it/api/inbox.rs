@@ -158,7 +158,7 @@ async fn s18_a_run_acknowledges_its_own_messages_alone() {
     }
     let refused = own(r#"{"sequence": 3}"#).await;
     let told = refused.problem(StatusCode::BAD_REQUEST, "invalid");
-    assert!(told.contains("last one is 2"), "{told}");
+    assert!(told.contains("last event is 2"), "{told}");
     own(body).await.succeeded();
 }
 
