@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 const HASH: &str = "hash";
 /// Whole numbers beyond this are not the same to all readers.
 const WHOLE_MAX: u64 = 1 << 53;
-/// From here on RFC 8785 writes an exponent.
+/// From this number on, RFC 8785 writes an exponent.
 const DECIMAL_MAX: f64 = 1e21;
 /// And below this.
 const DECIMAL_MIN: f64 = 1e-6;
@@ -115,7 +115,7 @@ mod tests {
             (r#"{ "b": 1, "a": [ true, null ] }"#, r#"{"a":[true,null],"b":1}"#),
             (r#"{"time":12.250,"zero":0.0,"whole":4.0}"#, r#"{"time":12.25,"whole":4,"zero":0}"#),
             (r#""\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/""#, r#""€$\u000f\nA'B\"\\\\\"/""#),
-            // By UTF-16 the one beyond the basic plane comes first.
+            // In UTF-16, the character beyond the basic plane comes first.
             ("{\"\u{fb33}\":1,\"\u{1f600}\":2}", "{\"\u{1f600}\":2,\"\u{fb33}\":1}"),
             ("-9007199254740992", "-9007199254740992"),
             ("0.001", "0.001"),

@@ -104,7 +104,7 @@ impl Spool {
             let aside = self.next_aside();
             match standing {
                 Some(standing) => fs_err::rename(&current, aside).map(|()| Some(standing))?,
-                // No file of ours lacks its beginning.
+                // Every file of the present version has a beginning.
                 None => {
                     let name = aside.file_name().unwrap_or_default().to_string_lossy();
                     fs_err::rename(&current, self.folder.join(format!("unchained-{name}")))?;
@@ -168,8 +168,8 @@ impl Spool {
         Ok(count)
     }
 
-    /// To be called when the written text ends with a whole line: begins a further file, if this
-    /// one is long. `header` makes its beginning.
+    /// Begins a further file if the present one is long; `header` makes its beginning. Call this
+    /// when the written text ends with a whole line.
     ///
     /// # Errors
     /// When the disk refuses; the present file stays.
@@ -229,7 +229,7 @@ fn next_name(lock: &mut fs_err::File) -> io::Result<(String, u64)> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let now = u64::try_from(since.as_millis()).unwrap_or_default();
     let (node, epoch) = match last {
-        // Also where the clock was set back.
+        // The epoch also grows where the clock was set back.
         Some((node, last)) => (node, now.max(last + 1)),
         None => (new_node()?, now),
     };
@@ -289,7 +289,7 @@ fn bytes_of(folder: &Path) -> io::Result<u64> {
     for path in asides(folder)?.into_iter().chain(current_paths(folder)) {
         match fs_err::metadata(path) {
             Ok(metadata) => bytes += metadata.len(),
-            // Another process has moved it into the store meanwhile.
+            // Another process has moved the file into the store meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }

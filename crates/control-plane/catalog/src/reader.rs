@@ -362,7 +362,7 @@ impl Reader {
         }
     }
 
-    /// `{"$secret": "NAME"}` (O93). Other systems write `jira-key`; ours is `JIRA_KEY`.
+    /// `{"$secret": "NAME"}` (O93). Other systems write `jira-key`; narthex writes `JIRA_KEY`.
     fn secret_object(&mut self, object: &Object<'_>) -> Option<ConfigValue> {
         self.only(object, &["$secret"]);
         let text = self.text(object, "$secret")?;

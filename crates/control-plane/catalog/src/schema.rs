@@ -98,7 +98,7 @@ struct Check(Option<Arc<Validator>>);
 
 impl PartialEq for Check {
     fn eq(&self, _: &Self) -> bool {
-        // The check follows from fields that are compared beside it.
+        // The check follows from `enum` and `pattern`, which are compared as well.
         true
     }
 }
@@ -249,7 +249,7 @@ fn key_schema(reader: &mut Reader, object: &Object<'_>, is_manifest: bool) -> Ke
     KeySchema { check, ..key }
 }
 
-/// One of a few words.
+/// Reads a text that must be one of the known words; returns its value.
 pub(crate) fn word<T: Copy>(
     reader: &mut Reader,
     object: &Object<'_>,

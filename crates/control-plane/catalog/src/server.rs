@@ -323,7 +323,7 @@ impl ServerEntry {
         match schema.get(key) {
             Some(schema) => Ok(Some(schema)),
             None if is_header => match schema.keys().find(|known| is_spelling_of(known, key)) {
-                // A header of its own, where the author meant the key.
+                // The text names a new header, but its author meant the key of the schema.
                 Some(meant) => Err(objection(format!("did you mean `{meant}`?"))),
                 None => Ok(None),
             },

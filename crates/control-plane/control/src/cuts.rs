@@ -43,8 +43,8 @@ impl Cuts {
 }
 
 impl Control {
-    /// Ends what runs here have mounted of a server or secret, at once. The caller must have
-    /// removed it before.
+    /// Ends all mounts of a server or secret in runs of this daemon, at once. The caller must have
+    /// removed the server or secret before.
     pub(crate) fn cut(&self, workspace: &WorkspaceId, cut: &Cut) {
         self.shared.cuts.count.fetch_add(1, Ordering::AcqRel);
         let registry = &self.shared.registry;

@@ -129,7 +129,7 @@ impl Control {
 }
 
 impl Probing {
-    /// Runs the try; calls `told` with each stage at its end.
+    /// Tries the server; calls `told` with each stage when the stage has ended.
     pub async fn run(self, told: impl Fn(&Stage) + Send) -> Probe {
         let mut probe = Probe {
             name: self.definition.alias.as_str().to_owned(),

@@ -146,7 +146,7 @@ impl Control {
                 return Err(RulesError::Changed.into());
             }
             if before.as_ref().map_or("", |row| &row.document) == text {
-                // Another daemon may have written them.
+                // Another daemon may have written these rules: this daemon may have older ones.
                 this.shared.rules.of(&workspace).set(set.boxed());
                 return Ok(WrittenRules::new(before));
             }

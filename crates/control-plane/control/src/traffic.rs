@@ -279,7 +279,7 @@ impl Control {
                 .map(|(meter, counted, more)| count(meter, counted.day, *more))
                 .collect();
             store.traffic().add(&more).await.map_err(ControlError::Store)?;
-            // They are stored, even if reading the totals fails.
+            // These counts are stored now, even if reading the totals fails.
             for (meter, counted, _) in batch {
                 meter.note_stored(*counted, counted.calls);
             }

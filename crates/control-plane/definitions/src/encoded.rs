@@ -111,8 +111,8 @@ fn of_hex(text: impl Iterator<Item = u8>) -> Vec<u8> {
     drawn(four, 4)
 }
 
-/// The bytes from groups of so many bits, up to the first byte that is no ASCII text, nor the empty
-/// half of one of two bytes for each character.
+/// The bytes from groups of `bits` bits, up to the first byte that is neither ASCII text nor zero.
+/// A zero byte is the empty half of a two-byte character.
 fn drawn(parts: impl Iterator<Item = u8>, bits: u32) -> Vec<u8> {
     let (mut held, mut count, mut said) = (0_u32, 0, Vec::new());
     for part in parts {
@@ -137,7 +137,7 @@ fn blob(run: &str) -> Option<String> {
         let read = readable(bytes).map(|said| format!("reads: {said}"));
         return read.or_else(|| (run.len() > HEX_MAX).then(|| run.to_owned()));
     }
-    // One digit too many makes no byte.
+    // A single digit beyond the groups of four makes no byte.
     let whole = if run.len() % 4 == 1 { &run[..run.len() - 1] } else { run };
     let decoded = [&STANDARD, &URL_SAFE].into_iter().find_map(|alphabet| {
         let bytes = GeneralPurpose::new(alphabet, LENIENT).decode(whole).ok()?;

@@ -128,7 +128,8 @@ const SECRET: &str = "(?:[^ ]*\\.ssh|id rsa|id ed25519|id ecdsa|id dsa|authorize
      \\.kube config|\\.docker config|etc passwd|etc shadow|[^ ]*mcp\\.json|claude desktop config|\
      \\.bash history|\\.zsh history|wallet\\.dat|\\.gnupg|\\.config gcloud)[^ ]*";
 
-/// The most ordinary matches of a phrase in one text; the next one is none.
+/// Largest number of examined matches of a phrase in one text; the match after them counts as a
+/// finding.
 const TRIES_MAX: usize = 16;
 
 /// An expression, and words with which its match is ordinary.

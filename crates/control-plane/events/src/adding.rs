@@ -81,7 +81,7 @@ impl Events {
             }
             let message = message_id.unwrap_or_default();
             let found = self.shared.store.events().message(&of, word, message).await;
-            // It may have been removed meanwhile; then it is new.
+            // If the message was removed meanwhile, it is added as a new one.
             if let Some(row) = found.map_err(EventsError::Store)? {
                 return Ok((Told { row: read(row)?, is_new: false, turn: None }, None));
             }

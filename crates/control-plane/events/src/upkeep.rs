@@ -66,7 +66,8 @@ impl Events {
         Ok(())
     }
 
-    /// Removes the oldest events of a session that take so many bytes; never the last one.
+    /// Removes the oldest events of a session until `bytes` bytes are free; never removes the last
+    /// event.
     async fn lighten(
         &self,
         of: &EventsOf,
@@ -110,7 +111,7 @@ impl Events {
         let mut at = oldest;
         while at < to {
             at = to.min(at + BATCH);
-            // Other daemons may be removing events as well, and may be further.
+            // Other daemons may be removing events as well, and may have removed more.
             self.trim(of, at).await?;
         }
         Ok(())

@@ -95,7 +95,7 @@ impl Work {
     /// has failed.
     async fn failed(&self, row: &RunRow, error: &RunError) {
         let id = row.id;
-        // Another daemon was faster.
+        // Another daemon has claimed the run before.
         if matches!(error, RunError::NotPending(..)) {
             return;
         }
@@ -183,8 +183,8 @@ impl Work {
         }
     }
 
-    /// Extends the claim of a run. `false` if another claim has followed meanwhile; a claim that is
-    /// over and has no successor is as good as one that is held.
+    /// Extends the claim of a run. Returns `false` if another claim has followed; a claim that has
+    /// run out but has no successor counts as held.
     async fn is_still_held(&self, execution: &Execution) -> bool {
         let row = &execution.row;
         match self.runs.keep_on(&row.workspace, row.id, &execution.claim, LEASE).await {
@@ -229,7 +229,8 @@ fn attempts(row: &RunRow) -> u32 {
     row.waiting.as_ref().map_or(0, |waiting| waiting.attempts)
 }
 
-/// So that daemons that fail at one moment do not try again at one. Without randomness they do.
+/// A random byte, so that daemons that fail at the same moment try again at different ones. Without
+/// randomness it is always the same.
 fn jitter() -> u8 {
     let mut byte = [u8::MAX / 2];
     match getrandom::fill(&mut byte) {

@@ -58,7 +58,7 @@ impl Failures {
     }
 }
 
-/// The pause after so many failures: it doubles each time, and is varied by a quarter of itself.
+/// The pause after `times` failures: it doubles each time, and `jitter` varies it by a quarter.
 pub(crate) fn pause(times: u32, jitter: u8) -> Duration {
     let whole = FIRST.saturating_mul(2_u32.saturating_pow(times.saturating_sub(1))).min(LONGEST);
     whole * 3 / 4 + whole / 2 * u32::from(jitter) / u32::from(u8::MAX)

@@ -97,7 +97,7 @@ pub async fn start(
         return Ok(());
     }
     let holder = match options.executors.all.is_empty() {
-        // It may have had some.
+        // The daemon may have had executors before.
         true => instance::known(&options.place).await?.unwrap_or_default(),
         false => instance::prepare(&options.place).await?,
     };
@@ -161,7 +161,7 @@ impl Work {
         let closing = self.control.closing();
         let mut ticks = interval(TENDED);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Other daemons on the store that begin just now are to report their executors first.
+        // Other daemons that start just now report their executors first.
         ticks.tick().await;
         while closing.run_until_cancelled(ticks.tick()).await.is_some() {
             let tending = async {

@@ -140,7 +140,7 @@ impl Work {
             match self.runs.keep_on(&row.workspace, row.id, &execution.claim, LEASE).await {
                 Ok(true) => held_until = from + LEASE,
                 Ok(false) => return Stopped::Taken,
-                // From then on another executor may carry it out.
+                // From then on another executor may carry the run out.
                 Err(_) if Instant::now() + RENEWED >= held_until => return Stopped::Taken,
                 Err(error) => {
                     tracing::warn!(run.id = %row.id, "a claim could not be renewed: {error}");

@@ -221,7 +221,8 @@ impl Passkeys {
             .start_passkey_registration(user.0, name, name, Some(known))
             .map_err(PasskeyError::Bug)?;
         let mut options = as_json(&options)?;
-        // The library asks for passkeys that are known by their name, and we have none to type.
+        // The library asks for passkeys that are found by a typed name, but the sign-in page takes
+        // no name.
         let selection = &mut options["publicKey"]["authenticatorSelection"];
         selection["residentKey"] = json!("required");
         selection["requireResidentKey"] = json!(true);

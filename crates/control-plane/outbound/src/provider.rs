@@ -167,8 +167,8 @@ fn plain(text: &str) -> String {
 /// A space of no width: the following text belongs to no word before it.
 const NO_WORD: char = '\u{200b}';
 
-/// True for characters that are unseen or change how the rest is shown: controls but for line ends
-/// and tabs, and those that turn the direction of writing.
+/// True for characters that are unseen or change how other text is shown: controls except line ends
+/// and tabs, and characters that turn the direction of writing.
 fn is_unseen(c: char) -> bool {
     let turns =
         matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -121,7 +121,7 @@ pub fn path_spelling(path: &str) -> Option<String> {
     clean(path).ok()
 }
 
-/// Folders of tools with files that can be made again.
+/// Names of folders with files that tools can make again.
 pub(crate) const MADE_AGAIN: [&[u8]; 2] = [b"node_modules", b"__pycache__"];
 
 /// True if a path that [`clean`] has made leads to, or through, a part that folders pass over.
@@ -132,7 +132,8 @@ pub(crate) fn is_passed_over(path: &str) -> bool {
 
 /// The one place where anything of a run's folder is opened.
 fn open(from: impl AsFd, path: &[u8], more: ResolveFlags) -> Result<Opened, Refused> {
-    // A pipe without a writer must not hold us, and a terminal not become ours.
+    // A pipe without a writer must not block the open, and a terminal must not become this
+    // process's own.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | more;
     let mut left = RETRIES;

@@ -17,7 +17,7 @@ impl ContentHash {
         let mut bytes = [0; 32];
         hex::decode_to_slice(text, &mut bytes).ok()?;
         let hash = Self(bytes);
-        // One spelling each: a name in upper case would be a second file.
+        // Each hash has one spelling: its name in upper case would be a second file.
         (hash.to_string() == text).then_some(hash)
     }
 }

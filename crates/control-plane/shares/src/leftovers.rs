@@ -65,7 +65,7 @@ fn remove(own: &OwnedFd, name: &str) -> Result<bool, ShareError> {
     if fs::flock(&left, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(false);
     }
-    // It may have been put in its place before it was locked here.
+    // Another folder may have got the name before the lock was taken.
     let Ok(again) = open_folder(own.as_fd(), name, name) else { return Ok(false) };
     if !is_same(&left, &again) {
         return Ok(false);

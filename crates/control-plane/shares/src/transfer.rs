@@ -78,7 +78,7 @@ pub(crate) fn transfer(
         let why = "it is the whole folder, which cannot be replaced";
         return Err(ShareError::Path { path: within, why });
     }
-    // A replacement of a folder is made beside it under its own paths.
+    // A folder's replacement is made outside of the folder, under its own paths.
     let below = if to.is_emptied { "." } else { &within };
     let (pieces, skipped) = collect(from, paths, (below, to.keeps_paths), copying)?;
     let stage = Stage::new(to.folder, INCOMING)?;
@@ -154,7 +154,7 @@ impl<'a> Stage<'a> {
             match fs::mkdirat(of.fd(), &name, FOLDER) {
                 Ok(()) => match open_folder(of.fd(), &name, &name) {
                     Ok(folder) if is_taken(&folder) => return Ok(Self { of, name, folder }),
-                    // Another process that looks for leftovers was faster.
+                    // Another process took the new folder for a leftover.
                     Ok(_) | Err(ShareError::NotFound { .. }) => {}
                     Err(error) => return Err(error),
                 },
@@ -257,7 +257,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// The place below `within` of a path that is kept.
+/// The place below `within` of a path that keeps its folders.
 fn place(from: &Folder, path: &str, within: &str) -> Result<String, ShareError> {
     let path = folder::clean(path)?;
     let own = match from.at(&path)? {
@@ -288,7 +288,7 @@ fn put(base: &OwnedFd, within: &str, path: &str, copy: &FileCopy) -> Result<(), 
     copied.map(drop).map_err(io_error("copy a file"))
 }
 
-/// The folder at `path`, each part of which is made if it is not there.
+/// Opens the folder at `path`; creates each missing part.
 fn folder_at(from: BorrowedFd<'_>, path: &str, shown: &str) -> Result<OwnedFd, ShareError> {
     let mut at = open_folder(from, ".", shown)?;
     for part in path.split('/').filter(|part| *part != ".") {
@@ -359,7 +359,7 @@ pub(crate) fn empty_all(folder: &OwnedFd, path: &str, depth: usize) -> Result<()
     Ok(())
 }
 
-/// Nothing is followed out of a folder, nor through any link.
+/// No path is followed out of a folder, nor through any link.
 fn within_alone() -> ResolveFlags {
     ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS
 }

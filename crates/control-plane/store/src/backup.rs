@@ -107,7 +107,7 @@ impl Store {
     }
 }
 
-/// Removes a copy that is none.
+/// Removes an unfinished copy when dropped.
 struct Unfinished<'a>(Option<&'a Path>);
 
 impl Drop for Unfinished<'_> {
@@ -142,7 +142,7 @@ async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
     if found == "ok" { Ok(()) } else { Err(BackupError::Damaged { found }) }
 }
 
-/// A connection of its own, so that nothing else waits for it.
+/// Opens a connection outside of the store's pools, so that no other statement waits for it.
 async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
     let options: SqliteConnectOptions = sqlite::options(path, BUSY_LIMIT);
     options.connect().await

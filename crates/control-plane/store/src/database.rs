@@ -40,7 +40,7 @@ pub(crate) enum Database {
     Postgres(PostgresServer),
 }
 
-/// One of several statements that belong together.
+/// One of several statements that run together: all of them or none.
 #[derive(Debug)]
 pub(crate) struct Step<'a> {
     statement: Statement,
@@ -55,7 +55,7 @@ impl<'a> Step<'a> {
         Self { statement, values, must_change: false }
     }
 
-    /// One that must find something to change.
+    /// A statement that must change at least one row.
     #[must_use]
     pub(crate) fn must_change(statement: Statement, values: Vec<Value<'a>>) -> Self {
         Self { statement, values, must_change: true }
@@ -99,14 +99,15 @@ impl Database {
         self.write_steps(&steps.collect::<Vec<_>>()).await.map(drop)
     }
 
-    /// Runs several statements, all of them or none. Returns `false` and stores nothing if one that
-    /// must change rows finds none to change.
+    /// Runs several statements, all of them or none. Returns `false` and stores nothing if a step
+    /// that must change rows changes none.
     pub(crate) async fn write_steps(&self, steps: &[Step<'_>]) -> Result<bool, StatementError> {
         self.write_steps_and(steps, None).await.map(|rows| rows.is_some())
     }
 
-    /// Runs several statements and returns what one after them reads, before any other writer.
-    /// `None`, and nothing is stored, where [`Database::write_steps`] gives `false`.
+    /// Runs several statements, and then `statement` before any other writer changes anything;
+    /// returns the rows of `statement`. Returns `None` and stores nothing where
+    /// [`Database::write_steps`] returns `false`.
     pub(crate) async fn write_then_read(
         &self,
         steps: &[Step<'_>],

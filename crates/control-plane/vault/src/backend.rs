@@ -93,7 +93,7 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
     /// change.
     fn rotate_key(&self) -> Doing<'_, Rotation>;
 
-    /// Marks a text, so that it is known again as ours.
+    /// Marks a text, so that the backend recognizes it later.
     fn vouch<'a>(&'a self, text: &'a str) -> Doing<'a, Voucher>;
 
     /// True if a mark is of this text; `None` if its key is not there any more.

@@ -19,7 +19,7 @@ use crate::{
     seal::{Closed, open_text, seal_text},
 };
 
-/// Under which name the key of a workspace's documents is kept.
+/// Name of the value that is the key of a workspace's documents.
 const KEY_NAME: &str = "_NARTHEX_DOCUMENTS";
 /// The author of this value in its summary.
 const KEY_MAKER: &str = "narthex";
@@ -85,12 +85,12 @@ impl Vault {
         Ok(key)
     }
 
-    /// The key that seals now, which is made when it is first needed.
+    /// The key that seals new documents. The first call creates it.
     async fn newest_key(
         &self,
         workspace: &WorkspaceId,
     ) -> Result<(SecretVersion, MasterKey), VaultError> {
-        // Held until it is known, so that one is made.
+        // The lock is held until the key is known, so that only one key is made.
         let mut known = self.documents.lock().await;
         if let Some((version, key)) = known.get(workspace).and_then(BTreeMap::last_key_value) {
             return Ok((*version, key.clone()));

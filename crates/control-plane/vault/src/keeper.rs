@@ -23,7 +23,7 @@ pub trait Keeper: Send + Sync + std::fmt::Debug {
     /// True if [`Keeper::create`] and [`Keeper::replace`] work.
     fn is_ours(&self) -> bool;
 
-    /// The ring that is there; `None` if there is none yet.
+    /// Returns the stored ring; `None` if there is none yet.
     ///
     /// # Errors
     /// When the ring cannot be used.
@@ -35,10 +35,10 @@ pub trait Keeper: Send + Sync + std::fmt::Debug {
     /// When the ring cannot be stored.
     fn create(&self) -> Result<KeyRing, KeeperError>;
 
-    /// Puts a ring in place of the one that is there: at once, and for good when it returns.
+    /// Replaces the stored ring as a whole; the new ring is durable when the call returns.
     ///
     /// # Errors
-    /// When the ring cannot be stored: then the one before is still there.
+    /// When the ring cannot be stored: the old ring stays.
     fn replace(&self, ring: &KeyRing) -> Result<(), KeeperError>;
 }
 

@@ -97,7 +97,7 @@ impl MasterKey {
         &self.bytes
     }
 
-    /// Writes the key, to be kept where the key ring lives.
+    /// Writes the key as hexadecimal digits.
     pub(crate) fn write(&self, text: &mut Zeroizing<String>) {
         for byte in *self.bytes {
             for nibble in [byte >> 4, byte & 15] {

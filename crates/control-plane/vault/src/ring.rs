@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use crate::key::{KEY_DIGITS, KeyFault, MasterKey};
 
-/// A rotation leaves one key, and one that was broken off leaves two.
+/// Largest number of keys. A rotation leaves one key, and an interrupted rotation leaves two.
 const KEYS_MAX: usize = 16;
 
 /// Master keys by id. Never empty.

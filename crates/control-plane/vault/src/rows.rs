@@ -46,7 +46,7 @@ pub trait SealedRows: Send + Sync + std::fmt::Debug {
     /// Fails with the kind `NotFound` if there is no such workspace.
     fn add<'a>(&'a self, sealed: &'a SealedSecret, by: &'a str, kept: u64) -> RowsResult<'a, bool>;
 
-    /// One value, or the newest.
+    /// The value of a version; without `version`, the newest value.
     fn find<'a>(
         &'a self,
         workspace: &'a WorkspaceId,
@@ -69,8 +69,8 @@ pub trait SealedRows: Send + Sync + std::fmt::Debug {
     /// Number of values per sealing key, of all workspaces.
     fn keys(&self) -> RowsResult<'_, BTreeMap<KeyId, u64>>;
 
-    /// Values of all workspaces that are sealed under another key than this one: the first `limit`
-    /// of those that come after a place, in an order that stays the same.
+    /// The first `limit` values, of all workspaces, that are sealed under another key and come
+    /// after `after`. Their order never changes.
     fn sealed_otherwise<'a>(
         &'a self,
         key: &'a KeyId,

@@ -116,7 +116,7 @@ pub(crate) fn open_text(
     let cipher = Aes256Gcm::new(key.bytes().into());
     let value = cipher.decrypt(&(*nonce).into(), payload).map_err(|_closed| Closed)?;
     String::from_utf8(value).map(Secret::new).map_err(|error| {
-        // Nothing but text is ever sealed.
+        // Only text is ever sealed, so this value is damaged.
         error.into_bytes().zeroize();
         Closed
     })

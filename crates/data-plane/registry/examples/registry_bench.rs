@@ -170,7 +170,7 @@ fn name(number: u32) -> String {
     format!("server-{number}")
 }
 
-/// The set in which one server has changed so many times.
+/// The set in which one server has changed `version` times.
 fn set(rows: u32, version: u32, is_disabled: bool) -> Vec<Declared> {
     let one = |number| {
         let version = if number == rows / 2 { version } else { 0 };

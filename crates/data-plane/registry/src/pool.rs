@@ -285,9 +285,10 @@ impl Pool {
 }
 
 impl Shared {
-    /// A reference to the connection of a key, which is created if there is none or if the present
-    /// one has failed (E35, E51). Until the server has listed, the inventory in `before` names its
-    /// items, so that calls wait for the server instead of finding no item (E41).
+    /// Returns a reference to the connection of a key. Creates the connection if there is none, or
+    /// if the present one has failed (E35, E51). Until the server has listed, the inventory in
+    /// `before` names its items, so that calls wait for the server instead of finding no item
+    /// (E41).
     pub(crate) fn mount(
         self: &Arc<Self>,
         key: PoolKey,

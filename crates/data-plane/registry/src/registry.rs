@@ -166,7 +166,7 @@ impl Registry {
         self.snapshot().servers.clone()
     }
 
-    /// The row that counts under a name; `None` if there is none.
+    /// The row in effect under a name; `None` if there is none.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<ServerRow>> {
         let snapshot = self.snapshot();

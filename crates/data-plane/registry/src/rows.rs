@@ -194,7 +194,7 @@ impl Rows {
         }
     }
 
-    /// Builds a slot; the mount of `old` is kept if its configuration is unchanged.
+    /// Builds a slot; keeps the mount of `old` if its configuration is unchanged.
     fn slot(
         &mut self,
         shared: &Arc<Shared>,

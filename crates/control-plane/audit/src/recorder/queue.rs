@@ -48,7 +48,7 @@ pub(super) struct State {
 pub(super) struct WakeOnDrop(pub(super) Thread);
 
 impl Queue {
-    /// Takes room for so many records.
+    /// Takes room for `count` records.
     pub(super) fn take_room(&self, count: usize) -> Result<(), AuditFull> {
         if self.state.is_closed.load(Ordering::Relaxed) {
             return Err(AuditFull::Closed);

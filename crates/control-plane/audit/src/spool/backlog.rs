@@ -25,7 +25,7 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    /// Files of so many bytes are there.
+    /// Sets the number of bytes in the files at the start.
     pub(super) fn begin(&self, bytes: u64) {
         self.kept.store(bytes, Ordering::Relaxed);
     }
@@ -40,7 +40,7 @@ impl Backlog {
         self.moved.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A file of so many bytes, all of which were moved, is gone.
+    /// Counts a file as removed, all of whose bytes were moved.
     pub(super) fn removed(&self, bytes: u64) {
         let less = |kept: u64| Some(kept.saturating_sub(bytes));
         // Both are bounds and counters, which nothing is ordered by.
@@ -54,7 +54,7 @@ impl Backlog {
         *self.lock() = Some(since);
     }
 
-    /// Nothing waits.
+    /// Notes that no record waits any more.
     pub(super) fn is_moved(&self) {
         *self.lock() = None;
     }

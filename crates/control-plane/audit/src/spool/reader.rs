@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::{Standing, asides, backlog::Backlog, current_paths, recovered::NO_EVENTS};
 use crate::Head;
 
-/// A batch of so many bytes is full.
+/// Number of bytes with which a batch is full.
 const BATCH_BYTES: usize = 1024 * 1024;
 /// The most lines of a batch.
 const LINES_MOST: usize = 500;
@@ -47,7 +47,7 @@ pub struct SpoolBatch {
 #[derive(Debug, Clone)]
 pub struct SpoolGrown(Arc<Backlog>);
 
-/// The files of the spool, each with the number of moved bytes when this was made.
+/// The files of the spool, each with the number of bytes that were moved when the list was made.
 #[derive(Debug)]
 pub struct SpoolFiles(Vec<(Source, u64)>);
 
@@ -171,7 +171,7 @@ impl SpoolReader {
                 self.backlog.removed(source.bytes);
                 Ok(())
             }
-            // Another process was faster.
+            // Another process has removed the file before.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
@@ -238,7 +238,7 @@ impl SpoolGrown {
     }
 }
 
-/// When the event of a line happened.
+/// The time of the event of a line.
 fn time_of(line: &str) -> Option<SystemTime> {
     #[derive(Deserialize)]
     struct Timed {

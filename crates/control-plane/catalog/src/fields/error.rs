@@ -259,7 +259,7 @@ fn list_of(kind: CatalogKind) -> CommandLine {
     }
 }
 
-/// The places that refer to an object, and what to do about them, once.
+/// The places that refer to an object, and once the remedy.
 fn told_users(users: &[FieldError]) -> String {
     let mut told: Vec<_> =
         users.iter().take(TOLD_MAX).map(|user| format!("`{}`", user.field)).collect();

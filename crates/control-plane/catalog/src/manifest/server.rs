@@ -319,7 +319,7 @@ fn rewritten(text: &str) -> Result<(String, Option<String>), String> {
                         first.get_or_insert_with(|| name.to_owned());
                     }
                     None if is_variable_name(name) => return Err(name.to_owned()),
-                    // Other placeholders are for the catalog to fill in or refuse.
+                    // The catalog fills in or refuses other placeholders.
                     None => out.push_str(&format!("${{{name}}}")),
                 }
                 rest = behind;
@@ -358,7 +358,7 @@ fn spelt(fields: &Map<String, Value>, at: &str, places: &mut Places) {
         fields.get("headers").and_then(Value::as_object).into_iter().flat_map(Map::keys);
     let token = names.find(|name| name.eq_ignore_ascii_case("authorization"));
     let token = token.map_or_else(String::new, |name| format!(".{}", shortened(name)));
-    // Of all members of an authentication, only the token can be written.
+    // Of all members of an authentication, a manifest can write only the token.
     places.add_whole("auth", format!("{at}.headers{token}"));
 }
 

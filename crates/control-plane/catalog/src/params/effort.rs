@@ -97,7 +97,7 @@ impl<'s> Counter<'s> {
         Ok(size)
     }
 
-    /// Refuses if so many more levels are too many.
+    /// Refuses if `more` levels beyond the present one are too many.
     fn is_within(&self, more: usize) -> Result<(), String> {
         match self.level + more > LEVELS_MAX {
             true => Err(format!("with its references it has more than {LEVELS_MAX} levels")),

@@ -72,8 +72,7 @@ impl Plan<'_> {
     }
 }
 
-/// The keys that a server takes from the scope: each key, and the first part of one that leads
-/// inside.
+/// The keys that a server takes from the scope: each key, and the first part of a key with a dot.
 fn taken(server: &PlannedServer<'_>) -> Vec<String> {
     let config = server.keys.values().flat_map(|planned| planned.value.placeholders());
     let own = server.entry.into_iter().flat_map(of_entry);

@@ -89,7 +89,7 @@ pub struct NameRules {
     /// Only these names, if set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
-    /// None of these.
+    /// Names that are never visible.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
 }

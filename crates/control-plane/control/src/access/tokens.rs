@@ -148,7 +148,7 @@ impl Control {
         .await
     }
 
-    /// The service of this name, which is made if there is none.
+    /// Returns the service of this name; creates the service with `roles` if there is none.
     async fn service(
         &self,
         store: &Store,
@@ -167,7 +167,7 @@ impl Control {
             (Some(found), Some(roles)) if found.roles.get(workspace) == Some(&roles) => {
                 Ok(found.id.clone())
             }
-            // It was removed from the workspace before.
+            // The service was removed from the workspace before, and gets its roles again.
             (Some(found), Some(roles)) if !found.roles.contains_key(workspace) => {
                 let noted = self.note(set(workspace, &found.id, &roles, by.clone())).await?;
                 let set = store.principals().set_roles(workspace, &found.id, &roles, &by.id).await;

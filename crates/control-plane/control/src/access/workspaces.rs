@@ -153,7 +153,7 @@ impl Control {
                 noted.done().await;
                 return Ok(());
             }
-            // Another daemon was quicker.
+            // The store refused: another daemon may have changed the workspace meanwhile.
             let living = workspaces.contents(&id).await.map_err(ControlError::Store)?;
             match living.is_empty() {
                 true => Err(CatalogError::NoWorkspace(id).into()),

@@ -114,8 +114,8 @@ impl AuditExport {
     }
 }
 
-/// A row as a line. Where the columns beside the event do not match it, they are put into the
-/// event: its hash does not match then, either.
+/// A row as a line. If columns of the row differ from the event, the line shows the columns, so
+/// that its hash does not match either.
 fn line(row: &AuditRow) -> String {
     let made = row_of(&row.document).map(|(made, _)| made);
     if made.as_ref() == Some(row) {

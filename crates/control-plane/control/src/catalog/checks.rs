@@ -61,10 +61,10 @@ impl Stored {
         }
     }
 
-    /// Checks that so many new objects fit.
+    /// Checks that the workspace has room for `new` further objects of a kind.
     ///
     /// # Errors
-    /// When there would be too many.
+    /// When there would be more than [`OBJECTS_MAX`].
     pub(super) fn room_for(&self, kind: CatalogKind, new: usize) -> Result<(), CatalogError> {
         match new > 0 && self.rows(kind).len() + new > OBJECTS_MAX {
             true => Err(CatalogError::TooMany { kind, most: OBJECTS_MAX }),
@@ -137,7 +137,7 @@ impl Workspace {
         }
     }
 
-    /// The warnings for an object, or all of its faults beside the others.
+    /// Checks an object together with the others: returns its warnings, or all of its faults.
     pub(super) fn alone(
         &self,
         definition: &Definition,
@@ -171,7 +171,8 @@ impl Workspace {
         Ok(told)
     }
 
-    /// Warns of parts that this daemon can never start. The object may be saved for one that can.
+    /// Warnings about servers that this daemon can never start. The object may still be saved, for
+    /// a daemon that can start them.
     pub(super) fn never_starts(&self, definition: &Definition) -> Vec<FieldWarning> {
         let attached = match definition {
             Definition::Server(entry) => {
@@ -322,7 +323,7 @@ impl Workspace {
                 });
                 included.collect()
             }
-            // Other agents may start this one; that is checked at the start.
+            // Other agents may start this agent; each start checks that.
             CatalogKind::Agent => Vec::new(),
         };
         let used = |place: String| {
@@ -334,7 +335,7 @@ impl Workspace {
         places.into_iter().map(used).collect()
     }
 
-    /// The merged view of an agent, for people. `None` if there is none that can be read.
+    /// The merged view of an agent, for people; `None` if the agent is unknown or unreadable.
     pub(super) fn merged(&self, agent: &str) -> Option<Value> {
         let agent = self.agents.get(agent)?;
         Some(self.asked(|world| Plan::new(&self.catalog, agent, world).preview()))

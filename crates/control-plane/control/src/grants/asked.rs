@@ -214,7 +214,7 @@ fn fitting_tool(text: &str) -> Result<String, String> {
     }
 }
 
-/// The name of a tool in a grant: one that a call can have.
+/// Checks the name of a tool in a grant: a call must be able to have this name.
 fn granted_tool(text: &str, is_built_in: bool) -> Result<String, String> {
     match BuiltInTools::ruled_name(text).filter(|_| is_built_in) {
         Some(ruled) => Err(format!("`{text}` is another name of `{ruled}`, which grants name")),

@@ -26,9 +26,8 @@ pub struct RequiredScopes {
 }
 
 impl RequiredScopes {
-    /// A warning of a tool scope that nothing of the workspace requires and that nearly spells one
-    /// that is required. A server or a rule to come may require any scope, so no other scope is
-    /// warned of.
+    /// A warning if no server and no rule of the workspace requires a tool scope, and it resembles
+    /// a required scope. Other scopes cause no warning: a later server or rule may require them.
     fn misspelt(&self, scope: &str) -> Option<String> {
         if self.of_rules.contains(scope) || self.of_servers.contains(scope) {
             return None;

@@ -12,7 +12,7 @@ use narthex_model::WorkspaceId;
 pub(crate) struct ByWorkspace<T>(Mutex<HashMap<WorkspaceId, Arc<T>>>);
 
 impl<T: Default> ByWorkspace<T> {
-    /// With that of one workspace.
+    /// A map with the value of one workspace.
     pub(crate) fn with(workspace: WorkspaceId, its: Arc<T>) -> Self {
         Self(Mutex::new(HashMap::from([(workspace, its)])))
     }

@@ -78,7 +78,8 @@ impl LiveGrants {
         Ok(())
     }
 
-    /// To be held while a grant is written to the store and then [applied](Self::apply).
+    /// Returns the lock that a caller holds while it writes a grant to the store and then
+    /// [applies](Self::apply) it.
     pub(crate) async fn changing(&self) -> tokio::sync::MutexGuard<'_, Option<i64>> {
         self.last.lock().await
     }
@@ -104,7 +105,7 @@ impl LiveGrants {
         let _ = self.of(workspace).remove(id);
     }
 
-    /// Nothing that was granted to a user in a workspace counts any more.
+    /// No grant of a user in a workspace counts any more.
     pub(crate) fn forget_user(&self, workspace: &WorkspaceId, user: &PrincipalId) {
         let subject = GrantSubject::User(user.clone());
         self.forget_subject(workspace, &subject);

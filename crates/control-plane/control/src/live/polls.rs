@@ -49,7 +49,7 @@ mod tests {
         assert!(begun.elapsed().is_zero());
         assert!(polls.next().await);
         assert_eq!(begun.elapsed(), POLL);
-        // One that takes long is followed by a pause, and not by those that were missed.
+        // A look that takes long is followed by a pause; the missed looks are left out.
         advance(POLL * 3).await;
         assert!(polls.next().await);
         let late = Instant::now();

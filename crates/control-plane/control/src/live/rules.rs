@@ -54,7 +54,8 @@ impl LiveRules {
         self.by_workspace.of(workspace)
     }
 
-    /// To be held while rules are written to the store and then set here.
+    /// Returns the lock that a caller holds while it writes rules to the store and then sets them
+    /// here.
     pub(crate) async fn changing(&self) -> tokio::sync::MutexGuard<'_, KnownRules> {
         self.known.lock().await
     }
@@ -70,7 +71,7 @@ impl LiveRules {
         }
     }
 
-    /// Reads those that are not as they are known.
+    /// Reads the rules that differ from the known ones.
     async fn read_news(&self, store: &Store, known: &mut KnownRules) -> Result<(), StatementError> {
         let heads: KnownRules = store.rules().heads().await?.into_iter().collect();
         let gone: Vec<_> = known.keys().filter(|id| !heads.contains_key(*id)).cloned().collect();
@@ -82,7 +83,7 @@ impl LiveRules {
             if known.get(&workspace) == Some(&head) {
                 continue;
             }
-            // One that is gone by now is seen the next time.
+            // If the rules were removed meanwhile, the next look finds that.
             let Some(row) = store.rules().find(&workspace).await? else { continue };
             self.of(&workspace).set(compiled(&workspace, &row.document));
             known.insert(workspace, row.head);

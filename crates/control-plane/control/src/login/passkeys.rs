@@ -98,7 +98,7 @@ impl Control {
             let noted = this.note(event.with("passkey", row.id.as_str())).await?;
             let added = match adding {
                 Adding::Any => proofs.add_passkey(&row).await.map(|()| true),
-                // Another daemon may have added one since.
+                // Another daemon may have added the first passkey meanwhile.
                 Adding::First => proofs.add_first_passkey(&row).await,
                 Adding::Invited => proofs.add_invited_passkey(&row, &signed_in.session).await,
             };
@@ -150,9 +150,9 @@ impl Control {
         Ok(self.passkey_adding(LoginMethod::of_link(is_proved)).await?.is_some())
     }
 
-    /// The reason why a human with this method of sign-in may add a passkey; `None` if there is
-    /// none. Once a human can prove to be one, a link alone adds none: a program with the admin
-    /// token can make links.
+    /// The reason why a human with this method of sign-in may add a passkey; `None` if the human
+    /// may not. Once a passkey or a provider exists, a link alone adds none: a program with the
+    /// admin token can make links.
     async fn passkey_adding(&self, method: LoginMethod) -> Result<Option<Adding>, ControlError> {
         if self.shared.grants.proof().is_off() || method.is_authenticated() {
             return Ok(Some(Adding::Any));

@@ -168,10 +168,10 @@ pub(crate) async fn vouched(
     Ok(now)
 }
 
-/// True if a key of ours vouches for the ends of a chain; `None` if no vault is at hand.
+/// True if one of the vault's keys vouches for the ends of a chain; `None` if there is no vault.
 ///
 /// # Errors
-/// When the vault cannot check it.
+/// When the vault cannot check the chain.
 pub(crate) async fn vouches(
     vault: Option<&Vault>,
     chain: &AuditChain,
@@ -222,7 +222,7 @@ struct Named<'a> {
     id: Cow<'a, str>,
 }
 
-/// A line as a row, and its hash; `None` if it is none of the audit's.
+/// A line as a row, and its hash; `None` if the line is no event of the audit.
 #[must_use]
 pub(crate) fn row_of(line: &str) -> Option<(AuditRow, String)> {
     // A sequence would be read as the members in order.

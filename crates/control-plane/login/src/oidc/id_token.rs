@@ -154,7 +154,7 @@ impl Attempt {
         })
     }
 
-    /// The claims of a token of our provider for us, whenever it was made.
+    /// The claims of a token that the provider has made for this client, at any time.
     fn verified(
         &self,
         id_token: &Secret,

@@ -86,7 +86,8 @@ impl Outbound {
         }
     }
 
-    /// Delivers the next event to one webhook. `false` if there is none, or it has not arrived.
+    /// Delivers the next event to one webhook. `false` if there is no event, another daemon
+    /// delivers it, or the delivery has failed.
     async fn tell_next(&self, store: &Store, row: &WebhookRow) -> Result<bool, ControlError> {
         let kinds: Vec<_> = row.kinds.iter().filter_map(|kind| EventKind::parse(kind)).collect();
         let feed = self.events()?.feed(&row.workspace, row.position, &kinds, 1).await;

@@ -133,8 +133,8 @@ pub(crate) fn session(
     busy_limit: Duration,
 ) -> PgConnectOptions {
     let ms = |limit: Duration| limit.as_millis().to_string();
-    // Later than our own end of waiting, and only for a machine that is gone: the server does not
-    // answer such a session any more, it ends it.
+    // Longer than the daemon waits for a statement, so that the server ends only sessions whose
+    // machine is gone: it ends such a session without an answer.
     let idle_limit = limit.max(2 * super::STATEMENT_LIMIT);
     options
         .clone()

@@ -146,7 +146,7 @@ impl SqliteFile {
     pub(crate) async fn close(&self) {
         let closed = timeout(CLOSE_LIMIT, async {
             self.readers.close().await;
-            // The last connection tidies up, and it must be one that may write.
+            // The last connection to close moves the journal into the file, so it must be a writer.
             self.writer.close().await;
         });
         if closed.await.is_err() {

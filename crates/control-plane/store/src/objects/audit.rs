@@ -163,7 +163,7 @@ impl<'a> Audit<'a> {
     }
 }
 
-/// The statement that adds so many events.
+/// The statement that adds `rows` events.
 fn adding(rows: usize) -> String {
     let parameters = |row: usize| {
         let of_row = (row * COLUMNS + 1..=(row + 1) * COLUMNS).map(|at| format!("${at}"));
@@ -215,7 +215,7 @@ fn place(chain: &AuditChain) -> [Value<'_>; 2] {
     [Value::Text(&chain.workspace), Value::Text(&chain.writer)]
 }
 
-/// As it is stored.
+/// A number as a value of the store, which holds at most [`i64::MAX`].
 fn number(number: u64) -> Value<'static> {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }

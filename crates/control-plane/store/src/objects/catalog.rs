@@ -205,7 +205,7 @@ impl<'a> CatalogRows<'a> {
         let values = [Value::Text(workspace.as_str())];
         let rows = self.database.read(self.statements.all, &values).await?;
         let mut all: Vec<_> = rows.iter().map(row).collect::<Result<_, _>>()?;
-        // Here, since databases differ in how they order texts.
+        // Sorted here, since databases order texts in different ways.
         all.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(all)
     }

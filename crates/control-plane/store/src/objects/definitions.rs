@@ -235,7 +235,7 @@ impl<'a> Definitions<'a> {
             };
             if !one.is_quarantined {
                 steps.push(step(DefinitionState::Pinned, &one.why));
-                // Nothing, if that was done or it was there.
+                // Adds nothing if the step before has added the definition, or it existed.
                 steps.push(step(DefinitionState::Quarantined, &one.why_late));
             } else {
                 steps.push(step(DefinitionState::Quarantined, &one.why));

@@ -73,7 +73,7 @@ impl<'a> EnvBindings<'a> {
     pub async fn all(&self, workspace: &WorkspaceId) -> Result<Vec<EnvBindingRow>, StatementError> {
         let rows = self.database.read(ALL, &[Value::Text(workspace.as_str())]).await?;
         let mut all: Vec<_> = rows.iter().map(binding).collect::<Result<_, _>>()?;
-        // Here, since databases differ in how they order texts.
+        // Sorted here, since databases order texts in different ways.
         all.sort_by_cached_key(|one| one.id.to_string());
         Ok(all)
     }

@@ -279,7 +279,7 @@ pub(super) fn whole(row: &Row, column: &'static str) -> Result<u64, StatementErr
     u64::try_from(row.integer(column)?).map_err(|_negative| row.damaged())
 }
 
-/// As it is stored.
+/// A number as a value of the store, which holds at most [`i64::MAX`].
 pub(super) fn number_value(number: u64) -> Value<'static> {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }

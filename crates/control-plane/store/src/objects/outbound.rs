@@ -70,7 +70,7 @@ impl<'a> Channels<'a> {
     pub async fn all(&self, workspace: &WorkspaceId) -> Result<Vec<ChannelRow>, StatementError> {
         let rows = self.database.read(ALL, &[Value::Text(workspace.as_str())]).await?;
         let mut all: Vec<_> = rows.iter().map(channel).collect::<Result<_, _>>()?;
-        // Here, since databases differ in how they order texts.
+        // Sorted here, since databases order texts in different ways.
         all.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(all)
     }
@@ -122,7 +122,7 @@ fn place<'v>(workspace: &'v WorkspaceId, name: &'v ChannelName) -> Vec<Value<'v>
     vec![Value::Text(workspace.as_str()), Value::Text(name.as_str())]
 }
 
-/// The name of a secret, or nothing where there is none.
+/// The name of a secret as a value; the empty text if there is none.
 fn named(name: Option<&SecretName>) -> Value<'_> {
     Value::Text(name.map_or("", SecretName::as_str))
 }

@@ -146,7 +146,7 @@ impl<'a> Secrets<'a> {
     }
 }
 
-/// As it is stored.
+/// The number of a version as the store holds it: at most [`i64::MAX`].
 fn number(version: SecretVersion) -> i64 {
     i64::try_from(version.get()).unwrap_or(i64::MAX)
 }

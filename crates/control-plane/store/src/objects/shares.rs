@@ -23,7 +23,7 @@ const CREATE: Statement = Statement {
           AND (SELECT COUNT(*) FROM shares WHERE workspace = $1) < $11 \
           AND (SELECT COUNT(*) FROM shared_files WHERE workspace = $1) + $12 <= $13",
 };
-/// The session stays the one that shared it first.
+/// Replaces a share of the same session; a share never moves to another session.
 const REPLACE: Statement = Statement {
     name: "shares.replace",
     sql: "UPDATE shares SET run = $4, title = $5, kind = $6, entry_point = $7, total_size = $8, \

@@ -255,7 +255,7 @@ impl<'a> Workspaces<'a> {
     pub async fn all(&self) -> Result<Vec<Workspace>, StatementError> {
         let rows = self.database.read(ALL, &[]).await?;
         let mut all: Vec<_> = rows.iter().map(workspace).collect::<Result<_, _>>()?;
-        // Here, since databases differ in how they order texts.
+        // Sorted here, since databases order texts in different ways.
         all.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(all)
     }

@@ -19,7 +19,7 @@ const MARK: &str = "SELECT coalesce(max(application_id), 0) FROM narthex_store";
 /// Counts the tables of the database's schema, of this program or of another.
 const TABLES: &str = "SELECT count(*) FROM pg_catalog.pg_class \
      WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')";
-/// Counts our marking table: 1 if it exists.
+/// Counts narthex's marking table: 1 if it exists.
 const HAS_MARK: &str = "SELECT count(*) FROM pg_catalog.pg_class \
      WHERE relnamespace = current_schema()::regnamespace AND relname = 'narthex_store'";
 
@@ -109,8 +109,8 @@ pub(crate) async fn look(url: &str) -> Result<Option<(Database, String)>, Connec
     }
 }
 
-/// Runs work on a connection of its own before those that serve later: the work may take longer
-/// than theirs, and an absent server is reported at once instead of waited for.
+/// Runs work on a connection of its own before the pools connect: the work may take longer than
+/// they allow, and an absent server is reported at once instead of waited for.
 async fn first<T>(
     options: &PgConnectOptions,
     work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Fault>,
@@ -150,13 +150,13 @@ async fn migrate(connection: &mut PgConnection) -> Result<(), Fault> {
     lock(&mut transaction).await.map_err(failed)?;
     recognize(&mut transaction).await?;
     let mut migrator = migrations::migrator();
-    // It would let go of its lock before the end of the transaction.
+    // The migrator would release its lock before the end of the transaction.
     migrator.set_locking(false);
     migrator.run(&mut *transaction).await.map_err(Fault::of_migration)?;
     transaction.commit().await.map_err(failed)
 }
 
-/// Tells our databases from those of other programs, and marks an empty one as ours.
+/// Recognizes narthex's databases, and marks an empty database as one of them.
 async fn recognize(connection: &mut PgConnection) -> Result<(), Fault> {
     if is_ours(connection).await? {
         return Ok(());
@@ -169,7 +169,7 @@ async fn recognize(connection: &mut PgConnection) -> Result<(), Fault> {
     marked.map(drop).map_err(|error| Fault::new("open.recognize", error))
 }
 
-/// True if the database is ours, false if it is empty; any other is a fault.
+/// True if the database is narthex's, false if it is empty; any other database is a fault.
 async fn is_ours(connection: &mut PgConnection) -> Result<bool, Fault> {
     let number = async |connection: &mut PgConnection, sql: &'static str| {
         let number = sqlx::query_scalar::<_, i64>(sql).fetch_one(connection).await;

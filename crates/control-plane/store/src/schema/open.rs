@@ -27,7 +27,7 @@ pub(crate) const OPEN_LIMIT: Duration = Duration::from_secs(60);
 const CHECK_LIMIT: Duration = Duration::from_secs(2);
 /// Pause between two attempts at an operation that SQLite does not wait for by itself.
 const AGAIN: Duration = Duration::from_millis(10);
-/// `nrtx`, in the header of every file of ours, and in a table of every database.
+/// `nrtx`, in the header of each of narthex's files, and in a table of each database.
 pub(crate) const APPLICATION_ID: i64 = 0x6e72_7478;
 
 /// The reason why a file was not opened. The file is unchanged.
@@ -129,7 +129,7 @@ impl OpenError {
         match fault {
             Fault::Foreign => OpenError::Foreign { path },
             Fault::NotShared => OpenError::NotShared { path },
-            // A file has no other encoding; only the rule of a match is kept here.
+            // A file has no other encoding: this arm only completes the match.
             Fault::Damaged | Fault::Encoding(_) => OpenError::Damaged { path },
             Fault::Version(version) if version > latest => {
                 OpenError::Newer { path, version, latest }
@@ -140,7 +140,7 @@ impl OpenError {
     }
 }
 
-/// Opens the file at this program's version, and makes it if there is none.
+/// Opens the file at this program's version; creates the file if there is none.
 pub(crate) async fn open(path: &Path) -> Result<Database, OpenError> {
     make_private(path)?;
     let database = SqliteFile::new(path);
@@ -151,7 +151,7 @@ pub(crate) async fn open(path: &Path) -> Result<Database, OpenError> {
     Ok(Database::Sqlite(database))
 }
 
-/// Opens the file as it is, for reading; `None` if there is none, or it has no approvals.
+/// Opens the file unchanged, for reading; `None` if there is no file, or it has no approvals.
 pub(crate) async fn look(path: &Path) -> Result<Option<Database>, OpenError> {
     match see_private(path) {
         Err(OpenError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
@@ -201,7 +201,7 @@ pub(crate) fn create_private(path: &Path) -> io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// Sees that a file is for its owner alone, and so are those that SQLite has beside it.
+/// Checks that only the owner has access to the file and to SQLite's files beside it.
 fn see_private(path: &Path) -> Result<(), OpenError> {
     see_one(path)?;
     for suffix in ["-wal", "-shm", "-journal"] {
@@ -215,7 +215,8 @@ fn see_private(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// The same for one of them. A link is none: it could lead to any file of this user.
+/// Checks that only the owner has access to one file. Refuses a link, which could lead to any file
+/// of this user.
 fn see_one(path: &Path) -> Result<(), OpenError> {
     let failed = |source| OpenError::File { path: path.to_owned(), source };
     let metadata = fs::symlink_metadata(path).map_err(failed)?;
@@ -245,7 +246,7 @@ async fn prepare(database: &SqliteFile) -> Result<(), Fault> {
     migrate(&mut connection).await
 }
 
-/// True if the file is ours and of a version that has the table of approvals.
+/// True if the file is narthex's and of a version that has the table of approvals.
 async fn examine(database: &SqliteFile) -> Result<bool, Fault> {
     let failed = |error| Fault::new("open.look", error);
     let connected = database.writer(Instant::now() + OPEN_LIMIT).await;
@@ -263,7 +264,7 @@ async fn examine(database: &SqliteFile) -> Result<bool, Fault> {
     migrations::has_approvals(version)
 }
 
-/// Tells our files from those of other programs, and marks a new one as ours.
+/// Recognizes narthex's files, and marks a new file as one of them.
 async fn recognize(connection: &mut SqliteConnection) -> Result<(), Fault> {
     match mark(connection).await? {
         (APPLICATION_ID, _) => Ok(()),

@@ -201,7 +201,7 @@ impl Keeper for KeyCommand {
     }
 
     fn create(&self) -> Result<KeyRing, KeeperError> {
-        // Another process's key is as good.
+        // A ring that another process has stored serves as well.
         if let Some(ring) = self.load()? {
             return Ok(ring);
         }

@@ -128,7 +128,7 @@ impl Keeper for KeyFile {
                 self.sync_folder().map_err(|error| self.failed(error))?;
                 Ok(ring)
             }
-            // Another process's key is as good.
+            // A ring that another process has stored serves as well.
             Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => self.read(),
             Err(error) => Err(self.failed(error.error)),
         }

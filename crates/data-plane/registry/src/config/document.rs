@@ -10,7 +10,7 @@ use super::{
     strict, tolerant,
 };
 
-/// The top-level key of our own document.
+/// The top-level key of narthex's own document.
 const STRICT: &str = "servers";
 
 /// The top-level key of other programs' document.

@@ -27,7 +27,7 @@ pub(super) struct Expanded {
     pub(super) variables: Vec<String>,
     /// Values of variables whose names suggest a secret.
     pub(super) secrets: Vec<Secret>,
-    /// Rewritten placeholders: the other program's spelling, ours. Defaults are left out.
+    /// Rewritten placeholders: the other program's spelling, and narthex's. Defaults are left out.
     pub(super) rewritten: Vec<(String, String)>,
 }
 
@@ -115,7 +115,7 @@ fn fill_in(
     }
 }
 
-/// Reads another program's spelling as ours.
+/// Rewrites another program's spelling to narthex's.
 fn rewrite(
     inside: &str,
     context: &LoadContext<'_>,

@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports keys that are not read here. Those of [`REFERENCES`] have faults of their own.
+    /// Reports keys that are not in `known`. Keys of [`REFERENCES`] have faults of their own.
     pub(super) fn unknown_keys(&mut self, fields: &Fields, at: &Place, known: &[&str]) {
         let is_reference = |key: &str| REFERENCES.iter().any(|(reference, _)| *reference == key);
         let unknown = fields.iter().map(|(key, _)| key.as_str());

@@ -54,7 +54,7 @@ pub(super) const ENTRY_KEYS: [&str; 35] = [
     "name",
 ];
 
-/// Which target an entry describes.
+/// The kind of target that an entry describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Stdio,

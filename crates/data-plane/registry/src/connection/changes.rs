@@ -37,7 +37,7 @@ pub(super) async fn hear(
             ended = listen(&link, acknowledged.take()) => ended,
         };
         match ended {
-            // One that takes no requests for now may announce them later.
+            // A server that takes no requests for now may announce changes later.
             Err(error @ LinkError::Status { status: 429, .. }) => {
                 tracing::debug!(server.name = link.name(), %error, "stream refused");
             }

@@ -606,7 +606,8 @@ pub(crate) async fn relist(shared: &Arc<Shared>, connection: &Arc<Connection>, l
     let known = connection.found();
     let known = known.pinned.as_ref().map_or(&known.inventory, |said| said.listed());
     if let Some(inventory) = Inventory::fetch_anew(link, within, known).await {
-        // Not before: a server that does not answer holds up no decision.
+        // The turn begins only when the lists are there: a server that does not answer delays no
+        // decision.
         let turn = connection.turn_to_look().await;
         let seen = connection.seen_anew(shared, inventory, link.facts(), turn.as_ref()).await;
         connection.update(shared, |found| {

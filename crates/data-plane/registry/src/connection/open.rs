@@ -28,7 +28,7 @@ pub(super) struct Opened {
     pub(super) dialect: Dialect,
     /// The part of the server's lists and facts that callers may see.
     pub(super) seen: Seen,
-    /// Until that is shown.
+    /// The turn to review, held until `seen` is published.
     pub(super) turn: Option<Turn>,
     /// The lists changed while they were read.
     pub(super) is_stale: bool,

@@ -96,8 +96,8 @@ impl Connection {
     }
 
     /// Reviews a server that is about to be ready: none of its definitions are visible before that.
-    /// Returns the turn to review as well, to be held until the result is published: a decision
-    /// that is made meanwhile causes another review after that.
+    /// Also returns the turn to review, which the caller holds until it has published the result: a
+    /// decision made meanwhile causes another review afterwards.
     pub(super) async fn seen_first(
         &self,
         shared: &Shared,

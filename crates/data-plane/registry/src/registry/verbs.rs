@@ -20,7 +20,7 @@ impl Applied {
     /// has failed, or is replaced by a newer configuration.
     pub async fn results(self) -> Vec<ServerResult> {
         let mut results = Vec::with_capacity(self.awaited.len());
-        // They connect side by side already.
+        // The servers connect at the same time already.
         for awaited in self.awaited {
             results.push(awaited.result().await);
         }

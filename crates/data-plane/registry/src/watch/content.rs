@@ -23,7 +23,7 @@ pub(super) struct Source {
     pub(super) origin: Origin,
 }
 
-/// Which layer a file is.
+/// The layer of a file.
 #[derive(Clone)]
 pub(super) enum Origin {
     Settings,

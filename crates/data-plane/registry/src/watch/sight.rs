@@ -86,8 +86,8 @@ impl Sight {
         Err("the folders on the way to the file change too often".to_owned())
     }
 
-    /// Watches exactly these folders; `false` if one of them is gone. Also those that are watched
-    /// already are watched anew: under an old name there may be a new folder.
+    /// Watches exactly these folders; `false` if one of them is gone. Folders that are watched
+    /// already are watched anew: their path may lead to a new folder.
     fn watch(&mut self, folders: impl IntoIterator<Item = PathBuf>) -> Result<bool, String> {
         let watcher = match self.watcher.take() {
             Some(watcher) => watcher,
@@ -132,7 +132,8 @@ fn hear_all(
     move |event| hear(event)
 }
 
-/// Reading is no change, and our own must not wake us.
+/// True if an event may be a change of these names. Reading is no change, and this program's own
+/// reading must not wake it.
 fn is_of_interest(event: &notify::Result<Event>, names: &HashSet<PathBuf>) -> bool {
     let Ok(event) = event else { return true };
     let is_change = match event.kind {

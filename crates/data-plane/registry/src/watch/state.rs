@@ -148,8 +148,8 @@ impl Shared {
         }
     }
 
-    /// Reads a file, if there are so many, and applies the result; reports and gives up when that
-    /// takes too long.
+    /// Reads the file at `index` and applies the result; does nothing if there is no such file.
+    /// Reports the file and gives up when that takes too long.
     pub(super) async fn examine_now(self: &Arc<Self>, index: usize) {
         let Some(turn) = self.looks.get(index) else { return };
         let limit = self.options.read_deadline;
@@ -330,8 +330,8 @@ impl FileState {
         self.is_present || self.error.is_some()
     }
 
-    /// Notes what a look found: the fault of the present content, the file's absence, and since
-    /// when. `refused` is the content that the look before refused.
+    /// Records the result of a look: the fault of the present content, the file's absence, and
+    /// since when. `refused` is the content that the look before refused.
     fn note(&mut self, found: &Found, refused: Option<ContentHash>, now: SystemTime) {
         let error = match found {
             Found::Bad { error, .. } => Some(error.clone()),
@@ -364,7 +364,7 @@ impl FileState {
     }
 }
 
-/// True if an error differs from the one that is reported already.
+/// True if an error differs from the reported one.
 fn is_news(told: Option<&FollowError>, error: &FollowError) -> bool {
     told.is_none_or(|told| told.to_string() != error.to_string())
 }
@@ -391,9 +391,9 @@ mod tests {
         for (time, found, since) in [
             (1, refused(1, "is not trusted"), Some(1)),
             (2, refused(1, "is not trusted"), Some(1)),
-            // Another content, with the same words.
+            // Another content with the same reason.
             (3, refused(2, "is not trusted"), Some(3)),
-            // The same content, with other words.
+            // The same content with another reason.
             (4, refused(2, "line 1"), Some(3)),
             (5, Found::Same, None),
             (6, refused(2, "is not trusted"), Some(6)),

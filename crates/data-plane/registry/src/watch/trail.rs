@@ -11,13 +11,13 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// As many links as the system follows.
+/// Largest number of links that are followed, as in the system.
 const LINKS_MAX: usize = 40;
 
 /// The places to watch for changes of one or more files.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Trail {
-    /// To be watched; each exists, and none is reached through a link.
+    /// Folders to watch; each exists, and none is reached through a link.
     pub(super) folders: BTreeSet<PathBuf>,
     /// The names that matter in the folders, and the folders themselves.
     pub(super) names: HashSet<PathBuf>,

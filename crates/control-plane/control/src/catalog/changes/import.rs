@@ -195,8 +195,8 @@ fn prepare(
     for one in &given {
         new.put(one.definition.clone());
     }
-    // An unreadable object may be one that others need: then only faults of these by themselves are
-    // reported.
+    // Other objects may refer to an unreadable object: then only the faults that an object has by
+    // itself are reported.
     let is_read = errors.is_empty();
     let is_due = |code: FieldCode| is_read || code.is_of_itself(is_named);
     let servers = given.iter().filter(|one| one.definition.kind() == CatalogKind::Server);
@@ -253,8 +253,8 @@ fn unset(secrets: &BTreeSet<SecretName>, stored: &Stored) -> impl Iterator<Item 
     })
 }
 
-/// The fault of a server that was written inside an agent and would replace one that no manifest of
-/// the agent has made.
+/// The fault of a server inside an agent's manifest that would replace a server which no manifest
+/// of the agent has made.
 fn taken(one: &Given, old: &Workspace, stored: &Stored, agent: &str) -> Option<FieldError> {
     let id = &stored.find(one.definition.kind(), one.definition.id())?.id;
     if old.made_by(agent).any(|made| made.id.as_str() == id) {

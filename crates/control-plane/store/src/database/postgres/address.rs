@@ -59,7 +59,7 @@ impl Address {
         if url.path().trim_start_matches('/').contains(['/', '@', ':']) {
             return Err(UrlFault::Database);
         }
-        // The library logs those that it does not know.
+        // The library would log parameters that it does not know.
         if url.query_pairs().any(|(key, _)| !PARAMETERS.contains(&&*key)) {
             return Err(UrlFault::Parameter);
         }

@@ -55,8 +55,8 @@ impl Meaning {
         }
     }
 
-    /// By <https://www.postgresql.org/docs/current/errcodes-appendix.html>: five characters, of
-    /// which the first two are a class.
+    /// Reads an SQLSTATE (<https://www.postgresql.org/docs/current/errcodes-appendix.html>): five
+    /// characters, of which the first two are the class.
     fn of_sqlstate(state: &str) -> Self {
         match state {
             "23505" => Self::Exists,

@@ -66,7 +66,8 @@ macro_rules! statements {
                     " = $1 AND server <> $2 AND kind = 'tool' AND state <> 'rejected'"
                 ),
             },
-            // Nothing, if it is there, or is to be pinned where another of its name is or was.
+            // Adds nothing if the definition exists, or if it is to be pinned and the table has
+            // another definition of its name.
             add: Statement {
                 name: concat!($table, ".add"),
                 sql: concat!(

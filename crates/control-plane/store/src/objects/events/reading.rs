@@ -214,7 +214,7 @@ fn kinds(filter: &EventFilter<'_>) -> String {
     }
 }
 
-/// The events among rows; where there is none, one row has the stream alone.
+/// The events of the rows. A stream without events has one row, which holds the stream alone.
 fn joined(rows: &[Row]) -> Result<Vec<EventRow>, StatementError> {
     let mut events = Vec::with_capacity(rows.len());
     for row in rows {

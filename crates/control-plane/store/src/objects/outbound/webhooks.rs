@@ -51,7 +51,8 @@ const MOVE: Statement = Statement {
     sql: "UPDATE webhooks SET position = $4, attempts = 0, due_at = 0 \
           WHERE workspace = $1 AND name = $2 AND position = $3",
 };
-/// Only as it was tried: one that is set anew is tried anew.
+/// Gives an event up only if the webhook is the one that was tried: a changed webhook gets the
+/// event again.
 const GIVE_UP: Statement = Statement {
     name: "webhooks.give_up",
     sql: "UPDATE webhooks SET position = $7, attempts = 0, due_at = 0 \
@@ -158,7 +159,7 @@ impl<'a> Webhooks<'a> {
     pub async fn all(&self, workspace: &WorkspaceId) -> Result<Vec<WebhookRow>, StatementError> {
         let rows = self.database.read(ALL, &[Value::Text(workspace.as_str())]).await?;
         let mut all: Vec<_> = rows.iter().map(webhook).collect::<Result<_, _>>()?;
-        // Here, since databases differ in how they order texts.
+        // Sorted here, since databases order texts in different ways.
         all.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(all)
     }

@@ -13,7 +13,7 @@ use crate::{
 /// Before each change, which gets the new number.
 const COUNT: Statement =
     Statement { name: "turns.count", sql: "UPDATE turns SET n = n + 1 WHERE id = 1" };
-/// A run that begins later has a turn of its own.
+/// Sets the turn of all active runs of a session. A run that begins later has a turn of its own.
 const TAKE: Statement = Statement {
     name: "runs.take_turn",
     sql: "UPDATE runs SET turn_user = $3, turn = (SELECT n FROM turns WHERE id = 1) \

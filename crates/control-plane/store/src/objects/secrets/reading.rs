@@ -111,7 +111,7 @@ impl Secrets<'_> {
             all.insert(name, with_version(summary, row)?);
         }
         let sorted = all.into_values().map(|mut summary| {
-            // Here, as all that is ordered.
+            // Sorted here, as all other lists of the store.
             summary.versions.sort_by_key(|one| one.version);
             summary
         });

@@ -23,7 +23,7 @@ const SHOWN_MAX: usize = 300;
 /// Time after a program's end in which its output is still read, while another process holds it
 /// open.
 const LINGER: Duration = Duration::from_secs(1);
-/// So many letters and digits together may be a part of a key.
+/// Largest length of a shown word with digits: a longer word may be a part of a key.
 const WORD_MAX: usize = 15;
 
 /// A failure of a program. The error repeats none of the program's output, and only words of its

@@ -44,8 +44,8 @@ pub(super) async fn lock(file: &Path) -> Result<EditLock, EditError> {
     }
 }
 
-/// The lock is a file of its own, since the settings file is another one after each edit. The lock
-/// file is never removed: removing it would let two edits hold "the" lock.
+/// Opens the lock, a file of its own, since each edit replaces the settings file. The lock file is
+/// never removed: otherwise two edits could hold two locks of the same name.
 fn open_lock(file: &Path) -> io::Result<fs_err::File> {
     let target = target(file)?;
     if let Some(folder) = target.parent() {
