@@ -14,7 +14,7 @@ use narthex_gateway::{RunToken, RunView};
 use narthex_model::{ExecutorName, PrincipalId, RunId, Timestamp, WorkspaceId, json::shortened};
 use narthex_store::{Claim, RunRow, StatementError, Waiting};
 use serde_json::{Map, Value};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::{
     Creator, DirectServers, RunError, Runs,
@@ -27,8 +27,22 @@ const CLAIM_BYTES: usize = 12;
 /// The reason why a claimed run cannot be claimed.
 const CLAIMED: &str = "another client has claimed it";
 
-/// Pause between two looks for runs that were claimed or ended elsewhere.
+/// Pause between two checks for runs that were claimed or ended by other daemons.
 const EVERY: Duration = Duration::from_secs(5);
+/// Pause between two comparisons of all runs here with all active ones in the store.
+const ALL_EVERY: Duration = Duration::from_secs(60);
+/// Longest difference between the clocks of two daemons for which ends are found between two
+/// comparisons.
+const CLOCK_SKEW: Duration = Duration::from_secs(30);
+
+/// The last comparison of all runs here with all active ones in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compared {
+    at: Instant,
+    /// Number of changes of principals and workspaces before it: a deleted workspace takes its runs
+    /// along.
+    changes: i64,
+}
 
 /// The active claimed runs of this daemon: a claim at another daemon may have replaced the token
 /// that opens each of them here.
@@ -160,18 +174,19 @@ impl Runs {
         }
     }
 
-    /// Looks for runs that were claimed or ended elsewhere, for as long as it is polled.
+    /// Checks for runs that other daemons claimed or ended, for as long as it is polled.
     pub(crate) async fn watch_claims(&self) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut compared = None;
         loop {
             ticks.tick().await;
             let looked = async {
-                self.look_at_ends().await?;
+                compared = Some(self.look_at_ends(compared.take()).await?);
                 self.look_at_claims().await
             };
             if let Err(error) = looked.await {
-                tracing::warn!("changes of runs cannot be read from the store: {error}");
+                tracing::warn!("runs cannot be compared with the store: {error}");
             }
         }
     }
@@ -198,23 +213,36 @@ impl Runs {
         Ok(())
     }
 
-    /// Ends runs here that have ended at other daemons, or are gone with their workspace.
+    /// Ends runs here that ended at other daemons, or were deleted with their workspace.
     ///
-    /// It compares each run that is here with all that are active, so that no end is missed for
-    /// good, however long the store was unavailable.
+    /// `last` is the result of the last check, and `None` after a failed one. A check reads the
+    /// runs that ended lately. It compares all runs here with all active ones if there is no
+    /// `last`, when a workspace has changed, and each [`ALL_EVERY`]: then no end is missed for
+    /// good, however long the store was unavailable, and however wrong a clock is.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn look_at_ends(&self) -> Result<(), RunError> {
+    pub async fn look_at_ends(&self, last: Option<Compared>) -> Result<Compared, RunError> {
+        let (store, at) = (self.store()?, Instant::now());
+        let changes = store.principals().changes().await.map_err(of)?;
         let here = self.shared.stored.all();
-        if here.is_empty() {
-            return Ok(());
+        let last = last.filter(|last| last.changes == changes && last.at.elapsed() < ALL_EVERY);
+        if let Some(last) = last {
+            let since = SystemTime::now() - EVERY - CLOCK_SKEW;
+            if let Some(ended) = store.runs().ended_since(since).await.map_err(of)? {
+                for id in here.into_iter().filter(|id| ended.contains(id)) {
+                    self.end_view(id).await;
+                }
+                return Ok(last);
+            }
         }
-        let living = self.store()?.runs().living().await.map_err(of)?;
-        for id in here.into_iter().filter(|id| !living.contains(id)) {
-            self.end_view(id).await;
+        if !here.is_empty() {
+            let living = store.runs().living().await.map_err(of)?;
+            for id in here.into_iter().filter(|id| !living.contains(id)) {
+                self.end_view(id).await;
+            }
         }
-        Ok(())
+        Ok(Compared { at, changes })
     }
 
     /// True if a client has a claim of a run, or uses it all the same.

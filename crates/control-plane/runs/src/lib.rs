@@ -67,7 +67,7 @@ pub use narthex_store::{
 
 pub use self::{
     children::{Caller, Child, Started},
-    claims::{Brief, Claimed, Claiming},
+    claims::{Brief, Claimed, Claiming, Compared},
     costs::CostOf,
     create::{Created, RunWarning, UnmatchedOf},
     definitions::{

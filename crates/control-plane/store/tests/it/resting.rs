@@ -2,7 +2,7 @@
 //! store.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     time::{Duration, SystemTime},
 };
 
@@ -403,6 +403,11 @@ async fn runs_wait_for_executors_that_there_are() {
         assert!(runs.end(&here, row.id, RunEnd::Ended).await.unwrap());
         assert!(waiting().await.is_free(SystemTime::now()));
         assert!(runs.living().await.unwrap().is_empty());
+        let now = SystemTime::now();
+        let ended = runs.ended_since(now - Duration::from_secs(60)).await.unwrap().unwrap();
+        assert!(ended.contains(&row.id), "{ended:?}");
+        let later = runs.ended_since(now + Duration::from_secs(60)).await.unwrap();
+        assert_eq!(later, Some(HashSet::new()));
         // An old report of a daemon's executors has expired.
         runs.serve("one", &[(name.clone(), here.clone())], SystemTime::UNIX_EPOCH).await.unwrap();
         let new = NewRun { awaited: Some(awaited), ..self::new(&here, 2, 2) };

@@ -8,7 +8,7 @@ use super::{RunRow, RunRows, Waiting, turns::turn};
 use crate::{
     StatementError,
     database::Step,
-    objects::{env_bindings::env_names, id, now_ms, optional_time, time, workspace},
+    objects::{env_bindings::env_names, id, ms, now_ms, optional_time, time, workspace},
     statement::{Row, Statement, Value},
 };
 
@@ -48,6 +48,11 @@ const PAGE_OF_SESSION: Statement = Statement {
 const LIVING: Statement = Statement {
     name: "runs.living",
     sql: "SELECT id FROM runs WHERE ended_at = 0 AND id > $1 ORDER BY id LIMIT $2",
+};
+
+const ENDED_SINCE: Statement = Statement {
+    name: "runs.ended_since",
+    sql: "SELECT id FROM runs WHERE ended_at >= $1 ORDER BY ended_at, id LIMIT $2",
 };
 
 /// Selects runs of a workspace.
@@ -179,6 +184,23 @@ impl RunRows<'_> {
                 None => return Ok(living),
             }
         }
+    }
+
+    /// Runs that ended at `since` or later, by the clocks of the daemons that ended them; `None` if
+    /// there are too many for one page.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn ended_since(
+        &self,
+        since: SystemTime,
+    ) -> Result<Option<HashSet<RunId>>, StatementError> {
+        let values = [Value::Integer(ms(since)), Value::Integer(BATCH.into())];
+        let rows = self.database.read(ENDED_SINCE, &values).await?;
+        if rows.len() == BATCH as usize {
+            return Ok(None);
+        }
+        rows.iter().map(|row| id(row, "id", RunId::parse)).collect::<Result<_, _>>().map(Some)
     }
 
     /// Returns a run as it is after these steps; `None`, and nothing is stored, if one of the steps

@@ -8,6 +8,7 @@ use std::{
 
 use http::StatusCode;
 use narthex_model::Secret;
+use narthex_runs::Compared;
 use narthex_store::Store;
 use narthex_testkit::postgres;
 use serde_json::{Value, json};
@@ -139,12 +140,51 @@ async fn called(api: &Api, token: &str, server: &str) -> String {
     error.as_str().unwrap_or("ok").to_owned()
 }
 
-/// Has a daemon compare with the store what it has, as soon as it can.
-async fn looks(api: &Api) {
+/// Has a daemon compare its servers and all of its runs with the store, as soon as it can.
+async fn looks(api: &Api) -> Compared {
     let looking = async {
-        while api.control.look_at_cuts().await.is_err() || api.runs.look_at_ends().await.is_err() {}
+        loop {
+            if api.control.look_at_cuts().await.is_ok()
+                && let Ok(compared) = api.runs.look_at_ends(None).await
+            {
+                return compared;
+            }
+        }
     };
-    timeout(SOON, looking).await.expect("the store is there again");
+    timeout(SOON, looking).await.expect("the store is there again")
+}
+
+/// D10: between two comparisons of all runs, a daemon finds the runs that another one has ended,
+/// and those that were deleted with their workspace.
+#[tokio::test(flavor = "multi_thread")]
+async fn d10_a_daemon_finds_recent_ends_without_reading_all_runs() {
+    let all = [Some(Both::in_a_file().await), Both::on_a_server().await];
+    for both in all.into_iter().flatten() {
+        let (api, other) =
+            (daemon(&both.first, &both.keys()).await, daemon(&both.second, &both.keys()).await);
+        let team = json!({ "id": "team" }).to_string();
+        other.send("POST", "/api/workspaces", team).await.succeeded();
+        for workspace in ["default", "team"] {
+            has_reader(&other, workspace).await;
+        }
+        let (_, kept) = run(&other, "default").await;
+        let (ended_id, ended) = run(&other, "default").await;
+        let (_, gone) = run(&other, "team").await;
+        let outcomes = async || {
+            let of = async |token: &String| called(&api, token, "web").await;
+            [of(&kept).await, of(&ended).await, of(&gone).await]
+        };
+        assert_eq!(outcomes().await, ["ok", "ok", "ok"]);
+        let first = looks(&api).await;
+        end(&other, &format!("{HERE}/runs/{ended_id}")).await;
+        let second = api.runs.look_at_ends(Some(first)).await.unwrap();
+        assert_eq!(second, first, "all runs were compared");
+        assert_eq!(outcomes().await, ["ok", "401", "ok"]);
+        end(&other, "/api/workspaces/team?force=true").await;
+        let third = api.runs.look_at_ends(Some(second)).await.unwrap();
+        assert_ne!(third, second, "a workspace is gone");
+        assert_eq!(outcomes().await, ["ok", "401", "401"]);
+    }
 }
 
 /// A daemon that cannot reach its store is not ready, and is again when it can; another one on the
@@ -203,7 +243,7 @@ async fn d10_what_is_taken_away_ends_at_every_daemon() {
         if let Some(between) = &both.between {
             between.is_cut.send_replace(true);
             assert!(api.control.look_at_cuts().await.is_err());
-            assert!(api.runs.look_at_ends().await.is_err());
+            assert!(api.runs.look_at_ends(None).await.is_err());
         }
         end(&other, &format!("{HERE}/secrets/KEY")).await;
         let off = web(&other, true).to_string();
