@@ -388,7 +388,10 @@ impl Gateway {
         shared.calls.close();
         let is_late = timeout(shared.options.drain_timeout, shared.calls.wait()).await.is_err();
         if is_late {
-            tracing::warn!(open = shared.calls.len(), "calls were still open and are cut off");
+            tracing::warn!(
+                open = shared.calls.len(),
+                "calls were still open at the stop and are ended now"
+            );
         }
         shared.shutdown.cancel();
         shared.tracker.close();
@@ -410,7 +413,7 @@ impl Gateway {
 /// Waits for one step of the end, but not for ever.
 async fn in_time(what: &str, step: impl Future<Output = ()>) {
     if timeout(STOP_DEADLINE, step).await.is_err() {
-        tracing::warn!("{what} did not come to an end within {} s", STOP_DEADLINE.as_secs());
+        tracing::warn!("{what} did not end within {} s", STOP_DEADLINE.as_secs());
     }
 }
 

@@ -464,7 +464,7 @@ pub(crate) async fn stop_all(links: Vec<Arc<Link>>) {
     for link in links {
         stopping.spawn(async move {
             if timeout(STOP_DEADLINE, link.stop()).await.is_err() {
-                tracing::warn!(server.name = link.name(), "a server does not end");
+                tracing::warn!(server.name = link.name(), "a server does not stop in time");
             }
         });
     }

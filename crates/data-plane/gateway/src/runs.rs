@@ -48,7 +48,7 @@ impl Gateway {
     /// Names where runs are looked for that are not in the table. Only the first call counts.
     pub fn set_run_source(&self, source: Arc<dyn RunSource>) {
         if self.shared.run_source.set(source).is_err() {
-            tracing::warn!("runs are looked for in one place alone; the second is not used");
+            tracing::warn!("a second source of runs was set and is ignored");
         }
     }
 
@@ -102,7 +102,7 @@ impl Gateway {
         let (shared, ending) = (self.shared.clone(), run.clone());
         let ending = self.shared.spawn_awaited(async move { shared.end_run(&ending).await });
         if let Err(error) = ending.await {
-            tracing::error!(run.id = %id, %error, "a run did not come to its end");
+            tracing::error!(run.id = %id, %error, "a run could not be ended");
         }
         Some(run)
     }
@@ -241,7 +241,10 @@ impl Shared {
     ) {
         for run in runs {
             if let Err(error) = self.record_tools(run, tools) {
-                tracing::warn!(run.id = %run.id, "the tools of a run are not recorded: {error}");
+                tracing::warn!(
+                    run.id = %run.id,
+                    "the tools of a run could not be recorded in the audit: {error}"
+                );
             }
         }
     }

@@ -235,7 +235,10 @@ pub(crate) async fn spread_notices(shared: Arc<Shared>) {
                 shared.spread(&server, &notice.message, LinkKind::Shared);
             }
             Err(broadcast::error::RecvError::Lagged(missed)) => {
-                tracing::warn!(missed, "servers said more than could be passed on");
+                tracing::warn!(
+                    missed,
+                    "notifications of servers were dropped, because they came too fast"
+                );
             }
             Err(broadcast::error::RecvError::Closed) => return,
         }

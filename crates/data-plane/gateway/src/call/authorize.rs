@@ -174,7 +174,7 @@ impl Shared {
     ) -> Result<Result<Permitted<Request>, Request>, Refusal> {
         let Some(ledger) = self.ledger.get() else {
             drop(unpaid.put_back());
-            return Err(unavailable("nobody keeps which grants are used up"));
+            return Err(unavailable("there is no ledger of used grants"));
         };
         let ids: Vec<_> = unpaid.ids().collect();
         match ledger.consume(run, ids).await {

@@ -145,11 +145,11 @@ impl Finish {
         let refused =
             |text| rpc::error_response(question.id(), rpc::code::METHOD_NOT_FOUND, text, None);
         if self.is_cross_era() {
-            return Err(refused("questions do not cross the eras: the client speaks another one"));
+            return Err(refused("a client of another protocol era cannot be asked questions"));
         }
         let session = self.request.session.as_ref().filter(|session| session.can_be_asked());
         let Some(session) = session else {
-            return Err(refused("this client declared no such capability"));
+            return Err(refused("this client did not declare this capability"));
         };
         session
             .ask(self.link(), question, self.open_call.as_ref())
@@ -276,14 +276,14 @@ impl Finish {
         let is_interim = kind.is_some_and(|kind| kind == "input_required");
         if is_interim && self.is_cross_era() {
             let text = format!(
-                "the server asks for input in its answer to `{}`, with neither questions nor a \
-                 state that could be brought to a client of an older revision",
+                "the server asks for input in its answer to `{}`, but with no question and no \
+                 state that a client of an older revision can get",
                 self.request.method
             );
             return Err(Refusal::call(CallErrorKind::ServerError, text));
         }
         if is_interim && let Err(fault) = check_questions(message) {
-            let text = format!("the server asks its client what can be read in two ways: {fault}");
+            let text = format!("the server's question to its client is ambiguous: {fault}");
             return Err(Refusal::call(CallErrorKind::ServerError, text));
         }
         let Some(seal) = self.request.state.as_ref().filter(|_| is_interim) else { return Ok(()) };

@@ -84,8 +84,8 @@ impl ParkedCalls {
     ) -> Result<(Parked, Vec<Answered>), Refusal> {
         let gone = || {
             Refusal::invalid(
-                "the call of `params.requestState` does not wait any more: it was answered, was \
-                 ended, or waited too long; call again without it",
+                "the call of `params.requestState` is not open any more: it was answered, ended, \
+                 or waited too long; call again without it",
             )
         };
         let mut all = self.all();
@@ -101,7 +101,7 @@ impl End {
     fn told(&self) -> &'static str {
         match self {
             Self::Expired(_) => "the client did not answer in time",
-            Self::Lost | Self::Over => "the client is gone",
+            Self::Lost | Self::Over => "the client has gone",
             Self::Refused(_) => "the call is not allowed any more",
         }
     }
@@ -137,13 +137,19 @@ impl Parked {
             for question in pending {
                 let answer = unanswered(Raw::new(&question.id), &question.method, told);
                 if let Err(error) = link.respond(answer).await {
-                    tracing::debug!(server.name = link.name(), %error, "a server was not told");
+                    tracing::debug!(
+                        server.name = link.name(), %error,
+                        "a server could not be notified of the end of a call"
+                    );
                 }
             }
             forwarded.give_up().await;
         };
         if timeout(CANCEL_DEADLINE, telling).await.is_err() {
-            tracing::debug!(server.name = link.name(), "a server was not told in time");
+            tracing::debug!(
+                server.name = link.name(),
+                "a server was not notified of the end of a call in time"
+            );
         }
         // The client's answer, which is not sent, brings the outcome into the record.
         drop(finish.refused(why.refusal()));
@@ -249,12 +255,12 @@ impl Shared {
         let read = opened.as_ref().and_then(|(id, state)| Some((*id, Paid::read(state)?)));
         let Some((id, (paid, Some(tail)))) = read else {
             return Err(Refusal::invalid(
-                "`params.requestState` is not one that this request was given, or has expired",
+                "`params.requestState` was not given for this request, or has expired",
             ));
         };
         if paid.arguments != bound_arguments(request) {
-            let text = "`params.requestState` was given for other arguments; send those of the \
-                        first call, or call again without it";
+            let text = "`params.requestState` was given for other arguments; send the arguments of \
+                        the first call, or call again without it";
             return Err(Refusal::invalid(text));
         }
         let tail = tail.to_vec();
@@ -311,7 +317,7 @@ impl Shared {
         // A call that has taken too long ends with its next step.
         let deadline = deadline.unwrap_or_else(|| Instant::now() + CANCEL_DEADLINE);
         if timeout_at(deadline, asking.answer(answers)).await.is_err() {
-            tracing::debug!("a server did not take an answer in time");
+            tracing::debug!("a server did not accept an answer in time");
         }
         asking.is_answered()
     }

@@ -146,7 +146,7 @@ impl Shared {
         let read = opened.as_ref().and_then(|(id, state)| Some((*id, Paid::read(state)?)));
         let Some((id, (paid, state))) = read else {
             return Err(Refusal::invalid(
-                "`params.requestState` is not one that this request was given, or has expired",
+                "`params.requestState` was not given for this request, or has expired",
             ));
         };
         match state {

@@ -78,7 +78,8 @@ impl CallRecord {
         match (&self.slot, &self.admission) {
             (Some(slot), Some(admission)) => Ok(Booked::new(slot, admission)),
             _ => {
-                let text = "a call was to be sent that is not counted, or whose record has ended";
+                let text =
+                    "an uncounted call, or a call whose record has ended, was about to be sent";
                 Err(Refusal::Kind(ErrorKind::Bug, text.to_owned()))
             }
         }

@@ -192,8 +192,8 @@ impl Refusal {
     pub(crate) fn settled(self) -> Self {
         match self {
             Self::Mismatch => {
-                let text = "the server does not accept the headers of this call, also after its \
-                            tools were listed anew";
+                let text = "the server does not accept the headers of this call, even after its \
+                            tools were listed again";
                 Self::call(CallErrorKind::ServerError, text)
             }
             other => other,

@@ -205,7 +205,7 @@ impl Shared {
     async fn list_anew(&self, row: &ServerRow, clock: CallClock) {
         let listing = self.registry.list_anew(row);
         if tokio::time::timeout(clock.left(self.timeout(row)), listing).await.is_err() {
-            tracing::warn!(server.name = row.name, "listing anew took too long");
+            tracing::warn!(server.name = row.name, "listing the tools again took too long");
         }
     }
 }

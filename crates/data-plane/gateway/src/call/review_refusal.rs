@@ -64,7 +64,8 @@ impl Shared {
             }
             tracing::warn!(
                 run.id = %run.id, server.name = %alias,
-                "{} of its definitions have changed since the run began, which has them no more",
+                "{} of its definitions have changed since the run was created, so the run cannot \
+                 use them any more",
                 names.len()
             );
             let (source, run) = (source.clone(), run.clone());
@@ -98,10 +99,10 @@ impl Shared {
         let on_links = || self.held_on_links(caller).find(own, list, item.name(), limit);
         let of_changed = || changed(&caller.run).find(own, list, item.name(), limit);
         let (unaccepted, from_then) =
-            ("in a way that no human has accepted", ", for runs that begin after that");
+            ("in a way that no human has accepted", ", for runs created after that");
         // Changed items come first: soon they wait for a human as well.
         let ((alias, name), how, from_then) = if let Some(found) = of_changed() {
-            (found, "otherwise than when the run began", from_then)
+            (found, "differently than at the creation of the run", from_then)
         } else if let Some(found) = of_run {
             (found, unaccepted, from_then)
         } else {
@@ -114,7 +115,7 @@ impl Shared {
         };
         let row = snapshot.get(alias.as_str()).filter(|row| exactly.is_exposed(exposed(row)))?;
         let text = format!(
-            "server `{}` defines this {how}, so it is held back until an admin of the workspace \
+            "server `{}` defines this {how}, so it is under review until an admin of the workspace \
              accepts it{from_then}",
             row.name
         );
@@ -140,7 +141,7 @@ impl Shared {
             return Ok(listed.only(|list, entry| !held.has(alias, list, &entry.key)));
         };
         source.look_at(run, alias, listed).await.ok_or_else(|| {
-            let text = format!("what server `{alias}` lists could not be looked at; try again");
+            let text = format!("the lists of server `{alias}` could not be reviewed; try again");
             Refusal::call(CallErrorKind::TransportError, text)
         })
     }

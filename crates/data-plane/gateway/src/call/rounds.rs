@@ -128,7 +128,7 @@ impl Rounds {
     /// When the call has had [`ROUNDS_MAX`] rounds, or its caller cannot be asked.
     pub(crate) fn go_on(&mut self, answer: &Message, finish: &mut Finish) -> Result<(), Refusal> {
         if self.made == ROUNDS_MAX {
-            let text = format!("the server wanted more than {ROUNDS_MAX} further rounds");
+            let text = format!("the server asked for more than {ROUNDS_MAX} further rounds");
             return Err(Refusal::call(CallErrorKind::ServerError, text));
         }
         let pause = match self.made {
@@ -142,7 +142,7 @@ impl Rounds {
             return Ok(());
         }
         let Some(call) = &finish.open_call else {
-            let text = "the client has no session in which it could be asked";
+            let text = "the client has no session, so it cannot be asked";
             return Err(Refusal::call(CallErrorKind::ServerError, text));
         };
         let limits = &self.shared.options.limits;

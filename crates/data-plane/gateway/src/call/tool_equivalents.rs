@@ -133,7 +133,7 @@ impl From<Refusal> for NotAllowed {
             }
             // Failures of servers are read by now.
             Refusal::Failed(_) | Refusal::Mismatch | Refusal::Cancelled => {
-                let message = "it was given up".to_owned();
+                let message = "it was cancelled".to_owned();
                 Self { kind: ErrorKind::Conflict, message, call: None, details: None }
             }
         }

@@ -188,7 +188,8 @@ impl Bridge {
         let open = self.turns.len();
         if open > 1 {
             self.group.asks_aside.store(true, Ordering::Relaxed);
-            let why = "several calls are open on this connection: the question belongs to none";
+            let why =
+                "several calls are open on this connection, and the question names none of them";
             self.link().refuse(question, rpc::code::INTERNAL_ERROR, why).await;
         } else if open == 0 {
             self.link().refuse_undeclared(question).await;
@@ -349,8 +350,8 @@ impl Shared {
             return Ok(());
         }
         let text = format!(
-            "this run has {most} connections to server `{}` for clients that can be asked \
-             something, as many as one run may have; try again later",
+            "this run has {most} connections to server `{}` for clients that answer questions, \
+             which is the limit; try again later",
             server.alias
         );
         Err(Refusal::call(CallErrorKind::LimitExceeded, text))
@@ -382,8 +383,8 @@ impl Shared {
 
 fn busy(row: &RunRow) -> Refusal {
     let text = format!(
-        "all {LINKS_MAX} connections of this run to server `{}` for clients that can be asked \
-         something are in use; answer what its calls ask, or try again later",
+        "all {LINKS_MAX} connections of this run to server `{}` for clients that answer questions \
+         are in use; answer the open questions, or try again later",
         row.name
     );
     Refusal::call(CallErrorKind::LimitExceeded, text)

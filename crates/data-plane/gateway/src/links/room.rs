@@ -24,8 +24,8 @@ impl Shared {
             return Ok(());
         }
         let text = format!(
-            "this run has {most} processes of server `{}`, as many as one run may have; end a \
-             session and try again",
+            "this run has {most} processes of server `{}`, which is the limit; end a session and \
+             try again",
             row.name
         );
         Err(Refusal::call(CallErrorKind::LimitExceeded, text))
@@ -53,7 +53,8 @@ impl Shared {
                 tracing::info!(
                     server.name = link.name(),
                     idle_s = since.as_secs(),
-                    "ended the process of a session whose client is not there, for another one"
+                    "ended the process of a session without a connected client, to start one for \
+                     another session"
                 );
                 stop_all(vec![link]).await;
                 return true;

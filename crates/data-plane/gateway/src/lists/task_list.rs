@@ -79,7 +79,9 @@ impl Shared {
             let (_, opened) = self.sealer.open(&text, &binding(caller.run.id))?;
             serde_json::from_slice(&opened).ok()
         });
-        opened.ok_or_else(|| Refusal::invalid("`cursor` is none of ours, or has expired"))
+        opened.ok_or_else(|| {
+            Refusal::invalid("`cursor` was not given by this endpoint, or has expired")
+        })
     }
 
     /// Reads one page of each server, and returns the new positions.

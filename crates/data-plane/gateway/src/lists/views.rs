@@ -56,7 +56,8 @@ impl Shared {
             }
         };
         let page = view.page(kind, caller.era(), cursor.as_deref());
-        let page = page.ok_or_else(|| Refusal::invalid("`cursor` is none of ours"))?;
+        let page =
+            page.ok_or_else(|| Refusal::invalid("`cursor` was not given by this endpoint"))?;
         Ok(result(request, page))
     }
 

@@ -121,15 +121,15 @@ impl Servers {
             cuts: Family::default(),
         };
         registry.register("calls", "Calls that have ended", families.calls.clone());
-        let help = "How long calls took";
+        let help = "Duration of calls";
         let duration = families.duration.clone();
         registry.register_with_unit("call_duration", help, Unit::Seconds, duration);
-        registry.register("upstream_up", "Whether a server can be called", families.up.clone());
+        registry.register("upstream_up", "1 if a server can be called", families.up.clone());
         let name = "upstream_last_success_timestamp_seconds";
-        let help = "When a server last answered a call or a check, in Unix time";
+        let help = "Unix time of a server's last answer to a call or a check";
         registry.register(name, help, families.succeeded.clone());
         let name = "upstream_last_failure_timestamp_seconds";
-        let help = "When a call, a check or an attempt to connect last failed, in Unix time";
+        let help = "Unix time of the last failure of a call, a check or an attempt to connect";
         registry.register(name, help, families.failed.clone());
         let help = "Starts of a server after its first";
         registry.register("upstream_restarts", help, families.restarts.clone());

@@ -454,7 +454,7 @@ impl RunView {
         let mut told = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         if !missing.is_empty() && missing != *told {
             let names = missing.iter().map(Alias::as_str).collect::<Vec<_>>().join(", ");
-            tracing::warn!(run.id = %self.id, "servers that this run names are not there: {names}");
+            tracing::warn!(run.id = %self.id, "servers that this run names do not exist: {names}");
         }
         *told = missing;
     }

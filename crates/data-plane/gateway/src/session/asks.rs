@@ -15,7 +15,7 @@ use crate::{Place, RunView};
 /// Number of questions of servers that may wait for one client.
 pub(crate) const ASKS_MAX: usize = 64;
 /// The refusal of a question that its client may read otherwise than the gateway.
-pub(crate) const TWO_MEANINGS: &str = "a parameter of the question can be read in two ways (S12)";
+pub(crate) const TWO_MEANINGS: &str = "a parameter of the question is ambiguous (S12)";
 
 /// A question of a server that waits for the client's answer.
 #[derive(Debug)]

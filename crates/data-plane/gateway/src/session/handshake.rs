@@ -228,7 +228,7 @@ fn instructions(view: &View, rows: &RunRows, reader: Reader) -> Option<Bytes> {
     let waiting = rows.servers().filter(|row| is_withheld(row));
     let note = |row: RunRow| {
         let what = withheld(&row, reader);
-        format!("# {}\n\nIts tools are not there: {what}.", row.name)
+        format!("# {}\n\nIts tools are not available: {what}.", row.name)
     };
     let notes: Vec<_> = waiting.map(note).collect();
     if notes.is_empty() {

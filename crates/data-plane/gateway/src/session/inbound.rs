@@ -124,7 +124,10 @@ impl Shared {
             Some(Notice::Opened) => {}
             Some(Notice::Roots) => self.roots_changed(caller, &message).await,
             Some(Notice::OfServers) => {
-                tracing::debug!(method = message.method(), "dropped what only servers say");
+                tracing::debug!(
+                    method = message.method(),
+                    "dropped a message that only servers can send"
+                );
             }
             Some(notice @ (Notice::OfQuestion | Notice::Vendor | Notice::Listed)) => {
                 self.pass_on(caller, notice, message).await;
@@ -147,7 +150,7 @@ impl Shared {
                 tracing::debug!(
                     server.name = link.name(),
                     ?refusal,
-                    "a server did not hear of roots"
+                    "a server could not be notified of changed roots"
                 );
             }
         }
@@ -182,7 +185,10 @@ impl Shared {
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = sent {
-            tracing::debug!(server.name = %alias, ?refusal, "a notification was not taken");
+            tracing::debug!(
+                server.name = %alias, ?refusal,
+                "a notification could not be delivered"
+            );
         }
     }
 
@@ -211,13 +217,13 @@ impl Shared {
     /// Records a notification that no server gets.
     fn not_passed_on(&self, caller: &Caller, message: &Message, refusal: Refusal) {
         let refusal = self.refused(caller, Handling::Vendor, message, refusal);
-        tracing::debug!(?refusal, "a notification was not passed on");
+        tracing::debug!(?refusal, "a notification could not be forwarded");
     }
 
     /// Takes a client's answer to a server's question.
     pub(crate) async fn respond(&self, session: &Arc<Session>, response: &Message) {
         let Some(ask) = session.answered(response) else {
-            tracing::debug!(session.id = %session.id, "dropped an answer to no question");
+            tracing::debug!(session.id = %session.id, "dropped an answer to an unknown question");
             return;
         };
         let (link, id) = match ask.asker {
@@ -232,7 +238,7 @@ impl Shared {
         let mut rewrite = Rewrite { id: Some(id.to_vec().into()), ..Rewrite::default() };
         session.task_owner(link.alias()).restore(response, &mut rewrite);
         if let Err(error) = link.respond(rewrite.apply(response)).await {
-            tracing::debug!(server.name = link.name(), %error, "an answer was not taken");
+            tracing::debug!(server.name = link.name(), %error, "an answer could not be delivered");
         }
     }
 }
@@ -251,7 +257,7 @@ pub(crate) fn has_levels(link: &Link) -> bool {
 
 fn unknown_notice(name: &str) -> Refusal {
     let shown: String = name.chars().take(100).collect();
-    let text = format!("notification `{shown}` is not passed on");
+    let text = format!("notification `{shown}` is not forwarded");
     Refusal::rpc(rpc::code::METHOD_NOT_FOUND, text)
 }
 

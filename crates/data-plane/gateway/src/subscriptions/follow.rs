@@ -360,7 +360,10 @@ impl Shared {
             }
         }
         if let Err(refusal) = self.ask(&key.server, link, Asking::Unsubscribe, &members).await {
-            tracing::debug!(?refusal, "a server was not told of the end of a subscription");
+            tracing::debug!(
+                ?refusal,
+                "a server could not be notified of the end of a subscription"
+            );
         }
         End::Unwanted
     }

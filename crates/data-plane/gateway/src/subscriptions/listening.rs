@@ -85,7 +85,7 @@ impl Shared {
     /// Places for so many followed subjects.
     pub(super) fn place_to_follow(&self, caller: &Caller, amount: usize) -> Result<Place, Refusal> {
         self.followed.take(&caller.run, amount).map_err(|full| {
-            let full = full.told("streams of changes and things that they tell of");
+            let full = full.told("change streams and subscribed objects");
             let text = format!("{full}; close some and try again");
             Refusal::call(CallErrorKind::LimitExceeded, text)
         })

@@ -150,14 +150,14 @@ impl Full {
     #[must_use]
     pub fn told(self, what: &str) -> String {
         match self {
-            Self::Run(most) => format!("this run has {most} {what}, as many as one run may have"),
+            Self::Run(most) => format!("this run has {most} {what}, which is the limit of one run"),
             Self::Principal(most) => {
-                format!("you have {most} {what}, as many as one principal may have")
+                format!("you have {most} {what}, which is the limit of one principal")
             }
             Self::Workspace(most) => {
-                format!("the runs of this workspace have {most} {what}, as many as they may have")
+                format!("the runs of this workspace have {most} {what}, which is their limit")
             }
-            Self::Total(most) => format!("there are {most} {what}, as many as there may be"),
+            Self::Total(most) => format!("there are {most} {what}, which is the limit"),
         }
     }
 }

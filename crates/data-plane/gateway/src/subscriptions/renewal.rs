@@ -131,7 +131,11 @@ impl Shared {
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = done {
-            tracing::debug!(server.name = link.name(), ?refusal, "{name} failed on a new link");
+            tracing::debug!(
+                server.name = link.name(),
+                ?refusal,
+                "{name} failed on a new connection"
+            );
         }
     }
 
@@ -165,7 +169,7 @@ impl Shared {
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = done {
-            tracing::debug!(server.name = link.name(), ?refusal, "a level was not taken");
+            tracing::debug!(server.name = link.name(), ?refusal, "a log level could not be set");
         }
     }
 

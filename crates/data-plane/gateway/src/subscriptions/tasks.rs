@@ -46,7 +46,11 @@ impl Shared {
         let state = match self.asked(&key.server, link, Asking::TaskState, &members).await {
             Ok(answer) => state_of(&answer),
             Err(refusal) => {
-                tracing::debug!(server.name = link.name(), ?refusal, "did not say of a task");
+                tracing::debug!(
+                    server.name = link.name(),
+                    ?refusal,
+                    "did not report the state of a task"
+                );
                 None
             }
         };

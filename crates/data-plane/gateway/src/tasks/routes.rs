@@ -56,7 +56,7 @@ impl TaskRoutes {
     ) {
         let alias = &server.alias;
         if task.len() > ID_MAX {
-            tracing::warn!(server.name = %alias, "gave a task an id of over {ID_MAX} bytes");
+            tracing::warn!(server.name = %alias, "gave a task an id of more than {ID_MAX} bytes");
             return;
         }
         let mut table = self.table();

@@ -201,7 +201,7 @@ impl OwnCall {
         let whole = whole.into_bytes();
         let limits = Limits { message_bytes: whole.len() };
         Message::parse(whole, &limits).map_err(|error| {
-            let text = format!("the server's answer is of no use here: {error}");
+            let text = format!("the server's answer cannot be used here: {error}");
             CallError::new(CallErrorKind::ServerError, text)
         })
     }

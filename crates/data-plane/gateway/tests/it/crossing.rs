@@ -363,7 +363,7 @@ async fn e175_an_undeclared_question_fails_the_call() {
     world.gateway.drain().await;
 }
 
-/// S12: a question that can be read in two ways reaches no client of the server's own era either. A
+/// S12: a question that is ambiguous reaches no client of the server's own era either. A
 /// legacy server gets an error at once.
 #[tokio::test]
 async fn s12_questions_within_an_era_have_one_meaning() {
@@ -378,7 +378,7 @@ async fn s12_questions_within_an_era_have_one_meaning() {
     let answer = call("case").await;
     assert_eq!(error(&answer)["kind"], "server_error", "{answer}");
     let why = error(&answer)["message"].as_str().unwrap();
-    assert!(why.contains("can be read in two ways") && why.contains("`Mode`"), "{why}");
+    assert!(why.contains("is ambiguous") && why.contains("`Mode`"), "{why}");
     let answer = call("fine").await;
     assert_eq!(answer["result"]["inputRequests"]["q"]["params"]["acme"]["Mode"], 1, "{answer}");
     world.gateway.drain().await;
@@ -386,7 +386,7 @@ async fn s12_questions_within_an_era_have_one_meaning() {
     let entries = vec![scripts.entry("two", ["", LEGACY_AMBIGUOUS, ""])];
     let world = World::settled(entries, GatewayOptions::default()).await;
     let client = Client::at(&world, transparent("two"), "2025-11-25", all()).await;
-    for (what, heard) in [("case", "can be read in two ways"), ("twice", "request is unusable")] {
+    for (what, heard) in [("case", "is ambiguous"), ("twice", "request is unusable")] {
         let call = json!({"name": "act", "arguments": {"what": what}});
         let call = world.gateway.call(&client.caller, legacy(1, "tools/call", call)).await;
         let (asked, answer) = client.finish(call).await;

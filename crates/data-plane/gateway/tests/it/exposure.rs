@@ -262,7 +262,7 @@ async fn e90_missing_servers_are_warned_of_once_and_together() {
     missing();
     let names = ["one", "bare", "down", "ghost"];
     for (policy, expected) in [
-        (RunPolicy::of(&names).unwrap(), Some("are not there: down, ghost")),
+        (RunPolicy::of(&names).unwrap(), Some("do not exist: down, ghost")),
         (RunPolicy::Attached([alias("one"), alias("bare")].into()), None),
         (RunPolicy::AllAttached, None),
         (RunPolicy::default(), None),

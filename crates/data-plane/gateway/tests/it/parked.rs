@@ -232,7 +232,7 @@ async fn e184_a_state_is_good_once_and_for_its_call() {
     world.run = owner;
     let answer = world.call(&caller, call(3, &proper)).await;
     assert_eq!(answer["result"]["content"][0]["text"], "Hello, Ada!", "{answer}");
-    assert!(refused(&world, proper, "tools/call").await.contains("does not wait any more"));
+    assert!(refused(&world, proper, "tools/call").await.contains("is not open any more"));
     assert_eq!(world.fixtures[0].fixture.counts().calls, calls);
     world.gateway.drain().await;
 }
@@ -310,7 +310,7 @@ async fn e184_a_call_waits_for_so_long() {
     tokio::time::advance(Duration::from_secs(11)).await;
     tokio::time::resume();
     let answer = world.call(&caller, call(2, &again(&params, &answer, reply))).await;
-    assert!(text(&answer["error"]["message"]).contains("does not wait any more"), "{answer}");
+    assert!(text(&answer["error"]["message"]).contains("is not open any more"), "{answer}");
     given_up(&world.fixtures[0]).await;
     none_parked(&world).await;
     world.gateway.drain().await;
@@ -470,7 +470,7 @@ async fn e184_a_call_ends_with_its_server() {
     none_parked(&world).await;
     let reply = json!({only(&answer): {"roots": []}});
     let answer = world.call(&caller, call(2, &again(&params, &answer, reply))).await;
-    assert!(text(&answer["error"]["message"]).contains("does not wait any more"), "{answer}");
+    assert!(text(&answer["error"]["message"]).contains("is not open any more"), "{answer}");
     world.gateway.drain().await;
 }
 

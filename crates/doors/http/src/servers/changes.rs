@@ -187,7 +187,7 @@ pub(crate) fn of_body(fault: BodyFault, what: &str, most: usize) -> Problem {
 
 /// The answer to a long body that has no room.
 pub(crate) fn no_room(full: Full) -> String {
-    format!("{} in request bodies; try again when other requests have ended", full.told("bytes"))
+    format!("{}; try again when other requests have ended", full.told("bytes in request bodies"))
 }
 
 /// The status for a full room: one run or principal has too much, or all together have.

@@ -53,7 +53,7 @@ async fn waits(world: &World, linear: &Running, token: &str) {
     let reply = client.post(&[], initialize(json!({})).to_string()).await;
     for result in [&discovered["result"], &reply.json()["result"]] {
         let text = result["instructions"].as_str().unwrap();
-        assert!(text.contains("# linear\n\nIts tools are not there"), "{text}");
+        assert!(text.contains("# linear\n\nIts tools are not available"), "{text}");
     }
     client.session = Some(reply.headers["mcp-session-id"].to_str().unwrap().to_owned());
     let asked = legacy(2, "tools/call", call("mcp__linear__echo", json!({})));
@@ -161,7 +161,7 @@ async fn is_refused(world: &World, linear: &Running, token: &str) {
     let mut client = world.client_as("/mcp", token);
     let discovered = client.modern(&modern(1, "server/discover", json!({}))).await.json();
     let text = discovered["result"]["instructions"].as_str().unwrap();
-    assert!(text.contains("# linear\n\nIts tools are not there"), "{text}");
+    assert!(text.contains("# linear\n\nIts tools are not available"), "{text}");
     let works = calls(world, token, "/mcp", "mcp__library__echo").await;
     assert_eq!(works.json()["result"]["content"][0]["text"], "x", "{works:?}");
     let asked = linear.fixture.counts();

@@ -32,8 +32,8 @@ impl Shared {
         }
         if !has_digest {
             details["exact_arguments"] = json!(
-                "they have a number that not all programs read alike, so that no grant for exact \
-                 arguments counts"
+                "they have a number that programs read differently, so no grant for exact \
+                 arguments applies"
             );
         }
         let kind = CallErrorKind::PermissionRequired;

@@ -186,7 +186,7 @@ impl Asking {
             let response = rpc::result_response(Raw::new(&question.id), &result);
             if let Err(error) = self.link().respond(response).await {
                 let server = self.link().name();
-                tracing::debug!(server.name = server, %error, "an answer was not taken");
+                tracing::debug!(server.name = server, %error, "an answer could not be delivered");
             }
         }
     }

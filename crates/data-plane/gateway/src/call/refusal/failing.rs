@@ -57,7 +57,7 @@ impl Failing {
             (When::Down, _) => format!("server `{server}` is down: "),
             (When::Unusable, _) => format!("server `{server}` cannot be used: "),
             (When::Authenticating, _) => format!("server `{server}` cannot be used yet: "),
-            (When::Lost { .. }, _) => format!("server `{server}` is being connected again: "),
+            (When::Lost { .. }, _) => format!("server `{server}` is reconnecting: "),
             (When::Opening, _) => format!("server `{server}` could not be opened for you: "),
             // The cause names the server by itself.
             (When::Sent { .. }, Reader::Operator) => String::new(),
@@ -65,9 +65,7 @@ impl Failing {
         };
         let after = match when {
             When::Lost { is_backing_off: true } => "; narthex tries again by itself",
-            When::Sent { may_have_acted: true } => {
-                "; the server may have done what was asked of it"
-            }
+            When::Sent { may_have_acted: true } => "; the call may have taken effect at the server",
             When::Down
             | When::Unusable
             | When::Authenticating
@@ -104,8 +102,7 @@ impl Refusal {
             OpenError::Failed(failure) => Self::failing(server, When::Opening, failure, false),
             OpenError::Full(most) => {
                 let what = format!(
-                    "server `{server}` has as many processes as it may have ({most}); try again \
-                     later"
+                    "server `{server}` has reached its limit of {most} processes; try again later"
                 );
                 Self::call(CallErrorKind::LimitExceeded, text(what))
             }
@@ -172,7 +169,7 @@ pub(crate) fn withheld(row: &ServerRow, reader: Reader) -> Cow<'_, str> {
     }
 }
 
-const SIGN_IN: &str = "a person has to sign in first";
+const SIGN_IN: &str = "a person must sign in first";
 
 fn sign_in() -> ServerFailure {
     ServerFailure::new(CallErrorKind::AuthUnavailable, SIGN_IN).telling_runs(SIGN_IN)
@@ -237,7 +234,7 @@ mod tests {
     fn a_run_reads_what_follows_of_a_failure() {
         let closed = Refusal::failed(&LinkError::Closed(CAUSE.into()), "files");
         let [operator, run] = texts(closed);
-        let acted = "; the server may have done what was asked of it";
+        let acted = "; the call may have taken effect at the server";
         assert_eq!(operator, format!("the connection to the server has ended: {CAUSE}{acted}"));
         let told = "server `files` failed: the connection to it failed";
         assert_eq!(run, format!("{told}{acted}; the operator has its logs"));

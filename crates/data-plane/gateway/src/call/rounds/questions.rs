@@ -131,7 +131,10 @@ impl<'a> Question<'a> {
         (revision, limits): (Revision, &Limits),
     ) -> Result<Payload, Refusal> {
         let refused = |why: String| {
-            let text = format!("server `{server}` asks `{}` wrongly: {why}", shown(&self.key));
+            let text = format!(
+                "server `{server}` asks `{}` with a faulty request: {why}",
+                shown(&self.key)
+            );
             Refusal::call(CallErrorKind::ServerError, text)
         };
         let (id, params) = (id.to_string(), self.params.map(Raw::as_bytes));
@@ -316,7 +319,7 @@ impl Asked {
                 let words = response.get("message").and_then(Raw::as_str).unwrap_or_default();
                 format!("refused the question: {words}")
             }
-            _ => "answered with something else than an object".to_owned(),
+            _ => "answered with a value that is not an object".to_owned(),
         };
         let method = self.ability.method();
         let text = format!(
@@ -337,8 +340,10 @@ impl Asked {
 fn read_all<'a>(server: &str, answer: &'a Message) -> Result<Vec<Question<'a>>, Refusal> {
     let all = answer.get("inputRequests").map(Raw::entries).unwrap_or_default();
     if all.len() > ASKS_MAX {
-        let text =
-            format!("server `{server}` asks {} questions; {ASKS_MAX} may be open", all.len());
+        let text = format!(
+            "server `{server}` asks {} questions; at most {ASKS_MAX} can be open",
+            all.len()
+        );
         return Err(Refusal::call(CallErrorKind::LimitExceeded, text));
     }
     let mut questions: Vec<Question<'a>> = Vec::with_capacity(all.len());
