@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    /// Of a pipe there is one reading only.
+    /// The check reads no file: a pipe can be read only once.
     #[test]
     fn no_file_is_read_to_know_what_words_mean() {
         for (list, is_needed) in [

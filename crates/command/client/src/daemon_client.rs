@@ -183,7 +183,7 @@ fn refused(status: StatusCode, text: &str) -> Failure {
         StatusCode::BAD_REQUEST => ErrorKind::Invalid,
         _ => ErrorKind::Unavailable,
     };
-    // A problem of our daemon has its text in one of its members.
+    // The daemon's error is JSON, with its text in one member.
     let problem: Option<Value> = serde_json::from_str(text).ok();
     let detail = problem.as_ref().and_then(|problem| problem["detail"].as_str());
     let text = detail.unwrap_or(text);

@@ -258,8 +258,8 @@ impl DataDir {
         if self.is_locked()? { read_json(&self.state_file()) } else { Ok(None) }
     }
 
-    /// Process id of the directory's daemon, whether it can be reached or not; `None` if there is
-    /// none.
+    /// Process id of the daemon that uses the directory, even if it does not answer; `None` if
+    /// there is none.
     pub fn holder(&self) -> Result<Option<u32>, Failure> {
         if !self.is_locked()? {
             return Ok(None);
@@ -278,8 +278,8 @@ impl DataDir {
     }
 }
 
-/// Sees that the files of a data folder are no links and no other user's: what was planted while
-/// the folder was open to others is not followed.
+/// Checks that the files of a data folder are no links and belong to this user: while the folder
+/// was open to other users, one of them may have placed a file there.
 fn check_files(folder: &Path) -> Result<(), Failure> {
     for file in FILES.map(|name| folder.join(name)) {
         unless_absent(narthex_private::check_inner_file(&file))?;
@@ -312,7 +312,7 @@ fn to_json(value: &impl Serialize) -> Vec<u8> {
     text
 }
 
-/// Reads a file of our own; `None` if there is none.
+/// Reads a file that narthex wrote; `None` if there is none.
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
     let text = match narthex_private::read(path, STATE_MAX) {
         Ok(text) => text,

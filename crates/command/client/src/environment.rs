@@ -50,7 +50,7 @@ pub fn user_folder(
     variable: &str,
     below_home: &str,
 ) -> Option<PathBuf> {
-    // By those rules a relative path counts as unset.
+    // By the rules of XDG a relative path counts as unset.
     let folder = env(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
     folder.or_else(|| Some(Path::new(&env("HOME")?).join(below_home)))
 }

@@ -115,13 +115,13 @@ pub fn done(data: &Value) -> Result<(), Failure> {
     json(&json!({ "ok": true, "data": data }))
 }
 
-/// As [`done`] for programs; a sentence for people; nothing for scripts.
+/// Prints `data` as [`done`] does for programs, a sentence for people, and nothing for scripts.
 pub fn told(data: &Value, sentence: &str, format: Format) -> Result<ExitCode, Failure> {
     told_lines(data, &[sentence.to_owned()], format)
 }
 
-/// As [`done`] for programs; a line per sentence for people; nothing for scripts. A line break
-/// inside of a sentence comes from others' text, and starts no line.
+/// Prints `data` as [`done`] does for programs, each sentence in a line for people, and nothing for
+/// scripts. A line break inside of a sentence comes from other programs' text, and starts no line.
 pub fn told_lines(data: &Value, sentences: &[String], format: Format) -> Result<ExitCode, Failure> {
     match format {
         Format::Json => done(data)?,
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(age(now + Duration::from_secs(9), now), "0s ago");
     }
 
-    /// S22: colours are ours; those of others do nothing.
+    /// S22: narthex's colours work, and colours in other programs' text do not.
     #[test]
     fn s22_only_our_colours_reach_a_terminal() {
         let ours = format!("{mark}31]FAILED{mark}0] (\u{1b}[32mOK)", mark = *MARK);
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(coloured("[paint 0000000000000000 31]x"), "[paint 0000000000000000 31]x");
     }
 
-    /// S22: code that writes to standard output by other ways knows what it writes.
+    /// S22: commands print by this module; the other files that use standard output are known.
     #[test]
     fn s22_commands_print_here_alone() {
         /// Each speaks a protocol, draws tables whose cells are harmless, or only asks whether it

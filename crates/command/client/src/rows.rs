@@ -53,7 +53,7 @@ impl From<RowWarning> for Warning {
 }
 
 impl Row {
-    /// The command that shows what a program wrote that failed.
+    /// The command that shows the output of a failed program.
     fn logs(&self) -> Option<String> {
         logs_of(&self.alias, self.error.as_ref()?.kind.as_str(), self.has_logs)
     }
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(row.summary(), told);
         row.held_back = 0;
         assert_eq!(row.summary(), "ready: 1 tool");
-        // D14: nor is it overlooked what was meant to be gated and is not.
+        // D14: the summary also names gates that match nothing.
         let message = "`tool_scopes` names `x`".to_owned();
         row.warnings = vec![Warning { kind: "gate_unmatched".to_owned(), message }];
         assert_eq!(row.summary(), "ready: 1 tool; warning: `tool_scopes` names `x`");
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(row.summary(), "error: transport_error: it ended", "it wrote nothing");
         row.has_logs = true;
         assert!(row.summary().ends_with("it ended; `narthex mcp logs git` shows its output"));
-        // Of the failures of lists that of the tools counts.
+        // Only the failed list of tools counts.
         let failed = |list: &str| Warning {
             kind: "list_failed".to_owned(),
             message: format!("`{list}` failed, so it is so"),

@@ -23,7 +23,8 @@ pub use self::{
 /// Switches to another screen than the one with the earlier output, without a cursor.
 const ENTER: &str = "\u{1b}[?1049h\u{1b}[?25l";
 const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
-/// To the first line; to the end of a line; to the end of the screen.
+/// Sequences that move to the first line, clear to the end of a line, and clear to the end of the
+/// screen.
 const HOME: &str = "\u{1b}[H";
 const CLEAR_LINE: &str = "\u{1b}[K";
 const CLEAR_REST: &str = "\u{1b}[J";
@@ -149,7 +150,7 @@ pub async fn leave_is_typed() {
         match keys.read_u8().await {
             Ok(b'q' | b'Q') => return,
             Ok(_) => {}
-            // Nothing more can be typed: Ctrl-C is left.
+            // Standard input has ended: only Ctrl-C can end the command.
             Err(_) => std::future::pending().await,
         }
     }

@@ -86,12 +86,12 @@ pub struct Doors {
 }
 
 impl Doors {
-    /// Where callers on this machine reach the built-in server.
+    /// The address of the built-in server, for callers on this machine.
     fn built_in_url(&self) -> Option<String> {
         self.url(&format!("/mcp/{}", Alias::built_in()))
     }
 
-    /// Where callers on this machine reach a path.
+    /// The address of a path, for callers on this machine.
     fn url(&self, path: &str) -> Option<String> {
         let mut address = self.listener.local_addr().ok()?;
         if address.ip().is_unspecified() {
@@ -291,7 +291,7 @@ impl App {
     async fn end(&self) {
         self.closing.cancel();
         self.tasks.close();
-        // Nothing is started any more that would have to be stopped (E126).
+        // From now on nothing starts that would have to be stopped (E126).
         if let Some(control) = &self.control {
             control.close().await;
         }
@@ -304,7 +304,7 @@ impl App {
     }
 }
 
-/// The identity that servers get of us.
+/// The identity that narthex shows to servers.
 fn identity() -> ClientIdentity {
     let info = concat!(r#"{"name":"narthex","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
     ClientIdentity {

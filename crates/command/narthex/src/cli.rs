@@ -194,7 +194,7 @@ impl Context {
     }
 }
 
-/// Does what the command line says.
+/// Runs the command of the command line.
 #[must_use]
 pub fn main() -> ExitCode {
     let (cli, workspace) = match read(arguments()) {
@@ -230,7 +230,7 @@ fn read(
     Ok((cli, workspace))
 }
 
-/// The command line, without what this program says to a second process of it.
+/// The command line, without the arguments for a second process of this program.
 fn arguments() -> impl Iterator<Item = std::ffi::OsString> {
     #[cfg(target_os = "linux")]
     return narthex_fuse::mounter::background::arguments();
@@ -238,7 +238,7 @@ fn arguments() -> impl Iterator<Item = std::ffi::OsString> {
     return std::env::args_os();
 }
 
-/// Shows the help, the version, or what is wrong with the command line.
+/// Shows the help, the version, or the fault of the command line.
 fn refuse(error: &clap::Error) -> ExitCode {
     // A faulty command line may still name the format of its answer.
     if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {

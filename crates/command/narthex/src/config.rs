@@ -36,7 +36,7 @@ pub(crate) fn master_key() -> Option<Secret> {
 /// One environment variable, for placeholders of configuration files.
 ///
 /// A file must not hand these to a server: the key of all secrets, the URL of the store, an
-/// operator's token, and our passwords at sign-in providers.
+/// operator's token, and narthex's passwords at sign-in providers.
 pub(crate) fn placeholder(name: &str) -> Option<String> {
     if is_ours(name) { None } else { variable(name) }
 }
@@ -45,7 +45,7 @@ fn is_ours(name: &str) -> bool {
     matches!(name, MASTER_KEY | STORE_URL | TOKEN) || name.starts_with(signin::SECRET)
 }
 
-/// The variables that no program gets which speaks to a keychain for us.
+/// The variables that the programs of keychains do not get.
 pub(crate) fn hidden() -> Vec<OsString> {
     let names = std::env::vars_os().map(|(name, _)| name);
     names.filter(|name| name.to_str().is_some_and(is_ours)).collect()

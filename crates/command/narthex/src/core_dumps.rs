@@ -9,8 +9,8 @@ use crate::Failure;
 /// which at 0 it does where `core_pattern` names one (core(5)).
 const BYTES: u64 = 1;
 
-/// Switches them off for this process and all that it starts: shims inherit it, and servers, which
-/// hold secrets of their own.
+/// Switches core dumps off for this process and all programs that it starts: shims, and servers,
+/// which hold secrets of their own.
 pub(crate) fn forbid() -> Result<(), Failure> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Core);
     let current = Some(maximum.map_or(BYTES, |most| most.min(BYTES)));

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{App, Failure, daemon_client::DaemonClient};
 
-/// Where requests go.
+/// The receiver of requests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Peer<'a> {
     /// The gateway of this process.
@@ -123,7 +123,7 @@ fn parse(payload: narthex_wire::Payload, limits: &Limits) -> Result<Message, Fai
         .map_err(|error| Failure::new(ErrorKind::Bug, format!("not a valid message: {error}")))
 }
 
-/// The result of an answer that is none of a tool call, or the protocol's error.
+/// The result of an answer to any request but a tool call, or the protocol's error.
 fn result(answer: &Message) -> Result<Value, Failure> {
     if answer.kind() == MessageKind::Error {
         return Err(protocol_failure(answer));
@@ -149,7 +149,7 @@ pub(crate) fn protocol_failure(answer: &Message) -> Failure {
     );
     match kind.or(is_protocols.then_some(ErrorKind::Invalid)) {
         Some(kind) => Failure { details, ..Failure::new(kind, message) },
-        // The server's own words for what went wrong there.
+        // The failure has the server's own words.
         None => Failure::call(server_error(code, message.to_owned(), details)),
     }
 }

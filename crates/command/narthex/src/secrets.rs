@@ -17,9 +17,9 @@ use crate::{
 // The vault takes every value that the command takes.
 const _: () = assert!(narthex_client::commands::secrets::VALUE_MAX == narthex_vault::VALUE_MAX);
 
-/// Opens the vault. Keys that the environment gives are used as they are; else those of the
-/// keychain or of the key file, and the first is made if nothing was ever sealed. Only the
-/// directory's daemon may do this.
+/// Opens the vault. Keys from the environment are used unchanged. Otherwise the keys come from the
+/// keychain or the key file; the first key is made if nothing was ever sealed. Only the directory's
+/// daemon may do this.
 pub(crate) async fn open(
     data: &DataDir,
     place: &KeyPlace,
@@ -61,7 +61,7 @@ fn failed(error: KeeperError) -> Failure {
     Failure::caused(error.kind(), &error)
 }
 
-/// Refuses a key file beside a keychain: its keys would not be used, and lie there all the same.
+/// Refuses a key file beside a keychain: the file's keys would be unused, but still readable.
 fn alone(data: &DataDir) -> Result<(), Failure> {
     let file = data.master_key_file();
     match fs::symlink_metadata(&file) {

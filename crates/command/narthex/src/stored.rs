@@ -22,7 +22,7 @@ impl StorePlace {
         Self { data: data.clone(), url: settings.store_url.clone() }
     }
 
-    /// Opens the store, which any number of processes may do at a time, beside a daemon too.
+    /// Opens the store. Several processes may do so at a time, also beside a daemon.
     pub(crate) async fn open(&self) -> Result<Store, Failure> {
         match &self.url {
             Some(url) => Store::connect(url).await.map_err(|e| Failure::caused(e.kind(), &e)),
@@ -32,7 +32,8 @@ impl StorePlace {
         }
     }
 
-    /// Opens the store only to read the trusted files; `None` if there is none. Creates nothing.
+    /// Opens the store only to read the trusted files; `None` if there is no store. Creates
+    /// nothing.
     pub(crate) async fn look(&self) -> Result<Option<Store>, Failure> {
         match &self.url {
             Some(url) => {

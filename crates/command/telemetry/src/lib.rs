@@ -28,8 +28,8 @@ const SEND: Duration = Duration::from_secs(5);
 /// The path for traces, below a collector's address.
 const TRACES: &str = "/v1/traces";
 
-/// The library that watches files logs each write: of a log file beside them without end. The one
-/// that mounts folders warns of each request of a program that our files do not know.
+/// Silences two libraries. `notify` logs each write to a watched folder, which never ends if the
+/// log file is in one. `fuser` warns of each request of a program that narthex's files do not know.
 const UNHEARD: &str = "notify=off,fuser=error";
 /// Messages of agents to channels that are the log itself.
 const HEARD: &str = "narthex::channel=info";

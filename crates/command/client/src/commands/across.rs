@@ -37,7 +37,7 @@ pub async fn active_runs(client: &DaemonClient, workspace: &str) -> Result<Vec<V
     Ok(runs)
 }
 
-/// The same of all workspaces.
+/// The active runs of all workspaces.
 pub(super) async fn all_active_runs(client: &DaemonClient) -> Result<Vec<Value>, Failure> {
     let mut runs = Vec::new();
     for workspace in workspaces(client).await? {
@@ -69,7 +69,7 @@ pub async fn elsewhere(
     Ok(told.join("; "))
 }
 
-/// Nothing, where the token may not see it.
+/// No rows if the token may not see them.
 pub(super) fn unless_hidden(found: Result<Vec<Value>, Failure>) -> Result<Vec<Value>, Failure> {
     match found {
         Err(failure) if is_hidden(&failure) => Ok(Vec::new()),

@@ -67,7 +67,7 @@ fn row(item: &Value) -> Vec<String> {
         harmless(text(item, "updated_at")),
         harmless(text(item, "updated_by")),
     ];
-    // Of an agent alone.
+    // Only an agent has this column.
     if let Some(names) = item["agent_env_names"].as_array() {
         let names: Vec<_> = names.iter().filter_map(Value::as_str).map(harmless).collect();
         row.push(if names.is_empty() { "-".to_owned() } else { names.join(", ") });

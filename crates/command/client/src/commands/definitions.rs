@@ -165,8 +165,8 @@ async fn decide(args: &DecideArgs, verb: &str, context: &Context) -> Result<Exit
     output::told(&decided, &text, context.format)
 }
 
-/// Leaves the definitions to decide on: not those that are decided so already. Of a name with a
-/// waiting one only that is accepted, unless a digest says otherwise.
+/// Keeps the definitions that `verb` would change. When a definition is accepted by name, only the
+/// one under review is accepted, if there is one; digests can accept others.
 fn undecided(items: &mut Vec<Value>, verb: &str, is_by_digest: bool) {
     if verb == "reject" {
         return items.retain(|item| item["state"] != "rejected");
@@ -180,8 +180,8 @@ fn undecided(items: &mut Vec<Value>, verb: &str, is_by_digest: bool) {
     });
 }
 
-/// The definitions of `items` that the arguments name. Of one name there may be several by now:
-/// then a digest has to say which. `known` are all, also those that are as was asked for already.
+/// The definitions of `items` that the arguments name. If several have one name, the arguments must
+/// name a digest. `known` are all definitions, also those that are in the wanted state already.
 fn chosen<'i>(
     args: &DecideArgs,
     items: &'i [Value],

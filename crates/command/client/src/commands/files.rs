@@ -56,7 +56,7 @@ pub(super) fn refused(files: &[Value], now: SystemTime) -> Vec<String> {
     files.iter().filter_map(sentence).collect()
 }
 
-/// How long ago a time of a file was.
+/// The age of a file by one of its times.
 fn ago(file: &Value, member: &str, now: SystemTime) -> Option<String> {
     let time = file[member].as_str().and_then(Timestamp::read);
     time.map(|time| age(time, now))

@@ -110,8 +110,8 @@ async fn or_elsewhere(
     Ok(if others.is_empty() { none } else { format!("{none} But {others}") })
 }
 
-/// An object whose members are kept as they are written: the exact text of arguments makes their
-/// digest.
+/// An object whose members stay exactly as they were written: the digest of arguments is computed
+/// from their text.
 type Said<'a> = BTreeMap<&'a str, Box<RawValue>>;
 
 fn texts<'a>(fields: &[(&'a str, Option<&str>)]) -> Said<'a> {

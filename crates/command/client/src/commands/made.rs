@@ -54,7 +54,7 @@ pub(super) async fn after_delete(client: &DaemonClient, args: &DeleteArgs) -> Ve
     all
 }
 
-/// Not with force: another one may use it.
+/// Deletes a server without force, since another agent may use it.
 async fn delete(client: &DaemonClient, args: &DeleteArgs, id: &str) -> Result<(), Failure> {
     let path = object_path(CatalogKind::Server, &args.place, id);
     let deleted = client.api(ApiRequest::new(Method::DELETE, path)).await;

@@ -67,8 +67,8 @@ fn is_not_found(failure: &Failure) -> bool {
     failure.kind.as_str() == ErrorKind::NotFound.as_str()
 }
 
-/// The failure for a name that was not found, with the names that there are. A server that a run
-/// has for itself is none of the configuration: nothing can be done with it but by the run.
+/// The failure for an unknown name, with the known names. For a server of a run alone, the failure
+/// names the run's end as the only way to start the server again.
 async fn with_names(name: &str, failure: Failure, client: &DaemonClient) -> Failure {
     if !is_not_found(&failure) {
         return failure;

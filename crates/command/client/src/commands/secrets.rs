@@ -70,8 +70,8 @@ fn with_value(args: &SetArgs) -> String {
     )
 }
 
-/// The name in `NAME=value` or `NAME value`, where it cannot be the value: no other word is a name,
-/// and what follows `=` is no mere padding.
+/// The name in `NAME=value` or `NAME value`, if it is certain that it is not the value: no other
+/// word could be a name, and more than padding follows `=`.
 fn surely_named(args: &SetArgs) -> Option<SecretName> {
     let (word, rest) = args.name.split_once('=').unwrap_or((&args.name, ""));
     let is_padded = args.name.contains('=') && rest.trim_end_matches('=').is_empty();

@@ -118,7 +118,7 @@ async fn get(
     let saving = async {
         let is_stdout = args.output == Path::new("-");
         let mut body = client.api_content(path, "*/*").await?.body;
-        // After the daemon has agreed, so that nothing is left of what there is not.
+        // The file is created after the daemon's answer, so that a refusal leaves no file.
         let mut target: Box<dyn Write + Send> = match is_stdout {
             true => output::raw(),
             false => Box::new(OpenOptions::new().write(true).create_new(true).open(&args.output)?),

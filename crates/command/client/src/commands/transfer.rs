@@ -115,7 +115,7 @@ pub async fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, Fa
     asked.tell(&stored)
 }
 
-/// A refusal of one document, whose places are those of what was sent.
+/// A refusal of one document, with the places in its file instead of the places in the request.
 fn in_document(document: &Document, mut failure: Failure) -> Failure {
     let errors = failure.details.as_mut().and_then(|details| details["errors"].as_array_mut());
     let Some(errors) = errors else { return failure };
@@ -221,7 +221,7 @@ impl Bundle {
         Value::Object(self.groups().into_iter().map(group).collect::<Map<_, Value>>())
     }
 
-    /// A refusal that names files instead of places in what was sent.
+    /// A refusal that names files instead of places in the request.
     fn with_sources(&self, mut failure: Failure) -> Failure {
         let errors = failure.details.as_mut().and_then(|details| details["errors"].as_array_mut());
         let Some(errors) = errors else { return failure };

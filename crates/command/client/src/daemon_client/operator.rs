@@ -60,7 +60,8 @@ impl DaemonClient {
         Self::of_run(options)
     }
 
-    /// With the token that is given, or with one out of the data directory.
+    /// A client with the given token, or else with a token from the data directory. `None` if no
+    /// daemon runs.
     fn holder_if_up(
         options: &DaemonOptions,
         own: impl FnOnce(&DataDir) -> Result<Secret, Failure>,

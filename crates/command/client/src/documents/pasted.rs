@@ -250,7 +250,7 @@ impl Reader {
     }
 }
 
-/// Where a value stands.
+/// The place of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Spot<'n> {
     /// The address of a server.

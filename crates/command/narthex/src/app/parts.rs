@@ -58,7 +58,7 @@ pub(super) fn local_run(
     let user = Some(PrincipalId::local_admin());
     let mut session = [0; SessionId::BYTES];
     getrandom::fill(&mut session).map_err(|error| no_randomness(&error))?;
-    // It is created when there is an event to record.
+    // The session is created when there is an event to record.
     let session = Some(SessionId::new(session));
     let actors = Actors { user, session, run: Some(token.run_id()), ..Actors::default() };
     let run = RunView::new(token, policy).with_meters(meters);

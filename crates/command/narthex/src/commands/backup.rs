@@ -64,7 +64,7 @@ pub(crate) async fn run(args: BackupArgs, context: Context) -> Result<ExitCode, 
     Ok(done)
 }
 
-/// The copies of what agents have shared, which lie beside the store.
+/// The copies of the files that agents have shared, in a folder beside the store.
 struct Shared {
     folder: PathBuf,
     files: u64,

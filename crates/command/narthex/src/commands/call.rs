@@ -78,8 +78,8 @@ fn with_cause(mut failure: Failure, rows: Vec<Row>, args: &CallArgs) -> Failure 
     failure
 }
 
-/// Adds what a person does about the credential, as the server's row has it for operators. The
-/// answer to a call is for models, which do not read that.
+/// Adds the remedy of a person for the credential, from the server's row for operators. The answer
+/// to a call has no such remedy, since models read it.
 async fn with_remedy(mut failure: Failure, args: &CallArgs, context: &Context) -> Failure {
     let rows = rows_if_up(context).await;
     let row = rows.into_iter().find(|row| row.alias == args.alias.as_str() && !row.is_overridden);

@@ -58,7 +58,7 @@ pub(super) async fn run<T>(
     done
 }
 
-/// Waits until every server is ready or has failed, and shows what they are busy with.
+/// Waits until every server is ready or has failed, and shows the present work of each server.
 pub(super) async fn settle(app: &App) {
     let progress = Mutex::new(Progress::new());
     let settled = app.registry().wait_until(SETTLED, |snapshot| {

@@ -88,7 +88,7 @@ mod linux {
             folder = std::path::absolute(&folder)?;
             background::leave_folder()?;
         }
-        // From before anything is mounted: a signal must find a process that unmounts.
+        // Signals are caught before the first mount, so that a signal always leads to an unmount.
         let mut stops = stop_signal()?;
         let options = MountingOptions {
             folder,
@@ -170,7 +170,7 @@ mod linux {
         }
     }
 
-    /// With the time and the process before it, in the background.
+    /// The text, in the background with the time and the process id before it.
     fn stamped(text: &str) -> String {
         match background::is_second() {
             true => format!(
@@ -182,14 +182,14 @@ mod linux {
         }
     }
 
-    /// Where a mount in the background says what becomes of it.
+    /// The log of a mount in the background.
     fn log_of(args: &MountArgs, context: &Context) -> PathBuf {
         let log = args.log.clone().unwrap_or_else(|| context.daemon.data.join("mount.log"));
         // For callers that print the path, and may be elsewhere by then.
         std::path::absolute(&log).unwrap_or(log)
     }
 
-    /// Has a second process mount, and shows what it says.
+    /// Starts a second process that mounts, and shows its output.
     async fn begin_in_background(path: PathBuf, is_named: bool) -> Result<ExitCode, Failure> {
         let log = path.clone();
         let beginning = spawn_blocking(move || {

@@ -23,7 +23,7 @@ const MANIFEST_MAX: u64 = 1 << 20;
 pub(super) struct FailedStarts(Vec<String>);
 
 impl FailedStarts {
-    /// Those of the daemon here; none if no daemon runs, or it cannot be asked.
+    /// The failed starts of the daemon here; none if no daemon runs or answers.
     pub(super) async fn of(settings: &Settings) -> Self {
         let Ok(Some(client)) = DaemonClient::operator_if_up(&settings.daemon) else {
             return Self::default();
@@ -55,7 +55,7 @@ pub(super) fn unpinned(definition: &ServerDefinition, failed: &FailedStarts) -> 
     definition.unpinned_packages().into_iter().map(told).collect()
 }
 
-/// Where `npx` keeps what it has downloaded.
+/// The folder in which `npx` stores downloaded packages.
 fn cache() -> Option<PathBuf> {
     let own = config::variable("npm_config_cache").map(PathBuf::from);
     let usual = || Some(Path::new(&config::variable("HOME")?).join(".npm"));

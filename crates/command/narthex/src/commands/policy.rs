@@ -148,7 +148,7 @@ fn question(args: &CheckPolicyArgs) -> Result<String, Failure> {
         if let Err(error) = serde_json::from_str::<Map<String, Value>>(text) {
             return Err(Failure::usage(format!("--{name} is no JSON object: {error}")));
         }
-        // As they were written: rules may see a difference.
+        // The arguments stay exactly as they were written: rules may see a difference.
         entry = format!("{{\"{name}\":{text},{}", &entry[1..]);
     }
     Ok(entry)

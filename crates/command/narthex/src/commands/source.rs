@@ -189,7 +189,7 @@ async fn load_trusted(place: &StorePlace) -> Result<LoadedConfig, Failure> {
     Err(Failure::new(ErrorKind::Denied, text))
 }
 
-/// Why a file does not count, in words; `None` for one that is approved.
+/// The reason in words why a file has no effect; `None` for an approved file.
 pub(crate) fn untrusted(standing: Standing) -> Option<&'static str> {
     match standing {
         Standing::Approved => None,
@@ -210,7 +210,7 @@ pub(crate) async fn standing(path: &Path, settings: &Settings) -> Result<Standin
     standing_of(&Folder::read(path)?, settings).await
 }
 
-/// The same of a content that was read already.
+/// The approval of a file that was read already.
 pub(crate) async fn standing_of(folder: &Folder, settings: &Settings) -> Result<Standing, Failure> {
     let place = StorePlace::of(&DataDir::at(&settings.daemon.data), settings);
     let Some(store) = place.look().await? else { return Ok(Standing::Unknown) };
@@ -235,7 +235,7 @@ pub(crate) struct Unfilled {
     pub(crate) loaded: Result<LoadedConfig, Failure>,
 }
 
-/// The files that a daemon would follow here, those that there are.
+/// The existing ones of the files that a daemon would follow here.
 pub(crate) fn unfilled(settings: &Settings) -> Vec<Unfilled> {
     let project = settings.config.clone().unwrap_or_else(usual);
     let files = [settings.servers.clone().map(|path| (path, false)), Some((project, true))];
@@ -247,7 +247,7 @@ pub(crate) fn unfilled(settings: &Settings) -> Vec<Unfilled> {
     there.map(read).collect()
 }
 
-/// The same file with its placeholders filled in, as the daemon would read it.
+/// Reads the file again with its placeholders filled in, as the daemon would.
 pub(crate) fn filled(file: &Unfilled) -> Result<LoadedConfig, Failure> {
     read_with(&file.path, file.is_project, &config::placeholder)
 }

@@ -23,7 +23,7 @@ use crate::{
 
 /// The pause before a daemon that has gone is looked for again.
 pub(super) const AGAIN: Duration = Duration::from_secs(1);
-/// Number of runs that are named to a caller that asks for one that is not there.
+/// Largest number of runs that are named in the failure for an unknown run.
 const NAMED: usize = 20;
 
 pub(crate) async fn run(args: &StraceArgs, context: &Context) -> Result<ExitCode, Failure> {

@@ -42,7 +42,7 @@ pub(crate) async fn run(args: &TopArgs, context: &Context) -> Result<ExitCode, F
             output::notice(&format!("active runs elsewhere: {others}"));
         }
     }
-    // From before the terminal is taken: any signal that comes then gives it back.
+    // Signals are caught before the screen opens, so that any signal restores the terminal.
     let mut signs = if is_screen { Some(Signs::new()?) } else { None };
     let screen = if is_screen { Some(Screen::open()?) } else { None };
     let last = RefCell::default();
@@ -159,7 +159,7 @@ impl Showing<'_> {
         self.draw()
     }
 
-    /// Draws what is there, for the size that the terminal has now.
+    /// Draws the last answer, for the present size of the terminal.
     fn draw(&self) -> Result<(), Failure> {
         let (Some(screen), Some(last)) = (self.screen, &*self.last.borrow()) else { return Ok(()) };
         match last {

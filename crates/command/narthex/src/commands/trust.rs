@@ -1,4 +1,5 @@
-//! `narthex trust`: shows what a file would start, asks for approval, and stores it.
+//! `narthex trust`: shows the programs and addresses that a file would start, asks for approval,
+//! and stores it.
 
 use std::{
     io::{self, IsTerminal, Write, stderr, stdin, stdout},
@@ -95,7 +96,7 @@ fn already(name: &str, data: &Value, context: &Context) -> Result<ExitCode, Fail
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says what starts the approved file: the daemon that follows it, or the command that starts one.
+/// Names the daemon that follows the approved file, or the command that starts such a daemon.
 fn taking_effect(place: &DataDir, folder: &Folder) -> String {
     // Without a daemon that can be seen, there is one to be started.
     if let Ok(Some(daemon)) = place.running()
@@ -110,7 +111,7 @@ fn taking_effect(place: &DataDir, folder: &Folder) -> String {
     }
 }
 
-/// True if a person reads what is printed, and can answer.
+/// True if a person sees the output and can answer.
 fn is_seen() -> bool {
     stdin().is_terminal() && stdout().is_terminal()
 }
@@ -134,7 +135,7 @@ async fn asked(name: &str) -> Result<bool, Failure> {
 
 fn show(servers: &[Value]) -> Result<(), Failure> {
     for server in servers {
-        // The file is not trusted yet, and what is read here decides whether it will be.
+        // The file is not trusted yet, and the person decides by this output whether it will be.
         let text = |key: &str| harmless(server[key].as_str().unwrap_or_default());
         output::line(&format!("{:<16} {}", text("alias"), text("starts")))?;
         if !text("folder").is_empty() {
@@ -189,7 +190,8 @@ fn definition_shown(
         Target::Stdio(target) => {
             let mut words = vec![quoted(&target.command)];
             words.extend(target.args.iter().enumerate().map(|(index, arg)| {
-                // The reader of the file has found what looks like a secret, by its place.
+                // The reader of the file has warned about values that look like secrets, by their
+                // places.
                 let place = format!("{alias}.args[{index}]");
                 let is_warned = warnings.iter().any(|warning| warning.path.ends_with(&place));
                 // A program may take any argument for code, but not one word.
@@ -288,7 +290,7 @@ fn auth(auth: &ServerAuth) -> Option<String> {
     }
 }
 
-/// An address without what may be secret in it: of parameters, their names.
+/// An address without parts that may be secret: it shows only the names of parameters.
 fn address(text: &str) -> String {
     let Ok(mut url) = Url::parse(text) else { return HIDDEN.to_owned() };
     let names: Vec<_> = url.query_pairs().map(|(name, _)| format!("{name}=…")).collect();

@@ -130,7 +130,7 @@ async fn tell_unproved(settings: &Settings, control: Option<&Control>) {
             return;
         }
         Ok(false) => {}
-        // It is only logged: nothing depends on it.
+        // The failure is only logged, since nothing depends on the answer.
         Err(error) => {
             let cause = with_causes(&error);
             tracing::warn!("cannot find out if a passkey or an OpenID provider exists: {cause}");
@@ -163,7 +163,8 @@ async fn serve(
     }
 }
 
-/// Drains; a second signal cuts it short, and what is left dies with its handles.
+/// Drains; a second signal ends the wait, and remaining programs end when their handles are
+/// dropped.
 async fn drain(app: &App) {
     let Ok(again) = stop_signal() else { return app.drain().await };
     output::notice("stopping; press Ctrl-C again, or send the signal again, to stop at once");
@@ -277,7 +278,7 @@ impl Reporter<'_> {
         )
     }
 
-    /// Reports changes of servers and of what configures them, for as long as it is polled.
+    /// Reports changes of servers and of their files, for as long as the future is polled.
     async fn follow(&mut self, app: &App) -> Result<(), Failure> {
         let registry = app.registry();
         let mut changes = registry.changes();

@@ -45,7 +45,7 @@ pub(crate) async fn run(command: VfsCommand, context: Context) -> Result<ExitCod
             let arguments = match is_prompt(&path) {
                 true => arguments::parse_texts(&arguments)?,
                 false => {
-                    // To ask for it counts as a call.
+                    // Asking for the schema counts as a call.
                     let schema = match arguments::need_schema(&arguments) {
                         true => schema(&client, &path).await,
                         false => None,
@@ -110,7 +110,7 @@ fn is_error(result: &[u8]) -> bool {
     Raw::new(result).get("isError").and_then(Raw::as_bool).unwrap_or(false)
 }
 
-/// Bytes as they are; within JSON as what they say, or as text.
+/// Prints bytes unchanged; with `--json`, prints them as JSON if they are JSON, else as text.
 fn raw(bytes: &Bytes, context: &Context) -> Result<ExitCode, Failure> {
     if context.format.is_json() {
         let said = serde_json::from_slice(&with_whole_pairs(bytes));
@@ -144,7 +144,7 @@ fn look(path: &str, operation: &str) -> ApiRequest {
     ApiRequest::new(Method::GET, format!("{}?op={operation}", address(path)))
 }
 
-/// Where the daemon has a path, percent-encoded once.
+/// The daemon's path for a path of the folder, percent-encoded once.
 fn address(path: &str) -> String {
     const PLAIN: &AsciiSet =
         &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');

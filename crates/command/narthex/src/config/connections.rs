@@ -146,8 +146,7 @@ mod tests {
         assert!(shown("", &[("no_proxy", "c.test")]).contains("c.test"));
     }
 
-    /// E169: a proxy that is none is refused by the name of its setting or variable, without its
-    /// password.
+    /// E169: a bad proxy is refused by the name of its setting or variable, without its password.
     #[test]
     fn e169_a_bad_proxy_is_refused_by_its_name() {
         for (file, variables, place) in [

@@ -52,7 +52,7 @@ pub(crate) struct Flags {
     pub(crate) tools: Option<String>,
 }
 
-/// Limits of what all runs and principals hold together. Each of them may have a part.
+/// Limits for the memory of all runs and principals together. Each of them may use a part.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
     /// The most bytes of long bodies at MCP endpoints; `None` follows from the longest message.
@@ -86,15 +86,15 @@ pub(crate) struct Settings {
     pub(crate) store_url: Option<Secret>,
     /// The place of the master keys.
     pub(crate) keys: KeyPlace,
-    /// Which servers the local run has.
+    /// The servers of the local run.
     pub(crate) policy: RunPolicy,
     /// The variables of the environment that the catalog may name.
     pub(crate) variables: Variables,
-    /// True if clients that know tools alone get tools of our own for the rest.
+    /// True if clients that support only tools get narthex's tools for the rest.
     pub(crate) synthetic_tools: bool,
     /// The proof required of humans who grant.
     pub(crate) granting: GrantOptions,
-    /// Which lines are logged.
+    /// The filter of log lines.
     pub(crate) log_filter: String,
     /// The form of the log.
     pub(crate) log_format: LogFormat,
@@ -116,7 +116,7 @@ pub(crate) struct Settings {
     pub(crate) call_timeout: Duration,
     /// Time that a call of a modern client waits for the answer to a legacy server's question.
     pub(crate) input_timeout: Duration,
-    /// The accepted values of `Host` besides our own.
+    /// The accepted values of `Host` besides narthex's own addresses.
     pub(crate) allowed_hosts: Vec<String>,
     /// The accepted origins.
     pub(crate) allowed_origins: Vec<String>,

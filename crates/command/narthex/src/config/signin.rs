@@ -11,7 +11,7 @@ use narthex_login::{
 use narthex_model::{Role, Roles, Secret, WorkspaceId, meant_hint};
 use toml::{Table, Value};
 
-/// Prefix of the variable with our password at a provider; the provider's name follows.
+/// Prefix of the variable with narthex's password at a provider; the provider's name follows.
 pub(crate) const SECRET: &str = "NARTHEX_OIDC_SECRET_";
 /// All members of a provider.
 const MEMBERS: [&str; 6] =
@@ -112,7 +112,8 @@ impl Reading<'_> {
         }
     }
 
-    /// From the environment, or else from a file; a settings file is read by too many.
+    /// Reads a provider's password from the environment, or else from a file. The settings file has
+    /// no passwords, since too many programs read it.
     fn secret(&mut self, name: &str, env: &dyn Fn(&str) -> Option<String>) -> Option<Secret> {
         let variable = format!("{SECRET}{}", name.to_ascii_uppercase().replace('-', "_"));
         if let Some(secret) = env(&variable).filter(|secret| !secret.is_empty()) {

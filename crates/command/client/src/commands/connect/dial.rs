@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 const DOWN: &str = "daemon_down";
 /// The log of a daemon that was started here, in the data directory.
 const LOG: &str = "daemon.log";
-/// As much of it as is shown.
+/// Number of the log's lines that are shown.
 const SHOWN: usize = 10;
 
 /// Dials the daemon of a data directory.
@@ -92,11 +92,11 @@ impl<'a> Dialer<'a> {
         self.closed.is_cancelled() && !self.args.start
     }
 
-    /// Connects, as soon as there is a daemon to connect to.
+    /// Connects as soon as there is a daemon to connect to.
     ///
     /// # Errors
-    /// When there is none before the end of the wait or before the client closes standard input,
-    /// or none can be used.
+    /// When no daemon can be used, or none appears before the end of the wait or before the client
+    /// closes standard input.
     pub(super) async fn dial(&mut self, wait: &mut Wait) -> Result<UnixStream, Failure> {
         let mut started: Option<Child> = None;
         loop {
@@ -147,7 +147,7 @@ impl<'a> Dialer<'a> {
         }
     }
 
-    /// The failure at the end of a wait, without the text that a notice has told.
+    /// The failure at the end of a wait, without the text that a notice has shown already.
     fn given_up(&self, failure: Failure, wait: &Wait) -> Failure {
         let Some(told) = &wait.told else { return failure };
         let why = match self.is_closed() {
@@ -168,10 +168,10 @@ impl<'a> Dialer<'a> {
         Failure { message, ..failure }
     }
 
-    /// Gives up what takes longer than is waited for a daemon.
+    /// Runs the work, and gives it up after the time that the command waits for a daemon.
     ///
     /// # Errors
-    /// The failure of the work, or that it took too long.
+    /// The failure of the work, or a timeout.
     pub(super) async fn within<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,

@@ -127,7 +127,7 @@ impl Input {
                 }
             }
         };
-        // It ends with the process: a read of standard input can be given up by nothing else.
+        // The task ends only with the process: a read of standard input cannot be cancelled.
         TaskTracker::new().spawn(reading);
         Self { lines, has_ended: false, closed }
     }
@@ -145,7 +145,7 @@ impl Input {
         line
     }
 
-    /// A line that is there already.
+    /// The next line if one has arrived already.
     pub(super) fn waiting(&mut self) -> Option<Bytes> {
         self.lines.try_recv().ok()
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use narthex_model::ErrorKind;
 use narthex_wire::{Limits, Message, MessageKind, Raw, rpc};
 
-/// The id of our own requests. Clients number theirs.
+/// The id of requests that this program sends itself. Clients number their requests.
 const OWN_ID: &[u8] = br#""narthex-connect-again""#;
 /// More messages than any batch has.
 const BATCH_MOST: usize = 10_000;
@@ -20,7 +20,7 @@ pub(super) struct Session {
     limits: Limits,
     /// Ids of the client's unanswered requests.
     open: HashSet<Bytes>,
-    /// Those of `open` that are answered only at their end: the streams of subscriptions.
+    /// Ids of the client's streams of subscriptions, which are answered only at their end.
     streams: HashSet<Bytes>,
     /// Ids of the daemon's unanswered requests on the present connection.
     asked: HashSet<Bytes>,
@@ -54,7 +54,7 @@ impl Session {
     /// Notes a line of the client; `false` if the daemon must not get it: an answer to a question
     /// of another connection.
     pub(super) fn note_client(&mut self, line: &Bytes) -> bool {
-        // The daemon says what is wrong with others.
+        // The daemon reports unreadable lines.
         let Ok(messages) = Message::parse_batch(line, &self.limits, BATCH_MOST) else {
             return true;
         };
@@ -130,7 +130,7 @@ impl Session {
         is_meant
     }
 
-    /// Notes an answer of the daemon; `false` if it answers a request of our own.
+    /// Notes an answer of the daemon; `false` if it answers a request of this program itself.
     fn note_answer(&mut self, message: Message) -> bool {
         let Some(id) = id(&message) else { return true };
         self.open.remove(&id);
@@ -144,7 +144,7 @@ impl Session {
         !is_own
     }
 
-    /// True if every request of the client was answered, but for those that last until it ends.
+    /// True if every request of the client was answered, except streams of subscriptions.
     pub(super) fn is_answered(&self) -> bool {
         self.open.is_empty()
     }
@@ -202,7 +202,7 @@ impl Session {
     }
 }
 
-/// The same request, as one of our own.
+/// The same request with the id of this program's own requests.
 fn again(request: &Message) -> Bytes {
     let params = request.body_raw().map(Raw::as_bytes);
     rpc::request(Raw::new(OWN_ID), request.method(), params).into_bytes()

@@ -17,8 +17,8 @@ use crate::{
 
 const WATCHED: &str = "/events?type=agent.permission_request,permission.granted,permission.denied";
 
-/// Shows waiting requests, and those that come. A stream that breaks off is resumed, and shows no
-/// waiting request twice.
+/// Shows waiting requests and new ones. A stream that breaks is resumed, and no waiting request is
+/// shown twice.
 pub(super) async fn requests(
     client: &DaemonClient,
     place: &WorkspaceArgs,
@@ -41,7 +41,8 @@ pub(super) async fn requests(
     }
 }
 
-/// Shows what waits and was not shown; keeps in mind what still waits.
+/// Shows the waiting requests that were not shown yet; `shown` then has the requests that still
+/// wait.
 async fn show_new(
     client: &DaemonClient,
     place: &WorkspaceArgs,

@@ -32,7 +32,7 @@ const COLUMNS: [&str; 8] = [
     "last check",
     "last failure",
 ];
-/// From when on an idle server over HTTP may have stopped answering unnoticed.
+/// Idle time after which a server over HTTP may have stopped answering unnoticed.
 const LONG_IDLE: Duration = Duration::from_secs(60);
 /// The column that is left out where all rows are of the home workspace.
 const WORKSPACE: usize = 1;

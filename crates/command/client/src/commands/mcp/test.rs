@@ -89,7 +89,8 @@ async fn in_catalog(id: &str, client: &DaemonClient) -> Option<String> {
     None
 }
 
-/// A server of the catalog has no values of its own to connect with: its agent has.
+/// The failure for a server of the catalog, which can only be tried in a run: the values for its
+/// connection come from the run's agent.
 fn of_catalog(id: &str, workspace: &str) -> String {
     let create = narthex("runs create --agent AGENT", &[]).in_workspace(workspace);
     let test = narthex("mcp test {}", &[&id]);

@@ -76,7 +76,7 @@ async fn post(name: &str, verb: &str, context: &Context) -> Result<Value, Failur
     }
 }
 
-/// Shows how a verb ended for a server; one that failed is a failure of the command.
+/// Shows the result of a verb for a server; the command fails if the server has failed.
 fn came_out(name: &str, answer: &Value, context: &Context) -> Result<ExitCode, Failure> {
     let result = &answer["result"];
     if result["status"] == "error" {

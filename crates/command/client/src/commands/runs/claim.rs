@@ -45,8 +45,8 @@ pub(super) async fn run(args: &ClaimArgs, context: &Context) -> Result<(), Failu
     ))
 }
 
-/// All that the model of the run is to be told, and the model: a paragraph for each part that there
-/// is. Texts of several lines stand below their name.
+/// The run's model and all texts for the model: a paragraph for each part. Texts of several lines
+/// stand below their name.
 fn brief(claimed: &Value) -> String {
     let parts = [
         ("Model", "model"),
@@ -74,7 +74,7 @@ fn brief(claimed: &Value) -> String {
 mod tests {
     use super::*;
 
-    /// O80: people read all that the model is to be told, and nothing of it moves their cursor.
+    /// O80: people read all texts for the model, and no text moves their cursor.
     #[test]
     fn o80_the_brief_of_a_claim_is_shown() {
         let claimed = json!({ "prompt": "count\nall", "params": { "depth": 2 }, "model": "big",

@@ -40,7 +40,7 @@ pub(super) async fn run(args: &CreateArgs, context: &Context) -> Result<(), Fail
     told(&begun(asked, context)?, &client, context).await
 }
 
-/// Warns of shared servers that are not there, each with the one that was probably meant.
+/// Warns of unknown shared servers, each with the known server that was probably meant.
 async fn tell_missing(begun: &Value, client: &DaemonClient) -> Result<(), Failure> {
     let missing = begun["missing"].as_array().map(Vec::as_slice).unwrap_or_default();
     if missing.is_empty() {
@@ -135,7 +135,7 @@ fn built_in(text: &str) -> Value {
     names.map(Value::from).collect()
 }
 
-/// The document of the request: a file's, with what the flags add.
+/// The document of the request: the file's, with the values of flags.
 fn document(args: &CreateArgs) -> Result<Value, Failure> {
     let mut document = match &args.file {
         None => Map::new(),
@@ -187,7 +187,8 @@ async fn add_params(
     if !agent.is_empty() && arguments::need_schema(&args.params) {
         let path = format!("/agents/{}", segment(agent));
         let found = match client.api_get(workspace_path(&args.place.workspace, &path)).await {
-            // The creation says what is missing, in the same words with and without parameters.
+            // The request to create the run reports the unknown agent, in the same words with and
+            // without parameters.
             Err(failure) if failure.kind == FailureKind::Operation(ErrorKind::NotFound) => {
                 Value::Null
             }
@@ -257,7 +258,7 @@ fn with_faults(failure: Failure) -> Failure {
             let message = format!("no run was created, for {faults}:\n{}", lines.join("\n"));
             Failure { message, ..failure }
         }
-        // One says all by itself, and those of servers have no place.
+        // A single fault is in the message already, and faults of servers have no place.
         Some(_) | None => failure,
     }
 }

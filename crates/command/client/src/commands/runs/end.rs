@@ -68,7 +68,7 @@ async fn many(client: &DaemonClient, args: &EndArgs, context: &Context) -> Resul
     output::line(&format!("{} {have} ended.", counted(ended.len() as u64, "run")))
 }
 
-/// Ends these; gives those that had not come to their end meanwhile.
+/// Ends the runs; returns the ids of those that had not ended before.
 async fn all<'i>(
     client: &DaemonClient,
     ids: &[&'i str],

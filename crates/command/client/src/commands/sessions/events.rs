@@ -27,14 +27,14 @@ use crate::{
 const PAGE: u64 = 100;
 /// Characters of a payload that are shown in a line.
 const SHOWN: usize = 300;
-/// More than the daemon takes, so that it is the daemon that says so.
+/// More than the daemon takes, so that the daemon itself refuses a longer text.
 const TEXT_MAX: u64 = 1024 * 1024;
 /// A longer time is as good as for good.
 const EXPIRES_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// The last of a stream of a session that has ended.
 const END: &str = "stream.end";
 
-/// Shows the events of a session, and those that come if that is asked for.
+/// Shows the events of a session, and with `follow` the later ones as well.
 pub(super) async fn events(
     client: &DaemonClient,
     args: &SessionEventsArgs,
@@ -134,7 +134,7 @@ fn path(args: &SessionEventsArgs, after: u64) -> String {
     format!("{events}/events?after={after}{}", types.unwrap_or_default())
 }
 
-/// One event as a line: of a message what it says, of all else the payload.
+/// Shows an event as a line: the text of a message, or the payload of another event.
 fn show(event: &Value, context: &Context) -> Result<(), Failure> {
     if context.format.is_json() {
         return output::json(event);

@@ -31,7 +31,7 @@ pub(super) async fn resume(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The document of the request: a file's, with what the flags add.
+/// The document of the request: the file's, with the values of flags.
 fn document(args: &SessionResumeArgs) -> Result<Value, Failure> {
     let mut document = match &args.file {
         None => Map::new(),

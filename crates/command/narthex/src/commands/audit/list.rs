@@ -21,7 +21,7 @@ use narthex_client::cli::AuditListArgs;
 
 /// The most events of one answer.
 const PAGE: u32 = 100;
-/// Where an event has what a call carried.
+/// The place of a call's contents in an event.
 const CONTENTS: &str = "/details/contents";
 /// The interval at which new events are asked for.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
@@ -139,14 +139,14 @@ fn query(args: &AuditListArgs, order: &str, limit: u32, after: Option<&str>) -> 
     format!("{}?{}", path(&args.place), said.collect::<Vec<_>>().join("&"))
 }
 
-/// Says what is not listed, since it is not in the store yet.
+/// Shows how many events are not listed, since they are not in the store yet.
 fn tell_waiting(waiting: &Value) {
     if let Ok(waiting) = Waiting::deserialize(waiting) {
         output::notice(&harmless(&waiting.to_string()));
     }
 }
 
-/// Prints an event, and below it what the call carried.
+/// Prints an event, and below it the contents of the call.
 fn whole(event: &Value) -> Result<(), Failure> {
     output::line(&row(event).join("  "))?;
     for side in ["request", "answer"] {

@@ -20,7 +20,7 @@ use crate::{
     output::{self, counted, harmless},
 };
 
-/// Where the audit is of what belongs to no workspace.
+/// The path of the audit of events without a workspace.
 const INSTALLATION: &str = "/api/audit";
 
 pub(super) async fn run(args: AuditVerifyArgs, context: &Context) -> Result<ExitCode, Failure> {

@@ -112,7 +112,7 @@ impl Browser {
         }
     }
 
-    /// Where it is installed, if it is.
+    /// The place of the browser, if it is installed.
     fn place(&self) -> Option<PathBuf> {
         let installed = self.programs.iter().map(Path::new).find(|path| path.exists());
         installed.map(Path::to_owned).or_else(|| self.downloaded())

@@ -39,8 +39,8 @@ pub(super) async fn of_live(client: &DaemonClient) -> Result<Vec<Check>, Failure
     Ok(checks)
 }
 
-/// Checks gates of servers of the catalog of a workspace, compared with what these have listed in
-/// any run.
+/// Checks the gates of servers of a workspace's catalog against the definitions that the servers
+/// have listed in any run.
 pub(super) async fn of_catalog(
     client: &DaemonClient,
     workspace: &str,

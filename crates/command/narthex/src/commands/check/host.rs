@@ -31,7 +31,7 @@ pub(super) fn definitions(files: &[Unfilled]) -> impl Iterator<Item = &ServerDef
     })
 }
 
-/// The usual launchers, and what single entries need of the host.
+/// Checks for the usual launchers, and for other programs that entries need.
 pub(super) fn programs(files: &[Unfilled]) -> Vec<Check> {
     let needs = |names: &[&str]| {
         targets(files).any(|(_, target)| names.contains(&program_name(&target.command)))

@@ -18,7 +18,7 @@ pub(super) struct Served {
     pub(super) files: BTreeSet<PathBuf>,
 }
 
-/// Nothing if no daemon runs here, or it cannot be asked.
+/// The servers and files of the daemon here; none if no daemon runs or answers.
 pub(super) async fn served(settings: &Settings) -> Served {
     let client = DaemonClient::operator_if_up(&settings.daemon).ok().flatten();
     let Some(client) = client.filter(|_| settings.daemon.daemon_url.is_none()) else {
