@@ -1,5 +1,6 @@
-//! The server that every run has without attaching it (X-M1). Requests to it are answered here: it
-//! costs no process, no link and no task. [`BuiltInTools`] defines what its tools do.
+//! The built-in server, which every run has without an attachment (X-M1). The gateway answers
+//! requests to it: it costs no process, no link and no task. A [`BuiltInServer`] defines and runs
+//! its tools.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -49,7 +50,7 @@ const PRUNED_FROM: usize = 64;
 /// Prefix of its tools' names at aggregated endpoints.
 const PREFIX: &str = "mcp__narthex__";
 
-/// The tools of the built-in server (X-M2). A run has those of its [`BuiltInTools`].
+/// The tools of the built-in server (X-M2). A run has only the tools of its [`BuiltInTools`].
 pub trait BuiltInServer: fmt::Debug + Send + Sync {
     /// The definitions of all its tools.
     fn definitions(&self) -> Vec<BuiltInTool<'_>>;
@@ -80,16 +81,16 @@ pub trait BuiltInServer: fmt::Debug + Send + Sync {
     fn call<'a>(&'a self, call: BuiltInCall<'a>) -> BuiltInAnswer<'a>;
 }
 
-/// A built-in tool as it is listed.
+/// The definition of a built-in tool.
 #[derive(Debug, Clone)]
 pub struct BuiltInTool<'a> {
-    /// Its name.
+    /// The tool's own name, without a prefix.
     pub name: &'a str,
-    /// A JSON object, as `tools/list` has it.
+    /// The tool's entry in `tools/list`: a JSON object.
     pub definition: Bytes,
-    /// The scopes that its caller must have been granted.
+    /// The scopes that a caller needs grants for.
     pub scopes: ToolScopes,
-    /// True if runs ask for grants with this tool. One of all is.
+    /// True for the one tool with which runs ask for grants.
     pub is_for_asking: bool,
 }
 
@@ -98,7 +99,7 @@ pub struct BuiltInTool<'a> {
 pub struct Lacking<'a> {
     /// The scope that has not been granted.
     pub scope: &'a ToolScope,
-    /// The server, as grants know it.
+    /// The server's name in grants.
     pub server: &'a str,
     /// The server's own name of the tool, prompt or resource; empty for the server as such.
     pub name: &'a str,
@@ -111,11 +112,11 @@ pub struct BuiltInCall<'a> {
     pub caller: &'a Caller,
     /// The tool's own name.
     pub name: &'a str,
-    /// JSON of any kind, or absent.
+    /// The arguments: JSON of any kind, or absent.
     pub arguments: Option<Raw<'a>>,
-    /// True if the client can lead its user to a page, and was not asked to in this call before.
+    /// True if the client can lead its user to a page, and this call has not asked it to yet.
     pub leads_to_pages: bool,
-    /// The [`ToPage::id`] of the earlier question, as the client repeats it: it proves nothing.
+    /// The [`ToPage::id`] of an earlier question, as the client repeats the id: it proves nothing.
     pub asked: Option<Raw<'a>>,
 }
 
@@ -126,14 +127,14 @@ pub type BuiltInAnswer<'a> =
 /// The result of a built-in tool.
 #[derive(Debug)]
 pub struct BuiltInResult {
-    /// For a model.
+    /// The text for a model.
     pub text: String,
-    /// For programs: an object.
+    /// The result for programs: an object.
     pub structured: Value,
-    /// True if the text already has all of it that is of use to a model. Otherwise the object
-    /// follows the text as JSON, for clients that show their model nothing but text.
+    /// True if the text has all that a model needs. Otherwise the object follows the text as JSON,
+    /// for clients that show only text to their model.
     pub is_told: bool,
-    /// The page for the client's user besides; only for a client that can lead there.
+    /// The page to which the client leads its user as well; only if the client can do that.
     pub to_page: Option<ToPage>,
 }
 

@@ -7,12 +7,12 @@ use narthex_wire::Era;
 
 use crate::{RunView, Session};
 
-/// One of the two kinds of endpoint that every run has (D2).
+/// An endpoint of a run; each run has both kinds (D2).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Endpoint {
-    /// All attachments, under qualified names.
+    /// All servers of the run, with qualified names.
     Aggregated,
-    /// One server, under its own names.
+    /// One server, with its own names.
     Transparent(Alias),
 }
 
@@ -26,7 +26,7 @@ pub struct Caller {
     pub endpoint: Endpoint,
     /// The MCP session; legacy only.
     pub session: Option<Arc<Session>>,
-    /// The trace context that the door was given outside the message, such as in HTTP headers.
+    /// The trace context outside of the message, such as in HTTP headers.
     pub trace: Option<Box<TraceContext>>,
 }
 

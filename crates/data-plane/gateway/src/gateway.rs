@@ -41,7 +41,7 @@ use crate::{
 pub struct GatewayOptions {
     /// Limits of single messages.
     pub limits: Limits,
-    /// Identifies this process among replicas, in session and event ids (D26).
+    /// The name of this process among replicas, which session and event ids contain (D26).
     pub node_id: String,
     /// Longest time of a call if the server's configuration sets none (E44).
     pub call_timeout: Duration,
@@ -56,20 +56,21 @@ pub struct GatewayOptions {
     pub followed_max: usize,
     /// Number of questions of servers that may wait for answers of clients at one time.
     pub questions_max: usize,
-    /// The most calls of modern clients that wait for what legacy servers ask.
+    /// Largest number of calls of modern clients that wait for answers to questions of legacy
+    /// servers.
     pub parked_max: usize,
     /// Longest wait of such a call for its client.
     pub input_timeout: Duration,
-    /// After how long without any sign of its client a session ends.
+    /// Idle time after which a session without any sign of its client ends.
     pub session_idle: Duration,
-    /// After how long without any use a run has no view and no task of its own.
+    /// Idle time after which a run's view and task end.
     pub run_idle: Duration,
-    /// The most tokens of one result at aggregated endpoints, where the server's configuration sets
-    /// none (R-E20). `None` is no limit.
+    /// Largest number of tokens of one result at aggregated endpoints, if the server's
+    /// configuration sets none (R-E20). `None`: no limit.
     pub output_tokens: Option<NonZeroU64>,
-    /// True if aggregated endpoints have tools of their own for resources and prompts (E19).
+    /// True if aggregated endpoints offer the gateway's tools for resources and prompts (E19).
     pub synthetic_tools: bool,
-    /// The longest name at aggregated endpoints, 64 to 128 (D1).
+    /// Largest length of a name at aggregated endpoints, 64 to 128 bytes (D1).
     pub name_limit: usize,
     /// The gateway's own description, a JSON object (`name`, `version`).
     pub server_info: Bytes,
@@ -124,7 +125,7 @@ fn body_bytes(options: &GatewayOptions) -> usize {
 /// Links that all legacy sessions of one revision share.
 type Pool = HashMap<(ServerKey, Revision), Arc<OnceCell<OwnLink>>>;
 
-/// The data plane. Clones are handles to the same one.
+/// The data plane. All clones are one gateway.
 #[derive(Debug, Clone)]
 pub struct Gateway {
     pub(crate) shared: Arc<Shared>,
@@ -166,7 +167,7 @@ pub(crate) struct Shared {
 }
 
 impl Gateway {
-    /// A gateway over a registry, with its own tasks running.
+    /// Makes a gateway for the servers of a registry, and starts its tasks.
     ///
     /// # Errors
     /// When the operating system gives no random bytes.
@@ -208,13 +209,14 @@ impl Gateway {
         Ok(Self { shared })
     }
 
-    /// The live runs; doors identify callers here.
+    /// The live runs, by which doors identify callers.
     #[must_use]
     pub fn runs(&self) -> &RunTable {
         &self.shared.runs
     }
 
-    /// From here on, grants for a single call are used up there; without it they are of no use.
+    /// Sets the ledger of grants for a single call; without a ledger, such grants permit nothing.
+    /// Only the first call counts.
     pub fn set_ledger(&self, ledger: Arc<dyn GrantLedger>) {
         if self.shared.ledger.set(ledger).is_err() {
             tracing::error!("there is a ledger of grants already");
@@ -227,27 +229,27 @@ impl Gateway {
         self.shared.built_in.get().map(|built_in| built_in.inventory().clone())
     }
 
-    /// The tools of the built-in server that a run is offered, under each of its names.
+    /// The built-in server's tools for a run, one list for each of the server's names.
     #[must_use]
     pub fn built_in_of(&self, run: &RunView) -> Vec<Arc<Inventory>> {
         self.shared.built_in_of(run)
     }
 
-    /// The built-in server's tools of a run, under each of its names, as rows of servers.
+    /// The built-in server of a run as rows, one for each of the server's names.
     #[must_use]
     pub fn built_in_rows(&self, run: &RunView) -> Vec<Arc<ServerRow>> {
         self.shared.built_in_rows(run)
     }
 
-    /// The name that the tool by which a run asks for grants has at the caller's endpoint. `None`
-    /// if the run does not have it.
+    /// The name at the caller's endpoint of the tool that asks for grants; `None` if the run has no
+    /// such tool.
     #[must_use]
     pub fn asking_tool(&self, caller: &Caller) -> Option<String> {
         self.shared.asking_tool(caller)
     }
 
-    /// A call of a tool of the built-in server as rules see it: the name that they know the tool
-    /// by, and its arguments. Each is `None` where that is as it is written.
+    /// A call of a built-in tool as rules see it: the tool's name, and its arguments. Each is
+    /// `None` if rules see it as the caller wrote it.
     #[must_use]
     pub fn built_in_as_ruled(
         &self,
@@ -264,8 +266,8 @@ impl Gateway {
         }
     }
 
-    /// Gives the built-in server these tools; without this call it has none. To be called before
-    /// the first call of a client.
+    /// Gives the built-in server its tools; without this call it has none. Call this before clients
+    /// are served.
     pub fn set_built_in_tools(&self, tools: Arc<dyn BuiltInServer>) {
         if self.shared.built_in.set(BuiltIn::new(&self.shared, tools)).is_err() {
             tracing::error!("the built-in server has its tools already");
@@ -280,7 +282,7 @@ impl Gateway {
         &self.shared.registry
     }
 
-    /// The limits of messages; doors apply them before buffering.
+    /// The limits of messages, which doors check before they buffer a message.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.shared.options.limits
@@ -293,7 +295,7 @@ impl Gateway {
         &self.shared.bodies
     }
 
-    /// Identifies this process among replicas.
+    /// The name of this process among replicas.
     #[must_use]
     pub fn node_id(&self) -> &str {
         &self.shared.options.node_id
@@ -323,7 +325,7 @@ impl Gateway {
         self.shared.sessions.len()
     }
 
-    /// The owner of tasks that outlive a door's request; drain waits for it.
+    /// The tracker of tasks that outlive a door's request; [`Self::drain`] waits for these tasks.
     #[must_use]
     pub fn tasks(&self) -> &TaskTracker {
         &self.shared.tracker
@@ -353,12 +355,12 @@ impl Gateway {
         (session.run.id == run.id && session.endpoint == *endpoint).then_some(session)
     }
 
-    /// Ends a session: open calls are cancelled, its own servers are stopped.
+    /// Ends a session: cancels its open calls and stops its own servers.
     pub async fn end_session(&self, session: &Arc<Session>) {
         self.shared.end_session(session).await;
     }
 
-    /// Answers one request, of either era. Header checks are the HTTP door's part (see
+    /// Answers a request of either era. The HTTP door checks headers itself (see
     /// [`Gateway::header_params`]).
     pub async fn call(&self, caller: &Caller, request: Message) -> Answering {
         self.shared.call(caller, request).await
@@ -370,18 +372,18 @@ impl Gateway {
         self.shared.header_params(caller, request)
     }
 
-    /// Takes a notification.
+    /// Handles a client's notification.
     pub async fn notify(&self, caller: &Caller, notification: Message) {
         self.shared.notify(caller, notification).await;
     }
 
-    /// Takes the client's response to a request of a server (legacy).
+    /// Handles a client's response to a request of a server (legacy).
     pub async fn respond(&self, session: &Arc<Session>, response: Message) {
         self.shared.respond(session, &response).await;
     }
 
     /// Ends streams, lets open calls finish for [`GatewayOptions::drain_timeout`], then ends all
-    /// sessions and stops every server. Whatever hangs, it ends: each step has a deadline.
+    /// sessions and stops every server. Each step has a deadline, so that this always ends.
     pub async fn drain(&self) {
         let shared = &self.shared;
         shared.stopping.cancel();

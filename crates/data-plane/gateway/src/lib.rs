@@ -1,8 +1,8 @@
-//! The data plane: every call of every door goes through this one pipeline.
+//! The data plane: every call of every door passes this one pipeline.
 //!
-//! A door parses a message, finds the caller by token and hands both over; [`Gateway::call`]
-//! classifies, routes, authorizes, forwards and records, and gives back an [`Answering`] to be
-//! polled to its end. Nothing here knows HTTP or sockets.
+//! A door parses a message and finds the caller by a token. [`Gateway::call`] classifies, routes,
+//! authorizes, forwards and records the message. It returns an [`Answering`], which the door polls
+//! to its end. This crate knows no HTTP and no sockets.
 
 mod built_in;
 mod call;

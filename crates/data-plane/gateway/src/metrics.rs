@@ -1,8 +1,8 @@
-//! Counters of what the gateway does, as Prometheus text.
+//! Counters of the gateway's work, as Prometheus text.
 //!
-//! Every label has a bounded set of values: what clients make up is counted as `other`. A call
-//! is counted through counters that were resolved when its server was first seen, without a lock
-//! and without formatting.
+//! Every label has a bounded set of values: values that clients choose are counted as `other`. A
+//! call is counted through counters that were resolved when its server was first seen, without a
+//! lock and without formatting.
 //!
 //! A layer of its own: imports no other module of this crate, and knows no call.
 

@@ -1,4 +1,4 @@
-//! Starts and ends runs, and records and reports their tools while they live.
+//! Starts and ends runs, and records and reports the tools of live runs.
 
 pub(crate) mod run;
 
@@ -21,7 +21,7 @@ use crate::{
     subscriptions::{Change, LISTS, Seen},
 };
 
-/// Looks for a run.
+/// The future of a search for a run.
 pub type FindingRun<'a> = Pin<Box<dyn Future<Output = Option<Arc<RunView>>> + Send + 'a>>;
 
 /// The source of live runs that this process has not seen since its start.
@@ -45,15 +45,15 @@ pub trait RunSource: Send + Sync + std::fmt::Debug {
 }
 
 impl Gateway {
-    /// Names where runs are looked for that are not in the table. Only the first call counts.
+    /// Sets the source of runs that are not in the table. Only the first call counts.
     pub fn set_run_source(&self, source: Arc<dyn RunSource>) {
         if self.shared.run_source.set(source).is_err() {
             tracing::warn!("a second source of runs was set and is ignored");
         }
     }
 
-    /// The run that a token opens, also one that began before this process did; `None` for any
-    /// other text.
+    /// The run that a token opens, also a run that began before this process; `None` for any other
+    /// text.
     pub async fn find_run(&self, token: &str) -> Option<Arc<RunView>> {
         if let Some(run) = self.shared.runs.identify(token) {
             return Some(run);
@@ -67,11 +67,11 @@ impl Gateway {
         }
     }
 
-    /// Lets a run begin: its token opens it from now on, and the tools that it sees are recorded
-    /// (E20). Needs a tokio runtime.
+    /// Begins a run: from now on its token opens it. Records the tools that the run sees (E20).
+    /// Needs a tokio runtime.
     ///
     /// # Errors
-    /// When the record cannot be written: then there is no such run.
+    /// When the record cannot be written: the run has not begun then.
     pub fn begin_run(&self, run: &Arc<RunView>) -> Result<(), AuditFull> {
         let shared = &self.shared;
         run.contents.go_by(shared.audit.contents_switch(&run.workspace));
@@ -94,8 +94,8 @@ impl Gateway {
     }
 
     /// Ends a run: its token opens nothing any more, and its sessions, streams and open calls end.
-    /// The servers of the calls get a cancellation, and the callers are answered at once. The run's
-    /// own servers end then, which is not waited for. `None` if there is no such run.
+    /// The servers of the calls get a cancellation, and the callers are answered at once. Does not
+    /// wait for the end of the run's own servers. Returns the run; `None` if there is no such run.
     pub async fn end_run(&self, id: RunId) -> Option<Arc<RunView>> {
         let run = self.shared.runs.remove(id)?;
         // Runs to its end, also if the caller goes away.
@@ -107,14 +107,14 @@ impl Gateway {
         Some(run)
     }
 
-    /// The servers that a run has: the shared ones that its policy attaches, and its own.
+    /// The servers of a run: the shared servers that its policy attaches, and its own servers.
     #[must_use]
     pub fn snapshot(&self, run: &RunView) -> Arc<Snapshot> {
         run.rows_once(&self.shared.registry).shown().clone()
     }
 
-    /// A text as watchers of a run may see it: without the values of secrets that the run and its
-    /// servers know. For a run that has ended, these servers are its own and the shared ones.
+    /// A text without the values of secrets that the run and its servers know, for watchers of the
+    /// run. For a run that has ended, these servers are its own and all shared servers.
     #[must_use]
     pub fn without_secrets<'t>(&self, run: &RunView, text: &'t str) -> Cow<'t, str> {
         let seen = match run.has_ended() {
@@ -124,7 +124,7 @@ impl Gateway {
         run.contents.redactor(&seen).text(text)
     }
 
-    /// The servers that a run has an endpoint for, with the built-in one.
+    /// The servers with an endpoint in a run, including the built-in server.
     #[must_use]
     pub fn aliases(&self, run: &RunView) -> Vec<Alias> {
         let rows = run.rows_once(&self.shared.registry);
@@ -142,7 +142,7 @@ impl Gateway {
         Some(Endpoint::Transparent(row.alias().clone()))
     }
 
-    /// Sees changes of the servers that a run may see.
+    /// Watches for changes of the servers that a run may see.
     #[must_use]
     pub fn changes(&self, run: &RunView) -> Changes {
         run.changes(&self.shared.registry)

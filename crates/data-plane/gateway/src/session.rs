@@ -54,11 +54,11 @@ pub type SessionId = Arc<str>;
 /// One MCP session.
 #[derive(Debug)]
 pub struct Session {
-    /// Its id, also where the door shows none.
+    /// The session's id, also if the door shows none.
     pub id: SessionId,
-    /// Whose it is.
+    /// The session's run.
     pub run: Arc<RunView>,
-    /// The endpoint at which it was opened; it is unknown at any other.
+    /// The endpoint at which the session was opened. The session is unknown at any other.
     pub endpoint: Endpoint,
     /// The negotiated revision.
     pub revision: Revision,
@@ -104,7 +104,7 @@ struct State {
     last_used: Instant,
 }
 
-/// Held while a stream or a connection of a session's client is open: it is there.
+/// Marks the session's client as present, for as long as this lives.
 #[derive(Debug)]
 pub struct Attended(Arc<AtomicUsize>);
 
@@ -185,7 +185,8 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The messages that the server sends by itself, outside any call. The door takes it once.
+    /// The messages that servers send by themselves, outside of any call. The door takes the
+    /// receiver once; `None` after that.
     #[must_use]
     pub fn take_outbox(&self) -> Option<mpsc::Receiver<Payload>> {
         self.outbox_reader.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -203,8 +204,8 @@ impl Session {
         &self.closed
     }
 
-    /// Notes that a stream or a connection of the client is open, for as long as the result is
-    /// held: its links of its own give way to no other session's.
+    /// Notes that a stream or a connection of the client is open, for as long as the result lives.
+    /// Meanwhile the session's own links give way to no other session.
     #[must_use]
     pub fn attend(&self) -> Attended {
         self.attended.fetch_add(1, Ordering::AcqRel);

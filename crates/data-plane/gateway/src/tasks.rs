@@ -1,4 +1,4 @@
-//! Tasks of servers: which server made which, and under which id its client knows it.
+//! Tasks of servers: the server that made each task, and the id by which its client knows it.
 //!
 //! Task ids are the servers' own. At the aggregated endpoint the ids of two servers may be equal:
 //! the later task then has another id there, by table, like a resource whose URI two servers list.

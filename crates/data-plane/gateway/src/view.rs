@@ -1,7 +1,7 @@
-//! The view of callers at an aggregated endpoint: one list out of many servers', the route of each
-//! name, and tools of our own for clients that know tools alone.
+//! The view of callers at an aggregated endpoint: one list made of many servers' lists, the route
+//! of each name, and the gateway's tools for clients that support only tools.
 //!
-//! A [`View`] is made of [`parts`] and is a function of them: it asks no server and knows no run.
+//! A [`View`] is a function of its [`parts`]: it asks no server and knows no run.
 //!
 //! A layer of its own: imports no other module of this crate.
 

@@ -1,4 +1,4 @@
-//! Leading a client's user to a page of ours (elicitation by URL).
+//! Leads a client's user to one of narthex's pages (elicitation by URL).
 //!
 //! The client's answer decides nothing: it shows at most that the user has opened the page.
 
@@ -57,15 +57,15 @@ impl Pages {
     }
 }
 
-/// The page to which a client shall lead its user, and the reason.
+/// The page to which a client leads its user, and the reason.
 pub struct ToPage {
-    /// The id by which the client knows it; shown to the client.
+    /// The id of the page, which the client sees.
     pub id: String,
-    /// The address.
+    /// The page's address.
     pub url: String,
-    /// For the user.
+    /// The reason, for the user.
     pub message: String,
-    /// Resolves to `true` when the page's purpose is done or never will be, and to `false` when
+    /// Resolves to `true` when the page's purpose is reached or can never be, and to `false` when
     /// that cannot be known.
     pub done: Pin<Box<dyn Future<Output = bool> + Send>>,
 }

@@ -1,4 +1,4 @@
-//! The view of a caller, and lists out of it.
+//! The view of a caller, and the lists that it has.
 
 mod kept;
 

@@ -1,4 +1,4 @@
-//! Runs.
+//! Runs and their views.
 
 mod contents;
 mod ends;
@@ -42,15 +42,15 @@ use crate::{built_in::Offered, links::bridge::Bridges};
 /// A run as the data plane sees it: its permissions never change.
 #[derive(Debug)]
 pub struct RunView {
-    /// Its id.
+    /// The run's id.
     pub id: RunId,
-    /// Whose it is.
+    /// The run's workspace.
     pub workspace: WorkspaceId,
-    /// The servers and tools that it may use.
+    /// The servers and tools that the run may use.
     pub policy: RunPolicy,
-    /// Its principal, and the grants of that.
+    /// The run's principals and grants.
     pub authority: Authority,
-    /// When it began.
+    /// The run's beginning.
     pub began: SystemTime,
     token_hash: [u8; 32],
     reader: Reader,
@@ -95,8 +95,8 @@ pub(crate) struct LastView {
 }
 
 impl RunView {
-    /// The daemon's own run, which this token opens, for clients of the operator: they read why a
-    /// server does not work. Only the token's hash is stored.
+    /// The daemon's own run, which `token` opens, for clients of the operator: these may read the
+    /// reason why a server does not work. Stores only the token's hash.
     #[must_use]
     pub fn new(token: &RunToken, policy: RunPolicy) -> Self {
         Self { reader: Reader::Operator, ..Self::of(token.run_id(), token.hash(), policy) }
@@ -131,8 +131,8 @@ impl RunView {
         }
     }
 
-    /// The same in any workspace, with servers of its own. The run has these whatever `policy`
-    /// allows, and no other run sees them (E7). They go back when the run ends, or is dropped.
+    /// A run in any workspace, with servers of its own. The run has these servers whatever `policy`
+    /// allows, and no other run sees them (E7). They are released when the run ends or is dropped.
     #[must_use]
     pub fn with_servers(
         token: &RunToken,
@@ -143,7 +143,8 @@ impl RunView {
         Self::kept(token.run_id(), token.hash(), workspace, policy, servers)
     }
 
-    /// The same for a run that is restarted from its stored id and the hash of its token.
+    /// As [`Self::with_servers`], for a run that is restarted by its stored id and the hash of its
+    /// token.
     #[must_use]
     pub fn kept(
         id: RunId,
@@ -158,25 +159,25 @@ impl RunView {
         Self { own, workspace, meters, ..Self::of(id, token_hash, policy) }
     }
 
-    /// The same, with a principal and its grants.
+    /// The run with these principals and grants.
     #[must_use]
     pub fn with_authority(self, authority: Authority) -> Self {
         Self { authority, ..self }
     }
 
-    /// The same with further aliases for the built-in server.
+    /// The run with further aliases for the built-in server.
     #[must_use]
     pub fn with_built_in(self, built_in: BTreeSet<Alias>) -> Self {
         Self { built_in, ..self }
     }
 
-    /// The same with these tools of the built-in server (D29).
+    /// The run with these tools of the built-in server (D29).
     #[must_use]
     pub fn with_built_in_tools(self, tools: BuiltInTools) -> Self {
         Self { built_in_tools: Some(tools), ..self }
     }
 
-    /// The same with servers that it should have and that did not start: calls get the reason.
+    /// The run with servers that failed to start: calls to them get the reason.
     #[must_use]
     pub fn with_failed(self, faults: Vec<MountFault>) -> Self {
         let own = self.own.with_failed(faults);
@@ -184,14 +185,14 @@ impl RunView {
         Self { own, policy, ..self }
     }
 
-    /// The same with the secrets that it was made with, which are kept out of the record of its
-    /// calls; those of its servers are known anyhow.
+    /// The run with the secrets that it was created with. The record of its calls has no such
+    /// secret. Secrets of its servers are known without this.
     #[must_use]
     pub fn with_secrets(self, secrets: Vec<Secret>) -> Self {
         Self { contents: RunContents::with_secrets(secrets), ..self }
     }
 
-    /// The same, frozen to what its own servers had at first (D10).
+    /// The run with its own servers frozen to their first lists (D10).
     #[must_use]
     pub fn frozen_to(self, first: FirstLists) -> Self {
         Self { own: self.own.with_first(first), ..self }
@@ -243,32 +244,32 @@ impl RunView {
         self.own.variants(alias)
     }
 
-    /// The same with the definitions of its servers that are under review.
+    /// The run with the definitions of its servers that are under review.
     #[must_use]
     pub fn with_held_back(self, held_back: HeldBack) -> Self {
         Self { held_back, ..self }
     }
 
-    /// The definitions of its servers that are under review.
+    /// The definitions of the run's servers that are under review.
     #[must_use]
     pub fn held_back(&self) -> &HeldBack {
         &self.held_back
     }
 
-    /// The first lists of its servers on links besides the shared ones, so far, to be stored.
+    /// The first lists of the run's servers on links besides the shared ones, so far, to be stored.
     #[must_use]
     pub fn further_lists(&self) -> KeptFurther {
         self.own.further_lists()
     }
 
-    /// The same, with the stored first lists of its servers on links besides the shared ones.
+    /// The run with the stored first lists of its servers on links besides the shared ones.
     #[must_use]
     pub fn with_further_lists(self, kept: KeptFurther) -> Self {
         Self { own: self.own.with_further(kept), ..self }
     }
 
-    /// True if an alias means the same server in another run: one of the same catalog, or the one
-    /// that all share.
+    /// True if an alias means the same server in another run of the workspace: the same server of
+    /// the catalog, or the same shared server.
     #[must_use]
     pub fn shares_server(&self, alias: &Alias, other: &Self) -> bool {
         let attached = [self, other].iter().all(|run| run.policy.is_attached(alias));
@@ -314,8 +315,8 @@ impl RunView {
         std::iter::once(Alias::built_in()).chain(self.built_in.iter().cloned())
     }
 
-    /// The same with meters for its calls (O100). A server of its own without one here is counted
-    /// in this run alone.
+    /// The run with meters for its calls (O100). An own server without a meter here is counted in
+    /// this run alone.
     #[must_use]
     pub fn with_meters(mut self, meters: RunMeters) -> Self {
         let RunMeters { workspace, agent, servers } = meters;
@@ -330,7 +331,7 @@ impl RunView {
         self
     }
 
-    /// The aliases of the servers that it has for itself.
+    /// The aliases of the run's own servers.
     pub fn own_servers(&self) -> impl Iterator<Item = &Alias> {
         self.own.aliases()
     }
@@ -346,33 +347,33 @@ impl RunView {
         self.ended.is_cancelled()
     }
 
-    /// Resolves when it has ended.
+    /// Resolves when the run has ended.
     pub async fn ended(&self) {
         self.ended.cancelled().await;
     }
 
-    /// The tools that it sees at the aggregated endpoint, as they were last recorded (E20). `None`
-    /// before that.
+    /// The tools that the run sees at the aggregated endpoint, as last recorded (E20). `None`
+    /// before the first record.
     #[must_use]
     pub fn tools(&self) -> Option<Arc<ToolSet>> {
         self.tools.load_full()
     }
 
-    /// True if it has a view and a task that keeps the view up to date: from its first use until it
-    /// was not used for a while.
+    /// True if the run has a view and a task that updates the view: from its first use until it was
+    /// unused for a while.
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.usage.is_watched()
     }
 
-    /// The time of its last call, as far as this process knows: `now`, if a call of it is open.
-    /// Pings, sessions and streams alone are no calls.
+    /// The time of the run's last call, as far as this process knows: `now`, if a call is open.
+    /// Pings, sessions and streams are no calls.
     #[must_use]
     pub fn last_act(&self, now: SystemTime) -> Option<SystemTime> {
         self.usage.last_act(now)
     }
 
-    /// True if it sees exactly the shared servers: then its views are those of all such runs.
+    /// True if the run sees exactly the shared servers. All such runs share their views.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.policy == RunPolicy::AllAttached && self.own.is_empty()

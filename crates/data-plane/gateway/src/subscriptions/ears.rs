@@ -1,6 +1,6 @@
-//! Messages that name no call and belong to one all the same, since no other is open on the link:
-//! log messages on the own stream of a legacy server over HTTP, for the modern call that names a
-//! level (E171), and questions of a program, for a client without a stream of its own.
+//! Delivers messages that name no call, but belong to the only open call of their link: log
+//! messages on a legacy HTTP server's own stream, for the modern call that names a level (E171),
+//! and questions of a program, for a client without a stream of its own.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError, Weak,

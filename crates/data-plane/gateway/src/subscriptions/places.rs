@@ -1,5 +1,5 @@
-//! Places that runs and other principals share: a fixed number in all, of which one workspace and
-//! one holder may have a part.
+//! Places that runs and other principals share: a fixed number, of which one workspace and one
+//! holder may have a part.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use crate::RunView;
 /// Below this number of places one run may have all: a part of them would be next to none.
 const SHARED_FROM: usize = 8;
 
-/// The places of one kind. Clones are handles to the same ones.
+/// The places of one kind. All clones share the same places.
 #[derive(Debug, Clone)]
 pub struct Places(Arc<Shared>);
 
@@ -31,7 +31,7 @@ struct Taken {
     holders: HashMap<Holder, usize>,
 }
 
-/// Some places of one holder. Dropped, they are free again.
+/// Some places of one holder, which are free again when this is dropped.
 #[derive(Debug)]
 pub struct Place {
     of: Arc<Shared>,
@@ -51,32 +51,32 @@ pub enum Holder {
     Visitors,
 }
 
-/// Whose part is used up.
+/// The limit that was reached, with its number of places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Full {
-    /// The part of the run: this many.
+    /// The limit of one run.
     Run(usize),
-    /// The part of another holder: this many.
+    /// The limit of another holder.
     Principal(usize),
-    /// The part of all runs of its workspace: this many.
+    /// The limit of all runs of a workspace.
     Workspace(usize),
-    /// All of them: this many.
+    /// The limit of all holders together.
     Total(usize),
 }
 
-/// Number of places that one run, one workspace and all together may have.
+/// Largest number of places of one run, one workspace, and all holders together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
-    /// Half, for one run.
+    /// Half of the places, for one run.
     pub run: usize,
-    /// Three quarters, for the runs of one workspace.
+    /// Three quarters of the places, for the runs of one workspace.
     pub workspace: usize,
-    /// All there is.
+    /// All places.
     pub total: usize,
 }
 
 impl Parts {
-    /// The parts of so much. Of very little one run may have all.
+    /// The parts of `total` places. One run may have all of very few places.
     #[must_use]
     pub fn of(total: usize) -> Self {
         Self { run: part(total, 2, 4), workspace: part(total, 3, 4), total }
@@ -84,14 +84,14 @@ impl Parts {
 }
 
 impl Places {
-    /// A fixed number in all. A run or another holder may have half of them, and a workspace three
+    /// Makes `total` places. A run or another holder may have half of them, and a workspace three
     /// quarters.
     #[must_use]
     pub fn new(total: usize) -> Self {
         Self(Arc::new(Shared { total, taken: Mutex::default() }))
     }
 
-    /// The most that one run may have.
+    /// Largest number of places of one run.
     #[must_use]
     pub fn of_run(&self) -> usize {
         part(self.0.total, 2, 4)
@@ -101,18 +101,20 @@ impl Places {
         part(self.0.total, 3, 4)
     }
 
-    /// Takes some for a run. Takes a lock, so it is for sessions and streams and not for each call.
+    /// Takes `amount` places for a run. Takes a lock, so call this for sessions and streams, and
+    /// not for each call.
     ///
     /// # Errors
-    /// When the run, its workspace or all together have as many as they may.
+    /// When the run, its workspace or all holders together have reached their limit.
     pub fn take(&self, run: &RunView, amount: usize) -> Result<Place, Full> {
         self.take_as(Holder::Run(run.id), Some(&run.workspace), amount)
     }
 
-    /// The same for any holder; without a workspace only the holder and all together are bounded.
+    /// As [`Self::take`], for any holder. Without a workspace, only the limits of the holder and of
+    /// all holders apply.
     ///
     /// # Errors
-    /// When the holder, its workspace or all together have as many as they may.
+    /// When the holder, its workspace or all holders together have reached their limit.
     pub fn take_as(
         &self,
         holder: Holder,
@@ -146,7 +148,7 @@ impl Places {
 }
 
 impl Full {
-    /// The part that is full, in words: `what` names the purpose of the places.
+    /// The reached limit, in words; `what` names the purpose of the places.
     #[must_use]
     pub fn told(self, what: &str) -> String {
         match self {

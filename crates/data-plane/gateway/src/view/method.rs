@@ -1,4 +1,5 @@
-//! The one table of methods: which era knows it, what it is about, and where it goes.
+//! The one table of methods: the eras that know each method, its item, and the servers that answer
+//! it.
 
 use narthex_model::{folded_method, is_plain_method};
 use narthex_wire::{Era, method};

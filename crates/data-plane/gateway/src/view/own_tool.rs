@@ -1,6 +1,6 @@
-//! Tools of our own at the aggregated endpoint, so that clients which know tools alone get at
-//! resources and prompts (E19). A call of one is a request of another method to the server, which
-//! goes the way of all requests; what comes back becomes the result of a tool.
+//! The gateway's tools at the aggregated endpoint, by which clients that support only tools read
+//! resources and prompts (E19). A call of such a tool is a request of another method to the server,
+//! on the way of all requests. The server's answer becomes the result of the tool.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Views and sets of tools that runs share which see the same of the same servers.
+//! Views and sets of tools that runs share if they see the same of the same servers.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! The end of a run, as its open calls hear of it.
+//! Reports the end of a run to its open calls.
 
 use std::sync::{
     OnceLock,

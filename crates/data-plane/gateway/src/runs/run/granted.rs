@@ -1,4 +1,4 @@
-//! Maps a run's alias to the name that catalogs and grants refer to.
+//! Maps a run's alias to the server's name in catalogs and grants.
 
 use narthex_model::Alias;
 
@@ -12,8 +12,8 @@ impl RunView {
         (workspace == self.workspace.as_str()).then_some(id)
     }
 
-    /// The name of a server in grants: its id in the catalog, whatever alias the run has for it, or
-    /// the alias if the server is of no catalog (D14).
+    /// The name of a server in grants (D14): its id in the catalog, whatever the run's alias, or
+    /// the alias of a server without a catalog.
     #[must_use]
     pub fn granted_as(&self, alias: &Alias) -> Alias {
         if self.is_built_in(alias) {

@@ -237,7 +237,7 @@ impl Joined {
     }
 }
 
-/// Sees that servers which a run may see have changed, not each change.
+/// Watches for changes of the servers that a run may see. Several changes may be reported as one.
 #[derive(Debug)]
 pub struct Changes(Vec<watch::Receiver<u64>>);
 
@@ -257,7 +257,7 @@ impl Changes {
         self.0.iter_mut().for_each(|changes| drop(changes.borrow_and_update()));
     }
 
-    /// Waits for the next change; `false` if there will be none, since what changes is gone.
+    /// Waits for the next change; `false` if there will be none, since a server is gone.
     pub async fn next(&mut self) -> bool {
         let mut waiting: Vec<_> =
             self.0.iter_mut().map(|changes| Box::pin(changes.changed())).collect();

@@ -1,4 +1,4 @@
-//! The table of runs that live.
+//! The table of live runs.
 
 use std::{
     collections::VecDeque,
@@ -13,7 +13,7 @@ use super::RunView;
 /// Number of ended runs that are remembered.
 const ENDED_MAX: usize = 4096;
 
-/// All live runs. Reading takes no lock.
+/// All live runs. Reads take no lock.
 #[derive(Debug, Default)]
 pub struct RunTable {
     runs: papaya::HashMap<RunId, Arc<RunView>>,
@@ -38,8 +38,8 @@ impl RunTable {
         Some(run)
     }
 
-    /// True if a token that opens no run is that of one that has ended in this process, as far as
-    /// that is remembered.
+    /// True if a token is the token of a run that has ended in this process. The table remembers
+    /// only the last ones.
     #[must_use]
     pub fn has_ended(&self, token: &str) -> bool {
         if RunToken::id_in(token).is_none() {
@@ -57,19 +57,19 @@ impl RunTable {
         all
     }
 
-    /// Number of runs.
+    /// Number of live runs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.runs.len()
     }
 
-    /// True if there is none.
+    /// True if no run lives.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The run of an id.
+    /// The live run of an id.
     #[must_use]
     pub fn get(&self, id: RunId) -> Option<Arc<RunView>> {
         self.runs.pin().get(&id).cloned()

@@ -1,5 +1,5 @@
-//! The use of a run: a run without users has no task, no view and no list of its own. The time of
-//! its last act is noted; listening is none.
+//! The use of a run: an unused run has no task, no view and no list of its own. Also the time of
+//! the run's last act; open streams are no acts.
 
 use std::{
     sync::{
@@ -80,7 +80,7 @@ impl Usage {
 }
 
 impl RunView {
-    /// Number of its open calls.
+    /// Number of the run's open calls.
     #[must_use]
     pub fn open_calls(&self) -> usize {
         self.usage.open.load(Ordering::Relaxed)
