@@ -44,7 +44,7 @@ pub(crate) const BUILT_IN: ServerCapabilities = ServerCapabilities {
     tasks: false,
     list_changed: true,
 };
-/// From how many sets of tools on those are looked for that no run has any more.
+/// Number of sets of tools from which on sets that no run has any more are removed.
 const PRUNED_FROM: usize = 64;
 
 /// Prefix of its tools' names at aggregated endpoints.
@@ -55,18 +55,20 @@ pub trait BuiltInServer: fmt::Debug + Send + Sync {
     /// The definitions of all its tools.
     fn definitions(&self) -> Vec<BuiltInTool<'_>>;
 
-    /// The arguments with which the tool for asking is called for a grant; `None` where the run may
-    /// ask for nothing.
+    /// The arguments with which a run asks for this grant by the asking tool; `None` if the run may
+    /// not ask for grants.
     fn ask(&self, run: &RunView, lacking: &Lacking<'_>) -> Option<Value>;
 
     /// Instructions for a model before it calls any of these tools; empty if there are none.
     fn instructions(&self, has: &BuiltInTools) -> String;
 
-    /// The tool that is meant by another name, with the arguments as that takes them.
+    /// The tool of which `name` is another name, with the arguments in this tool's form. `None` if
+    /// `name` is no other name of a tool.
     fn meant(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<(&'static str, Vec<u8>)>;
 
-    /// The arguments of one as rules are to see them, where they can be spelt otherwise and mean
-    /// the same: else a rule for one spelling would not count for another.
+    /// The arguments of a tool in the form for rules, if the same arguments have several spellings:
+    /// otherwise a rule for one spelling would not apply to another. `None` if rules see the
+    /// arguments as they are.
     fn shown(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<Vec<u8>>;
 
     /// Checks the arguments of a tool against its input schema. Called before policy: a call that
@@ -76,8 +78,7 @@ pub trait BuiltInServer: fmt::Debug + Send + Sync {
     /// The fault in the arguments, for the caller.
     fn check(&self, name: &str, arguments: Option<Raw<'_>>) -> Result<(), CallError>;
 
-    /// Calls one of them. A call that has started runs to its end, also if its caller stops
-    /// waiting.
+    /// Calls a tool. A call that has started runs to its end, also if its caller stops waiting.
     fn call<'a>(&'a self, call: BuiltInCall<'a>) -> BuiltInAnswer<'a>;
 }
 
@@ -138,7 +139,7 @@ pub struct BuiltInResult {
     pub to_page: Option<ToPage>,
 }
 
-/// The tools, and the lists and gates that are made of their definitions once.
+/// The tools, and the lists and gates made once from their definitions.
 #[derive(Debug)]
 pub(crate) struct BuiltIn {
     pub(crate) tools: Arc<dyn BuiltInServer>,
@@ -257,8 +258,8 @@ impl Shared {
         parts
     }
 
-    /// The tools that a run has of the built-in server, under its own name and under those that the
-    /// run's agent gives it. Without a run, the tools of a caller that has that policy and no more.
+    /// The built-in server's tools for a run, one entry for the server's own name and for each name
+    /// that the run's agent gives it. Without a run: the tools of a caller with this policy.
     pub(crate) fn offers(
         &self,
         snapshot: &Snapshot,
@@ -292,7 +293,7 @@ impl Shared {
         further.find(|(name, _)| has(name)).map(|(name, _)| name)
     }
 
-    /// The same as rows, for a run that lists its servers.
+    /// As [`Self::built_in_of`], as rows for a run that lists its servers.
     pub(crate) fn built_in_rows(&self, run: &RunView) -> Vec<Arc<ServerRow>> {
         let offers = self.offers(&self.snapshot(run), &run.policy, Some(run));
         let row = |(alias, offered): (Alias, Arc<Offered>)| {
@@ -322,7 +323,7 @@ impl Shared {
         snapshot.servers.iter().any(is_gated).then(|| built_in.live.clone())
     }
 
-    /// The same at the caller's endpoint of it.
+    /// The built-in server's tools at an endpoint of the caller with one of the server's names.
     pub(crate) fn offered_at(&self, caller: &Caller, alias: &Alias) -> Option<Arc<Offered>> {
         let run = &caller.run;
         match alias.is_built_in() {

@@ -146,7 +146,7 @@ pub(crate) struct Shared {
     pub(crate) bodies: Places,
     /// Resources and tasks that are followed, and streams of changes.
     pub(crate) followed: Places,
-    /// Calls that wait for what legacy servers ask modern clients.
+    /// Calls of modern clients that wait for answers to questions of legacy servers.
     pub(crate) parked: ParkedCalls,
     pub(crate) parked_places: Places,
     pub(crate) sealer: Arc<Sealer>,
@@ -157,7 +157,7 @@ pub(crate) struct Shared {
     pub(crate) kept_views: Mutex<Kept>,
     /// The gateway itself, for tasks that begin in a method which has only `&self`.
     pub(crate) this: Weak<Self>,
-    /// Ends streams that have no end of their own; open calls go on.
+    /// Ends streams that have no end of their own; open calls continue.
     pub(crate) stopping: CancellationToken,
     /// Ends all tasks, streams and calls.
     pub(crate) shutdown: CancellationToken,
@@ -425,7 +425,7 @@ impl Shared {
         self.tracker.spawn(task);
     }
 
-    /// The same for a task whose end the caller may wait for.
+    /// As [`Self::spawn`], for a task whose end the caller may wait for.
     pub(crate) fn spawn_awaited(
         &self,
         task: impl Future<Output = ()> + Send + 'static,

@@ -65,7 +65,8 @@ pub(crate) enum LinkKind {
     Shared,
     /// Legacy sessions of one revision that servers cannot ask questions.
     Pooled(Revision),
-    /// One session: the server was offered its capabilities, so that it may ask it.
+    /// A link of one session: the server knows the client's capabilities, so that it may ask the
+    /// client.
     Own,
 }
 
@@ -99,15 +100,15 @@ impl Shared {
         self.choose_link_by(caller, row, CallClock::start()).await
     }
 
-    /// The same for a call that is open since then: connecting, listing and waiting count into the
-    /// time that it may take.
+    /// As [`Self::choose_link`], for a call with a running `clock`: connecting, listing and waiting
+    /// use up the call's time.
     pub(crate) async fn choose_link_by(
         self: &Arc<Self>,
         caller: &Caller,
         row: &RunRow,
         clock: CallClock,
     ) -> Result<Chosen, Refusal> {
-        // The row of another run would be a mistake of ours: nothing is opened for it.
+        // A row of another run would be a bug: the caller gets no link to that server.
         if !caller.run.policy.is_attached(row.alias()) {
             return Err(unknown_server(row.alias()));
         }
@@ -180,13 +181,14 @@ impl Shared {
             Ok(Lent { link, inventory }) => {
                 Ok(Some(Chosen { row: row.clone(), link, inventory, kind }))
             }
-            // It was opened on a connection that made way for another meanwhile (E41).
+            // The link was opened on a connection that another has replaced meanwhile (E41).
             Err(refusal)
                 if self.is_changed(&caller.run, row) && !matches!(refusal, Refusal::Cancelled) =>
             {
                 Ok(None)
             }
-            // It was tried in the client's era and refused: its own era is translated.
+            // The server refused the client's era, so the call is translated to the server's own
+            // era.
             Err(refusal) if row.is_modern_only() && !matches!(refusal, Refusal::Cancelled) => {
                 let Some(link) = self.enter_by(row, deadline).await else { return Ok(None) };
                 let (inventory, kind) = (row.inventory.clone(), LinkKind::Shared);
@@ -227,8 +229,8 @@ impl Shared {
         Some(link)
     }
 
-    /// As [`Shared::own_link`], in a task of its own where it has to be opened: a caller whose time
-    /// is over does not undo it for the next.
+    /// As [`Shared::own_link`], but opens the link in a task of its own: if the caller's time ends,
+    /// the link still opens for the next caller.
     async fn own_link_anyhow(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -242,7 +244,7 @@ impl Shared {
         self.lent(async move { shared.own_link(&session, &alias).await }).await
     }
 
-    /// The same of a pooled link.
+    /// As [`Self::own_link_anyhow`], for a pooled link.
     async fn pooled_link_anyhow(
         self: &Arc<Self>,
         server: &ServerKey,
@@ -379,7 +381,8 @@ impl Shared {
         servers.filter(is_gone).for_each(|server| self.forget_pooled(&server));
     }
 
-    /// The same for all of them: one may have been held a moment longer than its last run.
+    /// As [`Self::forget_gone`], for all servers: a server may have lived a moment longer than its
+    /// last run.
     pub(crate) fn forget_all_gone(&self) {
         let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         let pooled: HashSet<_> = pool.keys().map(|(server, _)| server.clone()).collect();
@@ -445,7 +448,7 @@ pub(crate) fn slow(row: &ServerRow) -> Refusal {
     Refusal::Unsent(CallError::new(CallErrorKind::Timeout, text))
 }
 
-/// A link that is there: one that does not answer any more is lost, and another is opened (R-E13).
+/// Lends an open link. A link that does not answer any more is lost, and another is opened (R-E13).
 async fn checked<F>(open: impl Fn() -> F) -> Result<Lent, Refusal>
 where
     F: Future<Output = Result<Lent, Refusal>>,

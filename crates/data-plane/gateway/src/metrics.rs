@@ -29,7 +29,7 @@ use prometheus_client::{
 
 use self::{counted::Counted, process::ProcessCollector, servers::Servers};
 
-/// The label of what is not in the bounded set.
+/// The label of values outside of the bounded set.
 const OTHER: &str = "_other";
 /// Most servers with counters of their own; further servers share one set.
 const SERVERS_MOST: usize = 1000;
@@ -40,7 +40,7 @@ pub struct Metrics {
     shared: Arc<Shared>,
 }
 
-/// One more of something that is open, until it is dropped.
+/// Counts an open object until this is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it counts the thing as closed"]
 pub struct OpenCount(Gauge);

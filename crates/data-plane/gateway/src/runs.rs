@@ -26,16 +26,16 @@ pub type FindingRun<'a> = Pin<Box<dyn Future<Output = Option<Arc<RunView>>> + Se
 
 /// The source of live runs that this process has not seen since its start.
 pub trait RunSource: Send + Sync + std::fmt::Debug {
-    /// The run that a token opens, which has started when this resolves; `None` if there is none,
-    /// or it cannot start now.
+    /// Starts the run that a token opens, and returns the run; `None` if there is no such run, or
+    /// it cannot start now.
     fn find<'a>(&'a self, token: &'a RunToken) -> FindingRun<'a>;
 
-    /// Stores the first lists of a run's servers on links besides the shared ones, which have
-    /// become more ([`RunView::further_lists`]). Waits for nothing.
+    /// Stores the first lists of a run's servers on links besides the shared ones
+    /// ([`RunView::further_lists`]), after a new list was added. Returns without a wait.
     fn keep_lists(&self, run: &Arc<RunView>);
 
-    /// The part of a server's first lists on a link besides the shared one that a run may have; the
-    /// rest is under review. `None` if that cannot be found out.
+    /// Reviews a server's first lists on a link besides the shared one: returns the part that the
+    /// run may have. The rest is under review. `None` if the review fails.
     fn look_at<'a>(
         &'a self,
         run: &'a Arc<RunView>,
@@ -172,7 +172,7 @@ impl Shared {
         };
         let watched = run.clone();
         run.usage.watch(|| {
-            // From before the view, so that no change falls in between.
+            // Subscribed before the view is read, so that no change is missed.
             let changes = watched.changes(&shared.registry);
             let view = shared.run_view(&watched, &watched.rows(&shared.registry));
             // Changes from before the watching began.
@@ -232,8 +232,8 @@ impl Shared {
         Ok(())
     }
 
-    /// The same for runs that see them now; tools that cannot be recorded are tried again when they
-    /// change.
+    /// As [`Self::record_tools`], for several runs. Tools that cannot be recorded are recorded with
+    /// their next change.
     pub(crate) fn note_tools<'r>(
         &self,
         runs: impl Iterator<Item = &'r RunView>,

@@ -85,7 +85,7 @@ struct State {
     log_level: Option<LogLevel>,
     /// The open calls, by the client's ids.
     open_calls: HashMap<Bytes, Open>,
-    /// The open questions, by our ids.
+    /// The open questions, by the gateway's ids.
     asks: HashMap<u64, Ask>,
     links: HashMap<Alias, Arc<OnceCell<OwnLink>>>,
     /// The followed resources and tasks.
@@ -306,7 +306,7 @@ impl Session {
         }
     }
 
-    /// Gives up the call with this id; `false` if there is none.
+    /// Cancels the open call with this id; `false` if there is no such call.
     pub(crate) fn cancel_call(&self, id: &[u8]) -> bool {
         let call = self.state().open_calls.remove(id);
         if let Some(call) = &call {
@@ -352,14 +352,15 @@ impl Session {
         state.subscriptions.entry(key.clone()).or_insert_with(new).following.is_none()
     }
 
-    /// Keeps what follows a subscription, unless it was ended in the meantime.
+    /// Stores the follower of a subscription, unless the subscription was ended meanwhile.
     pub(crate) fn follows(&self, key: &FollowKey, following: Following) {
         if let Some(place) = self.state().subscriptions.get_mut(key) {
             place.following = Some(following);
         }
     }
 
-    /// Keeps what ends a subscription in time, unless it was ended in the meantime.
+    /// Stores the guard that ends a subscription in time, unless the subscription was ended
+    /// meanwhile.
     pub(crate) fn watch(&self, key: &FollowKey, watch: DropGuard) {
         if let Some(place) = self.state().subscriptions.get_mut(key) {
             place.watch = Some(watch);
@@ -394,7 +395,7 @@ impl Session {
         }
     }
 
-    /// Keeps what ends a subscription on a link of the session's own in time.
+    /// Stores the guard that ends a subscription on a link of the session's own in time.
     pub(crate) fn watch_own(&self, alias: &Alias, uri: Arc<str>, watch: DropGuard) {
         self.state().own_watches.insert((alias.clone(), uri), watch);
     }
@@ -459,7 +460,7 @@ impl Drop for OpenCall {
             ask.calls.retain(|number| *number != self.number);
             ask.is_over = ask.calls.is_empty();
             if ask.is_over {
-                // It keeps no place from others.
+                // A question without a call leaves its place to others.
                 ask.place = None;
             }
         }

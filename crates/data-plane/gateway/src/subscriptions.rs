@@ -338,7 +338,8 @@ impl Shared {
             self.tasks.heard(server, message.get("taskId"), message.get("status"));
         }
         match message.method() {
-            // Nothing is asked on links that several share, and their progress tokens are ours.
+            // Servers ask nothing on links that several sessions share, and the progress tokens
+            // there are the gateway's.
             method::CANCELLED | method::PROGRESS => {}
             method::TASKS => self.hub.task_changed(server, message),
             method::TASKS_STATUS => self.task_told(server, kind, message),
@@ -359,7 +360,8 @@ impl Shared {
                 }
                 let level = message.get("level").and_then(LogLevel::read);
                 self.tell_sessions(server, kind, &payload, |session| {
-                    // It may be about any caller's call: only sessions with a level hear it.
+                    // The message may be about any caller's call: only sessions with a level get
+                    // it.
                     let Some(wanted) = session.log_level() else { return false };
                     let is_heard =
                         is_at(session, alias) || session.endpoint == Endpoint::Aggregated;

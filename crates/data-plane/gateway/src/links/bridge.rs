@@ -45,7 +45,7 @@ const IDLE: Duration = Duration::from_secs(300);
 #[derive(Debug, Default)]
 pub(crate) struct Bridges(Mutex<HashMap<GroupKey, Arc<Group>>>);
 
-/// A server, and what its clients can be asked.
+/// A server, and the questions that its clients can answer.
 type GroupKey = (ServerKey, Answerable);
 
 /// The links of one run to one server for one set of capabilities.
@@ -78,7 +78,7 @@ pub(crate) struct Bridge {
 /// The result of a look for a free link.
 enum Look {
     Free(Turn),
-    /// One more may be opened; its place is taken.
+    /// A link may be opened, and has its place already.
     Room,
     Full,
 }
@@ -134,7 +134,7 @@ impl Group {
         if let Some(free) = links.open.iter().find(is_free) {
             return Look::Free(Turn::of(free));
         }
-        // One at a time: the next may serve this call, too.
+        // One link is opened at a time: this call may use the next one, too.
         if links.opening > 0 || links.live() >= LINKS_MAX {
             return Look::Full;
         }
@@ -246,7 +246,7 @@ impl Shared {
                     let kind = LinkKind::Own;
                     return Ok((Chosen { row, link, inventory, kind }, turn));
                 }
-                // It was opened on a connection that made way for another meanwhile (E41).
+                // The link was opened on a connection that another has replaced meanwhile (E41).
                 Err(refusal)
                     if self.is_changed(&caller.run, &row)
                         && !matches!(refusal, Refusal::Cancelled) =>
@@ -281,8 +281,8 @@ impl Shared {
         }
     }
 
-    /// Opens a link in a task of its own: a caller whose time is over does not undo it for the
-    /// next.
+    /// Opens a link in a task of its own: if the caller's time ends, the link still opens for the
+    /// next caller.
     async fn open_anyhow(
         self: &Arc<Self>,
         run: &Arc<RunView>,
@@ -370,7 +370,7 @@ impl Shared {
         true
     }
 
-    /// The same for a link of any run.
+    /// As [`Self::reclaim_bridge`], for a link of any run.
     pub(crate) async fn reclaim_any_bridge(&self, server: &ServerKey) -> bool {
         for run in self.runs.all() {
             if self.reclaim_bridge(&run, server).await {

@@ -27,7 +27,7 @@ pub(crate) struct OwnLink {
 }
 
 impl Shared {
-    /// Opens a link besides the shared one, and lists what there is for it.
+    /// Opens a link besides the shared one, and reads the server's lists for it.
     pub(crate) async fn open_link(
         self: &Arc<Self>,
         row: &ServerRow,

@@ -38,8 +38,8 @@ impl Shared {
             || Box::pin(self.reclaim_any_bridge(server)).await
     }
 
-    /// A client that is there, or waits for an answer, keeps its link. One that comes back gets
-    /// another with its next call.
+    /// A client that is present or waits for an answer keeps its link. A client that returns gets
+    /// another link with its next call.
     async fn reclaim(&self, sessions: &[Arc<Session>], server: &ServerKey) -> bool {
         let idle = |session: &Arc<Session>| {
             let is_its = session.run.key(&server.alias) == *server;

@@ -55,7 +55,7 @@ impl Shared {
     }
 }
 
-/// A list and what its entries are known by.
+/// A list, its member in the result, and the member that identifies an entry.
 struct ListMembers {
     list: Listed,
     member: &'static str,
@@ -116,8 +116,8 @@ pub(crate) fn keep_private(result: &Message, rewrite: &mut Rewrite<'_>) {
     }
 }
 
-/// Removes from a server's list the entries that callers may not see, and those that are not as
-/// they are frozen in the run. A list of which nothing is hidden stays byte for byte.
+/// Removes from a server's list the entries that callers may not see, and those that differ from
+/// the run's frozen list. A list without hidden entries stays byte for byte.
 pub(crate) fn hide(
     name: &str,
     list: &Message,
@@ -160,8 +160,8 @@ pub(crate) fn hide(
     }
 }
 
-/// Takes out of a request for changes the resources that callers may not see: a server
-/// acknowledges only what there is.
+/// Removes from a request for changes the resources that callers may not see: the server then does
+/// not acknowledge them.
 pub(crate) fn hide_from_listening(
     request: &mut Request,
     row: &ServerRow,

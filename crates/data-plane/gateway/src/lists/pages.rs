@@ -27,9 +27,9 @@ pub(crate) struct Pages(Mutex<HashSet<String>>);
 /// Outcome of a session's attempt to wait for a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waited {
-    /// It is waited for from now on.
+    /// The session waits for the page from now on.
     New,
-    /// It was before: it ends once.
+    /// The session waits for the page already, and is notified once.
     Already,
     /// There is no room to wait for it.
     Full,
@@ -164,7 +164,8 @@ pub(crate) fn leads_to_pages(caller: &Caller, request: &Message) -> bool {
 mod tests {
     use super::*;
 
-    /// X-M55: a session is notified once of the end of a page, and of so many pages at a time.
+    /// X-M55: a session is notified once of the end of a page, and waits for a limited number of
+    /// pages.
     #[test]
     fn a_session_waits_for_so_many_pages() {
         let pages = Pages::default();

@@ -20,9 +20,10 @@ use crate::{
     gateway::Shared,
 };
 
-/// Number of pages without a task of the run that are passed over for one page of ours.
+/// Largest number of a server's pages without a task of the run that are skipped for one page of
+/// the gateway.
 const EMPTY_PAGES_MAX: usize = 20;
-/// The longest cursor of a server that is given on; what comes after it is left out.
+/// The longest cursor of a server that is passed on; a longer cursor ends the server's list.
 const CURSOR_MAX: usize = 4096;
 
 /// The position in each server's list: its cursor, or nothing if its reading has not started.
@@ -106,7 +107,7 @@ impl Shared {
                 }
             });
         }
-        // By server, in no order of the answers.
+        // Sorted by server, since answers arrive in any order.
         let mut pages = BTreeMap::new();
         while let Some(joined) = reading.join_next().await {
             pages.extend(joined.ok().flatten());

@@ -103,8 +103,8 @@ impl Shared {
         }
         let view = Arc::new(self.build_view(snapshot.seq, &seen));
         session.set_view(view.clone());
-        // From here on a late list finds no receiver and retracts the view; one that came while it
-        // was built is in the queue.
+        // From here on, a late list finds no receiver and retracts the view. A list that came while
+        // the view was built is in the queue.
         openings.close();
         if openings.try_recv().is_ok() {
             session.forget_view();

@@ -47,7 +47,7 @@ fn usage() -> Option<Usage> {
     let open_fds = fs_err::read_dir("/proc/self/fd").ok()?.count();
     let ticks = rustix::param::clock_ticks_per_second();
     let page = i64::try_from(rustix::param::page_size()).ok()?;
-    // The listing had a descriptor of its own.
+    // The listing itself used one descriptor.
     let open_fds = i64::try_from(open_fds.saturating_sub(1)).ok()?;
     parse(&stat, ticks, page, open_fds)
 }

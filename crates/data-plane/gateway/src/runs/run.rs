@@ -61,7 +61,7 @@ pub struct RunView {
     /// Its tools of the built-in server. `None`: the tools of a caller that sees all that is
     /// configured.
     built_in_tools: Option<BuiltInTools>,
-    /// The same, once it is made.
+    /// The built-in server's tools for this run, once they are made.
     offered: OnceLock<Arc<Offered>>,
     /// Counts its calls.
     pub(crate) meters: RunMeters,
@@ -422,7 +422,7 @@ impl RunView {
         })
     }
 
-    /// The same for a caller that looks once; the snapshot is not stored.
+    /// As [`Self::rows`], for a caller that looks once; the snapshot is not stored.
     pub(crate) fn rows_once(&self, registry: &Registry) -> RunRows {
         RunRows::new(match self.is_plain() {
             true => registry.snapshot(),

@@ -48,12 +48,12 @@ impl Ask {
 }
 
 impl Session {
-    /// Takes a server's question: gives it an id of ours, under which the answer will come. A
-    /// question without a known `call` may belong to any that is open at the server.
+    /// Registers a server's question under an id of the gateway, which the client's answer will
+    /// name. A question without a known `call` may belong to any open call at the server.
     ///
     /// # Errors
-    /// The code and the text for the server, where the question can be read in two ways, or too
-    /// many are waiting: for this client, or for all of its run, its workspace or the daemon.
+    /// The code and the text for the server, if the question can be read in two ways, or too many
+    /// wait: for this client, or for all of its run, its workspace or the daemon.
     pub(crate) fn ask(
         &self,
         link: &Arc<Link>,
@@ -133,8 +133,8 @@ impl Session {
         state.asks.remove(&ours)
     }
 
-    /// The client's form of a server's `notifications/cancelled`: its question under our id. `None`
-    /// if the question is not open.
+    /// The client's form of a server's `notifications/cancelled`: it names the question by the
+    /// gateway's id. `None` if the question is not open.
     pub(crate) fn ask_cancelled(&self, link: &Arc<Link>, notice: &Message) -> Option<Payload> {
         let id = notice.get("requestId")?;
         let mut state = self.state();
@@ -155,7 +155,7 @@ impl Session {
 
 impl State {
     /// A place for a question among those of its run and of all; `None` if there is none. A session
-    /// outside the table of sessions needs none yet.
+    /// outside of the table needs no place yet.
     fn place_for_question(&self, run: &RunView) -> Option<Option<Place>> {
         let Some(places) = &self.questions else { return Some(None) };
         places.take(run, 1).ok().map(Some)

@@ -28,7 +28,7 @@ use crate::{
     runs::run::{RunRow, RunRows},
 };
 
-/// The time for which clients may cache our description.
+/// The time for which clients may cache the endpoint's description.
 const DISCOVER_TTL_MS: u32 = 10_000;
 
 /// The task capabilities of a client of 2025-11-25, and the end of the object.
@@ -186,7 +186,7 @@ impl Shared {
             return Ok(result(request, &body));
         };
         let row = self.settled(&caller.run, alias).await?;
-        // Also for a server that sleeps.
+        // A sleeping server has facts as well.
         let facts = row.facts.as_ref().ok_or_else(|| crate::call::refusal::unusable(&row))?;
         if facts.revision.is_modern() {
             // In the server's own words, fresh: they may depend on the caller's capabilities.
@@ -251,8 +251,8 @@ fn add_instructions(text: &mut Vec<u8>, instructions: Option<&[u8]>) {
     }
 }
 
-/// The description that a legacy client gives of itself. An unknown revision gets our latest legacy
-/// one, as the handshake prescribes.
+/// The legacy client's description of itself. An unknown revision is answered with the gateway's
+/// latest legacy revision, as the handshake prescribes.
 fn identity(request: &Message) -> Result<ClientIdentity, Refusal> {
     let object = |name: &str| {
         let found = request.get(name).filter(|raw| raw.is_object());

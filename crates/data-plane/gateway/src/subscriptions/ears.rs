@@ -17,7 +17,7 @@ use crate::gateway::Shared;
 /// Number of messages that wait for one call.
 const QUEUE: usize = 64;
 
-/// The open calls that hear messages of their servers from outside of their own streams.
+/// The open calls that get messages of their servers from outside of the calls' own streams.
 #[derive(Debug, Default)]
 pub(crate) struct Ears {
     open: Mutex<Vec<Listed>>,
@@ -31,7 +31,7 @@ struct Listed {
     sender: mpsc::Sender<Frame>,
 }
 
-/// One call's place among them, until it is dropped.
+/// A call's registration in [`Ears`], until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Ear {
     ears: Arc<Ears>,
@@ -52,8 +52,8 @@ impl Ears {
         Ear { ears: self.clone(), number, heard }
     }
 
-    /// Brings a message to the call that is alone on a link. False if there is none, or it does not
-    /// read.
+    /// Sends a message to the only open call of a link. `false` if there is no single call, or it
+    /// does not read.
     pub(crate) fn tell(&self, link: &Arc<Link>, frame: impl FnOnce() -> Frame) -> bool {
         let open = self.open();
         let mut its = open.iter().filter(|one| std::ptr::eq(one.link.as_ptr(), Arc::as_ptr(link)));

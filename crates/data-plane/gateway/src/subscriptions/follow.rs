@@ -31,7 +31,7 @@ use crate::{
     links::LinkKind,
 };
 
-/// The pauses before a subscription that was lost is made again.
+/// The shortest pause before a lost subscription is made again.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Longest wait for a modern server's acknowledgement; most resources change later anyway.
@@ -44,8 +44,7 @@ pub(super) struct Followed {
     count: watch::Sender<usize>,
     /// The server's answer; `None` until it came.
     outcome: watch::Sender<Option<Result<(), Refusal>>>,
-    /// The status of the task, if it is one; a later status takes the place of one that was not
-    /// read.
+    /// The status of a followed task; a later status replaces an unread one.
     state: Mutex<State>,
 }
 
@@ -106,7 +105,7 @@ impl Followed {
     /// Waits until no follower is left.
     async fn unwanted(&self) {
         let mut count = self.count.subscribe();
-        // Cannot fail: the sender is our own.
+        // This cannot fail: `self` holds the sender.
         drop(count.wait_for(|count| *count == 0).await);
     }
 

@@ -82,7 +82,7 @@ impl Shared {
         self.place_to_follow(caller, 1 + single)
     }
 
-    /// Places for so many followed subjects.
+    /// Takes places for `amount` followed subjects.
     pub(super) fn place_to_follow(&self, caller: &Caller, amount: usize) -> Result<Place, Refusal> {
         self.followed.take(&caller.run, amount).map_err(|full| {
             let full = full.told("change streams and subscribed objects");
@@ -107,7 +107,7 @@ impl Shared {
             };
             routed.map(|(alias, original)| (uri.clone(), alias, Item::Resource(original)))
         };
-        // A task of another caller is as absent as one that never was.
+        // A task of another caller looks like a task that never existed.
         let task = |shown: &Arc<str>| {
             let id = caller.run.id;
             let routed = match own_alias(caller) {

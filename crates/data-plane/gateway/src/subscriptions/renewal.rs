@@ -28,7 +28,8 @@ impl Shared {
         server: &ServerKey,
         kind: LinkKind,
     ) {
-        // Noted before sessions are read: one that sets its level from now on sends it itself.
+        // Noted before the sessions are read: a session that sets its level from now on sends the
+        // level itself.
         if !self.hub.is_new(link, server, kind) {
             return;
         }

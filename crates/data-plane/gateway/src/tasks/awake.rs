@@ -17,16 +17,16 @@ pub(crate) struct Awake {
     /// Whose it is.
     pub(crate) run: RunId,
     link: KeptAwake,
-    /// When the server may forget it; `None` if it never does.
+    /// The time at which the server may forget the task; `None` if it never does.
     expires: Option<Instant>,
     until: Instant,
 }
 
 impl Awake {
-    /// From the words with which a server on this link started it.
+    /// Reads the object with which a server on this link started the task.
     pub(crate) fn new(run: RunId, task: Raw<'_>, link: &Arc<Link>) -> Self {
         let now = Instant::now();
-        // Each revision has a name of its own for it; both count milliseconds.
+        // Each revision has its own name for the lifetime; both count milliseconds.
         let ttl = ["ttlMs", "ttl"].into_iter().find_map(|name| task.get(name)?.as_u64());
         let expires = ttl.and_then(|ttl| now.checked_add(Duration::from_millis(ttl)));
         let mut awake = Self { run, link: link.keep_awake(), expires, until: now };

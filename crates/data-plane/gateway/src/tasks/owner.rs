@@ -31,7 +31,7 @@ pub(crate) struct TaskOwner {
 }
 
 impl TaskOwner {
-    /// Takes a result: learns of the task that it starts, and writes what the caller may see.
+    /// Reads a result: registers a task that it starts, and rewrites lists of tasks for the caller.
     pub(crate) fn answered(
         &self,
         asked: &str,
@@ -140,7 +140,7 @@ impl TaskOwner {
         Some(rewrite.apply(state))
     }
 
-    /// Puts the server's own id in what a client sends for one of its tasks.
+    /// Replaces the caller's id of a task by the server's own id in a client's message.
     pub(crate) fn restore(&self, message: &Message, rewrite: &mut Rewrite<'static>) {
         let related = message.meta_value(meta_key::RELATED_TASK).filter(|_| self.is_aggregated);
         let Some(related) = related else { return };

@@ -62,7 +62,7 @@ pub(crate) struct ViewOptions<'a> {
     pub name_limit: usize,
     /// The server info that ends lists in `_meta` (modern): JSON.
     pub server_info: &'a [u8],
-    /// True if there are tools of our own for resources and prompts.
+    /// True if the endpoint offers the gateway's tools for resources and prompts.
     pub has_own_tools: bool,
 }
 
@@ -130,7 +130,7 @@ impl View {
         self.tools.route(qualified)
     }
 
-    /// The server and the purpose of a tool of our own.
+    /// The server and the purpose of one of the gateway's tools.
     #[must_use]
     pub(crate) fn own_tool(&self, qualified: &str) -> Option<(&Alias, OwnTool)> {
         self.own_tools.get(qualified).map(|(alias, tool)| (alias, *tool))
@@ -174,7 +174,7 @@ impl View {
         }
     }
 
-    /// A page of a list as a result object; `None` if the cursor is none of ours.
+    /// A page of a list as a result object; `None` if this view has not made the cursor.
     #[must_use]
     pub(crate) fn page(&self, kind: ListKind, era: Era, cursor: Option<&str>) -> Option<&Bytes> {
         let index = match cursor {
@@ -184,7 +184,7 @@ impl View {
         self.lists.get(&kind)?.page(era, index)
     }
 
-    /// The tools, for the record; `share` finds those that are the same.
+    /// The set of tools for the record; `share` returns an equal set if one exists.
     pub(crate) fn tool_set(&self, share: impl FnOnce(ToolSet) -> Arc<ToolSet>) -> Arc<ToolSet> {
         let seen = |Defined { name, server, raw }: &Defined| {
             SeenTool::new(name.clone(), server.clone(), raw)
@@ -200,7 +200,8 @@ impl View {
     }
 }
 
-/// One text out of all servers' instructions, cut where it would fill a model's context.
+/// All servers' instructions as one text. Leaves out instructions that would make the text too long
+/// for a model.
 fn instructions(parts: &[Part]) -> Option<Bytes> {
     let mut text = String::new();
     for part in parts {
@@ -233,7 +234,7 @@ fn merged(parts: &[Part]) -> ServerCapabilities {
     }
 }
 
-/// The tools of our own, each with its server and its name. A rule for tools holds for them too.
+/// The gateway's tools, each with its server and its name. Rules for tools also apply to them.
 fn own_tools(
     parts: &[Part],
     tools: &QualifiedNames,

@@ -17,7 +17,7 @@ use crate::view::Handling;
 /// The longest key that a fault names, in characters.
 const SHOWN_MAX: usize = 100;
 
-/// One row: a member of `params`, and what decisions read in it.
+/// A row of the table: a member of `params`, and the members in it that decisions read.
 struct Row {
     /// Whose requests it is in; `None` for all requests.
     handling: Option<Handling>,
@@ -85,7 +85,7 @@ const ROWS: &[Row] = &[
     Row { handling: None, member: "inputResponses", kind: Type::Objects, is_needed: false },
 ];
 
-/// Parameters of what servers ask clients.
+/// Parameters of servers' questions to clients.
 const QUESTION: &[Field] =
     &[("mode", Type::Text), ("url", Type::Text), ("tools", Type::Any), ("toolChoice", Type::Any)];
 

@@ -47,7 +47,7 @@ impl Handling {
     }
 }
 
-/// One row: a method and what is known of it.
+/// A row of the table: a method and its facts.
 struct Row {
     name: &'static str,
     eras: Eras,

@@ -114,7 +114,7 @@ impl OwnTool {
     pub(crate) fn request(self, alias: &Alias, call: &Message) -> Result<Request, CallError> {
         let mut params = Vec::new();
         let item = self.arguments(call.get("arguments"), &mut params)?;
-        // A call that is made again carries what the server asked for.
+        // A repeated call has the answers that the server asked for.
         for name in ["inputResponses", "requestState", "_meta"] {
             if let Some(value) = call.get(name) {
                 push(&mut params, name, value.as_bytes());
@@ -155,7 +155,7 @@ impl OwnTool {
         })
     }
 
-    /// The one answer for what does not exist and for what callers may not see (D5).
+    /// The same answer for an absent item and for an item that callers may not see (D5).
     #[must_use]
     pub(crate) fn absent(self, name: &str) -> CallError {
         let shown: String = name.chars().take(200).collect();
@@ -240,7 +240,7 @@ fn list(answer: &Message, member: &str, templates: &[InventoryEntry]) -> Vec<u8>
     [b"{", &page[..], b"}"].concat()
 }
 
-/// Texts become texts; what is binary stays an embedded resource, which is no text to a model.
+/// Text becomes text blocks; binary content stays an embedded resource.
 fn resource_blocks(answer: &Message, blocks: &mut Vec<Vec<u8>>) {
     for content in answer.get("contents").map(Raw::items).unwrap_or_default() {
         match content.get("text").filter(|text| text.as_str().is_some()) {
@@ -251,7 +251,7 @@ fn resource_blocks(answer: &Message, blocks: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// Each message under the role that it is from; what is no text stays as it is.
+/// Each message with its role; content other than text stays unchanged.
 fn prompt_blocks(answer: &Message, blocks: &mut Vec<Vec<u8>>) {
     if let Some(text) = answer.get("description").and_then(Raw::as_str) {
         blocks.push(text_block(text.as_bytes()));

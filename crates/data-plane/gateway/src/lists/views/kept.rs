@@ -27,7 +27,7 @@ pub(crate) struct Kept {
     pruned_at: usize,
 }
 
-/// All that a server's part of a view is made from. It holds nothing of it.
+/// The values from which a server's part of a view is made, without a strong reference to any.
 #[derive(Debug, Clone)]
 struct Source {
     alias: Alias,

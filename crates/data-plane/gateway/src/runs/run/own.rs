@@ -28,7 +28,7 @@ pub(super) struct OwnServers {
     failed: Vec<Arc<ServerRow>>,
     /// Their first lists, if the run is frozen to these.
     first: Option<FirstLists>,
-    /// The same for links besides the shared ones.
+    /// The first lists on links besides the shared ones.
     variants: FirstVariants,
     /// Gone when the run has ended.
     mounts: ArcSwapOption<MountSet>,
@@ -165,7 +165,7 @@ impl OwnServers {
         let own = rows.iter().map(|row| row.found.clone()).collect();
         let all = Arc::new(self.join(*number, &shared, policy, rows));
         self.joined.store(Some(Arc::new(Joined { shared, own, all: all.clone() })));
-        // It may have ended meanwhile.
+        // The run may have ended meanwhile.
         if self.mounts.load().is_none() {
             self.joined.store(None);
         }

@@ -27,7 +27,7 @@ impl RunTable {
         self.runs.pin().insert(run.id, run.clone());
     }
 
-    /// Takes a run out: its token opens nothing any more. `None` if there is none.
+    /// Removes a run: its token opens nothing any more. `None` if there is no such run.
     pub(crate) fn remove(&self, id: RunId) -> Option<Arc<RunView>> {
         let run = self.runs.pin().remove(&id).cloned()?;
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);

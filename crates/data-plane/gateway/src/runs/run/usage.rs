@@ -15,13 +15,13 @@ use super::RunView;
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     is_watched: AtomicBool,
-    /// Since the watching task looked last.
+    /// True if the run was used since the watching task last looked.
     was_used: AtomicBool,
     /// Sessions and streams.
     held: AtomicUsize,
     /// Calls that are open.
     open: AtomicUsize,
-    /// When one last began, in milliseconds since 1970; 0 before the first.
+    /// Beginning of the last call, in milliseconds since 1970; 0 before the first.
     acted_at: AtomicU64,
     /// Held while the watching begins or ends.
     turn: Mutex<()>,

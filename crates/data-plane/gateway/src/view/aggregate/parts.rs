@@ -52,7 +52,7 @@ pub(crate) fn parts(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Part> {
 }
 
 impl Part {
-    /// Takes what the server lists for one client instead of what it lists for all.
+    /// Replaces the server's lists for all clients by its lists for one client.
     pub(crate) fn sees(&mut self, listed: &Arc<Inventory>, era: Era) {
         self.inventory = listed.shown(self.exposed());
         self.era = era;
