@@ -394,8 +394,8 @@ mod tests {
             nearest: Some("echo".to_owned()),
         };
         let one = UnmatchedOf { server: Alias::new("demo").unwrap(), gate };
-        let plain = "server `demo`: `tool_scopes` names `ecko`, which the server does not list: it \
-                     gates nothing";
+        let plain = "server `demo`: `tool_scopes` names `ecko`, which the server does not list, so \
+                     it has no effect";
         assert_eq!(one.told(true), plain);
         assert_eq!(one.told(false), format!("{plain}; did you mean `echo`?"));
     }

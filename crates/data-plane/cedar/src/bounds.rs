@@ -176,7 +176,7 @@ impl Depth {
         let open = self.open.len() + ifs + self.top.ifs;
         if open > OPEN_MAX {
             let message = format!("more than {OPEN_MAX} brackets or `if`s are open at once");
-            return Some((message, "nest less deeply, or split it into several rules"));
+            return Some((message, "use fewer levels, or split it into several rules"));
         }
         if self.top.run > RUN_MAX {
             let message = format!("a term has more than {RUN_MAX} operators");

@@ -137,7 +137,7 @@ impl RuleSet {
                 Ok(kept) => kept,
                 Err(message) => {
                     let (line, rule) = (Some(line), Some(rule.id.to_string()));
-                    let remedy = "nest less deeply, or split it into several rules".to_owned();
+                    let remedy = "use fewer levels, or split it into several rules".to_owned();
                     faults.push(RuleFault { line, rule, message, remedy });
                     continue;
                 }

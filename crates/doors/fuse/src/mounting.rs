@@ -58,7 +58,7 @@ pub fn threads() -> usize {
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
     /// The folder does not exist, or is no folder.
-    #[error("`{}` is no folder that a mount can be at", .path.display())]
+    #[error("`{}` is not a folder that can be mounted on; name an empty folder", .path.display())]
     Folder {
         /// The folder.
         path: PathBuf,

@@ -100,7 +100,7 @@ impl Coding {
             Self::RawDeflate(decoder) => decoder.try_finish(),
             Self::Deflate | Self::Unknown(_) => Ok(()),
         };
-        ended.map_err(|error| format!("it is cut short: {error}"))?;
+        ended.map_err(|error| format!("it ends too early: {error}"))?;
         Ok(self.taken())
     }
 
@@ -111,8 +111,8 @@ impl Coding {
             Self::RawDeflate(decoder) => Ok(decoder),
             Self::Deflate => Err("it is empty".to_owned()),
             Self::Unknown(named) => Err(format!(
-                "it is coded as `{named}`, which narthex does not read; requests ask for \
-                 `identity`, so have the server, or the proxy before it, send that or gzip"
+                "it has the content coding `{named}`, which narthex does not support; set the \
+                 server, or the proxy before it, to send `identity` or gzip"
             )),
         }
     }

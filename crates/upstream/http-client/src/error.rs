@@ -39,7 +39,7 @@ pub enum ClientError {
         address: String,
     },
     /// No server listens at the address.
-    #[error("connection refused by {address}: is the server running?")]
+    #[error("connection refused by {address}: check that the server is running there")]
     Refused {
         /// Host and port.
         address: String,
@@ -88,7 +88,7 @@ pub enum ClientError {
         cause: hyper::Error,
     },
     /// The connection ended in the middle of an answer.
-    #[error("the answer of {address} broke off")]
+    #[error("the answer of {address} ended too early")]
     BrokenOff {
         /// Host and port.
         address: String,
@@ -136,7 +136,7 @@ pub enum ClientError {
         location: String,
     },
     /// A path that used to answer now redirects. The next request follows the redirect.
-    #[error("{address} has moved to {path} since the last request: try again")]
+    #[error("{address} has moved to {path} since the last request; try again")]
     Moved {
         /// Host and port.
         address: String,
@@ -144,7 +144,9 @@ pub enum ClientError {
         path: String,
     },
     /// The server redirects in circles, or too often.
-    #[error("{address} redirects in a circle or more than {limit} times, last to {path}")]
+    #[error(
+        "{address} redirects in a circle, or more than {limit} times; the last target was {path}"
+    )]
     TooManyRedirects {
         /// Host and port.
         address: String,

@@ -24,7 +24,7 @@ pub struct Proxies {
 /// The reason why a proxy of a setting cannot be used. The setting is not repeated, since it may
 /// hold a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the proxy is no address such as http://user:password@proxy.example:3128: {0}")]
+#[error("the proxy is not an address such as http://user:password@proxy.example:3128: {0}")]
 pub struct ProxyFault(&'static str);
 
 /// A proxy.
@@ -90,8 +90,9 @@ impl Proxy {
                 value
             })
         });
-        let authorization =
-            authorization.transpose().map_err(|_unfit| ProxyFault("its password is unusable"))?;
+        let authorization = authorization
+            .transpose()
+            .map_err(|_unfit| ProxyFault("its password cannot be used"))?;
         Ok(Self { origin, authorization })
     }
 
@@ -131,13 +132,13 @@ impl Proxy {
         match line.split(' ').nth(1).and_then(|code| code.parse::<u16>().ok()) {
             Some(200..=299) => Ok(stream),
             Some(407) => Err(self.fault(
-                "it wants a credential (407): write it into the address of the proxy, as in \
-                 http://user:password@proxy.example:3128",
+                "it requires a credential (407): write the credential into the address of the \
+                 proxy, as in http://user:password@proxy.example:3128",
             )),
             Some(code) => {
                 Err(self.fault(&format!("it refuses a connection to {address} ({code})")))
             }
-            None => Err(self.fault("its answer is no HTTP")),
+            None => Err(self.fault("its answer is not HTTP")),
         }
     }
 

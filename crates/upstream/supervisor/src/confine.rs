@@ -32,33 +32,36 @@ pub(crate) use plan::Plan;
 pub enum ConfinementFault {
     /// No shim could confine the child.
     #[error(
-        "there is no supervising shim, which is needed for it: run it by the program narthex on \
-         Linux, or leave out `confinement`"
+        "confinement needs the supervising shim, which does not run here: use the program narthex \
+         on Linux, or leave out `confinement`"
     )]
     NoShim,
     /// The kernel cannot limit files.
     #[error(
-        "this kernel cannot limit files: it needs Linux 6.2 with Landlock switched on; ask for \
+        "this kernel cannot limit files: it needs Linux 6.2 with Landlock switched on; set \
          `bwrap`, or leave out `filesystem`"
     )]
     NoFiles,
     /// The kernel cannot limit ports.
     #[error(
-        "this kernel cannot limit ports: it needs Linux 6.7 with Landlock switched on; ask for \
+        "this kernel cannot limit ports: it needs Linux 6.7 with Landlock switched on; set \
          `\"network\": \"none\"`, or leave out `network`"
     )]
     NoPorts,
     /// The kernel has no filter of system calls.
     #[error(
-        "this kernel cannot filter system calls; leave out `syscalls` and `network`, and ask for \
-         `bwrap` where there is `filesystem`"
+        "this kernel cannot filter system calls; leave out `syscalls` and `network`, and set \
+         `bwrap` if `filesystem` is set"
     )]
     NoFilter,
     /// The program `bwrap` is missing.
     #[error("`bwrap` was not found in PATH: install bubblewrap, or leave out `bwrap`")]
     NoBwrap,
     /// The system does not limit the number of root's processes.
-    #[error("the system does not limit the processes of root: use another user, or leave it out")]
+    #[error(
+        "the system does not limit the number of processes of root: run narthex as another user, \
+         or leave the limit out"
+    )]
     RootProcesses,
     /// A path of the configuration does not exist.
     #[error("`{}` does not exist: create it, or name another path", .path.display())]
@@ -68,8 +71,8 @@ pub enum ConfinementFault {
     },
     /// The child's folder for temporary files could not be made.
     #[error(
-        "a folder for its temporary files cannot be made in `{}`: {text}; make that folder, or set \
-         TMPDIR for the daemon to another one",
+        "a folder for its temporary files cannot be created in `{}`: {text}; create that folder, \
+         or set the daemon's TMPDIR to another one",
         .folder.display()
     )]
     NoTemporary {

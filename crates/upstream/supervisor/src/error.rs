@@ -34,7 +34,9 @@ pub enum SpawnError {
         path: Option<String>,
     },
     /// The file exists, but the program in its first line does not.
-    #[error("`{}` cannot run: the interpreter or loader it names is missing", .file.display())]
+    #[error(
+        "`{}` cannot run: the interpreter or loader that it names is missing; install that \
+         program", .file.display())]
     InterpreterMissing { file: PathBuf },
     /// This user may not execute the file.
     #[error("command `{command}` may not be executed: check its mode and that of its directories")]
@@ -54,7 +56,10 @@ pub enum SpawnError {
     #[error("working directory `{}` does not exist or is not a directory", .path.display())]
     WorkingDirMissing { path: PathBuf },
     /// The machine is out of processes, files or memory.
-    #[error("no room to start `{command}`: raise the limits for processes, open files or memory")]
+    #[error(
+        "not enough resources to start `{command}`: raise the limits for processes, open files or \
+         memory"
+    )]
     Exhausted {
         command: String,
         #[source]
@@ -69,7 +74,7 @@ pub enum SpawnError {
     },
     /// The shim could not be started.
     #[error(
-        "the supervising program `{}` cannot be started: put the narthex-shim of this version \
+        "the supervising program `{}` cannot be started: install the narthex-shim of this version \
          there",
         .program.display()
     )]
@@ -91,7 +96,7 @@ pub enum SpawnError {
         source: io::Error,
     },
     /// The child cannot be confined as configured.
-    #[error("`{command}` was not started, because it cannot be confined as asked: {fault}")]
+    #[error("`{command}` was not started, because its `confinement` is not possible: {fault}")]
     Unconfined {
         command: String,
         #[source]
@@ -105,7 +110,7 @@ pub enum SpawnError {
         kind: ErrorKind,
     },
     /// The thread that starts children does not answer.
-    #[error("the thread that starts processes is gone")]
+    #[error("the thread that starts processes has ended; restart narthex")]
     SpawnerGone,
 }
 

@@ -253,7 +253,8 @@ impl Shimmed {
         if self.is_lost() {
             tracing::warn!(
                 process.id = self.leader,
-                "the shim of a process was killed; what is left of its session is killed, too"
+                "the shim of a process was killed; the other processes of its session are killed \
+                 too"
             );
             self.sweep().await;
             if let Some(folder) = &self.temporary {

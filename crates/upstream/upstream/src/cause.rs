@@ -235,16 +235,16 @@ mod tests {
                  npm error 404 Not Found - GET https://packages.example/x - Not found\n\
                  npm error 404\nnpm error 404 The requested resource could not be found.\n\
                  npm error A complete log of this run can be found in: /x.log",
-                "npm error E404: the package `x` does not exist in the registry of npm: 404 Not \
-                 Found - GET https://packages.example/x - Not found",
+                "npm error E404: the package `x` does not exist in the npm registry: 404 Not Found \
+                 - GET https://packages.example/x - Not found",
             ),
             (
                 "npm error code E404\n\
                  npm error 404 Not Found - GET https://packages.example/@scope%2fno-such\n\
                  npm error 404\nnpm error 404  The requested resource '@scope/no-such@*' could \
                  not be found or you do not have permission to access it.",
-                "npm error E404: the package `@scope/no-such` does not exist in the registry of \
-                 npm: 404 Not Found - GET https://packages.example/@scope%2fno-such",
+                "npm error E404: the package `@scope/no-such` does not exist in the npm registry: \
+                 404 Not Found - GET https://packages.example/@scope%2fno-such",
             ),
         ] {
             assert_eq!(found(text), expected);

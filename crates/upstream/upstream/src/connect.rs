@@ -140,7 +140,7 @@ pub enum ConnectError {
     #[error("{0}")]
     Client(#[source] ClientError),
     /// The text is no URL. The error does not repeat it: the faulty part may come before a secret.
-    #[error("the URL cannot be used: {0}; it must be such as https://host/mcp")]
+    #[error("the URL cannot be used: {0}; write it like https://host/mcp")]
     Url(String),
     /// The handshake failed.
     #[error("{0}")]
@@ -157,7 +157,7 @@ pub enum ConnectError {
     #[error("the server refuses the handshake: {0}")]
     Refused(String),
     /// A header of the configuration is not valid.
-    #[error("`{0}` is no valid header name or value")]
+    #[error("`{0}` is not a valid header name or value")]
     Header(String),
     /// The configured authentication cannot work.
     #[error("{0}")]

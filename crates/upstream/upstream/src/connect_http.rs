@@ -72,7 +72,7 @@ pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shak
 }
 
 fn unknown() -> ConnectError {
-    ConnectError::Refused("it speaks no known transport".to_owned())
+    ConnectError::Refused("it supports no transport that narthex knows".to_owned())
 }
 
 /// True if servers of the older transport refuse a first POST in this way.
@@ -183,7 +183,7 @@ async fn initialize_session(
         // Before the first call: a server may answer or ask on this stream (no replay exists for
         // earlier messages). Some show that it is open only with their first message.
         if tokio::time::timeout(STREAM_DEADLINE, http.listen()).await.is_err() {
-            tracing::debug!("the server is slow to open a stream of its own");
+            tracing::debug!("the server has not opened its own stream in time");
         }
     }
     Ok(facts)

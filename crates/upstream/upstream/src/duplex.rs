@@ -175,7 +175,7 @@ impl Duplex {
     pub(crate) fn fail(&self, id: u64, error: LinkError) {
         let pending = self.pending().remove(&id);
         if pending.is_some_and(|pending| pending.answer.send(Err(error)).is_err()) {
-            tracing::debug!("a request failed whose caller has gone");
+            tracing::debug!("a request failed, and its caller has gone");
         }
     }
 
@@ -213,7 +213,7 @@ impl Duplex {
             Ok(messages) => messages.into_iter().for_each(|message| self.dispatch(message)),
             // Servers print banners and log lines to stdout by mistake; one does not end the link.
             Err(error) => {
-                tracing::warn!(%error, "a server sent a piece that is no message");
+                tracing::warn!(%error, "a server sent text that is not a message");
                 self.refuse(text, &error);
             }
         }
@@ -235,7 +235,7 @@ impl Duplex {
         let id = message.id().and_then(|id| id.as_u64().or_else(|| as_text(id)));
         let pending = id.and_then(|id| self.pending().remove(&id));
         let Some(pending) = pending else {
-            tracing::debug!("dropped an answer to a request that is not waiting");
+            tracing::debug!("dropped an answer to an unknown request");
             return;
         };
         if pending.answer.send(Ok(message)).is_err() {
@@ -260,7 +260,7 @@ impl Duplex {
         let pending = self.pending();
         let queue = pending.get(&token).and_then(|pending| pending.notifications.as_ref());
         if queue.is_none_or(|queue| queue.try_send(message).is_err()) {
-            tracing::debug!("dropped progress that nobody waits for");
+            tracing::debug!("dropped progress of an unknown request");
         }
     }
 
@@ -271,7 +271,7 @@ impl Duplex {
         let hearing = pending.values().filter(|pending| pending.hears_log);
         for queue in hearing.filter_map(|pending| pending.notifications.as_ref()) {
             if queue.try_send(message.clone()).is_err() {
-                tracing::debug!("dropped a log message for a request that does not read");
+                tracing::debug!("dropped a log message: the caller of its request does not read");
             }
         }
     }

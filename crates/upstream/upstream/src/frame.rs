@@ -119,7 +119,7 @@ pub enum LinkError {
     #[error("the server ended the session")]
     SessionEnded,
     /// The answer broke off and could not be resumed: the server had accepted the request.
-    #[error("the answer broke off{}", unresumed(.0))]
+    #[error("the answer ended too early{}", unresumed(.0))]
     BrokenOff(Arc<LinkError>),
     /// The HTTP exchange failed before MCP.
     #[error("{0}")]
@@ -171,7 +171,7 @@ pub enum LinkError {
 /// took the request.
 fn unresumed(error: &LinkError) -> String {
     match error.is_unsent() {
-        true => ", and the server is not reached any more".to_owned(),
+        true => ", and the server cannot be reached any more".to_owned(),
         false => format!(" and cannot be resumed: {error}"),
     }
 }

@@ -80,7 +80,7 @@ pub(crate) fn legacy_facts(message: &Message) -> Result<ServerFacts, ConnectErro
     let named = message.get("protocolVersion").and_then(Raw::as_str).unwrap_or_default();
     let revision = Revision::parse(&named).filter(|revision| !revision.is_modern());
     let Some(revision) = revision else {
-        return Err(ConnectError::Refused(format!("it speaks only revision `{named}`")));
+        return Err(ConnectError::Refused(format!("it supports only revision `{named}`")));
     };
     let facts = ServerFacts {
         revision,

@@ -354,7 +354,7 @@ impl HttpLink {
         extra.insert(header::ACCEPT, ACCEPT_STREAM);
         if !last_event_id.is_empty() {
             let id = HeaderValue::from_bytes(last_event_id).map_err(|_invalid| {
-                LinkError::Protocol("an event id that fits no header".to_owned())
+                LinkError::Protocol("an event id that does not fit into a header".to_owned())
             })?;
             extra.insert(LAST_EVENT_ID, id);
         }
@@ -398,9 +398,9 @@ impl HttpLink {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => {
                         let error = link.outlet.redacted(error);
-                        tracing::debug!(%error, "a message was not taken");
+                        tracing::debug!(%error, "a message was not accepted");
                     }
-                    Err(_) => tracing::debug!("a message was not taken in time"),
+                    Err(_) => tracing::debug!("a message was not accepted in time"),
                 },
             }
         });

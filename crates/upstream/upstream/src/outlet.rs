@@ -144,7 +144,7 @@ impl Outlet {
             Err(_) if self.dropped.fetch_add(1, Ordering::Relaxed) == 0 => {
                 tracing::warn!(
                     server.name = %self.server,
-                    "dropping messages of the server: too many wait to be read"
+                    "dropping messages of the server: they are not read fast enough"
                 );
             }
             Ok(()) if self.dropped.load(Ordering::Relaxed) > 0 => {

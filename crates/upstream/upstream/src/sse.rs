@@ -66,7 +66,7 @@ impl SseLink {
 
 impl Drop for SseLink {
     fn drop(&mut self) {
-        self.duplex.close("it was given up");
+        self.duplex.close("it was cancelled");
     }
 }
 
@@ -163,7 +163,7 @@ async fn write(
             }
             Ok(Ok(Some(refused))) => refused,
             Ok(Err(error)) => return duplex.close(&error.to_string()),
-            Err(_) => return duplex.close("the server did not take a message in time"),
+            Err(_) => return duplex.close("the server did not accept a message in time"),
         };
         duplex.outlet().blame(&error);
         // A message that the server refuses is no reason to give up the others.
@@ -171,7 +171,7 @@ async fn write(
             Some(id) => duplex.fail(id, error),
             None => {
                 let error = duplex.outlet().redacted(error);
-                tracing::debug!(%error, "a message to the server was not taken");
+                tracing::debug!(%error, "a message to the server was not accepted");
             }
         }
     }

@@ -122,7 +122,7 @@ fn how(exit: ExitInfo) -> Ended {
 impl Drop for StdioLink {
     fn drop(&mut self) {
         // The tasks of the pipes end with the link, and the last handle to the child with them.
-        self.duplex.close("it was given up");
+        self.duplex.close("it was cancelled");
     }
 }
 
@@ -142,7 +142,7 @@ async fn write(input: Arc<Input>, mut queue: mpsc::Receiver<Outgoing>, duplex: A
         if let Err(error) = input.write(&messages).await {
             // The reader sees the end of the process and reports the reason. It still has to see
             // how much of the input was read.
-            tracing::debug!(%error, "a server does not read its stdin any more");
+            tracing::debug!(%error, "a server has stopped reading its stdin");
             duplex.closed().cancelled().await;
             break;
         }
@@ -161,9 +161,9 @@ enum ReadEnd {
 }
 
 /// The error for a server that frames as language servers do.
-const CONTENT_LENGTH: &str = "it frames messages by `Content-Length`, as language servers do; MCP \
-                              over stdio is one JSON message a line: use a version of the server \
-                              that speaks MCP";
+const CONTENT_LENGTH: &str = "it frames messages with `Content-Length`, as language servers do; \
+                              MCP over stdio has one JSON message per line: use a version of the \
+                              server that supports MCP";
 
 async fn read(mut stdout: ChildStdout, duplex: Arc<Duplex>, limits: Limits) -> ReadEnd {
     let mut lines = LineParser::new(limits.message_bytes);
@@ -176,7 +176,7 @@ async fn read(mut stdout: ChildStdout, duplex: Arc<Duplex>, limits: Limits) -> R
         };
         match got {
             Ok(0) => return ReadEnd::Eof,
-            Err(_) => return ReadEnd::Unusable("its stdout broke"),
+            Err(_) => return ReadEnd::Unusable("its stdout failed"),
             Ok(_) => lines.push(buffer.split().freeze()),
         }
         buffer.reserve(READ_BYTES);
@@ -194,7 +194,7 @@ async fn read(mut stdout: ChildStdout, duplex: Arc<Duplex>, limits: Limits) -> R
                 Ok(None) => break,
                 Err(error) => {
                     tracing::warn!(%error, "a server wrote a line that is too long");
-                    return ReadEnd::Unusable("it wrote a line longer than allowed");
+                    return ReadEnd::Unusable("it wrote a line that is longer than the limit");
                 }
             }
         }
@@ -254,7 +254,7 @@ async fn read_to_the_end(
 /// Asks the child to end; its end is not waited for long.
 async fn stop_soon(process: &Process) {
     if tokio::time::timeout(LAST_WORDS, process.stop()).await.is_err() {
-        tracing::debug!(process.id = process.id(), "a server is slow to end");
+        tracing::debug!(process.id = process.id(), "a server has not ended in time");
     }
 }
 

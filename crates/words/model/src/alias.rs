@@ -19,8 +19,8 @@ pub struct Alias(Arc<str>);
 pub enum AliasError {
     /// The text breaks the rule.
     #[error(
-        "`{text}` is no valid server name: use 1 to 64 of a-z, 0-9, `_` and `-`, \
-         start with a letter, and no `__`; for example `{suggestion}`"
+        "`{text}` is not a valid server name: use 1 to 64 of a-z, 0-9, `_` and `-`, start with a \
+         letter, and no `__`; for example `{suggestion}`"
     )]
     Invalid {
         /// The given text, shortened.

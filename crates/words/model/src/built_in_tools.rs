@@ -132,7 +132,7 @@ impl BuiltInTools {
         let write = || "write `none`, `ask`, `core`, `all` or a list of tools".to_owned();
         match node {
             Node::Text(word) => Self::of_word(word).ok_or_else(|| {
-                vec![(None, format!("`{}` is no set of tools", shortened(word)), write())]
+                vec![(None, format!("`{}` is not a set of tools", shortened(word)), write())]
             }),
             Node::List(items) => Self::of_list(items),
             other => Err(vec![(None, format!("it is {}", other.found()), write())]),
@@ -147,7 +147,7 @@ impl BuiltInTools {
         let (all, mut names, mut faults) = (Self::all_names(), BTreeSet::new(), Vec::new());
         for (index, item) in items.iter().enumerate() {
             let Node::Text(name) = item else {
-                let message = format!("it is {} and no name of a tool", item.found());
+                let message = format!("it is {}, not the name of a tool", item.found());
                 faults.push((Some(index), message, "write names of tools".to_owned()));
                 continue;
             };
@@ -158,7 +158,7 @@ impl BuiltInTools {
             let message = format!("there is no built-in tool `{}`", shortened(name));
             let remedy = match did_you_mean(name, all.iter().copied()) {
                 _ if Self::of_word(name).is_some() => {
-                    format!("write `\"{name}\"` without brackets for the set of this name")
+                    format!("write `\"{name}\"` without brackets to choose that set")
                 }
                 Some(meant) => meant,
                 None => {
@@ -189,7 +189,7 @@ impl<'de> Deserialize<'de> for BuiltInTools {
         let value = Value::deserialize(deserializer)?;
         let node = Node::parse(value.to_string().as_bytes());
         let node = node.map_err(|_fault| D::Error::custom("no JSON"))?;
-        Self::read(&node).map_err(|_faults| D::Error::custom("no set of built-in tools"))
+        Self::read(&node).map_err(|_faults| D::Error::custom("not a set of built-in tools"))
     }
 }
 

@@ -113,10 +113,8 @@ impl<'t> ClientVariable<'t> {
     #[must_use]
     pub fn remedy(&self, place: VariablePlace) -> String {
         match self.kind {
-            Kind::Folder => {
-                "write the path of the folder itself, as it is on the daemon's machine".to_owned()
-            }
-            Kind::Separator => "write `/` itself".to_owned(),
+            Kind::Folder => "write the path of the folder on the daemon's machine".to_owned(),
+            Kind::Separator => "write `/`".to_owned(),
             Kind::State => "write the value itself".to_owned(),
             Kind::Asked => self.remedy_of_answer(place),
         }
@@ -131,7 +129,7 @@ impl<'t> ClientVariable<'t> {
             VariablePlace::PartOfValue => {
                 format!("write `${{{name}}}` as the whole value, which may be any text")
             }
-            VariablePlace::Argument => format!("hand the value over in `env`, as `${{{name}}}`"),
+            VariablePlace::Argument => format!("pass the value in `env`, as `${{{name}}}`"),
             VariablePlace::Text => return "write the value itself".to_owned(),
         };
         format!("{step}, and store that secret with `{}`", narthex("secrets set {}", &[&name]))
@@ -178,10 +176,14 @@ impl fmt::Display for ClientVariable<'_> {
         let shown = if is_shown { self.inside } else { "…" };
         match self.kind {
             Kind::Asked => {
-                write!(f, "`${{{shown}}}` is a value that a client asks for, and narthex does not")
+                write!(
+                    f,
+                    "`${{{shown}}}` is a value that a client asks its user for, and narthex does \
+                     not ask"
+                )
             }
             Kind::Folder | Kind::Separator | Kind::State => {
-                write!(f, "`${{{shown}}}` is a variable of clients, and has no value here")
+                write!(f, "`${{{shown}}}` is a variable of clients and has no value here")
             }
         }
     }
@@ -201,10 +203,15 @@ mod tests {
                 "`${workspaceFolder}` is a variable of clients",
                 "the path",
             ),
-            ("a ${userHome}", None, "`${userHome}` is a variable", "the path of the folder itself"),
+            ("a ${userHome}", None, "`${userHome}` is a variable", "the path of the folder on"),
             ("${workspaceFolder:api}", None, "`${workspaceFolder:api}`", "the path of the folder"),
-            ("a${/}b", None, "`${/}` is a variable of clients", "write `/` itself"),
-            ("${input:api-key}", None, "is a value that a client asks for", "write `${API_KEY}`,"),
+            ("a${/}b", None, "`${/}` is a variable of clients", "write `/`"),
+            (
+                "${input:api-key}",
+                None,
+                "is a value that a client asks its user for",
+                "write `${API_KEY}`,",
+            ),
             ("${input:9}", None, "`${input:9}`", "write `${NAME}`,"),
             ("${input:a b}", None, "`${…}` is a value", "`narthex secrets set A_B`"),
             ("Bearer ${input:key}", Some("authorization"), "asks for", "write `Bearer ${KEY}`,"),

@@ -235,11 +235,11 @@ fn at(text: &[u8], line: usize, column: usize) -> Option<u8> {
 
 fn remedy(byte: Option<u8>, problem: &str, is_end: bool) -> &'static str {
     match byte {
-        _ if is_end => "the text ends too early: close every quote, bracket and brace",
+        _ if is_end => "the text ends too early: close all quotes, brackets and braces",
         Some(b'/' | b'#') => "remove it: JSON has no such comment",
         Some(b'\'') => "write strings in double quotes",
         _ if problem.contains("trailing comma") => "remove the comma after the last element",
-        _ if problem.contains("recursion") => "nest less deeply",
+        _ if problem.contains("recursion") => "use fewer levels",
         _ if problem.contains("key must be a string") => "write each key in double quotes",
         _ if problem.contains("trailing characters") => "keep one object and nothing after it",
         _ if problem.contains("unicode") => "save the file as UTF-8",

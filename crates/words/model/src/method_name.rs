@@ -67,8 +67,8 @@ pub struct NotificationName(Box<str>);
 pub enum NotificationNameError {
     /// The name is empty, too long, or has other characters than visible ASCII.
     #[error(
-        "`{0}` is no name of a notification; write 1 to {NAME_MAX} visible ASCII characters, such \
-         as `acme/changed`"
+        "`{0}` is not a name of a notification; write 1 to {NAME_MAX} visible ASCII characters, \
+         such as `acme/changed`"
     )]
     Form(String),
     /// The name begins like a method of the protocol.

@@ -39,7 +39,7 @@ impl EnabledModels {
     pub fn read(node: &Node, at: &Place) -> Result<Self, Vec<ModelFault>> {
         let mut faults = Vec::new();
         let Node::List(items) = node else {
-            return Err(vec![(at.clone(), "it is no list", REMEDY)]);
+            return Err(vec![(at.clone(), "it is not a list", REMEDY)]);
         };
         if items.len() > MODELS_MAX {
             faults.push((at.clone(), "it is too long", "enable 200 models at most"));
@@ -50,7 +50,7 @@ impl EnabledModels {
         }
         for (index, one) in all.iter().enumerate() {
             if all[..index].iter().any(|before| before.id == one.id) {
-                faults.push((at.clone(), "a model is in it twice", "keep one"));
+                faults.push((at.clone(), "the list has a model twice", "keep one"));
             }
         }
         if faults.is_empty() { Ok(Self { all: all.into() }) } else { Err(faults) }
@@ -97,7 +97,7 @@ const REMEDY: &str = "write a list such as `[{\"id\": \"opus-4-5\", \"short_name
 
 fn model(node: &Node, at: &Place, faults: &mut Vec<ModelFault>) -> Option<EnabledModel> {
     let Node::Object(fields) = node else {
-        faults.push((at.clone(), "it is no object", REMEDY));
+        faults.push((at.clone(), "it is not an object", REMEDY));
         return None;
     };
     for (key, _) in fields.iter().filter(|(key, _)| !["id", "short_names"].contains(&&**key)) {
@@ -118,7 +118,7 @@ fn model(node: &Node, at: &Place, faults: &mut Vec<ModelFault>) -> Option<Enable
             names.filter_map(|(index, item)| name(item, &at.index(index), faults)).collect()
         }
         Some(_) => {
-            faults.push((at.key("short_names"), "it is no list", "write a list of names"));
+            faults.push((at.key("short_names"), "it is not a list", "write a list of names"));
             Vec::new()
         }
     };
@@ -133,7 +133,7 @@ fn name(node: &Node, at: &Place, faults: &mut Vec<ModelFault>) -> Option<String>
             Some(text.clone())
         }
         _ => {
-            faults.push((at.clone(), "it is no name of a model", "write 1 to 200 bytes"));
+            faults.push((at.clone(), "it is not a name of a model", "write 1 to 200 bytes"));
             None
         }
     }

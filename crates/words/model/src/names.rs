@@ -11,7 +11,7 @@ const NAME_MAX: usize = 64;
 
 /// Why a text is no name of its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no valid {kind}: {rule}")]
+#[error("`{text}` is not a valid {kind}: {rule}")]
 pub struct NameError {
     text: String,
     kind: &'static str,
@@ -143,8 +143,8 @@ name! {
     /// The permission that a tool requires, such as `linear.write` (X-M18).
     ToolScope,
     "tool scope",
-    "use words of a-z, 0-9, `_` and `-` that start with a letter, at least two with `.` between, \
-     and at most 128 characters",
+    "use at least two words of a-z, 0-9, `_` and `-` with `.` between, each starting with a \
+     letter, and at most 128 characters",
     |text| {
         let is_word = |word: &str| {
             word.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase())
@@ -229,12 +229,12 @@ impl PrincipalName {
     #[must_use]
     pub fn unfit_for_humans(&self) -> Option<(&'static str, &'static str)> {
         if self.workspace().is_some() {
-            return Some(("it is the name of a service", "leave `/` out"));
+            return Some(("this is the name of a service", "leave `/` out"));
         }
         let name = self.as_str();
         let is_id = PrincipalId::new(name).is_ok() || RunId::parse(name).is_some();
         (is_id || RESERVED.contains(&name))
-            .then_some(("it stands for something else", "choose another"))
+            .then_some(("this word has another meaning here", "choose another"))
     }
 
     /// The workspace in front of the name: `None` in the names of humans.

@@ -101,7 +101,7 @@ const RUNNERS: [Runner; 13] = [
 /// The sentence of a package of npm that its registry does not have.
 #[must_use]
 pub fn absent_package(name: &str) -> String {
-    format!("the package `{name}` does not exist in the registry of npm")
+    format!("the package `{name}` does not exist in the npm registry")
 }
 
 /// A package of which a runner may start another version each time.
@@ -129,7 +129,10 @@ impl UnpinnedPackage {
 impl fmt::Display for UnpinnedPackage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { spec, pin, find, .. } = self;
-        write!(f, "`{spec}` fixes no version, so each start may run other code: write `{pin}`")?;
+        write!(
+            f,
+            "`{spec}` has no fixed version, so each start may run other code: write `{pin}`"
+        )?;
         if pin.contains("VERSION") {
             write!(f, "; `{find}` prints the newest version")?;
         }

@@ -25,7 +25,7 @@ pub struct SecretName(Arc<str>);
 /// A text that is no name of a secret. It is not repeated: it may be the secret itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "that is no name of a secret: use 1 to 64 of A-Z, 0-9 and `_`, and do not start with a \
+    "this is not a name of a secret: use 1 to 64 of A-Z, 0-9 and `_`, and do not start with a \
      digit; for example LINEAR_API_KEY"
 )]
 pub struct SecretNameError;
@@ -187,8 +187,8 @@ pub struct SecretReference {
 /// secret itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a secret is named by `${{NAME}}` or {{\"$secret\": \"NAME\"}}, with nothing around it; \
-     NAME is 1 to 64 of A-Z, 0-9 and `_`, and does not start with a digit"
+    "write a secret as `${{NAME}}` or {{\"$secret\": \"NAME\"}}, with nothing around it; NAME is 1 \
+     to 64 of A-Z, 0-9 and `_`, and does not start with a digit"
 )]
 pub struct SecretReferenceError;
 

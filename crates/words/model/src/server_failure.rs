@@ -58,7 +58,7 @@ impl HttpAnswer {
 }
 
 /// The end of a text for a run whose operator finds more in the logs of the server.
-const LOGS: &str = "; the operator has its logs";
+const LOGS: &str = "; an operator can read its logs";
 
 impl ServerFailure {
     /// A failure with its cause, which only operators read. The cause holds no secret.
@@ -163,14 +163,14 @@ impl ServerFailure {
 fn of_kind(kind: CallErrorKind) -> &'static str {
     match kind {
         CallErrorKind::TransportError => "the connection to it failed",
-        CallErrorKind::AuthUnavailable => "it accepts no credential that narthex has",
+        CallErrorKind::AuthUnavailable => "it refuses the credential that narthex has",
         CallErrorKind::Timeout => "it did not answer in time",
         CallErrorKind::ServerDisabled => "it is switched off",
         CallErrorKind::SecretCleared => {
             "a secret that it needs was cleared; a human sets it and starts a new run"
         }
-        CallErrorKind::LimitExceeded => "it takes no more requests for now",
-        CallErrorKind::PermissionRequired => "this run may not use it",
+        CallErrorKind::LimitExceeded => "it accepts no more requests for now",
+        CallErrorKind::PermissionRequired => "this run is not allowed to use it",
         CallErrorKind::ServerError => "it answered with an error",
         CallErrorKind::ToolNotFound
         | CallErrorKind::InvalidArguments
@@ -210,12 +210,12 @@ mod tests {
     fn a_run_reads_where_the_cause_is_found_and_when_to_try_again() {
         let read = |failure: ServerFailure| failure.read_by(Reader::Run);
         let down = read(ServerFailure::new(CallErrorKind::TransportError, CAUSE));
-        assert_eq!(down.message, "the connection to it failed; the operator has its logs");
+        assert_eq!(down.message, "the connection to it failed; an operator can read its logs");
         let off = read(ServerFailure::new(CallErrorKind::ServerDisabled, CAUSE));
         assert_eq!(off.message, "it is switched off");
         let limit = ServerFailure::new(CallErrorKind::LimitExceeded, CAUSE);
         let limit = read(limit.with_answer(Some(limited())));
-        assert_eq!(limit.message, "it takes no more requests for now; try again after 3 s");
+        assert_eq!(limit.message, "it accepts no more requests for now; try again after 3 s");
         assert_eq!(limit.details, Some(json!({ "status": 429, "retry_after_ms": 3000 })));
         let asked = ServerFailure::new(CallErrorKind::AuthUnavailable, CAUSE);
         assert_eq!(read(asked.telling_runs("a person signs in")).message, "a person signs in");

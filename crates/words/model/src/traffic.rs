@@ -60,10 +60,10 @@ pub enum LimitProblem {
         most: u64,
     },
     /// Two rates.
-    #[error("`calls_per_second` and `calls_per_minute` are two rates")]
+    #[error("`calls_per_second` and `calls_per_minute` are both given")]
     TwoRates,
     /// A burst of no rate.
-    #[error("`burst` belongs to a rate, and there is none")]
+    #[error("`burst` needs a rate, and there is none")]
     BurstAlone,
     /// A key that is given twice.
     #[error("the key is given twice")]
@@ -165,7 +165,9 @@ impl LimitProblem {
     #[must_use]
     pub fn remedy(&self) -> String {
         match self {
-            Self::NotAnObject(_) => r#"write `{"calls_per_minute": 60}` or the like"#.to_owned(),
+            Self::NotAnObject(_) => {
+                r#"write an object such as `{"calls_per_minute": 60}`"#.to_owned()
+            }
             Self::Unknown(unknown) => unknown.remedy(),
             Self::NotAnAmount { .. } => {
                 "write such a number, or leave it out for no limit".to_owned()
@@ -256,7 +258,7 @@ mod tests {
         );
         assert_eq!(
             read(&json!({"burst": 3})).1,
-            ["burst: `burst` belongs to a rate, and there is none"]
+            ["burst: `burst` needs a rate, and there is none"]
         );
         assert_eq!(read(&json!([])).1.len(), 1);
         assert_eq!(read(&json!({"calls_per_second": 1.5})).1.len(), 1);

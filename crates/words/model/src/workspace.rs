@@ -12,8 +12,8 @@ pub struct WorkspaceId(Arc<str>);
 /// Why a text is no id of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no valid workspace id: use 1 to 64 of a-z, 0-9, `_` and `-`, \
-     and start with a letter or digit"
+    "`{text}` is not a valid workspace id: use 1 to 64 of a-z, 0-9, `_` and `-`, and start with a \
+     letter or digit"
 )]
 pub struct WorkspaceIdError {
     text: String,

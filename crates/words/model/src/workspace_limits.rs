@@ -104,8 +104,8 @@ pub struct OverBudget(pub Vec<BudgetProblem>);
 pub enum BudgetProblem {
     /// The run has too many servers.
     #[error(
-        "the run would have {wanted} servers, and may have {most} (`servers_per_run` of the \
-         workspace); attach fewer, or have an admin raise that"
+        "the run would have {wanted} servers, and the limit is {most} (`servers_per_run` of the \
+         workspace); attach fewer, or ask an admin to raise the limit"
     )]
     Servers {
         /// Number of servers that the run would have.
@@ -115,9 +115,9 @@ pub enum BudgetProblem {
     },
     /// The run's programs are allowed too much memory.
     #[error(
-        "the programs of the run may take {wanted} MiB of memory, and {most} MiB are allowed \
-         (`memory_mb_per_run` of the workspace); lower their `confinement.limits.memoryMb`, \
-         attach fewer, or have an admin raise that"
+        "the programs of the run can use {wanted} MiB of memory, and the limit is {most} MiB \
+         (`memory_mb_per_run` of the workspace); lower their `confinement.limits.memoryMb`, attach \
+         fewer, or ask an admin to raise the limit"
     )]
     Memory {
         /// The memory that the programs are allowed together, in MiB.
@@ -127,7 +127,7 @@ pub enum BudgetProblem {
     },
     /// The run has programs that are allowed any amount of memory.
     #[error(
-        "the memory of {} is not limited, and the workspace limits that of runs \
+        "the memory of {} is not limited, but the workspace limits the memory of runs \
          (`memory_mb_per_run`); give each a `confinement` with `limits.memoryMb`",
         listed(.0)
     )]

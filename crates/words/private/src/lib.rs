@@ -23,8 +23,8 @@ const OTHERS: u32 = 0o077;
 pub enum PrivateError {
     /// It belongs to a user who is neither this process's nor root.
     #[error(
-        "`{}` belongs to the user with the id {owner}, who could have written anything there; \
-         move it away, or make it yours with `chown {own} '{}'`",
+        "`{}` belongs to the user with the id {owner}, who can write to it; move it away, or make \
+         it yours with `chown {own} '{}'`",
         path.display(), path.display()
     )]
     OtherUser {
@@ -37,7 +37,7 @@ pub enum PrivateError {
     },
     /// Its group or others may write it.
     #[error(
-        "`{}` has the mode {mode:04o}, so that other users may write it; see that its content is \
+        "`{}` has the mode {mode:04o}, so other users can write to it; check that its content is \
          yours, then close it with `chmod go-w '{}'`",
         path.display(), path.display()
     )]
@@ -49,7 +49,7 @@ pub enum PrivateError {
     },
     /// Others may read a file with a secret.
     #[error(
-        "`{}` has the mode {mode:04o}, so that other users may have read the secret in it; make it \
+        "`{}` has the mode {mode:04o}, so other users may have read the secret in it; make it \
          private with `chmod 600 '{}'`",
         path.display(), path.display()
     )]
@@ -70,8 +70,8 @@ pub enum PrivateError {
     },
     /// The name of a folder is a link.
     #[error(
-        "`{}` is a link, which may lead where other users write; remove it with `rm '{}'`, and \
-         move the folder itself there",
+        "`{}` is a link, and other users may be able to change its target; remove the link with \
+         `rm '{}'`, and move the folder itself there",
         path.display(), path.display()
     )]
     Link {
@@ -79,7 +79,7 @@ pub enum PrivateError {
         path: PathBuf,
     },
     /// The name is no folder.
-    #[error("`{}` is no folder; name another one", path.display())]
+    #[error("`{}` is not a folder; name another one", path.display())]
     NoFolder {
         /// The path.
         path: PathBuf,

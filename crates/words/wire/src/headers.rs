@@ -79,8 +79,8 @@ pub enum HeaderFault {
     },
     /// The body's value is ambiguous or of a kind that no header can mirror.
     #[error(
-        "header mismatch: {member} cannot be mirrored in {header}; \
-         send one string, integer or boolean there"
+        "header mismatch: {member} cannot be copied into {header}; send one string, integer or \
+         boolean there"
     )]
     Unmirrored {
         /// The header.

@@ -21,13 +21,13 @@ pub struct Pages {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PagesError {
     /// The cursor of the next page is no string.
-    #[error("gave a cursor that is no string")]
+    #[error("gave a cursor that is not a string")]
     NoString,
     /// A cursor came twice, so that the pages lead in circles.
     #[error("gave the same cursor twice")]
     Twice,
     /// There are more pages than any client reads.
-    #[error("has over {PAGES_MAX} pages")]
+    #[error("has more than {PAGES_MAX} pages")]
     Endless,
 }
 

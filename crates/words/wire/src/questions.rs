@@ -84,7 +84,7 @@ impl Answerable {
     /// server. `None` if the client can be asked.
     #[must_use]
     pub fn refuses(self, question: &Message) -> Option<(i64, &'static str)> {
-        let undeclared = "the client declared no such capability";
+        let undeclared = "the client did not declare this capability";
         let is_known = match question.method() {
             method::SAMPLING_CREATE_MESSAGE => {
                 let wants_tools = question.get("tools").is_some();

@@ -195,7 +195,7 @@ impl Repair {
             "properties" if value.is_object() => repair.properties(path, value),
             // Some languages write an empty object as an empty array.
             "properties" if is_null(value) || is_empty_array(value) => Ok(Kept::Dropped),
-            "properties" => Err(format!("`{path}.properties` is no object")),
+            "properties" => Err(format!("`{path}.properties` is not an object")),
             _ => Ok(Kept::AsItIs),
         })
     }
@@ -208,7 +208,7 @@ impl Repair {
                 b"true" | b"null" => b"{}",
                 b"false" => br#"{"not":{}}"#,
                 _ if is_empty_array(value) => b"{}",
-                _ => return Err(format!("`{}` is no schema", joined(&path, key))),
+                _ => return Err(format!("`{}` is not a schema", joined(&path, key))),
             };
             repair.members.push(joined(&path, key));
             Ok(Kept::Changed(schema.to_vec()))
@@ -220,7 +220,7 @@ impl Repair {
             return Ok(Kept::Dropped);
         }
         if !is_array(value) {
-            return Err("`arguments` is no array".to_owned());
+            return Err("`arguments` is not an array".to_owned());
         }
         let arguments = value.items();
         let is_unnamed = |item: &Raw<'_>| item.get("name").and_then(Raw::as_str).is_none();

@@ -203,9 +203,13 @@ fn missing_message(required: Option<Raw<'_>>) -> String {
     let entries = required.map(Raw::entries).unwrap_or_default();
     let names: Vec<_> = entries.iter().take(8).map(|(name, _)| &**name).collect();
     format!(
-        "the server requires capabilities that this client has not declared, or that do not cross \
-         the eras: {}",
-        if names.is_empty() { "it does not say which".to_owned() } else { names.join(", ") }
+        "the server requires capabilities that this client has not declared, or that another \
+         protocol era does not have: {}",
+        if names.is_empty() {
+            "the server does not name them".to_owned()
+        } else {
+            names.join(", ")
+        }
     )
 }
 

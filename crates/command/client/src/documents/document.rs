@@ -191,7 +191,7 @@ fn told(error: &str) -> String {
             format!("{before}`{key}` is given twice; keep one")
         }
         None if error.contains("budget breached") => {
-            "this YAML nests too deep, or is too long to be read; nest less deeply, or write it in \
+            "this YAML nests too deep, or is too long to be read; use fewer levels, or write it in \
              several files"
                 .to_owned()
         }

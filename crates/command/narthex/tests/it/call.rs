@@ -104,7 +104,7 @@ fn wrong_usage_ends_with_2() {
     place.run(words(&["fixture", "echo", "{\"a\":1,\"a\":2}"])).failed(2, &["usage"]);
     place.run(["call"]).failed(2, &["Usage"]);
     place.run(["no-such-command"]).failed(2, &[]);
-    place.run(words(&["Not-An-Alias", "echo"])).failed(2, &["no valid server name"]);
+    place.run(words(&["Not-An-Alias", "echo"])).failed(2, &["not a valid server name"]);
 }
 
 #[test]

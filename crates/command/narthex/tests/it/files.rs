@@ -226,7 +226,7 @@ fn a_dead_mount_is_cleaned_up_and_anything_else_is_left_alone() {
     drop(again);
     place.write("mcp/mine", "");
     place.run(["mount", "mcp"]).failed(1, &["is not empty"]);
-    place.run(["mount", "absent"]).failed(1, &["absent", "is no folder"]);
+    place.run(["mount", "absent"]).failed(1, &["absent", "is not a folder"]);
     place.run(["mount", "mcp", "--pid", "no"]).failed(2, &["--pid"]);
     place.run(["mount", "mcp", "--pid", "7"]).failed(1, &["that of run 0", "not of run 7"]);
 }

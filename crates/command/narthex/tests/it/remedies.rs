@@ -187,7 +187,7 @@ fn d36_each_command_of_a_refusal_works_when_it_is_pasted() {
             }
             let pasted = world.paste(&line, "pasted-value-77");
             assert_ne!(pasted.code, Some(2), "{words}: {line}: {pasted:?}");
-            for wrong in ["no daemon runs", "is no valid workspace", "there is no workspace"] {
+            for wrong in ["no daemon runs", "is not a valid workspace", "there is no workspace"] {
                 assert!(!pasted.stderr.contains(wrong), "{words}: {line}: {pasted:?}");
             }
         }

@@ -162,7 +162,7 @@ fn s27_values_on_the_command_line_are_refused_and_not_repeated() {
     }
     place.run(["secrets", "set", "A", "x"]).failed(2, &["other processes", "standard input"]);
     let done = place.run(["secrets", "clear", "sk-canary"]);
-    done.failed(2, &["no name of a secret", "LINEAR_API_KEY"]);
+    done.failed(2, &["not a name of a secret", "LINEAR_API_KEY"]);
 }
 
 #[test]

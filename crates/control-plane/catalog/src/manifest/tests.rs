@@ -123,13 +123,13 @@ fn d7_variables_of_clients_are_one_fault_each() {
         "env": { "A": "${workspaceRoot}", "B": "${input:b-key}", "C": "x ${userHome}" } }));
     let faults = wrong(program);
     let told: Vec<_> = faults.iter().map(|fault| (&*fault.field, &*fault.remedy)).collect();
-    let folder = "write the path of the folder itself, as it is on the daemon's machine";
+    let folder = "write the path of the folder on the daemon's machine";
     let expected = [
         ("args[0]", folder),
         (
             "args[1]",
-            "hand the value over in `env`, as `${KEY}`, and store that secret with \
-                     `narthex secrets set KEY`",
+            "pass the value in `env`, as `${KEY}`, and store that secret with `narthex secrets set \
+             KEY`",
         ),
         ("env.A", folder),
         ("env.B", "write `${B_KEY}`, and store that secret with `narthex secrets set B_KEY`"),

@@ -144,7 +144,7 @@ fn o56_unknown_placeholders_are_refused() {
         ("${runtime.time}", "`runtime.run_id`"),
         ("${runner.secret}", "`runner.orchestrator_mcp_url`"),
         ("${env:HOME}", "`${env.HOME}`"),
-        ("${workspaceRoot}", "the path of the folder itself"),
+        ("${workspaceRoot}", "the path of the folder on"),
         ("${input:key}", "write the value itself"),
         ("${env.A-B}", "after `env.`"),
         ("${scope.}", "a key after the dot"),

@@ -91,7 +91,7 @@ async fn d28_a_run_reads_no_cause_of_its_own_servers() {
         assert!(!text.contains(MARK) && !text.contains("exit"), "{name}: {text}");
         assert!(text.contains("transport_error"), "{name}: {text}");
         let is_named = text.contains(&format!("server `{name}`"));
-        assert!(is_named && text.contains("the operator has its logs"), "{name}: {text}");
+        assert!(is_named && text.contains("an operator can read its logs"), "{name}: {text}");
     }
     let text = at_aggregated(&world).await;
     assert!(!text.contains(MARK), "{text}");

@@ -406,7 +406,7 @@ async fn nothing_false_is_said_of_what_a_client_declared() {
     let caller = world.modern_caller(transparent("one"));
     for (declared, said) in [
         (json!({}), "no client can be asked on this connection"),
-        (json!({"roots": {}}), "the client declared no such capability"),
+        (json!({"roots": {}}), "the client did not declare this capability"),
     ] {
         let declared = json!({"io.modelcontextprotocol/clientCapabilities": declared});
         let call = json!({"name": "act", "arguments": {}, "_meta": declared});

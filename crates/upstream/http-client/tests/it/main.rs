@@ -274,7 +274,7 @@ async fn a_refused_connection_says_where_and_asks_the_right_question() {
     let port = url.port().unwrap();
     assert_eq!(
         error.to_string(),
-        format!("connection refused by 127.0.0.1:{port}: is the server running?")
+        format!("connection refused by 127.0.0.1:{port}: check that the server is running there")
     );
     assert_eq!((error.kind(), error.may_have_arrived()), (ErrorKind::Unavailable, false));
 }

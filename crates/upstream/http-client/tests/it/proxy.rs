@@ -71,9 +71,9 @@ async fn e169_a_server_without_tls_is_asked_through_the_proxy() {
 #[tokio::test]
 async fn e169_a_server_with_tls_is_reached_by_a_tunnel() {
     for (answer, why) in [
-        ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "it wants a credential (407)"),
+        ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "it requires a credential (407)"),
         ("HTTP/1.1 403 Forbidden\r\n\r\n", "it refuses a connection to far.invalid:8443 (403)"),
-        ("SSH-2.0\r\n\r\n", "its answer is no HTTP"),
+        ("SSH-2.0\r\n\r\n", "its answer is not HTTP"),
     ] {
         let mut proxy = Proxy::start(answer).await;
         let client = proxy.client("https://far.invalid:8443/mcp", Reach::Anywhere);

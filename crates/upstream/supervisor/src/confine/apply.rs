@@ -36,7 +36,8 @@ impl Ready {
     pub(crate) fn make(plan: &Plan, working_dir: Option<&OsStr>) -> Result<Self, String> {
         let landlock = |error: RulesetError| format!("Landlock refuses the rules: {error}");
         let is_wrapped = plan.bwrap.is_some();
-        let filters = filter::programs(plan).map_err(|error| format!("no filter: {error}"))?;
+        let filters = filter::programs(plan)
+            .map_err(|error| format!("the system-call filter cannot be created: {error}"))?;
         let paths = plan.files.as_ref().filter(|_| !is_wrapped);
         let mut ready = Self {
             ruleset: ruleset(paths, plan.ports.as_deref()).map_err(landlock)?,
@@ -50,10 +51,12 @@ impl Ready {
         if let Some(bwrap) = &plan.bwrap {
             let files: io::Result<Vec<OwnedFd>> =
                 std::mem::take(&mut ready.filters).iter().map(as_file).collect();
-            ready.files = files.map_err(|error| format!("no file for a filter: {error}"))?;
+            ready.files = files.map_err(|error| {
+                format!("the file of a system-call filter cannot be created: {error}")
+            })?;
             let numbers: Vec<i32> = ready.files.iter().map(AsRawFd::as_raw_fd).collect();
             let kept = privileges::kept(plan.privileges);
-            let kept = kept.map_err(|error| format!("privileges cannot be seen: {error}"))?;
+            let kept = kept.map_err(|error| format!("privileges cannot be read: {error}"))?;
             let arguments = bubble::arguments(plan, working_dir, &numbers, kept);
             ready.wrapper = Some((bwrap.clone(), arguments));
         }

@@ -59,7 +59,7 @@ impl Actor {
         }
         hold.kill();
         if timeout(KILL_WAIT, watch.gone(hold, Order::Kill)).await.is_err() {
-            tracing::error!(process.id = hold.id(), "a killed process does not end");
+            tracing::error!(process.id = hold.id(), "a killed process has not ended yet");
         }
         true
     }

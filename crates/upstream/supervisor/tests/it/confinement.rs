@@ -479,7 +479,7 @@ async fn d22_what_cannot_be_confined_is_not_started() {
     };
     let said = refused(&|spec| spec.shim = Shim::Absent).await;
     assert!(
-        said.contains("`sh` was not started") && said.contains("no supervising shim"),
+        said.contains("`sh` was not started") && said.contains("needs the supervising shim"),
         "{said}"
     );
     let said = refused(&|spec| {

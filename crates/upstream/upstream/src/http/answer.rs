@@ -38,7 +38,7 @@ pub(super) fn is_other(status: StatusCode, headers: &HeaderMap, bytes: &Bytes) -
     let kind = kind.filter(|kind| !is_json(kind))?;
     let text = snippet(headers, bytes);
     let text = if text.is_empty() { text } else { format!(": {text}") };
-    Some(format!("HTTP {status} with `{kind}` and not JSON{text}"))
+    Some(format!("HTTP {status} with `{kind}` instead of JSON{text}"))
 }
 
 /// The answer of a server that refuses a request: its error of JSON-RPC, unless the status says
@@ -134,7 +134,7 @@ fn is_page(kind: Option<&str>, bytes: &Bytes) -> bool {
 /// Words for a page for browsers of this media type.
 fn page(kind: Option<&str>) -> String {
     match kind {
-        Some(kind) => format!("HTML and not JSON (`{kind}`)"),
-        None => "HTML and not JSON (without a content type)".to_owned(),
+        Some(kind) => format!("HTML instead of JSON (`{kind}`)"),
+        None => "HTML instead of JSON (without a content type)".to_owned(),
     }
 }

@@ -243,7 +243,7 @@ impl HttpStream {
         if let Some(cancelled) = guard.cancelled()
             && let Err(error) = self.link.send(cancelled, http::HeaderMap::new()).await
         {
-            tracing::debug!(%error, "a request could not be given up");
+            tracing::debug!(%error, "the cancellation of a request could not be sent");
         }
     }
 
@@ -344,7 +344,7 @@ impl HttpStream {
     fn count_attempt(&mut self, error: Option<LinkError>) -> Result<(), LinkError> {
         let attempt = self.resume.map_or(0, |attempt| attempt + 1);
         if attempt >= ATTEMPTS {
-            let why = "the stream broke again and again before the answer";
+            let why = "the stream failed too often before the answer";
             return Err(error.unwrap_or_else(|| LinkError::Protocol(why.to_owned())));
         }
         self.resume = Some(attempt);
@@ -391,7 +391,7 @@ pub(super) async fn listen(link: Arc<HttpLink>, opening: DropGuard) {
         Ok(body) => Some(body),
         Err(error) => {
             let error = link.outlet.redacted(error);
-            tracing::debug!(%error, "the server has no stream of its own");
+            tracing::debug!(%error, "the server offers no stream of its own");
             return;
         }
     };
@@ -437,7 +437,7 @@ pub(super) async fn listen(link: Arc<HttpLink>, opening: DropGuard) {
             Err(LinkError::SessionEnded) => return,
             Err(error) if attempts >= ATTEMPTS => {
                 let error = link.outlet.redacted(error);
-                tracing::info!(%error, "gave up the server's own stream");
+                tracing::info!(%error, "stopped reading the server's own stream");
                 return;
             }
             Err(_) => attempts += 1,

@@ -77,9 +77,9 @@ impl Inventory {
         match timeout(within, Self::fetch_beside(link, within, Some(known))).await {
             Ok(Ok(inventory)) => return Some(inventory),
             Ok(Err(error)) => {
-                tracing::warn!(server.name = link.name(), %error, "listing anew failed");
+                tracing::warn!(server.name = link.name(), %error, "listing again failed");
             }
-            Err(_late) => tracing::warn!(server.name = link.name(), "listing anew took too long"),
+            Err(_late) => tracing::warn!(server.name = link.name(), "listing again took too long"),
         }
         None
     }
@@ -197,7 +197,7 @@ fn failure(asked: Asked, error: &LinkError, is_known: bool) -> RowWarning {
     };
     let rest = match is_known {
         true => format!("the {what} are those of the last list"),
-        false => format!("the server has no {what} until it is listed anew"),
+        false => format!("the server has no {what} until it is listed again"),
     };
     let text = format!("`{}` failed, so {rest}: {error}", asked.method);
     RowWarning::new(WarningKind::ListFailed, text)
@@ -266,7 +266,7 @@ fn entries(asked: Asked, list: Raw<'_>) -> Result<Vec<Raw<'_>>, String> {
     match list.as_bytes().first() {
         Some(b'[') => Ok(list.items()),
         _ if is_empty => Ok(Vec::new()),
-        _ => Err(format!("`{}` is no array", asked.member)),
+        _ => Err(format!("`{}` is not an array", asked.member)),
     }
 }
 
@@ -304,7 +304,7 @@ impl Reading {
             if self.count > ENTRIES_MAX {
                 let method = self.asked.method;
                 return Err(LinkError::Protocol(format!(
-                    "{method} has over {ENTRIES_MAX} entries"
+                    "{method} has more than {ENTRIES_MAX} entries"
                 )));
             }
             self.entry(entry);
@@ -339,7 +339,7 @@ impl Reading {
     /// Notes that the list was not read to its end.
     fn cut(&mut self, error: &LinkError) {
         let (method, count) = (self.asked.method, self.entries.len());
-        let text = format!("`{method}` ended after {count} entries, which are kept: {error}");
+        let text = format!("`{method}` ended after {count} entries, which are used: {error}");
         self.cut = Some(RowWarning::new(WarningKind::ListCut, text));
     }
 
@@ -350,7 +350,7 @@ impl Reading {
             let member = self.asked.member;
             let text = match kind {
                 WarningKind::ListedTwice => {
-                    format!("`{member}` lists a name twice, and the first counts: {text}")
+                    format!("`{member}` lists a name twice, and the first entry is used: {text}")
                 }
                 WarningKind::DefinitionRepaired => format!(
                     "merged lists have these `{member}` without members that strict clients \

@@ -22,7 +22,7 @@ impl Link {
         read: impl Fn(&Message) -> P + Copy + Send + 'static,
         mut take: impl FnMut(P) -> Result<(), LinkError>,
     ) -> Result<(), LinkError> {
-        let is_none = || LinkError::Request(format!("{method} is no list"));
+        let is_none = || LinkError::Request(format!("{method} did not return a list"));
         let list = Asking::list(method).ok_or_else(is_none)?;
         let mut pages = Pages::new(self.facts.revision.era());
         loop {

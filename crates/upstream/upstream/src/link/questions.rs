@@ -14,7 +14,7 @@ impl Link {
     /// Refuses a question of a server that was offered no capability for it. A server that does not
     /// take the answer does not affect the link.
     pub async fn refuse_undeclared(&self, question: &Message) {
-        let why = "no client can be asked on this connection, which declared no such capability";
+        let why = "no client can be asked on this connection: it did not declare this capability";
         self.refuse(question, rpc::code::METHOD_NOT_FOUND, why).await;
     }
 

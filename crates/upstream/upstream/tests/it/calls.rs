@@ -395,16 +395,16 @@ async fn e63_an_answer_that_is_no_json_is_named() {
     let link = World::new().link(&http(&peer.url)).await;
     let unusable = "the server sent an unusable answer: ";
     for (name, expected) in [
-        ("page", "HTTP 200 with HTML and not JSON (`text/html`)"),
-        ("claimed", "HTTP 200 with HTML and not JSON (`application/json`)"),
-        ("text", "HTTP 200 with `text/plain` and not JSON: Welcome"),
+        ("page", "HTTP 200 with HTML instead of JSON (`text/html`)"),
+        ("claimed", "HTTP 200 with HTML instead of JSON (`application/json`)"),
+        ("text", "HTTP 200 with `text/plain` instead of JSON: Welcome"),
         ("empty", "HTTP 200 with an empty body"),
     ] {
         let error = call(&link, name, json!({})).await.unwrap_err();
         assert_eq!(error.to_string(), format!("{unusable}{expected}"));
     }
     let error = call(&link, "refused", json!({})).await.unwrap_err();
-    let expected = "the server answered HTTP 502: HTML and not JSON (`text/html`)";
+    let expected = "the server answered HTTP 502: HTML instead of JSON (`text/html`)";
     assert_eq!(error.to_string(), expected);
     let error = call(&link, "broken", json!({})).await.unwrap_err();
     assert!(error.to_string().contains("not valid JSON"), "{error}");

@@ -77,7 +77,7 @@ async fn s12_a_list_that_never_ends_is_refused() {
     let inventory = in_time(fetch(&link)).await.unwrap();
     assert_eq!(inventory.tools.len(), 50_000);
     let warning = &inventory.warnings()[0].message;
-    assert!(warning.contains("tools/list has over 50000 entries"), "{warning}");
+    assert!(warning.contains("tools/list has more than 50000 entries"), "{warning}");
     assert_eq!(peer.seen().iter().filter(|seen| seen.rpc() == "tools/list").count(), 2);
 }
 
@@ -192,7 +192,7 @@ async fn e73_one_list_that_fails_takes_only_itself_away() {
             assert_eq!(warning.kind, WarningKind::ListFailed);
             let what = ["tools", "prompts", "resources", "resource templates"][index];
             let expected =
-                format!("`{list}` failed, so the server has no {what} until it is listed anew: ");
+                format!("`{list}` failed, so the server has no {what} until it is listed again: ");
             assert!(warning.message.starts_with(&expected), "{warning}");
             assert_eq!(inventory.unlisted_tools().is_some(), index == 0, "{list} {way}");
         }

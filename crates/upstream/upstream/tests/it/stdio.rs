@@ -60,7 +60,7 @@ async fn s12_a_line_that_is_too_long_ends_the_link_and_is_told() {
     world.context.limits.message_bytes = 10_000;
     let link = world.link(&shell(&cases)).await;
     let error = call_to_end(&link, "x", json!({})).await.unwrap_err();
-    assert!(error.to_string().contains("it wrote a line longer than allowed"), "{error}");
+    assert!(error.to_string().contains("it wrote a line that is longer than the limit"), "{error}");
     world.closed().await;
     drop(link);
     world.drain().await;

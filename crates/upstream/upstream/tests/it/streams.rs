@@ -89,7 +89,7 @@ async fn d37_a_stream_that_cannot_be_resumed_was_begun() {
             break error;
         }
     };
-    assert!(error.to_string().starts_with("the answer broke off"), "{error}");
+    assert!(error.to_string().starts_with("the answer ended too early"), "{error}");
     assert!(error.may_have_acted() && !error.is_unsent(), "{error}");
     assert!(error.is_unreachable(), "{error}");
 }

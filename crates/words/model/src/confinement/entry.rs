@@ -27,7 +27,8 @@ pub enum EntryConfinement {
 pub enum ConfinementProblem {
     /// A key that nothing reads.
     #[error(
-        "`{key}` is not known here, and a server must not run with less confinement than was meant"
+        "`{key}` is not known here, and narthex does not start a server with less confinement than \
+         its entry may demand"
     )]
     Key {
         /// The key, shortened.
@@ -36,13 +37,13 @@ pub enum ConfinementProblem {
         known: String,
     },
     /// A word or shape that means nothing.
-    #[error("this is no confinement")]
+    #[error("this is not a confinement")]
     Word {
         /// The allowed values.
         wanted: &'static str,
     },
     /// An object that limits nothing.
-    #[error("this limits nothing")]
+    #[error("this object limits nothing")]
     Empty,
     /// JSON of another type.
     #[error("expected {wanted}, found {found}")]
@@ -61,9 +62,7 @@ impl ConfinementProblem {
         match self {
             Self::Key { known, .. } => format!("use `{known}`"),
             Self::Word { wanted } => format!("use {wanted}"),
-            Self::Empty => {
-                "say what is to be limited, or write `\"strict\"` or `\"none\"`".to_owned()
-            }
+            Self::Empty => "name a limit, or write `\"strict\"` or `\"none\"`".to_owned(),
             Self::Type { wanted, .. } => format!("write {wanted}"),
         }
     }

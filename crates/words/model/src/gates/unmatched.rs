@@ -45,7 +45,7 @@ impl UnmatchedGate {
     pub fn plain(&self) -> String {
         let Self { field, name, .. } = self;
         let name: String = name.chars().take(200).collect();
-        format!("`{field}` names `{name}`, which the server does not list: it gates nothing")
+        format!("`{field}` names `{name}`, which the server does not list, so it has no effect")
     }
 }
 
@@ -154,7 +154,7 @@ mod tests {
             ..ListedNames::default()
         };
         let told: Vec<_> = gates.unmatched(&listed).iter().map(ToString::to_string).collect();
-        let nothing = "which the server does not list: it gates nothing";
+        let nothing = "which the server does not list, so it has no effect";
         let tool = format!("`tool_scopes` names `delete_usr`, {nothing}");
         assert_eq!(
             told,

@@ -61,17 +61,20 @@ pub enum ParamFault {
         at: String,
     },
     /// Two arguments would share a header.
-    #[error("`x-mcp-header` at {at:?} has a name that is taken already")]
+    #[error("`x-mcp-header` at {at:?} has a name that is used already")]
     Duplicate {
         /// The steps from the schema's root.
         at: String,
     },
     /// The schema has more annotations than a call can carry, or is too large to search.
-    #[error("more than {MOST} `x-mcp-header` annotations, or one in too large a schema")]
+    #[error(
+        "more than {MOST} `x-mcp-header` annotations, or an annotation in a schema that is too \
+         large"
+    )]
     Excessive,
     /// The schema has a key twice or an undecodable key, so that readers could differ on
     /// annotations.
-    #[error("the schema cannot be read in one way only at {at:?}")]
+    #[error("the schema is ambiguous at {at:?}")]
     Ambiguous {
         /// The steps from the schema's root.
         at: String,

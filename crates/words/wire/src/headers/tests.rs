@@ -184,10 +184,10 @@ fn s13_param_headers_and_arguments_must_agree() {
 
 #[test]
 fn s13_ambiguous_or_composite_arguments_are_refused() {
-    refused(&[("mcp-param-region", "a")], r#"{"region":"a","region":"b"}"#, "cannot be mirrored");
-    refused(&[], r#"{"where":{"zone":"a","zone":"b"}}"#, "cannot be mirrored");
-    refused(&[], r#"{"region":["us"]}"#, "cannot be mirrored");
-    refused(&[], r#"{"region":"\ud800"}"#, "cannot be mirrored");
+    refused(&[("mcp-param-region", "a")], r#"{"region":"a","region":"b"}"#, "cannot be copied");
+    refused(&[], r#"{"where":{"zone":"a","zone":"b"}}"#, "cannot be copied");
+    refused(&[], r#"{"region":["us"]}"#, "cannot be copied");
+    refused(&[], r#"{"region":"\ud800"}"#, "cannot be copied");
 }
 
 #[test]

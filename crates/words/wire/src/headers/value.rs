@@ -17,10 +17,10 @@ pub enum ValueFault {
     #[error("it has characters other than visible ASCII; wrap it as =?base64?...?=")]
     Characters,
     /// The value has the base64 marker, but no strict base64 with padding.
-    #[error("what stands in =?base64?...?= is not base64 with padding")]
+    #[error("the text in =?base64?...?= is not base64 with padding")]
     Base64,
     /// The base64 decodes to bytes that are not UTF-8.
-    #[error("what stands in =?base64?...?= is not UTF-8")]
+    #[error("the text in =?base64?...?= is not UTF-8")]
     Utf8,
 }
 

@@ -230,7 +230,10 @@ fn a_missing_ability_is_named_to_legacy_clients() {
     let needs = r#""data":{"requiredCapabilities":{"elicitation":{},"sampling":{}}}"#;
     let message = error(&format!(r#"{{"code":-32021,"message":"m",{needs}}}"#));
     let changed = applied(&error_to_legacy("tools/call", &message), &message);
-    assert!(changed.contains("do not cross the eras: elicitation, sampling"), "{changed}");
+    assert!(
+        changed.contains("another protocol era does not have: elicitation, sampling"),
+        "{changed}"
+    );
 }
 
 /// E175: of what a legacy client declares, a modern server may rely on what can be asked across the

@@ -76,7 +76,7 @@ fn d7_variables_of_clients_are_one_fault_each() {
     let Pasted { notices, faults, .. } = take_out(&of(&document)).unwrap();
     assert_eq!(notices, [""; 0]);
     let told: Vec<_> = faults.iter().map(|one| (&*one.place, &*one.remedy)).collect();
-    let folder = "write the path of the folder itself, as it is on the daemon's machine";
+    let folder = "write the path of the folder on the daemon's machine";
     let expected = [
         ("mcpServers.a.env.A", folder),
         (
@@ -88,8 +88,8 @@ fn d7_variables_of_clients_are_one_fault_each() {
         ("mcpServers.a.args[0]", folder),
         (
             "mcpServers.a.args[1]",
-            "hand the value over in `env`, as `${KEY}`, and store that \
-                                  secret with `narthex secrets set KEY`",
+            "pass the value in `env`, as `${KEY}`, and store that secret with `narthex secrets set \
+             KEY`",
         ),
         (
             "mcpServers.b.headers.Authorization",

@@ -58,7 +58,7 @@ fn failures_in_the_background_are_told_to_who_asked() {
     shell.env("NARTHEX", env!("CARGO_BIN_EXE_narthex"));
     let said = Done::from(shell.output().unwrap()).stdout;
     let lines: Vec<_> = said.lines().collect();
-    let is_of = |line: &str, name| line.contains(&format!("{name}` is no folder"));
+    let is_of = |line: &str, name| line.contains(&format!("{name}` is not a folder"));
     assert_eq!(lines.len(), 2, "{said}");
     assert!(is_of(lines[0], "/first") && is_of(lines[1], "/second"), "{said}");
 }
@@ -68,7 +68,7 @@ fn failures_in_the_background_are_told_to_who_asked() {
 fn a_mount_in_the_background_has_a_log() {
     let place = place();
     let _daemon = place.up();
-    place.run(["mount", "absent", "--detach"]).failed(1, &["error: ", "absent", "is no folder"]);
+    place.run(["mount", "absent", "--detach"]).failed(1, &["error: ", "absent", "is not a folder"]);
     let told = place.run(["mount", "absent", "--detach", "--json"]);
     assert_eq!((told.code, &told.json()["ok"]), (Some(1), &Value::Bool(false)), "{told:?}");
     assert_eq!(place.mode("data/mount.log"), 0o600);

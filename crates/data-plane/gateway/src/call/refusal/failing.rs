@@ -237,6 +237,6 @@ mod tests {
         let acted = "; the call may have taken effect at the server";
         assert_eq!(operator, format!("the connection to the server has ended: {CAUSE}{acted}"));
         let told = "server `files` failed: the connection to it failed";
-        assert_eq!(run, format!("{told}{acted}; the operator has its logs"));
+        assert_eq!(run, format!("{told}{acted}; an operator can read its logs"));
     }
 }

@@ -78,7 +78,7 @@ fn each_fault_of_a_confinement_has_its_own_message() {
     let refuse = |confinement: &str, parts: &[&str]| assert_refused(&with(confinement), parts);
     refuse(r#""lax""#, &["servers.x.confinement`", "`\"none\"` or an object"]);
     refuse("true", &["servers.x.confinement`", "`\"none\"` or an object"]);
-    refuse("{}", &["this limits nothing", "`\"strict\"`"]);
+    refuse("{}", &["this object limits nothing", "`\"strict\"`"]);
     refuse(r#"{ "network": "off" }"#, &["confinement.network`", "`\"none\"`"]);
     refuse(r#"{ "network": { "connect": [0] } }"#, &["connect[0]`", "a port from 1 to 65535"]);
     refuse(r#"{ "network": { "connect": 443 } }"#, &["network.connect`", "[443]"]);

@@ -83,7 +83,7 @@ fn e83_names_and_urls_follow_the_rule_on_this_path_too() {
         config.entries.into_iter().map(|entry| fault(entry).error.message).collect();
     assert!(messages[0].contains("`servers[\"My Server\"]`"), "{}", messages[0]);
     assert!(messages[0].contains("for example `my-server`"), "{}", messages[0]);
-    assert!(messages[1].contains("`servers.a__b`: `a__b` is no valid"), "{}", messages[1]);
+    assert!(messages[1].contains("`servers.a__b`: `a__b` is not a valid"), "{}", messages[1]);
     assert!(messages[2].contains("`servers[\"\"]`"), "{}", messages[2]);
     for url in ["x.test/mcp", "ftp://x.test", "file:///x", "https://", "https://x.test/ y", "/mcp"]
     {

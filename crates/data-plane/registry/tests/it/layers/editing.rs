@@ -153,7 +153,7 @@ async fn d9_nothing_that_is_refused_is_stored() {
         ("b", "[]", "not a JSON object"),
         ("b", "{", "not a JSON object"),
         ("b", r#"{}, "evil": {}"#, "not a JSON object"),
-        ("B", HTTP, "no valid server name"),
+        ("B", HTTP, "not a valid server name"),
     ] {
         let error = file.add(name, entry).await.unwrap_err();
         assert!(error.to_string().contains(part), "{entry}: {error}");

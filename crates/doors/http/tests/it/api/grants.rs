@@ -131,7 +131,7 @@ async fn x_m57_a_gate_for_nothing_is_told_of() {
     let gates = json!({ "ecko": "demo.write", "add": "demo.read" });
     let server = json!({ "one": { "transport": "http", "url": "URL", "tool_scopes": gates } });
     let api = Api::with_all(&server, store, &place.path().join("master.key")).await;
-    let told = "`tool_scopes` names `ecko`, which the server does not list: it gates nothing";
+    let told = "`tool_scopes` names `ecko`, which the server does not list, so it has no effect";
     let meant = format!("{told}; did you mean `echo`?");
     for path in ["/api/servers", "/api/status"] {
         let rows = api.get(path).await;

@@ -234,7 +234,7 @@ async fn d28_a_run_reads_no_cause_of_a_server_that_ended() {
         assert!(!text.contains("hush") && !text.contains("exit"), "{method} at {path}: {text}");
         if method == "tools/call" {
             assert!(text.contains("server `docs` failed: "), "{path}: {text}");
-            assert!(text.contains("the operator has its logs"), "{path}: {text}");
+            assert!(text.contains("an operator can read its logs"), "{path}: {text}");
         }
     }
     for path in ["/api/servers", "/api/servers/docs", "/api/status"] {
@@ -243,7 +243,7 @@ async fn d28_a_run_reads_no_cause_of_a_server_that_ended() {
             let bearer = format!("Bearer {}", run.token);
             request.header("authorization", &bearer).send().await.succeeded().to_string()
         };
-        let row = while_away(&run, "the operator has its logs", read).await;
+        let row = while_away(&run, "an operator can read its logs", read).await;
         assert!(!row.contains("hush") && !row.contains("exit"), "{path}: {row}");
     }
     let by_operator = async || api.get(&format!("{here}/runs")).await.to_string();
