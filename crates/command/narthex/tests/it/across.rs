@@ -1,11 +1,11 @@
-//! Commands that choose no workspace show all that their token may see; others name the workspaces
-//! that have what they did not find.
+//! Commands without a workspace show everything that their token may see. Other commands name the
+//! workspaces that have an object which they did not find.
 
 use serde_json::json;
 
 use crate::support::{Place, fixture_entry};
 
-/// D36: no command says of all workspaces what is true of one alone.
+/// D36: no command reports a fact about one workspace as a fact about all.
 #[test]
 fn d36_no_command_takes_one_workspace_for_all() {
     let place = Place::new();
@@ -35,8 +35,9 @@ fn d36_no_command_takes_one_workspace_for_all() {
     assert!(checks.stdout.contains("workspace team: 0 agents"), "{checks:?}");
 }
 
-/// O99, X-M57: a server of a run is tried beside the run, by the name of its mount or its own, and
-/// its warnings stand in `status`; one of the catalog is named with what gives it to a run.
+/// O99, X-M57: a server of a run is tried without an effect on the run, by the name of its mount or
+/// its own name, and `status` shows its warnings. For a server of the catalog, the failure names
+/// the commands that give it to a run.
 #[test]
 fn o99_servers_of_runs_are_tried_and_their_warnings_are_shown() {
     let place = Place::new();

@@ -15,7 +15,7 @@ use crate::{
     world::{Client, SOON, Socket, World, initialize, modern_headers},
 };
 
-/// One server behind each.
+/// The gates; each has one server behind it.
 const GATES: [&str; 7] = ["open", "denied", "ungranted", "limited", "ruled", "changed", "flagged"];
 /// The gates of definitions that are quarantined.
 const QUARANTINED: [&str; 2] = ["changed", "flagged"];
@@ -85,7 +85,7 @@ fn call() -> Value {
     json!({"name": "t", "arguments": {}})
 }
 
-/// Everything that one client sends: of each shape each spelling, and what a vendor added.
+/// All messages of one client: each shape in each spelling, and a vendor's messages.
 fn messages(era: Era) -> Vec<Value> {
     let mut all = vec![message(era, Some(100), "acme/act", json!({}))];
     for (id, method) in (1..).zip(SPELLINGS) {
@@ -178,8 +178,8 @@ impl LinkOf {
     }
 }
 
-/// The messages of one client that should come to a server; at a limited one the first client uses
-/// the day up. Notifications go where the client has a link of its own.
+/// The messages of one client that should reach a server. At a limited server, the first client
+/// uses the day's calls up. A server gets notifications if the client has a link of its own.
 fn expected(gate: &'static str, client: usize, link: LinkOf) -> Vec<(&'static str, String)> {
     let is_own = link == LinkOf::Client;
     let mut methods = vec!["acme/act"];
@@ -245,7 +245,7 @@ async fn s14_what_arrives_has_passed_the_gates_whatever_the_door() {
             .filter(|(_, method)| !is_list(method))
             .collect();
         sent.sort();
-        // Each gate refuses for a reason of its own.
+        // Each gate refuses for its own reason.
         let calls = records.iter().filter(|record| record["method"] == "tools/call");
         let text = |record: &Value, name: &str| record[name].as_str().unwrap().to_owned();
         let outcomes = calls.map(|record| (text(record, "server"), text(record, "outcome")));

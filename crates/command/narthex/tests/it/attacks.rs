@@ -80,7 +80,7 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
         good.as_bytes()[..good.len() - 1].to_vec(),
         [good.as_bytes(), b"\xff"].concat(),
     ]);
-    // Not UTF-8 inside a string.
+    // Invalid UTF-8 inside a string.
     let mut broken = with(r#"{"a":"~"}"#).into_bytes();
     let at = broken.iter().position(|byte| *byte == b'~').unwrap();
     broken[at] = 0xc0;
@@ -101,7 +101,7 @@ async fn world(server: &Recorder) -> World {
     world
 }
 
-/// Sends each body over a connection of its own, as such a body may end it.
+/// Sends each body over a connection of its own, since such a body may end the connection.
 async fn refuses_all(world: &World, path: &str, name: &str, session: Option<&str>) {
     let headers = modern_headers("tools/call", Some(name));
     for body in corpus(name) {
@@ -135,8 +135,8 @@ async fn s12_ambiguous_messages_reach_no_server_over_http() {
     }
 }
 
-/// One error answer for each, and the connection stays open. Only behind a line that is too long
-/// nothing is read; the door's own tests show that.
+/// Checks that each message gets one error answer, and that the connection stays open. Only after a
+/// line that is too long nothing is read; the door's own tests show that.
 async fn socket_refuses_all(socket: &mut Socket, name: &str) {
     for body in corpus(name).into_iter().filter(|body| body.len() <= MESSAGE_MAX) {
         socket.send_bytes(&body).await;
@@ -238,8 +238,8 @@ async fn s13_headers_that_belie_the_body_reach_no_server() {
 const OWN_TOOLS: [&str; 4] =
     ["__list_resources", "__read_resource", "__list_prompts", "__get_prompt"];
 
-/// S24: names that look like others, or would be made equal by joining or cutting, each reach their
-/// own server under its own name; a name that is in no list reaches no server.
+/// S24: names that look like others, or that joining or cutting would make equal, each reach their
+/// own server under its own name. A name that is in no list reaches no server.
 #[tokio::test]
 async fn s24_look_alike_names_never_reach_another_server() {
     let long = "n".repeat(200);

@@ -99,7 +99,7 @@ fn what_waits_to_be_moved_is_told_by_every_command() {
     let none = place.run(["audit", "verify", "--file", "none.jsonl"]).succeeded();
     assert_eq!(none.stdout, "there are no events\n");
     let mut daemon = place.up();
-    // It has a file's name and cannot be read.
+    // This path has the name of a file of the audit and cannot be read.
     let unreadable = place.path("data/audit/audit-01-ffffffffffff-000001.jsonl");
     fs::create_dir(&unreadable).unwrap();
     ended(set(&place, "LATER")).succeeded();
@@ -123,8 +123,8 @@ fn what_waits_to_be_moved_is_told_by_every_command() {
     daemon.wait();
 }
 
-/// S32: a database that was taken back to an earlier copy, chains and what it knows of their ends
-/// included, does not have what the daemon's disk knows was there.
+/// S32: a database was restored from an earlier copy, with its chains and its marks of their ends.
+/// It lacks events that the daemon's disk knows.
 #[test]
 fn s32_a_database_that_was_taken_back_is_seen() {
     let place = Place::new();
@@ -159,8 +159,8 @@ fn s32_a_database_that_was_taken_back_is_seen() {
     place.run(["audit", "verify", "--file", "export.jsonl"]).failed(1, &[gone]);
 }
 
-/// X-E31: an admin sets by the command line which agents may have what people sign in to; it is
-/// shown, recorded, and stays until it is set otherwise.
+/// X-E31: an admin sets by the command line which agents may have servers with a sign-in per
+/// person. The setting is shown and recorded, and stays until it is changed.
 #[test]
 fn x_e31_the_command_line_sets_who_may_have_oauth() {
     let place = Place::new();
@@ -184,8 +184,8 @@ fn x_e31_the_command_line_sets_who_may_have_oauth() {
     daemon.wait();
 }
 
-/// X-M64, A-8: one switch has what calls carry shown, exported and verified, at every door, until
-/// it is turned off.
+/// X-M64, A-8: one switch makes the contents of calls shown, exported and verified, at every door,
+/// until it is turned off.
 #[test]
 fn x_m64_a_workspace_may_ask_for_what_calls_carry() {
     let place = Place::new();
@@ -298,7 +298,7 @@ fn s32_a_killed_daemon_loses_and_doubles_nothing() {
             ended(set(&place, &name)).succeeded();
             acknowledged.push(name);
         }
-        // Some of these are done, some are under way, and some have not begun.
+        // Some of these calls have ended, some are open, and some have not begun.
         let open: Vec<_> = (0..4)
             .map(|number| format!("OPEN_{round}_{number}"))
             .map(|name| (set(&place, &name), name))

@@ -1,4 +1,4 @@
-//! `narthex backup` beside a daemon, and the way back.
+//! `narthex backup` beside a daemon, and the restoration of a copy.
 
 use std::{fs::Permissions, os::unix::fs::PermissionsExt};
 
@@ -34,7 +34,7 @@ fn a_store_is_copied_and_put_back() {
     assert_eq!(told.json()["data"]["bytes"], bytes);
     let left_out = &told.json()["data"]["shared_files_left_out"];
     assert_eq!((&left_out["files"], &left_out["bytes"]), (&json!(1), &json!(6)));
-    // The worst end: the audit may have what no store has yet.
+    // The worst end: the audit may have events that no store has yet.
     daemon.signal("KILL");
     daemon.wait();
 

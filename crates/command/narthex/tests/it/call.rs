@@ -112,7 +112,7 @@ fn wrong_files_are_told_by_name_place_and_remedy() {
     let place = Place::new();
     place.write("mcp.json", "{servers: {}}");
     place.run(words(&["fixture", "echo"])).failed(1, &["mcp.json", "line 1", "double quotes"]);
-    // A comma after the last element is none of it.
+    // A comma after the last element is a fault of JSON.
     place.write("mcp.json", "{\"servers\": {},}");
     place.run(words(&["fixture", "echo"])).failed(1, &["mcp.json", "it has none"]);
     place.write("mcp.json", r#"{"severs": {}}"#);

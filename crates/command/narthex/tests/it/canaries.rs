@@ -15,7 +15,7 @@ use narthex_testkit::canary::Canary;
 use self::world::World;
 use crate::support::descendants;
 
-/// The channels, each of which is known to show what is no secret.
+/// The channels. Each of them is known to show values that are not secret.
 const CHANNELS: [&str; 8] =
     ["answer ", "command ", "log", "file ", "name ", "environ ", "line ", "trace"];
 
@@ -68,11 +68,12 @@ fn core_dumps_are_off(world: &World) {
     assert!(processes.len() >= 4, "{processes:?}");
     processes.push(daemon);
     for process in processes {
-        // It may have ended meanwhile.
+        // The process may have ended meanwhile.
         let Ok(limits) = fs::read_to_string(format!("/proc/{process}/limits")) else { continue };
         let line = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
         let soft = line.split_whitespace().nth(4).unwrap();
-        // By one byte no file is written, and no program is handed the dump; by 0 one could be.
+        // With a limit of one byte no file is written, and no program gets the dump; with 0 a
+        // program could get it.
         assert!(["0", "1"].contains(&soft), "{process}: {line}");
     }
 }

@@ -113,7 +113,7 @@ fn x_m12_faults_of_a_desktop_file_have_their_place_and_line() {
     assert!(refused.stderr.contains("pass the value in `env`"), "{refused:?}");
 }
 
-/// O83: a folder of files is applied as one, after a look at what would change.
+/// O83: a folder of files is applied as a whole, after a dry run.
 #[test]
 fn o83_files_are_applied_together_after_a_dry_run() {
     let place = Place::with(&json!({}));
@@ -151,7 +151,7 @@ fn o83_files_are_applied_together_after_a_dry_run() {
     }
     assert!(!dry.contains("canary"), "{dry}");
 
-    // One that is wrong keeps all from being stored, and is named with its file.
+    // One faulty object keeps all from being stored, and the failure names it with its file.
     place.write("servers/c.yaml", "id: good\nurl: https://good.test\n---\nid: bad\nurl: 3\n");
     let refused = place.run(apply);
     refused.failed(1, &["servers/c.yaml (2): `url`"]);
@@ -240,8 +240,8 @@ fn r_m4_a_run_of_a_manifest_has_its_servers() {
     refused.failed(1, &["mcp.servers.files", "NOT_SET"]);
 }
 
-/// X-M12: all faults of a file of a desktop client are reported at once: parts in a form that the
-/// catalog does not have, and what the catalog finds in the rest.
+/// X-M12: all faults of a desktop client's file are reported at once: parts in a form that the
+/// catalog does not have, and the catalog's faults in the rest.
 #[test]
 fn x_m12_all_faults_of_a_pasted_file_are_told_at_once() {
     let place = Place::with(&json!({}));
@@ -269,7 +269,7 @@ fn x_m12_all_faults_of_a_pasted_file_are_told_at_once() {
     assert_eq!(place.run(["servers", "list", "--quiet"]).succeeded().stdout, "");
 }
 
-/// D9: each fault has a line of its own with its field, whatever command stores the document.
+/// D9: each fault has a line of its own with its field, in each command that stores the document.
 #[test]
 fn d9_each_fault_has_a_line_of_its_own() {
     let place = Place::with(&json!({}));
@@ -533,7 +533,7 @@ fn d9_refusals_name_every_place() {
     assert_eq!(place.run(["agents", "list", "--quiet"]).succeeded().stdout, "");
 }
 
-/// Without a daemon every command says what to do.
+/// Without a daemon every command names the remedy.
 #[test]
 fn without_a_daemon_the_remedy_is_told() {
     let place = Place::with(&json!({}));

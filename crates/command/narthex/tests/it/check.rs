@@ -115,8 +115,8 @@ fn x_m57_gates_of_a_live_server_are_told_once() {
     assert!(told.starts_with("`live`: `tool_scopes` names `ecko`"), "{told}");
 }
 
-/// R-M33, R-F5, R-M8: with a daemon, its agents are looked at: their servers, what keeps these from
-/// working, and which of them have none on purpose.
+/// R-M33, R-F5, R-M8: with a daemon, its agents are checked: their servers, the faults of these,
+/// and the agents that have no servers on purpose.
 #[test]
 fn r_m33_agents_of_the_catalog_are_looked_at() {
     let place = Place::with(&json!({}));
@@ -139,7 +139,7 @@ fn r_m33_agents_of_the_catalog_are_looked_at() {
     assert_eq!(agent.len(), 1, "{seen}");
     let told = agent[0]["message"].as_str().unwrap();
     assert!(told.contains("`lost`") && told.contains("was not found in PATH"), "{told}");
-    // The mark is kept, and stays where it is applied once more.
+    // The mark is stored, and stays when the object is applied once more.
     let kept = place.run(["agents", "get", "quiet"]).succeeded();
     assert_eq!(kept.json(), json!({ "name": "quiet", "active": true, "mcp": {} }));
     let again = place.pipe(&["agents", "apply", "-f", "-"], &kept.stdout).succeeded();
@@ -155,7 +155,8 @@ fn r_m33_agents_of_the_catalog_are_looked_at() {
     assert_eq!((&agents[0]["level"], &left["status"]), (&json!("warn"), &json!("warn")), "{left}");
 }
 
-/// R-M33: a look makes nothing of a store either, also of one that a daemon has just begun.
+/// R-M33: a check does not create a store, and does not change a store that a daemon has just begun
+/// to make.
 #[test]
 fn r_m33_a_look_leaves_the_store_alone() {
     let place = Place::with(&json!({}));

@@ -18,7 +18,7 @@ use crate::{
 /// The address of the daemon in all pages: the default of `--listen`.
 const ADDRESS: &str = "http://127.0.0.1:7717";
 
-/// The page of each client, and how this client is told the token.
+/// The page of each client, and the way in which the client gets the token.
 const PAGES: [(&str, &str); 5] = [
     ("claude-code", "Bearer ${NARTHEX_CLIENT_TOKEN}"),
     ("claude-desktop", "Bearer nxt_…"),
@@ -56,7 +56,7 @@ fn words(list: &Value) -> Vec<&str> {
     list.as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect()
 }
 
-/// The address in a block, and how the client is told the token.
+/// The address in a block, and the way in which the client gets the token.
 fn remote(block: &Value) -> (&str, &str) {
     let entry = entry(block);
     if entry["command"].is_string() {
@@ -92,7 +92,7 @@ async fn each_client_reaches_the_daemon_in_both_ways() {
         let path = url.strip_prefix(ADDRESS).unwrap();
         let mut client = Client::new(address.parse().unwrap(), path, token.trim());
         client.open_session(json!({})).await;
-        // A client that asks for the token hides what is typed.
+        // A client that asks for the token hides the typed text.
         if let Some(id) = told.strip_prefix("Bearer ${input:") {
             let question = &blocks[1]["inputs"][0];
             assert_eq!(question["id"], id.trim_end_matches('}'), "{name}");
@@ -101,7 +101,7 @@ async fn each_client_reaches_the_daemon_in_both_ways() {
     }
 }
 
-/// The variable of the pages is none that `narthex connect` reads as the token to show.
+/// `narthex connect` does not read the variable of the pages as its token.
 #[test]
 fn the_variable_of_the_pages_keeps_no_program_out() {
     let place = Place::new();

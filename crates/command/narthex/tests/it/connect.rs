@@ -88,7 +88,7 @@ fn the_token_of_a_run_opens_no_other_run() {
     place.write("token", "nxt_0123456789\n");
     place.run(["connect", "--token-file", "token"]).failed(2, &["belongs to a run"]);
     place.run(["connect", "--token-file", "absent"]).failed(1, &["absent"]);
-    // Other variables in the environment of an operator are no matter.
+    // Other variables in the environment of an operator have no effect.
     of_run("of-an-operator").succeeded();
 }
 
@@ -99,7 +99,7 @@ fn the_end_of_the_daemon_is_a_failure() {
     let mut command = place.command(["connect", "--wait", "0"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // Held open, so that only the daemon's end can be what ends it.
+    // The input stays open, so that only the daemon's end can end the program.
     let mut input = child.stdin.take().unwrap();
     writeln!(input, "{}", modern(1, "server/discover", json!({}))).unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -232,7 +232,7 @@ fn a_session_is_opened_again_at_the_next_daemon() {
             "params": { "name": tool, "arguments": arguments } })
     };
     client.say(&call(3, "sleep", json!({ "ms": 600_000 })));
-    // By the time that this is answered, the one before is under way.
+    // When this call is answered, the call before it has begun.
     client.say(&call(4, "echo", json!({ "message": "still" })));
     assert_eq!(client.answer(4)["result"]["content"][0]["text"], "still");
     daemon.signal("KILL");

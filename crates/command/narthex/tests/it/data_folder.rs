@@ -13,7 +13,7 @@ use crate::support::{Done, Place};
 /// A user of the machine who has nothing to do with narthex.
 const OTHER: &str = "65534";
 
-/// True if tests can act as another user; says so where they cannot.
+/// True if tests can act as another user; prints a note if they cannot.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 fn can_be_others() -> bool {
     let can = rustix::process::geteuid().is_root()
@@ -53,7 +53,7 @@ fn d4_no_token_is_sent_where_another_user_says() {
     let planted = json!({ "pid": daemon.pid(), "config": "mcp.json", "socket_dir": null,
         "url": format!("http://{}", trap.local_addr().unwrap()) });
     let plant = format!("rm -f data/daemon.json && printf %s '{planted}' > data/daemon.json");
-    // As it is made, others cannot even look at it.
+    // A new folder is closed to other users.
     assert_ne!(as_other(&place, &plant).code, Some(0));
     place.run(["status"]).succeeded();
 
@@ -72,7 +72,7 @@ fn d4_no_token_is_sent_where_another_user_says() {
     ] {
         place.run(words).failed(1, &["has the mode 0777", &remedy]);
     }
-    // The folder is closed, and what was planted lies there still.
+    // The folder is closed again, but the planted file is still there.
     place.set_mode("data", 0o700);
     let file = data.join("daemon.json");
     let remedy = format!("chown 0 '{}'", file.display());
@@ -103,8 +103,8 @@ fn d4_no_daemon_starts_where_another_user_may_write() {
     place.run(up).failed(1, &["has the mode 0777", "chmod go-w"]);
     place.set_mode("data", 0o755);
     place.run(up).failed(1, &["daemon.lock", "not a regular file"]);
-    // So it is with each file of the folder, also one that is the daemon's user's own where the
-    // link leads.
+    // The same is true of each file of the folder, also if a link leads to a file of the daemon's
+    // own user.
     place.set_mode("precious", 0o600);
     for name in ["store.db", "store.db-wal", "master.key", "daemon.log"] {
         for planted in fs::read_dir(place.path("data")).unwrap() {
@@ -137,7 +137,7 @@ fn d27_a_named_file_that_others_may_write_is_not_used() {
     place.run(up).failed(1, &["has the mode 0666", "chmod go-w", "named.json"]);
 }
 
-/// D4, D27: so it is with settings, which say whom to trust and what is started.
+/// D4, D27: the same is true of settings, which decide whom to trust and which programs start.
 #[test]
 fn d4_settings_of_another_user_are_not_used() {
     if !can_be_others() {

@@ -37,8 +37,8 @@ fn begins(place: &Place) -> Vec<String> {
     warnings.map(|warning| warning.as_str().unwrap().to_owned()).collect()
 }
 
-/// S23, D10: a program whose definition changes after it was seen is put under review; the change
-/// is shown as it is, without what could move a cursor, and accepted by name or by digest.
+/// S23, D10: a program whose definition changes after the first look is put under review. The
+/// change is shown without characters that move a cursor, and accepted by name or by digest.
 #[test]
 fn s23_what_changed_is_shown_and_accepted() {
     let place = Place::with(&json!({}));
@@ -92,8 +92,8 @@ fn s23_what_changed_is_shown_and_accepted() {
     assert!(begins(&place).is_empty());
 }
 
-/// S23, D10: the same of a program of `mcp.json` whose entry pins its definitions; one that is
-/// under review is in the status, and gone from the tools until a human has accepted it.
+/// S23, D10: the same for a program of `mcp.json` whose entry pins its definitions. The status
+/// shows a definition under review, and the tools lack it until a human has accepted it.
 #[test]
 fn s23_what_a_live_program_changes_is_decided_on() {
     let folder = tempfile::tempdir().unwrap();

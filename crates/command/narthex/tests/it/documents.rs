@@ -1,4 +1,4 @@
-//! The README and the pages of `docs/` tell people to write what the program takes.
+//! The commands and documents in the README and the pages of `docs/` are valid.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -81,7 +81,7 @@ fn commands() -> Vec<String> {
     commands
 }
 
-/// Commands that have commands of their own.
+/// Commands that have subcommands.
 const GROUPS: &[&str] = &[
     "agents",
     "audit",
@@ -136,7 +136,7 @@ fn shown_commands_and_flags_exist() {
     assert!(seen.len() > 40, "only these commands were found: {seen:?}");
 }
 
-/// D13: every rule that is shown could be set, and what is shown of the schema is the schema.
+/// D13: every shown rule could be set, and the shown parts of the schema are the schema's.
 #[test]
 fn d13_shown_rules_are_rules() {
     for Block { place, text, .. } in blocks("cedar") {

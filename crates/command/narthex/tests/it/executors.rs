@@ -19,7 +19,7 @@ use crate::{
     world::{Client, modern},
 };
 
-/// Notes all that it gets, says that it has begun, and ends with the given code.
+/// Notes all its input, reports its start, and ends with the given code.
 const WORK: &str = r#"
 cd "$NOTES"
 env > env
@@ -32,7 +32,7 @@ read code < go
 exit "$code"
 "#;
 
-/// Has a process in another session, says that it has begun, and ends at SIGTERM.
+/// Starts a process in another session, reports its start, and ends at SIGTERM.
 const STAY: &str = r#"
 setsid tail -f /dev/null &
 trap 'echo told > "$NOTES/ended"; exit 0' TERM
@@ -54,7 +54,7 @@ struct World {
 }
 
 impl World {
-    /// With the executors `work` and `stay`, and no daemon yet.
+    /// A place with the executors `work` and `stay`, without a daemon.
     fn new() -> Self {
         let place = Place::with(&json!({}));
         fs::create_dir_all(place.path("config/narthex")).unwrap();
@@ -65,7 +65,7 @@ impl World {
         let notes = place.path("").display().to_string();
         let of = |script: &str| {
             let env = format!("{{ NOTES = '{notes}', KEY = 'key-of-the-operator' }}");
-            // Longer than a busy machine takes to hear what it says at its end.
+            // Longer than a busy machine takes to read the program's last output.
             format!(
                 "command = 'sh'\nstop_grace = '60s'\nargs = ['-c', '''{script}''']\nenv = {env}\n"
             )
@@ -204,8 +204,8 @@ async fn x_e121_a_program_carries_a_run_out() {
     assert_eq!(late.status, 401, "its token opens nothing any more");
 }
 
-/// A program that does not end well fails its session, and its last lines are shown without what
-/// only it may know; so does one that does not start.
+/// A program that ends badly fails its session, and its last lines are shown without values that
+/// only the program may know. So does a program that does not start.
 #[test]
 fn a_program_that_fails_is_told() {
     let world = World::new();
@@ -257,8 +257,8 @@ fn a_session_that_is_ended_ends_its_program() {
     assert_eq!(world.status(&begun["run_id"]), "ended");
 }
 
-/// X-E57: a daemon that is killed leaves no process behind. The next one does a worker's session
-/// not twice, and says so; it begins an orchestrator's again.
+/// X-E57: a killed daemon leaves no process behind. The next daemon does not run a worker's session
+/// a second time, and reports that; it starts an orchestrator's session again.
 #[test]
 fn x_e57_a_killed_daemon_leaves_no_program_and_no_lie() {
     for kind in ["worker", "orchestrator"] {
@@ -332,7 +332,7 @@ fn r_d1_a_program_that_goes_on_has_servers_that_say_from_what() {
     assert_eq!(mounted, [first, second]);
 }
 
-/// A daemon that has to stop ends its programs before it does, and says what became of them.
+/// A daemon that has to stop ends its programs first, and reports their outcomes.
 #[test]
 fn a_daemon_that_stops_ends_its_programs() {
     let world = World::new();
@@ -528,8 +528,8 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// X-M3, S29: an agent hands files to its child and fetches what that has made, each in a folder of
-/// its own, and nothing else by links.
+/// X-M3, S29: an agent hands files to its child and fetches the child's files, each in a folder of
+/// its own, and no other file by links.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_m3_files_go_to_children_and_come_back() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! S31: floods and leaks, measured on a process of its own.
+//! S31: floods and leaks, measured in a separate process.
 
 use narthex_testkit::{
     fixture::{Eras, Options, Running},
@@ -14,7 +14,7 @@ use crate::{
 
 const WORDS: [&str; 5] = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
 
-/// A daemon, with what its clients must know.
+/// A daemon, with the facts that its clients need.
 struct Up {
     place: Place,
     daemon: Daemon,
@@ -60,7 +60,7 @@ impl Up {
     }
 }
 
-/// Sends so many `initialize` requests over one connection; gives how many were taken.
+/// Sends `count` `initialize` requests over one connection; returns the number of accepted ones.
 async fn flood(mut client: Client, count: usize) -> usize {
     let body = initialize(json!({})).to_string();
     let mut taken = 0;
@@ -77,7 +77,7 @@ async fn flood(mut client: Client, count: usize) -> usize {
     taken
 }
 
-/// S31: 10,000 handshakes that no client ends: no more sessions than one run may have, and so much
+/// S31: 10,000 handshakes that no client ends: no more sessions than one run may have, and bounded
 /// memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s31_a_flood_of_handshakes_is_bounded() {
@@ -101,8 +101,8 @@ async fn s31_a_flood_of_handshakes_is_bounded() {
     up.end();
 }
 
-/// Opens a session that servers may ask something, which so gets a server of its own; uses it, and
-/// ends it.
+/// Opens a session that servers may ask questions, so that it gets a server of its own; uses the
+/// session, and ends it.
 async fn cycles(mut client: Client, name: &'static str, count: usize) {
     for _ in 0..count {
         client.open_session(json!({"sampling": {}})).await;
@@ -124,8 +124,8 @@ async fn in_parallel(up: &Up, path: &str, name: &'static str, count: usize) {
     }
 }
 
-/// S31: 1,000 sessions come and go, each with a child process of its own, and 200 more with a link
-/// of their own to a server over HTTP. They leave no child, no session and no memory behind.
+/// S31: 1,000 sessions come and go, each with a child process of its own, and 200 more with their
+/// own link to a server over HTTP. They leave no child, no session and no memory behind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s31_a_thousand_sessions_leave_no_child_and_no_memory() {
     let fixture =
@@ -144,7 +144,8 @@ async fn s31_a_thousand_sessions_leave_no_child_and_no_memory() {
     assert!(grown < 4 * 1024, "{grown} KiB after all sessions have ended");
     // The end of a session waits for its children.
     assert_eq!(up.children(), shared);
-    // It waits for their servers only so long, and a slow one counts a moment later.
+    // The daemon waits for the servers only a limited time, and a slow server is counted a moment
+    // later.
     let given_back = async {
         while fixture.fixture.counts().sessions_deleted < 200 {
             tokio::task::yield_now().await;

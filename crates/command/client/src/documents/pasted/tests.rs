@@ -46,8 +46,8 @@ fn x_m12_servers_of_a_desktop_client_are_taken_out() {
     }
 }
 
-/// X-M12, D7: `${env:VAR}` is a variable of the daemon, as in a client's own file; what names
-/// no variable is text.
+/// X-M12, D7: `${env:VAR}` is a variable of the daemon, as in a client's own file. A placeholder
+/// that names no variable is text.
 #[test]
 fn x_m12_variables_of_a_client_are_those_of_the_daemon() {
     let document = json!({ "mcpServers": { "a": { "command": "x", "env": {
@@ -63,8 +63,8 @@ fn x_m12_variables_of_a_client_are_those_of_the_daemon() {
     assert!(notices.iter().any(|notice| notice == as_text), "{notices:?}");
 }
 
-/// D7: a variable that only clients fill in, and a default, are one fault each, with one
-/// remedy; nothing is said of how they were read.
+/// D7: a variable that only clients fill in, and a default, are one fault each, with one remedy.
+/// The fault does not mention how narthex read them.
 #[test]
 fn d7_variables_of_clients_are_one_fault_each() {
     let document = json!({ "mcpServers": {

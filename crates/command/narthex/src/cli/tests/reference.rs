@@ -4,7 +4,7 @@ use clap::{Arg, Command};
 
 use super::*;
 
-/// The page. What stands above the mark is written by hand.
+/// The page. The text above the mark is written by hand.
 const PAGE: &str = "../../../docs/reference/cli.md";
 
 const MARK: &str = "<!-- From here on generated from the command line: UPDATE_GOLDEN=1 -->\n";
@@ -53,7 +53,7 @@ fn meaning(argument: &Arg) -> String {
     text
 }
 
-/// True for the flag of [`WORKSPACE`], and for none with a meaning of its own.
+/// True for the flag of [`WORKSPACE`], but not for a flag of the same name with another meaning.
 fn is_workspace(argument: &Arg) -> bool {
     let help = argument.get_help().map(ToString::to_string);
     argument.get_long() == Some("workspace") && help.as_deref() == Some("The workspace")
@@ -145,7 +145,7 @@ fn generated() -> String {
     page
 }
 
-/// With `UPDATE_GOLDEN` set, the generated part of the page is written instead.
+/// With `UPDATE_GOLDEN` set, the test writes the generated part of the page instead.
 #[test]
 fn the_page_of_the_command_line_is_that_of_clap() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);

@@ -1,4 +1,4 @@
-//! Bounds of a workspace on what one run may start (X-E115).
+//! Limits of a workspace for the servers of one run (X-E115).
 
 use hyper::StatusCode;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ async fn x_e115_a_run_over_its_budget_is_refused() {
     world.app.drain().await;
 }
 
-/// X-E115: programs that are held to so much memory fit into so much, and not into less.
+/// X-E115: programs with a limit of memory fit into their sum, and not into less.
 #[test]
 fn x_e115_limits_of_memory_add_up() {
     let place = Place::with(&json!({}));
@@ -101,8 +101,8 @@ fn x_e115_limits_of_memory_add_up() {
     begin("4096").succeeded();
 }
 
-/// X-E115: servers that a run brings with it count as those of an agent do; those that all share
-/// do not, and other workspaces have budgets of their own.
+/// X-E115: servers that a run brings count like servers of an agent. Shared servers do not count,
+/// and other workspaces have budgets of their own.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_e115_servers_of_a_runs_own_count() {
     let world = World::operated(&json!({ "shared": super::plain() })).await;

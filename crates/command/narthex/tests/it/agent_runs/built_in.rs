@@ -17,7 +17,7 @@ const LISTS: [(&str, &str); 4] = [
     ("resources/templates/list", "resourceTemplates"),
 ];
 
-/// It has tools, with this one among them, and nothing else.
+/// Checks that a list of tools has the built-in server's `tool`. Other lists must be empty.
 fn has_own(result: &Value, member: &str, tool: Option<&str>) {
     let listed = result[member].as_array().unwrap_or_else(|| panic!("{result}"));
     let tool = tool.filter(|_| member == "tools");
@@ -61,9 +61,9 @@ pub(super) async fn is_there(world: &World, alias: &str, token: &str, tool: Opti
     client.end_session().await;
 }
 
-/// X-M1, X-M6, X-E29, A-7: every run has it beside what it attaches: an agent's, one with servers
-/// of its own, and the one of the process; also over a socket. Aggregated endpoints have its tools,
-/// but for the run of the process, which shows what is configured and no more.
+/// X-M1, X-M6, X-E29, A-7: every run has the built-in server besides its own: a run of an agent, a
+/// run with servers of its own, and the process's run; also over a socket. Aggregated endpoints
+/// have its tools, except for the process's run, which shows only the configured servers.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_m1_every_run_has_the_built_in_server() {
     let world = World::operated(&json!({})).await;
@@ -95,7 +95,7 @@ async fn x_m1_every_run_has_the_built_in_server() {
     assert_eq!(told["method"], "notifications/subscriptions/acknowledged", "{told}");
 }
 
-/// X-M1: no server may have its alias: it is refused where it is saved, with what to do.
+/// X-M1: no server may take its alias: such a server is refused when it is saved, with a remedy.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_m1_its_alias_is_reserved() {
     let world = World::operated(&json!({})).await;

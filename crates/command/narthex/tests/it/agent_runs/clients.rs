@@ -1,4 +1,4 @@
-//! MCP clients that come in without a run of their own being created, at the real door.
+//! MCP clients that connect without a created run, at the daemon's HTTP door.
 
 use std::time::{Duration, SystemTime};
 
@@ -39,7 +39,8 @@ impl Operator<'_> {
         self.ask("DELETE", &path, "").await
     }
 
-    /// One whose time is over soon, and when; a machine that is slow takes longer to register it.
+    /// Registers a client that expires soon, and returns its expiry. A slow machine takes longer to
+    /// register it.
     async fn register_for_soon(&self) -> (SystemTime, Value) {
         let mut document = desktop();
         for seconds in 2.. {
@@ -127,7 +128,7 @@ async fn i_m7_a_registered_client_comes_in_with_its_token() {
     }
 }
 
-/// I-M2: a registered client lists what a run lists that an operator has created for the same
+/// I-M2: a registered client lists the same as a run that an operator has created for the same
 /// agent.
 #[tokio::test(flavor = "multi_thread")]
 async fn i_m2_a_client_lists_what_any_run_of_its_agent_lists() {

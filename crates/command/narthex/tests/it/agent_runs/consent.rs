@@ -10,7 +10,7 @@ use crate::{
     world::{Reply, World, call, initialize, legacy, modern},
 };
 
-/// The catalog with the reader, whose server is a program, and beside it a server with OAuth.
+/// Puts the reader, whose server is a program, and a server with OAuth into the catalog.
 async fn has_both(operator: &Operator<'_>, linear: &Running) -> Value {
     operator.put("secrets/LIBRARY_TOKEN", &json!({ "value": "s" })).await;
     operator.put("mcp-servers/notes", &noting_server(operator.0)).await;
@@ -69,9 +69,9 @@ fn linear_of(run: &Value) -> &Value {
     all.iter().find(|server| server["alias"] == "linear").unwrap_or_else(|| panic!("{run}"))
 }
 
-/// D17, X-M13, A-4: a run begins whose user has not signed in. The server is `authenticating`, its
-/// calls say what to do, and everything else works; after a restart, too. Switching it off cuts
-/// through.
+/// D17, X-M13, A-4: a run begins although its user has not signed in. The server is
+/// `authenticating`, its calls name the remedy, and all else works; also after a restart. Switching
+/// the server off ends its use at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn d17_a_missing_consent_does_not_abort_a_run() {
     let (world, linear) = (World::operated(&json!({})).await, fixture().await);
@@ -108,9 +108,9 @@ async fn d17_a_missing_consent_does_not_abort_a_run() {
     }
 }
 
-/// X-E122, X-E31: a run that no person drives begins, and the server that each person signs in to
-/// says what it takes: at every door, also after a restart, where it is as it was created. With
-/// `on` it waits for a sign-in, as it does for workers; with `off` no run is created.
+/// X-E122, X-E31: a run without a person begins. The server to which each person signs in reports
+/// what it needs, at every door, and unchanged after a restart. With `on`, the server waits for a
+/// sign-in, as it does for workers; with `off`, no run is created.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_e122_without_a_person_permission_is_required() {
     let (world, linear) = (World::operated(&json!({})).await, fixture().await);

@@ -34,8 +34,8 @@ impl Operator<'_> {
     }
 }
 
-/// X-M64: a run that lives goes by the switch of its workspace, also after a restart, and neither
-/// the secrets of its servers nor those of its agent's environment are in what is kept.
+/// X-M64: an active run follows the switch of its workspace, also after a restart. The stored
+/// contents have no secrets of the run's servers or of its agent's environment.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_m64_a_run_of_an_agent_goes_by_its_workspace() {
     let world = World::operated(&json!({})).await;
@@ -56,7 +56,7 @@ async fn x_m64_a_run_of_an_agent_goes_by_its_workspace() {
     operator.is_told(&token, &words).await;
     let dir = world.stop().await;
 
-    // It is stored, and the run begins again from what it was frozen with.
+    // The run was stored, and begins again from its frozen document.
     let world = World::operated_in(dir).await;
     let operator = Operator(&world);
     operator.is_told(&token, &words).await;

@@ -1,4 +1,4 @@
-//! Changes that cut through to runs that have begun (D10).
+//! Changes that take effect at once in active runs (D10).
 
 use hyper::StatusCode;
 use serde_json::json;
@@ -32,7 +32,7 @@ async fn d10_clearing_a_secret_cuts_through() {
     let reply = operator.echoes(begun["token"].as_str().unwrap()).await;
     assert_eq!(reply.kind(), "secret_cleared", "{reply:?}");
     operator.works(beside["token"].as_str().unwrap()).await;
-    // Setting it anew is for the next run, and what is said of the server follows.
+    // A new value is for the next run, and the server's description follows it.
     let path = format!("{HOME}/runs/{}", begun["run_id"].as_str().unwrap());
     let said = async || {
         let run = operator.ask("GET", &path, "").await.json();

@@ -90,7 +90,8 @@ impl Seen {
         tools.iter().any(|tool| tool["name"] == self.named(own))
     }
 
-    /// It is neither listed nor called, and the answer says what to do and nothing of the text.
+    /// Checks that the tool is neither listed nor called, and that the answer names the remedy but
+    /// no word of the text.
     async fn has_echo_held_back(&mut self) {
         let listed = self.list().await.json();
         assert!(!self.lists(&listed, "echo") && self.lists(&listed, "greet"), "{listed}");
@@ -123,9 +124,9 @@ async fn world_with_docs(server: &Running) -> World {
     world
 }
 
-/// D10, D16, S23, A-3: a definition that changed after it was pinned is in no new run, in no era
-/// and at no endpoint, also after a restart, until a human has accepted what was shown to them;
-/// then the next run has it, and the one before it still does not.
+/// D10, D16, S23, A-3: a definition that changed after it was pinned is in no new run, in either
+/// era and at either endpoint, also after a restart, until a human has accepted it. Then the next
+/// run has it, and the run before still does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn s23_a_changed_definition_waits_for_a_human() {
     let server = fixture().await;
@@ -168,8 +169,8 @@ async fn s23_a_changed_definition_waits_for_a_human() {
     everywhere_held_back(&world, &token).await;
 }
 
-/// S22: a definition that says what it should not is under review from the first run on, and no
-/// answer that a model may read has a word of it; the setting of its server lets it through.
+/// S22: a definition with a suspicious text is under review from the first run on, and no answer
+/// for a model has a word of the text. A setting of the server permits it.
 #[tokio::test(flavor = "multi_thread")]
 async fn s22_a_poisoned_definition_waits_for_a_human_from_the_start() {
     let server = fixture().await;
@@ -198,8 +199,8 @@ async fn s22_a_poisoned_definition_waits_for_a_human_from_the_start() {
     assert!(pinned.contains("secret-files"), "{pinned}");
 }
 
-/// S23, S24: a new name for what was there, and a name like one of another server, wait for a
-/// human; calls of either never reach the server.
+/// S23, S24: a new name for a known tool, and a name like that of another server's tool, wait for a
+/// human. Calls of either never reach the server.
 #[tokio::test(flavor = "multi_thread")]
 async fn s24_renamed_and_look_alike_tools_wait_for_a_human() {
     let (server, rival) = (fixture().await, fixture().await);
@@ -325,8 +326,8 @@ async fn told(world: &World, token: &str, path: &str) -> [String; 2] {
     [session, alone].map(|answer| answer["result"]["instructions"].to_string())
 }
 
-/// S22, S23: a server's instructions for models are pinned as its definitions are; where they
-/// change, or say what they should not, the server is there and has nothing to say.
+/// S22, S23: a server's instructions for models are pinned as its definitions are. If they change
+/// or are suspicious, the server works, without instructions.
 #[tokio::test(flavor = "multi_thread")]
 async fn s22_what_a_server_says_of_itself_waits_for_a_human() {
     let server = fixture().await;

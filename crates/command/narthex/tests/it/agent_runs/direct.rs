@@ -36,8 +36,8 @@ fn direct() -> Value {
     request
 }
 
-/// O24, O86, O81: a caller that creates the run and says so gets its servers with all values, once;
-/// no later answer, no record and no file has them.
+/// O24, O86, O81: a caller that asks for it when it creates a run gets the run's servers with all
+/// values, once. No later answer, no record and no file has the values.
 #[tokio::test(flavor = "multi_thread")]
 async fn o24_direct_mode_tells_the_resolved_servers_once() {
     let (world, server) = (World::operated(&json!({})).await, telling().await);
@@ -76,7 +76,7 @@ async fn o24_direct_mode_tells_the_resolved_servers_once() {
     for path in ["runs", &format!("runs/{id}"), "sessions", &format!("sessions/{session}")] {
         shown.push(operator.get(&format!("{HOME}/{path}")).await.to_string());
     }
-    // A caller that does not ask for the values gets none, nor does one that asks for none.
+    // A caller that does not ask for the values gets none, nor does a caller that refuses them.
     for asked in [request(), {
         let mut no = direct();
         no["direct"] = json!(false);
@@ -120,7 +120,7 @@ async fn o81_direct_mode_is_for_runners_alone() {
     assert_eq!(problem["field"], "direct", "{problem}");
     let reply = ask(&world.token, &direct()).await;
     assert_eq!(reply.status, StatusCode::FORBIDDEN, "the daemon's own run: {reply:?}");
-    // A run with servers of its own has brought their values itself.
+    // The creator of a run with servers of its own knows their values already.
     let own = json!({ "servers": { "x": super::plain() }, "direct": true });
     operator.refused(&own.to_string(), StatusCode::BAD_REQUEST, "invalid").await;
     assert_eq!(operator.notes().len(), 1, "something was started");
@@ -137,8 +137,8 @@ async fn o81_direct_mode_is_for_runners_alone() {
     assert_eq!(operator.direct_events().await.len(), 2);
 }
 
-/// D2: the answer has an entry for each server by itself, which opens with what is in it and the
-/// token.
+/// D2: the answer has an entry for each server by itself, which connects with its own content and
+/// the token.
 #[tokio::test(flavor = "multi_thread")]
 async fn d2_each_server_can_be_pasted_by_itself() {
     let world = World::operated(&json!({})).await;

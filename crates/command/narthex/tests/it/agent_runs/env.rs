@@ -16,7 +16,7 @@ impl Operator<'_> {
         page["items"].as_array().unwrap().clone()
     }
 
-    /// The reader with two variables: one of all agents, and one of its own in place of another.
+    /// Gives the reader two variables: one of all agents, and one of its own that replaces another.
     async fn has_bindings(&self) {
         self.has_reader("canary-library").await;
         for (name, value) in [("FIRST", "canary-first"), ("SECOND", "canary-second")] {
@@ -48,7 +48,7 @@ async fn x_e61_whoever_creates_a_run_is_told_the_values_once() {
     let events = operator.injected().await;
     assert_eq!((events.len(), &events[0]["run"]), (1, &begun["run_id"]));
     assert_eq!((&events[0]["details"]["names"], &events[0]["outcome"]), (&names, &json!("ok")));
-    // No server gets them: only what it names.
+    // A server gets only the variables that it names.
     assert!(operator.notes().iter().all(|told| !told.contains("canary-second")));
 
     operator.put("secrets/SECOND", &json!({ "value": "canary-rotated" })).await;

@@ -9,9 +9,9 @@ use crate::{
     world::World,
 };
 
-/// R-E31, X-E113, S32, A-4, A-13: a run that begins and ends is two events, with who did it, the
-/// agent and the session. One that is refused for what it is made of is one, with what is wrong by
-/// server, field and secret, and without any word or value.
+/// R-E31, X-E113, S32, A-4, A-13: the beginning and the end of a run are two events, with the
+/// actor, the agent and the session. A run that is refused for its content is one event, with the
+/// faults by server, field and secret, but without any word or value.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_e31_a_run_begins_and_ends_in_the_audit() {
     let world = World::operated(&json!({})).await;

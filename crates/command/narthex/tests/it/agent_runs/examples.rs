@@ -133,7 +133,7 @@ async fn o25_example_1_a_store_hears_its_scope() {
 }
 
 /// O25: the second example; O15, O68, D22: the key comes from a variable of the daemon, only the
-/// server has it, and what the server says of it is made unreadable.
+/// server has it, and the key is made unreadable in the server's answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn o15_example_2_a_key_comes_from_the_daemons_variables() {
     const KEY: &str = "sk-canary-actual-key";
@@ -298,7 +298,7 @@ async fn o26_example_4_agents_share_a_server() {
         let recorded = operator.get(&path).await;
         assert_eq!(recorded["items"][0]["details"]["omitted"], omitted, "{recorded}");
         assert!(!recorded.to_string().contains("team-alpha\""), "{recorded}");
-        // A parent gives for its children what they take; an empty text narrows nothing.
+        // A parent gives its children their values; an empty text narrows nothing.
         let lead = json!({ "name": "lead", "spawnable_agents": ["team-alpha-analyst"] });
         operator.put("agents/lead", &lead).await;
         for (partition, is_warned) in [("team-alpha", false), ("", true)] {
@@ -308,7 +308,7 @@ async fn o26_example_4_agents_share_a_server() {
             assert_eq!(warned.contains("`team_partition` is an empty text"), is_warned, "{run}");
             assert_eq!(warned.contains("team_partition"), is_warned, "{run}");
         }
-        // Where the server says that there are no other keys, nothing of such a run begins.
+        // If the server accepts no other keys, a run with such a key does not begin.
         let closed = json!({ "id": "neo4j", "config_schema": { "partition": {} },
             "scope_schema": { "additionalProperties": false } });
         operator.put("mcp-servers/neo4j", &over.entry(&closed, &server)).await;

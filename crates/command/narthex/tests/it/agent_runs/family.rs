@@ -32,8 +32,8 @@ fn child() -> Value {
     json!({ "agent_name": "reader", "params": { "topic": "child" } })
 }
 
-/// O22, O72, O74, O76, O78, R-M15, O23, O79: a run begins another by its token, which has exactly
-/// its scope; it may begin only what its agent may, and say nothing of the scope.
+/// O22, O72, O74, O76, O78, R-M15, O23, O79: a run creates a child by its token. The child has
+/// exactly the run's scope, may begin only runs that its agent may begin, and cannot set the scope.
 #[tokio::test(flavor = "multi_thread")]
 async fn o22_a_child_has_its_parents_scope() {
     let world = World::operated(&json!({})).await;
@@ -89,8 +89,8 @@ async fn o22_a_child_has_its_parents_scope() {
     operator.works(begun["token"].as_str().unwrap()).await;
 }
 
-/// O74, O75, O77: an operator names the parent and may add to its scope; a parent that has ended,
-/// or is in another workspace, is none.
+/// O74, O75, O77: an operator names the parent and may add to its scope. A parent that has ended,
+/// or is in another workspace, is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn o77_an_operator_may_add_to_an_inherited_scope() {
     let world = World::operated(&json!({})).await;

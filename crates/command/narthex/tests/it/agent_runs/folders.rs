@@ -1,12 +1,12 @@
-//! Where programs of runs run.
+//! The folders in which programs of runs work.
 
 use fs_err as fs;
 use serde_json::json;
 
 use crate::{runs::Operator, support::fixture, world::World};
 
-/// R-E30: a program runs in the folder of the project where its entry says so, and else in the one
-/// of the daemon.
+/// R-E30: a program works in the project's folder if its entry asks for that, and else in the
+/// daemon's folder.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_e30_a_program_runs_where_its_entry_says() {
     let world = World::operated(&json!({})).await;

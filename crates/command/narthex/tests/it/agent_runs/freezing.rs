@@ -25,7 +25,7 @@ impl Operator<'_> {
         begun["token"].as_str().unwrap().to_owned()
     }
 
-    /// Waits until a new run has what the server has added.
+    /// Waits until a new run has the tool that the server has added.
     async fn next_run_has_it(&self) {
         let waiting = async {
             loop {
@@ -77,7 +77,7 @@ impl Seen {
         self.ask("tools/list", json!({})).await
     }
 
-    /// Tools that were there from the start work, and one that was added later is not there.
+    /// Checks that the first tools work, and that a tool which was added later is absent.
     async fn is_frozen(&mut self) {
         let listed = names(&self.list().await);
         assert!(!listed.contains(DYNAMIC) && listed.contains("echo"), "{listed}");
@@ -90,7 +90,8 @@ impl Seen {
     }
 }
 
-/// A resource that a fixture lists only at times, and one that only a template of that kind covers.
+/// A resource that the fixture lists only at times, and a resource that only a template of that
+/// kind covers.
 const LATER: [&str; 2] = ["test://dynamic-resource", "test://dynamic/5"];
 
 fn is_refused(reply: &Reply) -> bool {
@@ -184,7 +185,7 @@ async fn d10_resources_freeze_too() {
     let token = operator.begin_docs().await;
     let mut clients = all_kinds(&world, &token).await;
     for client in &mut clients {
-        // So that it has a link, and what that lists first.
+        // Opens the client's link, on which the server lists for the first time.
         assert!(!is_refused(&client.reads("test://static-text").await));
         assert!(is_refused(&client.reads(LATER[0]).await));
     }
@@ -206,8 +207,8 @@ async fn d10_resources_freeze_too() {
     }
 }
 
-/// D10, A-3: a run's frozen lists outlive the daemon, though the server has changed meanwhile; runs
-/// with servers of their own are frozen, too.
+/// D10, A-3: a run's frozen lists outlive the daemon, even if the server has changed meanwhile.
+/// Runs with servers of their own are frozen, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn d10_first_lists_outlive_the_daemon() {
     let (world, server) = (World::operated(&json!({})).await, fixture().await);

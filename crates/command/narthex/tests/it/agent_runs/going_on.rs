@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// O21, O85, O79, O84: a session is resumed with its parameters, a new number and a scope of its
-/// own; the numbers of its earlier runs are its aliases. It ends with all its runs.
+/// own. The numbers of its earlier runs are its aliases. The session ends with all its runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn o21_a_session_goes_on_with_a_scope_of_its_own() {
     let world = World::operated(&json!({})).await;
@@ -95,8 +95,8 @@ async fn d10_a_run_goes_on_after_a_restart() {
     assert_eq!(operator.echoes(token).await.status, StatusCode::UNAUTHORIZED);
 }
 
-/// R-E35, D10: a run that is active after a restart has its servers again, which says so, once for
-/// each restart; nothing else of a run begins anew, and what begins after it says nothing of it.
+/// R-E35, D10: a run that is active after a restart has its servers again, and reports that once
+/// for each restart. Nothing else of a run begins again, and later runs report nothing of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_e35_a_run_that_goes_on_after_a_restart_says_so() {
     let world = World::operated(&json!({})).await;

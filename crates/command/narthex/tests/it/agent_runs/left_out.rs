@@ -92,7 +92,8 @@ async fn r_e33_a_session_goes_on_without_a_program_that_does_not_start() {
     }
     assert!(!text(&failed[0], "reason").is_empty(), "{failed:?}");
 
-    // It is no mount, no file and no endpoint of the run any more, by its old path neither.
+    // The run has no mount, no file and no endpoint of the server any more, and its old path is
+    // gone.
     assert_eq!(operator.folders(token).await, ["2-good"]);
     for gone in ["/2-bad", "/1-bad", "/2-bad/tools", "/2-bad/ctl/status"] {
         let reply = operator.at(token, gone).await;
@@ -114,9 +115,9 @@ async fn r_e33_a_session_goes_on_without_a_program_that_does_not_start() {
     operator.has_tools_of(text(&third, "token"), "bad").await;
 }
 
-/// R-E34: a program whose folder is gone when its session is resumed, be that the project's or one
-/// that its entry names, is left out with an event that says which folder it is, and is started in
-/// no other one.
+/// R-E34: if a program's folder is gone when its session is resumed, the program is left out and
+/// started in no other folder. An event names the folder: the project's, or the one of the
+/// program's entry.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_e34_a_session_goes_on_without_a_program_whose_folder_is_gone() {
     let world = World::operated(&json!({})).await;
@@ -166,7 +167,7 @@ async fn r_e34_a_session_goes_on_without_a_program_whose_folder_is_gone() {
     assert_eq!(paths, ["/mnt/mcp/2-plain"], "{mounted:?}");
     assert_eq!(started(), 2, "a program runs somewhere else");
 
-    // The same folder is meant when it is there again.
+    // Once the folder is there again, the program starts in it.
     operator.suspend(&first).await;
     fs::create_dir(&project).unwrap();
     let third = operator.resume(&first, &json!({})).await;

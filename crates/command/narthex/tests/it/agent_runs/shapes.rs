@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::HOME;
 use crate::{runs::Operator, world::World};
 
-/// X-M9, D9, X-M10: a run that needs such a server is refused before anything starts, by server and
-/// field and with what to do; one that can do without it begins.
+/// X-M9, D9, X-M10: a run that needs such a server is refused before anything starts, with the
+/// server, the field and a remedy. A run that does not require the server begins.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_m9_what_is_not_started_yet_refuses_the_run_in_words() {
     let world = World::operated(&json!({})).await;

@@ -45,7 +45,7 @@ impl Operator<'_> {
         items.iter_mut().map(|event| event["payload"].take()).collect()
     }
 
-    /// The same once there are so many.
+    /// Waits until there are at least `count` events of this kind, and returns them.
     pub(super) async fn told_in_time(&self, run: &Value, kind: &str, count: usize) -> Vec<Value> {
         let waiting = async {
             loop {
@@ -164,8 +164,9 @@ async fn r_e33_a_session_goes_on_without_a_server_that_fails() {
     assert_eq!((state("more"), state("library")), (json!("ready"), json!("error")));
 }
 
-/// R-M24, R-E39, R-E37: a session that does not run is resumed as its agent is now; one with
-/// servers of its own with those, suspended or not, and for operators alone.
+/// R-M24, R-E39, R-E37: a session without an active run is resumed with its agent's present
+/// definition. A session with servers of its own is resumed with these, suspended or not, and only
+/// by operators.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_e39_whatever_does_not_run_can_go_on() {
     let world = World::operated(&json!({})).await;

@@ -12,7 +12,7 @@ const ROUNDS: usize = 300;
 /// Longer than any body of a secret that is taken.
 const LONG: usize = 600 * 1024;
 
-/// The same numbers in each run of the test (splitmix64).
+/// Random numbers that are the same in each run of the test (splitmix64).
 struct Chance(u64);
 
 impl Chance {

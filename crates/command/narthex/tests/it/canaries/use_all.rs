@@ -21,7 +21,7 @@ pub(super) struct Begun {
 impl World {
     /// Secrets, the catalog, and a binding to the environment of agents.
     pub(super) fn set_up(&mut self) {
-        // So that the audit, too, is where values could be.
+        // With recorded contents, values could be in the audit, too.
         let on = ["workspaces", "change", "default", "--audit-contents", "on"];
         self.command(&on, None).succeeded();
         let former = self.secret(FORMER).to_owned();
@@ -164,7 +164,7 @@ impl World {
             );
             let (status, body) = self.ask("POST", "/mcp", &token, &headers, &text);
             assert_eq!(status, 200, "{tool}: {body}");
-            // It got a value, which was taken out on the way.
+            // The tool's answer had a value, which was removed on the way.
             assert!(body.contains("[redacted]"), "{tool}: {body}");
         }
     }
@@ -190,7 +190,7 @@ impl World {
         let tokens = [self.admin.clone(), self.client.clone(), begun.token.clone()];
         for route in ROUTES {
             for method in route.methods.split(", ") {
-                // A request that would take away what others look at names absent objects.
+                // A request that would remove objects which others need names absent objects.
                 let is_read = ["GET", "HEAD"].contains(&method);
                 let paths = if is_read {
                     filled(self, route.template, begun)

@@ -184,7 +184,7 @@ impl World {
         self.exchange(label, (method, path), &headers, body.as_bytes())
     }
 
-    /// A passkey is made and used.
+    /// Makes a passkey and signs in with it.
     fn passkey(&mut self, browser: &Browser, canaries: &mut Vec<Canary>) {
         let mut authenticator = Authenticator::new(&browser.origin);
         let begin = |world: &mut Self, path| {
@@ -225,7 +225,7 @@ impl World {
         }
     }
 
-    /// A sign-in at a provider, which repeats our password in what it answers.
+    /// Signs in at a provider that repeats narthex's password in its answers.
     fn provider(&mut self, origin: &str, name: &str, canaries: &mut Vec<Canary>) {
         let begin = format!("/signin/oidc/{name}");
         let mut browser =
@@ -268,7 +268,7 @@ impl World {
         }
     }
 
-    /// The same calls over the sockets of a run, by lines as `socat` carries them.
+    /// Makes the same calls over the sockets of a run, line by line as `socat` does.
     pub(super) fn calls_over_sockets(&mut self, begun: &Begun) {
         let folder = begun.sockets.clone().unwrap();
         for (socket, tool) in [

@@ -1,4 +1,5 @@
-//! A daemon with servers of all kinds that hold planted values, and the looks at what it leaves.
+//! A daemon with servers of all kinds that hold planted values, and the search of its output for
+//! them.
 
 use std::{
     collections::BTreeMap,
@@ -60,7 +61,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// With its servers, and with everything logged.
+    /// Starts the daemon with its servers, and with everything logged.
     pub(super) fn start() -> Self {
         let runtime = Runtime::new().unwrap();
         let options = || Options { records_headers: true, ..Options::default() };
@@ -130,7 +131,7 @@ impl World {
         &self.planted
     }
 
-    /// Where what a server reads is copied to.
+    /// The folder for copies of everything that a server reads.
     pub(super) fn tapped(&self) -> PathBuf {
         self.logs.path().join("tapped")
     }
@@ -173,12 +174,12 @@ impl World {
         all
     }
 
-    /// Runs a command and notes what it prints.
+    /// Runs a command and notes its output.
     pub(super) fn command(&mut self, words: &[&str], input: Option<&str>) -> Done {
         let mut command = self.place.command(words);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // It may have failed without reading it.
+        // The command may have failed without reading its input.
         drop(child.stdin.take().unwrap().write_all(input.unwrap_or_default().as_bytes()));
         let done = Done::from(child.wait_with_output().unwrap());
         let label = format!("command {}", words.join(" "));
@@ -187,7 +188,7 @@ impl World {
         done
     }
 
-    /// Where a copy of the store goes.
+    /// The place for a copy of the store.
     pub(super) fn copy(&self) -> String {
         self.place.path("copy.db").display().to_string()
     }
@@ -208,7 +209,7 @@ impl World {
         self.ask_for(&format!("answer {method} {path}"), (method, path, token), headers, body)
     }
 
-    /// The same with a label of its own.
+    /// As [`Self::ask`], with a label of its own.
     pub(super) fn ask_for(
         &mut self,
         label: &str,
@@ -249,7 +250,7 @@ impl World {
         let mut part = [0; 16 * 1024];
         while !(is_endless && bytes.windows(5).any(|part| part == b"data:")) {
             let read = stream.read(&mut part);
-            // The rest of such a body cuts off what has been answered already.
+            // The rest of such a body can interrupt an answer that was already sent.
             let is_cut = |error: &Error| error.kind() == ErrorKind::ConnectionReset;
             let read = match read {
                 Err(error) if is_cut(&error) && !bytes.is_empty() => 0,
@@ -286,7 +287,7 @@ impl World {
         }
     }
 
-    /// All files below the folder, their names, what a server has read, and the log.
+    /// Notes all files below the folder, their names, the servers' input, and the log.
     pub(super) fn note_files(&mut self, when: &str) {
         let mut waiting = vec![self.place.path("")];
         let root = self.place.path("");
@@ -297,7 +298,7 @@ impl World {
                 let below = fs::read_dir(&path).unwrap();
                 waiting.extend(below.map(|entry| -> PathBuf { entry.unwrap().path() }));
             } else if path.is_file() {
-                // One may be removed at any moment: of the store, or a part of the spool.
+                // A file of the store or of the spool may be removed at any moment.
                 let Ok(bytes) = fs::read(&path) else { continue };
                 self.everything.note(format!("file {name} {when}"), &bytes);
             }
@@ -355,7 +356,7 @@ fn servers(url: &str, planted: &str) -> Value {
     json!({
         "with-env": with_env,
         planted: named,
-        // The log names those that fail.
+        // The log names failed servers.
         format!("{planted}-fails"): { "transport": "stdio", "command": "no-such-program" },
         "with-argument": with_argument,
         "by-line": named_by_line,

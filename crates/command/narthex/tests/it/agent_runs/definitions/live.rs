@@ -1,4 +1,4 @@
-//! The same of servers of the live configuration whose entries pin what they say.
+//! The review of definitions of servers in the live configuration whose entries pin them.
 
 use hyper::StatusCode;
 use narthex_testkit::fixture::Running;
@@ -51,7 +51,7 @@ async fn connected(world: &World) -> Vec<Seen> {
     all
 }
 
-/// The endpoint's stream of a client of these capabilities, which has listed what there is.
+/// The endpoint's stream for a client with these capabilities, which has read all lists.
 async fn listening(world: &World, path: &str, capabilities: Value) -> Stream {
     let mut client = world.legacy(path, capabilities).await;
     client.post(&[], legacy(1, LIST, json!({})).to_string()).await;
@@ -68,8 +68,8 @@ async fn hears_of_tools(stream: &mut Stream) {
 }
 
 /// D10, D16, S23: a changed definition of a live server is hidden from every client in both eras,
-/// at both endpoints and on links of their own, also after a restart; an acceptance holds at once
-/// and is sent to connected clients, and so is a rejection.
+/// at both endpoints and on links of their own, also after a restart. An acceptance or a rejection
+/// takes effect at once and is sent to connected clients.
 #[tokio::test(flavor = "multi_thread")]
 async fn s23_a_live_server_that_changes_is_held_back() {
     let server = fixture().await;
@@ -92,7 +92,8 @@ async fn s23_a_live_server_that_changes_is_held_back() {
     let row = operator.get("/api/servers/docs").await;
     assert_eq!(row["definitions_held_back"], 1, "{row}");
 
-    // Nor does a start make it known, also of what changed meanwhile.
+    // A restart does not accept the definition, nor a definition that changed while the daemon was
+    // stopped.
     let place = world.stop().await;
     let again = format!("Returns the message once more; {CANARY}");
     server.fixture.redefine(LIST, "echo", &[echo(&again)]);
@@ -152,7 +153,7 @@ async fn s23_what_a_live_server_says_of_itself_is_held_back() {
         assert!(told.contains("what its name says"), "{told}");
     }
     server.fixture.instruct(&format!("Returns what it was sent. {CANARY}"));
-    // Instructions that are asked for anew meanwhile are not those that were looked at.
+    // Instructions that are read again meanwhile differ from the reviewed ones.
     for told in all_told().await {
         assert!(!told.contains(CANARY), "{told}");
     }
@@ -169,8 +170,8 @@ async fn s23_what_a_live_server_says_of_itself_is_held_back() {
     }
 }
 
-/// S23: a server of the catalog of the same name has definitions of its own, and a run of it has
-/// these; a human who looks or decides says which is meant.
+/// S23: a server of the catalog with the same name has definitions of its own, and a run of it has
+/// these. A human who reads or decides names the meant server.
 #[tokio::test(flavor = "multi_thread")]
 async fn s23_a_catalog_server_of_the_same_name_is_another() {
     let (server, other) = (fixture().await, fixture().await);
@@ -253,8 +254,8 @@ async fn s24_names_like_others_of_live_servers_are_held_back() {
     everywhere_there(&world, &world.token).await;
 }
 
-/// S22: a live server whose entry says so is there with a flagged definition from the start, and
-/// people see what was found; a changed one is put under review all the same.
+/// S22: a live server whose entry permits it offers a flagged definition from the start, and people
+/// see the findings. A changed definition is put under review all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn s22_a_live_server_may_show_what_is_flagged() {
     let server = fixture().await;

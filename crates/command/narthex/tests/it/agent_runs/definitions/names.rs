@@ -1,4 +1,4 @@
-//! Names of servers that list later than one that is pinned.
+//! Names of servers that list later than a pinned server.
 
 use hyper::StatusCode;
 use narthex_testkit::fixture::Running;
@@ -56,8 +56,8 @@ async fn says(world: &World) -> String {
     }
 }
 
-/// S24: a tool that was there before is put under review when another server of the file, which
-/// pins nothing, lists the one that it can be taken for; once a human has accepted it, it stays.
+/// S24: a known tool is put under review when another server of the file, which pins nothing, lists
+/// a tool with a similar name. Once a human has accepted the tool, it stays.
 #[tokio::test(flavor = "multi_thread")]
 async fn s24_names_that_come_later_count() {
     let (server, rival) = (fixture().await, fixture().await);
@@ -91,9 +91,9 @@ async fn s24_names_that_come_later_count() {
     assert!(operator.definitions("quarantined").await.is_empty());
 }
 
-/// S24: the same of a server of the catalog, once a run has listed it, and the other way round: a
-/// tool of the catalog is under review in runs that begin after a live server has listed the one
-/// that it can be taken for.
+/// S24: the same for a server of the catalog, once a run has listed its tools, and in the other
+/// direction: a tool of the catalog is under review in runs that begin after a live server has
+/// listed a tool with a similar name.
 #[tokio::test(flavor = "multi_thread")]
 async fn s24_names_of_the_catalog_count_for_live_servers_and_theirs_for_it() {
     let (server, rival) = (fixture().await, fixture().await);
