@@ -50,7 +50,7 @@ fn rounds<S: Strategy>(count: u32, strategy: S, mut round: impl FnMut(S::Value))
     }
 }
 
-/// A request, what comes before its answer, its answer, and whether that is a stream.
+/// A request, the messages before its answer, its answer, and true if that is a stream.
 #[derive(Debug, Clone)]
 struct Exchange {
     request: Request,
@@ -95,7 +95,7 @@ fn exchange(era: Era) -> impl Strategy<Value = Exchange> {
     )
 }
 
-/// Checks what arrived at the server.
+/// Checks the message that arrived at the server.
 async fn check_arrived(server: &mut Recorder, template: &str, shown: impl Fn(&str) -> String) {
     let got = server.next().await;
     let arrived = String::from_utf8(got.body.to_vec()).unwrap();
@@ -253,7 +253,7 @@ fn over_a_channel(era: Era, server: impl AsyncFnOnce() -> Recorder) {
             setup.block_on(async {
                 server.answer_with(exchange.reply());
                 let got = door.exchange(era, &exchange).await;
-                // A POST carries what a POST brought as it was.
+                // A body from a POST goes into a POST unchanged.
                 let is_exact = !server.url.is_empty() && matches!(door, Door::Http(_));
                 let shown = |text: &str| if is_exact { text.to_owned() } else { one_line(text) };
                 check_arrived(&mut server, &exchange.request.template, shown).await;
@@ -280,7 +280,7 @@ fn d2_requests_and_answers_survive_to_servers_over_http_and_sse() {
     over_a_channel(Era::Legacy, Recorder::sse);
 }
 
-/// A client that speaks through the built program, to a daemon of its own.
+/// A client that uses the built program, with a daemon of its own.
 fn over_connect(era: Era) {
     let setup = Runtime::new().unwrap();
     let mut server = setup.block_on(Recorder::start(era));

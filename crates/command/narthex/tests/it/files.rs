@@ -30,7 +30,7 @@ pub(crate) struct Mount {
     pub(crate) folder: PathBuf,
 }
 
-/// True if there is FUSE here; says loudly if there is none.
+/// True if this machine has FUSE; prints a note if it has none.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub(crate) fn has_fuse() -> bool {
     let is_there = Path::new("/dev/fuse").exists();
@@ -51,7 +51,7 @@ impl Mount {
         .0
     }
 
-    /// The same by a command that is changed before it runs, and what that says of it.
+    /// Mounts by a command that `change` has changed; also returns the command's report.
     fn told(place: &Place, change: impl FnOnce(&mut Command)) -> (Self, Value) {
         let folder = place.path("mcp");
         if fs::read_dir(&folder).is_err() && !is_mounted(&folder) {
@@ -81,7 +81,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // It may have ended already. A killed one leaves the folder to its watcher.
+        // The mount may have ended already. The watcher of a killed mount frees the folder.
         drop(self.child.kill());
         drop(self.child.wait());
         until_unmounted(&self.folder);
@@ -104,7 +104,7 @@ fn until_unmounted(folder: &Path) {
     }
 }
 
-/// With a server `demo`.
+/// A place with a server `demo`.
 fn place() -> Place {
     Place::with(&json!({ "demo": fixture_entry() }))
 }
@@ -184,7 +184,7 @@ fn s29_a_folder_is_free_when_its_process_or_the_daemon_is_killed() {
     mount.signal("KILL");
     mount.ends(None);
     until_unmounted(&mount.folder);
-    // The same folder can be used again, and a call that is open is answered.
+    // The same folder can be mounted again, and an open call is answered.
     let mut mount = Mount::new(&place, None);
     let script =
         r#"exec 3<>mcp/0-demo/tools/sleep; echo '{"ms":600000}' >&3; echo written; cat <&3"#;

@@ -20,8 +20,8 @@ fn grant_exactly(place: &Place, arguments: &str) -> Done {
     place.run([&words[..], &[arguments]].concat())
 }
 
-/// X-M54, X-M55, X-E75, X-E76: refused, granted by a human, let through, revoked, refused; over a
-/// restart grants stay, and those that are used up stay used up.
+/// X-M54, X-M55, X-E75, X-E76: a call is refused, granted by a human, let through, revoked, and
+/// refused. Grants outlive a restart, and so does their use.
 #[test]
 fn x_m54_a_human_grants_and_revokes_at_the_command_line() {
     let mut entry = fixture_entry();

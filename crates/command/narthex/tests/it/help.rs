@@ -95,7 +95,7 @@ const COMMANDS: &[&[&str]] = &[
     &["daemon", "status"],
 ];
 
-/// With `UPDATE_GOLDEN` set, the file is written instead.
+/// With `UPDATE_GOLDEN` set, the test writes the file instead.
 #[test]
 fn help_is_as_it_was() {
     let place = Place::new();

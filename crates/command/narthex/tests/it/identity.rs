@@ -86,7 +86,7 @@ async fn everything(client: &mut Client, token: &str) -> Vec<Answer> {
     answers
 }
 
-/// Compares what a stranger gets with what he gets for what was never there.
+/// Compares a stranger's answer for an existing object with the answer for an absent one.
 fn assert_same(foreign: &Answer, absent: &Answer, what: &str) {
     assert_eq!(foreign.status, absent.status, "{what}");
     assert_eq!(foreign.body, absent.body, "{what}");
@@ -94,7 +94,7 @@ fn assert_same(foreign: &Answer, absent: &Answer, what: &str) {
     assert_eq!(names(foreign), names(absent), "{what}");
 }
 
-/// Asks in a session that is not one's own, and in one that never was.
+/// Asks in another run's session, and in a session that never existed.
 async fn is_absent(stranger: impl Fn() -> Client, method: &str, session: &str) {
     let body = match method {
         "POST" => legacy(1, "tools/call", call("echo", json!({}))).to_string(),
@@ -107,7 +107,8 @@ async fn is_absent(stranger: impl Fn() -> Client, method: &str, session: &str) {
     assert_same(&foreign, &absent, method);
 }
 
-/// S18, S19: a session of another run, or of another endpoint, is as absent as one that never was.
+/// S18, S19: a session of another run, or of another endpoint, is answered like a session that
+/// never existed.
 #[tokio::test]
 async fn s19_sessions_of_others_are_as_absent_as_none() {
     let fixture = fixture(Eras::Legacy).await;
@@ -129,7 +130,8 @@ async fn s19_sessions_of_others_are_as_absent_as_none() {
     world.app.drain().await;
 }
 
-/// S19: events of another session, of another run too, are as absent as those that never were.
+/// S19: events of another session, also of another run's, are answered like events that never
+/// existed.
 #[tokio::test]
 async fn s19_streams_of_others_are_not_replayed() {
     let fixture = fixture(Eras::Legacy).await;
@@ -167,7 +169,7 @@ async fn s19_streams_of_others_are_not_replayed() {
     world.app.drain().await;
 }
 
-/// S18: tasks of another run are as absent as those that never were.
+/// S18: tasks of another run are answered like tasks that never existed.
 #[tokio::test]
 async fn s18_tasks_of_others_are_as_absent_as_none() {
     let fixture = fixture(Eras::Modern).await;

@@ -33,7 +33,7 @@ fn init_writes_a_minimal_set_once() {
     assert_eq!(fs::read_to_string(place.path("mcp.json")).unwrap(), "mine");
 }
 
-/// A link that leads nowhere is something that is there.
+/// A link that leads nowhere counts as an existing file.
 #[test]
 fn init_does_not_write_through_links() {
     let place = empty();
@@ -42,7 +42,8 @@ fn init_does_not_write_through_links() {
     assert!(!place.path("elsewhere").exists());
 }
 
-/// §3.5 `init`, R-M34: two example agents and their servers, after a look for what they need.
+/// §3.5 `init`, R-M34: writes two example agents and their servers, after a check for their
+/// programs.
 #[test]
 fn r_m34_examples_are_written_on_demand() {
     let place = empty();

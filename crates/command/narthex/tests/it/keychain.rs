@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::support::{Daemon, Done, Place};
 
 const UP: [&str; 5] = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
-/// Set by the test command once the programs are there. Has to be what `xtask` sets.
+/// Set by the test command once the programs are installed. `xtask` sets the same variable.
 const PROMISED: &str = "NARTHEX_TEST_KEYCHAIN";
 const PROGRAMS: [&str; 4] =
     ["secret-tool", "gnome-keyring-daemon", "dbus-run-session", "dbus-send"];
@@ -203,8 +203,8 @@ fn x_m27_the_secret_service_keeps_the_master_key() {
     .failed(1, &["`secret-tool` cannot be started", "libsecret-tools"]);
 }
 
-/// X-M27, X-M28, S27: programs of the user's own keep the key; they get none of narthex's
-/// variables with secrets, and what they do wrong ends the start.
+/// X-M27, X-M28, S27: the user's own programs keep the key. They get none of narthex's variables
+/// with secrets, and their faults end the start.
 #[test]
 fn x_m27_a_key_command_keeps_the_master_key() {
     let place = Place::with(&json!({}));
@@ -255,7 +255,7 @@ fn x_m27_a_key_command_keeps_the_master_key() {
     place.run(&words).failed(1, &["conflict", "data/master.key", "delete the file"]);
 }
 
-/// The keychain is a setting, and half of one is none.
+/// The keychain is a setting; half of the setting is refused.
 #[test]
 fn the_keychain_is_a_setting() {
     let place = Place::with(&json!({}));

@@ -1,4 +1,4 @@
-//! A daemon that is killed while runs are created: each run that is there afterwards is whole.
+//! A daemon that is killed while it creates runs: each stored run is whole afterwards.
 
 mod books;
 pub(crate) mod chance;
@@ -30,13 +30,13 @@ use self::{
 };
 use crate::support::{Daemon, Done, Place, fixture};
 
-/// So many creations are asked for.
+/// Number of creations that are requested.
 const CREATIONS: usize = 500;
-/// A life ends after so many events at the latest: requests that are sent, answers that are seen,
-/// and programs that are started.
+/// Largest number of events in a life of the daemon: sent requests, received answers, and started
+/// programs.
 const EVENTS_MAX: usize = 120;
 
-/// The catalog: a server that is a program, one over HTTP, and one that does not start.
+/// Puts three servers into the catalog: a program, a server over HTTP, and one that does not start.
 fn put_catalog(place: &Place, fifo: &Path, url: &str) {
     let script =
         format!("echo started > '{}'; exec '{}' --stdio", fifo.display(), fixture().display());
@@ -78,7 +78,7 @@ fn put_catalog(place: &Place, fifo: &Path, url: &str) {
     }
 }
 
-/// A port that no other process gets: outside of those that the system gives away by itself.
+/// A port that no other process gets: outside of the range from which the system chooses ports.
 pub(crate) fn port_of_our_own(chance: &mut Chance) -> u16 {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
     let first: usize = range.split_whitespace().next().unwrap().parse().unwrap();
@@ -91,7 +91,7 @@ pub(crate) fn port_of_our_own(chance: &mut Chance) -> u16 {
     }
 }
 
-/// The daemon's place, and what stays the same from one life to the next.
+/// The daemon's place, and all that stays the same from one life to the next.
 struct World {
     place: Place,
     port: u16,
@@ -171,7 +171,7 @@ async fn d17_a_killed_daemon_leaves_no_half_run() {
     what_is_frozen_opens(&world.place, &stored).await;
 }
 
-/// Every chain is as it was written, up to its end; each run that is there was created once.
+/// Checks that every chain is complete and unchanged, and that each stored run was created once.
 fn audit_is_whole(place: &Place, books: &Books, stored: &Stored) {
     let verified = place.run(["audit", "verify", "--json"]).succeeded().json();
     assert!(verified["data"]["events"].as_u64().unwrap() > 0, "{verified}");

@@ -135,8 +135,8 @@ fn o100_a_call_by_files_counts_once() {
     place.run(call).failed(1, &["[RESOURCE_EXHAUSTED]"]);
 }
 
-/// O100: limits of an agent hold for all of its runs, change under them, and outlive the daemon
-/// together with what was counted; so do those of a workspace.
+/// O100: limits of an agent apply to all of its runs, change during runs, and outlive the daemon
+/// together with the counts. So do limits of a workspace.
 #[tokio::test(flavor = "multi_thread")]
 async fn o100_quotas_outlive_a_restart_and_change_under_runs() {
     let world = World::operated(&json!({})).await;
@@ -168,7 +168,7 @@ async fn o100_quotas_outlive_a_restart_and_change_under_runs() {
     let limits = json!({ "calls_per_day": 100 });
     assert_eq!(operator.used("server", "notes").await, Some((3, limits)));
 
-    // Also where it comes in a document with others.
+    // The same if the agent comes in a document with other objects.
     let reader = json!({ "name": "reader", "mcpServers": { "notes": { "ref": "notes" } } });
     let import = json!({ "version": 1, "agents": [reader] }).to_string();
     let imported = operator.ask("POST", &format!("{HOME}/import"), &import).await;

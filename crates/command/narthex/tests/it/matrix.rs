@@ -30,7 +30,7 @@ const LOCAL: &str = "prn_0000000000000000";
 /// The prefix of the names of the built-in tools at the aggregated endpoint.
 const PREFIX: &str = "mcp__narthex__";
 
-/// Where a call comes from.
+/// The origin of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Entry {
     Aggregated,
@@ -63,13 +63,13 @@ const WAYS: [(Entry, &[Era]); 9] = [
     (Entry::ServerSocket, &[Era::Legacy, Era::Modern]),
     (Entry::Stdio, &[Era::Legacy, Era::Modern]),
     (Entry::ServerStdio, &[Era::Legacy, Era::Modern]),
-    // It chooses by itself.
+    // The command line chooses the era itself.
     (Entry::CommandLine, &[Era::Modern]),
     (Entry::Rest, &[Era::Modern]),
     (Entry::File, &[Era::Modern]),
 ];
 
-/// The grant that is made before the calls.
+/// The grant that exists before the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Granted {
     Nothing,
@@ -122,7 +122,7 @@ struct Run {
     session: String,
     token: String,
     sockets: String,
-    /// Where the files of its server are.
+    /// The folder with the files of the run's server.
     files: String,
     data: String,
 }
@@ -363,7 +363,7 @@ impl fmt::Debug for Outcome {
 }
 
 impl Gated {
-    /// Runs one cell of the table, with a run of its own, and gives the answer of each call.
+    /// Runs one cell of the table in a run of its own, and returns the answer of each call.
     async fn cell(
         &self,
         number: usize,
@@ -389,8 +389,7 @@ impl Gated {
         found
     }
 
-    /// Waits until a grant that was made for a moment counts no more. A machine that is slow takes
-    /// longer to make it.
+    /// Waits until a short grant has expired. A slow machine takes longer to create it.
     async fn expires(&self, other: &Run) {
         let mut grant = unlimited();
         for seconds in 2.. {

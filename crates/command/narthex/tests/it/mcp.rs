@@ -50,7 +50,7 @@ fn data(done: Done) -> Value {
     outcome["data"].take()
 }
 
-/// The failure of one that did not: its code and its message.
+/// Checks that the command failed with this code, and returns its message.
 #[track_caller]
 fn refusal(done: &Done, code: &str) -> String {
     assert_eq!((done.code, done.stdout.lines().count()), (Some(1), 1), "{done:?}");
@@ -99,7 +99,8 @@ fn r_c1_list_shows_a_row_for_each_server() {
     assert_eq!(done.stdout, "fixture\nmissing\nshell\n");
 }
 
-/// §3.5 `mcp list`: without a daemon it says so, hints at what is configured, and starts nothing.
+/// §3.5 `mcp list`: without a daemon it reports that, hints at the configured servers, and starts
+/// nothing.
 #[test]
 fn list_works_without_a_daemon() {
     let place = three();
@@ -149,7 +150,7 @@ fn a_daemon_of_another_kind_is_a_protocol_error() {
     answering.join().unwrap();
 }
 
-/// O99: §3.5 `mcp test`: four stages with what they found, and nothing left behind.
+/// O99: §3.5 `mcp test`: four stages with their results, and no process is left behind.
 #[test]
 fn test_tells_each_stage() {
     let place = three();
@@ -250,8 +251,8 @@ fn r_m32_logs_show_what_a_server_wrote() {
     refusal(&place.run(["mcp", "logs", "nosuch", "--json"]), "not_found");
 }
 
-/// R-C2, R-D10: of two runs with a server of one name, the name alone means the newest one, and
-/// says so; that of a mount means this one.
+/// R-C2, R-D10: if two runs have a server of one name, the name alone means the newest run's, and
+/// the output names that run. The name of a mount means exactly this mount.
 #[test]
 fn r_c2_logs_of_a_name_are_the_newest_runs_and_those_of_a_mount_are_exact() {
     let place = three();
@@ -266,7 +267,7 @@ fn r_c2_logs_of_a_name_are_the_newest_runs_and_those_of_a_mount_are_exact() {
         let made = data(place.run(["runs", "create", "run.json", "--json"]));
         runs.push(made["run_id"].as_str().unwrap().to_owned());
     }
-    // Followed, as a line may come after the run has begun.
+    // The log is followed, as a line may arrive after the run has begun.
     let first_line = |name: &str| {
         let mut command = place.command(["mcp", "logs", name, "--follow"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -340,7 +341,7 @@ fn reload_counts_the_servers() {
     assert_eq!(place.run(["mcp", "reload"]).succeeded().stdout, "2 servers\n");
     assert_eq!(place.run(["mcp", "reload", "--quiet"]).succeeded().stdout, "2\n");
     place.write("mcp.json", "{");
-    // D31: a file that was refused is a failure, and what counted before still does.
+    // D31: a refused file is a failure, and the earlier content stays in effect.
     let done = place.run(["mcp", "reload"]).failed(1, &["mcp.json was refused"]);
     assert_eq!(done.stdout, "");
     let refused = place.run(["mcp", "reload", "--json"]);
@@ -402,7 +403,7 @@ fn e57_a_name_is_off_in_every_folder() {
 fn s5_add_names_packages_without_a_version() {
     let place = three();
     let _daemon = place.up();
-    // Nothing is downloaded.
+    // The command downloads nothing.
     let add = ["mcp", "add", "mine", "--", "sh", "-c", "exit 3; npx -y server"];
     let done = place.run(add).succeeded();
     assert!(
@@ -415,7 +416,8 @@ fn s5_add_names_packages_without_a_version() {
     assert!(!done.stderr.contains("warning: "), "{done:?}");
 }
 
-/// E139, E142: servers of one's own are added and removed; others are not ours to change.
+/// E139, E142: the user's own servers are added and removed; other servers cannot be changed by
+/// these commands.
 #[test]
 fn e142_servers_are_added_and_removed() {
     let place = three();

@@ -7,7 +7,8 @@ use crate::support::{Place, fixture_entry};
 
 const UP: [&str; 5] = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
 
-/// A server with one tool that answers with half a pair of surrogates, and one that fails so.
+/// A server with one tool that answers with half a pair of surrogates, and one that fails with such
+/// text.
 const HALVES: &str = r#"
 import json, sys
 for line in sys.stdin:
@@ -91,7 +92,7 @@ fn status_shows_what_there_is_in_all_workspaces() {
     assert_eq!(states.iter().filter(|line| line.ends_with("overridden")).count(), 1, "{rows}");
 }
 
-/// D25: each event of a call names the server and the tool in columns of their own.
+/// D25: each event of a call shows the server and the tool in columns of their own.
 #[test]
 fn the_list_of_the_audit_names_server_and_tool() {
     let place = Place::new();
@@ -162,7 +163,7 @@ fn what_can_never_start_is_warned_of() {
     {
         assert!(told.contains(words), "no {words}: {told}");
     }
-    // So it is in a file: the row says so, too.
+    // The same is true of a server in a file: its row has the warning, too.
     place.write(
         "mcp.json",
         &json!({ "servers": { "web": { "transport": "http",
@@ -218,7 +219,7 @@ fn runs_take_parameters_and_a_scope() {
     place.write("task.json", r#"{"agent_name": "reader", "params": {"topic": "old"}}"#);
     let create = ["runs", "create", "--quiet", "--agent", "reader"];
     place.run(create).failed(1, &["topic"]);
-    // The schema makes a text of what looks like a number.
+    // By the schema, a value that looks like a number is a text.
     let params = ["--params", "topic=7", "--params", "count=3", "--scope", "scope.json"];
     place.run([&create[..], &params].concat()).succeeded();
     place
@@ -281,8 +282,8 @@ fn d27_a_variable_is_allowed_by_the_line_that_is_shown() {
     refused.failed(1, &["narthex.toml", "`*`"]);
 }
 
-/// D36: an empty table names a command of this program that adds the first row, and what an agent
-/// leaves behind is named when it is deleted.
+/// D36: an empty table names the command that adds the first row, and the deletion of an agent
+/// names the objects that it leaves behind.
 #[test]
 fn d36_empty_tables_and_deletions_name_the_next_command() {
     let place = Place::with(&json!({}));

@@ -111,11 +111,11 @@ async fn d16_a_crash_in_a_call_is_a_transport_error() {
     }
 }
 
-/// R-O7: files distinguish a server that died in a call from one that was gone before, also while
-/// it is started again, and after that was given up.
+/// R-O7: files distinguish a server that died in a call from a server that was gone before, also
+/// while it is started again, and after it was given up.
 #[tokio::test]
 async fn r_o7_files_tell_a_server_that_was_gone_from_one_that_died() {
-    // From its second start on it answers nothing, so that it is being started all the while.
+    // From its second start on the server answers nothing, so that it keeps starting.
     let dir = tempfile::tempdir().unwrap();
     let started = dir.path().join("started");
     let script = r#"mkdir "$0" && exec "$@"; exec cat >&2"#;
@@ -180,7 +180,7 @@ async fn stale_headers_are_listed_anew_and_the_call_is_made_once_more() {
             let reply = client.post(&headers, request.to_string()).await;
             assert!(reply.json()["result"]["content"].is_array(), "{path} {reply:?}");
         }
-        // The one that was refused is counted, too.
+        // The refused call is counted, too.
         assert_eq!(fixture.fixture.counts().calls, 3, "{path}");
         let records = world.audit().await;
         let records: Vec<_> = records.iter().map(shown).collect();
@@ -188,8 +188,8 @@ async fn stale_headers_are_listed_anew_and_the_call_is_made_once_more() {
     }
 }
 
-/// S13: the same with a server that is never content: there is an end of it, and what the gateway
-/// got wrong is not shown as the caller's fault.
+/// S13: the same with a server that refuses every call: the gateway stops trying, and the caller is
+/// not blamed for a fault of the gateway.
 #[tokio::test]
 async fn headers_that_are_refused_again_are_a_server_error() {
     let mut server = Recorder::start(Era::Modern).await;

@@ -1,4 +1,4 @@
-//! A bare MCP server that keeps what it is sent, byte for byte, and answers with given bytes: over
+//! A bare MCP server that stores every message byte for byte and answers with given bytes: over
 //! Streamable HTTP, over HTTP+SSE, or over the pipes of a child process.
 
 use std::{
@@ -40,18 +40,18 @@ pub(crate) enum Era {
     Modern,
 }
 
-/// One POST or line, as it came.
+/// One POST or line, unchanged.
 #[derive(Debug, Clone)]
 pub(crate) struct Got {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-/// The reply to requests; holes are filled with what the request had.
+/// The reply to requests; its holes are filled with the request's values.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     Json(String),
-    /// One event for each.
+    /// One event for each text.
     Events(Vec<String>),
     /// A status without a body.
     Status(u16),
@@ -69,20 +69,20 @@ pub(crate) struct Recorder {
 
 struct Shared {
     era: Era,
-    /// Where it answers on the stream that the client opened first.
+    /// True if the server answers on the stream that the client opened first.
     is_sse: bool,
     tools: Vec<String>,
     reply: Mutex<Option<Reply>>,
     got: mpsc::Sender<Got>,
-    /// Everything, also what belongs to handshakes and lists.
+    /// All messages, including those of handshakes and lists.
     all: Mutex<Vec<Got>>,
-    /// The streams that clients opened for what the server says by itself.
+    /// The streams that clients opened for messages outside of answers.
     streams: Mutex<Vec<Outlet>>,
     /// All streams of HTTP+SSE, by the number in the address for their messages.
     channels: Mutex<Vec<mpsc::Sender<Bytes>>>,
 }
 
-/// A way out for what the server says by itself.
+/// A stream for messages outside of answers.
 struct Outlet {
     sender: mpsc::Sender<Bytes>,
     frame: fn(&str) -> Bytes,
@@ -90,7 +90,7 @@ struct Outlet {
 
 /// The answer to a message.
 enum Said {
-    /// Nothing but that it was taken.
+    /// The message was accepted and has no answer.
     Nothing,
     /// Answers of handshakes and lists.
     Own { text: String, opens_session: bool },
@@ -99,7 +99,7 @@ enum Said {
 }
 
 impl Said {
-    /// Where there is nothing but messages.
+    /// The messages of the answer, for transports without statuses.
     fn texts(self) -> Vec<String> {
         match self {
             Self::Nothing | Self::Reply(Reply::Status(_)) => vec![],
@@ -146,7 +146,7 @@ impl Recorder {
         Self::with_tools(era, &["t"]).await
     }
 
-    /// With these tools, and `h`, which mirrors an argument in a header.
+    /// A server with these tools, and `h`, which mirrors an argument in a header.
     pub(crate) async fn with_tools(era: Era, tools: &[&str]) -> Self {
         let (shared, got) = shared(era, tools, false);
         Self::over_http(shared, got).await
@@ -168,7 +168,7 @@ impl Recorder {
         Self { url, entry, shared, got, _pipes: None }
     }
 
-    /// Behind a child process, which hands on what goes through its pipes. There can be one child.
+    /// A server behind a child process, which passes on its pipes. There can be one child.
     pub(crate) fn stdio(era: Era) -> Self {
         let (shared, got) = shared(era, &["t"], false);
         let dir = tempfile::tempdir().unwrap();
@@ -190,7 +190,7 @@ impl Recorder {
         Self { url: String::new(), entry, shared, got, _pipes: Some(dir) }
     }
 
-    /// From now on requests are kept for [`Self::next`] and answered with this.
+    /// From now on stores requests for [`Self::next`], and answers them with this reply.
     pub(crate) fn answer_with(&self, reply: Reply) {
         *lock(&self.shared.reply) = Some(reply);
     }
@@ -211,8 +211,8 @@ impl Recorder {
         lock(&self.shared.all).clone()
     }
 
-    /// Waits until so many streams of the server's own are open: a link is used without its stream,
-    /// if that is slow to open.
+    /// Waits until `count` streams for messages outside of answers are open: a link may be in use
+    /// before its stream is open.
     pub(crate) async fn has_streams(&self, count: usize) {
         let opened = async {
             while lock(&self.shared.streams).len() < count {
@@ -330,7 +330,7 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answe
     })
 }
 
-/// Keeps a message, and says what is answered.
+/// Stores a message, and returns the answer.
 async fn taken(shared: &Shared, got: Got) -> Said {
     lock(&shared.all).push(got.clone());
     let body = got.body.clone();
@@ -447,7 +447,7 @@ fn channel_body(receiver: mpsc::Receiver<Bytes>) -> Answer {
     response
 }
 
-/// A body of what comes through a queue.
+/// A body whose chunks come through a queue.
 struct Queued(mpsc::Receiver<Bytes>);
 
 impl Body for Queued {
@@ -462,12 +462,12 @@ impl Body for Queued {
     }
 }
 
-/// One line, in which raw line ends are blanks.
+/// The message as one line; blanks replace its line ends.
 fn line_of(message: &str) -> Bytes {
     format!("{}\n", one_line(message)).into()
 }
 
-/// One event; raw line ends split it into lines.
+/// The message as one event; its line ends split it into lines.
 fn event(message: &str) -> Bytes {
     let mut text = String::new();
     for line in message.split(['\n', '\r']) {

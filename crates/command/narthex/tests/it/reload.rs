@@ -34,7 +34,7 @@ fn e10_a_change_of_the_file_takes_effect() {
     assert_eq!(daemon.event("removed")["alias"], "extra-2");
 }
 
-/// X-M57: warnings about gates are about those that count now.
+/// X-M57: warnings about gates concern the gates that are in effect.
 #[test]
 fn x_m57_gates_that_are_edited_are_matched_anew() {
     let place = Place::new();
@@ -107,7 +107,7 @@ fn e118_tables_tell_of_a_content_that_is_not_used() {
 }
 
 /// E124, D27: the daemon and the tables name a trusted file that was deleted, and the content that
-/// is served now. The same content counts without a new approval once it is back.
+/// is served now. When the same content is back, it counts without a new approval.
 #[test]
 fn e124_tables_tell_of_a_file_that_is_gone() {
     let place = Place::new();
@@ -143,7 +143,7 @@ fn e118_a_fault_of_a_file_is_told_once() {
         let mut command = place.command(["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
         command.env("NARTHEX_LOG", level).stdin(Stdio::null());
         let mut up = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // From here on its files are followed.
+        // From here on the daemon follows its files.
         let mut rows = BufReader::new(up.stdout.take().unwrap()).lines().map(Result::unwrap);
         assert!(rows.any(|line| line.contains("narthex listens")));
         let mut lines = BufReader::new(up.stderr.take().unwrap()).lines().map(Result::unwrap);

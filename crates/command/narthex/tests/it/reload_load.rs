@@ -52,7 +52,7 @@ async fn apply(world: &World, folder: &Path, servers: &Value) {
     assert!(results.iter().all(ServerResult::is_ready), "{results:?}");
 }
 
-/// One connection: calls the same server until the test stops it, and every answer must be right.
+/// A connection that calls the same server until the test stops it. Every answer must be right.
 struct Caller {
     client: Client,
     number: usize,
@@ -117,8 +117,8 @@ async fn follow(mut client: Client, mut stream: Stream) -> u64 {
     }
 }
 
-/// E40, E41, E42, E74: no call fails, neither on servers that stay nor on those that change; all
-/// clients hear of each change.
+/// E40, E41, E42, E74: no call fails, neither on servers that stay nor on servers that change. All
+/// clients are notified of each change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e41_no_call_fails_while_the_set_is_applied_a_hundred_times() {
     let folder = tempfile::tempdir().unwrap();

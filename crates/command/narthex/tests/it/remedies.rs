@@ -18,7 +18,7 @@ use crate::support::{Daemon, Done, PROGRAM, Place, fixture};
 const FOLDER: &str = "my data";
 const UP: [&str; 7] = ["up", "--data", FOLDER, "--config", "mcp.json", "--listen", "127.0.0.1:0"];
 
-/// A daemon with a folder that needs quotes, and the workspace `team` beside `default`.
+/// A daemon with a folder whose name needs quotes, and the workspace `team` beside `default`.
 struct World {
     place: Place,
     _daemon: Daemon,
@@ -58,7 +58,7 @@ impl World {
         lines
     }
 
-    /// The line of the shell that has these words, out of what was printed.
+    /// The command line with these words, from printed text.
     fn found(&self, done: &Done, words: &str) -> String {
         let lines = self.printed(done);
         let found = lines.iter().find(|line| line.contains(words));
@@ -83,7 +83,7 @@ impl World {
         shell.env("PATH", path);
         shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = shell.spawn().unwrap();
-        // It may end without reading it.
+        // The command may end without reading its input.
         drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
         Done::from(child.wait_with_output().unwrap())
     }
@@ -136,8 +136,8 @@ fn d36_a_pasted_command_ends_the_run() {
     assert_eq!(running.stdout.trim(), "");
 }
 
-/// D36: each command in any refusal is one that the program takes, and reaches this daemon and this
-/// workspace.
+/// D36: each command that a refusal names is accepted by the program, and reaches this daemon and
+/// this workspace.
 #[test]
 fn d36_each_command_of_a_refusal_works_when_it_is_pasted() {
     let world = World::new();
@@ -195,8 +195,8 @@ fn d36_each_command_of_a_refusal_works_when_it_is_pasted() {
     assert!(count >= 10, "only {count} commands were printed");
 }
 
-/// D36, R-C2: a run whose server does not start says why, and the command that it names shows what
-/// the server wrote, in each workspace.
+/// D36, R-C2: a run whose server does not start names the reason, and a command that shows the
+/// server's output, in each workspace.
 #[test]
 fn d36_a_failed_start_names_the_command_for_its_log() {
     let world = World::new();

@@ -29,7 +29,7 @@ fn missing() -> Value {
     json!({ "transport": "stdio", "command": "no-such-program" })
 }
 
-/// The runs of the workspace that is there from the start.
+/// The runs of the workspace `default`, which always exists.
 pub(crate) const RUNS: &str = "/api/workspaces/default/runs";
 
 pub(crate) struct Operator<'w>(pub(crate) &'w World);
@@ -49,7 +49,7 @@ impl Operator<'_> {
         self.begin_as(ADMIN, document).await
     }
 
-    /// The same by the holder of this token.
+    /// Begins a run as the holder of this token.
     pub(crate) async fn begin_as(&self, token: &str, document: &Value) -> Value {
         let client = self.0.client_as(RUNS, token);
         let reply = client.whole("POST", &[], document.to_string()).await;
@@ -124,8 +124,8 @@ async fn is_hidden_from_others(world: &World, token: &str) {
 }
 
 /// E7, D4, R-M30, R-M31, X-M5, R-M1, R-M2, R-M3: a run is created with a server of its own, used at
-/// both endpoints by clients of both eras, seen by no other run, and ended; everything that it
-/// needs is in the answer.
+/// both endpoints by clients of both eras, seen by no other run, and ended. The answer has all that
+/// its clients need.
 #[tokio::test(flavor = "multi_thread")]
 async fn e7_a_run_is_begun_used_and_ended() {
     let world = World::operated(&json!({ "all": fixture_entry() })).await;
@@ -361,7 +361,7 @@ async fn e7_two_runs_have_different_servers_of_one_alias() {
     }
 }
 
-/// E7: the command line begins, shows and ends runs, and says what to do where it cannot.
+/// E7: the command line creates, shows and ends runs, and names a remedy where it cannot.
 #[test]
 fn e7_the_command_line_begins_and_ends_runs() {
     let place = Place::new();

@@ -89,8 +89,8 @@ fn x_m23_secrets_are_set_listed_and_cleared() {
     assert_eq!(value(&place, "LINEAR_API_KEY"), "two");
 }
 
-/// X-M23, S22: effects of clearing a secret, on runs that end and runs that keep the value, are
-/// printed on lines of their own.
+/// X-M23, S22: the effects of clearing a secret, on runs that end and on runs that keep the value,
+/// are printed on lines of their own.
 #[test]
 fn x_m23_each_run_of_a_cleared_secret_has_its_line() {
     let place = empty();
@@ -100,7 +100,7 @@ fn x_m23_each_run_of_a_cleared_secret_has_its_line() {
     place.pipe(&["agents", "apply", "--file", "-"], &agent).succeeded();
     place.run(["env-bindings", "set", "BILL_KEY", "--agent", "idle"]).succeeded();
     for _ in 0..2 {
-        // The values are in what it prints, which is the one place.
+        // The command prints the values, which appear nowhere else.
         place.command(["runs", "create", "--agent", "idle"]).output().unwrap();
     }
     let cleared = place.run(["secrets", "clear", "BILL_KEY"]).succeeded();
@@ -134,7 +134,7 @@ fn s27_a_refused_value_has_its_secret_in_the_remedy() {
     }
 }
 
-/// X-M23: without a daemon every command says what to do, before the user types a value.
+/// X-M23: without a daemon every command names the remedy, before the user types a value.
 #[test]
 fn without_a_daemon_the_remedy_is_told() {
     let place = empty();
@@ -191,8 +191,8 @@ fn x_m52_a_typed_value_is_not_shown() {
     assert_eq!(value(&place, "ASKED"), CANARY);
 }
 
-/// Sets a secret on a terminal of its own, types that once it is asked for, and then looks whether
-/// the terminal shows what is typed. Gives all that was shown.
+/// Sets a secret on a terminal of its own: types the text at the prompt, and then checks whether
+/// the terminal shows it. Returns the terminal's output.
 fn on_terminal(place: &Place, typed: &str) -> String {
     // The shell outlives Ctrl-C, which is for all on the terminal.
     let line = format!("trap : INT; {PROGRAM} secrets set ASKED; stty -a");
@@ -308,7 +308,7 @@ fn x_f6_a_daemon_that_is_killed_while_it_changes_the_key_loses_nothing() {
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
-        // Until the new key is there, or everything is over already.
+        // Until the new key is stored, or the rotation has ended already.
         while keys(&place) == before && rotating.try_wait().unwrap().is_none() {
             std::thread::yield_now();
         }
@@ -333,8 +333,8 @@ fn x_f6_a_daemon_that_is_killed_while_it_changes_the_key_loses_nothing() {
     }
 }
 
-/// X-E118, S27, X-M21, X-M59: with everything logged, no value is in the log, in any file of the
-/// data directory, or in what commands print; neither is the key.
+/// X-E118, S27, X-M21, X-M59: with everything logged, no value and no key is in the log, in any
+/// file of the data directory, or in the output of commands.
 #[test]
 fn s27_no_value_is_logged_stored_or_printed() {
     let place = Place::new();

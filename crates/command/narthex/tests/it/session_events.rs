@@ -21,7 +21,7 @@ fn with_session() -> (Place, Daemon, String) {
     with_session_at("127.0.0.1:0")
 }
 
-/// The same at this address.
+/// A place, a daemon and a session, with the daemon at this address.
 fn with_session_at(address: &str) -> (Place, Daemon, String) {
     let place = Place::with(&json!({}));
     let daemon = up_at(&place, address);
@@ -89,7 +89,7 @@ fn x_e93_a_message_is_for_a_while() {
     let end = said["payload"]["expires_at"].as_str().unwrap();
     let begun = said["timestamp"].as_str().unwrap();
     assert!(end.ends_with('Z') && end > begun, "{end} {begun}");
-    // The same again is the same, though it would end later.
+    // The same message again is the same, though it would expire later.
     let again = data(place.run([&words[..], &["--expires-in", "3h"]].concat()));
     assert_eq!(again, said);
     let wrong = [&words[..4], &["--expires-in", "soon"]].concat();

@@ -149,7 +149,7 @@ fn force_ends_the_runs_of_a_workspace() {
     assert_eq!(place.run(["workspaces", "list", "--quiet"]).succeeded().stdout, "default\n");
     with_token().failed(1, &["unauthenticated"]);
     assert_eq!(living(&place), [kept]);
-    // The one that is always there keeps its runs, too.
+    // The workspace `default` keeps its runs, too.
     place.run(["workspaces", "delete", "default", "--force"]).failed(1, &["conflict", "default"]);
     assert_eq!(living(&place).len(), 1);
 }

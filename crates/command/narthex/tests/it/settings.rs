@@ -63,8 +63,8 @@ fn o68_variables_of_the_catalog_are_a_setting() {
     assert!(shown.contains("${env.DOCS_PLACE}") && !shown.contains("canary"), "{shown}");
 }
 
-/// E21, E150: everything by default, what is named by flag or variable, or nothing; in lists and in
-/// the gateway's own tools alike.
+/// E21, E150: all servers by default, the servers that a flag or variable names, or none; the same
+/// in lists and for the gateway's own tools.
 #[test]
 fn e21_up_gives_every_server_unless_some_are_named() {
     let place = Place::with(&json!({ "one": fixture_entry(), "two": fixture_entry() }));
@@ -152,8 +152,8 @@ fn a_configuration_in_the_settings_is_approved() {
     place.start(&["up", "--settings", "narthex.toml"]).event("ready");
 }
 
-/// A collector that takes batches up to the one with a call, and shows them: a slow program sends
-/// what it has before that.
+/// A collector that takes batches up to the one with a call, and returns them: a slow program sends
+/// earlier batches.
 fn collect() -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

@@ -67,7 +67,7 @@ fn s27_a_daemon_keeps_its_store_in_a_database() {
     daemon.event("file");
     run(&["trust", "--yes"]).succeeded();
     daemon.event("removed");
-    // Where the database is not named, there is another store, which knows nothing of this.
+    // Without the database's URL another store is used, which has no approval.
     place.run(["up", "--listen", "127.0.0.1:0", "--data", "other"]).failed(1, &["not trusted"]);
 }
 
@@ -92,7 +92,7 @@ fn s27_a_url_that_cannot_be_used_is_not_shown() {
     assert!(!done.stderr.contains(PASSWORD), "{done:?}");
 }
 
-/// R-M33: a look at a database makes no tables, and finds what was approved.
+/// R-M33: a check of a database creates no tables, and finds the approvals.
 #[test]
 fn r_m33_a_look_leaves_the_database_alone() {
     let Some(database) = postgres::database(&[]) else { return };
@@ -151,8 +151,8 @@ fn newest(listed: &Value) -> &Value {
     &listed["items"][0]["versions"].as_array().unwrap().last().unwrap()["version"]
 }
 
-/// O5, X-M23: two daemons over one database, with one key, see what each other stores, also after
-/// one was killed; a third, with a key of its own, does not start.
+/// O5, X-M23: two daemons with one database and one key see each other's changes, also after one
+/// was killed. A third daemon with another key does not start.
 #[test]
 fn o5_daemons_with_one_database_see_what_each_other_stores() {
     let Some(database) = postgres::database(&[]) else { return };

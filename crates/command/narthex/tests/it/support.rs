@@ -44,7 +44,7 @@ pub(crate) struct Daemon {
 }
 
 impl Place {
-    /// With one server, the fixture over stdio.
+    /// A place with one server, the fixture over stdio.
     pub(crate) fn new() -> Self {
         Self::with(&json!({ "fixture": fixture_entry() }))
     }
@@ -122,13 +122,13 @@ impl Place {
         let mut command = self.command(words);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // It may have failed without reading it.
+        // The command may have failed without reading its input.
         drop(child.stdin.take().unwrap().write_all(text.as_bytes()));
         Done::from(child.wait_with_output().unwrap())
     }
 
-    /// Waits until a command for a server's log shows so many lines: they may come after the server
-    /// is ready, as the daemon reads its answers beside them.
+    /// Waits until a command for a server's log shows `count` lines. Lines may arrive after the
+    /// server is ready, since the daemon reads the server's answers at the same time.
     #[track_caller]
     pub(crate) fn until_logged(&self, words: &[&str], count: usize) {
         let began = SystemTime::now();
@@ -141,13 +141,13 @@ impl Place {
         }
     }
 
-    /// Runs a line of the shell on a terminal of its own, and types once a prompt is there. Gives
-    /// all that was shown.
+    /// Runs a shell line on a terminal of its own, and types the text once the prompt is shown.
+    /// Returns the terminal's output.
     pub(crate) fn on_terminal(&self, line: &str, prompt: &str, typed: &str) -> String {
         self.at_terminal(line, &[(prompt, typed)])
     }
 
-    /// The same with several prompts, each answered when it is shown.
+    /// As [`Self::on_terminal`], with several prompts, each answered when it is shown.
     pub(crate) fn at_terminal(&self, line: &str, steps: &[(&str, &str)]) -> String {
         let alike = self.command([""; 0]);
         let mut script = Command::new("script");
@@ -182,7 +182,7 @@ impl Place {
         self.start_with(words, |_command| {})
     }
 
-    /// With a command that is changed before it runs.
+    /// Starts a daemon by a command that `change` has changed.
     pub(crate) fn start_with(&self, words: &[&str], change: impl FnOnce(&mut Command)) -> Daemon {
         let mut command = self.command(words);
         command.arg("--json").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
@@ -206,7 +206,7 @@ impl Done {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// One JSON document a line.
+    /// The output as one JSON document per line.
     pub(crate) fn lines(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }

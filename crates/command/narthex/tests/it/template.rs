@@ -1,4 +1,5 @@
-//! JSON-RPC messages as odd as the grammar allows, with holes for what a gateway may change.
+//! JSON-RPC messages as unusual as the grammar allows, with holes for the values that a gateway may
+//! change.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
@@ -154,7 +155,8 @@ pub(crate) struct Request {
     pub(crate) template: String,
 }
 
-/// A method, and what its params must have: the member that names, as written and as meant.
+/// A method, and for an item: the member of `params` that names it, and the name as written and as
+/// meant.
 type Shape = (&'static str, Option<(&'static str, &'static str, &'static str)>);
 
 const SHAPES: [Shape; 6] = [
@@ -166,7 +168,7 @@ const SHAPES: [Shape; 6] = [
     ("x", None),
 ];
 
-/// A request that both kinds of peers take. `meta` has what the era demands.
+/// A request that both kinds of peers accept. `meta` has the members that the era requires.
 pub(crate) fn request(meta: &'static [(&'static str, &'static str)]) -> BoxedStrategy<Request> {
     (select(&SHAPES[..]), any::<bool>())
         .prop_flat_map(move |((method, named), has_token)| {
@@ -271,7 +273,7 @@ fn answers() -> BoxedStrategy<String> {
     prop_oneof![Just("{}".to_owned()), one].boxed()
 }
 
-/// The same call again, with that state.
+/// The same call again, with the server's state.
 pub(crate) fn retry(meta: &'static [(&'static str, &'static str)]) -> BoxedStrategy<String> {
     let params = object(vec![
         ("name", quoted("t")),

@@ -60,7 +60,8 @@ async fn trace_headers_go_on_as_headers() {
     }
 }
 
-/// Trace context in the `_meta` of a request counts, also as headers; headers beside it do not.
+/// Trace context in the `_meta` of a request is used, also in headers to servers; the caller's
+/// headers beside it are not.
 #[tokio::test]
 async fn trace_context_in_meta_comes_before_headers() {
     let mut server = Recorder::start(Era::Legacy).await;

@@ -84,8 +84,8 @@ fn d27_nothing_is_approved_unasked() {
     place.start(&UP).event("ready");
 }
 
-/// D27: on a terminal a person is asked, after what the file would start was shown. Anything but a
-/// clear yes is a no.
+/// D27: on a terminal a person is asked, after the file's programs and addresses were shown. Any
+/// answer but a clear yes is a no.
 #[test]
 fn d27_a_person_is_asked_with_everything_in_sight() {
     let place = Place::new();
@@ -270,8 +270,8 @@ fn d27_trust_shows_where_a_program_would_run() {
     assert!(done.stdout.contains("no network"), "{done:?}");
 }
 
-/// D27: the approved programs are those that a daemon in the folder of the file would start,
-/// wherever the reader works.
+/// D27: the approved programs are those that a daemon in the file's folder would start, wherever
+/// the command runs.
 #[test]
 fn d27_trust_shows_the_folder_of_the_file_and_not_the_readers() {
     let place = Place::with(&json!({
@@ -293,8 +293,8 @@ fn d27_trust_shows_the_folder_of_the_file_and_not_the_readers() {
     nowhere.failed(1, &["not_found", "no file mcp.json here", "by its path"]);
 }
 
-/// D27: each value that decides what runs is shown before it is approved: variables that load code
-/// into a program, code that looks like a key, and where a credential is sent.
+/// D27: each value that decides what runs is shown before the approval: variables that load code
+/// into a program, code that looks like a key, and the receiver of a credential.
 #[test]
 fn d27_trust_shows_each_value_that_decides_what_is_started() {
     let place = Place::with(&json!({

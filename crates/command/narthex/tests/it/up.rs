@@ -48,7 +48,7 @@ fn commands_work_through_the_daemon() {
     place.run(["call", "fixture", "ecko"]).failed(1, &["tool_not_found", "echo"]);
     place.run(["call", "nosuch", "echo"]).failed(1, &["`nosuch`", "it has fixture"]);
     place.run(["call", "fixtrue", "echo"]).failed(1, &["did you mean `fixture`?"]);
-    // As other commands that work as a run, with the token of that run.
+    // As other commands for a run, this command is refused with the token of no run.
     let mut foreign = place.command(["call", "fixture", "echo", "message=x"]);
     let foreign = foreign.env("NARTHEX_TOKEN", "nrt_nosuch").output().unwrap();
     crate::support::Done::from(foreign).failed(1, &["unauthenticated"]);
@@ -61,7 +61,7 @@ fn commands_work_through_the_daemon() {
     place.run(["tools", "nosuch"]).failed(1, &["nosuch", "it has fixture"]);
 }
 
-/// D4: tokens are made once, for their owner alone.
+/// D4: tokens are created once, readable only by their owner.
 #[test]
 fn d4_token_files_are_private_and_stay() {
     let place = Place::new();
@@ -112,7 +112,7 @@ fn sigterm_ends_everything_and_leaves_no_child() {
     assert!(shim.contains("Name:\tnarthex-shim") && shim.contains("Threads:\t1\n"), "{shim}");
     let memory = shim.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     let memory: u32 = memory.split_whitespace().next().unwrap().parse().unwrap();
-    // It grows with the program, as the pages with its relocated pointers count.
+    // The limit grows with the program: the pages with its relocated pointers count.
     assert!(memory < 4096, "{memory} KiB");
     daemon.signal("TERM");
     daemon.event("stopped");
@@ -171,8 +171,8 @@ fn d22_a_killed_daemon_takes_along_who_left_their_group() {
     wait_for_the_end_of(&children);
 }
 
-/// D22, A-15: confined by a word, a server still works; one that cannot be confined is an `error`
-/// row.
+/// D22, A-15: with a one-word setting, a server is confined and still works. A server that cannot
+/// be confined is an `error` row.
 #[test]
 fn d22_entries_confine_their_servers() {
     let with = |confinement| {
@@ -223,7 +223,7 @@ fn calls_so_far(place: &Place) -> u64 {
     done.json()["structuredContent"]["calls"].as_u64().unwrap()
 }
 
-/// Waits for processes that are not ours to wait for.
+/// Waits for processes that are not children of the test.
 fn wait_for_the_end_of(processes: &[u32]) {
     let began = SystemTime::now();
     while processes.iter().any(|pid| is_alive(*pid)) {

@@ -1,4 +1,4 @@
-//! `narthex strace` and `narthex top`, and what a watched run shows of calls by each door.
+//! `narthex strace` and `narthex top`, and the calls of a watched run at each door.
 
 use std::{
     io::{BufRead as _, BufReader, Lines},
@@ -48,8 +48,8 @@ async fn told(stream: &mut Stream) -> (Value, String) {
     (serde_json::from_str(&text).unwrap(), text)
 }
 
-/// R-M35, A-8: a call is reported the same by HTTP and by a socket, at both endpoints and in both
-/// eras, and what it carries never is.
+/// R-M35, A-8: a call is reported in the same way over HTTP and over a socket, at both endpoints
+/// and in both eras. Its contents are never reported.
 #[tokio::test]
 async fn r_m35_what_calls_carry_is_told_at_no_door() {
     let world = World::operated(&echo()).await;
@@ -154,7 +154,7 @@ impl Following {
         serde_json::from_str(&self.next()).unwrap()
     }
 
-    /// As Ctrl-C does; its exit code.
+    /// Interrupts the program as Ctrl-C does; returns its exit code.
     fn interrupted(mut self) -> Option<i32> {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());

@@ -58,7 +58,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// With these servers, all of which must settle.
+    /// A world with these servers, each of which must be ready or failed.
     pub(crate) async fn over(servers: &Value) -> Self {
         Self::with(servers, GatewayOptions::default()).await
     }
@@ -71,7 +71,8 @@ impl World {
         Self::start(dir, fixed, gateway).await
     }
 
-    /// With these servers, and a control plane that keeps everything in the world's folder.
+    /// A world with these servers, and a control plane that stores everything in the world's
+    /// folder.
     pub(crate) async fn operated(servers: &Value) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs_err::write(dir.path().join("mcp.json"), json!({ "servers": servers }).to_string())
@@ -79,12 +80,12 @@ impl World {
         Self::operated_in(dir).await
     }
 
-    /// The same in a folder in which a world was before.
+    /// As [`Self::operated`], in the folder of an earlier world.
     pub(crate) async fn operated_in(dir: TempDir) -> Self {
         Self::operated_with(dir, Variables::default()).await
     }
 
-    /// The same with variables that configuration of the catalog may name.
+    /// As [`Self::operated_in`], with variables that the catalog may name.
     pub(crate) async fn operated_with(dir: TempDir, variables: Variables) -> Self {
         let store = Store::open(&dir.path().join("store.db")).await.unwrap();
         let keys = Arc::new(KeyFile::new(dir.path().join("master.key")));
@@ -158,12 +159,12 @@ impl World {
         Self { app, address, token: text, dir }
     }
 
-    /// One server named `raw` at this address, and ready.
+    /// A world with one ready server named `raw` at this address.
     pub(crate) async fn over_raw(url: &str) -> Self {
         Self::over_entry(&http_entry(url)).await
     }
 
-    /// One server named `raw`, and ready.
+    /// A world with one ready server named `raw`, from this entry.
     pub(crate) async fn over_entry(entry: &Value) -> Self {
         let world = Self::over(&json!({ "raw": entry })).await;
         let snapshot = world.app.registry().snapshot();
@@ -253,7 +254,7 @@ pub(crate) fn initialize(capabilities: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
 }
 
-/// A request with what every modern one must have.
+/// A request with the members that every modern request must have.
 pub(crate) fn modern(id: u64, method: &str, params: Value) -> Value {
     message(Era::Modern, Some(id), method, params)
 }
@@ -266,7 +267,7 @@ pub(crate) fn call(name: &str, arguments: Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }
 
-/// One client over HTTP, with one connection for what it does in turn.
+/// A client over HTTP, with one connection for requests in sequence.
 pub(crate) struct Client {
     address: SocketAddr,
     path: String,
@@ -315,7 +316,7 @@ impl Client {
         }
     }
 
-    /// The same in a session that was opened elsewhere.
+    /// The client in a session that was opened elsewhere.
     pub(crate) fn in_session(self, session: &str) -> Self {
         Self { session: Some(session.to_owned()), ..self }
     }
@@ -371,7 +372,7 @@ impl Client {
         Stream { status: parts.status, body, unread: Vec::new(), _connection: connection }
     }
 
-    /// Opens the stream for what the server says by itself.
+    /// Opens the stream for messages outside of answers.
     pub(crate) async fn listen(&self) -> Stream {
         let stream = self.open("GET", &[], "").await;
         assert_eq!(stream.status, StatusCode::OK);
@@ -491,7 +492,7 @@ impl Stream {
     }
 }
 
-/// One client over a Unix socket, or anything else that carries lines.
+/// A client over a Unix socket, or another stream of lines.
 pub(crate) struct Socket {
     lines: Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>,
     writer: Box<dyn AsyncWrite + Send + Unpin>,

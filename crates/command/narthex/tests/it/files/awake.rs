@@ -42,7 +42,7 @@ fn processors_are_kept_awake_where_that_is_asked_for() {
     });
     let process = told["process"].as_u64().unwrap();
     assert!(!holds_device(process), "no call runs yet");
-    // It is let go a while after the last call has ended: this one does not end.
+    // The mount closes the device a while after the last call has ended; this call does not end.
     let script = r#"exec 3<>mcp/0-demo/tools/sleep; echo '{"ms":600000}' >&3; exec cat <&3"#;
     let mut waiting = Command::new("bash");
     waiting.args(["-c", script]).current_dir(place.path("")).stdout(Stdio::null());

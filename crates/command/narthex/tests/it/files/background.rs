@@ -22,7 +22,7 @@ fn a_mount_goes_on_in_the_background() {
     let _daemon = place.up();
     let folder = place.path("mcp");
     fs::create_dir(&folder).unwrap();
-    // To its end: also a caller that waits for the end of the output has the answer.
+    // Reads the output to its end: a caller that waits for the end has the answer as well.
     let told = place.run(["mount", "mcp", "--detach", "--json"]).succeeded().json();
     assert!(is_mounted(&folder), "{told}");
     let process = told["data"]["process"].as_u64().unwrap().to_string();

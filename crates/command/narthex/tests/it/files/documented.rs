@@ -9,16 +9,16 @@ use crate::support::{Done, Place};
 
 const PROGRAMS: [&str; 4] = ["bash", "dd", "jq", "python3"];
 
-/// One example: its steps, and the output that is to be seen then.
+/// An example: its steps, and the output of each.
 #[derive(Debug, PartialEq, Eq)]
 enum Example {
-    /// Lines of a shell, one after the other in the same one, each with what it prints.
+    /// Lines for one shell, in order, each with its output.
     Console(Vec<(String, String)>),
-    /// A program, and what it prints.
+    /// A program, and its output.
     Python(String, String),
 }
 
-/// The fenced blocks of these kinds; the text behind a program of Python is what it prints.
+/// The fenced blocks of these kinds. The text after a Python program is the program's output.
 fn examples(document: &str) -> Vec<Example> {
     let mut found = Vec::new();
     let mut blocks = document.split("\n```");

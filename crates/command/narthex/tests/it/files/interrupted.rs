@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{Mount, has_fuse, shell};
 use crate::support::{Place, SOON};
 
-/// Waits until the server has counted what is wanted.
+/// Waits until the server's counts satisfy `is_so`.
 pub(super) async fn until(server: &Running, is_so: impl Fn(Counts) -> bool) {
     let counting = async {
         while !is_so(server.fixture.counts()) {
@@ -33,9 +33,8 @@ pub(super) async fn until_it_is(pid: &str, name: &str) {
     tokio::time::timeout(SOON, becoming).await.expect("the shell becomes a program");
 }
 
-/// S29: SIGINT ends a program that waits for a slow tool, be that where it reads the result or
-/// where it closes what it wrote, and the server hears that the call is given up. A later call is
-/// answered.
+/// S29: SIGINT ends a program that waits for a slow tool, whether it reads the result or closes its
+/// written file. The server gets the call's cancellation, and a later call is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s29_an_interrupted_program_cancels_its_call_at_the_server() {
     if !has_fuse() {
@@ -72,8 +71,8 @@ async fn s29_an_interrupted_program_cancels_its_call_at_the_server() {
     assert_eq!(server.fixture.counts().cancelled, 2);
 }
 
-/// A daemon that stops ends what is open first, also what was called at a folder: the folder goes
-/// only then, though no new connection is taken by then.
+/// A daemon that stops lets open calls end first, also a call from a folder: the folder is
+/// unmounted only after that, though no new connection is taken by then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_at_a_folder_is_answered_while_the_daemon_stops() {
     if !has_fuse() {

@@ -29,7 +29,7 @@ mcp:
       args: ["-y", "@anthropic/mcp-filesystem", "/home/user/projects"]
 "#;
 
-/// A daemon with a server of its own, for which `npx` is the fixture, and says what it was given.
+/// A daemon with a server of its own, for which `npx` is the fixture, and reports its arguments.
 fn up(place: &Place) -> Daemon {
     let script = format!(
         "#!/bin/sh\necho \"started as $2 with '$GITHUB_TOKEN'\" >&2\nexec '{}' --stdio\n",

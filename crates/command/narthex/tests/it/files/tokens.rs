@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{Mount, has_fuse, of_run, place, run_of, shell};
 use crate::support::Place;
 
-/// Mounts by a command with these words and changes; gives what it says, and the names at the
-/// folder.
+/// Mounts by a command with these words and changes; returns the command's report, and the names in
+/// the folder.
 fn mounted(place: &Place, words: &[&str], change: impl FnOnce(&mut Command)) -> (Value, String) {
     let (_mount, told) = Mount::told(place, |command| {
         command.args(words);
@@ -49,7 +49,7 @@ fn d20_a_folder_is_mounted_for_the_number_of_the_token() {
         of_run(&place, "", words).failed(2, &["NARTHEX_TOKEN is empty"]);
     }
 
-    // Of another number nothing is, whichever token is shown.
+    // A folder for another run than the token's is not mounted.
     let wrong = ["mount", "mcp", "--pid", "2", "--token-file", "token"];
     place.run(wrong).failed(1, &["that of run 1", "not of run 2"]);
     assert_eq!(shell(&place, "ls mcp").succeeded().stdout, "");

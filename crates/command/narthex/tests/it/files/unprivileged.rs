@@ -1,4 +1,5 @@
-//! `narthex mount` by a user who is not root: through `fusermount3`, which gets nothing of us.
+//! `narthex mount` by a user who is not root: through `fusermount3`, which gets nothing of
+//! narthex's environment.
 
 use std::{
     ffi::OsStr,
@@ -115,8 +116,8 @@ impl Drop for TheirMount {
     }
 }
 
-/// A script that gives all users the device for FUSE, as udev does where there is one: in a
-/// namespace of its own, so that nothing of the machine is changed.
+/// A script that gives all users the device for FUSE, as udev does. It works in a namespace of its
+/// own, so that nothing of the machine is changed.
 const WITH_DEVICE: &str = r#"
 set -e
 mount -t tmpfs tmpfs "$1"
@@ -180,7 +181,7 @@ fn s29_who_is_not_root_mounts_and_is_alone_with_it() {
         .output();
     let others = Done::from(others.unwrap());
     assert!(others.stderr.contains("Permission denied"), "{others:?}");
-    // No user mounts over it, neither they nor we.
+    // Neither this user nor root can mount over the folder.
     let again = Done::from(theirs.mounting().output().unwrap());
     assert!(again.stdout.contains("[ALREADY_MOUNTED]"), "{again:?}");
     let ours = place.command(["mount"]).arg(&mount.folder).output().unwrap();
@@ -202,7 +203,7 @@ fn s29_who_is_not_root_leaves_no_dead_folder() {
     let mount = theirs.mount();
     mount.signal("KILL");
     mount.ends(None);
-    // With its watcher no process is left that could free it; the next one there does.
+    // Without its watcher no process is left that could free the folder; the next mount frees it.
     let mut mount = theirs.mount();
     let pid = mount.child.id();
     for watcher in descendants(pid).into_iter().filter(|one| *one != pid) {
@@ -215,7 +216,7 @@ fn s29_who_is_not_root_leaves_no_dead_folder() {
     drop(mount);
     let first = theirs.mount();
     assert!(theirs.shell("ls mcp/0-demo").succeeded().stdout.contains("tools"));
-    // They may free it themselves.
+    // The user may also free the folder by hand.
     theirs.shell("fusermount3 -u -z mcp").succeeded();
     first.ends(Some(0));
     let mount = theirs.mount();
@@ -223,7 +224,7 @@ fn s29_who_is_not_root_leaves_no_dead_folder() {
     mount.ends(Some(1));
 }
 
-/// S29: the program of the system that mounts gets neither the token nor anything else of ours.
+/// S29: the system's program that mounts gets neither the token nor other variables of narthex.
 #[test]
 fn the_program_that_mounts_gets_nothing_of_the_environment() {
     if !goes_on("files::unprivileged::the_program_that_mounts_gets_nothing_of_the_environment") {

@@ -20,14 +20,14 @@ use crate::{
     world::{Client, Socket, call, modern},
 };
 
-/// Looks for a file until the folder says that there is none: while a list takes long to come, each
-/// name in it is there.
+/// Looks for a file until the folder reports that there is none: while a list is slow to arrive,
+/// each name in it exists.
 fn looks_for_none(place: &Place, path: &str) {
     shell(place, &format!("while test -e {path}; do :; done")).succeeded();
 }
 
-/// R-M35: each file has its own name, a tool's failure and a refusal of the folder itself are
-/// reported, and the folder's own look at what the run has is not.
+/// R-M35: each file is reported with its name, as is a tool's failure and a refusal of the folder
+/// itself. The folder's own reading of the run's lists is not reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_m35_what_programs_do_at_a_folder_is_told() {
     if !has_fuse() {
@@ -100,7 +100,7 @@ struct Strace {
 }
 
 impl Strace {
-    /// From when it watches the run on.
+    /// Starts to watch the run; returns when watching has begun.
     fn of(place: &Place, run: &Value, words: &[&str]) -> Self {
         let pid = run["pid"].to_string();
         let mut command = place.command(["strace", &pid]);
@@ -136,7 +136,8 @@ impl Strace {
         }
     }
 
-    /// When a folder fetches a list depends on when it did last.
+    /// True for a line about a list: the time at which a folder fetches a list depends on its last
+    /// fetch.
     fn is_of_list(&mut self, line: &str) -> bool {
         if line.contains(r#"] Open(path="/mnt/mcp/1-"#) && line.contains(r#"/tools") →"#) {
             self.open_lists.push(descriptor(line).to_owned());
@@ -152,8 +153,8 @@ impl Strace {
         found.is_some()
     }
 
-    /// Reads on until the run has ended, and checks that nothing more was shown, and nothing of
-    /// what was written or read.
+    /// Reads until the run has ended, and checks that nothing more was shown, and no written or
+    /// read text.
     fn ends(&mut self) {
         self.lists.extend(self.lines.by_ref().map(Result::unwrap));
         let more = self.lists.iter().filter(|line| line.contains("/tools/"));
@@ -169,7 +170,7 @@ impl Strace {
 
 impl Drop for Strace {
     fn drop(&mut self) {
-        // It has ended, unless the test has failed.
+        // The program has ended, unless the test has failed.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -1,4 +1,4 @@
-//! Requests and their answers, and what must be so because of them.
+//! Requests and their answers, and the facts that follow from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ pub(super) struct Books {
     numbers: usize,
 }
 
-/// One creation.
+/// A requested creation.
 pub(super) struct Asked {
     pub(super) session: String,
     pub(super) agent: &'static str,
@@ -27,7 +27,7 @@ pub(super) struct Asked {
 pub(super) enum What {
     /// A session that begins.
     New,
-    /// One of a parent, by its token.
+    /// A creation by a parent, with its token.
     Child,
     /// A further run of a session.
     Resumed,
@@ -85,7 +85,7 @@ impl Books {
         self.asked.len()
     }
 
-    /// The id of a session that there is none of yet.
+    /// The id of a new session.
     pub(super) fn new_session(&mut self) -> String {
         self.numbers += 1;
         format!("ses_{:012x}", self.numbers)
@@ -104,7 +104,7 @@ impl Books {
         wanted.map(|asked| asked.session.clone()).collect()
     }
 
-    /// Those that live for all that is known.
+    /// The creations whose runs live, as far as the answers show.
     pub(super) fn living(&self) -> Vec<usize> {
         let all = self.asked.iter().enumerate();
         let living =
@@ -149,7 +149,7 @@ impl Books {
         )
     }
 
-    /// Fails if the test has not met what it is for.
+    /// Fails if the test has missed one of the situations that it is for.
     pub(super) fn tell_everything_happened(&self) {
         for what in [What::New, What::Child, What::Resumed] {
             let has = |one: &Asked| one.what == what && one.begun().is_some();

@@ -7,7 +7,7 @@ pub(crate) struct Chance {
 }
 
 impl Chance {
-    /// With the seed of `NARTHEX_TEST_SEED`, or a new one.
+    /// Starts with the seed of `NARTHEX_TEST_SEED`, or a new one.
     pub(crate) fn new() -> Self {
         let given = std::env::var_os("NARTHEX_TEST_SEED");
         let seed = match given {

@@ -1,4 +1,4 @@
-//! One life of a daemon: many ask it at once, until it is killed in the midst of it.
+//! One life of a daemon: many clients send requests at once, until the daemon is killed.
 
 use std::{
     collections::BTreeSet,
@@ -59,7 +59,7 @@ enum Plan {
 }
 
 impl Life {
-    /// Of a daemon that listens, and is killed after this many events.
+    /// A life of a daemon that listens; it is killed after `kill_at` events.
     pub(super) fn new(options: &LifeOptions, daemon: u32, kill_at: usize) -> Self {
         Self {
             address: SocketAddr::from(([127, 0, 0, 1], options.port)),
@@ -207,7 +207,7 @@ impl Life {
         loop {
             let page = self.get(&format!("{HOME}/{path}?limit=100{after}")).await;
             let more = page["items"].as_array().unwrap().iter();
-            // The daemon's own run is no run of ours.
+            // The daemon's own run is left out.
             items.extend(more.filter(|item| item["is_local"] != true).cloned());
             let Some(next) = page["next"].as_str() else { return items };
             after = format!("&after={next}");
@@ -347,7 +347,8 @@ fn plan(shared: &Shared, admin: &str) -> Plan {
     }
     let session = books.new_session();
     let (agent, what, document) = match chance.below(10) {
-        // A server that does not start, after others have; and what can be seen to be wrong.
+        // A server that does not start, after others have started; and a document with a visible
+        // fault.
         0 => ("broken", What::Faulty, request("broken", &session)),
         1 => ("both", What::Faulty, json!({ "agent_name": "both", "session_id": session })),
         _ => (agent, What::New, request(agent, &session)),

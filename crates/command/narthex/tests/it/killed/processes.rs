@@ -1,4 +1,4 @@
-//! Processes that are not children of the test: those that are there, and their end.
+//! Processes that are not children of the test: finds them, and waits for their end.
 
 use std::{
     path::{Path, PathBuf},

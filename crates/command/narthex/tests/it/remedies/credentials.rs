@@ -1,4 +1,4 @@
-//! Credentials that a server refuses: where each comes from, and what makes a new one count.
+//! Credentials that a server refuses: the source of each, and how a new one takes effect.
 
 use narthex_testkit::fixture::{Bearer, Options, Running};
 use serde_json::json;
