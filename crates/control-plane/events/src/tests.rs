@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// So late that a test waits for it in vain.
+/// Longer than any test waits.
 const NEVER: Duration = Duration::from_secs(100 * 24 * 60 * 60);
 
 /// A store that can be opened again, as another daemon does.
@@ -22,7 +22,7 @@ struct Place {
 }
 
 impl Place {
-    /// One in a file, and one on a server if that is installed.
+    /// A store in a file, and a store on a server if one is installed.
     fn both() -> Vec<Self> {
         let url = postgres::database(&[]).map(|database| Secret::new(database.url));
         let place = |url| Self { dir: tempfile::tempdir().unwrap(), url };
@@ -260,7 +260,8 @@ async fn x_d10_the_newest_events_are_kept() {
         let longer = json!("x".repeat(20_000));
         let last = events.append(&there, EventKind::AgentArtifact, &longer, None).await.unwrap();
         assert_eq!(page(&events, &there, 0).await.events, [last], "the last one stays");
-        // Where a workspace has too much, the events of the longest silent session go.
+        // If a workspace has too many bytes, the events of the session that has been silent for
+        // longest are removed.
         let of_all = Bounds { workspace: 21_000, ..default };
         let events = Events::with(store, NEVER, of_all, Waits::default());
         let last = status(&events, &there, 1).await;
@@ -271,7 +272,7 @@ async fn x_d10_the_newest_events_are_kept() {
     }
 }
 
-/// A follower is woken by events of its own process, and reads nothing meanwhile.
+/// Events of its own process wake a follower, which reads nothing until then.
 #[tokio::test]
 async fn a_follower_is_woken_by_its_own_process() {
     for place in Place::both() {

@@ -165,7 +165,7 @@ async fn o100_counts_of_others_and_of_earlier_join() {
     drop(call(&meters, &[&agent]).unwrap());
     let (counted, more) = agent.unstored()[0];
     assert_eq!((counted, more), (DayCount { day: today, calls: 12 }, 2));
-    // One call comes while the two are stored, and another process had stored 5.
+    // A call is made while two others are being stored, and another process has stored 5.
     drop(call(&meters, &[&agent]).unwrap());
     agent.note_stored(counted, 17);
     assert_eq!(agent.calls(today), 18);

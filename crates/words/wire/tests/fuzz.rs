@@ -1,8 +1,8 @@
-//! Fuzz targets of all parsers here that read texts of strangers.
+//! Fuzz targets of all parsers of this crate for texts of other programs.
 //!
-//! As tests they run a bounded number of rounds; `cargo bolero test NAME` runs one for longer.
-//! Each round takes a text that is nearly right and changes a few of its bytes, as random bytes
-//! alone hardly ever get past the first one.
+//! As tests they run a bounded number of rounds; `cargo bolero test NAME` runs one for longer. Each
+//! round takes a text that is nearly right and changes a few of its bytes, as random bytes alone
+//! hardly ever get past the first one.
 
 #![expect(
     clippy::tests_outside_test_module,
@@ -58,7 +58,7 @@ const PIECES: [&str; 16] = [
     "\u{17f}",
 ];
 
-/// One change: where, what, and whether it replaces the byte there.
+/// One change: the place, the byte, and a flag that is true if it replaces the byte there.
 type Change = (u16, u8, bool);
 
 fn changed(text: &[u8], changes: &[Change]) -> Vec<u8> {
@@ -106,7 +106,7 @@ fn s12_accepted_messages_are_read_alike_by_others() {
         let other: Envelope<'_> = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(other.jsonrpc, "2.0");
         let id = message.id().map(|id| std::str::from_utf8(id.as_bytes()).unwrap());
-        // To the other one, null and absence are the same.
+        // For the other parser, null and absence are the same.
         assert_eq!(id.filter(|id| *id != "null"), text_of(other.id).filter(|id| *id != "null"));
         let method = other.method.map(|raw| serde_json::from_str::<String>(raw.get()).unwrap());
         assert_eq!(message.method(), method.unwrap_or_default());
@@ -119,7 +119,7 @@ fn s12_accepted_messages_are_read_alike_by_others() {
     });
 }
 
-/// S12: a batch is refused as one, or split into messages that stand alone.
+/// S12: a batch is refused as a whole, or split into messages that stand alone.
 #[test]
 fn s12_batches_split_into_messages() {
     let target = bolero::check!().with_iterations(rounds(ROUNDS));
@@ -223,7 +223,7 @@ fn s31_events_do_not_depend_on_the_cuts() {
     });
 }
 
-/// S31: the same of lines; what is too long costs that line alone.
+/// S31: the same for lines: a line that is too long is the only one lost.
 #[test]
 fn s31_lines_do_not_depend_on_the_cuts() {
     let target = bolero::check!().with_iterations(rounds(ROUNDS));
@@ -293,7 +293,8 @@ fn s13_annotations_are_found_or_refused() {
     });
 }
 
-/// S12: messages of any shape are read within the room of a thread, and so is what is made of them.
+/// S12: messages of any shape are read within the stack of a thread, and so are the values made
+/// from them.
 #[test]
 fn s12_messages_of_any_shape_leave_the_process_alive() {
     let message = Grammar {

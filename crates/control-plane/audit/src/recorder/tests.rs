@@ -53,7 +53,7 @@ fn lines(folder: &Path) -> Vec<Value> {
     lines
 }
 
-/// A record over this disk, with room for so many.
+/// A record that writes to this disk, with room for `queue` events.
 fn over(sink: impl Sink + 'static, queue: usize) -> Audit {
     let settings = AuditSettings { queue, ..Default::default() };
     let state = State::new(&settings, Arc::default());
@@ -171,7 +171,7 @@ async fn a_line_has_what_is_needed_and_no_more() {
     assert_eq!(mode & 0o777, 0o600);
 }
 
-/// D25: without room for its record no call is made.
+/// D25: a call without room for its record is refused.
 #[tokio::test]
 async fn d25_a_full_queue_refuses_calls() {
     let audit = over(Disk::default(), 2);

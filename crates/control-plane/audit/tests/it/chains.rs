@@ -62,7 +62,7 @@ fn end(events: usize) -> String {
     json!({ "end": { "events": events } }).to_string()
 }
 
-/// One chain of so many events, as it is exported.
+/// The export of a chain with `events` events.
 fn export(events: u64) -> Vec<String> {
     let mut chains = Chains::new("n.1".to_owned(), BTreeMap::new());
     let of: Vec<_> = (1..=events).map(|number| ("w", number)).collect();

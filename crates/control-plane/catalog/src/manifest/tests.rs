@@ -77,8 +77,8 @@ fn r_m8_no_servers_are_no_fault() {
     assert!(whole(json!({ "name": "a" })).notices.is_empty());
 }
 
-/// R-E22, R-D2: names attach servers of the catalog, beside other attachments; a server that is
-/// inside as well counts as it is there, with a warning.
+/// R-E22, R-D2: names attach servers of the catalog, in addition to other attachments. If a name
+/// also stands for a server inside the manifest, the inner server counts, with a warning.
 #[test]
 fn r_d2_names_and_servers_go_together() {
     let agent = json!({ "name": "a", "mcp": ["github", "docs"],
@@ -160,7 +160,7 @@ fn r_m5_arguments_have_no_variables() {
     assert_eq!(whole(url).servers[0].server["url"], "https://${env.HOST}/mcp");
 }
 
-/// R-E23: a time that is none is a fault of its server; zero and less mean the default.
+/// R-E23: an invalid time is a fault of its server; zero and negative times mean the default.
 #[test]
 fn r_e23_a_time_that_is_none_names_its_server() {
     for (text, ms) in [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("1h", 3_600_000)] {
@@ -221,7 +221,7 @@ fn r_m4_what_cannot_be_used_is_named() {
     assert_eq!(fields(&faults), ["mcp.servers.s"]);
 }
 
-/// R-M4: the fault of an unknown key names the known one that was meant.
+/// R-M4: the fault of a misspelt key names the key that was meant.
 #[test]
 fn r_m4_misspelt_keys_name_the_one_that_was_meant() {
     for (mcp, field, remedy) in [

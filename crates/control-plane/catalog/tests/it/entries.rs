@@ -249,8 +249,8 @@ fn x_e10_tools_of_any_name_require_scopes() {
     }
 }
 
-/// O71: the values of an attachment are flat in `config`; headers have no place of their own, and
-/// an object is no value of a key that is a text.
+/// O71: the values of an attachment are flat in `config`. Headers have no block of their own, and
+/// an object is no value for a key that is a text.
 #[test]
 fn o71_config_is_flat() {
     let nested = json!({ "name": "a", "mcpServers": {

@@ -175,7 +175,7 @@ fn o92_reserved_forms_are_read() {
     );
 }
 
-/// O93: a secret's name as other systems write it is read as ours, with a warning.
+/// O93: a secret's name in other systems' spelling is read as narthex's, with a warning.
 #[test]
 fn o93_names_of_secrets_are_converted_with_a_warning() {
     let parsed = ServerEntry::parse(&text(&data!("secret.json")), None).unwrap();

@@ -256,8 +256,8 @@ fn d12_programs_belong_to_a_run_unless_they_are_shared() {
     assert_eq!(refused(ServerEntry::parse(&entry, None)), [FaultCode::ValueInvalid].into());
 }
 
-/// X-M19, X-E21: the author of an attachment sends a secret only in keys that the server declares
-/// for one: not in a header of their own, nor in an undeclared key.
+/// X-M19, X-E21: an attachment sends a secret only in keys that the server declares as secret: not
+/// in a new header, nor in an undeclared key.
 #[test]
 fn x_m19_a_secret_goes_only_where_the_server_takes_one() {
     let schema = json!({

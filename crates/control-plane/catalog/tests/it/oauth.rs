@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::world::{World, agent, refused, text};
 
-/// The server `mail`, to which each person signs in, attached by the agent and by a capability,
-/// and one beside it that takes a key of all.
+/// The server `mail`, to which each person signs in, attached by the agent and by a capability, and
+/// another server with one key for all.
 fn attached(agent_type: AgentType) -> World {
     let mail = json!({ "id": "mail", "url": "https://mail.test/mcp", "kind": "remote_oauth" });
     let open = json!({ "id": "open", "url": "https://open.test/mcp" });

@@ -28,7 +28,7 @@ fn x_m48_a_run_holds_no_secret() {
     let run = world.run();
     let told = [format!("{run:?}"), run.shown().to_string(), format!("{:?}", run.secrets())];
     assert!(!told.concat().contains("canary"), "{told:?}");
-    // Another value of the same name is the same run.
+    // A changed value under the same name does not change the run.
     let rotated = world.clone().secret("ONE", "canary-new").env("E_TOKEN", "canary-other");
     assert!(rotated.run() == run);
     assert_eq!(rotated.carried("a")["x-key"], "canary-new");

@@ -95,7 +95,7 @@ fn o59_an_unresolved_override_does_not_fall_back() {
     }
 }
 
-/// O58: an empty text is a value, null is none; a required value must not be empty.
+/// O58: an empty text is a value, and null counts as missing; a required value must not be empty.
 #[test]
 fn o58_empty_is_present_and_null_is_missing() {
     let schema = json!({ "k": { "required": true, "sensitive": true } });

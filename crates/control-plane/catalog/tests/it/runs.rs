@@ -128,7 +128,7 @@ fn o94_a_misspelt_key_of_the_scope_is_told() {
     let of_children = json!({ "tenant": "t", "team_partition": "x", "workflow": 1 });
     let run = world(false).scope(of_children).of_children("workflow").given().unwrap();
     assert!(run.warnings.is_empty(), "{:?}", run.warnings);
-    // One that is empty narrows as little as one that is missing.
+    // An empty value narrows as little as a missing one.
     for empty in ["", "  "] {
         let given = json!({ "tenant": "t", "team_partition": empty, "workflow": empty });
         let run = world(false).scope(given).of_children("workflow").given().unwrap();

@@ -314,7 +314,7 @@ fn s2_no_variable_is_smuggled_into_a_program() {
     }
     let known = stdio(json!({ "env": { "LOG": "warn" } }), json!({ "LOG": "debug" }));
     assert_eq!(known.carried("a")["LOG"], "debug");
-    // Also where the server has such a variable itself, or declares it, under whatever key.
+    // The same if the server itself sets such a variable or declares it, under any key.
     for (entry, key) in [
         (json!({ "env": { "PATH": "/opt/bin" } }), "PATH"),
         (json!({ "config_schema": { "NODE_OPTIONS": {} } }), "NODE_OPTIONS"),

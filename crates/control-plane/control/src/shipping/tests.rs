@@ -74,7 +74,7 @@ async fn d25_what_is_done_waits_while_the_store_is_away() {
     assert_eq!(full, AuditFull::SpoolFull);
     assert!(done > 10, "{done}");
     let store = Store::open(&file).await.unwrap();
-    // Another process, which does not know how far this one was.
+    // Another process, which does not know how much the first has moved.
     let mut shipper = Shipper::new(&audit, Some(&store), None).unwrap();
     move_all(&mut shipper).await;
     audit.note(event(done)).unwrap();
@@ -102,7 +102,7 @@ async fn a_name_with_a_zero_byte_holds_up_nothing() {
     assert_eq!(all_of(&store).await, ["a\u{fffd}b", "1"]);
 }
 
-/// S32: a line whose number was made greater does not have those after it pass for moved.
+/// S32: if the number of a line was raised, the lines after it are still moved.
 #[tokio::test]
 async fn s32_a_changed_number_hides_nothing_that_follows() {
     let dir = tempfile::tempdir().unwrap();

@@ -106,7 +106,7 @@ fn s23_prompts_and_templates_are_known_again() {
     assert_eq!(told(&[bare("a")], &[bare("b")]), ["+b", "-a"], "an empty schema is anybody's");
 }
 
-/// An accepted definition does not vouch for another one that is listed under its name.
+/// The acceptance of a definition does not cover another definition that is listed under its name.
 #[test]
 fn s23_a_second_definition_of_one_name_is_a_change() {
     let (good, evil) = (tool("a", "Reads", "path"), tool("a", "Sends", "to"));
@@ -114,7 +114,7 @@ fn s23_a_second_definition_of_one_name_is_a_change() {
     assert_eq!(told(one, &[good.clone(), evil.clone()]), ["a!"]);
     assert_eq!(told(one, &[evil.clone(), good.clone()]), ["a!"]);
     assert_eq!(told(one, &[good.clone(), good.clone()]), Vec::<String>::new());
-    // Of the former list, the first was the one that was called.
+    // Callers used the first definition of the former list.
     assert_eq!(told(&[good.clone(), evil.clone()], one), Vec::<String>::new());
     assert_eq!(told(&[evil, good.clone()], one), ["a!"]);
     assert_eq!(told(&[good.clone(), good], &[]), ["-a"]);

@@ -14,7 +14,7 @@ async fn say(events: &Events, to: &EventPlace, text: &str, more: Value) -> u64 {
     said(events, to, text, more).await.seq
 }
 
-/// The same; gives the event, from whose time on its reminders are due.
+/// Sends a message, and returns its event; reminders are due from the event's time on.
 async fn said(events: &Events, to: &EventPlace, text: &str, more: Value) -> EventRow {
     let mut payload = json!({ "text": text, "from_session_id": at(2).session.to_text() });
     payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -106,8 +106,8 @@ async fn x_e93_a_message_is_told_again_and_given_up() {
     }
 }
 
-/// Where no client acknowledges messages, nor reads them by themselves, no reminders are sent. They
-/// begin with the first reading, and the messages read are to be acknowledged within 30 seconds.
+/// No reminders are sent as long as no client acknowledges messages or reads them explicitly. They
+/// begin with the first reading, and the messages read must be acknowledged within 30 seconds.
 #[tokio::test]
 async fn x_e93_who_never_acknowledges_is_not_bothered() {
     for place in Place::both() {
@@ -154,7 +154,7 @@ async fn x_e93_reading_without_acknowledging_does_not_put_off() {
             assert_eq!(given.count, 2);
             given.messages.iter().map(|event| event.seq).collect::<Vec<_>>()
         };
-        // One limited by number, and one by size.
+        // The first reading is limited by number, and the second by size.
         assert_eq!(read((1, usize::MAX)).await, [first]);
         assert_eq!(read((9, 1)).await, [first]);
         let begun = SystemTime::now();
@@ -287,8 +287,8 @@ async fn x_e93_messages_wait_until_somebody_is_there() {
     }
 }
 
-/// X-E93: the sender of an unread message that is removed with old events gets a report, once.
-/// There is none for an acknowledged message, or where no client ever acknowledges any.
+/// X-E93: the sender of an unread message that is removed with old events gets one report. There is
+/// no report for an acknowledged message, or if no client ever acknowledges messages.
 #[tokio::test]
 async fn x_e93_what_is_removed_unread_is_told() {
     for place in Place::both() {
@@ -345,8 +345,8 @@ async fn run_again(store: &Store, place: &EventPlace) -> RunRow {
     store.runs().find(id).await.unwrap().unwrap()
 }
 
-/// The task sends the due reminders, also those that become due while it waits for later ones, or
-/// were due before it began.
+/// The task sends the due reminders, also reminders that become due while it waits for later ones,
+/// or were due before it began.
 #[tokio::test]
 async fn x_e93_one_task_tells_what_is_due() {
     for place in Place::both() {

@@ -228,7 +228,7 @@ fn tokens_without_a_public_key_are_refused() {
         assert_eq!(error.kind(), ErrorKind::Unauthenticated, "{text}: {error:?}");
         assert_eq!(error.to_string(), reason, "{text}");
     }
-    // A key of ours in the token's own header is not the provider's.
+    // A key in the token's own header is not the provider's.
     let other = Signer::es256();
     let header = json!({"alg": "ES256", "jwk": other.jwk("k1")});
     let own_key = identify(&begun, &other.sign_as(&header, &claims), &signer.keys()).unwrap_err();

@@ -177,8 +177,8 @@ fn what_is_stopped_leaves_nothing() {
     assert_eq!(fs::read_to_string(world.path("to/in/a.txt")).unwrap(), "before");
 }
 
-/// Folders that a killed daemon has left are removed; those of a running copy stay, and so do
-/// folders that are none of ours.
+/// Folders that a killed daemon has left are removed. Folders of a running copy stay, and so do
+/// folders that narthex has not made.
 #[test]
 fn leftovers_of_killed_copies_are_removed() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! Copies that are kept, counted and swept.
+//! Stored copies: how they are counted and swept.
 
 use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ fn hashes(taken: &Taken) -> HashSet<ContentHash> {
     taken.snapshot.files.iter().map(|file| file.hash).collect()
 }
 
-/// A content is kept once, and counts once.
+/// A content is stored once, and counts once.
 #[test]
 fn x_e95_the_same_content_is_kept_once() {
     let world = World::new();
@@ -63,7 +63,7 @@ fn x_e95_a_workspace_keeps_no_more_than_its_quota() {
     assert_eq!(take("b").unwrap().snapshot.total_size, 4);
 }
 
-/// Nothing is swept that a share has, that is being stored, or that came back meanwhile.
+/// A sweep keeps contents that a share has, that are being stored, or that came back meanwhile.
 #[test]
 fn x_e95_a_sweep_takes_only_what_nobody_has() {
     let world = World::new();

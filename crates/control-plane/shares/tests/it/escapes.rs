@@ -114,7 +114,8 @@ fn x_e94_a_device_in_the_folder_is_no_file() {
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
-/// X-E95: a folder is shared without parts that lead elsewhere, and lists what is missing.
+/// X-E95: a folder is shared without parts that lead out of it, and the share lists the missing
+/// parts.
 #[test]
 fn x_e95_a_folder_tells_what_is_not_shared_of_it() {
     let world = world();
@@ -161,7 +162,7 @@ fn x_e95_a_folder_tells_what_is_not_shared_of_it() {
     assert_eq!(taken.snapshot.skipped_count, links.len());
 }
 
-/// The folder stays the one that was opened when its name leads elsewhere.
+/// The opened folder stays the same when its name leads elsewhere.
 #[test]
 fn x_e94_a_folder_that_is_replaced_is_still_the_same() {
     let world = World::new();

@@ -27,7 +27,7 @@ fn things() -> impl Strategy<Value = Vec<(Vec<&'static str>, Thing)>> {
     prop::collection::vec((path, thing), 1..20)
 }
 
-/// Makes a file or folder where it can be made; one that another is in the way of is left out.
+/// Makes a file or folder, unless another one is in the way.
 fn make(world: &World, path: &[&str], thing: &Thing) {
     let mut at = world.project();
     for part in &path[..path.len() - 1] {

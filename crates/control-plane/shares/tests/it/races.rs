@@ -27,7 +27,7 @@ fn share_while_swapping(path: &str, rounds: usize) {
                 let is_inside = contents.values().all(|content| content == INSIDE.as_bytes());
                 is_inside.then_some(()).ok_or_else(|| format!("{contents:?}"))
             }
-            // It was a link just then, or looked like one.
+            // The path was a link at that moment, or looked like one.
             Err(ShareError::Outside { .. } | ShareError::Nothing { .. }) => Ok(()),
             Err(error) => Err(error.to_string()),
         });

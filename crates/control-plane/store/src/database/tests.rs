@@ -31,7 +31,7 @@ enum Place {
 }
 
 impl Place {
-    /// One of each kind.
+    /// A database of each kind.
     async fn each() -> Vec<Self> {
         let dir = tempfile::tempdir().unwrap();
         fs_err::write(dir.path().join("x.db"), "").unwrap();

@@ -31,7 +31,7 @@ async fn a_store_in_use_is_copied_whole() {
     assert_eq!((metadata.len(), metadata.permissions().mode() & 0o777), (backup.bytes, 0o600));
     writing.join_all().await;
     let second = place.dir().join("second.db");
-    // The command opens the store this way, which makes nothing of its own.
+    // The command opens the store in this way, which creates no files.
     let looked = Store::look(&place.file()).await.unwrap().unwrap();
     looked.backup(&second).await.unwrap();
     looked.close().await;

@@ -39,7 +39,7 @@ async fn o5_objects_outlive_the_store() {
             );
             assert_eq!(store.catalog(kind).find(&here, "Docs").await.unwrap(), None);
         }
-        // They go with their workspace.
+        // Objects are removed with their workspace.
         place.sql("DELETE FROM workspaces WHERE id = 'team'").await;
         for kind in CatalogKind::ALL {
             assert!(store.catalog(kind).all(&id("team")).await.unwrap().is_empty());
@@ -139,7 +139,7 @@ async fn pages_follow_each_other() {
     }
 }
 
-/// Of many that write over the same revision, one does.
+/// Of several writers that replace the same revision, one succeeds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_one_writes() {
     for place in Place::both() {

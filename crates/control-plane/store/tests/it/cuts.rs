@@ -5,8 +5,8 @@ use narthex_store::{CatalogStep, Cut};
 
 use crate::support::Place;
 
-/// D10: each cut is stored with the change that causes it, under a number of its own. A later
-/// reading has only the last cut of each server or secret.
+/// D10: each cut is stored with the change that causes it, under a number of its own. Later
+/// readings return only the last cut of each server or secret.
 #[tokio::test]
 async fn d10_cuts_are_numbered_with_what_they_follow_from() {
     for place in Place::both() {

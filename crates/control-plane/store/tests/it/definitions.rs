@@ -82,7 +82,8 @@ async fn s23_one_text_of_a_name_is_pinned() {
     }
 }
 
-/// D10: a decision is made on all or on none, and is removed with its server and its workspace.
+/// D10: a decision covers all given definitions or none, and is removed with its server and its
+/// workspace.
 #[tokio::test]
 async fn d10_definitions_are_decided_together_and_go_with_their_server() {
     for place in Place::both() {

@@ -61,7 +61,7 @@ async fn x_e63_bindings_are_unique_and_go_with_their_owner() {
         let bindings = store.env_bindings();
         let again = bindings.create(&here, &binding(all[0]), &secret("B"), "ada").await;
         assert_eq!(again.unwrap_err().kind(), ErrorKind::Conflict);
-        // Nothing is bound that is not there.
+        // An absent agent or secret is not bound.
         for (text, name) in [("agent:nosuch:TOKEN", "A"), ("workspace:X", "NONE")] {
             let refused = bindings.create(&here, &binding(text), &secret(name), "ada").await;
             assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound, "{text}");

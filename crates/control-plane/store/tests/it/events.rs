@@ -83,7 +83,7 @@ async fn write_six(store: Store, of: EventsOf, writer: usize) {
     }
 }
 
-/// X-E98: twenty writers on three connections of their own leave no gap and nothing twice.
+/// X-E98: twenty writers on three connections leave no gap and no duplicate.
 #[tokio::test]
 async fn x_e98_numbers_have_no_gaps_whoever_writes() {
     for place in Place::both() {
@@ -290,8 +290,8 @@ async fn time_does_not_go_back() {
     }
 }
 
-/// X-E93: a message is unread until it is acknowledged, or its event is not kept any more; one that
-/// has expired stays unread for good.
+/// X-E93: a message is unread until it is acknowledged, or its event is removed. An expired message
+/// stays unread for good.
 #[tokio::test]
 async fn x_e93_messages_are_unread_until_they_are_acknowledged() {
     for place in Place::both() {

@@ -163,7 +163,7 @@ async fn a_passkey_has_one_owner_and_changes_in_turn() {
         let found = proofs.find_passkey("p1").await.unwrap().unwrap();
         assert!(found.created_at > UNIX_EPOCH && found.used_at.is_none());
         assert!(proofs.passkey_used(&found, "{\"counter\":2}").await.unwrap());
-        // Another writer that had read the same passkey comes too late.
+        // Another writer that read the same passkey before comes too late.
         assert!(!proofs.passkey_used(&found, "{\"counter\":3}").await.unwrap());
         let used = proofs.find_passkey("p1").await.unwrap().unwrap();
         assert_eq!(used.document, "{\"counter\":2}");

@@ -17,7 +17,7 @@ async fn r_m33_a_store_that_is_not_there_is_not_made() {
     assert!(Store::look(&place.file()).await.unwrap().is_none());
     assert!(Store::look(&place.dir().join("none/store.db")).await.unwrap().is_none());
     assert!(place.files().is_empty());
-    // The file as a process leaves it that has just begun to create a store.
+    // The file of a process that has just begun to create a store.
     fs::write(place.file(), "").unwrap();
     fs::set_permissions(place.file(), PermissionsExt::from_mode(0o600)).unwrap();
     assert!(Store::look(&place.file()).await.unwrap().is_none());

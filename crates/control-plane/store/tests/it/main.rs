@@ -1,5 +1,5 @@
-//! The store on files and databases of its own: objects, refusals, processes side by side,
-//! earlier versions.
+//! The store in separate files and databases: objects, refusals, several processes, earlier
+//! versions.
 
 #![expect(
     clippy::tests_outside_test_module,

@@ -53,7 +53,8 @@ async fn channels_are_of_their_workspace() {
     }
 }
 
-/// One daemon at a time delivers to a webhook, event after event; the outcome of each is stored.
+/// One daemon at a time delivers to a webhook, event after event, and the outcome of each is
+/// stored.
 #[tokio::test]
 async fn a_webhook_goes_on_event_by_event() {
     for place in Place::both() {

@@ -154,7 +154,7 @@ async fn r_m33_a_database_that_is_looked_at_stays_as_it_is() {
     store.trusted_files().approve("/a", "03").await.unwrap();
     assert_eq!(trusted().await, "03");
     assert_eq!(place.sql(steps).await, ["1", "2", "3"]);
-    // One from before files were trusted has nothing to look at.
+    // A database from before the approvals has none to read.
     place.sql("DELETE FROM _sqlx_migrations WHERE version > 2").await;
     assert!(look(&place).await.unwrap().is_none());
 }
@@ -194,7 +194,7 @@ async fn many_open_an_empty_database_at_the_same_time() {
     assert_eq!(store.server_flags().disabled(&id("default")).await.unwrap(), set(names));
 }
 
-/// A connection that was lost, as when the server starts anew, is made again.
+/// A connection that was lost, as when the server restarts, is opened again.
 #[tokio::test]
 async fn a_lost_connection_is_made_again() {
     let Some(place) = Place::on_server() else { return };

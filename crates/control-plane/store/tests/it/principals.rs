@@ -93,7 +93,7 @@ async fn principals_are_humans_or_services_of_one_workspace() {
     assert_eq!(store.principals().all().await.unwrap().len(), 2);
 }
 
-/// Every change is counted, and one that finds nothing to change is none.
+/// Every change is counted; a statement that finds nothing to change is no change.
 #[tokio::test]
 async fn changes_of_who_may_what_are_counted() {
     let place = Place::new();
@@ -171,7 +171,7 @@ async fn tokens_are_kept_with_their_times() {
     let later = SystemTime::UNIX_EPOCH + Duration::from_secs(99);
     let earlier = SystemTime::UNIX_EPOCH + Duration::from_secs(98);
     tokens.used(&[(one.id.clone(), later), (two.id.clone(), earlier)]).await.unwrap();
-    // Another daemon may know of an earlier time.
+    // Another daemon may know only an earlier time.
     tokens.used(&[(one.id.clone(), earlier)]).await.unwrap();
     let used: Vec<_> = read().await.into_iter().map(|one| one.last_used_at).collect();
     assert_eq!(used, [Some(later), Some(earlier)]);
@@ -202,7 +202,7 @@ async fn workspaces_end_with_everything_in_them() {
     assert_eq!(roles(&store).await, [""; 0]);
     assert_eq!(store.service_tokens().all().await.unwrap(), []);
     assert_eq!(store.principals().all().await.unwrap().len(), 1, "humans stay");
-    // Nothing but people, who live elsewhere.
+    // The workspace has only people, who live elsewhere.
     let team = Workspace::new(id("team"), "");
     workspaces.create(&team).await.unwrap();
     store

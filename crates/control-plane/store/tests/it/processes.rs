@@ -14,7 +14,7 @@ use crate::support::{Place, id, open_in};
 /// Number of names per transaction.
 const BATCH: u32 = 40;
 
-/// Starts one of the tests below as a program of its own in the folder.
+/// Starts one of the tests below as a separate process in the folder.
 fn start(test: &str, dir: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("processes::{test}"), "--ignored", "--nocapture"])

@@ -41,7 +41,7 @@ async fn with_team(place: &Place) -> Store {
     store
 }
 
-/// D10: versions follow each other, some are kept, and no number comes twice.
+/// D10: versions are numbered in sequence, some are stored, and no number is used twice.
 #[tokio::test]
 async fn d10_versions_follow_each_other_for_good() {
     for place in Place::both() {
@@ -104,7 +104,7 @@ async fn a_secret_needs_a_workspace() {
         let error = store.secrets().add(&sealed("nosuch", "A", 1), "x", 3).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert_eq!(place.sql("SELECT name FROM secrets").await, [""; 0]);
-        // It goes with its workspace.
+        // The secret is removed with its workspace.
         assert!(add(&store, &sealed("team", "A", 1)).await);
         place.sql("DELETE FROM workspaces WHERE id = 'team'").await;
         assert_eq!(place.sql("SELECT name FROM secret_versions").await, [""; 0]);
@@ -149,7 +149,7 @@ async fn x_f6_pages_of_what_is_to_be_sealed_anew() {
     }
 }
 
-/// Of many that add the same version, one does.
+/// Of several writers that add the same version, one succeeds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_one_is_the_next_version() {
     for place in Place::both() {

@@ -193,8 +193,8 @@ async fn shares_come_by_pages() {
     }
 }
 
-/// X-E95: a session and a workspace have so many shares and no more, and so many files, also of
-/// contents that are kept once.
+/// X-E95: the number of shares of a session and of a workspace is limited, and so is their number
+/// of files, also of files with the same content.
 #[tokio::test]
 async fn a_session_has_so_many_shares_and_no_more() {
     for place in Place::both() {

@@ -39,7 +39,7 @@ impl Place {
         Some(place)
     }
 
-    /// One of each, for tests with the same result on both.
+    /// A place of each kind, for tests with the same result on both.
     pub(crate) fn both() -> impl Iterator<Item = Self> {
         std::iter::once(Self::new()).chain(Self::on_server()).inspect(told)
     }

@@ -79,8 +79,8 @@ async fn acts_for(store: &Store, number: u8) -> Option<PrincipalId> {
     store.runs().find(run(number)).await.unwrap().unwrap().acts_for().cloned()
 }
 
-/// X-E81: a message takes the turn of its session with it, and of no other; one that is there
-/// already takes none. It outlives the store.
+/// X-E81: a new message takes the turn of its session, and of no other session; a known message
+/// takes none. The turn outlives the store.
 #[tokio::test]
 async fn x_e81_a_message_takes_the_turn_of_its_session() {
     for place in Place::both() {

@@ -1,8 +1,8 @@
-//! A store of each version that there ever was becomes one of the present.
+//! A store of each published version is migrated to the present version.
 //!
 //! A store of version N is made of the steps up to N, with the few rows of `versions/N.sql` after
-//! each. `versions/checksums` has the checksums of the steps when they were published: a later
-//! change fails here. A new step comes with rows and a line there, by `sha384sum`.
+//! each. `versions/checksums` has the checksums of the published steps: a later change of a step
+//! fails here. A new step needs rows and a line there, made by `sha384sum`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::{path::Path, time::SystemTime};
@@ -61,7 +61,7 @@ fn stores() -> Vec<(u32, String)> {
     stores
 }
 
-/// R-M33: a store of any version can be opened to look, and stays what it is.
+/// R-M33: a store of any version can be opened for reading, and stays unchanged.
 #[tokio::test]
 async fn r_m33_stores_of_all_versions_are_left_alone_by_a_look() {
     for (version, script) in stores() {
@@ -206,7 +206,7 @@ async fn check_definitions(store: &Store, version: u32) {
     assert_eq!(names, if version >= 23 { vec!["read_file"] } else { vec![] });
 }
 
-/// The events that a store of a version had, and how long they are kept.
+/// Checks the events that a store of a version had, and their retention.
 async fn check_events(store: &Store, version: u32) {
     check_resting(store, version).await;
     let session = SessionId::parse("ses_0a1b2c3d4e5f").unwrap();
@@ -267,7 +267,7 @@ async fn check_outbound(store: &Store, version: u32) {
 /// Checks the definitions of live servers that a store of a version had.
 async fn check_live_definitions(store: &Store, version: u32) {
     let decided = store.live_decided("/a/mcp.json").await.unwrap();
-    // One that was accepted.
+    // One definition was accepted.
     let expected = [("docs".to_owned(), 1_790_000_000_000 * 2 + 1)];
     assert_eq!(decided, if version >= 35 { expected.into() } else { [].into() });
 }

@@ -17,7 +17,7 @@ fn key() -> MasterKey {
     KeyRing::parse(KEY).unwrap().current().clone()
 }
 
-/// A place with parts of its own.
+/// A place made of its parts.
 #[derive(Debug, Clone, PartialEq)]
 struct Somewhere(WorkspaceId, SecretName, SecretVersion);
 
@@ -53,7 +53,7 @@ fn x_m25_a_known_answer() {
     assert_eq!(there.place().open(&key(), KNOWN).unwrap(), value);
 }
 
-/// X-E69: every byte and every length, not only those that a random test happens to hit.
+/// X-E69: every byte and every length is tried, not only random ones.
 #[test]
 fn s27_no_changed_or_missing_byte_opens() {
     let there = Somewhere::new("team-1", "LINEAR_API_KEY", 3);
@@ -68,7 +68,7 @@ fn s27_no_changed_or_missing_byte_opens() {
         let text = URL_SAFE_NO_PAD.encode(&bytes[..at]);
         assert_eq!(there.place().open(&key(), &text), Err(Closed), "{at} bytes");
     }
-    // One content has one text: the last letter has four bits that must be zero.
+    // A content has exactly one text: the last letter has four bits that must be zero.
     let other_bits = format!("{}R", KNOWN.strip_suffix('Q').unwrap());
     let others = [format!("{KNOWN}="), format!("{KNOWN} "), other_bits];
     for text in others.iter().chain([&String::new()]) {

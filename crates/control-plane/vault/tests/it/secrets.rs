@@ -104,7 +104,8 @@ async fn values_that_nobody_could_use_are_refused() {
     assert!(world.disk().rows.is_empty());
 }
 
-/// S18, S27, X-E69: rows that were exchanged in the database do not open, and the error says so.
+/// S18, S27, X-E69: rows that were exchanged in the database do not open, and the error reports
+/// that.
 #[tokio::test]
 async fn s18_rows_that_are_moved_or_changed_are_told_as_damaged() {
     let world = World::default();

@@ -18,7 +18,7 @@ async fn x_m27_the_first_start_makes_a_key_and_later_ones_take_it() {
     assert_eq!(newest(&vault, "A").await.unwrap(), "one");
 }
 
-/// X-M28: a missing key ends the start and is named, and nothing is made in its place.
+/// X-M28: a missing key ends the start; the error names the key, and no new key is made.
 #[tokio::test]
 async fn x_m28_a_lost_key_ends_the_start() {
     let world = World::default();

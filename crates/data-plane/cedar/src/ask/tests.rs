@@ -58,7 +58,7 @@ fn matches(condition: &str, arguments: &str) -> bool {
     said.forbidden.is_some()
 }
 
-/// D13, A-13: each thing that a rule may look at is what the run and its call are.
+/// D13, A-13: each value that a rule may read is a fact about the run and its call.
 #[test]
 fn d13_rules_see_who_calls_what_and_where() {
     for condition in [
@@ -90,7 +90,7 @@ fn s25_annotations_that_are_not_said_are_the_worse_ones() {
     assert!(!matches("context.annotations.idempotentHint", "{}"));
 }
 
-/// D13: arguments are compared as what they are; one that is not there is not.
+/// D13: arguments are compared by their own types; an absent argument does not match.
 #[test]
 fn d13_arguments_are_values() {
     let path = r#"context.arguments has path && context.arguments.path like "/etc/*""#;
@@ -167,7 +167,7 @@ fn s14_an_argument_of_another_type_counts_as_matching() {
                 r#"{"force":"true"}"#,
                 r#"{"force":1}"#,
                 r#"{"force":[]}"#,
-                // Keys that a lenient server reads as the one that the rule names.
+                // Keys that a lenient server reads as the key in the rule.
                 r#"{"Force":true}"#,
                 r#"{"force":false,"FORCE":true}"#,
                 r#"{"force\u0000":true}"#,
@@ -319,7 +319,7 @@ proptest! {
     }
 }
 
-/// The same rules without their order by head: each is asked about each call.
+/// The same rules, not sorted by head: each is evaluated for each call.
 fn unsorted(set: RuleSet) -> RuleSet {
     let RuleSet { rules, plain, asking, names } = set;
     let [plain, asking] = [plain, asking].map(|group| {

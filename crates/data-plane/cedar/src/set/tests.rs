@@ -1,4 +1,4 @@
-//! Tests of what is refused when rules are saved, and in which words.
+//! Rules that are refused when they are saved, and the texts of the refusals.
 
 use super::*;
 
@@ -48,7 +48,7 @@ fn d13_rules_may_name_what_the_schema_has() {
     compiled(r#"forbid(principal, action == Action::"call", resource is Prompt);"#);
 }
 
-/// D13: the types of arguments follow from what a rule does with them.
+/// D13: the types of arguments follow from the rules' use of them.
 #[test]
 fn d13_arguments_are_typed_by_their_use() {
     for condition in [
@@ -104,7 +104,7 @@ fn d13_further_names_are_free_elsewhere() {
     }
 }
 
-/// D13: what is misspelt, mistyped or can do nothing is refused, with what to do about it.
+/// D13: misspelt and mistyped rules, and rules without effect, are refused with a remedy.
 #[test]
 fn d13_mistakes_are_refused_at_save() {
     for (rule, message, remedy) in [

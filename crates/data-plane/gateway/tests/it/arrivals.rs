@@ -25,7 +25,7 @@ use tempfile::TempDir;
 use super::traffic::limits;
 use super::world::{SOON, World, alias, finish, http_server, parse, transparent};
 
-/// The gates, each in front of a server of its own that is named after it.
+/// The gates, each in front of a server with the gate's name.
 const GATES: [&str; 7] =
     ["open", "denied", "ungranted", "ruled", "limited", "quarantined", "disabled"];
 /// The tool that each gate is closed for.

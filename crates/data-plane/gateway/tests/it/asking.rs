@@ -219,8 +219,8 @@ async fn x_m6_built_in_tools_require_what_they_say() {
     }
 }
 
-/// X-E75: a call of a built-in tool that cannot be made uses no grant for a single call up: its
-/// fault is reported before policy is asked.
+/// X-E75: an invalid call of a built-in tool does not use a grant for a single call up: its fault
+/// is reported before policy is asked.
 #[tokio::test]
 async fn x_e75_wrong_arguments_of_built_in_tools_use_no_grant_up() {
     let world = world(false, Audit::disabled()).await;

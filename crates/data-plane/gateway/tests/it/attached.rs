@@ -27,7 +27,7 @@ fn only(name: &str) -> RunPolicy {
     RunPolicy::Attached(BTreeSet::from([alias(name)]))
 }
 
-/// One request of each kind to all servers of a run, or to one by its name.
+/// Sends one request of each kind to all servers of a run, or to one server by its name.
 async fn does_everything(world: &World, caller: &Caller) {
     let requests = [
         ("tools/list", json!({})),
@@ -73,8 +73,8 @@ fn asks(scripts: &Scripts, name: &str) -> narthex_registry::config::Entry {
     scripts.entry(name, [first, each, ""])
 }
 
-/// D5, D12: a client that can be asked has a process of its own of each server of its run: of no
-/// other is one started, none other asks it, and its answers go to no other.
+/// D5, D12: a client that can be asked has its own process of each server of its run. No other
+/// server is started, no other server asks the client, and its answers go to no other server.
 #[tokio::test]
 async fn d5_a_client_that_can_be_asked_starts_its_own_runs_servers_alone() {
     let scripts = Scripts::new();
@@ -108,8 +108,8 @@ async fn d5_a_client_that_can_be_asked_starts_its_own_runs_servers_alone() {
     world.gateway.drain().await;
 }
 
-/// D5: over HTTP no handshake is made, no list is read and nothing is called at a server that the
-/// run does not have.
+/// D5: over HTTP, a server that the run does not have gets no handshake, no request for its lists
+/// and no call.
 #[tokio::test]
 async fn d5_no_other_servers_are_shaken_hands_with() {
     for eras in [Eras::Legacy, Eras::Both] {

@@ -13,7 +13,7 @@ fn request(caller: &Caller, method: &str, params: Value) -> narthex_wire::Messag
     if caller.session.is_some() { legacy(7, method, params) } else { modern(7, method, params) }
 }
 
-/// A world of one server, its two endpoints, and what names begin with there.
+/// A world of one server, with its two endpoints, and the prefix of names at each.
 async fn worlds() -> Vec<(World, Eras)> {
     let mut worlds = Vec::new();
     for eras in [Eras::Legacy, Eras::Modern, Eras::Both] {

@@ -22,7 +22,8 @@ const REQUESTS: [(&str, &str); 4] = [
     ("prompts/get", r#"{"name":"a"}"#),
 ];
 
-/// One that ends with its first call, and at each start after that; one that does not start.
+/// A server that ends with its first call and at each later start, and a server that does not
+/// start.
 fn servers(scripts: &Scripts) -> [ServerDefinition; 2] {
     let ends = r#"echo "Error: hush has no licence" >&2; exit 7"#;
     let again = format!(r#"[ -s "$PIDS" ] && {{ {ends}; }}"#);
@@ -68,8 +69,8 @@ async fn at_aggregated(world: &World) -> String {
     text
 }
 
-/// D28: a run gets the names of its own servers that ended, or did not start. The answer to each
-/// request has the kind of failure and the place of the cause, too.
+/// D28: a run gets the names of its own servers that ended or did not start. The answer to each
+/// request has the kind of failure, and names the place where the cause is shown.
 #[tokio::test]
 async fn d28_a_run_reads_no_cause_of_its_own_servers() {
     let scripts = Scripts::new();

@@ -57,7 +57,7 @@ impl Recorded {
         self.audit.keep_contents_of(&on.into_iter().collect());
     }
 
-    /// Has a caller call an existing tool and one that does not exist, and reads the stored
+    /// Calls a tool of the server and an absent tool as the caller, and returns the stored
     /// contents.
     async fn calls_carry(
         &self,
@@ -127,8 +127,8 @@ async fn x_m64_a_live_run_goes_by_the_switch() {
     world.gateway.drain().await;
 }
 
-/// X-M64: prompts and resources are stored as tools are, also by tools of our own; and so are both
-/// rounds of a request that the server asks back for.
+/// X-M64: contents of prompts and resources are stored like those of tools, also for the gateway's
+/// own tools; and so are both rounds of a request with a question of the server.
 #[tokio::test]
 async fn x_m64_other_requests_are_kept() {
     let recorded = Recorded::start().await;
@@ -168,7 +168,7 @@ async fn x_m64_other_requests_are_kept() {
     let second = world.call(&direct, modern(2, "tools/call", params)).await;
     assert_eq!(second["result"]["resultType"], "complete", "{second}");
     let calls = recorded.calls(&mut seen).await;
-    // As the caller got it, so that the server's state is sealed here, too.
+    // The answer is stored as the caller got it, so that the server's state is sealed.
     assert_eq!(serde_json::from_str::<Value>(text(&calls[0], "answer")).unwrap(), first);
     assert!(text(&calls[1], "request").contains("inputResponses"), "{calls:?}");
 

@@ -210,8 +210,8 @@ async fn worlds() -> [(&'static str, World); 2] {
     ]
 }
 
-/// E174: every kind of question reaches a legacy client as a request of its own, over HTTP and
-/// stdio, at both kinds of endpoint, and its answers come to the server, with the state.
+/// E174: every kind of question reaches a legacy client as a separate request, over HTTP and stdio,
+/// at both kinds of endpoint. The client's answers reach the server, with the state.
 #[tokio::test]
 async fn e174_a_modern_server_asks_a_legacy_client() {
     for (what, world) in worlds().await {
@@ -269,8 +269,8 @@ async fn e174_a_prompt_asks_a_legacy_client() {
     world.gateway.drain().await;
 }
 
-/// E174: the questions of one answer are open side by side, and their answers may come in any
-/// order. An answer of another session under the same id is none, nor is a second one.
+/// E174: the questions of one answer are open at the same time, and their answers may come in any
+/// order. An answer from another session with the same id does not count, nor does a second answer.
 #[tokio::test]
 async fn e174_questions_of_one_answer_are_asked_side_by_side() {
     let world = World::with(&[("one", Eras::Modern)]).await;

@@ -1,5 +1,5 @@
-//! The message that is decided on is the one that arrives: no part of `params` reads in two ways
-//! (S12, S18).
+//! Decisions are made on the message that arrives at the server: no part of `params` has two
+//! meanings (S12, S18).
 
 use narthex_audit::{Audit, AuditSettings};
 use narthex_gateway::{Endpoint, GatewayOptions};

@@ -1,4 +1,4 @@
-//! Number of deliveries of a call: servers that end sessions in ways of their own, and redirects.
+//! Number of deliveries of a call: servers that end sessions in various ways, and redirects.
 
 use std::sync::{
     Arc,
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::world::{World, http_server, transparent};
 
-/// Ways in which a server refuses what comes in a session that it does not know.
+/// Ways in which a server refuses messages of an unknown session.
 const WAYS: [(&str, u16, &str, &str); 16] = [
     ("404 without words", 404, "text/html", "<html>nope</html>"),
     ("410", 410, "text/plain", "gone"),
@@ -130,18 +130,18 @@ fn opening(seen: &Seen, revision: &str, number: u64) -> Reply {
 struct Forgetful {
     peer: Peer,
     current: Arc<AtomicU64>,
-    /// It knows each session that was opened since it last forgot all.
+    /// True if the server knows each session that was opened since it last forgot all.
     many: Arc<AtomicBool>,
     forgotten: Arc<AtomicU64>,
 }
 
 impl Forgetful {
-    /// `refuse` answers what comes in a session that is not the current one.
+    /// Starts a server; `refuse` answers messages of a session that is not the current one.
     async fn start(refuse: impl Fn(&Seen) -> Reply + Clone + Send + Sync + 'static) -> Self {
         Self::of("2025-11-25", refuse).await
     }
 
-    /// The same at this revision.
+    /// As [`Self::start`], at this revision.
     async fn of(
         revision: &'static str,
         refuse: impl Fn(&Seen) -> Reply + Clone + Send + Sync + 'static,
@@ -294,8 +294,8 @@ async fn r_e45_a_refusal_of_one_call_ends_no_session() {
     }
 }
 
-/// R-E45: the link that legacy sessions of one revision share beside the main one is opened anew
-/// when its session has ended.
+/// R-E45: the link that legacy sessions of one revision share is opened again after its session has
+/// ended.
 #[tokio::test]
 async fn r_e45_a_pooled_link_whose_session_has_ended_is_opened_anew() {
     let refuse = |_: &Seen| text(404, "text/plain", "Session not found");

@@ -14,7 +14,7 @@ use super::{
 
 /// Runs on after the end of its input, and needs a while after SIGTERM.
 const SLOW_TO_END: [&str; 3] = ["trap 'sleep 3; exit 0' TERM", "", "while :; do sleep 0.1; done"];
-/// Sessions, each with a child of its own.
+/// Number of sessions; each has a child of its own.
 const SESSIONS: usize = 8;
 /// Less than that many children take one after another, more than side by side.
 const SIDE_BY_SIDE: Duration = Duration::from_secs(20);
@@ -44,7 +44,8 @@ async fn s31_a_refused_session_leaves_nothing_open() {
     let entries = vec![scripts.entry("one", ["", "", ""])];
     let options = GatewayOptions { sessions_max: 1, ..GatewayOptions::default() };
     let world = World::settled(entries, options).await;
-    // Another revision than the shared link's, so that a link of its own is opened at once.
+    // The revision differs from the shared link's, so that the session's own link is opened at
+    // once.
     let request = initialize("2025-06-18", json!({"sampling": {}}));
     let open = async |name: &str| {
         let endpoint = transparent(name);

@@ -184,8 +184,8 @@ async fn heard(world: &World, caller: &Caller, call: narthex_wire::Message) -> V
     }
 }
 
-/// E171: a modern client that names a level hears the log messages of servers of either era, over
-/// HTTP and stdio, before the answer; one that names none hears nothing.
+/// E171: a modern client that names a level gets the log messages of servers of either era, over
+/// HTTP and stdio, before the answer. A client that names no level gets none.
 #[tokio::test]
 async fn log_messages_reach_a_modern_client_that_names_a_level() {
     for eras in ["legacy", "modern"] {
@@ -224,7 +224,8 @@ async fn e171_a_log_on_the_servers_own_stream_reaches_the_only_call() {
         modern(1, "tools/call", call)
     };
     for (level, wanted) in [(Some("info"), 3), (Some("error"), 0), (None, 0)] {
-        // The last log message comes beside the answer, which waits for it, but not long.
+        // The last log message arrives at the same time as the answer, which waits for it, but not
+        // long.
         let clock = SteppedClock::by(Duration::from_micros(500));
         let got = heard(&world, &caller, call(level)).await;
         drop(clock);
@@ -355,8 +356,8 @@ const CODES: [&str; 3] = [
     "",
 ];
 
-/// The status of an answer is that of the code that the client gets, not of the one that the
-/// server of the other era gave.
+/// The status of an answer follows the code that the client gets, not the code from the server of
+/// the other era.
 #[tokio::test]
 async fn a_status_is_chosen_after_the_code_is_translated() {
     let scripts = Scripts::new();

@@ -272,7 +272,7 @@ async fn e90_missing_servers_are_warned_of_once_and_together() {
         for method in ["tools/list", "prompts/list", "tools/list"] {
             world.ask(&caller, method, json!({})).await;
         }
-        // Each of these sessions has a view of its own, and the same servers are missing from it.
+        // Each of these sessions has its own view, and lacks the same servers.
         for _ in 0..2 {
             let session = world.session(&Endpoint::Aggregated, json!({"sampling": {}})).await;
             let caller = Caller::new(world.run.clone(), Endpoint::Aggregated, Some(session));
@@ -286,7 +286,7 @@ async fn e90_missing_servers_are_warned_of_once_and_together() {
     world.gateway.drain().await;
 }
 
-/// D12, E151: runs that share one connection each see what their own definition shows.
+/// D12, E151: each of two runs that share a connection sees the part that its own definition shows.
 #[tokio::test(flavor = "multi_thread")]
 async fn d12_rules_are_a_runs_own_on_a_shared_connection() {
     let world = World::changed([("all", Eras::Modern)], |_| {}).await;
@@ -317,8 +317,8 @@ async fn d12_rules_are_a_runs_own_on_a_shared_connection() {
     );
 }
 
-/// S21: a list of which callers see a part is no other caller's, also where the server lets caches
-/// share it; one that all callers see whole stays as the server wrote it.
+/// S21: a list from which entries are hidden is private, also where the server lets caches share
+/// it. A list without hidden entries stays as the server wrote it.
 #[tokio::test]
 async fn s21_a_filtered_list_is_private() {
     let eras = Eras::Modern;

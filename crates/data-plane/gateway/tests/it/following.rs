@@ -171,8 +171,8 @@ async fn e74_a_level_reaches_servers_that_are_ready_later() {
     world.gateway.drain().await;
 }
 
-/// E74: subscriptions on a session's own link are made again on the one that takes its place,
-/// except those that the client ended.
+/// E74: subscriptions on a session's own link are made again on the next such link, except those
+/// that the client ended.
 #[tokio::test]
 async fn e74_subscriptions_outlive_a_sessions_own_link() {
     let scripts = Scripts::new();

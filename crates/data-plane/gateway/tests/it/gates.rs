@@ -123,7 +123,7 @@ impl Gated {
     }
 }
 
-/// Begins a run with all shared servers, or with servers of its own alone.
+/// Begins a run with all shared servers, or only with servers of its own.
 fn begin(world: &World, grants: &Arc<Grants>, own: Option<MountSet>) -> Arc<RunView> {
     let token = RunToken::generate().unwrap();
     let actors = Actors { agent: Some(agent()), run: Some(token.run_id()), ..Actors::default() };
@@ -249,7 +249,7 @@ async fn x_e75_of_many_calls_one_uses_a_single_grant() {
     let all = calling.join_all().await;
     let went = all.iter().filter(|answer| kind(answer).is_null()).count();
     assert_eq!((went, gated.calls() - before), (1, 1), "{all:?}");
-    // One that another daemon has used up counts no more; the next one does.
+    // A grant that another daemon has used up does not count; the next grant does.
     gated.ledger.used.lock().unwrap().insert(GrantId::new([2; 8]));
     gated.grants.add(grant(2, "x.call", GrantDuration::Once));
     assert_eq!(kind(&gated.echo(&caller, "", "x").await), "permission_required");
@@ -412,7 +412,7 @@ async fn d25_without_its_ledger_no_single_grant_counts() {
     assert_eq!(gated.calls(), 0);
 }
 
-/// D12: runs that share one connection each have the gates and the limits of their own.
+/// D12: runs that share a connection each have their own gates and limits.
 #[tokio::test(flavor = "multi_thread")]
 async fn d12_rules_are_a_runs_own_on_a_shared_connection() {
     let world = World::changed([("all", Eras::Modern)], |_| {}).await;
@@ -452,8 +452,8 @@ fn watched() -> Gates {
     Gates::new(BTreeMap::new(), &named(&[("test://watched-*", "x.read")]), BTreeMap::new())
 }
 
-/// D5, S14: a stream reports granted resources alone, and ends when the grant is revoked; so does a
-/// subscription of a legacy client, on a link that it shares and on one of its own.
+/// D5, S14: a stream reports only granted resources, and ends when the grant is revoked. So does a
+/// legacy client's subscription, on a shared link and on its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn d5_revocation_ends_streams_and_subscriptions() {
     for eras in ERAS {

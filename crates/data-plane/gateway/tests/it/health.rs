@@ -23,7 +23,7 @@ use super::{
 
 const LIMIT: Duration = Duration::from_secs(4);
 
-/// A fixture behind an address of its own, which it leaves and comes back to.
+/// A fixture behind an address of its own, which can disappear and return.
 struct Server {
     address: SocketAddr,
     fixture: Running,
@@ -204,7 +204,7 @@ async fn e34_without_recovery_calls_fail_at_once() {
         world.gateway.registry().wait_until(SOON, failed).await;
     };
     hastened(failing).await;
-    // Nothing is on its way any more, so that the clock moves only if the call waits.
+    // No message is on its way any more, so that the clock moves only if the call waits.
     tokio::time::pause();
     let since = Instant::now();
     let answer = call(&world, &caller, "echo").await;
@@ -250,13 +250,13 @@ async fn d30_progress_extends_a_call_only_where_the_entry_asks() {
     }
 }
 
-/// A program that ends after each answer costs no call: one that it has not read is made on the
-/// next process.
+/// A program that ends after each answer costs no call: a call that it has not read is repeated at
+/// the next process.
 #[tokio::test]
 async fn e133_a_program_that_ends_after_each_answer_costs_no_call() {
     let scripts = Scripts::new();
     let gate = scripts.pipe("gate");
-    // It reads nothing more, and ends when the test has written to the gate.
+    // The program reads nothing more, and ends when the test has written to the gate.
     let each = format!(
         r#"case $line in *'"method":"tools/call"'*) answer '{{"content":[{{"type":"text","text":
         "hello"}}]}}'; read -r _ < {}; exit 0 ;; esac"#,
@@ -339,9 +339,9 @@ const COUNTS_PINGS: &str = r#"case $line in
     answer "{\"content\":[{\"type\":\"text\",\"text\":\"${pings:-0}\"}]}"; continue ;;
 esac"#;
 
-/// R-E13: a call to a server that had none for 30 s pings it first: on the shared link, on the link
-/// of one client, and on the link that is kept for what a modern client can be asked. A server that
-/// does not answer within 2 s gets the call in its next process.
+/// R-E13: before a call to a server that had no call for 30 s, the gateway pings it: on the shared
+/// link, on a client's own link, and on a bridged link. If the server does not answer within 2 s,
+/// its next process gets the call.
 #[tokio::test]
 async fn r_e13_a_call_checks_a_server_that_was_long_unused() {
     let scripts = Scripts::new();

@@ -66,8 +66,8 @@ fn memory() -> usize {
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-/// An unused run has no task, no view and no list of its own, whatever its server has: not more
-/// than 16 KiB, also where nothing is optimized.
+/// An unused run has no task, no view and no list of its own, whatever its server lists: at most 16
+/// KiB, also in a build without optimization.
 #[tokio::test]
 async fn a_run_that_nobody_used_costs_next_to_nothing() {
     const RUNS: usize = 2000;
@@ -90,7 +90,7 @@ async fn a_run_that_nobody_used_costs_next_to_nothing() {
     // Showing one is no use of it.
     assert_eq!(gateway.snapshot(&first).servers.len(), 1);
     assert!(!first.is_watched());
-    // One connection for all, which ends with the last of them.
+    // All runs share one connection, which ends with the last of them.
     shared.echoes(&first).await;
     assert!(first.is_watched() && !runs[0].is_watched());
     for run in runs {

@@ -75,7 +75,7 @@ mod traffic;
 #[cfg(test)]
 mod world;
 
-/// Not a test: links start this program again with this name.
+/// Not a test: links start this program again by this name.
 #[cfg(test)]
 #[test]
 fn fixture_over_stdio() {

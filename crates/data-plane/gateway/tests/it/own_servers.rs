@@ -40,7 +40,7 @@ pub(crate) async fn begin(
 }
 
 impl World {
-    /// The same world, as another run sees it.
+    /// The same world, seen by another run.
     pub(crate) fn seen_by(&self, run: &Arc<RunView>) -> Self {
         Self { gateway: self.gateway.clone(), run: run.clone(), fixtures: Vec::new() }
     }
@@ -54,7 +54,7 @@ fn none() -> RunPolicy {
     RunPolicy::default()
 }
 
-/// A world with the shared server `all`, and two runs that each have a `mine` of their own.
+/// A world with the shared server `all`, and two runs that each have an own server `mine`.
 struct Two {
     world: World,
     /// The servers of the two runs.
@@ -68,7 +68,7 @@ impl Two {
         Self::with(eras, &RunPolicy::AllAttached).await
     }
 
-    /// With other shared servers than all, or none.
+    /// As [`Self::of`], with the shared servers that `policy` attaches.
     async fn with(eras: Eras, policy: &RunPolicy) -> Self {
         let world = World::with(&[("all", eras)]).await;
         let mine = [fixture(eras).await, fixture(eras).await];
@@ -86,7 +86,7 @@ fn endpoints() -> [(Endpoint, &'static str); 2] {
     [(transparent("mine"), ""), (Endpoint::Aggregated, "mcp__mine__")]
 }
 
-/// One request of each method that is about a server or one of its items. `mine` in it is the
+/// One request of each method that concerns a server or one of its items; `mine` in it is the
 /// server's alias.
 fn requests(prefix: &str, task: &str) -> Vec<(&'static str, Value)> {
     let name = |name: &str| format!("{prefix}{name}");
@@ -145,7 +145,7 @@ async fn tools(world: &World, caller: &Caller) -> Vec<String> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// True if a request is one of the caller's era, and one that the fixture answers without error.
+/// True if a request is one of the caller's era, and the fixture answers it without an error.
 fn is_answered(caller: &Caller, method: &str) -> bool {
     match method {
         "server/discover" | "subscriptions/listen" => caller.session.is_none(),
@@ -171,8 +171,8 @@ async fn uses(world: &World, caller: &Caller, prefix: &str, sees_shared: bool) {
     assert_eq!(has("mcp__all__echo"), sees_shared, "{names:?}");
 }
 
-/// E7: a run uses a server of its own as any other, at both endpoints, for each pair of eras, with
-/// the shared ones and without.
+/// E7: a run uses an own server like any other, at both endpoints, for each pair of eras, with and
+/// without shared servers.
 #[tokio::test]
 async fn e7_a_run_uses_its_own_server_like_any_other() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -196,8 +196,8 @@ async fn e7_a_run_uses_its_own_server_like_any_other() {
     }
 }
 
-/// E7, D5, S18: to every other run such a server looks like none, in each request: to one that sees
-/// all shared servers, and to one that has another server of the same alias.
+/// E7, D5, S18: for every other run such a server is absent in each request: for a run with all
+/// shared servers, and for a run with another server of the same alias.
 #[tokio::test]
 async fn e7_to_other_runs_it_is_absent_for_every_method() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -263,7 +263,7 @@ async fn some_task(world: &World, eras: Eras) -> String {
     answer["taskId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-/// S18: the task of a run is unknown to one that has another server of the same alias.
+/// S18: the task of a run is unknown in another run that has another server of the same alias.
 #[tokio::test]
 async fn s18_tasks_of_equal_aliases_stay_apart() {
     let two = Two::of(Eras::Modern).await;
@@ -317,9 +317,9 @@ async fn told(outbox: &mut mpsc::Receiver<narthex_wire::Payload>) -> String {
 const UPDATED: &str = "notifications/resources/updated";
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
-/// E7, D5: messages of an own server reach its run alone, although another run has followed the
-/// same subject of a server of the same alias. The order proves it: the first message to the other
-/// run is the last one of its own server.
+/// E7, D5: messages of an own server reach only its run, although another run has followed the same
+/// subject of a server of the same alias. The order proves this: the first message to the other run
+/// is the last one of its own server.
 #[tokio::test]
 async fn e7_what_an_own_server_tells_reaches_its_run_alone() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -350,8 +350,8 @@ async fn e7_what_an_own_server_tells_reaches_its_run_alone() {
     }
 }
 
-/// E7, D5: log messages of an own server reach sessions of its run alone, also beside one that set
-/// no level. Each server gets the level of its own run's sessions.
+/// E7, D5: log messages of an own server reach only sessions of its run that have set a level. Each
+/// server gets the level of its own run's sessions.
 #[tokio::test]
 async fn e7_what_an_own_server_logs_reaches_its_run_alone() {
     let scripts = Scripts::new();
@@ -456,7 +456,7 @@ async fn e20_the_tools_of_a_run_are_recorded() {
     let echo = first.tools.iter().find(|tool| &*tool.name == "mcp__mine__echo").unwrap();
     assert_eq!(echo.server, alias("mine"));
     let shared = first.tools.iter().find(|tool| &*tool.name == "mcp__all__echo").unwrap();
-    // The same definition at two servers.
+    // Two servers list the same definition.
     assert_eq!(echo.digest, shared.digest);
     let mut hears = listen(&two.seen[0], &Endpoint::Aggregated).await;
     two.mine[1].fixture.toggle_dynamic_tool();

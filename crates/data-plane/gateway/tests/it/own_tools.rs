@@ -120,7 +120,8 @@ async fn e82_required_arguments_are_in_the_schema_and_checked() {
     world.gateway.drain().await;
 }
 
-/// E80: a server's own tool of such a name keeps it, and is the one that is called.
+/// E80: a server's tool keeps its name if the gateway has a tool of the same name, and calls reach
+/// the server's tool.
 #[tokio::test]
 async fn e80_a_real_tool_is_never_hidden_by_one_of_our_own() {
     const TALKS: &str = r#"case $line in

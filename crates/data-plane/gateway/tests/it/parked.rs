@@ -33,7 +33,7 @@ fn first(name: &str, declared: &Value) -> Value {
     json!({"name": name, "arguments": {}, "_meta": {DECLARED: declared}})
 }
 
-/// The same call, made again with these answers.
+/// The same call again, with these answers.
 fn again(first: &Value, asked: &Value, answers: Value) -> Value {
     let mut params = first.clone();
     params["requestState"] = asked["result"]["requestState"].clone();
@@ -147,8 +147,8 @@ async fn e184_several_questions_and_several_rounds() {
     }
 }
 
-/// E184: a prompt may ask, too, and so may calls side by side: each over a connection of its own
-/// where a question does not tell its call.
+/// E184: a prompt may ask, too, and so may calls at the same time: each has its own connection if a
+/// question does not identify its call.
 #[tokio::test]
 async fn e184_calls_side_by_side_are_asked_apart() {
     for world in worlds().await {
@@ -261,7 +261,7 @@ async fn none_parked(world: &World) {
     timeout(SOON, ending).await.expect("a call is left");
 }
 
-/// A world over one legacy server that notes what arrives.
+/// A world with a legacy server that records its messages.
 async fn noting() -> (World, Caller) {
     let options = Options { eras: Eras::Legacy, records_messages: true, ..Options::default() };
     let world = World::of([("one", options)]).await;
@@ -316,7 +316,7 @@ async fn e184_a_call_waits_for_so_long() {
     world.gateway.drain().await;
 }
 
-/// E184: the end of a run, and of the gateway, ends what waits.
+/// E184: the end of a run, and of the gateway, ends waiting calls.
 #[tokio::test]
 async fn e184_a_call_ends_with_its_run() {
     for is_run in [true, false] {
@@ -501,7 +501,7 @@ async fn e184_progress_goes_to_the_request_that_is_open() {
     world.gateway.drain().await;
 }
 
-/// E184: a question on the server's own stream belongs to the only open call. Once several were
+/// E184: a question on the server's own stream belongs to the only open call. After several were
 /// open, each call has a link of its own.
 #[tokio::test]
 async fn e184_a_question_on_the_servers_own_stream_finds_its_call() {
@@ -554,8 +554,9 @@ const LEADS: &str = r#"case $line in *'"method":"tools/call"'*)
   printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32042,"message":"sign in","data":{"elicitations":[{"mode":"url","elicitationId":"e1","url":"https://a.test/","message":"Sign in"}]}}}\n' "$id"
   continue ;; esac"#;
 
-/// E185: a legacy server's error −32042 leads a modern client to the URL; the call is made again by
-/// its retry. A client that cannot be led there gets an error that names the missing capability.
+/// E185: a legacy server's error −32042 leads a modern client to the URL, and the client's retry
+/// repeats the call. A client that cannot be led there gets an error that names the missing
+/// capability.
 #[tokio::test]
 async fn e185_a_wanted_url_leads_a_modern_client_there() {
     let Scripted { scripts, world, caller, params, answer } =

@@ -122,8 +122,9 @@ async fn question_of(answering: &mut Answering) -> Value {
     }
 }
 
-/// S31: a run whose clients leave questions without an answer has its part of those that wait. Its
-/// other clients are asked no more; a client of another run is, and an answer makes room.
+/// S31: a run whose clients leave questions unanswered can use only its part of the waiting
+/// questions. Its other clients are asked no more, but clients of another run are. An answer frees
+/// a place.
 #[tokio::test]
 async fn s31_a_run_leaves_questions_to_others() {
     let fixture = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await;

@@ -62,7 +62,7 @@ async fn e81_every_tool_has_an_object_schema() {
     world.gateway.drain().await;
 }
 
-/// E89: a result without content gets an empty one, and its other members are kept; transparent
+/// E89: a result without content gets an empty content, and keeps its other members. Transparent
 /// endpoints change nothing.
 #[tokio::test]
 async fn e89_a_result_without_content_gets_an_empty_one_and_keeps_what_it_said() {

@@ -33,8 +33,8 @@ async fn four_calls(world: &World, caller: &Caller, prefix: &str) {
     }
 }
 
-/// R-E45, D17: calls that meet a server which forgot its session are made once more, on a new one:
-/// on the shared link, on one that all clients of a revision share, and on a client's own.
+/// R-E45, D17: if a server has forgotten its session, calls are repeated once in a new session: on
+/// the shared link, on a link that all clients of a revision share, and on a client's own.
 #[tokio::test]
 async fn r_e45_a_session_that_a_server_forgot_costs_no_call() {
     for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {

@@ -63,7 +63,7 @@ impl Ruled {
         self.world.fixtures[0].fixture.counts().calls
     }
 
-    /// The agent may use what requires a scope, until the grant is removed.
+    /// Grants the agent this scope, until the grant is removed.
     fn grant(&self, scope: &str) -> GrantId {
         let (scope, id) = (ToolScope::new(scope).unwrap(), GrantId::new([1; 8]));
         let of = ToolScopeGrant { scope, server: None, tool: None, arguments: None };
@@ -213,8 +213,8 @@ async fn d13_a_rule_may_tell_endpoints_and_eras_apart() {
     }
 }
 
-/// D13, S14: later requests about a task are decided on as the call that made it, and as what they
-/// are; also where that call required nothing.
+/// D13, S14: later requests about a task are decided on as the call that made the task, and by
+/// their own method; also if that call required no grant.
 #[tokio::test(flavor = "multi_thread")]
 async fn d13_a_rule_may_tell_calls_and_tasks_apart() {
     let ruled = Ruled::new(Eras::Modern).await;
@@ -316,8 +316,8 @@ const ASKS: &str = r#"@id("ask") @approval("x.read") forbid(principal, action, r
     when { resource.name like "test://watched*" };
     @id("echo") forbid(principal, action, resource == Tool::"all/echo");"#;
 
-/// D13, D5: a permitted stream ends when a new rule forbids the resource that it reports, or
-/// requires a scope that has not been granted; one that the new rules permit stays open.
+/// D13, D5: a permitted stream ends when a new rule forbids its resource, or requires a scope that
+/// has not been granted. A stream that the new rules permit stays open.
 #[tokio::test(flavor = "multi_thread")]
 async fn d5_streams_end_when_a_rule_comes_to_forbid_them() {
     for eras in ERAS {
@@ -369,8 +369,7 @@ const GIVEN_UP: [&str; 3] = [
     "",
 ];
 
-/// D13, D5: so does a subscription of a legacy client, on a link that it shares and on one of its
-/// own.
+/// D13, D5: the same for a legacy client's subscription, on a shared link and on its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn d5_subscriptions_end_when_a_rule_comes_to_forbid_them() {
     let scripts = Scripts::new();

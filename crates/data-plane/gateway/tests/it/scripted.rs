@@ -1,4 +1,4 @@
-//! Servers that are shell scripts, for what no well-behaved server does.
+//! Servers as shell scripts, which behave as no good server does.
 
 use narthex_model::{ServerDefinition, StdioTarget, Target};
 use narthex_registry::config::Entry;
@@ -43,7 +43,7 @@ impl Scripts {
     /// its input.
     pub(crate) fn server(&self, name: &str, [first, each, last]: [&str; 3]) -> ServerDefinition {
         let pids = self.dir.path().join(name);
-        // One line for each message.
+        // Each message must be one line.
         let script = SERVER.replace("capabilities\":\n      ", "capabilities\":");
         let script = script.replace(",\n      \"serverInfo", ",\"serverInfo");
         let script = format!("PIDS={}\n{first}\n{script}\n{last}", pids.display());

@@ -14,7 +14,7 @@ use super::{
     world::{SOON, World, transparent},
 };
 
-/// Lists one tool with an output schema and one without; `$what` is done with calls.
+/// A server that lists one tool with an output schema and one without; `$what` handles calls.
 fn each(what: &str) -> String {
     let tools = json!({"tools": [
         {"name": "act", "inputSchema": {"type": "object"},
@@ -80,7 +80,7 @@ async fn d16_a_failure_fits_the_tools_own_schema() {
     let (silent, ends) = (callers(&world, "silent").await, callers(&world, "ends").await);
     let off = callers(&world, "off").await;
     fail(&world, &silent, "silent", ["timeout"; 2]).await;
-    // From the first call on it is down, and then it is coming back.
+    // With the first call the server ends, and then it is starting again.
     fail(&world, &ends, "ends", ["transport_error"; 2]).await;
     world.gateway.registry().disable("off").unwrap();
     fail(&world, &off, "off", ["server_disabled", "tool_not_found"]).await;

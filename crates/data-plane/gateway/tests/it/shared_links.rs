@@ -80,7 +80,7 @@ async fn s19_a_run_cannot_cancel_what_another_asked_on_a_shared_link() {
         found.unwrap()["id"].as_u64().unwrap()
     };
     let (theirs, own) = (id_of("tools/call"), id_of("x/done"));
-    // By chance they are so near once in some hundred million times.
+    // By chance the numbers are that close once in several hundred million times.
     assert!(theirs.abs_diff(own) > 4 && theirs > 4, "{theirs} and {own}");
     drop(open);
     world.gateway.drain().await;

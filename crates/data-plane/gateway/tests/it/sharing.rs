@@ -45,7 +45,7 @@ async fn s31_a_run_leaves_sessions_to_others() {
     world.gateway.drain().await;
 }
 
-/// A client that servers can ask, which so has a process of its own.
+/// A client that servers can ask, which therefore has its own process.
 async fn client(world: &World, name: &str) -> Caller {
     let endpoint = transparent(name);
     let session = world.session(&endpoint, json!({"elicitation": {}, "roots": {}})).await;
@@ -60,8 +60,8 @@ fn alive(scripts: &Scripts, name: &str) -> usize {
     scripts.started(name).into_iter().filter(|pid| is_alive(*pid)).count()
 }
 
-/// S31, D12: clients that go without a word leave processes behind, which give way to those of
-/// others, the one that is idle for longest first. One whose client is there gives way to none.
+/// S31, D12: processes of clients that left without a word give way to other clients' processes,
+/// the one that is idle for longest first. A process of a present client gives way to none.
 #[tokio::test]
 async fn s31_links_of_clients_that_are_gone_give_way() {
     let scripts = Scripts::new();
@@ -80,7 +80,7 @@ async fn s31_links_of_clients_that_are_gone_give_way() {
     }
     assert!(alive(&scripts, "one") <= 4, "{:?}", scripts.started("one"));
     assert!(is_alive(own), "its client is there");
-    // One that comes back gets another.
+    // A client that returns gets another process.
     let answer = acts(&world, &gone[0]).await;
     assert!(answer["result"].is_object(), "{answer}");
     drop(attended);

@@ -163,7 +163,7 @@ const TELLS_END: &str = r#"case $line in *'"method":"tools/call"'*'"task":{'*) ;
 /// A legacy server that has the result of its task at once.
 const HAS_RESULT: &str = r#"case $line in *'"method":"tasks/result"'*)
     answer '{"content":[],'"$related"'}'; continue ;; esac"#;
-/// A legacy server that lists its task as one that has ended.
+/// A legacy server that lists its task as ended.
 const LISTS_END: &str = r#"case $line in *'"method":"tasks/list"'*)
     answer '{"tasks":[{"taskId":"t1","status":"completed"}]}'; continue ;; esac"#;
 
@@ -256,7 +256,7 @@ async fn d12_a_server_that_sleeps_is_told_of_as_before() {
 async fn e72_a_server_that_reconnects_is_not_listed() {
     let scripts = Scripts::new();
     let gate = scripts.pipe("gate");
-    // From its second start on, it waits to be let in.
+    // From its second start on, the server waits until the test writes to the gate.
     let first = format!(r#"if [ -e "$PIDS" ]; then read -r _ < {}; fi"#, gate.display());
     let entries = vec![scripts.entry("one", [&first, "", ""])];
     let world = World::settled(entries, GatewayOptions::default()).await;

@@ -65,7 +65,7 @@ async fn modern_task_states_are_pushed_at_the_aggregated_endpoint() {
     let caller = world.modern_caller(Endpoint::Aggregated);
     let file = json!({"filename": "a.txt"});
     let one = start(&world, &caller, "mcp__one__confirm_delete", file).await;
-    // It does not end before it is followed, on however busy a machine.
+    // The task lasts long enough to be followed even on a busy machine.
     let two = start(&world, &caller, "mcp__two__slow_compute", json!({"seconds": 15})).await;
     let mut listening = world.gateway.call(&caller, listen(&[&one, &two, "absent", &one])).await;
     let first = next(&mut listening).await;
@@ -89,8 +89,8 @@ async fn modern_task_states_are_pushed_at_the_aggregated_endpoint() {
     world.gateway.drain().await;
 }
 
-/// S18: a task of another run is as absent as one that never was. A client without tasks gets an
-/// error that names the missing capability.
+/// S18: a task of another run is answered like a task that never existed. A client without the
+/// capability for tasks gets an error that names it.
 #[tokio::test]
 async fn s18_tasks_of_others_are_not_followed() {
     let mut world = World::with(&[("one", Eras::Modern)]).await;
@@ -186,8 +186,8 @@ async fn e79_equal_task_ids_of_two_servers_stay_apart() {
     world.gateway.drain().await;
 }
 
-/// A legacy server with tasks, all of which are called `t1`; it lists some more, of no caller here,
-/// on pages of their own. It gives its name wherever there is room for it.
+/// A legacy server with tasks, all with the id `t1`. It also lists tasks of other callers, on
+/// further pages. It puts its name into every text.
 pub(super) const LEGACY: [&str; 3] = [
     r#"rest='"status":"working","ttl":null,"createdAt":"2026-01-01T00:00:00Z"'
     related='"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}'
@@ -428,7 +428,7 @@ async fn s18_states_of_legacy_tasks_reach_their_run() {
         let other = caller(&world, transparent("two"), json!({})).await;
         let mut others = other.session.as_ref().unwrap().take_outbox().unwrap();
         world.run = run;
-        // This call has the server report the task, and one that belongs to no caller.
+        // With this call the server reports the task, and a task of no caller.
         let tell = || legacy(6, "tools/call", json!({"name": "mcp__two__act", "arguments": {}}));
         world.call(&aggregated, tell()).await;
         let mut told = next_status(&session, &mut outbox).await;

@@ -62,7 +62,7 @@ impl Everywhere {
         over_http.sum::<u64>() + self.over_sse.counts().calls
     }
 
-    /// A gateway over the `wanted` servers, whose calls may take so long.
+    /// A gateway with the `wanted` servers, whose calls may take `limit`.
     async fn world(&self, limit: Duration, wanted: impl Fn(&str) -> bool) -> World {
         let mut definitions = self.definitions.clone();
         definitions.retain(|definition| wanted(definition.alias.as_str()));
@@ -118,7 +118,7 @@ async fn e44_a_call_past_its_time_is_cancelled_over_every_transport() {
     world.gateway.drain().await;
 }
 
-/// Polls tasks and sockets for so long.
+/// Polls tasks and sockets for this time.
 async fn polls(time: Duration) {
     let since = SystemTime::now();
     while since.elapsed().is_ok_and(|passed| passed < time) {
@@ -126,8 +126,8 @@ async fn polls(time: Duration) {
     }
 }
 
-/// The answer to a call that sleeps for so long, of a server of this process. The clock moves by
-/// `passes` in all: not before the server sleeps, and in steps between which messages arrive.
+/// The answer of a server in this process to a call that sleeps for this time. The clock moves by
+/// `passes` in all, only after the server sleeps, and in steps between which messages arrive.
 async fn slept(
     everywhere: &Everywhere,
     (world, caller): (&World, &Caller),
@@ -166,7 +166,7 @@ async fn slept(
 async fn e86_no_inner_limit_ends_a_call_before_its_own() {
     let everywhere = Everywhere::start().await;
     let longest = Duration::from_millis(600_000);
-    // A child has a clock of its own.
+    // A child process has its own clock.
     let world = everywhere.world(longest, |name| !name.starts_with("stdio")).await;
     for name in &NAMES[2..] {
         for caller in world.both_callers(&transparent(name)).await {

@@ -71,7 +71,7 @@ impl Limited {
         self.meters.get(&Self::key(kind, name)).open()
     }
 
-    /// One more run of the agent.
+    /// A further run of the agent.
     fn run(&self) -> Arc<RunView> {
         let meter = |kind, name| Some(self.meters.get(&Self::key(kind, name)));
         let meters = RunMeters {
@@ -168,7 +168,7 @@ async fn o100_other_methods_are_refused_by_an_error() {
     limited.world.gateway.drain().await;
 }
 
-/// O100: lists that the gateway has, pings, and what no server ever sees do not count.
+/// O100: the gateway's own lists, pings, and calls that no server sees do not count.
 #[tokio::test]
 async fn o100_only_what_reaches_a_server_counts() {
     let limited = Limited::with(&json!({"calls_per_day": 2})).await;
@@ -271,7 +271,7 @@ async fn o100_a_cancelled_call_gives_its_place_back() {
     limited.world.gateway.drain().await;
 }
 
-/// O100: with many callers at once exactly a day's calls are made, and all others are refused.
+/// O100: with many callers at once, exactly a day's calls are made, and all others are refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn o100_a_quota_is_exact_under_many_callers() {
     let limited = Arc::new(Limited::with(&json!({"calls_per_day": 25})).await);

@@ -41,7 +41,7 @@ pub(crate) fn parse(value: &Value) -> Message {
     Message::parse(Bytes::from(value.to_string()), &Limits::default()).unwrap()
 }
 
-/// A modern request with what every one must carry.
+/// A modern request with the members that every modern request must have.
 pub(crate) fn modern(id: u64, method: &str, params: Value) -> Message {
     parse(&message(Era::Modern, Some(id), method, params))
 }
@@ -131,7 +131,7 @@ impl World {
         Self::sleepy(entries, options, None)
     }
 
-    /// The same, and servers without users are stopped after so long.
+    /// The same world, but servers without users are stopped after this time.
     pub(crate) fn sleepy(
         entries: Vec<Entry>,
         options: GatewayOptions,
@@ -140,7 +140,7 @@ impl World {
         Self::recorded(entries, options, idle_stop, Audit::disabled())
     }
 
-    /// The same with a record of all calls.
+    /// The same world, with a record of all calls.
     pub(crate) fn recorded(
         entries: Vec<Entry>,
         options: GatewayOptions,
@@ -220,7 +220,7 @@ impl World {
         self.legacy_caller_with(endpoint, json!({})).await
     }
 
-    /// The same of a client with these capabilities.
+    /// As [`Self::legacy_caller`], for a client with these capabilities.
     pub(crate) async fn legacy_caller_with(&self, endpoint: Endpoint, client: Value) -> Caller {
         let session = self.session(&endpoint, client).await;
         Caller::new(self.run.clone(), endpoint, Some(session))

@@ -147,9 +147,9 @@ fn d5_permits_nothing_that_a_rule_hides() {
     }
 }
 
-/// D14, X-M54: a grant at a server is for what the catalog calls so, whatever a run does: who
-/// writes agents moves it nowhere, and it counts under each alias. What is of no catalog goes by
-/// its alias.
+/// D14, X-M54: a grant at a server applies to the server's id in the catalog: agents' authors
+/// cannot move it to another server, and it applies under each alias. A server without a catalog is
+/// identified by its alias.
 #[test]
 fn d14_a_grant_at_a_server_is_for_its_id() {
     let (exposed, gates) = (Exposed::default(), gates(&["git.write"]));
@@ -246,8 +246,8 @@ fn d14_a_grant_is_bound_to_what_it_names() {
     assert!(matches!(denial, Denial::Ungranted { has_digest: false, .. }));
 }
 
-/// X-E75: a grant for a single call is for one call, whichever comes first; what lasts is used
-/// before it, and a call that needs several takes all or none.
+/// X-E75: a grant for a single call is for one call, whichever comes first. Lasting grants are used
+/// before it, and a call that needs several grants takes all or none.
 #[test]
 fn x_e75_a_single_call_is_taken_once() {
     let me = GrantSubject::User(user('1'));
@@ -295,7 +295,7 @@ fn d14_two_single_calls_are_two_calls() {
     assert!(is_ungranted(decide(&authority, &one, call("{}"))));
 }
 
-/// S14: what is asked of a task requires what the call did that made it.
+/// S14: a request about a task requires the grants of the call that made the task.
 #[test]
 fn s14_a_task_is_gated_like_its_call() {
     let me = GrantSubject::User(user('1'));
@@ -374,8 +374,8 @@ fn word(verdict: &Result<Verdict, Denial>) -> String {
     }
 }
 
-/// D13, A-5: rules and grants together: a rule that forbids comes before every grant, one that asks
-/// for approval adds its scopes to what the server requires, and the grants decide.
+/// D13, A-5: rules and grants together: a forbidding rule overrides every grant, a rule that asks
+/// for approval adds its scopes to the server's requirements, and the grants decide.
 #[test]
 fn d13_rules_narrow_what_grants_allow() {
     let (none, one) = (Ruling::default(), ["git.write"]);

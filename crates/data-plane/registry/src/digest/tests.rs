@@ -1,4 +1,4 @@
-//! Configurations that count as the same, and those that do not.
+//! Configurations with equal digests, and configurations with different ones.
 
 use std::{collections::BTreeMap, path::PathBuf};
 

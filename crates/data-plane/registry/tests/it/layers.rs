@@ -25,7 +25,7 @@ fn variables() -> Variables {
     Arc::new(|name| (name == "KEY").then(|| "k-123".to_owned()))
 }
 
-/// One stdio server as JSON, distinguished from others by its argument.
+/// A stdio server as JSON, distinguished from other servers by its argument.
 fn server(argument: &str) -> String {
     format!(r#"{{ "transport": "stdio", "command": "true", "args": ["{argument}"] }}"#)
 }

@@ -290,7 +290,7 @@ async fn r_m11_a_mount_has_a_deadline_of_its_own() {
     in_time(registry.close()).await;
 }
 
-/// D12: a server has so many processes at most.
+/// D12: the number of a server's processes is limited.
 #[tokio::test]
 async fn d12_processes_of_a_server_are_limited() {
     let options = narthex_registry::RegistryOptions {

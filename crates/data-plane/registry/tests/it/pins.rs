@@ -137,7 +137,7 @@ async fn s23_a_decision_holds_on_every_link() {
     assert!(has(&now, "greet") && further.seen().tool("greet").is_some());
     assert!(decided(&now) > before);
     assert!(further.held().has(&Alias::new("docs").unwrap(), Listed::Tool, "echo"));
-    // Where a review changes nothing no change is reported.
+    // A review that changes nothing reports no change.
     registry.look_again(&Alias::new("docs").unwrap()).await.unwrap();
     assert_eq!(decided(&registry.snapshot()), decided(&now));
     // A failed review is reported to the caller that decides.
@@ -181,7 +181,7 @@ async fn s23_a_server_that_does_not_answer_holds_no_decision_up() {
     registry.close().await;
 }
 
-/// An entry of a document whose servers stand in `member`, with these further keys.
+/// An entry of a document with its servers in `member`, with these further keys.
 fn entry(member: &str, keys: &str) -> (Entry, Vec<String>) {
     let entry = format!(r#"{{"transport":"http","url":"http://a.example/mcp",{keys}}}"#);
     let text = format!(r#"{{"{member}":{{"docs":{entry}}}}}"#);

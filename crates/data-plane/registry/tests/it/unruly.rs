@@ -15,13 +15,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::world::{booking, in_time, permitted, program, with_env};
 
-/// Not a test: servers are this program, started again with this name.
+/// Not a test: servers are this program, started again by this name.
 #[test]
 fn child() {
     run_if_asked();
 }
 
-/// A server in a process of its own that misbehaves as these words say.
+/// A server in a process of its own that misbehaves by these words.
 pub(crate) fn unruly(name: &str, words: &str) -> ServerDefinition {
     let program_file = std::env::current_exe().unwrap();
     let args = ["--exact", "unruly::child", "--nocapture", "--test-threads=2"];
@@ -59,7 +59,7 @@ impl Mark {
         processes().filter(is_marked).collect()
     }
 
-    /// Waits until so many live.
+    /// Waits until `count` processes live.
     pub(crate) async fn until(&self, count: usize) {
         let mut ticks = tokio::time::interval(Duration::from_millis(5));
         in_time(async {
@@ -76,7 +76,7 @@ fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Number of our own children that have ended without being waited for.
+/// Number of this process's children that have ended and were not reaped.
 pub(crate) fn zombies() -> usize {
     let own = std::process::id().to_string();
     let is_zombie = |process: &u32| {

@@ -59,7 +59,7 @@ impl Slow {
     }
 }
 
-/// One call over a link, to its end.
+/// Makes a call over a link, and returns its answer.
 pub(crate) async fn call(link: &Link) -> Result<Frame, LinkError> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}});
     let message = Message::parse(body.to_string().into(), &Limits::default()).unwrap();

@@ -123,7 +123,7 @@ async fn an_idle_connection_is_closed_though_nothing_is_sent_any_more() {
     };
     let (mut stream, body) = tokio::join!(serve, call(&client));
     assert_eq!(body, "ok");
-    // From here on only the clock moves.
+    // From here on only the test moves the clock.
     tokio::time::pause();
     wait_for_close(&mut stream).await;
 }
@@ -148,7 +148,7 @@ async fn a_connection_stays_with_the_runtime_that_opened_it() {
     assert_eq!(server.connections(), 2);
 }
 
-/// All idle connections that are kept may belong to a runtime that needs them no more.
+/// All stored idle connections may belong to a runtime that does not need them any more.
 #[tokio::test]
 async fn a_runtime_that_comes_late_keeps_a_connection_too() {
     let server = Server::start(|_| answer("a".repeat(1 << 20))).await;
@@ -170,7 +170,7 @@ async fn a_runtime_that_comes_late_keeps_a_connection_too() {
     });
     elsewhere.await.unwrap();
     assert_eq!(server.connections(), 3);
-    // One of the first two is left.
+    // One of the first two connections is left.
     call(&client).await;
     assert_eq!(server.connections(), 3);
 }
@@ -235,7 +235,8 @@ async fn chunks_arrive_while_the_server_is_still_writing() {
         }
         ask.send("2\r\nbc\r\n0\r\n\r\n").await.unwrap();
         assert_eq!(body.chunk().await.unwrap().unwrap(), "bc");
-        // Not read to its end, but the end has arrived: the connection is good.
+        // The body was not read to its end, but the end has arrived: the connection can be used
+        // again.
         drop(body);
         drop(ask);
         assert_eq!(call(&client).await, "last");

@@ -1,4 +1,4 @@
-//! Servers that are reached through a proxy, and what no proxy leads around.
+//! Servers behind a proxy, and requests that must not bypass it.
 
 use std::sync::Arc;
 

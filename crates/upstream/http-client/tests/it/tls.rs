@@ -56,7 +56,7 @@ async fn named_server(name: &str) -> TlsServer {
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         loop {
-            // A client that does not trust us is what some tests are about.
+            // Some tests use a client that does not trust this server.
             let Ok(stream) = acceptor.accept(raw.accept().await).await else { continue };
             assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
             serve(stream, |request| answer(request.into_body()), Arc::default()).await;

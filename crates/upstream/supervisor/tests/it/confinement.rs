@@ -142,8 +142,9 @@ async fn d22_files_outside_are_denied() {
     assert_eq!(scene.left_in_tmp(), ["file"], "its own folder went with it");
 }
 
-/// Files and sockets of others lie in the shared folder: a confined program gets one of its own,
-/// which goes with its tree, also where the daemon kills it or its shim is killed.
+/// The shared folder for temporary files has other programs' files and sockets. A confined program
+/// gets its own folder, which is removed with its process tree, also if the daemon kills it or its
+/// shim is killed.
 #[tokio::test]
 async fn d22_a_confined_program_has_its_own_folder_for_temporary_files() {
     let scene = Scene::new();
@@ -191,8 +192,8 @@ async fn d22_children_of_a_confined_child_are_confined() {
     assert!(said.contains("Permission denied") && !said.contains("text"), "{said}");
 }
 
-/// D22: sockets of others in the file system, such as the daemon's own, are out of reach of a
-/// program whose files are limited, wherever they lie; one that is named is not.
+/// D22: a program with limited files cannot reach other programs' sockets in the file system, such
+/// as the daemon's, wherever they are. It reaches a socket that its entry names.
 #[tokio::test]
 async fn d22_a_program_whose_files_are_limited_reaches_no_unix_socket() {
     let scene = Scene::new();
@@ -253,7 +254,7 @@ attempt("memory", lambda: open(f"/proc/{os.getppid()}/mem", "r+b"))
         // Such a pair can send to any socket.
         format!("datagrams {no}"),
         format!("io_uring {no}"),
-        // Other processes have sockets, and a process that can reach into them has those.
+        // A process that could trace other processes could use their sockets.
         format!("ptrace {no}"),
         "memory Permission denied".to_owned(),
     ];

@@ -93,7 +93,7 @@ async fn a_killed_daemon_takes_its_children_along() {
 #[tokio::test]
 #[ignore = "the daemon of a_killed_daemon_takes_its_children_along, run as its own process"]
 async fn daemon_to_be_killed() {
-    // With a shim, more than the child ends: see `trees`.
+    // With a shim, the child's descendants end as well: see `trees`.
     let mut spec = unshimmed("exec 3>witness; echo ready >&3; exec sleep 1000");
     spec.stop_grace = std::time::Duration::ZERO;
     let (_process, _io) = Process::spawn(spec, &TaskTracker::new()).await.unwrap();

@@ -14,7 +14,7 @@ use crate::support::{
     DEAF, DEAF_LEAVER, LEAVER, POLITE, drain, in_time, members, shell, shim, start,
 };
 
-/// One step. The number picks one of the processes that are there.
+/// A step of the simulation. The number picks one of the existing processes.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Start(&'static str),
@@ -115,7 +115,7 @@ fn every_order_of_events_ends_clean() {
     simulate(&shim());
 }
 
-/// With nothing but process groups.
+/// The same with process groups alone.
 #[test]
 fn every_order_of_events_ends_clean_without_a_shim() {
     simulate(&Shim::Absent);

@@ -16,7 +16,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 pub(crate) const DEAF: &str = "trap '' TERM; sleep 1000 & echo ready; wait";
 /// A leader that ends at once and leaves a process behind.
 pub(crate) const LEAVER: &str = "sleep 1000 >/dev/null 2>&1 & echo ready; exit 3";
-/// As `LEAVER`, and the process left behind is deaf to SIGTERM.
+/// As `LEAVER`, but the process left behind ignores SIGTERM.
 pub(crate) const DEAF_LEAVER: &str =
     "trap '' TERM; sleep 1000 >/dev/null 2>&1 & echo ready; exit 3";
 /// Ends when asked.
@@ -34,7 +34,7 @@ pub(crate) fn shim() -> Shim {
     Shim::Program(env!("CARGO_BIN_EXE_narthex-shim").into())
 }
 
-/// As `shell`, with nothing but the process group to hold the child by.
+/// As `shell`, with only the process group to control the child.
 pub(crate) fn unshimmed(script: &str) -> ProcessSpec {
     ProcessSpec { shim: Shim::Absent, ..shell(script) }
 }
@@ -89,7 +89,7 @@ impl Witness {
     }
 }
 
-/// Processes of `group` that live, or that we ourselves have not reaped.
+/// Processes of `group` that live, or that this process has not reaped.
 pub(crate) fn members(group: u32) -> usize {
     let own = std::process::id().to_string();
     let processes = fs_err::read_dir("/proc").unwrap().flatten();

@@ -207,7 +207,7 @@ async fn a_shim_that_is_none_is_told_of() {
     }
 }
 
-/// Runs one of the ignored tests below as a process of its own.
+/// Runs one of the ignored tests below as a separate process.
 fn rerun(name: &str, directory: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", name, "--ignored", "--nocapture"]).current_dir(directory);
@@ -239,7 +239,7 @@ async fn daemon_with_runaways() {
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
 }
 
-/// S31: in a process of its own, so that no other test's files and children are counted.
+/// S31: runs in a separate process, so that no other test's files and children are counted.
 #[test]
 fn s31_a_thousand_cycles_leave_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -251,7 +251,7 @@ fn s31_a_thousand_cycles_leave_nothing() {
 #[ignore = "the process of s31_a_thousand_cycles_leave_nothing"]
 async fn thousand_cycles() {
     let files = || fs_err::read_dir("/proc/self/fd").unwrap().count();
-    // The actor of a process closes its last files after it has told of the end.
+    // The actor of a process closes its last files after it has reported the end.
     let warm_up = TaskTracker::new();
     cycle(0, &warm_up).await;
     drain(&warm_up).await;

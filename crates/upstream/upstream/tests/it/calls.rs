@@ -88,7 +88,7 @@ async fn e44_a_call_that_is_dropped_is_cancelled_at_the_server() {
     let everywhere = Everywhere::start().await;
     for (name, link) in &everywhere.links {
         let mut sleeping = call(link, "sleep", json!({"ms": 600_000})).await.unwrap();
-        // So that it is under way before it is given up.
+        // Waits until the call has reached the server, before the test gives it up.
         text_of(link, "echo", json!({"message": "x"})).await;
         tokio::select! {
             biased;

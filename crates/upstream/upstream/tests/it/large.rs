@@ -40,7 +40,7 @@ impl Busy {
     }
 }
 
-/// Runs a test on one thread, beside which only one more may block.
+/// Runs a test on one thread, with one more thread for blocking work.
 fn on_one_thread(test: impl Future<Output = ()>) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_all().max_blocking_threads(1).build().unwrap().block_on(test);
@@ -89,8 +89,8 @@ fn s31_calls_go_on_while_a_large_answer_is_read() {
     }
 }
 
-/// S31: later messages of a stream come after a large one, and one that is read while its caller
-/// waits for another event is not lost.
+/// S31: later messages of a stream come after a large one, and a large message that is read while
+/// its caller waits for another event is not lost.
 #[test]
 fn s31_nothing_overtakes_a_large_message_of_its_stream() {
     on_one_thread(async {

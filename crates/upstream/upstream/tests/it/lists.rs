@@ -237,8 +237,8 @@ async fn e73_a_refused_credential_counts_where_no_list_is_read() {
     }
 }
 
-/// E81: an output schema that no client compiles is left out of merged lists, also where it comes
-/// with so many that they are compiled aside.
+/// E81: an output schema that clients cannot compile is left out of merged lists, also if it comes
+/// with so many others that they are compiled on another thread.
 #[tokio::test]
 async fn e81_an_output_schema_that_does_not_compile_is_warned_of() {
     for count in [1, 600] {

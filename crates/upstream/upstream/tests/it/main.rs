@@ -1,4 +1,4 @@
-//! The crate against small servers of its own, and against the fixture server.
+//! Tests of the crate with small servers of the tests, and with the fixture server.
 
 #![expect(
     clippy::tests_outside_test_module,
@@ -20,13 +20,13 @@ mod transports;
 mod unruly;
 mod world;
 
-/// The server that tests start as a process of its own.
+/// The server that tests start as a separate process.
 #[test]
 fn fixture_over_stdio() {
     fixture_process::run();
 }
 
-/// The same for a server that misbehaves as requested.
+/// The same with a server that misbehaves as requested.
 #[test]
 fn unruly_child() {
     narthex_testkit::unruly::run_if_asked();

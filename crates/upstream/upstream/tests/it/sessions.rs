@@ -11,7 +11,8 @@ use super::{
     world::{World, call, call_to_end, finish, http, in_time},
 };
 
-/// R-E45: servers without a stream of their own answer 404 or 410 to its GET. The session lives.
+/// R-E45: a server without a stream of its own answers 404 or 410 to the GET for it. The session
+/// lives.
 #[tokio::test]
 async fn r_e45_a_server_without_a_stream_keeps_its_session() {
     for status in [400, 404, 405, 410] {

@@ -149,7 +149,7 @@ fn resident_kib() -> u64 {
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }
 
-/// A world in which `npx` is this script, and what its phases were.
+/// A world in which `npx` is this script, and the log of its phases.
 fn runner(text: &str) -> (tempfile::TempDir, narthex_model::ServerDefinition, World, Log<Phase>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("npx");

@@ -231,8 +231,8 @@ async fn r_e43_requests_carry_session_and_revision() {
     assert_eq!(seen.iter().filter(|seen| seen.method == "DELETE").count(), 1);
 }
 
-/// R-E44: a server without a stream of its own is asked once; one whose stream is always empty is
-/// asked ever more rarely, even if it wants to be asked at once.
+/// R-E44: a server without a stream of its own is asked for it once. A server whose stream is
+/// always empty is asked ever more rarely, even if it wants to be asked at once.
 #[tokio::test]
 async fn r_e44_an_empty_stream_is_no_loop() {
     let without = Peer::session(|_| None).await;

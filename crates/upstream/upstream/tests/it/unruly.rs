@@ -26,8 +26,8 @@ async fn r_e9_strange_and_double_answers_harm_no_call() {
     world.drain().await;
 }
 
-/// E44, R-E9: a call that is given up is cancelled at the server under our own id, and an answer
-/// that comes after that is dropped.
+/// E44, R-E9: a call that is given up is cancelled at the server under the link's id, and a later
+/// answer is dropped.
 #[tokio::test]
 async fn e44_an_answer_that_comes_after_the_cancellation_is_dropped() {
     let world = World::new();
@@ -43,8 +43,8 @@ async fn e44_an_answer_that_comes_after_the_cancellation_is_dropped() {
     world.drain().await;
 }
 
-/// E85: progress of a real child, under a token of ours that is new for each call, and none at all
-/// where the caller wants none.
+/// E85: progress of a real child, under a token of the link that is new for each call, and no
+/// progress if the caller wants none.
 #[tokio::test]
 async fn e85_each_call_has_a_progress_token_of_its_own() {
     let world = World::new();
@@ -192,7 +192,7 @@ fn is_running(process: &str) -> bool {
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-/// E75, S31: a child that stops reading fails no other call than those that it does not read.
+/// E75, S31: a child that stops reading fails only the calls that it does not read.
 #[tokio::test]
 async fn s31_a_child_that_reads_no_more_holds_up_nobody_for_ever() {
     let world = World::new();

@@ -34,7 +34,7 @@ pub(crate) async fn in_time<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(DEADLINE, future).await.expect("this must not take so long")
 }
 
-/// One side of a connection, and what comes out of it.
+/// One side of a connection, and the values that come out of it.
 pub(crate) struct World {
     pub(crate) context: ConnectContext,
     pub(crate) events: mpsc::Receiver<LinkEvent>,
@@ -195,14 +195,15 @@ pub(crate) fn initialize_result() -> Value {
     })
 }
 
-/// The fixture server in a process of its own: this very test program, asked for one "test".
+/// The fixture server in a separate process: this test program, started with the name of one
+/// "test".
 pub(crate) fn fixture_process(settings: &str) -> ServerDefinition {
     let program_file = std::env::current_exe().unwrap();
     let args = ["--exact", "fixture_over_stdio", "--nocapture"];
     with_env(program(program_file.to_str().unwrap(), &args), "FIXTURE_SETTINGS", settings)
 }
 
-/// A server in a process of its own that misbehaves as these words request.
+/// A server in a separate process that misbehaves as these words request.
 pub(crate) fn unruly(words: &str) -> ServerDefinition {
     let program_file = std::env::current_exe().unwrap();
     let args = ["--exact", "unruly_child", "--nocapture", "--test-threads=2"];

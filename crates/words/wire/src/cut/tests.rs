@@ -52,7 +52,7 @@ fn d23_tokens_are_estimated_by_the_quarter_rule() {
     }
 }
 
-/// D23, R-E19: what is within its limits is not even copied.
+/// D23, R-E19: a result within its limits is not even copied.
 #[test]
 fn r_e19_results_within_their_limits_are_untouched() {
     let exact = text_of(&"x".repeat(400));
@@ -100,7 +100,7 @@ fn d23_no_cut_breaks_an_escape_a_surrogate_pair_or_a_character() {
     }
 }
 
-/// D23: texts are kept from the first on; what is no text stays, also behind the cut.
+/// D23: texts are kept from the first on; other content stays, also behind the cut.
 #[test]
 fn d23_only_texts_are_cut_and_the_rest_stays_byte_for_byte() {
     let raw = format!(
@@ -207,7 +207,7 @@ fn any_text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// D23, R-D6: whatever the content is, what is shown is a beginning of it, and not too long.
+    /// D23, R-D6: whatever the content is, the shown part is a beginning of it, and not too long.
     #[test]
     fn d23_what_is_shown_is_a_beginning_within_the_limit(
         texts in prop::collection::vec(any_text(), 0..6),

@@ -237,7 +237,7 @@ fn s13_integers_are_compared_as_numbers() {
     }
 }
 
-/// Notifications need no headers, but those that are there must be true.
+/// Notifications need no headers, but given headers must match the body.
 #[test]
 fn s13_notifications_may_lack_headers_but_not_belie_them() {
     let text = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}"#;
@@ -314,7 +314,7 @@ fn annotations_that_break_a_rule_are_refused() {
     assert!(HeaderParams::parse(Raw::new(pair("A", "B").as_bytes())).is_ok());
 }
 
-/// RFC 9110 5.6.2: what a token may be made of.
+/// RFC 9110 5.6.2: the characters of a token.
 #[test]
 fn annotation_names_are_tokens() {
     for c in '!'..='~' {

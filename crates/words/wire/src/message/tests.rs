@@ -133,8 +133,8 @@ fn the_id_of_a_refused_request_is_read() {
     }
 }
 
-/// S31: what is looked through for each name has no more members than a reader needs; what is
-/// inside arguments and results is not counted.
+/// S31: an object that is searched for each name has a limited number of members. Members inside
+/// arguments and results are not counted.
 #[test]
 fn s31_members_of_a_message_are_limited() {
     let members = |count: usize| {

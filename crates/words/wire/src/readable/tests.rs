@@ -1,4 +1,4 @@
-//! Tests of what strict clients read.
+//! Tests of the repairs for strict clients.
 
 use super::*;
 
@@ -62,7 +62,7 @@ fn e81_odd_definitions_are_repaired_where_that_changes_nothing() {
     }
 }
 
-/// E81: what has a meaning that cannot be known is not guessed.
+/// E81: a value whose meaning cannot be known is not guessed.
 #[test]
 fn e81_a_definition_that_cannot_be_repaired_is_named() {
     for (text, named) in [

@@ -1,4 +1,4 @@
-//! Tests of finding secrets, and that messages stay what they were.
+//! Tests that secrets are found, and that messages are otherwise unchanged.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -100,7 +100,8 @@ fn s27_secrets_are_found_as_keys_and_as_numbers() {
     assert_eq!(redactor.json(b"87654322"), None);
 }
 
-/// S27: two keys that are secrets, or a server that has our word already, make no message unusable.
+/// S27: two keys that are secrets, or a server that uses the replacement's word itself, make no
+/// message unusable.
 #[test]
 fn s27_keys_that_are_replaced_stay_apart() {
     let redactor = redactor(&["sk-12345", "sk-67890"]);

@@ -92,7 +92,7 @@ fn as_object(members: &[(String, Value)]) -> Value {
 }
 
 proptest! {
-    /// D2: the outcome is what editing a parsed document gives, and untouched values are verbatim.
+    /// D2: the outcome equals an edit of the parsed document, and untouched values stay verbatim.
     #[test]
     fn d2_rewrites_equal_edits_of_the_document(
         body in members(),

@@ -23,7 +23,7 @@ fn message(data: &str) -> SseEvent {
     SseEvent { data: Bytes::from(data.to_owned()), has_data: true, ..SseEvent::default() }
 }
 
-/// Each stream and what the WHATWG rules make of it, whole and byte by byte.
+/// Streams with their events by the WHATWG rules, read as a whole and byte by byte.
 #[test]
 fn streams_are_read_as_the_standard_says() {
     let id = |id: &'static str, data| SseEvent { id: Some(id.into()), ..message(data) };

@@ -80,7 +80,7 @@ fn listed_tools_lose_their_legacy_tasks_for_modern_clients() {
     assert!(changed.starts_with(r#"{"tools":[{"name":"a"},{"name":"b"}]"#), "{changed}");
 }
 
-/// Only what modern servers alone read goes; vendors' and extensions' keys stay.
+/// Only members for modern servers alone are removed; keys of vendors and extensions stay.
 #[test]
 fn modern_requests_are_stripped() {
     let request = call(
@@ -213,7 +213,7 @@ fn error_codes_are_those_of_the_readers_era() {
         let data = if after == -32603 { format!(r#","data":{details}"#) } else { String::new() };
         assert_eq!(changed, format!(r#"{{"code":{after},"message":"m"{data}}}"#));
     }
-    // The server's own data of an error stands beside the code.
+    // The server's own data of an error stays beside the code.
     let message = error(r#"{"code":-32041,"message":"m","data":7.0}"#);
     let changed = applied(&answer_to_modern("tools/call", &message, None), &message);
     let details = r#"{"kind":"server_error","details":{"code":-32041,"data":7.0}}"#;
@@ -236,8 +236,8 @@ fn a_missing_ability_is_named_to_legacy_clients() {
     );
 }
 
-/// E175: of what a legacy client declares, a modern server may rely on what can be asked across the
-/// eras, with the parts that the client's revision knows.
+/// E175: of a legacy client's capabilities, a modern server may use those whose questions can cross
+/// the eras, with the parts that the client's revision knows.
 #[test]
 fn e175_capabilities_are_what_can_be_asked_across_the_eras() {
     let all = r#"{"roots":{"listChanged":true},"sampling":{"tools":{}},
@@ -258,8 +258,8 @@ fn e175_capabilities_are_what_can_be_asked_across_the_eras() {
     }
 }
 
-/// E176: a question loses what only modern requests carry, and its mode where the client knows one
-/// mode only; the rest stays byte for byte.
+/// E176: a question loses the members of modern requests, and its mode if the client knows only one
+/// mode; the rest stays byte for byte.
 #[test]
 fn e176_questions_lose_what_a_revision_does_not_know() {
     let meta = r#""_meta":{"io.modelcontextprotocol/logLevel":"info","a": 1.0}"#;

@@ -311,7 +311,7 @@ async fn what_was_moved_last_is_known_after_a_restart() {
     let lines = read_all(&mut next.reader().unwrap());
     assert_eq!(secrets(&lines).len(), 4);
     ended(next).await;
-    // Nothing is written in this workspace, and no event of it is in any file.
+    // This process writes no event of the workspace, and no file has one.
     let third = Audit::open(folder.path(), &settings).unwrap();
     let mut reader = third.reader().unwrap();
     assert!(moved(&reader).is_empty());

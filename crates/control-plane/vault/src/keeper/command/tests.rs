@@ -1,4 +1,4 @@
-//! With programs that a test writes itself, which behave as keychains do and as they should not.
+//! Tests with small programs that behave as keychains do, and as keychains should not.
 
 use fs_err as fs;
 use narthex_model::ErrorKind;
@@ -148,7 +148,7 @@ fn what_is_not_kept_is_found_out() {
     let second = first.with(MasterKey::generate().unwrap()).unwrap();
     assert!(refused(forgets.replace(&second), &second).1.contains("give back"));
     assert_eq!(forgets.load().unwrap(), Some(first.clone()));
-    // Also one that does not even read, and one that fails.
+    // The same with a program that does not read, and a program that fails.
     let deaf = scene.command(GIVE, "exec <&-; exit 0");
     assert!(refused(deaf.replace(&second), &second).1.contains("give back"));
     let fails = scene.command(GIVE, "cat >&2; exit 2");

@@ -106,7 +106,7 @@ fn s27_the_file_of_another_user_is_refused_whatever_its_mode() {
         assert!(matches!(error, KeeperError::OtherUser(_)), "{error:?}");
         assert!(error.to_string().contains("/x/master.key"), "{error}");
     }
-    // Another user's file for real, where this user may make one.
+    // A file that really belongs to another user, if this user may make one.
     let (_dir, file) = place();
     file.create().unwrap();
     let given = std::os::unix::fs::chown(&file.path, Some(65_534), None);

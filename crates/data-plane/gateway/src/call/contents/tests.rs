@@ -1,4 +1,4 @@
-//! The parts of a text that are stored, and those that are not.
+//! The parts of a text that are stored, and the parts that are removed.
 
 use narthex_model::Secret;
 use serde_json::{Value, json};
@@ -20,8 +20,8 @@ fn x_m64_what_is_short_is_kept_whole() {
     assert_eq!(kept(text), json!({ "text": text, "bytes": text.len() }));
 }
 
-/// X-M64: known secrets and texts that look like our tokens are taken out, also of keys, and also
-/// in base64.
+/// X-M64: known secrets and texts that look like narthex's tokens are removed, also from keys, and
+/// also in base64.
 #[test]
 fn x_m64_secrets_and_tokens_are_taken_out() {
     let token = crate::RunToken::generate().unwrap();
@@ -34,13 +34,13 @@ fn x_m64_secrets_and_tokens_are_taken_out() {
     for secret in [SECRET, base64, token.expose()] {
         assert!(!text.contains(&secret[..12]), "{text}");
     }
-    // A text that only begins like a token is none.
+    // A text that only begins like a token is not removed.
     let text = r#"{"a":"nxt_0123 nxt_"}"#;
     assert_eq!(kept(text)["text"], text);
 }
 
-/// X-M64: wherever a secret lies, nothing of it is left before the cut, and of what had one there
-/// is no digest.
+/// X-M64: wherever a secret stands, no part of it is left before the cut, and a text that had one
+/// gets no digest.
 #[test]
 fn x_m64_nothing_of_a_secret_is_left_at_the_cut() {
     let end = 20_000;

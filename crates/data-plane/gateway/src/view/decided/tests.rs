@@ -66,7 +66,7 @@ fn samples(kind: Type) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-/// S12: what two readers may read differently is refused in each object of the table.
+/// S12: in each object of the table, a value that two readers may read differently is refused.
 #[test]
 fn s12_objects_that_are_decided_on_have_one_meaning() {
     for place in places() {
@@ -155,8 +155,8 @@ fn s12_capabilities_have_one_meaning_in_both_eras() {
     }
 }
 
-/// S12: a question of a server reads alike for the gateway, which compares it with what the client
-/// declared, and for the client.
+/// S12: a server's question has one meaning for the gateway, which compares it with the client's
+/// capabilities, and for the client.
 #[test]
 fn s12_questions_of_servers_have_one_meaning() {
     let asked = |method: &str, params: &str| {

@@ -12,7 +12,7 @@ fn id(number: u8) -> GrantId {
     GrantId::new([number; 8])
 }
 
-/// D14: a verdict names the grants behind it, and only one that permits gives the request away.
+/// D14: a verdict names the grants behind it, and only a permission releases the request.
 #[test]
 fn d14_a_verdict_names_the_grants_behind_it() {
     let authority = authority();
@@ -35,7 +35,7 @@ fn d14_a_verdict_names_the_grants_behind_it() {
     assert!(open.basis().is_empty());
 }
 
-/// D14: of several grants the first end counts, also of those that were joined.
+/// D14: of several grants the first end counts, also of joined grants.
 #[test]
 fn d14_a_basis_ends_with_its_first_grant() {
     let basis = |grants: &[(u8, &str, Option<u64>)]| {
@@ -84,7 +84,7 @@ fn d25_the_next_call_has_what_no_server_has_seen() {
     assert!(is_permit(lend(&mut Payment::default())), "also after a further call");
 }
 
-/// D25: of several grants that no server has seen used, a call takes those that it needs.
+/// D25: of several grants that no server has seen used, a call takes only those that it needs.
 #[test]
 fn d25_a_call_takes_only_what_it_needs_of_the_unused() {
     let authority = authority();

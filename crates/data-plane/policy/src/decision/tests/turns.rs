@@ -64,7 +64,7 @@ fn x_e81_what_is_open_ends_with_the_turn() {
     assert!(agents.counts(&authority.actors(), at(100)));
 }
 
-/// X-E81: the later rounds of a call have what it has used up while the turn is the same.
+/// X-E81: the later rounds of a call may use the same grants again while the turn is the same.
 #[test]
 fn x_e81_later_rounds_are_of_the_same_turn() {
     let (one, authority) = (gates(&["git.write"]), authority());

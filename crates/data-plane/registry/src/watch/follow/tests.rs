@@ -1,4 +1,4 @@
-//! Waiting, under a clock of our own.
+//! Tests of waiting, with a paused clock.
 
 use std::path::Path;
 

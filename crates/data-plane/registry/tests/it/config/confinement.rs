@@ -48,7 +48,7 @@ fn an_absent_part_limits_nothing() {
     assert_eq!(read(none), expected);
     let plain = stdio(entry(r#"{ "transport": "stdio", "command": "true" }"#).0);
     assert_eq!(plain.confinement, None);
-    // Which also opts out of a default for all.
+    // `none` also overrides a default for all entries.
     assert!(read(r#""none""#).is_none());
 }
 

@@ -159,7 +159,7 @@ fn s30_a_value_is_never_expanded_twice() {
     assert_eq!(stdio(entry(json).0).args, ["${env:KEY}"]);
 }
 
-/// S27: values of secret variables are kept from view, wherever they were filled in.
+/// S27: values of secret variables are recognized as secret, wherever they were filled in.
 #[test]
 fn s27_secret_variables_are_known_wherever_they_are_filled_in() {
     let told = |json: &str| -> Vec<String> {
@@ -186,7 +186,7 @@ fn e116_other_values_become_text_element_by_element() {
     assert_warned(&warnings, &["args[5]", "an array is passed on"]);
 }
 
-/// E53: how arguments are cut is theirs, not ours.
+/// E53: arguments keep the boundaries that the file gives them.
 #[test]
 fn e53_arguments_keep_their_boundaries() {
     let args = |json: &str| {

@@ -44,8 +44,8 @@ fn e86_a_duration_is_read_as_a_timeout() {
     }
 }
 
-/// R-E23: a duration that is none fails the entry by name in a file of our own, and is a warning in
-/// a shared one; zero and less mean the default.
+/// R-E23: an invalid duration is a fault of its entry in narthex's own file, and a warning in a
+/// shared file. Zero and negative durations mean the default.
 #[test]
 fn r_e23_a_bad_duration_is_a_fault_with_its_place() {
     for bad in ["soon", "30 parsecs", "s", "", "1e400s"] {
@@ -176,8 +176,8 @@ fn d30_what_progress_extends_is_read_in_both_spellings() {
     assert_warned(&warnings, &["servers.x.progressExtends", "progress extends no call"]);
 }
 
-/// D30: a value that is none of these is a fault of an entry of our own, and a warning in a shared
-/// file. One of `autoRecover` that is neither true nor false is a fault in both.
+/// D30: an unknown value is a fault of its entry in narthex's own file, and a warning in a shared
+/// file. A value of `autoRecover` other than true and false is a fault in both.
 #[test]
 fn d30_bad_values_are_told_with_their_field() {
     for (key, value, wanted) in [

@@ -28,7 +28,7 @@ fn e13_an_array_carries_its_names_inside() {
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
 }
 
-/// E13, E117: a bad entry is a fault of its own; a name that occurs twice refuses the list.
+/// E13, E117: a bad entry is a fault of its own; a name that occurs twice refuses the whole list.
 #[test]
 fn e13_bad_entries_are_faults_and_names_are_unique() {
     let config = list(

@@ -102,7 +102,7 @@ proptest! {
         prop_assert_eq!(got, given);
     }
 
-    /// Of each name one entry counts: the first of the last layer that has the name.
+    /// One entry of each name is in effect: the first of the last layer that has the name.
     #[test]
     fn e12_one_entry_of_each_name_counts(layers in layers()) {
         let list = compose(&layers);

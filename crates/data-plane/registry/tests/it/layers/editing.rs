@@ -224,7 +224,7 @@ async fn e143_edits_at_the_same_time_are_all_kept() {
     assert_eq!(left, ["settings.json.lock"]);
 }
 
-/// An edit does not wait forever for one that hangs.
+/// An edit does not wait forever for another edit that hangs.
 #[tokio::test(start_paused = true)]
 async fn e143_a_lock_that_is_held_is_told() {
     let world = World::new();

@@ -135,7 +135,7 @@ async fn d27_an_approval_that_comes_later_is_seen() {
     assert_eq!(changed(next(&mut events).await), ["a=1"]);
 }
 
-/// D27: the approved text is the one that is parsed, though the file changes in between.
+/// D27: the approved text is parsed, even if the file changes in between.
 #[tokio::test]
 async fn d27_the_text_is_read_once() {
     let mut world = World::new();
@@ -315,7 +315,7 @@ async fn e131_the_global_layer_can_be_replaced_by_code() {
     assert_eq!(changed(next(&mut events).await), ["a!", "c=3", "a=1"]);
     let is_from_code = |state: &LayersState| state.declared[0].file.is_none();
     assert!(is_from_code(&files.current()) && !files.current().declared[0].is_editable());
-    // The same set again causes no event, and the settings file causes none from now on.
+    // The same set again causes no event, and from now on the settings file causes none either.
     files.replace_global(list(given));
     let mut states = files.states();
     let reads = files.current().files[0].reads;

@@ -60,7 +60,7 @@ async fn e43_a_save_of_the_same_content_is_no_event() {
     in_time(states.wait_for(|state| state.files[1].reads == 2)).await.unwrap();
     replace(&world.project(), &project("a", "1"));
     in_time(states.wait_for(|state| state.files[1].reads > 2)).await.unwrap();
-    // The same entries in another form are no event either.
+    // The same entries in another form cause no event either.
     fs_err::write(world.project(), project("a", "1").replace(' ', "\n")).unwrap();
     let reads = files.current().files[1].reads;
     in_time(states.wait_for(|state| state.files[1].reads > reads)).await.unwrap();
@@ -262,7 +262,7 @@ async fn e120_bad_entries_are_rows_or_warnings() {
     assert_eq!(changed(next(&mut events).await), ["bad?"]);
 }
 
-/// Where the system reports no events, polling finds the same changes.
+/// If the system reports no events, polling finds the same changes.
 #[tokio::test(start_paused = true)]
 async fn e10_polling_finds_what_events_would() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! Which defaults are seeded.
+//! Seeds default servers into the settings file.
 
 use std::collections::BTreeSet;
 

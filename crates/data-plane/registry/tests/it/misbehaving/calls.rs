@@ -48,7 +48,7 @@ async fn e40_a_removed_child_ends_only_after_its_calls() {
     in_time(registry.close()).await;
 }
 
-/// E41: a changed child finishes its call beside its successor, which gets the next one.
+/// E41: a replaced child finishes its call while its successor gets the next one.
 #[tokio::test]
 async fn e41_a_changed_child_finishes_its_calls_beside_its_successor() {
     let (mark, gate) = (Mark::new(), Gate::new());

@@ -104,7 +104,7 @@ fn resident_kib() -> u64 {
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Kills the child and has it started again, so many times.
+/// Kills the child `times` times, and waits for each new start.
 async fn crash(registry: Registry, name: String, times: usize) {
     for _ in 0..times {
         let row = registry.get(&name).unwrap();

@@ -22,7 +22,7 @@ async fn mount(registry: &Registry, servers: Vec<ServerDefinition>) -> MountSet 
     in_time(registry.mount(set, &options)).await.unwrap()
 }
 
-/// R-M17: a child leads a group of its own, so that Ctrl-C at the terminal does not reach it.
+/// R-M17: a child leads its own process group, so that Ctrl-C at the terminal does not reach it.
 #[tokio::test]
 async fn r_m17_a_child_leads_a_group_of_its_own() {
     let registry = start([crate::unruly::unruly("x", "")]);
@@ -235,7 +235,7 @@ async fn r_m18_children_die_with_a_daemon_that_is_killed() {
     mark.until(0).await;
 }
 
-/// Not a test of its own: the test above starts it.
+/// Not a test by itself: the test above starts it.
 #[tokio::test]
 async fn daemon_to_be_killed() {
     let Some(value) = std::env::var_os("NARTHEX_DAEMON") else { return };

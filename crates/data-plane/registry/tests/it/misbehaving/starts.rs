@@ -26,8 +26,8 @@ fn impatient(connect: Duration) -> Registry {
     .unwrap()
 }
 
-/// E75: a child that writes nothing, one that does not even read, and one that does not list are
-/// given up, each with its reason, and none of them is left.
+/// E75: a child that writes nothing, a child that does not even read, and a child that does not
+/// list are given up, each with its reason, and none of them is left.
 #[tokio::test]
 async fn e75_children_that_hang_at_the_start_are_given_up_and_gone() {
     let mark = Mark::new();

@@ -180,7 +180,7 @@ async fn d17_an_unreachable_server_is_probed_until_it_is_back() {
     let all_wanted = [30.0, 60.0, 120.0, 240.0, 300.0, 300.0, 300.0];
     for wanted in all_wanted {
         let (since, probes) = (Instant::now(), row.probes);
-        // Most of the pause passes at once; a probe that is due by then shows as one that is early.
+        // Most of the pause passes at once, so that a probe which comes too early is found.
         tokio::time::advance(Duration::from_secs_f64(wanted * 0.85)).await;
         let is_probed = |snapshot: &Snapshot| snapshot.get("x").unwrap().probes > probes;
         let snapshot = registry.wait_until(Duration::from_secs(3600), is_probed).await;

@@ -82,7 +82,7 @@ async fn d17_a_lost_server_is_tried_three_times_and_then_given_up() {
     let (peer, streams) = sse_peer().await;
     let registry = start([sse("x", &peer.url)]);
     until_state(&registry, "x", ServerState::Ready).await;
-    // From here on only timers matter: no server listens, so that attempts fail at once.
+    // From here on only timers matter: no server listens, so that connections fail at once.
     let clock = SteppedClock::by(Duration::from_millis(10));
     let lost = Instant::now();
     drop((peer, streams));
@@ -151,8 +151,8 @@ async fn d17_a_forgotten_session_is_opened_again_at_once() {
     registry.close().await;
 }
 
-/// A server over HTTP that answers so many times that it does not know the session which it has
-/// just opened, when it is sent a message of this method.
+/// A server over HTTP that answers messages of this method `times` times as if it did not know the
+/// session that it has just opened.
 async fn forgetful(method: &'static str, times: usize) -> Peer {
     let left = Arc::new(std::sync::atomic::AtomicUsize::new(times));
     Peer::session(move |seen| {

@@ -240,7 +240,8 @@ async fn e70_what_a_server_declared_is_recorded() {
     registry.close().await;
 }
 
-/// E83: a URL that is none of HTTP is refused on the way by code, too, before anything is sent.
+/// E83: a URL with a scheme other than HTTP's is refused also when code gives it, before anything
+/// is sent.
 #[tokio::test]
 async fn e83_a_url_of_another_scheme_is_an_error_row() {
     let registry = start([http("x", "ftp://127.0.0.1/mcp"), http("y", "not a url")]);

@@ -25,12 +25,12 @@ impl Random {
 /// The names there may be; the last one is a child process, the others are reached over HTTP.
 pub(super) const NAMES: [&str; 7] = ["a", "b", "c", "d", "e", "f", "child"];
 
-/// One configuration of a name.
+/// The configuration of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Config {
-    /// Works; versions differ in what they list.
+    /// A working server; its lists depend on the version.
     Good(u8),
-    /// As `Good`, but switched off by its entry.
+    /// A server as `Good`, but disabled in its entry.
     Off,
     /// No server listens at its address.
     Refused,

@@ -26,7 +26,7 @@ use crate::{
     world::{DEADLINE, start},
 };
 
-/// A quiet point comes after so many steps on average.
+/// Average number of steps between two quiet points.
 const QUIET_EVERY: usize = 25;
 /// Time that a step may wait for servers to come up.
 const SETTLING: Duration = Duration::from_millis(20);
@@ -141,7 +141,7 @@ impl Simulation {
         self.log.push(step.into());
     }
 
-    /// Takes a verb's first step now, and the rest beside further ones.
+    /// Runs a verb's first step now, and its rest during further steps.
     fn begin<T: Send + 'static>(
         &mut self,
         verb: impl Future<Output = Result<T, VerbError>> + Send + 'static,
@@ -276,7 +276,7 @@ impl Simulation {
         };
         let Some(link) = row.and_then(|row| row.link.clone()) else { return };
         if link.closed().is_cancelled() {
-            // It has just crashed, and the row does not show that yet.
+            // The server has just crashed, and its row does not show that yet.
             return;
         }
         self.note(format!("call {name}"));
@@ -455,8 +455,8 @@ impl Simulation {
         (live.len() - children, children)
     }
 
-    /// S31: as many sessions and children are open as rows and mounts hold. A session that the
-    /// server has forgotten is none; its owner does not know that yet.
+    /// S31: the number of open sessions and children matches the rows and mounts. A session that
+    /// the server has forgotten does not count; its owner does not know that yet.
     async fn check_nothing_leaked(&self) {
         let mut ticks = tokio::time::interval(LOOK);
         loop {

@@ -67,8 +67,8 @@ async fn e1_answers_have_one_spelling() {
     assert_eq!(text, r#"{"status":"authenticating","id":"a","authUrl":"https://x"}"#);
 }
 
-/// E54: filters and limits of what callers see are no part of a connection; the newest
-/// configuration of them counts at once, and followers of the registry are notified.
+/// E54: filters and limits for callers are no part of a connection: a new configuration of them
+/// takes effect at once, and followers of the registry are notified.
 #[tokio::test]
 async fn e54_what_is_no_part_of_a_connection_is_the_newest() {
     let registry = start([shell("x")]);

@@ -119,7 +119,7 @@ async fn r_e13_a_server_is_asked_whether_it_is_there_after_30_seconds() {
     tokio::time::advance(Duration::from_secs(31)).await;
     tokio::time::resume();
     assert!(link("y").needs_check());
-    // A busy machine may be slower than the limit of a check: meanwhile the clock nearly stands.
+    // A busy machine may be slower than the limit of a check, so the clock moves very slowly.
     let clock = SteppedClock::by(Duration::from_micros(50));
     in_time(link("y").check()).await.unwrap();
     drop(clock);
@@ -164,7 +164,7 @@ async fn e23_a_changed_key_is_used_at_once() {
     let calls = calls.iter().filter(|seen| seen.rpc() == "tools/call");
     let keys: Vec<_> = calls.map(|seen| seen.header("x-key").unwrap().to_owned()).collect();
     assert_eq!(keys, ["Key two"]);
-    // The same key again changes nothing.
+    // The same key again does not change the connection.
     in_time(registry.add_server(Entry::Server(with_key("two")))).await.unwrap();
     assert_eq!(registry.get("x").unwrap().connection, after.connection);
     in_time(registry.close()).await;

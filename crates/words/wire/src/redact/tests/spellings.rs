@@ -1,12 +1,13 @@
-//! The spellings of secrets by ordinary encoders: as they wrote them, and any two of ours in turn.
+//! The spellings of secrets by ordinary encoders: as the encoders wrote them, and any two of the
+//! crate's in turn.
 
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::*;
 use crate::redact::encodings::{ENCODERS, Encoder};
 
-/// One with letters and digits in a row, one with all that encoders write, and one with few letters
-/// in a row.
+/// A secret with many letters and digits in a row, a secret with all characters that encoders
+/// change, and a secret with few letters in a row.
 const SECRETS: [&str; 3] =
     [r"wJalrX/UtnFEMI+K7MDENG&bPx=", r#"Pä"s\w/rd&<x>+Canary77'𝄞"#, r#"p@ss/w"ör d+1"#];
 
@@ -240,7 +241,7 @@ const SPELLINGS: [(&str, [&str; 3]); 28] = [
     ),
 ];
 
-/// S27: what ordinary encoders write is found in texts, in JSON and in what is in a string there.
+/// S27: the output of ordinary encoders is found in texts, in JSON, and in strings within JSON.
 #[test]
 fn s27_what_ordinary_encoders_write_is_found() {
     for (encoder, spelled) in SPELLINGS {
@@ -309,7 +310,7 @@ fn s27_base64_in_lines_is_found() {
     }
 }
 
-/// S27: a value needs as many letters in other spellings as it has: what only begins like one, or
+/// S27: a spelling needs as many letters as the secret: a text that only begins like a secret, or
 /// has its letters in another order, stays.
 #[test]
 fn s27_what_only_resembles_a_secret_stays() {
@@ -374,7 +375,7 @@ fn d22_a_secret_costs_few_patterns() {
 }
 
 proptest! {
-    /// S27, D22: a redacted text has none of the spellings in it, and the text around is kept.
+    /// S27, D22: a redacted text has none of the spellings in it, and keeps the text around them.
     #[test]
     fn s27_no_spelling_of_a_secret_is_left(
         secret in "[ -~äß\u{1d11e}]{6,24}",
