@@ -8,17 +8,17 @@ use narthex_audit::{AuditFull, ToolSet};
 use narthex_model::Alias;
 use narthex_registry::Snapshot;
 use narthex_upstream::Inventory;
-use narthex_wire::rpc;
+use narthex_wire::{ListKind, Notification, rpc};
 use tokio::{task::JoinSet, time::Duration};
 
-use crate::view::{ListKind, View};
+use crate::view::View;
 use crate::{
     Endpoint, Gateway, RunId, RunToken, RunView, Session,
     call::review_refusal::{LookedAt, LookingAt},
     gateway::Shared,
     links::LinkKind,
     runs::run::{Changes, RunRows},
-    subscriptions::{Change, LISTS, Seen},
+    subscriptions::{Change, Seen},
 };
 
 /// The future of a search for a run.
@@ -311,9 +311,11 @@ impl Shared {
         }
         let is_concerned =
             |one: &Session| one.endpoint == Endpoint::Aggregated && is_seen_by(&one.run);
-        for (kind, notification) in LISTS.into_iter().filter(|(kind, _)| now.differs(last, *kind)) {
-            self.hub.announce(Change::List(seen.clone(), kind));
-            let payload = rpc::notification(notification, None);
+        let differs =
+            |known: &&Notification| known.lists().iter().any(|kind| now.differs(last, *kind));
+        for known in Notification::of_lists().filter(differs) {
+            self.hub.announce(Change::List(seen.clone(), known));
+            let payload = rpc::notification(known.name, None);
             for session in self.sessions.all().into_iter().filter(|one| is_concerned(one)) {
                 session.deliver(payload.clone());
             }

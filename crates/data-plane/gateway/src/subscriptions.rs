@@ -17,7 +17,9 @@ use std::{
 use narthex_model::{Alias, ServerState};
 use narthex_registry::{ConnectionId, ServerKey, Snapshot};
 use narthex_upstream::Link;
-use narthex_wire::{LogLevel, Message, Payload, Raw, Rewrite, meta_key, method, rpc};
+use narthex_wire::{
+    Era, LogLevel, Message, Notification, Payload, Raw, Rewrite, meta_key, notification::About, rpc,
+};
 use tokio::sync::broadcast;
 
 use self::follow::Followed;
@@ -26,7 +28,6 @@ pub(crate) use self::{
     follow::Following,
     listening::Listening,
 };
-use crate::view::ListKind;
 use crate::{Endpoint, RunId, RunView, Session, gateway::Shared, links::LinkKind};
 
 /// The longest that a call can take (E86): a session of a server that is gone lives no longer.
@@ -37,8 +38,8 @@ const CHANGES: usize = 1024;
 /// A change that listeners may want to know.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    /// A list of an endpoint differs.
-    List(Seen, ListKind),
+    /// Lists of an endpoint differ: those of the notification.
+    List(Seen, &'static Notification),
     /// A resource has changed, by its server's report.
     Resource(ServerKey, Arc<str>),
     /// The status of a task has changed, by a modern server's report. Its text may be long: it
@@ -210,13 +211,6 @@ pub(crate) async fn watch_registry(shared: Arc<Shared>) {
     }
 }
 
-pub(crate) const LISTS: [(ListKind, &str); 4] = [
-    (ListKind::Tools, method::TOOLS_LIST_CHANGED),
-    (ListKind::Prompts, method::PROMPTS_LIST_CHANGED),
-    (ListKind::Resources, method::RESOURCES_LIST_CHANGED),
-    (ListKind::Templates, method::RESOURCES_LIST_CHANGED),
-];
-
 /// Delivers messages that servers send on their shared links to the sessions concerned.
 pub(crate) async fn spread_notices(shared: Arc<Shared>) {
     let mut notices = shared.registry.notices();
@@ -277,8 +271,8 @@ impl Shared {
             if before.is_some_and(|(_, before)| before != decided) {
                 self.tell_decided(&server);
             } else if before.is_some_and(|(before, _)| before != connection) {
-                for (_, notification) in &LISTS[..3] {
-                    let payload = rpc::notification(notification, None);
+                for known in Notification::of_lists() {
+                    let payload = rpc::notification(known.name, None);
                     let at_it = |one: &Session| is_at(one, alias);
                     self.tell_sessions(&server, LinkKind::Shared, &payload, at_it);
                 }
@@ -297,12 +291,10 @@ impl Shared {
         };
         let sessions = self.sessions.all().into_iter();
         let concerned: Vec<_> = sessions.filter(|session| is_concerned(session)).collect();
-        for (kind, notification) in LISTS {
-            self.hub.announce(Change::List(Seen::Server(server.clone()), kind));
-            if kind != ListKind::Templates {
-                let payload = rpc::notification(notification, None);
-                concerned.iter().for_each(|session| session.deliver(payload.clone()));
-            }
+        for known in Notification::of_lists() {
+            self.hub.announce(Change::List(Seen::Server(server.clone()), known));
+            let payload = rpc::notification(known.name, None);
+            concerned.iter().for_each(|session| session.deliver(payload.clone()));
         }
     }
 
@@ -326,52 +318,63 @@ impl Shared {
         let mut rewrite = Rewrite::default();
         rewrite.meta.remove(meta_key::SUBSCRIPTION_ID);
         let payload = rewrite.apply(message);
-        let list = LISTS.iter().find(|(_, name)| *name == message.method());
-        if let Some((list, _)) = list {
-            if kind == LinkKind::Shared {
-                self.hub.announce(Change::List(Seen::Server(server.clone()), *list));
-            }
-            self.tell_sessions(server, kind, &payload, |session| is_at(session, alias));
-            return;
-        }
-        if matches!(message.method(), method::TASKS | method::TASKS_STATUS) {
-            self.tasks.heard(server, message.get("taskId"), message.get("status"));
-        }
-        match message.method() {
+        let at_it = |session: &Session| is_at(session, alias);
+        let Some(known) = Notification::named(message.method()) else {
+            return self.tell_sessions(server, kind, &payload, at_it);
+        };
+        match known.about {
             // Servers ask nothing on links that several sessions share, and the progress tokens
             // there are the gateway's.
-            method::CANCELLED | method::PROGRESS => {}
-            method::TASKS => self.hub.task_changed(server, message),
-            method::TASKS_STATUS => self.task_told(server, kind, message),
-            method::RESOURCES_UPDATED => {
-                let Some(uri) = message.get("uri").and_then(Raw::as_str) else { return };
-                self.hub.announce(Change::Resource(server.clone(), uri.as_ref().into()));
-                self.tell_sessions(server, kind, &payload, |session| {
-                    session.is_subscribed(&FollowKey {
-                        server: server.clone(),
-                        subject: Subject::Resource(uri.as_ref().into()),
-                        kind,
-                    })
-                });
-            }
-            method::MESSAGE => {
+            About::Request | About::Progress => {}
+            About::Lists(_) => {
                 if kind == LinkKind::Shared {
-                    self.tell_only_call(server, message);
+                    self.hub.announce(Change::List(Seen::Server(server.clone()), known));
                 }
-                let level = message.get("level").and_then(LogLevel::read);
-                self.tell_sessions(server, kind, &payload, |session| {
-                    // The message may be about any caller's call: only sessions with a level get
-                    // it.
-                    let Some(wanted) = session.log_level() else { return false };
-                    let is_heard =
-                        is_at(session, alias) || session.endpoint == Endpoint::Aggregated;
-                    is_heard && level.is_none_or(|level| level >= wanted)
-                });
+                self.tell_sessions(server, kind, &payload, at_it);
             }
-            _ => {
-                self.tell_sessions(server, kind, &payload, |session| is_at(session, alias));
+            About::Task => {
+                self.tasks.heard(server, message.get("taskId"), message.get("status"));
+                match known.era {
+                    Some(Era::Modern) => self.hub.task_changed(server, message),
+                    _ => self.task_told(server, kind, message),
+                }
+            }
+            About::Resource => self.resource_changed(server, kind, message, &payload),
+            About::Log => self.logged(server, kind, message, &payload),
+            About::Session | About::Roots | About::Elicitation | About::Stream => {
+                self.tell_sessions(server, kind, &payload, at_it);
             }
         }
+    }
+
+    /// Brings a changed resource to the listeners and sessions that follow it.
+    fn resource_changed(
+        &self,
+        server: &ServerKey,
+        kind: LinkKind,
+        message: &Message,
+        payload: &Payload,
+    ) {
+        let Some(uri) = message.get("uri").and_then(Raw::as_str) else { return };
+        let uri: Arc<str> = uri.as_ref().into();
+        self.hub.announce(Change::Resource(server.clone(), uri.clone()));
+        let key = FollowKey { server: server.clone(), subject: Subject::Resource(uri), kind };
+        self.tell_sessions(server, kind, payload, |session| session.is_subscribed(&key));
+    }
+
+    /// Brings a log message to the only open call, and to the sessions with a level.
+    fn logged(&self, server: &ServerKey, kind: LinkKind, message: &Message, payload: &Payload) {
+        if kind == LinkKind::Shared {
+            self.tell_only_call(server, message);
+        }
+        let level = message.get("level").and_then(LogLevel::read);
+        self.tell_sessions(server, kind, payload, |session| {
+            // The message may be about any caller's call: only sessions with a level get it.
+            let Some(wanted) = session.log_level() else { return false };
+            let is_heard =
+                is_at(session, &server.alias) || session.endpoint == Endpoint::Aggregated;
+            is_heard && level.is_none_or(|level| level >= wanted)
+        });
     }
 
     /// Delivers to those sessions of `concerned` that may see this server and use this link of it.

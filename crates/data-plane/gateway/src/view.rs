@@ -7,7 +7,6 @@
 
 mod aggregate;
 mod decided;
-mod list_kind;
 mod method;
 mod notice;
 mod own_tool;
@@ -15,7 +14,6 @@ mod own_tool;
 pub use aggregate::shown;
 pub(crate) use aggregate::{Part, View, ViewOptions, exposed, parts, seen_rows};
 pub(crate) use decided::{check_capabilities, check_decided, check_question, check_questions};
-pub(crate) use list_kind::ListKind;
 #[cfg(test)]
 pub(crate) use method::names as method_names;
 pub(crate) use method::{Handling, handling, is_like_known, known_name};

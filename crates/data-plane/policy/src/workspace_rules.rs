@@ -8,7 +8,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use narthex_model::{Alias, ToolScopes};
-use narthex_wire::method;
+use narthex_wire::{Notification, method};
 use tokio::sync::watch;
 
 use crate::{Actors, Item, Request};
@@ -194,24 +194,22 @@ impl WorkspaceRules {
 #[must_use]
 pub fn is_ruled(item: &Item, method: &str) -> bool {
     let free = match item {
-        Item::Server => matches!(
-            method,
-            method::PING
-                | method::INITIALIZE
-                | method::SERVER_DISCOVER
-                | method::TOOLS_LIST
-                | method::PROMPTS_LIST
-                | method::RESOURCES_LIST
-                | method::RESOURCES_TEMPLATES_LIST
-                | method::SKILLS_LIST
-                | method::TASKS_LIST
-                | method::LOGGING_SET_LEVEL
-                | method::SUBSCRIPTIONS_LISTEN
-                | method::INITIALIZED
-                | method::CANCELLED
-                | method::PROGRESS
-                | method::ROOTS_LIST_CHANGED
-        ),
+        Item::Server => {
+            matches!(
+                method,
+                method::PING
+                    | method::INITIALIZE
+                    | method::SERVER_DISCOVER
+                    | method::TOOLS_LIST
+                    | method::PROMPTS_LIST
+                    | method::RESOURCES_LIST
+                    | method::RESOURCES_TEMPLATES_LIST
+                    | method::SKILLS_LIST
+                    | method::TASKS_LIST
+                    | method::LOGGING_SET_LEVEL
+                    | method::SUBSCRIPTIONS_LISTEN
+            ) || Notification::named(method).is_some_and(Notification::is_upkeep)
+        }
         Item::Tool(_) | Item::Prompt(_) | Item::Resource(_) | Item::Task(_) => {
             method == method::RESOURCES_UNSUBSCRIBE
         }

@@ -5,12 +5,15 @@
 
 pub mod headers;
 pub mod json;
+pub mod method;
+pub mod notification;
 pub mod rpc;
 pub mod translate;
 
 mod cut;
 mod era;
 mod lines;
+mod list_kind;
 mod log_level;
 mod message;
 mod pages;
@@ -25,12 +28,13 @@ mod template;
 
 pub use cut::{CutResult, cut_result};
 pub use era::{
-    Era, Revision, StampFault, check_stamps, classify_downstream, meta_key, method,
-    supported_versions,
+    Era, Revision, StampFault, check_stamps, classify_downstream, meta_key, supported_versions,
 };
 pub use lines::{LineError, LineParser, line_frames};
+pub use list_kind::ListKind;
 pub use log_level::LogLevel;
 pub use message::{Message, MessageError, MessageKind, Raw};
+pub use notification::Notification;
 pub use pages::{Pages, PagesError};
 pub use payload::{Payload, PayloadBuilder};
 pub use questions::{Answerable, embedded, unanswered, wanted_urls};

@@ -8,8 +8,8 @@ use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::Paid;
 use narthex_upstream::{InUse, KeptAwake, Link, LinkError};
 use narthex_wire::{
-    Era, LogLevel, Message, MessageKind, Payload, Raw, Rewrite, meta_key, method, rpc,
-    supported_versions, translate,
+    Era, LogLevel, Message, MessageKind, Notification, Payload, Raw, Rewrite, meta_key, method,
+    notification::About, rpc, supported_versions, translate,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -98,23 +98,26 @@ impl Finish {
     /// The notification for the caller; `None` if the caller may not see it.
     pub(crate) fn notification(&self, message: &Message) -> Option<Payload> {
         let mut rewrite = Rewrite::default();
-        match message.method() {
-            method::PROGRESS => {
+        let known = Notification::named(message.method());
+        match known.map(|known| (known.about, known.era)) {
+            Some((About::Progress, _)) => {
                 let token = self.request.progress_token.as_deref()?;
                 rewrite.body.set(meta_key::PROGRESS_TOKEN, token.to_vec());
             }
             // The notice is about a question of the server, which the client knows by the gateway's
             // id.
-            method::CANCELLED => {
+            Some((About::Request, _)) => {
                 return self.request.session.as_ref()?.ask_cancelled(self.link(), message);
             }
-            method::MESSAGE => {
+            Some((About::Log, _)) => {
                 let level = message.get("level").and_then(LogLevel::read);
                 if !self.wants_log(level) {
                     return None;
                 }
             }
-            method::TASKS_STATUS => return self.request.tasks.as_ref()?.told(message, false),
+            Some((About::Task, Some(Era::Legacy))) => {
+                return self.request.tasks.as_ref()?.told(message, false);
+            }
             _ => {}
         }
         if let Some(tasks) = &self.request.tasks {

@@ -8,7 +8,10 @@ use narthex_policy::{Basis, Item};
 use narthex_run_events::{Call as WatchedCall, Open};
 use narthex_traffic::Admission;
 use narthex_upstream::Booked;
-use narthex_wire::{Message, Payload, Raw, method};
+use narthex_wire::{
+    Message, Payload, Raw, method,
+    notification::{RESOURCES_FILTER, TASKS_FILTER},
+};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
@@ -315,7 +318,7 @@ impl Shared {
         }
         let wanted = message.get("notifications")?;
         let named = |member| wanted.get(member).map(Raw::items).unwrap_or_default();
-        let (uris, tasks) = (named("resourceSubscriptions"), named("taskIds"));
+        let (uris, tasks) = (named(RESOURCES_FILTER), named(TASKS_FILTER));
         let item = |text: &str, is_task: bool| {
             let name: Arc<str> = text.chars().take(NAMED_LENGTH).collect::<String>().into();
             let item = if is_task { Item::Task(name) } else { Item::Resource(name) };

@@ -7,7 +7,7 @@ use std::{
 
 use narthex_registry::ServerKey;
 use narthex_upstream::{Frame, Inventory, Link, LinkEvent, ListChanges};
-use narthex_wire::{Message, Revision, method, rpc};
+use narthex_wire::{Era, Message, Notification, Revision, method, notification::About, rpc};
 use tokio::sync::mpsc;
 
 use super::{LinkKind, OwnLink};
@@ -51,7 +51,7 @@ pub(crate) async fn hear(
             };
             match event {
                 Some(LinkEvent::Notification(message)) => {
-                    match method::is_list_change(message.method()) {
+                    match Notification::is_list_change(message.method()) {
                         true => changes.heard(message),
                         false => hearers.tell(link, &message),
                     }
@@ -138,16 +138,16 @@ impl OwnLink {
 }
 
 fn tell(session: &Session, ears: &Ears, link: &Arc<Link>, message: &Message) {
-    let is_of_calls = matches!(message.method(), method::CANCELLED | method::MESSAGE);
-    if is_of_calls
+    let known = Notification::named(message.method());
+    if known.is_some_and(|known| matches!(known.about, About::Request | About::Log))
         && !session.has_stream()
         && ears.tell(link, || Frame::Notification(message.clone()))
     {
         return;
     }
-    let payload = match message.method() {
-        method::CANCELLED => session.ask_cancelled(link, message),
-        method::TASKS_STATUS => session.task_told(link.alias(), message, true),
+    let payload = match known.map(|known| (known.about, known.era)) {
+        Some((About::Request, _)) => session.ask_cancelled(link, message),
+        Some((About::Task, Some(Era::Legacy))) => session.task_told(link.alias(), message, true),
         _ => Some(message.bytes().clone().into()),
     };
     if let Some(payload) = payload {

@@ -10,6 +10,7 @@ use narthex_wire::{
     Message, MessageKind, Raw, Rewrite,
     json::{Object, decode_string, encode_string},
     meta_key, method,
+    notification::RESOURCES_FILTER,
 };
 
 use crate::view::Handling;
@@ -168,7 +169,7 @@ pub(crate) fn hide_from_listening(
     is_granted: impl Fn(&str) -> bool,
 ) {
     let Some(wanted) = request.message.get("notifications") else { return };
-    let uris = wanted.get("resourceSubscriptions").map(Raw::items).unwrap_or_default();
+    let uris = wanted.get(RESOURCES_FILTER).map(Raw::items).unwrap_or_default();
     let is_shown = |uri: &&Raw<'_>| {
         uri.as_str().is_some_and(|uri| {
             let is_there = !row.inventory.withholds(&uri) && is_granted(&uri);
@@ -181,7 +182,7 @@ pub(crate) fn hide_from_listening(
     }
     let members = wanted.entries().into_iter().map(|(key, value)| {
         let value = match key.as_ref() {
-            "resourceSubscriptions" => [b"[", &shown.join(&b","[..])[..], b"]"].concat(),
+            RESOURCES_FILTER => [b"[", &shown.join(&b","[..])[..], b"]"].concat(),
             _ => value.as_bytes().to_vec(),
         };
         [&encode_string(&key)[..], b":", &value].concat()

@@ -8,13 +8,13 @@ use narthex_model::Alias;
 use narthex_policy::RunPolicy;
 use narthex_registry::Snapshot;
 use narthex_upstream::Inventory;
-use narthex_wire::{Era, Message, method, rpc};
+use narthex_wire::{Era, ListKind, Message, method, rpc};
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout_at},
 };
 
-use crate::view::{ListKind, Part, View, ViewOptions};
+use crate::view::{Part, View, ViewOptions};
 use crate::{
     Answering, Caller, RunView, Session,
     call::{own_answer::result, refusal::Refusal},

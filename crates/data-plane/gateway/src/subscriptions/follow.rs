@@ -10,7 +10,11 @@ use std::{
 
 use bytes::Bytes;
 use narthex_upstream::{Asking, Link, LinkError};
-use narthex_wire::{Message, json::encode_string};
+use narthex_wire::{
+    Message,
+    json::encode_string,
+    notification::{RESOURCES_FILTER, TASKS_FILTER},
+};
 use tokio::{
     sync::{oneshot, watch},
     time::{Instant, sleep, timeout},
@@ -89,8 +93,8 @@ impl Subject {
     /// The subjects that a modern server shall report, as members of `params`.
     fn filter(&self) -> Vec<u8> {
         let (member, name) = match self {
-            Self::Resource(uri) => ("resourceSubscriptions", uri),
-            Self::Task(id) => ("taskIds", id),
+            Self::Resource(uri) => (RESOURCES_FILTER, uri),
+            Self::Task(id) => (TASKS_FILTER, id),
         };
         let head = format!(r#""notifications":{{"{member}":["#);
         [head.as_bytes(), &encode_string(name), b"]}"].concat()

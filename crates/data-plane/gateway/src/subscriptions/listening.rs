@@ -6,12 +6,17 @@ use bytes::Bytes;
 use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::{Item, Request};
 use narthex_registry::ServerKey;
-use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, meta_key, method, rpc};
+use narthex_wire::{
+    Message, Notification, Payload, Raw, Rewrite,
+    json::encode_string,
+    meta_key, method,
+    notification::{Filter as Member, RESOURCES_FILTER, TASKS_FILTER},
+    rpc,
+};
 use tokio::{sync::broadcast, task::JoinSet};
 
-use super::{Change, FollowKey, Following, LISTS, Seen, Subject};
+use super::{Change, FollowKey, Following, Seen, Subject};
 use crate::view::Handling;
-use crate::view::ListKind;
 use crate::{
     Answer, Answering, Caller, Place, RunView, Step,
     call::{
@@ -78,7 +83,7 @@ impl Shared {
             let names = wanted.and_then(|wanted| wanted.get(member));
             names.map_or(Some(0), |names| names.count_up_to(most)).unwrap_or(most)
         };
-        let single = named("resourceSubscriptions") + named("taskIds");
+        let single: usize = Member::naming().map(named).sum();
         self.place_to_follow(caller, 1 + single)
     }
 
@@ -188,7 +193,7 @@ struct Heard {
 /// The changes that a listener wants to get.
 #[derive(Debug)]
 struct Filter {
-    lists: Vec<ListKind>,
+    lists: Vec<&'static Notification>,
     resources: Vec<Arc<str>>,
     tasks: Vec<Arc<str>>,
 }
@@ -199,16 +204,9 @@ impl Filter {
             return Err(Refusal::invalid("`params.notifications` must be an object"));
         };
         let wants = |name| wanted.get(name).and_then(Raw::as_bool).unwrap_or_default();
-        let mut lists = Vec::new();
-        if wants("toolsListChanged") {
-            lists.push(ListKind::Tools);
-        }
-        if wants("promptsListChanged") {
-            lists.push(ListKind::Prompts);
-        }
-        if wants("resourcesListChanged") {
-            lists.extend([ListKind::Resources, ListKind::Templates]);
-        }
+        let is_wanted =
+            |known: &&Notification| known.filter.is_some_and(|filter| wants(filter.member()));
+        let lists = Notification::of_lists().filter(is_wanted).collect();
         let names = |member| {
             let all = wanted.get(member).map(Raw::items).unwrap_or_default();
             let mut names: Vec<Arc<str>> = Vec::new();
@@ -219,7 +217,7 @@ impl Filter {
             }
             names
         };
-        let (resources, tasks) = (names("resourceSubscriptions"), names("taskIds"));
+        let (resources, tasks) = (names(RESOURCES_FILTER), names(TASKS_FILTER));
         Ok(Self { lists, resources, tasks })
     }
 }
@@ -263,8 +261,8 @@ impl Listening {
                 }
                 // Missed changes: any list may differ.
                 Err(broadcast::error::RecvError::Lagged(_)) => {
-                    if let Some(kind) = self.filter.lists.first() {
-                        return Some(Step::Message(self.list_changed(*kind)));
+                    if let Some(known) = self.filter.lists.first() {
+                        return Some(Step::Message(self.tagged(known.name, b"")));
                     }
                 }
                 Err(broadcast::error::RecvError::Closed) => return Some(Step::Answer(self.end())),
@@ -274,8 +272,8 @@ impl Listening {
 
     fn notification(&mut self, change: &Change) -> Option<Payload> {
         match change {
-            Change::List(seen, kind) => (*seen == self.seen && self.filter.lists.contains(kind))
-                .then(|| self.list_changed(*kind)),
+            Change::List(seen, known) => (*seen == self.seen && self.filter.lists.contains(known))
+                .then(|| self.tagged(known.name, b"")),
             Change::Resource(server, uri) => {
                 let heard = self.heard(server, &Subject::Resource(uri.clone()))?;
                 let members = [br#""uri":"#, &encode_string(&heard.shown)[..]].concat();
@@ -306,23 +304,10 @@ impl Listening {
         self.followed.iter_mut().find(is_it)
     }
 
-    fn list_changed(&self, kind: ListKind) -> Payload {
-        let found = LISTS.iter().find(|(other, _)| *other == kind);
-        self.tagged(found.map_or(method::TOOLS_LIST_CHANGED, |(_, name)| name), b"")
-    }
-
     fn acknowledgement(&self) -> Payload {
-        let has = |kind| self.filter.lists.contains(&kind);
-        let mut honoured = Vec::new();
-        for (kind, name) in [
-            (ListKind::Tools, "toolsListChanged"),
-            (ListKind::Prompts, "promptsListChanged"),
-            (ListKind::Resources, "resourcesListChanged"),
-        ] {
-            if has(kind) {
-                honoured.push(format!(r#""{name}":true"#));
-            }
-        }
+        let flags = self.filter.lists.iter().filter_map(|known| known.filter);
+        let mut honoured: Vec<_> =
+            flags.map(|flag| format!(r#""{}":true"#, flag.member())).collect();
         let mut uris = Vec::new();
         let mut ids = Vec::new();
         for heard in &self.followed {
@@ -332,7 +317,7 @@ impl Listening {
                 Subject::Task(_) => ids.push(shown),
             }
         }
-        for (name, names) in [("resourceSubscriptions", uris), ("taskIds", ids)] {
+        for (name, names) in [(RESOURCES_FILTER, uris), (TASKS_FILTER, ids)] {
             if !names.is_empty() {
                 honoured.push(format!(r#""{name}":[{}]"#, names.join(",")));
             }

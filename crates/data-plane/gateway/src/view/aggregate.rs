@@ -15,13 +15,13 @@ use narthex_audit::{SeenTool, ToolSet};
 use narthex_model::{Alias, QualifiedNames};
 use narthex_upstream::{Inventory, InventoryEntry, ServerCapabilities};
 use narthex_wire::{
-    Era, Raw, Template, json::encode_string, translate, with_member, with_object_schema,
+    Era, ListKind, Raw, Template, json::encode_string, translate, with_member, with_object_schema,
 };
 
 use self::pages::Pages;
 pub use self::parts::shown;
 pub(crate) use self::parts::{Part, exposed, parts, seen_rows};
-use crate::view::{ListKind, OwnTool};
+use crate::view::OwnTool;
 
 /// The longest instructions of an aggregated endpoint, in bytes.
 const INSTRUCTIONS_MAX: usize = 32 * 1024;

@@ -10,6 +10,7 @@ use narthex_wire::{
     Message, Raw,
     json::{JsonError, Scanner, decode_string, key_is},
     meta_key, method,
+    notification::Filter,
 };
 
 use crate::view::Handling;
@@ -45,13 +46,7 @@ enum Type {
     Objects,
 }
 
-const NOTIFICATIONS: &[Field] = &[
-    ("resourceSubscriptions", Type::Texts),
-    ("taskIds", Type::Texts),
-    ("toolsListChanged", Type::Flag),
-    ("promptsListChanged", Type::Flag),
-    ("resourcesListChanged", Type::Flag),
-];
+const NOTIFICATIONS: &[Field] = &filter_fields();
 const REFERENCE: &[Field] = &[("type", Type::Text), ("name", Type::Text), ("uri", Type::Text)];
 const CAPABILITIES: &[Field] = &[
     ("elicitation", Type::Object(&[("form", Type::Object(&[])), ("url", Type::Object(&[]))])),
@@ -84,6 +79,20 @@ const ROWS: &[Row] = &[
     },
     Row { handling: None, member: "inputResponses", kind: Type::Objects, is_needed: false },
 ];
+
+/// The members of a listener's filter, of the table of notifications.
+const fn filter_fields() -> [Field; Filter::ALL.len()] {
+    let mut fields = [("", Type::Any); Filter::ALL.len()];
+    let mut at = 0;
+    while at < fields.len() {
+        fields[at] = match Filter::ALL[at] {
+            Filter::Flag(member) => (member, Type::Flag),
+            Filter::Names(member) => (member, Type::Texts),
+        };
+        at += 1;
+    }
+    fields
+}
 
 /// Parameters of servers' questions to clients.
 const QUESTION: &[Field] =

@@ -2,9 +2,7 @@
 //! it.
 
 use narthex_model::{folded_method, is_plain_method};
-use narthex_wire::{Era, method};
-
-use crate::view::{ListKind, notice};
+use narthex_wire::{Era, ListKind, Notification, method};
 
 /// The way in which a method is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +96,7 @@ pub(crate) fn handling(name: &str, era: Era) -> Option<Handling> {
     let Some(row) = ROWS.iter().find(|row| row.name == name) else {
         let is_vendor = is_plain_method(name)
             && !is_like_known(name)
-            && !folded_method(name).starts_with(notice::PREFIX);
+            && !folded_method(name).starts_with(Notification::PREFIX);
         return is_vendor.then_some(Handling::Vendor);
     };
     let is_known = match row.eras {
@@ -114,7 +112,7 @@ pub(crate) fn handling(name: &str, era: Era) -> Option<Handling> {
 pub(crate) fn is_like_known(name: &str) -> bool {
     let folded = folded_method(name);
     let is_it = |known: &str| known.eq_ignore_ascii_case(&folded);
-    names().chain(notice::names()).any(is_it)
+    names().chain(notification_names()).any(is_it)
 }
 
 /// The names of all requests, of all revisions.
@@ -122,10 +120,14 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     ROWS.iter().map(|row| row.name).chain(LEGACY_ONLY)
 }
 
+fn notification_names() -> impl Iterator<Item = &'static str> {
+    Notification::ALL.iter().map(|known| known.name)
+}
+
 /// The tables' own copy of a method's name.
 #[must_use]
 pub(crate) fn known_name(name: &str) -> Option<&'static str> {
-    ROWS.iter().map(|row| row.name).chain(notice::names()).find(|known| *known == name)
+    ROWS.iter().map(|row| row.name).chain(notification_names()).find(|known| *known == name)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The one table of notifications that clients send: which of them go to a server.
+//! The treatment of notifications that clients send: which of them go to a server.
 
 use narthex_model::{is_plain_method, is_protocol_method};
-use narthex_wire::method;
+use narthex_wire::{Notification, notification::About};
 
 use crate::view::method::is_like_known;
 
@@ -25,44 +25,39 @@ pub(crate) enum Notice {
     Listed,
 }
 
-const ROWS: &[(&str, Notice)] = &[
-    (method::CANCELLED, Notice::Cancel),
-    (method::INITIALIZED, Notice::Opened),
-    (method::ROOTS_LIST_CHANGED, Notice::Roots),
-    (method::PROGRESS, Notice::OfQuestion),
-    (method::TASKS_STATUS, Notice::OfQuestion),
-    (method::MESSAGE, Notice::OfServers),
-    (method::TOOLS_LIST_CHANGED, Notice::OfServers),
-    (method::PROMPTS_LIST_CHANGED, Notice::OfServers),
-    (method::RESOURCES_LIST_CHANGED, Notice::OfServers),
-    (method::RESOURCES_UPDATED, Notice::OfServers),
-    (method::ELICITATION_COMPLETE, Notice::OfServers),
-    (method::SUBSCRIPTIONS_ACKNOWLEDGED, Notice::OfServers),
-    (method::TASKS, Notice::OfServers),
-];
-
-/// The prefix of the names of all notifications of the protocol.
-pub(crate) const PREFIX: &str = "notifications/";
-
 /// Returns the treatment of a notification of this name. `None` if no notification may have it: the
 /// name is that of a request of some revision, nearly spells a known name, or is no plain name.
 #[must_use]
 pub(crate) fn notice(name: &str) -> Option<Notice> {
-    if let Some((_, notice)) = ROWS.iter().find(|(known, _)| *known == name) {
-        return Some(*notice);
+    if let Some(known) = Notification::named(name) {
+        return Some(known_notice(known));
     }
     if !is_plain_method(name) || is_like_known(name) {
         return None;
     }
-    if name.strip_prefix(PREFIX).is_some_and(|rest| !rest.is_empty()) {
+    if name.strip_prefix(Notification::PREFIX).is_some_and(|rest| !rest.is_empty()) {
         return Some(Notice::Vendor);
     }
     (!is_protocol_method(name)).then_some(Notice::Listed)
 }
 
-/// The names of the table.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    ROWS.iter().map(|(name, _)| *name)
+fn known_notice(known: &Notification) -> Notice {
+    if !known.is_of_clients() {
+        return Notice::OfServers;
+    }
+    match known.about {
+        About::Request => Notice::Cancel,
+        About::Session => Notice::Opened,
+        About::Roots => Notice::Roots,
+        // A client sends these only about a question that a server asked it.
+        About::Progress
+        | About::Task
+        | About::Log
+        | About::Lists(_)
+        | About::Resource
+        | About::Elicitation
+        | About::Stream => Notice::OfQuestion,
+    }
 }
 
 #[cfg(test)]
@@ -78,7 +73,7 @@ mod tests {
             }
             assert!(is_protocol_method(known), "{known} could be listed in an entry");
         }
-        for name in names() {
+        for name in Notification::ALL.iter().map(|known| known.name) {
             assert!(notice(name).is_some(), "{name}");
             assert_eq!(notice(&name.to_uppercase()), None, "{name}");
             assert_eq!(notice(&format!("{name} ")), None, "{name}");
@@ -88,6 +83,15 @@ mod tests {
     #[test]
     fn unknown_notifications_go_on_by_their_form() {
         let table = [
+            ("notifications/cancelled", Some(Notice::Cancel)),
+            ("notifications/initialized", Some(Notice::Opened)),
+            ("notifications/roots/list_changed", Some(Notice::Roots)),
+            ("notifications/progress", Some(Notice::OfQuestion)),
+            ("notifications/tasks/status", Some(Notice::OfQuestion)),
+            ("notifications/message", Some(Notice::OfServers)),
+            ("notifications/tools/list_changed", Some(Notice::OfServers)),
+            ("notifications/resources/updated", Some(Notice::OfServers)),
+            ("notifications/tasks", Some(Notice::OfServers)),
             ("notifications/acme/changed", Some(Notice::Vendor)),
             ("notifications/", None),
             ("Notifications/acme", None),
@@ -101,11 +105,5 @@ mod tests {
         for (name, expected) in table {
             assert_eq!(notice(name), expected, "{name:?}");
         }
-    }
-
-    #[test]
-    fn no_notification_has_two_rows() {
-        let mut seen = std::collections::HashSet::new();
-        assert!(names().all(|name| seen.insert(name)));
     }
 }

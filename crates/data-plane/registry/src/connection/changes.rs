@@ -3,17 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use narthex_upstream::{Link, LinkError};
+use narthex_wire::{Notification, notification::Filter};
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{Connection, relist};
 use crate::registry::Shared;
 
-/// All three kinds of lists.
-const FILTER: &[u8] = concat!(
-    r#""notifications":{"toolsListChanged":true,"#,
-    r#""promptsListChanged":true,"resourcesListChanged":true}"#
-)
-.as_bytes();
 /// The pauses before a stream that was lost is opened again.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -71,5 +66,12 @@ async fn listen(link: &Link, acknowledged: Option<oneshot::Sender<()>>) -> Resul
             tracing::trace!("the caller of the subscription has gone");
         }
     };
-    link.listen(FILTER, on_open).await
+    link.listen(filter().as_bytes(), on_open).await
+}
+
+/// Asks for changes of all lists.
+fn filter() -> String {
+    let flags = Notification::of_lists().filter_map(|known| known.filter).map(Filter::member);
+    let flags: Vec<_> = flags.map(|flag| format!(r#""{flag}":true"#)).collect();
+    format!(r#""notifications":{{{}}}"#, flags.join(","))
 }

@@ -7,7 +7,7 @@ use std::{
 
 use narthex_model::{CallErrorKind, ServerFailure, ServerState, Target, WarningKind, with_causes};
 use narthex_upstream::{Doubt, Inventory, Link, LinkError, LinkEvent, ListChanges};
-use narthex_wire::method;
+use narthex_wire::Notification;
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep, sleep_until, timeout},
@@ -439,7 +439,7 @@ impl Life<'_> {
             // The shared link declares no client capabilities.
             Some(LinkEvent::Request(request)) => link.refuse_undeclared(&request).await,
             Some(LinkEvent::Notification(message)) => {
-                match method::is_list_change(message.method()) {
+                match Notification::is_list_change(message.method()) {
                     true => changes.heard(message),
                     false => self.shared.notice(self.connection, message),
                 }

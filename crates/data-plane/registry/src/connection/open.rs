@@ -7,7 +7,7 @@ use std::{
 
 use narthex_model::{CallErrorKind, ServerState};
 use narthex_upstream::{ConnectError, Deadlines, Dialect, Inventory, Link, LinkEvent, Phase};
-use narthex_wire::method;
+use narthex_wire::Notification;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Duration, Instant, timeout},
@@ -201,7 +201,7 @@ impl Connection {
             match event {
                 LinkEvent::Request(request) => link.refuse_undeclared(&request).await,
                 LinkEvent::Notification(message) => {
-                    is_stale |= method::is_list_change(message.method());
+                    is_stale |= Notification::is_list_change(message.method());
                     shared.notice(self, message);
                 }
                 LinkEvent::Closed(why) => {

@@ -149,6 +149,8 @@ mod tests {
     fn known_keys_are_in_order_and_long_enough() {
         assert!(KNOWN.is_sorted() && KNOWN.iter().all(|key| key.len() >= super::super::BYTES_MIN));
         assert!(is_known("structuredContent") && is_known("io.modelcontextprotocol/logLevel"));
+        let mut filters = crate::notification::Filter::ALL.iter();
+        assert!(filters.all(|filter| is_known(filter.member())));
         assert!(!is_known("content2") && !is_known("sk-12345"));
     }
 }

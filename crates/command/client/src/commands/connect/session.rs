@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
 use narthex_model::ErrorKind;
-use narthex_wire::{Limits, Message, MessageKind, Raw, rpc};
+use narthex_wire::{Limits, Message, MessageKind, Notification, Raw, method, rpc};
 
 /// The id of requests that this program sends itself. Clients number their requests.
 const OWN_ID: &[u8] = br#""narthex-connect-again""#;
@@ -83,14 +83,14 @@ impl Session {
     fn note_request(&mut self, message: Message) {
         let uri = || Some(message.get("uri")?.as_str()?.into_owned());
         match message.method() {
-            "initialize" => (self.hello, self.opened) = (Some(message), None),
-            "logging/setLevel" => self.level = Some(message),
-            "resources/subscribe" => {
+            method::INITIALIZE => (self.hello, self.opened) = (Some(message), None),
+            method::LOGGING_SET_LEVEL => self.level = Some(message),
+            method::RESOURCES_SUBSCRIBE => {
                 if let Some(uri) = uri() {
                     self.subscribed.insert(uri, message);
                 }
             }
-            "resources/unsubscribe" => {
+            method::RESOURCES_UNSUBSCRIBE => {
                 if let Some(uri) = uri() {
                     self.subscribed.remove(&uri);
                 }
@@ -101,9 +101,9 @@ impl Session {
 
     fn note_notification(&mut self, message: &Message, line: &Bytes) {
         match message.method() {
-            "notifications/initialized" => self.initialized = Some(line.clone()),
+            method::INITIALIZED => self.initialized = Some(line.clone()),
             // A cancelled request need not be answered.
-            "notifications/cancelled" => {
+            method::CANCELLED => {
                 if let Some(id) = message.get("requestId") {
                     self.open.remove(id.as_bytes());
                     self.streams.remove(id.as_bytes());
@@ -190,15 +190,13 @@ impl Session {
     /// The notifications that lists may have changed, as far as the client was promised them.
     pub(super) fn news(&self) -> Vec<Bytes> {
         let capabilities = self.opened.as_ref().and_then(|opened| opened.get("capabilities"));
-        let changes = |list: &&str| {
+        let is_promised = |known: &&Notification| {
+            let list = known.lists().first().map_or("", |list| list.member());
             let list = capabilities.and_then(|all| all.get(list)?.get("listChanged")?.as_bool());
             self.initialized.is_some() && list == Some(true)
         };
-        let told = ["tools", "resources", "prompts"].into_iter().filter(changes);
-        let notification = |list| {
-            rpc::notification(&format!("notifications/{list}/list_changed"), None).into_bytes()
-        };
-        told.map(notification).collect()
+        let promised = Notification::of_lists().filter(is_promised);
+        promised.map(|known| rpc::notification(known.name, None).into_bytes()).collect()
     }
 }
 

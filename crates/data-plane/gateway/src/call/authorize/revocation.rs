@@ -9,7 +9,7 @@ use std::{
 use narthex_policy::{Basis, Item, Permitted, Request, Verdict};
 use narthex_registry::ServerRow;
 use narthex_upstream::Asking;
-use narthex_wire::{Raw, json::encode_string};
+use narthex_wire::{Raw, json::encode_string, notification::RESOURCES_FILTER};
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -209,7 +209,7 @@ impl Shared {
         let mut refused = Vec::new();
         let gates = rules(Some(row)).gates;
         let wanted = request.message.get("notifications");
-        let uris = wanted.and_then(|wanted| wanted.get("resourceSubscriptions"));
+        let uris = wanted.and_then(|wanted| wanted.get(RESOURCES_FILTER));
         for uri in uris.map(Raw::items).unwrap_or_default() {
             let Some(text) = uri.as_str() else { continue };
             let is_free =

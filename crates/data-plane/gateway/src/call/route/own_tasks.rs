@@ -2,7 +2,7 @@
 
 use narthex_model::Alias;
 use narthex_policy::{Item, Request};
-use narthex_wire::{Message, Raw};
+use narthex_wire::{Message, Raw, notification::TASKS_FILTER};
 
 use super::not_found;
 use crate::view::Handling;
@@ -24,7 +24,7 @@ impl Shared {
         alias: &Alias,
         request: &Message,
     ) -> Result<(), Refusal> {
-        let wanted = request.get("notifications").and_then(|wanted| wanted.get("taskIds"));
+        let wanted = request.get("notifications").and_then(|wanted| wanted.get(TASKS_FILTER));
         for id in wanted.map(Raw::items).unwrap_or_default() {
             let id = id.as_str().unwrap_or_default();
             if !self.tasks.owns(caller.run.id, &caller.run.key(alias), &id) {

@@ -1,9 +1,7 @@
 //! Lists as bytes: pages of result objects for both eras.
 
 use bytes::Bytes;
-use narthex_wire::{Era, meta_key};
-
-use crate::view::ListKind;
+use narthex_wire::{Era, ListKind, meta_key};
 
 /// Most entries on one page of a list.
 const PAGE_ENTRIES: usize = 1000;

@@ -2,7 +2,7 @@
 
 /// The kind of list that a method returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum ListKind {
+pub enum ListKind {
     /// `tools/list`.
     Tools,
     /// `prompts/list`.
@@ -16,7 +16,7 @@ pub(crate) enum ListKind {
 impl ListKind {
     /// The member of the result that has the entries.
     #[must_use]
-    pub(crate) fn member(self) -> &'static str {
+    pub fn member(self) -> &'static str {
         match self {
             Self::Tools => "tools",
             Self::Prompts => "prompts",
