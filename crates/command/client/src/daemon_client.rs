@@ -57,7 +57,7 @@ impl DaemonClient {
 
     fn with(options: &DaemonOptions, state: DaemonState, token: Secret) -> Result<Self, Failure> {
         let url = Url::parse(&state.url).map_err(|error| {
-            let text = format!("`{}` is no address of a daemon: {error}", state.url);
+            let text = format!("`{}` is not an address of a daemon: {error}", state.url);
             Failure::new(ErrorKind::Invalid, text)
         })?;
         let http = HttpClient::new(&url, ClientSettings::default()).map_err(|e| failure(&e))?;

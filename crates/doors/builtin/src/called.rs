@@ -90,7 +90,7 @@ impl<'a> Called<'a> {
     /// The events of sessions.
     pub(crate) fn events(&self) -> Result<&'a Events, CallError> {
         self.platform.control.events().ok_or_else(|| {
-            let text = "this process keeps nothing of sessions";
+            let text = "this process stores no sessions";
             CallError::new(CallErrorKind::ServerError, text)
         })
     }

@@ -52,19 +52,19 @@ pub(crate) fn too_large(most: usize) -> Failure {
 
 /// A write to a file whose call is under way.
 pub(crate) fn busy() -> Failure {
-    let text = "the call of what was written before is under way; read its result first";
+    let text = "the call of the earlier write is still running; read its result first";
     Failure::new(Code::ResourceExhausted, "busy", text)
 }
 
 /// The failure for arguments whose outcome was never read, whether they were called or not.
 pub(crate) fn unread(was_called: bool) -> Failure {
     let what = match was_called {
-        true => "nobody has what came of the call, or it was given up",
-        false => "no call was made, since they are no whole JSON object",
+        true => "no reader got the result of the call, or the call was cancelled",
+        false => "no call was made, since they are not a complete JSON object",
     };
     let text = format!(
-        "the arguments were written, and never read: {what}; read from the same descriptor, or \
-         open the file to write alone"
+        "arguments were written, but the result was never read: {what}; read from the same \
+         descriptor, or open the file for writing only"
     );
     Failure::invalid(text)
 }

@@ -114,7 +114,7 @@ fn received(socket: impl AsFd) -> io::Result<OwnedFd> {
         RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
         _ => None,
     });
-    descriptor.ok_or_else(|| io::Error::other("the program that mounts gave no descriptor"))
+    descriptor.ok_or_else(|| io::Error::other("the mount program returned no descriptor"))
 }
 
 /// Waits for the end of a program, and gives what it complains of.
@@ -140,15 +140,15 @@ fn ended(program: &str, mut child: Child) -> io::Result<()> {
 fn remedy(said: &str) -> &'static str {
     match () {
         () if said.contains("no write access") => {
-            "; name a folder that is yours, and that you may write to"
+            "; name a folder that belongs to you and that you can write to"
         }
         () if said.contains("/dev/fuse") => {
-            "; the device has to be there and for everybody (`chmod 666 /dev/fuse`), as udev \
-             makes it"
+            "; the device must exist and be open to all users (`chmod 666 /dev/fuse`), as udev \
+             creates it"
         }
         () if said.contains("not permitted") => {
-            "; this program needs its setuid bit, as the package fuse3 has it, and a container has \
-             to be allowed to mount"
+            "; this program needs its setuid bit, as in the package fuse3, and a container needs \
+             the permission to mount"
         }
         () if said.contains("is forbidden") => "; name a folder of a local file system",
         () => "",
@@ -185,7 +185,7 @@ pub fn free(device: &str) -> io::Result<()> {
 fn take_away(mount: &Mount) -> io::Result<()> {
     let folder = Folder::itself(&mount.point)?;
     if mount_id(&folder.descriptor)? != mount.id {
-        return Err(io::Error::other("something else is mounted over it"));
+        return Err(io::Error::other("another file system is mounted over it"));
     }
     match unmount(folder.link(), UnmountFlags::DETACH) {
         Err(Errno::PERM | Errno::ACCESS) => with_helper(|program| {
@@ -244,7 +244,8 @@ impl Folder {
         let (id, path) = (mount_id(&self.descriptor)?, self.path()?);
         let is_it = |mount: &Mount| mount.is_ours && mount.parent == id && mount.point == path;
         let mount = mounts()?.into_iter().find(is_it);
-        let text = "what was mounted is not there; was another mount, or a rename, in the way?";
+        let text = "the new mount cannot be found; check for another mount or a rename of the \
+                    folder, then try again";
         mount.map(|mount| mount.device).ok_or_else(|| io::Error::other(text))
     }
 }
@@ -267,7 +268,7 @@ mod tests {
     #[test]
     fn what_helps_is_told_with_a_complaint() {
         for (said, told) in [
-            ("user has no write access to mountpoint /x", "a folder that is yours"),
+            ("user has no write access to mountpoint /x", "a folder that belongs to you"),
             ("failed to open /dev/fuse: Permission denied", "chmod 666"),
             ("mount failed: Operation not permitted", "setuid"),
             ("mounting over filesystem type 0x6969 is forbidden", "local file system"),

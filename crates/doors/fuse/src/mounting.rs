@@ -87,8 +87,8 @@ pub enum MountError {
     },
     /// The system has no FUSE for us.
     #[error(
-        "this system lets us use no FUSE: load the kernel module `fuse`, and be root or install \
-         `fusermount3` (package fuse3)"
+        "FUSE cannot be used on this system: load the kernel module `fuse`, and run as root or \
+         install `fusermount3` (package fuse3)"
     )]
     NoFuse {
         /// Why.
@@ -97,7 +97,7 @@ pub enum MountError {
     },
     /// The system does not let us keep its processors awake.
     #[error(
-        "processors cannot be kept awake: be root or have `{}` be writable for this user, or mount \
+        "processors cannot be kept awake: run as root, make `{}` writable for this user, or mount \
          without `--low-latency`",
         DEVICE
     )]
@@ -108,7 +108,7 @@ pub enum MountError {
     },
     /// A dead mount at the folder cannot be taken away.
     #[error(
-        "a dead mount at `{}` cannot be taken away; try `fusermount3 -u -z` on it", .path.display()
+        "a dead mount at `{}` cannot be removed; try `fusermount3 -u -z` on that folder", .path.display()
     )]
     Stale {
         /// The folder.
@@ -131,9 +131,8 @@ pub enum MountError {
     },
     /// Our own mount cannot be taken away.
     #[error(
-        "the files that were mounted at `{}` cannot be taken away, and are dead; once nothing else \
-         is mounted over them, free their folder with `umount -l`, without root with \
-         `fusermount3 -u -z`",
+        "the dead mount at `{}` cannot be removed; once no other file system is mounted over it, \
+         free the folder with `umount -l`, without root with `fusermount3 -u -z`",
         .path.display()
     )]
     Stays {
@@ -287,10 +286,10 @@ fn end_session(session: BackgroundSession) {
         drop(ending);
     };
     if let Err(error) = std::thread::Builder::new().name("unmount".to_owned()).spawn(joining) {
-        return tracing::debug!(%error, "the end of the session is not waited for");
+        return tracing::debug!(%error, "the end of the FUSE session cannot be awaited");
     }
     if ended.recv_timeout(LEFT_WITHIN) == Err(RecvTimeoutError::Timeout) {
-        tracing::warn!("the folder is free, but programs still have their place in what was there");
+        tracing::warn!("the folder is free, but programs still use files of the former mount");
     }
 }
 

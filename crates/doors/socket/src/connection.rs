@@ -102,10 +102,10 @@ pub(crate) async fn serve(
 
 fn note_cut(gateway: &Gateway, error: &io::Error) {
     if error.kind() == io::ErrorKind::TimedOut {
-        tracing::warn!("cut a connection whose client does not read");
+        tracing::warn!("closed a connection, because its client does not read");
         gateway.metrics().refused("socket_unread");
     } else {
-        tracing::debug!(%error, "the client of a socket went away");
+        tracing::debug!(%error, "the client of a socket has gone");
     }
 }
 
@@ -322,7 +322,7 @@ impl Connection {
 
     async fn answer_failed(&self, failed: Option<Bytes>) {
         if let Some(id) = failed {
-            tracing::error!("a call ended by a fault of the gateway");
+            tracing::error!("a call failed inside the gateway");
             self.refuse(Some(Raw::new(&id)), code::INTERNAL_ERROR, "internal error").await;
         }
     }
@@ -348,7 +348,7 @@ impl Connection {
 
     async fn push(&self, outgoing: Outgoing) {
         if self.out.send(outgoing).await.is_err() {
-            tracing::trace!("nobody writes to this socket any more");
+            tracing::trace!("the writer of this socket has ended");
         }
     }
 }

@@ -185,7 +185,12 @@ impl Serving {
             }
             match self.folder.bind(&name) {
                 Ok(socket) => self.begin(name, alias, socket),
-                Err(error) => tracing::warn!(server.name = %alias, "no socket: {error}"),
+                Err(error) => {
+                    tracing::warn!(
+                        server.name = %alias,
+                        "a server's socket cannot be opened: {error}"
+                    );
+                }
             }
         }
     }

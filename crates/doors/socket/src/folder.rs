@@ -34,8 +34,8 @@ pub enum SocketError {
     },
     /// Other users could enter: any client in the folder counts as the run.
     #[error(
-        "the socket folder `{}` has the mode {mode:04o}, so that other users may enter it; close \
-         it with `chmod 700 '{}'`",
+        "the socket folder `{}` has the mode {mode:04o}, so other users can enter it; close it \
+         with `chmod 700 '{}'`",
         folder.display(), folder.display()
     )]
     OpenFolder {
@@ -59,7 +59,7 @@ pub enum SocketError {
         path: PathBuf,
     },
     /// A file of another kind has the name of a socket.
-    #[error("`{}` is in the way and is no socket; move it away", path.display())]
+    #[error("`{}` exists and is not a socket; move it away", path.display())]
     NotASocket {
         /// The path that is in the way.
         path: PathBuf,
@@ -139,7 +139,7 @@ impl Folder {
             if let Some(name) = name.to_str().filter(|name| is_meant(name))
                 && let Err(error) = Self::open_passing(base, name)
             {
-                tracing::warn!("a folder of sockets stays: {error}");
+                tracing::warn!("a folder of sockets could not be removed: {error}");
             }
         }
     }
@@ -151,7 +151,7 @@ impl Folder {
             if entry.file_type().is_ok_and(|kind| kind.is_socket())
                 && let Err(error) = remove_stale(&path)
             {
-                tracing::warn!("a socket stays: {error}");
+                tracing::warn!("a socket could not be removed: {error}");
             }
         }
     }
@@ -198,7 +198,7 @@ impl Drop for Folder {
         }
         let gone = fs_err::remove_file(self.path.join(LOCK));
         if let Err(error) = gone.and_then(|()| fs_err::remove_dir(&self.path)) {
-            tracing::warn!("a folder of sockets stays: {error}");
+            tracing::warn!("a folder of sockets could not be removed: {error}");
         }
     }
 }
@@ -236,7 +236,7 @@ fn not_ours(folder: &Path, owner: Option<u32>) -> String {
     let place = folder.display();
     let fault = match owner {
         Some(owner) => format!("belongs to the user with the id {owner}"),
-        None => "is a link or no folder".to_owned(),
+        None => "is a link, or is not a folder".to_owned(),
     };
     let own = own_user();
     let is_movable = own == 0

@@ -172,9 +172,11 @@ impl File {
         let parsed: Result<&RawValue, _> = serde_json::from_slice(&bytes);
         match parsed {
             Ok(value) if value.get().starts_with('{') => Ok(bytes),
-            Ok(_) => Err(Failure::invalid("arguments are a JSON object; without any, write `{}`")),
+            Ok(_) => {
+                Err(Failure::invalid("arguments must be a JSON object; without any, write `{}`"))
+            }
             Err(error) => Err(Failure::invalid(format!(
-                "arguments are a JSON object, and this is no JSON: {error}"
+                "arguments must be a JSON object, and this is not JSON: {error}"
             ))),
         }
     }
@@ -238,7 +240,7 @@ impl File {
             biased;
             () = self.over.cancelled() => {
                 drop(self.alive()?);
-                Err(Failure::new(Code::Internal, "bug", "the descriptor ended for no reason"))
+                Err(Failure::new(Code::Internal, "bug", "the descriptor ended unexpectedly"))
             }
             done = step => done,
         }

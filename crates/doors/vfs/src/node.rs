@@ -182,7 +182,7 @@ impl Place {
             return Err(Failure::invalid(format!("a path has at most {PATH_MAX} bytes")));
         }
         if path.contains('\0') {
-            return Err(Failure::invalid("a path has no NUL"));
+            return Err(Failure::invalid("a path cannot have a NUL byte"));
         }
         let outside = || {
             Failure::not_found(format!(

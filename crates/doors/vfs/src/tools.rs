@@ -70,12 +70,12 @@ fn parsed(list: &[u8]) -> Result<List<'_>, serde_json::Error> {
     let object: &RawValue = serde_json::from_slice(list)?;
     match object.get().starts_with('{') {
         true => serde_json::from_str(object.get()),
-        false => Err(serde::de::Error::custom("it is no object")),
+        false => Err(serde::de::Error::custom("it is not an object")),
     }
 }
 
 fn no_list(kind: Kind, error: &serde_json::Error) -> Failure {
-    let text = format!("the server's list of {} is none: {error}", kind.as_str());
+    let text = format!("the server's list of {} is not valid: {error}", kind.as_str());
     Failure::new(Code::Driver, "server_error", text)
 }
 

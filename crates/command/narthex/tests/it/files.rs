@@ -228,7 +228,7 @@ fn a_dead_mount_is_cleaned_up_and_anything_else_is_left_alone() {
     place.run(["mount", "mcp"]).failed(1, &["is not empty"]);
     place.run(["mount", "absent"]).failed(1, &["absent", "is not a folder"]);
     place.run(["mount", "mcp", "--pid", "no"]).failed(2, &["--pid"]);
-    place.run(["mount", "mcp", "--pid", "7"]).failed(1, &["that of run 0", "not of run 7"]);
+    place.run(["mount", "mcp", "--pid", "7"]).failed(1, &["belongs to run 0", "not to run 7"]);
 }
 
 /// R-M25, R-M22, R-M2, R-M3: a run has its own number, and its files are gone with it.

@@ -51,7 +51,7 @@ async fn end(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     called.platform.control.spawn(async move {
         let id = session.to_text();
         if let Err(error) = runs.session_end(&workspace, &id, &by).await {
-            tracing::warn!(session.id = id, "a session that its agent ended goes on: {error}");
+            tracing::warn!(session.id = id, "a session could not be ended for its agent: {error}");
         }
     });
     Ok(said("ending", json!({"ok": true, "status": "ending"})))

@@ -44,7 +44,10 @@ async fn status(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let is_told = match called.tell(EventKind::AgentStatus, payload, None).await {
         Ok(_) => true,
         Err(error) => {
-            tracing::warn!(run.id = %called.run.id, "a status of a run is told to nobody: {error}");
+            tracing::warn!(
+                run.id = %called.run.id,
+                "a status of a run could not be stored: {error}"
+            );
             false
         }
     };

@@ -42,7 +42,7 @@ pub(super) fn words(event: &EventRow) -> Option<String> {
     let said = match text("kind") {
         "state_change" if payload["run_status"].is_string() => {
             let how = text("run_status");
-            format!("nobody goes on with {child}, whose run has come to its end: {how}")
+            format!("{child} has no active run: its run has ended: {how}")
         }
         "state_change" => format!("{child} has ended: {}", text("status")),
         "watchdog" => format!("{child} has been silent for {} minutes", number("silent_minutes")),
@@ -50,7 +50,7 @@ pub(super) fn words(event: &EventRow) -> Option<String> {
             format!("nothing has happened here for {} minutes", number("quiet_minutes"))
         }
         "checkup" => match text("reason") {
-            "unclaimed" => format!("nobody carries {child} out"),
+            "unclaimed" => format!("no platform carries out {child}"),
             "unread" => format!("{child} does not acknowledge its messages"),
             _ => format!("{child} has been silent for {} minutes", number("silent_minutes")),
         },

@@ -55,7 +55,7 @@ pub struct Daemon {
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     /// The given address is invalid.
-    #[error("`{url}` is no address of a daemon")]
+    #[error("`{url}` is not an address of a daemon")]
     Address {
         /// The address as given.
         url: String,
@@ -64,7 +64,7 @@ pub enum DaemonError {
         cause: Box<dyn std::error::Error + Send + Sync>,
     },
     /// No header can carry the token.
-    #[error("the token has characters that no token has")]
+    #[error("the token has characters that a token cannot have")]
     Token,
 }
 
@@ -171,7 +171,7 @@ impl Daemon {
         let asked = timeout(ROOT_WITHIN, self.send(&self.http_of_root, request)).await;
         let listed = asked.unwrap_or_else(|_late| {
             let within = ROOT_WITHIN.as_secs();
-            let text = format!("the daemon did not say within {within} s what the run has");
+            let text = format!("the daemon did not list the run's servers within {within} s");
             Err(Failure::new(Code::Timeout, "timeout", text))
         })?;
         serde_json::from_slice(&listed).map_err(|error| {
@@ -189,7 +189,7 @@ impl Daemon {
         let request = (Method::POST, uri(path, "failed"), Bytes::from(body));
         let told = timeout(ROOT_WITHIN, self.send(&self.http_of_root, request)).await;
         if !matches!(told, Ok(Ok(_))) {
-            tracing::debug!(?told, path, "what was refused is told to nobody");
+            tracing::debug!(?told, path, "a refusal could not be reported to the daemon");
         }
     }
 
@@ -200,8 +200,8 @@ impl Daemon {
     /// Makes a call. It waits for no other: there is no saying when one of them ends.
     pub(crate) async fn post(&self, path: &str, body: Bytes) -> Result<Bytes, Failure> {
         let _one_of_all = self.calls.try_acquire().map_err(|_none_is_free| {
-            let text = "as many calls of this folder are under way as may be; wait until one has \
-                        ended, or give one up";
+            let text = "the limit of open calls of this folder is reached; wait until one has \
+                        ended, or interrupt one";
             Failure::new(Code::ResourceExhausted, "limit_exceeded", text)
         })?;
         let uri = format!("/vfs{}", utf8_percent_encode(path, PLAIN));
@@ -259,7 +259,7 @@ fn gone(error: &ClientError) -> Failure {
         _ => Failure::new(
             Code::Internal,
             GONE,
-            format!("the daemon is gone: {}", with_causes(error)),
+            format!("the daemon is unreachable: {}", with_causes(error)),
         ),
     }
 }
@@ -357,7 +357,7 @@ mod tests {
             began.notified().await;
             let refused = daemon.post(path, body.clone()).await.expect_err("there is no place");
             assert_eq!(refused.code, Code::ResourceExhausted);
-            assert!(refused.message.contains("give one up"), "{}", refused.message);
+            assert!(refused.message.contains("interrupt one"), "{}", refused.message);
             assert_eq!(daemon.get("/mnt/mcp/1-b/tools/x.md", "read").await, Ok(body.clone()));
         };
         tokio::select! {

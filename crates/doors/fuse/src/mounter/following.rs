@@ -97,7 +97,7 @@ impl Servers {
             match crate::is_mounted(folder.device()) {
                 Ok(true) => {}
                 Ok(false) => return Ended::Folder,
-                Err(error) => tracing::debug!(%error, "what is mounted cannot be read"),
+                Err(error) => tracing::debug!(%error, "the list of mounts cannot be read"),
             }
             match self.ask().await {
                 Ok(root) if root.pid == pid.get() => {

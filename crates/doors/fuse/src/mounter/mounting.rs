@@ -45,8 +45,8 @@ pub enum MountingError {
     Daemon(Failure),
     /// The token is that of another run.
     #[error(
-        "the token is that of run {found}, and not of run {wanted}; show that run's own token, by \
-         --token-file FILE or in NARTHEX_TOKEN"
+        "the token belongs to run {found}, not to run {wanted}; give the token of run {wanted}, \
+         with --token-file FILE or in NARTHEX_TOKEN"
     )]
     OtherRun {
         /// Whose the token is.
@@ -58,7 +58,7 @@ pub enum MountingError {
     #[error(transparent)]
     Mount(#[from] MountError),
     /// The process that watches over the mount does not start.
-    #[error("the process that would watch over the mount cannot be started")]
+    #[error("the process that watches the mount cannot be started")]
     Watcher(#[source] io::Error),
 }
 
@@ -174,7 +174,7 @@ impl Mounting {
             if let Some(mut watcher) = watcher
                 && let Err(error) = watcher.dismiss()
             {
-                tracing::debug!(%error, "the watcher of a mount was not waited for");
+                tracing::debug!(%error, "the watcher of a mount could not be awaited");
             }
             Ok::<_, MountError>(())
         };

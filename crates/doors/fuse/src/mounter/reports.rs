@@ -41,7 +41,7 @@ impl Observer for Reports {
         match self.queue.try_send((done.path.to_owned(), report)) {
             Ok(()) | Err(TrySendError::Closed(_)) => {}
             Err(TrySendError::Full((path, _))) => {
-                tracing::debug!(path, "too much is refused: this is told to nobody");
+                tracing::debug!(path, "too many refusals: this one is not reported");
             }
         }
     }

@@ -82,7 +82,7 @@ impl Watcher {
         if let Some(mut pipe) = self.pipe.take() {
             // The watcher may have been killed: then it cannot be notified.
             if let Err(error) = pipe.write_all(b"free\n") {
-                tracing::debug!(%error, "nobody watched over the mount");
+                tracing::debug!(%error, "the watcher of the mount had ended before");
             }
         }
         self.child.wait().map(drop)
@@ -94,7 +94,7 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         self.pipe = None;
         if let Err(error) = self.child.wait() {
-            tracing::debug!(%error, "the watcher of a mount was not waited for");
+            tracing::debug!(%error, "the watcher of a mount could not be awaited");
         }
     }
 }

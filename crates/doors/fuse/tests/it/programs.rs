@@ -301,7 +301,7 @@ async fn what_is_written_and_never_read_is_told_as_the_last_failure() {
     let half = world.within(told(r#"{"n":"#, "no call was made")).await;
     assert!(half.contains("INVALID") && half.contains("never read"), "{half}");
     assert_eq!(world.fake.asked.load(Ordering::SeqCst), 1, "nothing was called");
-    let whole = world.within(told("{}", "nobody has what came of the call")).await;
+    let whole = world.within(told("{}", "no reader got the result of the call")).await;
     assert!(whole.contains("INVALID") && whole.contains("never read"), "{whole}");
     assert!(world.fake.asked.load(Ordering::SeqCst) > 1);
 }
@@ -320,7 +320,7 @@ os.write(f, b'{\"b\":2}')
 print(open('ctl/error').read(), os.read(f, 100), sep='')
 ";
     let said = world.python(script).await;
-    assert!(said.contains("nobody has what came of the call"), "{said}");
+    assert!(said.contains("no reader got the result of the call"), "{said}");
     assert!(said.contains(r#"b'{"b":2}'"#), "{said}");
     assert_eq!(world.fake.asked.load(Ordering::SeqCst), 2);
 }

@@ -199,7 +199,7 @@ fn parsed(kind: Kind, page: &[u8]) -> Result<Page<'_>, Failure> {
     };
     // A sequence would be read as the members in order.
     if !page.starts_with(b"{") {
-        return Err(none("it is no object".to_owned()));
+        return Err(none("it is not an object".to_owned()));
     }
     serde_json::from_slice(page).map_err(|error| none(error.to_string()))
 }

@@ -51,6 +51,6 @@ fn d20_a_folder_is_mounted_for_the_number_of_the_token() {
 
     // A folder for another run than the token's is not mounted.
     let wrong = ["mount", "mcp", "--pid", "2", "--token-file", "token"];
-    place.run(wrong).failed(1, &["that of run 1", "not of run 2"]);
+    place.run(wrong).failed(1, &["belongs to run 1", "not to run 2"]);
     assert_eq!(shell(&place, "ls mcp").succeeded().stdout, "");
 }
