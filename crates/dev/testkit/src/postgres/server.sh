@@ -12,13 +12,13 @@ end() {
 }
 trap 'end "$1"' EXIT
 trap 'exit 1' HUP INT TERM
-# Whoever waits for the folder may be gone.
+# The process that waits for the folder may have ended.
 trap '' PIPE
 
 cd "$dir" || exit 1
 printf '%s\n' "$3" >password
 if [ "$(id -u)" = 0 ]; then
-    # The server refuses to be root.
+    # The server refuses to run as root.
     user=$(id -un postgres 2>/dev/null || echo nobody)
     group=$(id -gn "$user")
     chown -R "$user:$group" "$dir"
@@ -28,7 +28,7 @@ fi
 {
     as "$1/initdb" -D data -U "$2" --pwfile=password --auth=scram-sha-256 --encoding=UTF8 \
         --locale=C --no-sync --no-instructions &&
-        # What it holds need not outlive the machine.
+        # The data need not outlive the machine.
         as "$1/pg_ctl" start -D data -w -t 600 -s -l log \
             -o "-h '' -k $dir -F -N 300 -c shared_buffers=32MB -c autovacuum=off"
 } >setup 2>&1 </dev/null || {
@@ -37,6 +37,6 @@ fi
 }
 
 echo "$dir"
-# Nobody who waits for the end of its outputs waits for the server.
+# Closes the outputs, so that a caller that reads them to their end does not wait for the server.
 exec >/dev/null 2>&1
 cat >/dev/null
