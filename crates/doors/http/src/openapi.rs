@@ -64,9 +64,9 @@ const SEGMENTS: [(&str, Named, &str); 26] = [
     (
         "vfs",
         written("VfsPath"),
-        "The path of the namespace without its first slash: all that is left.",
+        "The rest of the path: a path of the namespace without its first slash.",
     ),
-    ("link", written("SignInToken"), "What the link has behind it."),
+    ("link", written("SignInToken"), "The token of the link."),
     ("oidc", written("ProviderName"), "The provider."),
     ("servers", of::<shapes::ServerName>(), "The server."),
     ("principals", of::<shapes::PrincipalRef>(), "The id or the name of a human or a service."),

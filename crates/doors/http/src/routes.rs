@@ -126,7 +126,7 @@ pub(crate) enum Target {
 
 /// The proofs of what a browser does that has signed in, or is about to.
 const SESSION: &str = "the session's cookie, and the token in its page";
-const STATE: &str = "the code, the state, and the cookie of the browser that began it";
+const STATE: &str = "the code, the state, and the cookie of the browser that started the sign-in";
 
 const READ: &str = "GET, HEAD";
 const WRITE: &str = "GET, HEAD, POST";
@@ -165,9 +165,9 @@ pub const ROUTES: &[Route] = &[
     route("/vfs/{path}", "GET, POST", Access::Client, Target::Vfs),
     route("/healthz", READ, Access::Open, Target::Health),
     route("/readyz", READ, Access::Open, Target::Ready),
-    own("/signin", READ, "none: it shows the ways in", SignInTarget::Page),
-    own("/signin/script.js", READ, "none: the same for everybody", SignInTarget::Script),
-    own("/signin/style.css", READ, "none: the same for everybody", SignInTarget::Style),
+    own("/signin", READ, "none: it shows the sign-in page", SignInTarget::Page),
+    own("/signin/script.js", READ, "none: it is the same for all", SignInTarget::Script),
+    own("/signin/style.css", READ, "none: it is the same for all", SignInTarget::Style),
     own("/signin/link/{token}", READ, "the token of the link", SignInTarget::Link),
     own("/signin/link/{token}", "POST", "the token of the link, once", SignInTarget::LinkUse),
     own("/signin/passkey/begin", "POST", "none: it gives a challenge", SignInTarget::PasskeyBegin),
@@ -176,10 +176,15 @@ pub const ROUTES: &[Route] = &[
     own("/signin/passkeys", "POST", SESSION, SignInTarget::PasskeyAdd),
     own("/signin/passkeys/{id}/remove", "POST", SESSION, SignInTarget::PasskeyRemove),
     own("/signin/links", "POST", SESSION, SignInTarget::LinkMake),
-    own("/signin/oidc/{provider}", READ, "none: it leads to the provider", SignInTarget::OidcBegin),
+    own(
+        "/signin/oidc/{provider}",
+        READ,
+        "none: it redirects to the provider",
+        SignInTarget::OidcBegin,
+    ),
     own("/signin/oidc/{provider}/callback", READ, STATE, SignInTarget::OidcCallback),
     own("/signout", "POST", SESSION, SignInTarget::SignOut),
-    own(DECIDE, READ, "the session's cookie; without it, the ways in", SignInTarget::Decision),
+    own(DECIDE, READ, "the session's cookie; without it, the sign-in page", SignInTarget::Decision),
     own(DECIDE, "POST", SESSION, SignInTarget::Decide),
     route("/metrics", READ, Access::Whole, Target::Metrics),
     route("/api/status", READ, Access::Shared, Target::Status),

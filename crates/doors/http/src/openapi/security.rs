@@ -24,7 +24,8 @@ pub(super) fn schemes() -> Value {
             "type": "apiKey",
             "in": "header",
             "name": "X-Narthex-Csrf",
-            "description": "What stands in the page of the session; with the session alone.",
+            "description": "The CSRF token in the page of the session; needed only with the \
+                            session cookie.",
         },
     })
 }
@@ -50,7 +51,7 @@ pub(super) fn needed(access: Access, method: &str) -> Value {
 pub(super) fn words(access: Access) -> String {
     match access {
         Access::Open => "For anybody.".to_owned(),
-        Access::Own(proof) => format!("For whoever brings a proof of its own: {proof}."),
+        Access::Own(proof) => format!("Needs its own proof: {proof}."),
         _ => format!("For: {}.", who(access).join(", ")),
     }
 }

@@ -8,11 +8,11 @@ const AUDIT: &[&str] =
     &["actor", "resource", "run", "event_kind", "since", "until", "order", "event_after", "limit"];
 
 pub(super) const OPERATIONS: &[Operation] = &[
-    get("/api/me", "me_show", "Shows whoever asks").gives(of::<shapes::Me>()),
+    get("/api/me", "me_show", "Shows the caller").gives(of::<shapes::Me>()),
     get("/api/principals", "principal_list", "Lists humans and services")
         .asks(PAGES)
         .gives(of::<shapes::Page<shapes::Principal>>()),
-    post("/api/principals", "principal_create", "Makes a human")
+    post("/api/principals", "principal_create", "Creates a human")
         .takes(of::<shapes::PrincipalNew>())
         .makes(of::<shapes::Principal>()),
     get("/api/principals/{principal}", "principal_show", "Shows a human or a service")
@@ -23,7 +23,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post(
         "/api/principals/{principal}/sign-in-links",
         "sign_in_link_create",
-        "Makes a link that signs in",
+        "Creates a sign-in link",
     )
     .answers(201, Content::Json(of::<shapes::SignInLink>()), &[])
     .refuses(&[429]),
@@ -32,13 +32,17 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .gives(of::<shapes::Page<shapes::Passkey>>()),
     delete("/api/principals/{principal}/passkeys/{id}", "passkey_remove", "Removes a passkey")
         .ends(),
-    post("/api/secrets/rotate-key", "key_rotate", "Seals all secrets under a new master key")
-        .gives(of::<shapes::KeyRotation>())
-        .refuses(&[429]),
-    get("/api/workspaces", "workspace_list", "Lists the workspaces that one may know of")
+    post(
+        "/api/secrets/rotate-key",
+        "key_rotate",
+        "Encrypts all secrets again with a new master key",
+    )
+    .gives(of::<shapes::KeyRotation>())
+    .refuses(&[429]),
+    get("/api/workspaces", "workspace_list", "Lists the workspaces that the caller may see")
         .asks(PAGES)
         .gives(of::<shapes::Page<shapes::Workspace>>()),
-    post("/api/workspaces", "workspace_create", "Makes a workspace")
+    post("/api/workspaces", "workspace_create", "Creates a workspace")
         .takes(of::<shapes::WorkspaceNew>())
         .makes(of::<shapes::Workspace>()),
     get("/api/workspaces/{workspace}", "workspace_show", "Shows a workspace")
@@ -52,15 +56,15 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get("/api/workspaces/{workspace}/members", "member_list", "Lists the members")
         .asks(PAGES)
         .gives(of::<shapes::Page<shapes::Member>>()),
-    put("/api/workspaces/{workspace}/members/{principal}", "member_set", "Gives somebody roles")
-        .takes(of::<shapes::MemberRoles>())
-        .gives(of::<shapes::Member>()),
-    delete(
+    put(
         "/api/workspaces/{workspace}/members/{principal}",
-        "member_remove",
-        "Takes all roles away",
+        "member_set",
+        "Sets the roles of a member",
     )
-    .ends(),
+    .takes(of::<shapes::MemberRoles>())
+    .gives(of::<shapes::Member>()),
+    delete("/api/workspaces/{workspace}/members/{principal}", "member_remove", "Removes a member")
+        .ends(),
     get(
         "/api/workspaces/{workspace}/service-tokens",
         "service_token_list",
@@ -71,7 +75,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post(
         "/api/workspaces/{workspace}/service-tokens",
         "service_token_create",
-        "Makes a token, which is told once",
+        "Creates a token, which is shown once",
     )
     .takes(of::<shapes::ServiceTokenNew>())
     .makes(of::<shapes::ServiceTokenMade>())
@@ -104,10 +108,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post("/api/workspaces/{workspace}/env-bindings", "env_binding_create", "Binds a secret")
         .takes(of::<shapes::EnvBindingNew>())
         .makes(of::<shapes::EnvBinding>()),
-    put("/api/workspaces/{workspace}/env-bindings/{id}", "env_binding_set", "Binds a secret anew")
-        .takes(of::<shapes::EnvBindingSecret>())
-        .gives(of::<shapes::EnvBinding>())
-        .makes(of::<shapes::EnvBinding>()),
+    put(
+        "/api/workspaces/{workspace}/env-bindings/{id}",
+        "env_binding_set",
+        "Replaces the binding of a secret",
+    )
+    .takes(of::<shapes::EnvBindingSecret>())
+    .gives(of::<shapes::EnvBinding>())
+    .makes(of::<shapes::EnvBinding>()),
     delete("/api/workspaces/{workspace}/env-bindings/{id}", "env_binding_remove", "Unbinds it")
         .ends(),
     get("/api/workspaces/{workspace}/limits", "limits_show", "Shows the limits of the workspace")
@@ -115,7 +123,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     put("/api/workspaces/{workspace}/limits", "limits_set", "Replaces the limits of the workspace")
         .takes(of::<shapes::WorkspaceLimitsNew>())
         .gives(of::<shapes::WorkspaceLimits>()),
-    get("/api/workspaces/{workspace}/usage", "usage_show", "Shows what was used today")
+    get("/api/workspaces/{workspace}/usage", "usage_show", "Shows the usage of today")
         .asks(PAGES)
         .gives(of::<shapes::UsagePage>()),
     get("/api/workspaces/{workspace}/audit", "audit_list", "Lists events of the workspace")
@@ -130,16 +138,24 @@ pub(super) const OPERATIONS: &[Operation] = &[
     put(
         "/api/workspaces/{workspace}/audit/settings",
         "audit_settings_set",
-        "Says how long events are kept",
+        "Sets how long events are kept",
     )
     .takes(written("AuditSettings"))
     .gives(written("AuditSettings")),
-    get("/api/audit", "installation_audit_list", "Lists events that belong to no workspace")
+    get("/api/audit", "installation_audit_list", "Lists events of the installation")
         .asks(AUDIT)
         .answers(200, Content::JsonOrLines(written("AuditPage")), &[]),
-    get("/api/audit/settings", "installation_audit_settings_show", "Shows how long these are kept")
-        .gives(written("AuditSettings")),
-    put("/api/audit/settings", "installation_audit_settings_set", "Says how long these are kept")
-        .takes(written("AuditSettings"))
-        .gives(written("AuditSettings")),
+    get(
+        "/api/audit/settings",
+        "installation_audit_settings_show",
+        "Shows how long events of the installation are kept",
+    )
+    .gives(written("AuditSettings")),
+    put(
+        "/api/audit/settings",
+        "installation_audit_settings_set",
+        "Sets how long events of the installation are kept",
+    )
+    .takes(written("AuditSettings"))
+    .gives(written("AuditSettings")),
 ];

@@ -59,14 +59,14 @@ const ACCEPT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/a
 const REJECT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/reject";
 
 pub(super) const OPERATIONS: &[Operation] = &[
-    get(DEFINITIONS, "definition_list", "Lists what a server says of its tools and the like")
+    get(DEFINITIONS, "definition_list", "Lists the definitions of a server")
         .asks(&["definition_state", "definition_source", "after", "limit"])
         .gives(written("DefinitionPage")),
-    post(ACCEPT, "definition_accept", "Lets callers have definitions; humans only")
+    post(ACCEPT, "definition_accept", "Accepts definitions; humans only")
         .asks(&["definition_source"])
         .takes(written("DefinitionChoice"))
         .gives(written("DefinitionDecisions")),
-    post(REJECT, "definition_reject", "Keeps definitions from callers; humans only")
+    post(REJECT, "definition_reject", "Rejects definitions; humans only")
         .asks(&["definition_source"])
         .takes(written("DefinitionChoice"))
         .gives(written("DefinitionDecisions")),
@@ -116,20 +116,24 @@ pub(super) const OPERATIONS: &[Operation] = &[
         post(AGENTS, "agent_create", "Stores a new agent").takes(written("AgentNew")),
         written("AgentWritten"),
     ),
-    get(AGENT, "agent_show", "Shows one agent, or its servers with all levels merged")
-        .asks(&["view"])
-        .answers(200, Content::Either(written("AgentObject"), written("Merged")), TAG),
+    get(AGENT, "agent_show", "Shows one agent, or its merged servers").asks(&["view"]).answers(
+        200,
+        Content::Either(written("AgentObject"), written("Merged")),
+        TAG,
+    ),
     stored(
         put(AGENT, "agent_put", "Stores an agent").takes(written("AgentNew")),
         written("AgentWritten"),
     ),
     changed(patch(AGENT, "agent_change", "Changes an agent"), written("AgentWritten")),
     removed(delete(AGENT, "agent_delete", "Removes an agent")),
-    get(ATTACHMENTS, "attachment_list", "Lists what an agent attaches by itself")
-        .asks(PAGES)
-        .answers(200, Content::Json(written("AttachmentPage")), TAG),
+    get(ATTACHMENTS, "attachment_list", "Lists an agent's own attachments").asks(PAGES).answers(
+        200,
+        Content::Json(written("AttachmentPage")),
+        TAG,
+    ),
     attached(put(ATTACHMENTS, "attachment_add", "Attaches a server to an agent")),
-    get(CONNECTIONS, "connection_list", "Lists the servers that a human has to sign in to")
+    get(CONNECTIONS, "connection_list", "Lists the servers that a human must sign in to")
         .asks(PAGES)
         .gives(written("ConnectionPage")),
     get(ATTACHMENT, "attachment_show", "Shows one attachment").answers(
@@ -138,22 +142,30 @@ pub(super) const OPERATIONS: &[Operation] = &[
         TAG,
     ),
     attached(put(ATTACHMENT, "attachment_put", "Attaches a server under this alias")),
-    delete(ATTACHMENT, "attachment_delete", "Takes an attachment out of an agent")
+    delete(ATTACHMENT, "attachment_delete", "Removes an attachment from an agent")
         .asks(CONDITION)
         .ends()
         .refuses(CHANGED),
-    get("/api/workspaces/{workspace}/export", "workspace_export", "Tells the whole catalog")
+    get("/api/workspaces/{workspace}/export", "workspace_export", "Exports the catalog")
         .gives(written("Export")),
-    post("/api/workspaces/{workspace}/import", "workspace_import", "Stores what an export has")
+    post("/api/workspaces/{workspace}/import", "workspace_import", "Imports a catalog")
         .asks(&["dry_run", "prune"])
         .takes(written("ImportDocument"))
         .refuses(&[429])
         .gives(written("Imported")),
-    post("/api/workspaces/{workspace}/validate", "object_validate", "Says what storing would say")
-        .asks(&["object_kind"])
-        .takes(written("CatalogObjectNew"))
-        .gives(written("Validated")),
-    post("/api/workspaces/{workspace}/preview", "agent_preview", "Merges the agent that is sent")
-        .takes(written("AgentManifest"))
-        .gives(written("Merged")),
+    post(
+        "/api/workspaces/{workspace}/validate",
+        "object_validate",
+        "Checks an object without storing it",
+    )
+    .asks(&["object_kind"])
+    .takes(written("CatalogObjectNew"))
+    .gives(written("Validated")),
+    post(
+        "/api/workspaces/{workspace}/preview",
+        "agent_preview",
+        "Previews the merged servers of an agent",
+    )
+    .takes(written("AgentManifest"))
+    .gives(written("Merged")),
 ];

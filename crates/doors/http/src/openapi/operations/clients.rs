@@ -9,7 +9,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post(
         "/api/workspaces/{workspace}/mcp-clients",
         "mcp_client_register",
-        "Registers an MCP client, whose token is told once",
+        "Registers an MCP client, whose token is shown once",
     )
     .takes(written("McpClientNew"))
     .makes(written("McpClientMade"))

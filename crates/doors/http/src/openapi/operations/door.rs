@@ -12,24 +12,24 @@ const TEXT: &[&str] = &["text/plain"];
 const MESSAGE: &[u16] = &[400, 406, 408, 409, 413, 415, 429, 500, 503, 504];
 
 pub(super) const OPERATIONS: &[Operation] = &[
-    post("/mcp", "mcp_send", "Takes a message of MCP, for all servers of the run")
+    post("/mcp", "mcp_send", "Accepts an MCP message for all servers of the run")
         .asks(HEADERS)
         .takes(written("McpMessage"))
         .answers(200, Content::Text(ANSWERS), &["McpSessionId"])
         .answers(202, Content::None, &[])
         .refuses(MESSAGE),
-    get("/mcp", "mcp_listen", "Streams what servers say by themselves to a legacy session")
+    get("/mcp", "mcp_listen", "Streams the servers' own messages to a legacy session")
         .asks(&["McpSessionId", "McpProtocolVersion", "LastEventId"])
         .answers(200, Content::Text(&[EVENT_STREAM]), &[])
         .refuses(&[400, 405, 406, 409]),
     delete("/mcp", "mcp_end", "Ends a legacy session").asks(HEADERS).ends().refuses(&[400, 405]),
-    post("/mcp/{alias}", "mcp_server_send", "Takes a message of MCP, for one server of the run")
+    post("/mcp/{alias}", "mcp_server_send", "Accepts an MCP message for one server of the run")
         .asks(HEADERS)
         .takes(written("McpMessage"))
         .answers(200, Content::Text(ANSWERS), &["McpSessionId"])
         .answers(202, Content::None, &[])
         .refuses(MESSAGE),
-    get("/mcp/{alias}", "mcp_server_listen", "Streams what one server says by itself")
+    get("/mcp/{alias}", "mcp_server_listen", "Streams one server's own messages")
         .asks(&["McpSessionId", "McpProtocolVersion", "LastEventId"])
         .answers(200, Content::Text(&[EVENT_STREAM]), &[])
         .refuses(&[400, 405, 406, 409]),
@@ -44,7 +44,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get(
         "/vfs/{path}",
         "vfs_look",
-        "Lists a directory of the run's files, reads one, or tells of it",
+        "Lists a directory of the run's files, or reads or describes a file",
     )
     .asks(&["vfs_op"])
     .answers(200, Content::Text(FILES), &[])
@@ -52,14 +52,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post(
         "/vfs/{path}",
         "vfs_write",
-        "Writes to a file of the run, and answers what can be read then",
+        "Writes to a file of the run, and returns its content after the write",
     )
     .asks(&["vfs_write_op"])
     .takes(written("ToolArguments"))
     .answers(200, Content::Text(FILES), &[])
     .answers(202, Content::None, &[])
     .refuses(&[400, 408, 413, 415, 422, 429, 500, 502, 503, 504]),
-    get("/healthz", "health_show", "Says that the daemon runs").answers(
+    get("/healthz", "health_show", "Reports that the daemon runs").answers(
         200,
         Content::Text(TEXT),
         &[],
@@ -67,12 +67,12 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get(
         "/readyz",
         "ready_show",
-        "Says whether the daemon serves: it is not ending, and its store answers",
+        "Reports if the daemon is ready: it is not stopping, and its store answers",
     )
     .asks(&["verbose"])
     .answers(200, Content::Text(TEXT), &[])
     .answers(503, Content::Text(TEXT), &[]),
-    get("/metrics", "metrics_show", "Tells the counters, as Prometheus reads them").answers(
+    get("/metrics", "metrics_show", "Shows the metrics for Prometheus").answers(
         200,
         Content::Text(&["application/openmetrics-text"]),
         &[],

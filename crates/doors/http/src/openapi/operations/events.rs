@@ -18,21 +18,21 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post(
         "/api/workspaces/{workspace}/sessions/{id}/messages",
         "session_message",
-        "Says something to the agent of a session",
+        "Sends a message to the agent of a session",
     )
     .takes(written("SessionMessage"))
     .makes(written("SessionEvent")),
     post(
         "/api/workspaces/{workspace}/sessions/{id}/messages/acknowledgement",
         "session_messages_acknowledge",
-        "Says up to where a run has read the messages of its session",
+        "Acknowledges the messages that a run has read",
     )
     .takes(written("MessageAcknowledgement"))
     .gives(written("MessagesAcknowledged")),
     get(
         "/api/workspaces/{workspace}/events",
         "workspace_events",
-        "Streams what happens in all sessions of a workspace",
+        "Streams the events of all sessions of a workspace",
     )
     .asks(&["session_event_after", "session_event_type", "LastEventId"])
     .answers(200, Content::Events(written("WorkspaceStreamed")), &[])

@@ -6,7 +6,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get("/api/workspaces/{workspace}/grants", "grant_list", "Lists the grants")
         .asks(&["include_revoked", "after", "limit"])
         .gives(written("GrantPage")),
-    post("/api/workspaces/{workspace}/grants", "grant_create", "Grants something; humans only")
+    post("/api/workspaces/{workspace}/grants", "grant_create", "Creates a grant; humans only")
         .takes(written("GrantNew"))
         .makes(written("Grant")),
     get("/api/workspaces/{workspace}/grants/{id}", "grant_show", "Shows one grant")
@@ -18,14 +18,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post(
         "/api/workspaces/{workspace}/grant-requests/{id}/approve",
         "grant_request_approve",
-        "Grants what a run has asked for",
+        "Approves a grant request",
     )
     .takes(written("GrantApproval"))
     .gives(written("GrantRequest")),
     post(
         "/api/workspaces/{workspace}/grant-requests/{id}/deny",
         "grant_request_deny",
-        "Refuses what a run has asked for",
+        "Denies a grant request",
     )
     .takes(written("GrantDenial"))
     .gives(written("GrantRequest")),

@@ -11,16 +11,16 @@ pub(super) const OPERATIONS: &[Operation] = &[
         Content::Json(written("Rules")),
         &["ETag"],
     ),
-    put(RULES, "policy_set", "Replaces the rules; they count for the next call")
+    put(RULES, "policy_set", "Replaces the rules, from the next call on")
         .takes(written("RulesNew"))
         .asks(CONDITION)
         .answers(200, Content::Json(written("Rules")), &["ETag"])
         .refuses(&[400, 412]),
-    delete(RULES, "policy_clear", "Takes all rules away").asks(CONDITION).ends().refuses(&[412]),
+    delete(RULES, "policy_clear", "Removes all rules").asks(CONDITION).ends().refuses(&[412]),
     post(
         "/api/workspaces/{workspace}/policy/check",
         "policy_check",
-        "Says what the rules say of a call, without one",
+        "Tests the rules for a call, without making it",
     )
     .takes(written("RulesQuestion"))
     .gives(written("RulesChecked")),

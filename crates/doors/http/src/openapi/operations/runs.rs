@@ -3,10 +3,14 @@
 use super::super::operation::{Content, Operation, delete, get, post, written};
 
 pub(super) const OPERATIONS: &[Operation] = &[
-    post("/api/workspaces/{workspace}/runs", "run_create", "Creates a run; its token is told once")
-        .takes(written("RunNew"))
-        .makes(written("RunMade"))
-        .refuses(&[429]),
+    post(
+        "/api/workspaces/{workspace}/runs",
+        "run_create",
+        "Creates a run; its token is shown once",
+    )
+    .takes(written("RunNew"))
+    .makes(written("RunMade"))
+    .refuses(&[429]),
     get("/api/workspaces/{workspace}/runs", "run_list", "Lists the runs")
         .asks(&["run_after", "limit", "run_session", "run_status"])
         .gives(written("RunPage")),
@@ -15,14 +19,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post(
         "/api/workspaces/{workspace}/runs/{id}/claim",
         "run_claim",
-        "Takes over a run that waits, or holds it for longer",
+        "Claims a waiting run, or extends a claim",
     )
     .takes(written("ClaimNew"))
     .gives(written("RunClaimed")),
     get(
         "/api/workspaces/{workspace}/runs/{id}/trace",
         "run_trace",
-        "Streams what a run does, as it does it: names, sizes and durations, never content",
+        "Streams the operations of a run: names, sizes and durations, never content",
     )
     .asks(&["trace_alias"])
     .answers(200, Content::Events(written("RunTraced")), &[])
@@ -30,7 +34,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get(
         "/api/workspaces/{workspace}/top",
         "run_top",
-        "Tells how busy the runs of a workspace are, once or as a stream",
+        "Shows the load of the runs of a workspace, once or as a stream",
     )
     .asks(&["top_interval"])
     .answers(200, Content::JsonOrEvents(written("RunsTop"), written("RunsTop")), &[])
@@ -49,13 +53,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post(
         "/api/workspaces/{workspace}/sessions/{id}/suspend",
         "session_suspend",
-        "Sets a session aside; its runs end",
+        "Suspends a session; its runs end",
     )
     .gives(written("Session")),
     post(
         "/api/workspaces/{workspace}/sessions/{id}/resume",
         "session_resume",
-        "Has a session go on with a new run; its token is told once",
+        "Resumes a session with a new run; its token is shown once",
     )
     .takes(written("RunResume"))
     .makes(written("RunMade"))
@@ -63,7 +67,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post(
         "/api/workspaces/{workspace}/sessions/{id}/usage",
         "session_usage_report",
-        "Reports what a session has used",
+        "Reports the costs of a session",
     )
     .takes(written("SessionUsage"))
     .gives(written("SessionUsage")),

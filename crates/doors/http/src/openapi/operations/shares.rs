@@ -3,7 +3,7 @@
 use super::super::operation::{Content, Operation, delete, get, patch, post, written};
 
 pub(super) const OPERATIONS: &[Operation] = &[
-    get("/api/workspaces/{workspace}/shares", "share_list", "Lists what agents share")
+    get("/api/workspaces/{workspace}/shares", "share_list", "Lists the shares")
         .asks(&["after", "limit"])
         .gives(written("SharePage")),
     get("/api/workspaces/{workspace}/shares/{id}", "share_show", "Shows one share with its files")
@@ -17,7 +17,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get(
         "/api/workspaces/{workspace}/shares/{id}/content",
         "share_content",
-        "Gives a file of a share, to be saved",
+        "Downloads a file of a share",
     )
     .asks(&["share_path"])
     .answers(200, Content::File, &["ContentDisposition"])
@@ -32,7 +32,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post(
         "/api/workspaces/{workspace}/shares/{id}/comments",
         "share_comment",
-        "Says something of a share; its agent gets it as a message",
+        "Comments on a share; its agent gets the comment as a message",
     )
     .takes(written("ShareCommentNew"))
     .makes(written("ShareThread"))
@@ -40,7 +40,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     patch(
         "/api/workspaces/{workspace}/shares/{id}/comments/{thread}",
         "share_thread_change",
-        "Settles a thread of comments, or opens it again",
+        "Resolves or reopens a thread of comments",
     )
     .takes(written("ShareThreadChange"))
     .gives(written("ShareThread")),

@@ -19,7 +19,7 @@ const PAGE: &[u16] = &[400, 401, 409, 429, 500, 503, 504];
 const SEEN: &[u16] = &[400, 401, 409, 429, 500, 503];
 
 pub(super) const OPERATIONS: &[Operation] = &[
-    get("/signin", "sign_in_page", "Shows the ways in, or whoever is signed in")
+    get("/signin", "sign_in_page", "Shows the sign-in page, or the signed-in human")
         .answers(200, HTML, &[])
         .answers(303, Content::None, ELSEWHERE)
         .refuses(PAGE),
@@ -33,7 +33,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         Content::Text(&["text/css"]),
         &[],
     ),
-    get("/signin/link/{token}", "sign_in_link_show", "Shows whom a link would sign in")
+    get("/signin/link/{token}", "sign_in_link_show", "Shows the human that a link signs in")
         .answers(200, HTML, &[])
         .answers(303, Content::None, ELSEWHERE)
         .refuses(PAGE),
@@ -41,18 +41,18 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .takes_as(written("CsrfForm"), FORM)
         .answers(303, Content::None, ON)
         .refuses(BODY),
-    post("/signin/passkey/begin", "sign_in_passkey_begin", "Gives a challenge for a passkey")
+    post("/signin/passkey/begin", "sign_in_passkey_begin", "Returns a challenge for a passkey")
         .gives(written("Ceremony"))
         .refuses(&[400, 409, 415, 429, 500, 503]),
     post("/signin/passkey/finish", "sign_in_passkey_finish", "Signs in by a passkey")
         .takes(written("CeremonyAnswer"))
         .answers(200, Content::Json(written("SignedIn")), COOKIE)
         .refuses(BODY),
-    post("/signin/passkeys/new", "sign_in_passkey_new", "Gives a challenge for a new passkey")
+    post("/signin/passkeys/new", "sign_in_passkey_new", "Returns a challenge for a new passkey")
         .asks(&["Csrf"])
         .gives(written("Ceremony"))
         .refuses(&[400, 401, 409, 429, 500, 503]),
-    post("/signin/passkeys", "sign_in_passkey_add", "Adds a passkey of one's own")
+    post("/signin/passkeys", "sign_in_passkey_add", "Adds a passkey of the caller")
         .asks(&["Csrf"])
         .takes(written("CeremonyAnswer"))
         .answers(201, Content::Json(written("PasskeyAdded")), &[])
@@ -60,22 +60,26 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post(
         "/signin/passkeys/{id}/remove",
         "sign_in_passkey_remove",
-        "Removes a passkey of one's own",
+        "Removes a passkey of the caller",
     )
     .takes_as(written("CsrfForm"), FORM)
     .answers(303, Content::None, ELSEWHERE)
     .refuses(BODY),
-    post("/signin/links", "sign_in_link_make", "Makes a link for another human, and shows it")
-        .takes_as(written("LinkForm"), FORM)
-        .answers(200, HTML, &[])
-        .refuses(LINK),
-    get("/signin/oidc/{provider}", "sign_in_oidc_begin", "Leads to a provider")
+    post(
+        "/signin/links",
+        "sign_in_link_make",
+        "Creates a sign-in link for another human, and shows it",
+    )
+    .takes_as(written("LinkForm"), FORM)
+    .answers(200, HTML, &[])
+    .refuses(LINK),
+    get("/signin/oidc/{provider}", "sign_in_oidc_begin", "Redirects to a provider")
         .answers(303, Content::None, ON)
         .refuses(PAGE),
     get(
         "/signin/oidc/{provider}/callback",
         "sign_in_oidc_finish",
-        "Signs in by a provider's answer",
+        "Signs in with a provider's answer",
     )
     .asks(&["oidc_code", "oidc_state", "oidc_iss", "oidc_error"])
     .answers(303, Content::None, ON)
@@ -83,7 +87,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get(
         "/workspaces/{workspace}/grant-requests/{id}",
         "grant_request_page",
-        "Shows what a run asks for, or the ways in",
+        "Shows a grant request, or the sign-in page",
     )
     .answers(200, HTML, COOKIE)
     .answers(303, Content::None, ELSEWHERE)
@@ -91,7 +95,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post(
         "/workspaces/{workspace}/grant-requests/{id}",
         "grant_request_decide",
-        "Approves or denies what a run asks for",
+        "Approves or denies a grant request",
     )
     .takes_as(written("DecisionForm"), FORM)
     .answers(303, Content::None, ELSEWHERE)
