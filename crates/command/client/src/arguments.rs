@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_needed_for_what_may_be_a_text_or_not() {
+    fn the_schema_is_needed_only_if_a_value_could_be_text_or_json() {
         for (word, needed) in [
             ("a=text", false),
             ("a=1", true),
@@ -163,13 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn one_object_is_everything() {
+    fn one_json_object_holds_all_arguments() {
         assert_eq!(parsed(&[" {\"a\": [1]}"], &Value::Null), json!({"a": [1]}));
         assert_eq!(parsed(&[], &Value::Null), json!({}));
     }
 
     #[test]
-    fn what_is_ambiguous_is_refused() {
+    fn ambiguous_arguments_are_refused() {
         for list in [
             &["a=1", "a=2"][..],
             &["a=1", "a:=2"],
@@ -187,7 +187,7 @@ mod tests {
 
     /// The check reads no file: a pipe can be read only once.
     #[test]
-    fn no_file_is_read_to_know_what_words_mean() {
+    fn deciding_whether_the_schema_is_needed_reads_no_file() {
         for (list, is_needed) in [
             (&["a=@/nowhere/at/all"][..], false),
             (&["a=text", "b:=1"], false),

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_told_in_one_line() {
+    fn a_refusal_of_the_daemon_is_reported_in_one_line() {
         let told = |text: &str| refused(StatusCode::NOT_FOUND, text).message;
         assert_eq!(told("nothing is here\n"), "the daemon answered 404 Not Found: nothing is here");
         let problem = r#"{"status":404,"detail":"there is no such server"}"#;

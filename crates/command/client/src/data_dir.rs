@@ -381,7 +381,7 @@ mod tests {
 
     /// A check for a daemon does not keep a daemon from starting.
     #[test]
-    fn who_asks_is_not_taken_for_a_daemon() {
+    fn a_check_for_a_daemon_does_not_block_a_starting_daemon() {
         let (_dir, data) = data();
         drop(data.lock().unwrap());
         let asking = fs::File::open(data.lock_file()).unwrap();
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_cannot_be_looked_at_is_no_free_one() {
+    fn an_unreadable_lock_file_is_not_treated_as_free() {
         let (_dir, data) = data();
         // A link in a circle: root cannot read it either.
         std::os::unix::fs::symlink("daemon.lock", data.lock_file()).unwrap();

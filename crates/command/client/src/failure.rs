@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_its_kind_first() {
+    fn the_text_of_a_failure_begins_with_its_kind() {
         let failure = Failure::call(CallError::new(CallErrorKind::ToolNotFound, "no tool `x`"));
         assert_eq!(failure.to_string(), "tool_not_found: no tool `x`");
         assert_eq!(failure.to_json()["error"]["kind"], "tool_not_found");

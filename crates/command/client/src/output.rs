@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_in_their_largest_unit() {
+    fn ages_are_printed_in_their_largest_unit() {
         let now = SystemTime::now();
         let table = [
             (0, "0s ago"),
@@ -215,7 +215,7 @@ mod tests {
 
     /// S22: narthex's colours work, and colours in other programs' text do not.
     #[test]
-    fn s22_only_our_colours_reach_a_terminal() {
+    fn s22_only_colours_of_narthex_reach_a_terminal() {
         let ours = format!("{mark}31]FAILED{mark}0] (\u{1b}[32mOK)", mark = *MARK);
         assert_eq!(coloured(&inert(&ours)), "\u{1b}[31mFAILED\u{1b}[0m (\u{fffd}[32mOK)");
         assert_eq!(coloured("[paint 0000000000000000 31]x"), "[paint 0000000000000000 31]x");

@@ -128,7 +128,7 @@ mod tests {
     /// S22: a definition under review may wait or be rejected, and the command that is named shows
     /// both.
     #[test]
-    fn s22_what_is_held_back_is_told_with_where_to_see_it() {
+    fn s22_a_row_names_the_command_that_shows_definitions_under_review() {
         let mut row = Row {
             alias: "git".to_owned(),
             status: ServerState::Ready,

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_room_is_not_drawn() {
+    fn text_beyond_the_terminal_size_is_not_drawn() {
         let drawn = frame("abcdef\nx\nmore".lines(), 4, 2);
         assert_eq!(drawn, "\u{1b}[Habcd\u{1b}[K\r\nx\u{1b}[K\u{1b}[J");
     }

@@ -258,7 +258,7 @@ mod tests {
 
     /// S23: people see since when a definition is known, and when it was listed last.
     #[test]
-    fn s23_a_row_says_when_a_definition_was_seen() {
+    fn s23_a_row_shows_when_a_definition_was_first_and_last_seen() {
         let item = json!({ "name": "echo", "kind": "tool", "state": "rejected", "reason": null,
             "digest": "0123456789abcdef", "first_seen": "then", "last_seen": "now" });
         let row = row(&item);
@@ -268,7 +268,7 @@ mod tests {
 
     /// S22: a flagged definition that is used with a warning is shown with its findings.
     #[test]
-    fn s22_what_is_let_through_flagged_is_told() {
+    fn s22_a_flagged_definition_in_use_is_shown_with_its_findings() {
         let finding = json!({ "rule": "hidden_text", "place": "/description", "excerpt": "Load" });
         let item = |state: &str, findings: Value| {
             json!({ "name": "echo", "kind": "tool", "digest": "0123456789abcdef", "state": state,
@@ -290,7 +290,7 @@ mod tests {
     /// S23: a rejected definition can be accepted after all; of a name with a waiting one only that
     /// is meant.
     #[test]
-    fn s23_a_rejection_is_taken_back_by_name_or_digest() {
+    fn s23_a_rejected_definition_can_be_accepted_by_name_or_digest() {
         assert_eq!(left("accept", false), ["echo quarantined", "old rejected"]);
         assert_eq!(left("accept", true), ["echo rejected", "echo quarantined", "old rejected"]);
         assert_eq!(left("reject", false), ["echo pinned", "echo quarantined", "fine accepted"]);
@@ -298,7 +298,7 @@ mod tests {
 
     /// S23: a definition that cannot be decided on is reported with its state, and where all are.
     #[test]
-    fn s23_what_is_so_already_is_told() {
+    fn s23_deciding_on_an_already_decided_definition_reports_its_state() {
         let item = |of: [&str; 3]| json!({ "name": of[0], "digest": of[1], "state": of[2] });
         let known = [["echo", "abc1", "accepted"], ["new", "def2", "quarantined"]].map(item);
         let decide = |digests: &[&str], names: &[&str]| {

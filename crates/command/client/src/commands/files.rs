@@ -72,7 +72,7 @@ mod tests {
 
     /// E118: the content that is used is shown with its age, and the file once.
     #[test]
-    fn e118_the_content_that_is_used_is_told() {
+    fn e118_a_warning_about_a_refused_file_names_the_content_in_use() {
         let now = SystemTime::now();
         let at = |seconds| Timestamp::new(now - Duration::from_secs(seconds)).to_string();
         let told = |file: Value| refused(&[file], now);
@@ -89,7 +89,7 @@ mod tests {
 
     /// E124: a deleted file is named, with the content that is served now.
     #[test]
-    fn e124_a_file_that_is_gone_is_told() {
+    fn e124_a_deleted_file_is_reported() {
         let now = SystemTime::now();
         let at = Timestamp::new(now - Duration::from_secs(12)).to_string();
         let mut file = json!({ "file": "/f/mcp.json", "is_present": false, "error": null,

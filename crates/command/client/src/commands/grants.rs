@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_used_grant_counts_no_more_whether_it_was_advisory_or_not() {
+    fn a_used_grant_no_longer_counts_even_if_advisory() {
         for (grant, shown) in [
             (json!({ "counts": false, "is_advisory": true }), "no"),
             (json!({ "counts": false, "is_advisory": false }), "no"),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_says_who_asks_and_what_for() {
+    fn a_grant_request_shows_its_agent_user_and_purpose() {
         let request = json!({ "id": "grq_1", "run_id": "run_1", "agent_subject_id": "lead",
             "user_name": "ada", "grant_type": "spawn", "scope": "once", "reason": "help",
             "details": { "child_agent_id": "helper" }, "expires_at": "later" });

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_addresses_are_daemons() {
+    fn a_daemon_address_is_http_or_https_without_path_query_or_credentials() {
         for good in ["http://127.0.0.1:7717", "https://narthex.example", "http://[::1]:1/"] {
             assert!(remote(good).is_ok(), "{good}");
         }

@@ -99,7 +99,7 @@ mod tests {
 
     /// S22: a text of others is seen on a terminal, and does nothing to it.
     #[test]
-    fn s22_texts_of_others_do_nothing_to_a_terminal() {
+    fn s22_escape_sequences_in_foreign_text_are_inert_on_a_terminal() {
         for trick in TRICKS {
             let text = format!("a\tb\r\n{trick}\nö");
             let shown = inert(&text);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn s22_json_stays_the_same_value() {
+    fn s22_inert_json_keeps_its_value() {
         let value = serde_json::json!({ "a\u{9b}": TRICKS, "b": "\u{7f}\u{2028}ö" });
         for text in [value.to_string(), format!("{value:#}\r\n")] {
             let shown = inert_json(&text);

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_one_line_and_lines_are_cut() {
+    fn cells_show_one_line_and_long_lines_are_cut() {
         let rows = [vec!["a".to_owned(), "\nfirst \u{1b}[2K\nsecond".to_owned()]];
         let text = render(&["name", "text"], &rows, "There are none.");
         assert_eq!(render(&["name"], &[], "There are none."), "There are none.");

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_answered_gets_an_error_once() {
+    fn each_unanswered_request_gets_one_error_when_the_connection_is_lost() {
         let mut session = opened();
         for id in 1..=4 {
             session.note_client(&request(id, "tools/call", json!({ "name": "x" })));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_opened_again_with_all_that_was_said_in_it() {
+    fn a_reopened_session_restores_the_log_level_and_subscriptions() {
         let mut session = opened();
         session.note_client(&request(1, "logging/setLevel", json!({ "level": "info" })));
         session.note_client(&request(2, "logging/setLevel", json!({ "level": "error" })));
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn another_revision_is_no_session_of_before() {
+    fn a_session_is_not_restored_under_another_revision_or_after_an_error() {
         let mut session = opened();
         let id = json!("narthex-connect-again");
         let other = json!({ "protocolVersion": "2024-11-05", "capabilities": {} });
@@ -312,7 +312,7 @@ mod tests {
 
     /// A daemon numbers its questions from the start: an old answer would be taken for another's.
     #[test]
-    fn answers_to_questions_of_an_old_connection_go_nowhere() {
+    fn answers_to_questions_of_a_lost_connection_are_dropped() {
         let mut session = opened();
         session.note_daemon(&request(1, "roots/list", json!({})));
         session.note_daemon(&request(2, "roots/list", json!({})));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn who_opens_no_session_has_none_to_open_again() {
+    fn a_client_without_an_answered_initialize_has_no_session_to_reopen() {
         let mut session = Session::new(Limits::default());
         session.note_client(&request(1, "tools/list", json!({ "_meta": {} })));
         assert!(session.hello().is_none() && session.state().is_empty());

@@ -284,7 +284,7 @@ mod tests {
 
     /// D30: a ready server over HTTP that had no call for a minute may have stopped answering.
     #[test]
-    fn d30_long_idle_servers_are_told_of() {
+    fn d30_a_ready_http_server_idle_for_over_a_minute_is_marked() {
         let now = SystemTime::now();
         let row = |state: &str, transport: &str, seconds| {
             let at = Timestamp::new(now - Duration::from_secs(seconds)).to_string();
@@ -304,7 +304,7 @@ mod tests {
     /// D30: a failure after which the server has not answered is shown with its cause, also of a
     /// row that is still ready.
     #[test]
-    fn d30_a_failure_without_an_answer_since_is_told() {
+    fn d30_a_failure_is_shown_until_the_server_answers_again() {
         let now = SystemTime::now();
         let at = |seconds| Timestamp::new(now - Duration::from_secs(seconds)).to_string();
         let told = |state: &str, success: u64, failure: u64| {
@@ -322,7 +322,7 @@ mod tests {
 
     /// R-F1: counts are shown, and nothing is shown as a dash.
     #[test]
-    fn r_f1_what_there_is_none_of_is_a_dash() {
+    fn r_f1_empty_and_zero_cells_are_shown_as_a_dash() {
         let row = json!({"name": "a\u{1b}[2K", "transport": null, "state": "ready", "tools": 3,
             "resources": 0, "last_success": null, "last_failure": null, "is_overridden": false,
             "is_asleep": false});

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_told_with_what_it_says_of_itself() {
+    fn a_probe_shows_the_name_version_and_revision_that_the_server_reports() {
         let probe = json!({"name": "a", "server_name": "x", "server_version": "1",
             "revision": "2025-11-25"});
         assert_eq!(server(&probe), "x 1 (2025-11-25)");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failed_stage_is_told() {
+    fn every_failed_stage_of_a_probe_is_reported() {
         let probe = json!({"stages": [
             {"name": "connect", "outcome": "ok"},
             {"name": "tools/list", "outcome": "timeout", "after_ms": 5000},

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_end_is_not_part_of_the_value() {
+    fn one_trailing_line_end_is_removed_from_the_value() {
         let table = [
             ("x\n", "x"),
             ("x\r\n", "x"),

@@ -84,7 +84,7 @@ mod tests {
 
     /// Sessions come by time, and failed ones are shown as such.
     #[test]
-    fn sessions_come_by_time_and_say_that_they_failed() {
+    fn sessions_are_sorted_by_time_and_failed_sessions_are_marked() {
         let one = |id: &str, at: &str, status: &str| -> Value {
             json!({ "session_id": id, "created_at": at, "status": status })
         };

@@ -9,7 +9,7 @@ fn values(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn yaml_means_what_json_does() {
+fn yaml_is_read_as_the_equivalent_json() {
     let text =
         "name: a\nlist: [1, 2.5, true, no, ~]\ntext: |\n  b\n  c\nref: ${KEY}\n---\nx: 010\n";
     let wanted = json!({ "name": "a", "list": [1, 2.5, true, "no", null], "text": "b\nc\n",
@@ -20,7 +20,7 @@ fn yaml_means_what_json_does() {
 }
 
 #[test]
-fn each_part_has_its_line() {
+fn each_part_of_a_document_has_its_line_number() {
     let text = "name: a\nmcp:\n  servers:\n    git:\n      command: x\n      args:\n        \
                 - one\n        - {a.b: 1,\n           c: 2}\n---\nname: b\n";
     let all = parse("x", text, false).unwrap();
@@ -45,7 +45,7 @@ fn each_part_has_its_line() {
 
 /// R-M4: an unreadable document is reported with its remedy.
 #[test]
-fn r_m4_what_is_no_document_is_told_with_what_to_do() {
+fn r_m4_an_unreadable_document_is_reported_with_its_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     for (name, content) in [
@@ -81,7 +81,7 @@ fn r_m4_what_is_no_document_is_told_with_what_to_do() {
 }
 
 #[test]
-fn a_key_that_is_given_twice_is_told_with_what_to_do() {
+fn a_duplicate_key_is_reported_with_its_remedy() {
     let error = parse("x", "name: a\nname: b\n", false).unwrap_err().to_string();
     assert!(error.contains("`name` is given twice; keep one"), "{error}");
     assert!(!error.contains("Policy"), "{error}");
@@ -89,7 +89,7 @@ fn a_key_that_is_given_twice_is_told_with_what_to_do() {
 
 /// S30: no text of a document becomes another thing on its way through YAML.
 #[test]
-fn o83_whatever_is_written_as_yaml_is_read_as_the_same() {
+fn o83_any_text_survives_a_round_trip_through_yaml() {
     let texts = [
         "",
         "no",
@@ -148,7 +148,7 @@ fn o83_whatever_is_written_as_yaml_is_read_as_the_same() {
 }
 
 #[test]
-fn what_readers_could_differ_on_is_refused() {
+fn documents_that_parsers_could_read_differently_are_refused() {
     for (text, is_json) in [
         ("{\"a\": 1, \"a\": 2}", true),
         ("a: 1\na: 2\n", false),

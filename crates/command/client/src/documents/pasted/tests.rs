@@ -12,7 +12,7 @@ fn of(value: &Value) -> Document {
 
 /// X-M12, D7: each pasted server becomes one server, and rewritten parts are reported.
 #[test]
-fn x_m12_servers_of_a_desktop_client_are_taken_out() {
+fn x_m12_each_server_of_a_pasted_client_file_becomes_a_server() {
     let document = json!({ "mcpServers": {
         "docs": { "url": "https://${HOST}/mcp", "headers": {
             "authorization": "Bearer ${TOKEN}", "x-key": "${DOCS_KEY}" } },
@@ -49,7 +49,7 @@ fn x_m12_servers_of_a_desktop_client_are_taken_out() {
 /// X-M12, D7: `${env:VAR}` is a variable of the daemon, as in a client's own file. A placeholder
 /// that names no variable is text.
 #[test]
-fn x_m12_variables_of_a_client_are_those_of_the_daemon() {
+fn x_m12_env_placeholders_of_a_client_become_variables_of_the_daemon() {
     let document = json!({ "mcpServers": { "a": { "command": "x", "env": {
         "A": "${env:HOME}/x", "B": "$${B}", "C": "${1} ${C}", "D": "${2}", "E": "${E" } } } });
     let Pasted { servers, notices, faults } = take_out(&of(&document)).unwrap();
@@ -66,7 +66,7 @@ fn x_m12_variables_of_a_client_are_those_of_the_daemon() {
 /// D7: a variable that only clients fill in, and a default, are one fault each, with one remedy.
 /// The fault does not mention how narthex read them.
 #[test]
-fn d7_variables_of_clients_are_one_fault_each() {
+fn d7_each_client_only_variable_is_one_fault_with_one_remedy() {
     let document = json!({ "mcpServers": {
         "a": { "command": "x", "args": ["${workspaceRoot}", "${input:key}"],
                "env": { "A": "${workspaceFolder}/x", "B": "${input:b-key}",
@@ -104,14 +104,14 @@ fn d7_variables_of_clients_are_one_fault_each() {
 }
 
 #[test]
-fn x_m12_one_server_is_left_as_it_is() {
+fn x_m12_a_document_without_mcp_servers_is_not_converted() {
     for one in [json!({ "id": "a", "command": "npx" }), json!([]), json!(null)] {
         assert!(take_out(&of(&one)).is_none(), "{one}");
     }
 }
 
 #[test]
-fn x_m12_what_cannot_be_used_is_named() {
+fn x_m12_each_unusable_part_of_a_pasted_file_is_named() {
     for (value, place) in [
         (json!({ "mcpServers": [] }), "mcpServers"),
         (json!({ "mcpServers": { "a": 1 } }), "mcpServers.a"),
@@ -127,7 +127,7 @@ fn x_m12_what_cannot_be_used_is_named() {
 
 /// X-M12: every fault is reported at once, each with its server, its line and one remedy.
 #[test]
-fn x_m12_all_faults_have_their_server_and_line() {
+fn x_m12_each_fault_of_a_pasted_file_has_its_server_and_line() {
     let text = r#"{
         "mcpServers": {
             "a": {
