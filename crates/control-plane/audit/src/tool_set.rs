@@ -79,7 +79,7 @@ mod tests {
 
     /// E20: any difference of two sets shows in their digests, and a definition has its own.
     #[test]
-    fn e20_the_digest_tells_sets_apart() {
+    fn e20_different_tool_sets_have_different_digests() {
         let one = set(&[("mcp__a__x", "a", "{}")]);
         let digest = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
         assert_eq!(one.tools[0].digest.to_string(), digest);

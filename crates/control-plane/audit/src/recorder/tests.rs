@@ -126,7 +126,7 @@ async fn every_outcome_is_written() {
 
 /// X-M62, A-11: the duration of a call in the audit runs from its reservation to its outcome.
 #[tokio::test(start_paused = true)]
-async fn a_line_has_what_is_needed_and_no_more() {
+async fn a_recorded_line_has_its_duration_and_bounded_texts() {
     let folder = tempfile::tempdir().unwrap();
     let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
     let mut record = call("status");
@@ -341,7 +341,7 @@ fn busy_call(audit: &Audit, number: u64) {
 /// X-M64: the contents of a call are written with it, in its chain. Their room comes back when they
 /// are on the disk; contents without room are recorded without their text.
 #[tokio::test]
-async fn x_m64_what_a_call_carried_is_written_and_bounded() {
+async fn x_m64_contents_of_a_call_are_recorded_within_a_bound() {
     let folder = tempfile::tempdir().unwrap();
     let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
     let excerpt = |text: &str| Excerpt::new(text.to_owned(), text.len(), false);
@@ -384,7 +384,7 @@ async fn x_m64_what_a_call_carried_is_written_and_bounded() {
 /// X-M64: a switch that was taken before follows a later setting, both ways, and unused switches
 /// are removed.
 #[tokio::test]
-async fn x_m64_switches_are_turned_for_those_who_have_them() {
+async fn x_m64_a_changed_setting_updates_content_switches_in_use() {
     let folder = tempfile::tempdir().unwrap();
     let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
     let [here, there] = ["here", "there"].map(|id| WorkspaceId::new(id).unwrap());

@@ -145,7 +145,7 @@ fn s32_damage_is_named() {
 /// A line that is sound by itself, but is another than was written, breaks the following ones. So
 /// it does where all lines after it are written anew.
 #[test]
-fn s32_what_is_hashed_anew_does_not_fit() {
+fn s32_a_rehashed_line_or_chain_is_found() {
     let whole = export(8);
     let mut chains = Chains::new("n.1".to_owned(), BTreeMap::new());
     let of: Vec<_> = (1..=8).map(|number| ("w", if number == 4 { 99 } else { number })).collect();
@@ -161,7 +161,7 @@ fn s32_what_is_hashed_anew_does_not_fit() {
 /// A later writer names the end of the chain before it; a cut there is found without the line that
 /// declares the chain's end.
 #[test]
-fn s32_a_later_writer_vouches_for_the_end_of_the_one_before() {
+fn s32_a_later_writer_names_the_end_of_the_previous_chain() {
     let mut first = Chains::new("n.1".to_owned(), BTreeMap::new());
     let mut of_first = written(&mut first, &[("w", 1), ("w", 2), ("", 3)]);
     let mut second = Chains::new("n.2".to_owned(), first.heads().clone());
@@ -192,7 +192,7 @@ fn s32_a_later_writer_vouches_for_the_end_of_the_one_before() {
 /// S32: chains that are removed whole are noticed by the task that moved their events into the
 /// store. So are chains that are cut back to an end that a holder of the key once vouched for.
 #[test]
-fn s32_whoever_moved_events_knows_of_chains_that_are_gone() {
+fn s32_removed_or_shortened_chains_are_found_from_the_moved_events() {
     let with = |lines: &[String], count: usize, known: Value| {
         let end = json!({ "end": { "events": count, "known": known } }).to_string();
         verified(&[lines, &[end]].concat())
@@ -323,7 +323,7 @@ proptest! {
 
     /// Whatever order events of workspaces come in, each chain verifies by itself.
     #[test]
-    fn s32_each_workspace_has_a_chain_of_its_own(
+    fn s32_the_chain_of_each_workspace_verifies_alone(
         order in prop::collection::vec(0_usize..3, 1..40),
     ) {
         let names = ["", "w", "other"];

@@ -61,7 +61,7 @@ fn secrets(lines: &[Value]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn files_are_set_aside_when_they_are_long_and_go_when_they_are_moved() {
+async fn long_spool_files_are_rotated_and_removed_after_their_events_are_moved() {
     let folder = tempfile::tempdir().unwrap();
     let settings = AuditSettings { rotate_bytes: 1_000, ..Default::default() };
     let audit = Audit::open(folder.path(), &settings).unwrap();
@@ -89,7 +89,7 @@ async fn files_are_set_aside_when_they_are_long_and_go_when_they_are_moved() {
 /// D25: when too much waits for the store, calls are refused; when it was moved, calls are accepted
 /// again.
 #[tokio::test]
-async fn d25_a_full_spool_refuses_calls_until_it_was_moved() {
+async fn d25_a_full_spool_refuses_calls_until_its_events_are_moved() {
     let folder = tempfile::tempdir().unwrap();
     let settings = AuditSettings { rotate_bytes: 1_000, spool_bytes: 5_000, ..Default::default() };
     let audit = Audit::open(folder.path(), &settings).unwrap();
@@ -113,7 +113,7 @@ async fn d25_a_full_spool_refuses_calls_until_it_was_moved() {
 /// S32: the next writer continues the chains of the one before, also if that was killed in the
 /// middle of a line. A change that was under way then is in the record.
 #[tokio::test]
-async fn what_was_under_way_when_a_process_was_killed_is_recorded_once() {
+async fn a_change_in_progress_when_its_process_is_killed_is_recorded_once() {
     let folder = tempfile::tempdir().unwrap();
     let settings = AuditSettings::default();
     let first = Audit::open(folder.path(), &settings).unwrap();
@@ -154,7 +154,7 @@ async fn what_was_under_way_when_a_process_was_killed_is_recorded_once() {
 /// D25: a process may be killed at any byte that it writes: the next one finds a chain, nothing of
 /// it is there twice, and all that was on the disk before is there.
 #[tokio::test]
-async fn a_spool_that_was_cut_at_any_byte_goes_on() {
+async fn the_next_writer_continues_a_spool_that_was_cut_at_any_byte() {
     let folder = tempfile::tempdir().unwrap();
     let settings = AuditSettings::default();
     let audit = Audit::open(folder.path(), &settings).unwrap();
@@ -189,7 +189,7 @@ async fn a_spool_that_was_cut_at_any_byte_goes_on() {
 
 /// The record of a change under way survives that its file is rotated and moved.
 #[tokio::test]
-async fn a_change_under_way_goes_with_the_newest_file() {
+async fn a_change_in_progress_is_carried_over_to_the_newest_spool_file() {
     let folder = tempfile::tempdir().unwrap();
     let settings = AuditSettings { rotate_bytes: 1_000, ..Default::default() };
     let audit = Audit::open(folder.path(), &settings).unwrap();
@@ -223,7 +223,7 @@ fn killed(folder: &Path) -> tempfile::TempDir {
 
 /// D25: Thousands of changes under way at a rotation: the next file is read, and none is lost.
 #[tokio::test]
-async fn thousands_of_changes_under_way_go_over_to_the_next_file() {
+async fn thousands_of_changes_in_progress_survive_a_rotation() {
     const CHANGES: usize = 3_500;
     let folder = tempfile::tempdir().unwrap();
     let settings = AuditSettings { rotate_bytes: 100_000, ..Default::default() };
@@ -286,7 +286,7 @@ async fn a_header_of_megabytes_that_is_there_already_is_read() {
 
 /// S32: the last moved events are known without the store, also by the next process.
 #[tokio::test]
-async fn what_was_moved_last_is_known_after_a_restart() {
+async fn the_last_moved_events_are_known_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let settings = AuditSettings { rotate_bytes: 1_000, ..Default::default() };
     let moved = |reader: &SpoolReader| reader.files().unwrap().moved("default").unwrap();
@@ -344,7 +344,7 @@ async fn the_lag_outlives_a_restart() {
 }
 
 #[tokio::test]
-async fn a_file_of_an_earlier_version_is_kept() {
+async fn a_spool_file_of_an_earlier_version_is_preserved() {
     let folder = tempfile::tempdir().unwrap();
     fs_err::write(folder.path().join("audit.jsonl"), "{\"v\":1}\n{\"v\":1,\"ti").unwrap();
     let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
