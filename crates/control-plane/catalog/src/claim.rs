@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_claim_lasts_as_long_as_is_said() {
+    fn a_claim_request_sets_the_length_of_the_lease() {
         let read = |text: &str| ClaimRequest::parse(text.as_bytes()).map(|parsed| parsed.value);
         let plain = read("{}").unwrap();
         assert_eq!((plain.claim, plain.lasts), (None, Duration::from_secs(300)));

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_read_with_all_its_faults() {
+    fn all_faults_of_a_cost_report_are_reported_together() {
         let read = |text: &str| CostRequest::parse(text.as_bytes()).map(|parsed| parsed.value);
         let least = read(r#"{"id": "a", "model": "small"}"#).unwrap();
         assert_eq!((least.cost, least.currency.as_str()), (0, "USD"));

@@ -413,7 +413,7 @@ mod tests {
 
     /// D9: the valid parts of a faulty object reveal its other faults.
     #[test]
-    fn d9_what_has_no_fault_is_read_of_what_has_one() {
+    fn d9_the_valid_parts_of_a_faulty_object_are_read() {
         let text = br#"{"name": "a", "executor": "x", "activ": true, "description": 3,
             "mcpServers": {"b": {"ref": "b"}, "c": 3}}"#;
         assert!(Agent::parse(text, None).is_err());

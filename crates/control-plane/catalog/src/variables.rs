@@ -196,7 +196,7 @@ mod tests {
 
     /// O68: listed names and groups are allowed, all others are not, and narthex's own never.
     #[test]
-    fn o68_only_what_is_listed_may_be_named() {
+    fn o68_only_listed_variables_are_allowed() {
         let listed = variables(&["REGION", "DOCS_*", "NARTHEX*_"]);
         assert!(listed.is_err());
         let listed = variables(&["REGION", "DOCS_*", "N_*"]).unwrap();

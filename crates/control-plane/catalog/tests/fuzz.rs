@@ -100,7 +100,7 @@ fn assert_normal<T: serde::Serialize + PartialEq>(
 /// D9, S27, S30, O29: any text is read or refused; a text that is read has one normal form, and a
 /// run of it shows no variable and no secret.
 #[test]
-fn d9_s27_any_text_is_read_and_no_value_is_told() {
+fn d9_s27_any_text_is_read_or_refused_and_no_secret_is_shown() {
     let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<(u8, Vec<Change>)>().for_each(|(seed, changes)| {
         let which = seed % 6;

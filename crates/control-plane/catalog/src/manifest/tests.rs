@@ -23,7 +23,7 @@ fn fields(faults: &[ManifestFault]) -> Vec<&str> {
 
 /// R-M4, R-M5, R-D4: servers of an agent become servers of the catalog that it attaches.
 #[test]
-fn r_m4_servers_inside_an_agent_are_taken_out() {
+fn r_m4_servers_inside_an_agent_become_servers_of_the_catalog() {
     let agent = json!({ "name": "helper", "mcp": { "servers": { "github": {
         "command": "npx", "args": ["-y", "x", "$${env:HOME}/x"], "transport_type": "STDIO",
         "timeout": "15s", "mount_timeout": 7, "max_output_tokens": 2048,
@@ -49,7 +49,7 @@ fn r_m4_servers_inside_an_agent_are_taken_out() {
 /// R-E21, R-E24, R-D4: a server that is called has a URL and headers; a bearer token is
 /// authentication.
 #[test]
-fn r_e21_a_server_that_is_called_is_taken_out() {
+fn r_e21_an_http_server_inside_an_agent_becomes_a_server_of_the_catalog() {
     let agent = with(json!({ "type": "http", "url": "https://${env:HOST}/mcp", "optional": true,
         "request_timeout": "2m", "max_output_bytes": 1024,
         "headers": { "Authorization": "Bearer ${TOKEN}", "x-team": "blue" } }));
@@ -80,7 +80,7 @@ fn r_m8_no_servers_are_no_fault() {
 /// R-E22, R-D2: names attach servers of the catalog, in addition to other attachments. If a name
 /// also stands for a server inside the manifest, the inner server counts, with a warning.
 #[test]
-fn r_d2_names_and_servers_go_together() {
+fn r_d2_a_manifest_combines_names_with_servers_inside() {
     let agent = json!({ "name": "a", "mcp": ["github", "docs"],
         "mcpServers": { "library": { "ref": "docs" } } });
     let apart = whole(agent);
@@ -118,7 +118,7 @@ fn a_1_a_secret_is_a_whole_value() {
 
 /// D7: a variable that only clients fill in is one fault with one remedy, at each place.
 #[test]
-fn d7_variables_of_clients_are_one_fault_each() {
+fn d7_each_client_only_variable_is_one_fault_with_one_remedy() {
     let program = with(json!({ "command": "x", "args": ["${workspaceFolder}/a", "${input:key}"],
         "env": { "A": "${workspaceRoot}", "B": "${input:b-key}", "C": "x ${userHome}" } }));
     let faults = wrong(program);
@@ -162,7 +162,7 @@ fn r_m5_arguments_have_no_variables() {
 
 /// R-E23: an invalid time is a fault of its server; zero and negative times mean the default.
 #[test]
-fn r_e23_a_time_that_is_none_names_its_server() {
+fn r_e23_an_invalid_duration_is_a_fault_of_its_server() {
     for (text, ms) in [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("1h", 3_600_000)] {
         let apart = whole(with(json!({ "command": "x", "timeout": text })));
         assert_eq!(apart.servers[0].server["timeoutMs"], json!(ms), "{text}");
@@ -180,7 +180,7 @@ fn r_e23_a_time_that_is_none_names_its_server() {
 
 /// R-E22: all parts that cannot be used are reported at once, each with its place.
 #[test]
-fn r_m4_what_cannot_be_used_is_named() {
+fn r_m4_each_unusable_part_of_a_manifest_is_named() {
     for (agent, places) in [
         (json!({ "name": "a", "mcp": { "server": {} } }), vec!["mcp.server"]),
         (json!({ "name": "a", "mcp": "github" }), vec!["mcp"]),
@@ -223,7 +223,7 @@ fn r_m4_what_cannot_be_used_is_named() {
 
 /// R-M4: the fault of a misspelt key names the key that was meant.
 #[test]
-fn r_m4_misspelt_keys_name_the_one_that_was_meant() {
+fn r_m4_the_fault_of_a_misspelt_key_suggests_the_known_key() {
     for (mcp, field, remedy) in [
         (json!({ "nmes": ["docs"] }), "mcp.nmes", "did you mean `names`?"),
         (
@@ -240,7 +240,7 @@ fn r_m4_misspelt_keys_name_the_one_that_was_meant() {
 /// R-M4: faults of the converted manifest name the places of the written one, even if it has other
 /// faults.
 #[test]
-fn r_m4_places_are_those_that_were_written() {
+fn r_m4_faults_name_places_of_the_manifest_as_written() {
     let helper = json!({ "name": "helper", "skills": ["papers"], "mcp": {
         "names": ["docs"],
         "servers": {
@@ -284,7 +284,7 @@ fn r_m4_places_are_those_that_were_written() {
 
 /// R-M4: a name that cannot be used is one fault, not one more for each of its servers.
 #[test]
-fn r_m4_a_name_that_cannot_be_used_is_one_fault() {
+fn r_m4_an_invalid_agent_name_is_one_fault() {
     let mut agent = with(json!({ "command": "x" }));
     agent["name"] = json!("no good");
     let taken = whole(agent);
@@ -293,7 +293,7 @@ fn r_m4_a_name_that_cannot_be_used_is_one_fault() {
 
 /// R-M4: each server names the agent of its manifest, and a manifest cannot name another.
 #[test]
-fn r_m4_a_server_says_whose_manifest_made_it() {
+fn r_m4_a_server_names_the_agent_of_its_manifest() {
     let inside = |agent: &str| {
         json!({ "name": agent, "mcp": { "servers": {
         "git": { "command": "git" }, "web": { "url": "https://web.test" } } } })

@@ -60,7 +60,7 @@ fn x_e3_limits_of_entries() {
 /// O4, O44: a schema keeps all members that are written for a key, and absent members have their
 /// defaults.
 #[test]
-fn o4_schemas_say_what_keys_are() {
+fn o4_a_config_schema_keeps_all_members_of_a_key() {
     let said = json!({ "type": "integer", "kind": "value", "label": "Depth", "required": true,
         "description": "how far", "sensitive": true, "internal": true, "example": 3,
         "enum": [1, 2, 3], "default": 2, "header": "X-Depth" });
@@ -130,7 +130,7 @@ fn x_e6_the_kind_follows_from_the_shape() {
 /// X-M12, D7: an entry as desktop clients have it is one of the catalog: a variable that is a
 /// reference is a secret, others are values, and a reference inside a text is refused.
 #[test]
-fn x_m12_an_entry_of_a_desktop_client_is_taken() {
+fn x_m12_an_entry_of_a_desktop_client_is_accepted() {
     let pasted = json!({ "command": "npx", "args": ["-y", "@modelcontextprotocol/server-github"],
         "env": { "GITHUB_TOKEN": "${GITHUB_TOKEN}", "LOG_LEVEL": "warn" } });
     let world = World::new(&[entry(&pasted)]).using(json!({ "github": { "ref": "x" } }));
@@ -152,7 +152,7 @@ fn x_m12_an_entry_of_a_desktop_client_is_taken() {
 /// X-M35: a value that a server composes of several secrets arrives as several variables; a text
 /// around a secret is refused at every level, when it is saved.
 #[test]
-fn x_m35_nothing_is_composed_of_secrets() {
+fn x_m35_a_value_composed_of_secrets_is_refused_when_saved() {
     let schema = json!({ "DB_HOST": {}, "DB_USER": { "kind": "secret" },
                          "DB_PASSWORD": { "kind": "secret" } });
     let postgres = entry(&json!({ "command": "x", "config_schema": schema }));
@@ -269,7 +269,7 @@ fn o71_config_is_flat() {
 /// Equal documents have equal normal forms, whatever the order of keys in their values: they are
 /// compared as texts.
 #[test]
-fn normal_forms_do_not_tell_the_order_of_keys() {
+fn normal_forms_do_not_depend_on_the_order_of_keys() {
     let normal = |value: &str| {
         let text = format!(
             r#"{{"name":"a","mcpServers":{{"s":{{"ref":"s","config":{{"key":{value}}}}}}}}}"#

@@ -58,7 +58,7 @@ fn o6_every_attachment_is_accepted_and_has_a_normal_form() {
 
 /// O7, O8, O24, O9, O86: entry, capability and override together, as a runner gets them.
 #[test]
-fn o24_the_run_as_its_runner_gets_it() {
+fn o24_a_runner_gets_entry_capability_and_override_merged() {
     let world = World::new(&entries())
         .using(data!("agent-override.json")["mcpServers"].clone())
         .including("papers", data!("capability.json")["mcpServers"].clone())

@@ -44,7 +44,7 @@ fn x_m15_agents_have_a_type() {
 /// X-M15, X-E31: while the setting is `off`, each attachment is a fault, at its place, which names
 /// the setting and the remedy; workers are not affected.
 #[test]
-fn x_e31_only_workers_have_servers_that_people_sign_in_to() {
+fn x_e31_only_worker_agents_may_attach_oauth_servers() {
     assert_eq!(attached(AgentType::Worker).plan_codes(), []);
     for agent_type in [AgentType::Orchestrator, AgentType::Scheduled] {
         let mut world = attached(agent_type);
@@ -73,7 +73,7 @@ fn x_e31_only_workers_have_servers_that_people_sign_in_to() {
 
 /// D17: an optional attachment is refused when it is saved, and left out of a run.
 #[test]
-fn x_e31_a_run_does_without_an_optional_one() {
+fn x_e31_a_run_omits_an_optional_oauth_server() {
     let mut world =
         attached(AgentType::Scheduled).using(json!({ "own": { "ref": "mail", "optional": true } }));
     world.agent.capabilities.clear();

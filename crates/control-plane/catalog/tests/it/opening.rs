@@ -37,7 +37,7 @@ fn x_m48_a_run_holds_no_secret() {
 
 /// X-E121, D22, X-M31: each server gets its own secrets alone, and they are known for redaction.
 #[test]
-fn x_e121_each_server_gets_its_own_alone() {
+fn x_e121_each_server_gets_only_its_own_secrets() {
     let world = two();
     assert_eq!(world.carried("a")["x-key"], "canary-one");
     assert_eq!(
@@ -68,7 +68,7 @@ fn d22_variables_are_known() {
 /// D10, O70: a secret that was cleared meanwhile, or a key unknown to the runner, is named before
 /// the start.
 #[test]
-fn o70_what_cannot_be_had_is_named() {
+fn o70_a_cleared_secret_or_an_unknown_key_is_named_before_the_start() {
     let mut world = two();
     let run = world.run();
     world.secrets.clear();
@@ -91,7 +91,7 @@ fn o70_what_cannot_be_had_is_named() {
 
 /// O88: a secret that a header cannot carry is refused without being shown.
 #[test]
-fn o88_secrets_are_held_to_their_header_too() {
+fn o88_a_secret_that_its_header_cannot_carry_is_refused() {
     let world = two().secret("ONE", "canary\r\nX-Evil: 1");
     let error = world.definition("a").unwrap_err();
     assert!(matches!(&error, OpenError::UnfitSecret { name, .. } if name.as_str() == "ONE"));

@@ -44,7 +44,7 @@ fn o12_parameters_belong_to_agents() {
 
 /// O52, O54, O65: inside objects and lists, several in a text; types stay.
 #[test]
-fn o65_types_stay_and_texts_are_json() {
+fn o65_a_whole_placeholder_keeps_its_type_and_a_part_becomes_json_text() {
     let scope = json!({ "n": 7, "f": 1.5, "yes": true, "list": [1, "x"], "object": { "a": null } });
     for (written, expected) in [
         (json!("${scope.n}"), json!(7)),
@@ -203,7 +203,7 @@ fn o69_parameters_set_no_sensitive_keys() {
 
 /// O60, D9: every fault of every server at once.
 #[test]
-fn o60_all_servers_are_reported_at_once() {
+fn o60_faults_of_all_servers_are_reported_together() {
     let schema = json!({ "k": { "required": true }, "l": { "required": true } });
     let config = json!({ "k": "${scope.one} ${scope.two}", "l": "${scope.three}" });
     let world = World::one(schema, json!({}), json!({})).using(json!({

@@ -142,7 +142,7 @@ proptest! {
 
     /// O65, S30, O19: whole values keep their type and content.
     #[test]
-    fn o65_whole_values_arrive_as_they_are(value in any_json()) {
+    fn o65_whole_values_arrive_unchanged(value in any_json()) {
         let world = World::one(json!({ "k": { "type": "json" } }), json!({}),
                                json!({ "k": { "in": ["${scope.v}"] } }))
             .scope(json!({ "v": value }));
@@ -162,7 +162,7 @@ proptest! {
 
     /// O59, D6: after an override without a value, no value of a lower level appears.
     #[test]
-    fn o59_nothing_of_a_lower_level_appears(
+    fn o59_an_override_without_a_value_reveals_no_lower_level(
         below in any_json(), cap in prop::option::of(any_json()), text in "[a-z ]{0,5}",
         required in any::<bool>(),
     ) {
@@ -190,7 +190,7 @@ proptest! {
 
     /// D9, O60: as many faults as there are wrong keys, whatever else is right.
     #[test]
-    fn d9_every_wrong_key_is_told(wrong in prop::collection::vec(any::<bool>(), 1..12)) {
+    fn d9_every_wrong_key_is_reported(wrong in prop::collection::vec(any::<bool>(), 1..12)) {
         let keys = wrong.iter().enumerate().map(|(n, is_wrong)| (format!("k{n}"), *is_wrong));
         let keys: Vec<(String, bool)> = keys.collect();
         let required = json!({ "required": true });
@@ -206,7 +206,7 @@ proptest! {
 
     /// The same inputs give the same run, also from the normal forms of the objects.
     #[test]
-    fn o53_a_run_follows_from_its_inputs_alone(
+    fn o53_equal_inputs_give_equal_runs(
         value in any_json(), scope in any_json(), defaults in level(),
     ) {
         let attached = json!({ "a": { "ref": "s", "config": { "j": "${scope.v}" } } });
@@ -256,7 +256,7 @@ proptest! {
 
     /// The hosts that a scope can lead to are all below the one in the entry.
     #[test]
-    fn s4_a_label_stays_a_label(value in "[a-zA-Z0-9./?#@:%\\\\ \u{e4}-]{0,8}") {
+    fn s4_a_scope_value_in_a_host_stays_one_label(value in "[a-zA-Z0-9./?#@:%\\\\ \u{e4}-]{0,8}") {
         let entry = json!({ "id": "s", "url": "https://${scope.v}.h.test/mcp" });
         let world = World::new(&[entry]).using(json!({ "a": { "ref": "s" } }))
             .scope(json!({ "v": value }));

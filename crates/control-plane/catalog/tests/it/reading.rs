@@ -14,7 +14,7 @@ fn places(faults: &Faults) -> Vec<&str> {
 
 /// D9, O35, X-E12: all faults of an object at once, each with its place and a remedy.
 #[test]
-fn d9_all_faults_are_told_at_once() {
+fn d9_all_faults_of_an_object_are_reported_together() {
     let entry = json!({
         "id": "../evil", "name": 1, "url": "ftp://x", "descripton": "x",
         "config_schema": { "a b": {}, "k": { "type": "text", "required": "yes", "patern": "x" },
@@ -77,7 +77,7 @@ fn o35_texts_that_readers_could_differ_on_are_refused() {
 
 /// O95, X-M10, X-M9, X-E2, X-E3, X-E4, X-E5, X-E6: one shape, and the rules for each.
 #[test]
-fn x_m9_exactly_one_shape() {
+fn x_m9_a_server_has_exactly_one_shape() {
     let refuse = |value: Value| {
         let mut entry = json!({ "id": "x" });
         entry.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
@@ -315,7 +315,7 @@ fn x_e116_confinement_is_read_strictly() {
 
 /// R-M4: the mark of a manifest is read strictly, and stored as it is.
 #[test]
-fn r_m4_who_has_made_a_server_is_read_strictly() {
+fn r_m4_made_by_is_read_strictly() {
     let entry = |made_by: Value| json!({ "id": "s", "command": "sh", "made_by": made_by });
     for (wrong, at) in [
         (json!("helper"), "made_by"),

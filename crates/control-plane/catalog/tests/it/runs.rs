@@ -94,7 +94,7 @@ fn o94_a_servers_scope_schema_is_checked() {
 /// O94: a key of the scope that no server takes causes a warning with the key that was meant; if a
 /// server's schema is closed, the key refuses the run.
 #[test]
-fn o94_a_misspelt_key_of_the_scope_is_told() {
+fn o94_a_misspelt_scope_key_is_reported() {
     let url = "https://${scope.tenant}.docs.test/mcp";
     let closed = |additional: bool| {
         json!({ "id": "s", "url": url, "config_schema": { "partition": {}, "deep": {} },
@@ -193,7 +193,7 @@ fn x_m42_missing_secrets_are_named() {
 
 /// D9, O60: faults of parameters, levels and values are reported together.
 #[test]
-fn d9_a_refused_run_tells_everything() {
+fn d9_a_refused_run_reports_all_faults_together() {
     let mut world = World::one(
         json!({ "k": { "required": true }, "n": { "type": "number" } }),
         json!({}),
@@ -256,7 +256,7 @@ fn s31_schemas_and_faults_are_bounded() {
 
 /// O94: a JSON Schema without its type is named as one, and no key of it is refused.
 #[test]
-fn o94_a_scope_schema_without_its_type_is_named() {
+fn o94_a_scope_schema_without_a_type_is_one_fault() {
     let schema = json!({ "properties": { "tenant": { "type": "string" } },
                          "required": ["tenant"], "additionalProperties": false });
     let entry = json!({ "id": "s", "url": "https://s.test", "scope_schema": schema });

@@ -47,7 +47,7 @@ fn d8_keys_become_variables() {
 
 /// O87: no two things set one header or variable.
 #[test]
-fn o87_nothing_is_set_twice() {
+fn o87_no_header_or_variable_is_set_twice() {
     for entry in [
         json!({ "config_schema": { "a_b": {}, "X-A-B": {} } }),
         json!({ "config_schema": { "X-A": {}, "x-a": {} } }),
@@ -175,7 +175,7 @@ fn o88_values_that_cannot_travel_are_refused() {
 
 /// X-M19, X-M33, X-M34, X-M38, X-E22, X-E113, D7: values that each kind accepts.
 #[test]
-fn x_m19_kinds_take_what_they_are_for() {
+fn x_m19_each_kind_accepts_only_its_values() {
     let kind = |kind: &str, required: bool| json!({ "k": { "kind": kind, "required": required } });
     let codes = |schema: Value, value: Value| {
         http(schema, json!({ "k": value })).secret("KEY", "v").plan_codes()
@@ -329,7 +329,7 @@ fn s2_no_variable_is_smuggled_into_a_program() {
 /// D8: an author who writes the name of a header as a key gets a warning that it travels as another
 /// one, unless the server declares its carrier.
 #[test]
-fn d8_a_key_that_looks_like_a_header_is_warned_of() {
+fn d8_a_key_named_like_a_header_causes_a_warning() {
     let warned = |entry: Value| {
         let read = ServerEntry::parse(&text(&entry), None).unwrap();
         let told = read.warnings.into_iter();
@@ -373,7 +373,7 @@ fn d8_a_key_that_looks_like_a_header_is_warned_of() {
 
 /// D9: servers and capabilities are checked by themselves, too.
 #[test]
-fn d9_what_is_saved_is_checked_by_itself() {
+fn d9_saved_servers_and_capabilities_are_checked_alone() {
     let env = |_: &str| EnvValue::NotAllowed;
     let workspace = narthex_model::WorkspaceId::default();
     let surroundings = Surroundings {

@@ -92,7 +92,7 @@ fn o69_no_run_chooses_the_destination() {
 
 /// S4, S30: a scope's value stays in the part of the URL where it was put.
 #[test]
-fn s4_values_stay_in_their_part() {
+fn s4_scope_values_stay_in_their_part_of_the_url() {
     let host = at("https://${scope.v}.x.test/mcp");
     for value in ["evil.test/", "a@evil.test", "evil.test#", "a:b", "a.b", "", "ä", "%2f", "a\\b"]
     {
@@ -119,7 +119,7 @@ fn s4_values_stay_in_their_part() {
 
 /// O42: URLs that are none are refused when they are saved.
 #[test]
-fn o42_urls_are_checked_when_they_are_saved() {
+fn o42_invalid_urls_are_refused_when_saved() {
     for bad in
         ["", "x", "/mcp", "ftp://x", "https://", "https://x y", "file:///etc", "javascript:1"]
     {
