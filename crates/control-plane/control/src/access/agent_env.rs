@@ -350,7 +350,7 @@ mod tests {
 
     /// X-E59, X-E63: a request names a scope, a variable and a secret; the id follows from these.
     #[test]
-    fn x_e63_a_request_names_its_binding() {
+    fn x_e63_the_id_of_a_binding_follows_from_scope_and_variable() {
         let of = |scope: &str| faults(&format!(r#"{{{scope},"name":"A","secret":"S"}}"#));
         assert_eq!(of(r#""scope":"workspace""#), ["workspace:A"]);
         assert_eq!(of(r#""scope":"workspace","scope_id":"team""#), ["workspace:A"]);

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_wrong_with_a_request_is_told_at_once() {
+    fn all_faults_of_a_client_request_are_reported_together() {
         let wrong = json!({ "client": "A b", "agent_name": "../x", "params": [], "scope": 1,
                             "origins": ["authored"], "expires_at": "2020-01-01T00:00:00Z",
                             "prompt": "x" });

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn only_who_wants_the_same_waits() {
+    async fn a_keyed_lock_blocks_only_callers_with_the_same_key() {
         let turns = KeyedLock::default();
         let first = turns.take(&"a").await;
         assert!(turns.turn(&"a").try_lock_owned().is_err());

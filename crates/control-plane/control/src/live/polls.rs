@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn looks_come_at_their_pace_until_the_end() {
+    async fn polls_keep_their_interval_until_closing() {
         let (closing, begun) = (CancellationToken::new(), Instant::now());
         let mut polls = Polls::until(closing.clone());
         assert!(polls.next().await);

@@ -124,7 +124,7 @@ mod tests {
 
     /// D13: the line of the log names the fault and the commands that mend it.
     #[test]
-    fn d13_rules_that_cannot_be_read_name_the_commands_that_mend_them() {
+    fn d13_the_log_of_unreadable_rules_names_the_commands_that_repair_them() {
         let workspace = WorkspaceId::new("team").unwrap();
         let text = "permit(principal, action, resource);\n\
                     forbid(principal, action, resource == Tool::\"narthex/start_agent\");";
@@ -143,7 +143,7 @@ mod tests {
 
     /// D13: unreadable rules let nothing through.
     #[test]
-    fn d13_rules_that_cannot_be_read_forbid_everything() {
+    fn d13_unreadable_rules_forbid_every_call() {
         let workspace = WorkspaceId::default();
         assert!(compiled(&workspace, "").is_none());
         let rules = WorkspaceRules::default();

@@ -219,7 +219,7 @@ mod tests {
 
     /// X-E81: a human speaks for themselves, and a service for the human that it names.
     #[test]
-    fn x_e81_who_speaks_for_whom() {
+    fn x_e81_a_human_acts_alone_and_a_service_for_the_named_human() {
         let (ada, bob) = (user('1'), user('2'));
         let named = |speaker: Speaker, who: &PrincipalId| {
             speaker.naming(who.clone()).and_then(|one| one.turn().cloned())

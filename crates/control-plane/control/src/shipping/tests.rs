@@ -47,7 +47,7 @@ async fn move_all(shipper: &mut Shipper) {
 /// D25: while the store is away, events wait on the disk, until that is full: then actions are
 /// refused. When the store is back, all events are moved, once, and actions are accepted again.
 #[tokio::test]
-async fn d25_what_is_done_waits_while_the_store_is_away() {
+async fn d25_events_wait_on_disk_while_the_store_is_unavailable() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("store.db");
     let settings = AuditSettings { rotate_bytes: 2_000, spool_bytes: 20_000, ..Default::default() };
@@ -88,7 +88,7 @@ async fn d25_what_is_done_waits_while_the_store_is_away() {
 /// D25: a client's name may have a zero byte, which no store takes: its event is moved all the
 /// same, and the document stays as it was written.
 #[tokio::test]
-async fn a_name_with_a_zero_byte_holds_up_nothing() {
+async fn an_event_with_a_zero_byte_in_a_name_is_moved_with_the_others() {
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(&dir.path().join("audit"), &AuditSettings::default()).unwrap();
     let store = Store::open(&dir.path().join("store.db")).await.unwrap();
@@ -166,7 +166,7 @@ async fn several_movers_move_every_event_once() {
 }
 
 #[test]
-fn a_line_becomes_the_row_that_it_tells_of() {
+fn a_line_of_the_spool_becomes_a_row_with_its_members() {
     let line = json!({
         "actor": { "id": "u\u{0}1", "type": "user" }, "details": { "kind": "other" },
         "hash": "h", "kind": "test.happened", "prev": "p", "resource": { "id": "a\"b" },
