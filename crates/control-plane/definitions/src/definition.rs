@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn s23_a_digest_is_one_of_what_is_said() {
+    fn s23_a_digest_depends_on_the_json_value_and_not_its_spelling() {
         let digest = digest_of(r#"{"name":"x","inputSchema":{"type":"object","required":["a"]}}"#);
         let same = r#" {"inputSchema": {"required":["\u0061"], "type":"object"}, "name":"x"} "#;
         assert_eq!(digest_of(same), digest);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn s22_what_cannot_be_read_says_why() {
+    fn s22_an_unreadable_definition_is_refused_with_a_reason() {
         let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(DEFINITION_MAX));
         assert_eq!(Definition::read("x", large.as_bytes()), Err(Unreadable::TooLarge));
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn s22_what_definitions_have_is_ordinary() {
+    fn s22_ordinary_strings_of_definitions_are_not_findings() {
         let (digest, key) = (hex::encode(sha(1)), PADDED.encode(sha(2)));
         let longer = hex::encode([sha(1), sha(2)].concat());
         let table = [

@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rule_has_a_name_of_its_own() {
+    fn every_rule_has_a_unique_id() {
         let ids = Rule::ALL.map(Rule::id);
         assert_eq!(ids.iter().collect::<HashSet<_>>().len(), Rule::ALL.len());
         for id in ids {

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn s22_what_is_unseen_or_steers_is_written_out() {
+    fn s22_invisible_and_control_characters_are_shown_as_escapes() {
         let table = [
             ("plain Text, ünïcödé, 文字, עברית", "plain Text, ünïcödé, 文字, עברית"),
             ("a\nb\tc\r", "a\\nb\\tc\\r"),

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn s22_padding_is_found_where_text_follows() {
+    fn s22_padding_before_text_is_found() {
         for blank in [" ", "\u{a0}", "\u{2003}", "\u{2800}", " \n"] {
             let text = format!("a{}b", blank.repeat(BLANKS_MAX));
             assert_eq!(rules(&text), [Rule::Padding], "{blank:?}");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn s22_what_scripts_and_emoji_need_is_ordinary() {
+    fn s22_characters_that_scripts_and_emoji_need_are_not_findings() {
         let table = [
             "plain\n\ttext\r\n",
             "ünïcödé — “quotes” … ½ × 3\u{a0}km",

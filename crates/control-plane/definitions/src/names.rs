@@ -278,7 +278,7 @@ mod tests {
     /// S24: two long names of one server that differ at the end are its own, also where another
     /// server has one of them, or both.
     #[test]
-    fn s24_long_names_of_one_server_are_its_own() {
+    fn s24_long_names_of_one_server_do_not_resemble_each_other() {
         let [one, two, three] = ["a", "b", "c"].map(|end| format!("{}{end}", "x".repeat(139)));
         let own = [("files", &*one), ("files", &*two)];
         let like = |names: &[(&str, &str)], server: &str, name: &str| {
@@ -300,7 +300,7 @@ mod tests {
     /// S24: a server that lists a name in disguise takes no other server's own name away with it,
     /// and hides no other resemblance behind it.
     #[test]
-    fn s24_a_plain_name_is_not_like_one_in_disguise() {
+    fn s24_a_plain_name_is_not_reported_for_its_disguised_copy() {
         let disguised = [("evil", "list_fіles"), ("evil", "ѕend"), ("mail", "sеnd")];
         let names = Names::new(disguised);
         assert_eq!(names.look_alike("files", "list_files"), None);

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pointers_are_those_of_the_rfc_and_harmless() {
+    fn json_pointers_follow_the_rfc_and_show_no_hidden_characters() {
         let properties = Place::WHOLE.key("inputSchema");
         let key = properties.key("a/b~c\u{200b}");
         let index = key.index(3);

@@ -74,7 +74,7 @@ fn is_harmless(text: &str) -> bool {
 
 /// S22, S23: any text is screened and compared; findings in it are bounded and harmless.
 #[test]
-fn s22_s23_any_definition_is_looked_at() {
+fn s22_s23_any_definition_is_screened_and_compared() {
     let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<(u8, Vec<(u16, u8, bool)>)>().for_each(|(seed, changes)| {
         let original = DEFINITIONS[usize::from(*seed) % DEFINITIONS.len()];

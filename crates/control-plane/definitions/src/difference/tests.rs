@@ -19,7 +19,7 @@ fn change(
 }
 
 #[test]
-fn s23_each_changed_place_is_told() {
+fn s23_each_changed_place_is_reported() {
     let old = r#"{"name":"add","description":"Adds two numbers","inputSchema":{"type":"object",
         "properties":{"a":{"type":"number"},"b":{"type":"number","default":1}},"required":["a"]},
         "annotations":{"readOnlyHint":true}}"#;
@@ -40,7 +40,7 @@ fn s23_each_changed_place_is_told() {
 }
 
 #[test]
-fn s23_what_says_the_same_has_no_difference() {
+fn s23_equal_definitions_have_no_difference() {
     let table = [
         (r#"{"a":1,"b":[{"c":2,"d":3}]}"#, r#"{ "b": [{"d":3,"c":2}], "a": 1 }"#),
         (r#"{"a":"é"}"#, r#"{"a":"\u00e9"}"#),
@@ -52,7 +52,7 @@ fn s23_what_says_the_same_has_no_difference() {
 }
 
 #[test]
-fn s23_of_long_texts_the_changed_part_is_told() {
+fn s23_the_difference_of_long_texts_shows_the_changed_part() {
     let (before, after) = ("b".repeat(5000), "a".repeat(5000));
     let old = format!(r#"{{"a":"{before} old {after}"}}"#);
     let new = format!(r#"{{"a":"{before} \u202eevil\u0007 {after}"}}"#);
@@ -70,7 +70,7 @@ fn s23_of_long_texts_the_changed_part_is_told() {
 }
 
 #[test]
-fn s23_a_key_given_twice_is_seen() {
+fn s23_a_duplicate_key_is_a_difference() {
     let told = between(r#"{"a":{"k":"good"}}"#, r#"{"a":{"k":"good","k":"evil"}}"#);
     let both = r#"{"k":"good","k":"evil"}"#;
     assert_eq!(told, [change("/a", Some(r#"{"k":"good"}"#), Some(both))]);

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_of_a_list_goes_with_it() {
+    fn the_value_of_a_list_is_forgotten_when_the_list_is_dropped() {
         let list = || Arc::new(Inventory::new([]));
         let (one, other) = (list(), list());
         let mut known = ByList::default();

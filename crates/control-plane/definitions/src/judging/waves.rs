@@ -214,7 +214,7 @@ mod tests {
     /// S24: a slow look holds up no other, also none with names that come later, and is repeated
     /// with these when it has ended.
     #[tokio::test(start_paused = true)]
-    async fn s24_a_slow_look_holds_up_no_other() {
+    async fn s24_a_slow_check_of_names_delays_no_other_check() {
         let world = World::new(3);
         let mut following = JoinSet::new();
         following.spawn(world.clone().follow());

@@ -5,7 +5,7 @@ use narthex_definitions::{Names, Resemblance};
 use crate::{definition, ordinary::listed};
 
 #[test]
-fn s24_no_name_of_a_real_server_is_like_one_of_another() {
+fn s24_names_of_real_servers_do_not_resemble_each_other() {
     let all = listed().iter().map(definition).collect::<Vec<_>>();
     let named = |server, from: usize, to: usize| {
         all[from..to].iter().map(move |one| (server, one.key())).collect::<Vec<_>>()
@@ -40,7 +40,7 @@ fn s24_each_name_in_disguise_is_found() {
 
 /// Many names that look alike cost no more than a few, and do not hide those of others.
 #[test]
-fn s24_a_flood_of_names_hides_none() {
+fn s24_a_flood_of_similar_names_hides_no_resemblance() {
     let flood = (0..2000).map(|at| {
         let cases = (0..11).map(|bit| if at >> bit & 1 == 1 { 'A' } else { 'a' });
         cases.collect::<String>()

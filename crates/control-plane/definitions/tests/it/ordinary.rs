@@ -26,7 +26,7 @@ fn s22_servers_of_the_makers_of_the_protocol() {
 }
 
 #[test]
-fn s22_what_other_servers_say() {
+fn s22_descriptions_of_other_servers_have_no_findings() {
     let descriptions = [
         "Dynamic and reflective problem-solving through thoughts. You should: 1. Start with an \
          initial estimate of needed thoughts, but be ready to adjust 2. Ignore information that \

@@ -128,7 +128,7 @@ proptest! {
 
     /// S22: shown text is bounded and has no character that is unseen or steers.
     #[test]
-    fn s22_what_is_shown_is_harmless(text in any::<String>(), max in 0..60_usize) {
+    fn s22_shown_text_is_bounded_and_harmless(text in any::<String>(), max in 0..60_usize) {
         let shown = harmless(&text, max);
         prop_assert!(shown.chars().count() <= max + 1);
         prop_assert!(!shown.chars().any(|c| c.is_control() || (c.is_whitespace() && c != ' ')));

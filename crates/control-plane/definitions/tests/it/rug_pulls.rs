@@ -108,7 +108,7 @@ fn s23_prompts_and_templates_are_known_again() {
 
 /// The acceptance of a definition does not cover another definition that is listed under its name.
 #[test]
-fn s23_a_second_definition_of_one_name_is_a_change() {
+fn s23_a_second_definition_under_an_accepted_name_is_a_change() {
     let (good, evil) = (tool("a", "Reads", "path"), tool("a", "Sends", "to"));
     let one = std::slice::from_ref(&good);
     assert_eq!(told(one, &[good.clone(), evil.clone()]), ["a!"]);

@@ -57,7 +57,7 @@ const READS: &str = "Reads a file of the folder that it was started for";
 
 /// S23: another text of a name is a change, whatever it changes: a description, a schema or a hint.
 #[test]
-fn s23_another_text_of_a_name_waits_for_a_human() {
+fn s23_a_changed_text_of_a_name_goes_under_review() {
     let before = known(&[tool("read", READS)], &[]);
     let mut hinted = tool("read", READS);
     hinted["annotations"] = json!({ "readOnlyHint": true });
@@ -80,7 +80,7 @@ fn s23_a_new_name_is_no_way_round() {
 /// S23: a definition that went under review or was rejected makes no later one harmless: neither
 /// another text of its name, nor its text under other names, however many.
 #[test]
-fn s23_what_was_rejected_is_not_had_in_other_words() {
+fn s23_a_rejected_definition_stays_under_review_in_other_words() {
     let rejected = known(&[tool("read", READS)], &[]);
     let rejected = Known { unwanted: rejected.texts, texts: Vec::new(), ..rejected };
     assert_eq!(reasons(&rejected, &[tool("read", "Reads it")]), one("read", Some("changed")));
@@ -109,7 +109,7 @@ fn s23_what_was_rejected_is_not_had_in_other_words() {
 /// S24: names that can be taken for those of another server wait for a human; equal names and
 /// other conventions do not.
 #[test]
-fn s24_names_like_those_of_others_wait_for_a_human() {
+fn s24_names_like_those_of_other_servers_go_under_review() {
     let others = known(&[], &[("mail", "send_message"), ("narthex", "request_grant")]);
     for (name, is_like) in [
         ("mail_send_message", true),
@@ -179,7 +179,7 @@ fn of_resources(resources: &[Value], told: Option<&str>) -> Vec<(&'static str, S
 /// S23: of a resource the members that a model reads count. A resource with a name alone is not
 /// stored, unless a rule flags it.
 #[test]
-fn s23_of_resources_counts_what_a_model_reads() {
+fn s23_only_members_that_a_model_reads_count_for_a_resource() {
     let named = json!({ "uri": "a:1", "name": "one", "size": 3 });
     assert!(of_resources(&[named], None).is_empty());
     let described = |text: &str, size: u64| {
@@ -198,7 +198,7 @@ fn s23_of_resources_counts_what_a_model_reads() {
 /// S22, S23: a server's instructions to models are one more definition; a server without any has
 /// none.
 #[test]
-fn s22_what_a_server_tells_models_is_a_definition() {
+fn s22_the_instructions_of_a_server_are_a_definition() {
     for nothing in [None, Some(""), Some(" \n")] {
         assert!(of_resources(&[], nothing).is_empty(), "{nothing:?}");
     }
@@ -214,7 +214,7 @@ fn s22_what_a_server_tells_models_is_a_definition() {
 /// S23: a resource that went under review or was rejected under one URI is not available under
 /// another; a resource in the place of a similar one is a new one.
 #[test]
-fn s23_of_resources_what_was_held_back_has_no_other_uri() {
+fn s23_a_resource_under_review_is_not_available_under_another_uri() {
     let resource = |uri: &str, text: &str| {
         let one = json!({ "uri": uri, "name": uri, "description": text });
         let entry = InventoryEntry::new(uri, Bytes::from(one.to_string()));
@@ -345,7 +345,7 @@ fn s24_the_order_of_listing_is_no_matter() {
 /// S24: a name that a human has rejected puts no other one under review; names are compared with
 /// all that are listed.
 #[test]
-fn s24_a_rejected_name_holds_nobody_back() {
+fn s24_a_rejected_name_puts_no_other_name_under_review() {
     let rival = ("rival", false, vec!["greet", "wave"], HashSet::from(["greet".to_owned()]));
     let docs = ("docs", true, vec!["rival_greet", "rival_wave"], HashSet::new());
     let held = BTreeSet::from([("docs", "rival_wave")]);
@@ -362,7 +362,7 @@ fn s24_a_rejected_name_holds_nobody_back() {
 /// S31: definitions beyond the limit of stored ones are not judged: a server that lists more costs
 /// no more.
 #[test]
-fn s31_what_is_beyond_what_is_kept_is_not_judged() {
+fn s31_definitions_beyond_the_storage_limit_are_not_judged() {
     let tools: Vec<_> = (0..5).map(|n| tool(&format!("t{n}"), "Reads a file.")).collect();
     let all = Seen::all(&inventory(&tools), None);
     let judge = |most| {
