@@ -150,7 +150,7 @@ async fn x_e93_the_second_of_two_equal_messages_is_the_first() {
 }
 
 #[tokio::test]
-async fn what_is_no_event_is_refused_and_leaves_no_gap() {
+async fn an_invalid_event_is_refused_and_leaves_no_gap() {
     for place in Place::both() {
         let here = at(1);
         let events = Events::new(place.open().await);
@@ -180,7 +180,7 @@ async fn what_is_no_event_is_refused_and_leaves_no_gap() {
 
 /// Events that have happened are added in their order, as far as they can be.
 #[tokio::test]
-async fn several_events_are_told_at_once() {
+async fn several_noted_events_are_added_in_order() {
     for place in Place::both() {
         let here = at(1);
         let events = Events::new(place.open().await);
@@ -203,7 +203,7 @@ async fn several_events_are_told_at_once() {
 }
 
 #[tokio::test]
-async fn pages_say_after_which_number_to_go_on() {
+async fn a_page_names_the_number_after_which_the_next_page_begins() {
     for place in Place::both() {
         let here = at(1);
         let events = Events::new(place.open().await);
@@ -228,7 +228,7 @@ async fn pages_say_after_which_number_to_go_on() {
 
 /// X-D10: the newest events are stored, and a page has the number of the first; so with their size.
 #[tokio::test]
-async fn x_d10_the_newest_events_are_kept() {
+async fn x_d10_the_newest_events_are_stored_within_a_window() {
     for place in Place::both() {
         let (here, there) = (at(1), at(2));
         let store = place.open().await;
@@ -274,7 +274,7 @@ async fn x_d10_the_newest_events_are_kept() {
 
 /// Events of its own process wake a follower, which reads nothing until then.
 #[tokio::test]
-async fn a_follower_is_woken_by_its_own_process() {
+async fn a_follower_is_woken_by_events_of_its_own_process() {
     for place in Place::both() {
         let (here, there) = (at(1), at(2));
         let store = place.open().await;
@@ -305,7 +305,7 @@ async fn a_follower_is_woken_by_its_own_process() {
 
 /// Events that another daemon adds to the same store are found as well.
 #[tokio::test]
-async fn a_follower_finds_what_other_daemons_add() {
+async fn a_follower_finds_events_that_other_daemons_add() {
     for place in Place::both() {
         let here = at(1);
         let (own, other) = (Events::new(place.open().await), Events::new(place.open().await));
@@ -376,7 +376,7 @@ async fn following_ends_with_the_session() {
 
 /// Events of ended sessions go when their time is over, and no others.
 #[tokio::test]
-async fn a_sweep_removes_what_is_long_over() {
+async fn a_sweep_removes_events_of_sessions_that_ended_30_days_ago() {
     for place in Place::both() {
         let (ended, living) = (at(1), at(2));
         let store = place.open().await;

@@ -81,7 +81,7 @@ async fn to_the_end(events: &Events, from: SystemTime) -> Vec<u64> {
 /// X-E93: reminders of a message come after 2, 10, 30, 30 and 30 seconds. It is given up another 30
 /// later, which its sender learns once; it can be read still.
 #[tokio::test]
-async fn x_e93_a_message_is_told_again_and_given_up() {
+async fn x_e93_an_unacknowledged_message_gets_reminders_and_is_given_up() {
     for place in Place::both() {
         let events = Events::new(place.open().await);
         let (here, sender) = two(&events.shared.store).await;
@@ -109,7 +109,7 @@ async fn x_e93_a_message_is_told_again_and_given_up() {
 /// No reminders are sent as long as no client acknowledges messages or reads them explicitly. They
 /// begin with the first reading, and the messages read must be acknowledged within 30 seconds.
 #[tokio::test]
-async fn x_e93_who_never_acknowledges_is_not_bothered() {
+async fn x_e93_a_client_that_never_acknowledges_gets_no_reminders() {
     for place in Place::both() {
         let events = Events::new(place.open().await);
         let (here, sender) = two(&events.shared.store).await;
@@ -143,7 +143,7 @@ async fn x_e93_who_never_acknowledges_is_not_bothered() {
 /// X-E93: a client that reads again and again without acknowledging puts a message off once between
 /// two reminders, and not for ever. Messages that it has not read are not put off at all.
 #[tokio::test]
-async fn x_e93_reading_without_acknowledging_does_not_put_off() {
+async fn x_e93_reading_without_acknowledging_delays_a_reminder_only_once() {
     for place in Place::both() {
         let events = Events::new(place.open().await);
         let (here, sender) = two(&events.shared.store).await;
@@ -182,7 +182,7 @@ async fn x_e93_reading_without_acknowledging_does_not_put_off() {
 
 /// X-E93: a client that acknowledges old messages again and again does not put off newer ones.
 #[tokio::test]
-async fn x_e93_old_acknowledgements_do_not_put_off() {
+async fn x_e93_old_acknowledgements_do_not_delay_reminders() {
     for place in Place::both() {
         let events = Events::new(place.open().await);
         let (here, _) = two(&events.shared.store).await;
@@ -203,7 +203,7 @@ async fn x_e93_old_acknowledgements_do_not_put_off() {
 /// X-E93: the due times are in the store: another daemon continues with them, and of two that send
 /// the same reminder at once one succeeds.
 #[tokio::test]
-async fn x_e93_another_daemon_goes_on_with_the_plan() {
+async fn x_e93_another_daemon_continues_the_due_reminders() {
     for place in Place::both() {
         let (one, other) = (Events::new(place.open().await), Events::new(place.open().await));
         let (here, sender) = two(&one.shared.store).await;
@@ -224,7 +224,7 @@ async fn x_e93_another_daemon_goes_on_with_the_plan() {
 /// X-E93: no reader gets a message that has expired before it was acknowledged; its sender gets a
 /// report. A message that was acknowledged in time is not affected.
 #[tokio::test]
-async fn x_e93_what_has_expired_is_dropped() {
+async fn x_e93_an_expired_message_is_not_delivered() {
     for place in Place::both() {
         let events = Events::new(place.open().await);
         let (here, sender) = two(&events.shared.store).await;
@@ -259,7 +259,7 @@ async fn x_e93_what_has_expired_is_dropped() {
 /// While no client carries out a run of the session no reminders are sent or counted; they begin
 /// when a client does so again. A session that has ended is left alone.
 #[tokio::test]
-async fn x_e93_messages_wait_until_somebody_is_there() {
+async fn x_e93_messages_wait_until_a_client_carries_out_a_run() {
     for place in Place::both() {
         let events = Events::new(place.open().await);
         let store = &events.shared.store;
@@ -290,7 +290,7 @@ async fn x_e93_messages_wait_until_somebody_is_there() {
 /// X-E93: the sender of an unread message that is removed with old events gets one report. There is
 /// no report for an acknowledged message, or if no client ever acknowledges messages.
 #[tokio::test]
-async fn x_e93_what_is_removed_unread_is_told() {
+async fn x_e93_the_sender_learns_of_an_unread_message_that_is_removed() {
     for place in Place::both() {
         let bounds = Bounds { window: 10, slack: 3, ..Bounds::default() };
         let events = Events::with(place.open().await, NEVER, bounds, Waits::default());
@@ -348,7 +348,7 @@ async fn run_again(store: &Store, place: &EventPlace) -> RunRow {
 /// The task sends the due reminders, also reminders that become due while it waits for later ones,
 /// or were due before it began.
 #[tokio::test]
-async fn x_e93_one_task_tells_what_is_due() {
+async fn x_e93_one_task_sends_all_due_reminders() {
     for place in Place::both() {
         let store = place.open().await;
         let waits = Waits([Duration::from_millis(1); 6]);
