@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn executors_are_read_with_what_is_usual() {
+    fn executors_are_read_with_default_settings() {
         let (read, faults) = read(
             "[plain]\ncommand = 'agent'\n\
              [whole]\ncommand = '/bin/agent'\nargs = ['-p']\ncwd = '/work'\nat_once = 2\n\
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn all_faults_are_told_with_their_places() {
+    fn all_faults_of_executors_are_reported_with_their_places() {
         let (read, faults) = read(
             "one = 1\n[Two]\ncommand = 'x'\n[three]\nargs = 'x'\nenv = { A = 1 }\nmore = 1\n\
              [four]\ncommand = 'x'\ncwd = 'here'\nat_once = 0\nstop_grace = 'soon'\n\
