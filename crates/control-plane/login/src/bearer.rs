@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_has_no_id() {
+    fn an_invalid_token_has_no_id() {
         let (token, _) = ServiceToken::generate().unwrap();
         let token = token.expose();
         let odd = format!("nxs_{}", "\u{e4}".repeat(40));

@@ -76,7 +76,7 @@ mod tests {
     const LIFE: Duration = Duration::from_secs(300);
 
     #[tokio::test(start_paused = true)]
-    async fn what_waits_is_taken_once_and_in_time() {
+    async fn a_pending_value_is_taken_once_before_its_deadline() {
         let pending = Pending::new(LIFE, 8);
         let (first, second) = (pending.put(1).unwrap(), pending.put(2).unwrap());
         assert_eq!(pending.take("no such token"), None);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_more_wait_than_there_is_room_for() {
+    async fn the_number_of_pending_values_is_limited() {
         let pending = Pending::new(LIFE, 3);
         for number in 0..3 {
             pending.put(number).unwrap();

@@ -51,7 +51,7 @@ fn a_sign_in_asks_with_state_nonce_and_pkce_and_redeems_the_code() {
 }
 
 #[test]
-fn a_provider_may_want_the_secret_in_the_body() {
+fn a_provider_may_require_the_client_secret_in_the_body() {
     let mut document = metadata();
     document["token_endpoint_auth_methods_supported"] = json!(["client_secret_post"]);
     document["authorization_response_iss_parameter_supported"] = json!(false);
@@ -89,7 +89,7 @@ fn s20_answers_are_not_mixed_up() {
 }
 
 #[test]
-fn a_refusal_is_told_without_the_provider_s_words() {
+fn a_refusal_is_reported_without_the_text_of_the_provider() {
     let begun = Begun::new();
     let told = |rest: &str| {
         let rest = format!("&iss=https://id.example/tenant&{rest}");
@@ -101,7 +101,7 @@ fn a_refusal_is_told_without_the_provider_s_words() {
 }
 
 #[test]
-fn a_good_token_says_who_it_is() {
+fn a_valid_token_identifies_the_person() {
     for signer in [Signer::es256(), Signer::ed25519()] {
         let begun = Begun::new();
         let answer = json!({ "id_token": signer.sign(&begun.claims()).expose() });
@@ -282,7 +282,7 @@ fn issuers_are_addresses_that_can_be_trusted() {
 
 /// By default no person is admitted.
 #[test]
-fn who_is_admitted_is_said_by_domain_or_claim() {
+fn a_person_is_admitted_by_email_domain_or_claim() {
     let (signer, begun) = (Signer::es256(), Begun::new());
     let identity = |change: &dyn Fn(&mut Value)| {
         let mut claims = begun.claims();

@@ -60,7 +60,7 @@ fn refused_as(reason: &str, result: Result<Passkey, PasskeyError>) {
 }
 
 #[test]
-fn a_passkey_is_made_stored_and_signs_in() {
+fn a_registered_passkey_is_stored_and_signs_in() {
     let mut authenticator = Authenticator::new(ORIGIN);
     let made = register(&mut authenticator, ada()).unwrap();
     let mut found = Passkey::from_stored(&made.to_stored().unwrap()).unwrap();
@@ -77,7 +77,7 @@ fn a_passkey_is_made_stored_and_signs_in() {
 }
 
 #[test]
-fn what_is_asked_for_is_discoverable_verified_and_new() {
+fn a_registration_requires_a_discoverable_verified_new_passkey() {
     let mut authenticator = Authenticator::new(ORIGIN);
     let made = register(&mut authenticator, ada()).unwrap();
     let (options, _) =
@@ -93,7 +93,7 @@ fn what_is_asked_for_is_discoverable_verified_and_new() {
 
 /// Replay: an answer to one challenge answers no other.
 #[test]
-fn an_answer_is_good_for_its_own_challenge_only() {
+fn an_answer_is_valid_only_for_its_challenge() {
     let mut authenticator = Authenticator::new(ORIGIN);
     let made = register(&mut authenticator, ada()).unwrap();
     let (options, _first) = passkeys().begin_sign_in().unwrap();
@@ -127,7 +127,7 @@ fn another_origin_or_relying_party_is_refused() {
 }
 
 #[test]
-fn a_user_who_is_only_present_is_refused() {
+fn a_passkey_without_user_verification_is_refused() {
     let mut authenticator = Authenticator::new(ORIGIN);
     let made = register(&mut authenticator, ada()).unwrap();
     authenticator.is_user_verified = false;
@@ -136,7 +136,7 @@ fn a_user_who_is_only_present_is_refused() {
 }
 
 #[test]
-fn a_counter_that_goes_back_tells_of_a_copy() {
+fn a_counter_that_does_not_increase_reveals_a_copied_passkey() {
     let mut authenticator = Authenticator::new(ORIGIN);
     let made = register(&mut authenticator, ada()).unwrap();
     authenticator.credentials[0].counter = 10;
@@ -162,7 +162,7 @@ fn a_passkey_without_a_counter_signs_in_again_and_again() {
 }
 
 #[test]
-fn the_passkey_of_somebody_else_is_refused() {
+fn the_passkey_of_another_user_is_refused() {
     let (mut hers, mut his) = (Authenticator::new(ORIGIN), Authenticator::new(ORIGIN));
     let ada_s = register(&mut hers, ada()).unwrap();
     let bob_s = register(&mut his, UserHandle::of("bob")).unwrap();
