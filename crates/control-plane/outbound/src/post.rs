@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_go_better_is_tried_again() {
+    fn only_transient_failures_are_retried() {
         for (failure, is_transient) in [
             (PostFailure::Unfit("x"), false),
             (PostFailure::Answered(StatusCode::UNAUTHORIZED), false),

@@ -181,7 +181,7 @@ mod tests {
 
     /// X-M3.
     #[test]
-    fn an_agent_calls_nobody() {
+    fn a_text_of_an_agent_cannot_mention_people_or_channels() {
         for (said, shown) in [
             ("<!channel> a & b", "&lt;!channel&gt; a &amp; b"),
             ("<@U024BE7LH|ada> &lt;", "&lt;@\u{200b}U024BE7LH|ada&gt; &amp;lt;"),

@@ -26,7 +26,7 @@ mod tests {
 
     /// X-M3: the values are from another implementation (Python's hmac).
     #[test]
-    fn signatures_are_those_of_the_standard() {
+    fn signatures_match_another_implementation() {
         let body = br#"{"test": 2432232314}"#;
         for (key, expected) in [
             (
