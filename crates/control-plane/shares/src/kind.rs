@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn x_e96_files_together_are_of_one_kind_or_none() {
+    fn x_e96_several_files_have_a_common_kind_or_are_plain_files() {
         let cases = [
             (&["index.html", "a.css"][..], Site),
             (&["sub/index.html", "a.css"], File),

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_is_first_decides() {
+    fn the_first_of_stop_and_settle_decides() {
         let stopped = Stop::default();
         assert!(stopped.check().is_ok());
         assert!(stopped.clone().stop() && stopped.stop());

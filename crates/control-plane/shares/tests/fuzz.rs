@@ -42,7 +42,7 @@ const PIECES: [&str; 20] = [
 
 /// X-E94, S29.
 #[test]
-fn x_e94_no_path_shares_what_is_outside() {
+fn x_e94_no_path_shares_a_file_outside_of_the_folder() {
     let dir = tempfile::tempdir().unwrap();
     let project = dir.path().join("project");
     fs_err::create_dir_all(project.join("sub")).unwrap();

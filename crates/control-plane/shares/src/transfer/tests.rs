@@ -53,7 +53,7 @@ impl World {
 }
 
 #[test]
-fn files_are_put_in_place_of_others() {
+fn a_transfer_replaces_existing_files() {
     let world = World::new();
     let done = world.put("in/here", false).unwrap();
     assert_eq!(done, Transferred { files: 2, bytes: 3, skipped: 0 });
@@ -73,7 +73,7 @@ fn files_are_put_in_place_of_others() {
 
 /// S29, X-M3: nothing is written, or removed, through a link or outside.
 #[test]
-fn s29_nothing_is_put_outside() {
+fn s29_a_transfer_writes_nothing_outside_of_its_folder() {
     let world = World::new();
     fs::write(world.path("outside/a.txt"), "theirs").unwrap();
     symlink(world.path("outside"), world.path("to/link")).unwrap();
@@ -108,7 +108,7 @@ fn the_whole_folder_takes_more_and_is_not_emptied() {
 }
 
 #[test]
-fn several_keep_their_paths_or_nothing_happens() {
+fn several_paths_are_transferred_together_or_not_at_all() {
     let world = World::new();
     let to =
         |is_emptied| Destination { folder: &world.to, path: "here", is_emptied, keeps_paths: true };
@@ -134,7 +134,7 @@ fn a_folder_in_the_place_of_a_file_is_not_replaced() {
 
 /// X-E95: files that shares pass over are not handed on either, under any name, and are counted.
 #[test]
-fn x_e95_what_is_hidden_is_not_handed_on() {
+fn x_e95_hidden_files_are_skipped_and_counted_by_a_transfer() {
     let world = World::new();
     for name in [".env", "out/.git/config", "out/node_modules/x.js", "out/__pycache__/y"] {
         let path = world.path(&format!("from/{name}"));
@@ -158,7 +158,7 @@ fn x_e95_what_is_hidden_is_not_handed_on() {
 
 /// X-M3: a copy that is stopped before it is put in place leaves all as it was.
 #[test]
-fn what_is_stopped_leaves_nothing() {
+fn a_stopped_copy_changes_no_file() {
     let mut world = World::new();
     world.put("in", false).unwrap();
     fs::write(world.path("to/in/a.txt"), "before").unwrap();
@@ -205,7 +205,7 @@ fn leftovers_of_killed_copies_are_removed() {
 
 /// Many copies into one folder during searches for leftovers there: each is whole.
 #[test]
-fn copies_and_looks_for_leftovers_do_not_harm_each_other() {
+fn copies_are_whole_while_leftovers_are_removed() {
     let world = World::new();
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -14,7 +14,7 @@ fn hashes(taken: &Taken) -> HashSet<ContentHash> {
 
 /// A content is stored once, and counts once.
 #[test]
-fn x_e95_the_same_content_is_kept_once() {
+fn x_e95_equal_contents_are_stored_once() {
     let world = World::new();
     world.file("a", "1234");
     world.file("b", "1234");
@@ -41,7 +41,7 @@ fn x_e95_a_snapshot_does_not_change() {
 }
 
 #[test]
-fn x_e95_a_workspace_keeps_no_more_than_its_quota() {
+fn x_e95_a_workspace_stores_no_more_than_its_quota() {
     let world = World::new();
     world.file("a", "1234");
     world.file("b", "5678");
@@ -65,7 +65,7 @@ fn x_e95_a_workspace_keeps_no_more_than_its_quota() {
 
 /// A sweep keeps contents that a share has, that are being stored, or that came back meanwhile.
 #[test]
-fn x_e95_a_sweep_takes_only_what_nobody_has() {
+fn x_e95_a_sweep_removes_only_contents_without_a_share() {
     let world = World::new();
     for name in ["stored", "held", "back", "orphan"] {
         world.file(name, name);
@@ -92,7 +92,7 @@ fn x_e95_a_sweep_takes_only_what_nobody_has() {
 
 /// Stored copies are there after a restart, and count; unfinished ones are removed.
 #[test]
-fn x_e95_a_restart_keeps_what_was_kept() {
+fn x_e95_stored_copies_survive_a_restart() {
     let world = World::new();
     world.file("a", "1234");
     let hash = *hashes(&world.take("a").unwrap()).iter().next().unwrap();
@@ -111,7 +111,7 @@ fn x_e95_a_restart_keeps_what_was_kept() {
 
 /// X-E97: a copy is found in its own workspace alone, with any known hash.
 #[test]
-fn x_e97_another_workspace_has_no_copy() {
+fn x_e97_a_copy_is_found_only_in_its_workspace() {
     let world = World::new();
     world.file("a", "1234");
     let taken = world.take("a").unwrap();
@@ -142,7 +142,7 @@ fn x_e95_a_deleted_workspace_leaves_nothing() {
 }
 
 #[test]
-fn x_e95_copies_are_for_this_user_alone() {
+fn x_e95_copies_are_readable_only_for_their_owner() {
     let world = World::new();
     world.file("a", "1234");
     let taken = world.take("a").unwrap();

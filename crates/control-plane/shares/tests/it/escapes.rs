@@ -117,7 +117,7 @@ fn x_e94_a_device_in_the_folder_is_no_file() {
 /// X-E95: a folder is shared without parts that lead out of it, and the share lists the missing
 /// parts.
 #[test]
-fn x_e95_a_folder_tells_what_is_not_shared_of_it() {
+fn x_e95_a_shared_folder_lists_its_skipped_parts() {
     let world = world();
     for hidden in [".git/config", ".env", "node_modules/x", "sub/__pycache__/x", "bad\nname"] {
         world.file(hidden, CANARY);
@@ -164,7 +164,7 @@ fn x_e95_a_folder_tells_what_is_not_shared_of_it() {
 
 /// The opened folder stays the same when its name leads elsewhere.
 #[test]
-fn x_e94_a_folder_that_is_replaced_is_still_the_same() {
+fn x_e94_an_opened_folder_is_still_used_after_its_path_is_replaced() {
     let world = World::new();
     world.file("x", INSIDE);
     let folder = world.folder();
