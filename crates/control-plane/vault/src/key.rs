@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_made_differ_and_can_be_read() {
+    fn generated_keys_differ_and_can_be_parsed() {
         let mut ids = std::collections::BTreeSet::new();
         for _ in 0..200 {
             let key = MasterKey::generate().unwrap();

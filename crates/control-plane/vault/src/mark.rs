@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_fits_its_text_and_key_alone() {
+    fn a_mark_matches_only_its_text_and_key() {
         let (key, other) = (MasterKey::generate().unwrap(), MasterKey::generate().unwrap());
         let mark = of(&key, "text");
         assert!(fits(&key, "text", &mark));

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_is_read_as_it_is_written() {
+    fn a_key_ring_survives_a_round_trip() {
         let (first, second) = (key(), key());
         let ring = KeyRing::new(second.clone()).with(first.clone()).unwrap();
         assert_eq!(KeyRing::parse(&ring.write()).unwrap(), ring);
@@ -131,7 +131,7 @@ mod tests {
 
     /// S15: an empty variable and an empty file are no key.
     #[test]
-    fn s15_what_is_no_ring_is_refused_with_the_place() {
+    fn s15_an_invalid_key_ring_is_refused_with_the_number_of_the_key() {
         for nothing in ["", " \n", ",", "# only words"] {
             assert_eq!(KeyRing::parse(nothing), Err(KeyFault::Empty), "{nothing:?}");
         }

@@ -79,7 +79,7 @@ fn s27_no_changed_or_missing_byte_opens() {
 proptest! {
     /// X-M25.
     #[test]
-    fn what_is_sealed_opens_there(there in somewhere(), value in any::<String>()) {
+    fn a_sealed_value_opens_at_its_place(there in somewhere(), value in any::<String>()) {
         let (key, value) = (key(), Secret::new(value));
         let sealed = there.place().seal(&key, &value).unwrap();
         prop_assert_eq!(Place::of(&sealed).open(&key, &sealed.sealed).unwrap(), value);
@@ -96,7 +96,7 @@ proptest! {
 
     /// X-M25, X-E69.
     #[test]
-    fn another_key_does_not_open(there in somewhere(), value in ".*") {
+    fn a_sealed_value_does_not_open_with_another_key(there in somewhere(), value in ".*") {
         let sealed = there.place().seal(&key(), &Secret::new(value)).unwrap();
         let other = MasterKey::generate().unwrap();
         prop_assert_eq!(there.place().open(&other, &sealed.sealed), Err(Closed));
@@ -104,7 +104,7 @@ proptest! {
 
     /// X-M25, X-E70: a nonce that came twice would give both values away.
     #[test]
-    fn the_same_value_never_looks_the_same(there in somewhere(), value in ".*") {
+    fn equal_values_are_sealed_differently(there in somewhere(), value in ".*") {
         let value = Secret::new(value);
         let seal = || there.place().seal(&key(), &value).unwrap().sealed;
         let (one, two) = (seal(), seal());
@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_refused_quietly(text in any::<String>()) {
+    fn any_unsealed_text_is_refused_without_a_panic(text in any::<String>()) {
         let there = Somewhere::new("a", "A", 1);
         prop_assert_eq!(there.place().open(&key(), &text), Err(Closed));
     }

@@ -56,7 +56,7 @@ async fn an_empty_vault_changes_its_key_too() {
 
 /// X-F6: secrets are set, read and cleared while all values are sealed anew.
 #[tokio::test]
-async fn secrets_are_in_use_meanwhile() {
+async fn secrets_are_usable_during_a_rotation() {
     let (world, vault) = filled(200).await;
     let using = async {
         for round in 0..40 {
@@ -77,7 +77,7 @@ async fn secrets_are_in_use_meanwhile() {
 
 /// X-F6.
 #[tokio::test]
-async fn one_at_a_time() {
+async fn a_second_rotation_at_the_same_time_is_refused() {
     let (world, vault) = filled(100).await;
     let (first, second) = tokio::join!(vault.rotate_key(), vault.rotate_key());
     assert!(matches!(second, Err(VaultError::RotationRuns)), "{second:?}");
@@ -128,7 +128,7 @@ async fn values_that_come_late_are_found() {
 /// X-F6: keys that are given from outside: a new one in front is the wish to change, and the old
 /// ones are the giver's to remove.
 #[tokio::test]
-async fn given_keys_are_changed_by_who_gives_them() {
+async fn a_given_key_is_rotated_only_with_a_new_given_key() {
     let (world, vault) = filled(100).await;
     world.disk().is_given = true;
     let error = vault.rotate_key().await.unwrap_err();

@@ -6,7 +6,7 @@ use narthex_vault::{Put, VALUE_MAX, VERSIONS_KEPT, VaultError};
 use crate::world::{World, name, newest, pinned, put, version, workspace};
 
 #[tokio::test]
-async fn values_come_out_as_they_went_in() {
+async fn values_survive_a_round_trip_through_the_vault() {
     let vault = World::default().start().await.unwrap();
     let long = "x".repeat(VALUE_MAX);
     for value in ["x", " ", "größe 🦀", "line\nline\r\n", "${A}", "\"\\", &long] {
@@ -18,7 +18,7 @@ async fn values_come_out_as_they_went_in() {
 /// D10, X-M50, X-M29: a caller that has pinned a version sees that one, however often the secret is
 /// set.
 #[tokio::test]
-async fn d10_a_pinned_version_stays_while_others_follow() {
+async fn d10_a_pinned_version_is_unchanged_by_later_versions() {
     let vault = World::default().start().await.unwrap();
     assert_eq!(put(&vault, "A", "one").await, 1);
     let reference = SecretReference::newest(name("A"));
@@ -51,7 +51,7 @@ async fn d10_clearing_cuts_through_and_numbers_never_come_back() {
 
 /// D10.
 #[tokio::test]
-async fn only_so_many_versions_are_kept() {
+async fn only_the_newest_versions_of_a_secret_are_stored() {
     let vault = World::default().start().await.unwrap();
     for number in 1..=VERSIONS_KEPT + 1 {
         assert_eq!(put(&vault, "A", &number.to_string()).await, number);
@@ -75,7 +75,7 @@ async fn s18_workspaces_have_secrets_of_their_own() {
 }
 
 #[tokio::test]
-async fn an_unknown_workspace_is_told() {
+async fn an_unknown_workspace_is_reported() {
     let vault = World::default().start().await.unwrap();
     let (nowhere, of, value) = (workspace("nowhere"), name("A"), Secret::new("x"));
     let put = Put { workspace: &nowhere, name: &of, value: &value, by: "admin" };
@@ -90,7 +90,7 @@ async fn an_unknown_workspace_is_told() {
 }
 
 #[tokio::test]
-async fn values_that_nobody_could_use_are_refused() {
+async fn unusable_values_of_secrets_are_refused() {
     let world = World::default();
     let vault = world.start().await.unwrap();
     let long = "x".repeat(VALUE_MAX + 1);
@@ -107,7 +107,7 @@ async fn values_that_nobody_could_use_are_refused() {
 /// S18, S27, X-E69: rows that were exchanged in the database do not open, and the error reports
 /// that.
 #[tokio::test]
-async fn s18_rows_that_are_moved_or_changed_are_told_as_damaged() {
+async fn s18_moved_or_changed_rows_are_reported_as_damaged() {
     let world = World::default();
     let vault = world.start().await.unwrap();
     put(&vault, "A", "hunter2").await;
@@ -136,7 +136,7 @@ async fn s18_rows_that_are_moved_or_changed_are_told_as_damaged() {
 
 /// S27: neither the vault nor its values in transit print a value, and rows hold none.
 #[tokio::test]
-async fn s27_nothing_prints_a_value() {
+async fn s27_no_vault_type_prints_a_value() {
     let world = World::default();
     let vault = world.start().await.unwrap();
     let (here, of, value) = (WorkspaceId::default(), name("A"), Secret::new("canary-value"));
@@ -151,7 +151,7 @@ async fn s27_nothing_prints_a_value() {
 }
 
 #[tokio::test]
-async fn many_who_set_one_name_get_versions_of_their_own() {
+async fn concurrent_writers_of_a_secret_get_different_versions() {
     let world = World::default();
     let vault = world.start().await.unwrap();
     let other = world.start().await.unwrap();

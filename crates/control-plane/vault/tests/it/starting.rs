@@ -7,7 +7,7 @@ use crate::world::{World, newest, put};
 
 /// X-M27: only where nothing was ever sealed is a key made.
 #[tokio::test]
-async fn x_m27_the_first_start_makes_a_key_and_later_ones_take_it() {
+async fn x_m27_the_first_start_creates_a_key_and_later_starts_load_it() {
     let world = World::default();
     let vault = world.start().await.unwrap();
     let first = world.disk().ring.clone();

@@ -237,7 +237,7 @@ mod tests {
 
     /// Background processes of a program, such as agents of keys, hold its output open.
     #[test]
-    fn what_a_program_leaves_behind_is_not_waited_for() {
+    fn background_processes_of_a_key_program_are_not_waited_for() {
         let words = ["sh", "-c", "sleep 120 & printf key"].map(str::to_owned);
         let limit = Duration::from_secs(60);
         let question = Question { words: &words, input: None, hidden: &[], limit };

@@ -63,7 +63,7 @@ fn refused<T: std::fmt::Debug>(
 
 /// X-M27: made on demand, read back, the same from then on, and replaced whole.
 #[test]
-fn x_m27_a_ring_is_made_in_a_keychain_and_replaced() {
+fn x_m27_a_key_ring_is_created_in_a_keychain_and_replaced() {
     let scene = Scene::new();
     let command = scene.command(GIVE, KEEP);
     assert_eq!(command.load().unwrap(), None);
@@ -80,7 +80,7 @@ fn x_m27_a_ring_is_made_in_a_keychain_and_replaced() {
 /// S27, X-E118: the keys are in no argument and in no variable of the programs, which do not get
 /// variables that are narthex's own either.
 #[test]
-fn s27_keys_go_through_pipes_alone() {
+fn s27_keys_reach_programs_only_through_pipes() {
     let scene = Scene::new();
     let keep = "cat >\"$K\"; env >\"$K.env\"; cat /proc/$$/cmdline >\"$K.line\"";
     let command = scene.command(GIVE, keep);
@@ -98,7 +98,7 @@ fn s27_keys_go_through_pipes_alone() {
 
 /// X-M28: each failure has a remedy, and shows no part of the key.
 #[test]
-fn x_m28_what_a_program_does_wrong_is_told() {
+fn x_m28_each_failure_of_a_key_program_is_reported_without_the_key() {
     let scene = Scene::new();
     let ring = ring();
     fs::write(scene.path("kept"), ring.write().as_bytes()).unwrap();
@@ -138,7 +138,7 @@ fn a_program_that_does_not_end_is_killed() {
 /// X-M27: a program that reports success without storing is found out, at the first key and at a
 /// change.
 #[test]
-fn what_is_not_kept_is_found_out() {
+fn a_key_program_that_does_not_store_the_key_is_detected() {
     let scene = Scene::new();
     let forgets = scene.command(GIVE, "cat >/dev/null");
     let first = ring();
@@ -159,7 +159,7 @@ fn what_is_not_kept_is_found_out() {
 
 /// X-M28: a keychain that the user does not unlock is not taken for an empty one.
 #[test]
-fn a_locked_secret_service_is_no_empty_one() {
+fn a_locked_secret_service_is_not_treated_as_empty() {
     let scene = Scene::new();
     let lookup = "test -e \"$K\" && cat \"$K\" || exit 1";
     let open = scene.secret_tool(lookup, "exit 0");
@@ -180,7 +180,7 @@ fn a_locked_secret_service_is_no_empty_one() {
 
 /// X-M27: the lines that `security` reads. Their effect on macOS is not tested.
 #[test]
-fn macos_gets_its_command_line_through_the_pipe() {
+fn the_macos_keychain_command_goes_through_the_pipe() {
     let scene = Scene::new();
     let real = KeyCommand::keychain(Keychain::MacOs, Path::new("/Users/a b/data")).unwrap();
     assert_eq!(real.store, ["security", "-i"]);

@@ -23,7 +23,7 @@ fn names(dir: &TempDir) -> Vec<String> {
 
 /// X-M27: made on demand, for its owner alone, and the same from then on.
 #[test]
-fn x_m27_the_first_key_is_made_and_stays() {
+fn x_m27_the_first_key_is_created_once() {
     let (dir, file) = place();
     assert_eq!(file.load().unwrap(), None);
     let made = file.create().unwrap();
@@ -36,7 +36,7 @@ fn x_m27_the_first_key_is_made_and_stays() {
 
 /// X-M27.
 #[test]
-fn many_that_make_it_at_once_get_one_key() {
+fn concurrent_creations_of_the_key_file_give_one_key() {
     let (dir, file) = place();
     let rings: Vec<_> = std::thread::scope(|scope| {
         let making: Vec<_> = (0..8).map(|_| scope.spawn(|| file.create().unwrap())).collect();
@@ -48,7 +48,7 @@ fn many_that_make_it_at_once_get_one_key() {
 
 /// X-M27.
 #[test]
-fn a_ring_is_replaced_whole_and_stays_private() {
+fn a_replaced_key_ring_is_complete_and_private() {
     let (dir, file) = place();
     let first = file.create().unwrap();
     let both = first.with(MasterKey::generate().unwrap()).unwrap();
@@ -60,7 +60,7 @@ fn a_ring_is_replaced_whole_and_stays_private() {
 
 /// X-M27: a process that was killed between writing and renaming leaves keys behind.
 #[test]
-fn what_was_left_unfinished_is_removed() {
+fn unfinished_key_files_of_a_killed_process_are_removed() {
     let (dir, file) = place();
     let ring = file.create().unwrap();
     let left = file.write_beside(&ring).unwrap();
@@ -75,7 +75,7 @@ fn what_was_left_unfinished_is_removed() {
 
 /// S27: another user who may read or write the key has the secrets, whatever the owner may do.
 #[test]
-fn s27_every_mode_that_lets_others_in_is_refused() {
+fn s27_every_mode_with_rights_for_other_users_is_refused() {
     let (_dir, file) = place();
     let ring = file.create().unwrap();
     for mode in 0..=0o777 {
@@ -132,7 +132,7 @@ fn links_are_refused() {
 
 /// S15: a file without a key is not filled: it may belong to another program.
 #[test]
-fn s15_what_is_no_key_file_is_refused_and_left_alone() {
+fn s15_a_file_without_a_key_is_refused_and_not_changed() {
     let (_dir, file) = place();
     file.create().unwrap();
     for text in ["", "# nothing\n", "hunter2", &"0".repeat(64), "\u{0}\u{1}"] {
