@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_write_is_within_the_limits() {
+    fn realistic_rules_are_within_the_limits() {
         let many = |count: usize, term: &str, by: &str| vec![term; count].join(by);
         let terms = around(&many(600, "context.arguments.path == \"x\"", " || "));
         assert_eq!(message(&terms), None);
@@ -342,7 +342,7 @@ mod tests {
 
     /// Nested in each other, these would be written out to more than any memory holds.
     #[test]
-    fn operators_that_copy_their_operand_take_none_in_brackets() {
+    fn operators_that_copy_their_operand_refuse_brackets() {
         for condition in [
             "(context.a) has b.c",
             "(((context.a) has b.c) has b.c) has b.c",
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_and_comments_hide_brackets_and_show_none() {
+    fn brackets_in_quotes_and_comments_are_not_counted() {
         assert_eq!(
             message(&around(&format!("\"{}\\\"{}\"", "(".repeat(99), "(".repeat(99)))),
             None

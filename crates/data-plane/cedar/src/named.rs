@@ -158,7 +158,7 @@ mod tests {
 
     /// D13: a thing without its server is found, of each type that needs one.
     #[test]
-    fn d13_a_thing_without_its_server_is_found() {
+    fn d13_a_tool_prompt_or_resource_without_its_server_is_found() {
         let text = r#"forbid(principal, action, resource == Tool::"echo");
             forbid(principal, action, resource) when { resource == Prompt::"triage" ||
             resource == Resource::"memo:x" || resource == Prompt::"docs/triage" };"#;

@@ -230,7 +230,7 @@ mod tests {
 
     /// Chains of any length are stored as trees, with the operands in their order.
     #[test]
-    fn a_rule_is_kept_without_deep_chains() {
+    fn a_long_chain_of_a_rule_is_stored_as_a_shallow_tree() {
         let numbers: Vec<_> = (0..999).map(|number| number.to_string()).collect();
         let terms = |by: &str| {
             let all: Vec<_> =
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_stays_deep_is_not_kept() {
+    fn a_rule_that_stays_deep_is_refused() {
         let deep = format!("context.{}", vec!["a"; 900].join("."));
         let deep = format!("forbid(principal, action, resource) when {{ {deep} }};");
         let kept = bounds::with_room(|| shallow(&Policy::parse(None, deep).unwrap()).map(drop));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rules_begin_with_is_asked_once() {
+    fn common_first_conditions_of_joined_rules_are_evaluated_once() {
         let rules = ["1", "2", "3"].map(|one| {
             format!(
                 "forbid(principal, action, resource) when {{ context.a && context.b && \
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_joined_where_there_are_some() {
+    fn four_or_more_rules_are_joined() {
         for (count, sets, joined) in [(1, 1, 0), (3, 1, 0), (4, 1, 1), (16, 1, 1), (17, 2, 2)] {
             let mut part = Part::default();
             for number in 0..count {

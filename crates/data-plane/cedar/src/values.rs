@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_not() {
+    fn arguments_without_a_cedar_form_are_not_converted() {
         let deep = format!("{{\"a\":{}1{}}}", "[".repeat(20), "]".repeat(20));
         let many = format!("{{\"a\":[{}]}}", vec!["1"; 2_100].join(","));
         let long = format!("{{\"a\":\"{}\"}}", "x".repeat(BYTES_MAX));

@@ -60,7 +60,7 @@ fn matches(condition: &str, arguments: &str) -> bool {
 
 /// D13, A-13: each value that a rule may read is a fact about the run and its call.
 #[test]
-fn d13_rules_see_who_calls_what_and_where() {
+fn d13_rules_can_read_each_fact_about_run_and_call() {
     for condition in [
         r#"principal == Agent::"writer" && principal.name == "writer""#,
         r#"principal.agent_type == "orchestrator" && principal.is_child"#,
@@ -83,7 +83,7 @@ fn d13_rules_see_who_calls_what_and_where() {
 /// S25: a missing annotation of a tool, or one in another form, gets the protocol's default: the
 /// worse one.
 #[test]
-fn s25_annotations_that_are_not_said_are_the_worse_ones() {
+fn s25_missing_annotations_get_the_worse_default() {
     assert!(matches("context.annotations.readOnlyHint", "{}"), "it is said");
     assert!(matches("context.annotations.destructiveHint", "{}"), "it is no boolean");
     assert!(matches("context.annotations.openWorldHint", "{}"));
@@ -113,7 +113,7 @@ fn d13_arguments_are_values() {
 /// S12, S14, D13: arguments that cannot be compared or shown count as matching, and only where a
 /// rule uses them.
 #[test]
-fn s14_what_cannot_be_asked_counts_as_matching() {
+fn s14_arguments_that_cannot_be_compared_count_as_matching() {
     let text = r#"@id("deep") forbid(principal, action, resource in Server::"linear")
         when { context.arguments has n && context.arguments.n > 10 };
         @id("other") forbid(principal, action, resource in Server::"other")
@@ -216,7 +216,7 @@ fn s14_an_argument_of_another_type_counts_as_matching() {
 /// S14, D13: the other conditions of a rule are asked as ever, in any order: a rule for one tool,
 /// or for another argument, does not apply to others.
 #[test]
-fn s14_what_a_rule_asks_besides_still_counts() {
+fn s14_other_conditions_of_a_rule_still_count_beside_an_unusable_argument() {
     let set = rules(
         r#"@id("tool") forbid(principal, action, resource)
         when { context.arguments has force && context.arguments.force == true

@@ -27,7 +27,7 @@ fn d13_no_rules_are_an_empty_set() {
 
 /// D13: everything that a rule may name.
 #[test]
-fn d13_rules_may_name_what_the_schema_has() {
+fn d13_rules_may_name_each_member_of_the_schema() {
     for condition in [
         r#"principal == Agent::"writer" && principal.agent_type == "orchestrator""#,
         r#"principal.is_child && principal.user == "" && principal.workspace == "team""#,
@@ -164,7 +164,7 @@ fn d13_mistakes_are_refused_at_save() {
 
 /// D13: all faults at once, each with its line and the id of its rule.
 #[test]
-fn d13_all_faults_are_told_at_once() {
+fn d13_all_faults_of_rules_are_reported_together() {
     let text = r#"// The first is good.
 @id("good")
 forbid(principal, action, resource in Server::"a");
