@@ -165,7 +165,7 @@ mod tests {
 
     /// E17, E91, E150: names, a wildcard for all, and nothing for who asks for nothing.
     #[test]
-    fn e17_a_run_has_the_servers_that_it_asks_for() {
+    fn e17_a_run_has_the_servers_that_its_request_names() {
         let (git, time) = (Alias::new("git").unwrap(), Alias::new("time").unwrap());
         let has = |policy: &RunPolicy| [policy.is_attached(&git), policy.is_attached(&time)];
         assert_eq!(has(&RunPolicy::of(&["git"]).unwrap()), [true, false]);

@@ -241,7 +241,7 @@ mod tests {
 
     /// D25: a run stores only the newest unused grants.
     #[test]
-    fn d25_what_is_not_used_is_bounded() {
+    fn d25_the_number_of_unused_grants_is_bounded() {
         let (spent, unused) = (SpentStates::new(Duration::ZERO), Unused::default());
         for number in 0..=100 {
             let fresh = grants(&[number]);
@@ -253,7 +253,7 @@ mod tests {
 
     /// The grants in a state are read back unchanged, and a text of any other form is not read.
     #[test]
-    fn what_was_paid_is_read_as_it_was_written() {
+    fn the_grants_in_a_state_survive_a_round_trip() {
         let paid = Paid { grants: grants(&[1, 2]), arguments: [7; 32] };
         for state in [None, Some(&b"\"s\""[..]), Some(b"")] {
             let written = paid.with_state(state);

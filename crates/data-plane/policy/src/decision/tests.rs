@@ -151,7 +151,7 @@ fn d5_permits_nothing_that_a_rule_hides() {
 /// cannot move it to another server, and it applies under each alias. A server without a catalog is
 /// identified by its alias.
 #[test]
-fn d14_a_grant_at_a_server_is_for_its_id() {
+fn d14_a_grant_at_a_server_applies_to_its_catalog_id() {
     let (exposed, gates) = (Exposed::default(), gates(&["git.write"]));
     let decide = |server: &str, id| {
         let authority = authority();
@@ -200,7 +200,7 @@ fn x_m55_a_gated_call_requires_a_grant_for_each_scope() {
 
 /// D14, X-E81: a grant counts only for the subject, use, place and time that it names.
 #[test]
-fn d14_a_grant_is_bound_to_what_it_names() {
+fn d14_a_grant_counts_only_for_its_subject_use_place_and_time() {
     let one = gates(&["git.write"]);
     let arguments = r#"{"path":"a"}"#;
     let digest = call(arguments).arguments_digest();
@@ -249,7 +249,7 @@ fn d14_a_grant_is_bound_to_what_it_names() {
 /// X-E75: a grant for a single call is for one call, whichever comes first. Lasting grants are used
 /// before it, and a call that needs several grants takes all or none.
 #[test]
-fn x_e75_a_single_call_is_taken_once() {
+fn x_e75_a_grant_for_a_single_call_is_used_once() {
     let me = GrantSubject::User(user('1'));
     let (one, authority) = (gates(&["git.write"]), authority());
     authority.grants.add(grant(1, me.clone(), of("git.write"), GrantDuration::Once));
@@ -297,7 +297,7 @@ fn d14_two_single_calls_are_two_calls() {
 
 /// S14: a request about a task requires the grants of the call that made the task.
 #[test]
-fn s14_a_task_is_gated_like_its_call() {
+fn s14_a_task_requires_the_grants_of_its_call() {
     let me = GrantSubject::User(user('1'));
     let (one, authority) = (gates(&["git.write"]), authority());
     let bound =
@@ -323,7 +323,7 @@ fn s14_a_task_is_gated_like_its_call() {
 
 /// X-E75: of many threads at once, exactly one takes a grant for a single call.
 #[test]
-fn x_e75_of_many_at_once_one_takes_it() {
+fn x_e75_one_of_many_threads_takes_a_grant_for_a_single_call() {
     let (one, authority) = (gates(&["git.write"]), authority());
     let subject = GrantSubject::User(user('1'));
     authority.grants.add(grant(1, subject, of("git.write"), GrantDuration::Once));
@@ -408,7 +408,7 @@ fn d13_rules_narrow_what_grants_allow() {
 /// D13, A-5: rules are asked after the checks that make a request look absent. They are not asked
 /// about lists, messages that only maintain a connection, or the end of a subscription.
 #[test]
-fn d13_rules_are_asked_about_what_uses_something() {
+fn d13_rules_are_evaluated_only_for_requests_that_use_an_item() {
     let asked = Arc::default();
     let authority = authority();
     let says = Says { ruling: forbids(), asked: Arc::clone(&asked) };
@@ -463,7 +463,7 @@ fn d13_rules_are_asked_about_what_uses_something() {
 proptest::proptest! {
     /// D13: any rules allow only requests that are allowed without them.
     #[test]
-    fn d13_rules_never_allow_what_is_refused_without_them(
+    fn d13_rules_never_allow_a_request_that_is_refused_without_rules(
         is_attached in proptest::bool::ANY,
         is_hidden in proptest::bool::ANY,
         is_forbidden in proptest::bool::ANY,

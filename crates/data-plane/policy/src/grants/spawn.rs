@@ -168,7 +168,7 @@ mod tests {
     /// X-E74: a grant for a single use is for one run at a time, comes back if none begins, and is
     /// gone once one has.
     #[test]
-    fn x_e74_a_single_spawn_grant_begins_one_run() {
+    fn x_e74_a_single_use_spawn_grant_starts_one_run() {
         let (grants, reader) = (Grants::default(), name("reader"));
         let take = |grants: &Grants| grants.take_spawn(&actors(), wanted(&reader, None), NOW);
         assert_eq!(take(&grants).unwrap_err(), SpawnRefusal::NotGranted);

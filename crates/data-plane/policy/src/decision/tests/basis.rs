@@ -14,7 +14,7 @@ fn id(number: u8) -> GrantId {
 
 /// D14: a verdict names the grants behind it, and only a permission releases the request.
 #[test]
-fn d14_a_verdict_names_the_grants_behind_it() {
+fn d14_a_verdict_names_its_grants() {
     let authority = authority();
     authority.grants.add(granted(1, "git.write", GrantDuration::Persistent, None));
     let lasting = decide(&authority, &gates(&["git.write"]), call("{}")).unwrap();
@@ -60,7 +60,7 @@ fn d14_a_basis_ends_with_its_first_grant() {
 /// D25: the tries of a call share the grants for a single call that one of them used up; when no
 /// server has seen the call, the next call has them.
 #[test]
-fn d25_the_next_call_has_what_no_server_has_seen() {
+fn d25_the_next_call_gets_grants_that_no_server_has_seen_used() {
     let (authority, one) = (authority(), gates(&["git.write"]));
     authority.grants.add(granted(2, "git.write", GrantDuration::Once, None));
     let (unused, spent) = (Unused::default(), SpentStates::new(Duration::ZERO));
@@ -86,7 +86,7 @@ fn d25_the_next_call_has_what_no_server_has_seen() {
 
 /// D25: of several grants that no server has seen used, a call takes only those that it needs.
 #[test]
-fn d25_a_call_takes_only_what_it_needs_of_the_unused() {
+fn d25_a_call_takes_only_the_unused_grants_that_are_needed() {
     let authority = authority();
     authority.grants.add(granted(2, "git.write", GrantDuration::Once, None));
     authority.grants.add(granted(3, "git.push", GrantDuration::Once, None));
@@ -108,7 +108,7 @@ fn d25_a_call_takes_only_what_it_needs_of_the_unused() {
 
 /// All who have no rules share one set, which is empty.
 #[test]
-fn those_without_rules_share_one_set() {
+fn workspaces_without_rules_share_one_empty_set() {
     assert!(Arc::ptr_eq(&WorkspaceRules::none(), &WorkspaceRules::none()));
     assert!(WorkspaceRules::none().is_empty());
 }
@@ -184,7 +184,7 @@ fn d14_the_table_knows_each_grant_once() {
 /// D25: a grant that was taken elsewhere is for the later rounds of its call alone, whether it was
 /// known here before or not.
 #[test]
-fn d25_a_grant_taken_elsewhere_is_for_its_call() {
+fn d25_a_grant_taken_elsewhere_counts_only_for_its_call() {
     for is_known in [false, true] {
         let (authority, one) = (authority(), gates(&["git.write"]));
         let once = granted(1, "git.write", GrantDuration::Once, None);

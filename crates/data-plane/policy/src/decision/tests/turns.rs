@@ -13,7 +13,7 @@ fn may(authority: &Authority, scope: &str) -> bool {
 /// X-E81: the grants of the human who has the turn count, and those of the agent always; the newest
 /// turn stays, in any order of arrival.
 #[test]
-fn x_e81_grants_count_for_whose_turn_it_is() {
+fn x_e81_the_grants_of_the_human_with_the_turn_count() {
     let authority = authority();
     let add = |number, subject, name| {
         authority.grants.add(grant(number, subject, of(name), GrantDuration::Persistent));
@@ -40,7 +40,7 @@ fn x_e81_grants_count_for_whose_turn_it_is() {
 /// X-E81: a stream that a grant keeps open ends with the turn of the grant's user; its owner is
 /// notified.
 #[test]
-fn x_e81_what_is_open_ends_with_the_turn() {
+fn x_e81_a_stream_open_by_a_grant_ends_with_the_turn_of_its_user() {
     let authority = authority();
     let mut changes = authority.acting().changes();
     for (number, subject) in [(1, GrantSubject::User(user('1'))), (2, of_agent())] {
