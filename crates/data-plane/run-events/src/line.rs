@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn r_m35_lines_are_those_of_the_document() {
+    fn r_m35_lines_match_the_document() {
         let open = Line { result: Some(5), ..line("Open", Source::File, 1234, 2000) };
         let lines = [
             open.text(0, "→"),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn r_m35_what_was_opened_before_anybody_watched_has_its_path() {
+    fn r_m35_a_descriptor_opened_before_the_watch_is_shown_with_its_path() {
         let mut opened = Opened::default();
         let write = Line { fd: Some(5), size: Some(2), ..line("Write", Source::File, 1, 0) };
         let open = Line { result: Some(5), ..line("Open", Source::File, 3, 0) };
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_read_as_it_was_written() {
+    fn a_line_survives_a_round_trip_through_json() {
         let line = Line { error: Some("timeout".into()), ..line("Read", Source::Call, 1, 2) };
         let text = serde_json::to_string(&line).unwrap();
         assert!(text.contains(r#""source":"call""#), "{text}");

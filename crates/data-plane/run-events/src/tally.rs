@@ -117,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_duration_is_told_to_an_eighth(micros in 0_u64..1 << 32) {
+        fn a_duration_is_counted_with_an_error_of_at_most_an_eighth(micros in 0_u64..1 << 32) {
             let at = bucket(Duration::from_micros(micros));
             prop_assert!(limit(at) >= micros && limit(at) - micros <= micros / 8);
             prop_assert!(at == 0 || limit(at - 1) < micros);

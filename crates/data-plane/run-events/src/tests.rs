@@ -34,7 +34,7 @@ async fn next(watcher: &mut crate::Watcher) -> (String, u64) {
 
 /// R-M35: without a watcher, a report is not even put together.
 #[test]
-fn r_m35_what_nobody_watches_is_not_told() {
+fn r_m35_operations_without_a_watcher_are_not_reported() {
     let tap = Tap::default();
     assert!(tap.begin(run(1), || panic!("no watcher asked")).is_none());
     let watcher = tap.watch(run(1), Vec::new());
@@ -47,7 +47,7 @@ fn r_m35_what_nobody_watches_is_not_told() {
 
 /// R-M35: sizes, durations and the word for an error.
 #[tokio::test(start_paused = true)]
-async fn r_m35_an_operation_is_told_when_it_has_ended() {
+async fn r_m35_an_operation_is_reported_at_its_end() {
     let tap = Tap::default();
     let mut watcher = tap.watch(run(1), Vec::new());
     let mut open = tap.begin(run(1), || call("github", "search")).unwrap();
@@ -65,7 +65,7 @@ async fn r_m35_an_operation_is_told_when_it_has_ended() {
 
 /// A slow watcher blocks no caller, loses operations without a place, and learns their number.
 #[tokio::test]
-async fn a_full_queue_loses_what_comes_and_says_so() {
+async fn a_full_queue_drops_new_operations_and_counts_them() {
     let tap = Tap::default();
     let mut slow = tap.watch_with_room(run(1), Vec::new(), 2);
     let mut other = tap.watch(run(1), Vec::new());
@@ -95,7 +95,7 @@ async fn a_watcher_may_name_servers() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_run_ends_the_watching_after_what_was_told() {
+async fn the_end_of_a_run_ends_a_watch_after_its_last_report() {
     let tap = Tap::default();
     let (mut one, mut other) = (tap.watch(run(1), Vec::new()), tap.watch(run(2), Vec::new()));
     made(&tap, 1, "x", "last");
@@ -112,7 +112,7 @@ async fn the_end_of_a_run_ends_the_watching_after_what_was_told() {
 
 /// A call for a file is marked as an inner one, and so is a file for another file.
 #[tokio::test]
-async fn what_is_done_for_a_file_says_so() {
+async fn operations_for_a_file_are_marked_as_inner() {
     let tap = Tap::default();
     let mut watcher = tap.watch(run(1), Vec::new());
     inside(async { made(&tap, 1, "x", "inner") }).await;
@@ -131,7 +131,7 @@ async fn what_is_done_for_a_file_says_so() {
 
 /// URIs are reported without parts that may be secret; names of other things stay as they are.
 #[tokio::test]
-async fn uris_are_told_without_what_may_be_secret() {
+async fn uris_are_reported_without_parts_that_may_be_secret() {
     let tap = Tap::default();
     let mut watcher = tap.watch(run(1), Vec::new());
     let cases = [
@@ -175,7 +175,7 @@ async fn long_names_are_cut() {
 }
 
 #[test]
-fn calls_are_counted_while_somebody_counts() {
+fn calls_are_counted_while_a_counter_exists() {
     let tap = Tap::default();
     let (one, two) = (tap.count(), tap.count());
     made(&tap, 1, "x", "a");
@@ -194,7 +194,7 @@ fn calls_are_counted_while_somebody_counts() {
 
 /// R-M35: operations under way when their run ends are reported before the end is.
 #[tokio::test]
-async fn what_is_open_when_its_run_ends_is_told_before_the_end() {
+async fn operations_in_progress_are_reported_before_the_end_of_their_run() {
     let tap = Tap::default();
     let mut watcher = tap.watch(run(1), Vec::new());
     let open = tap.begin(run(1), || call("github", "search")).unwrap();

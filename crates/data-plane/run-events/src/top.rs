@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_what_is_known_of_a_run() {
+    fn a_row_shows_counts_durations_and_servers_of_a_run() {
         let rows = top().rows();
         let local = ["0", "local", "-", "0", "-", "0", "-", "-", "-"];
         assert_eq!(rows[0], local);
