@@ -52,7 +52,7 @@ fn call(meters: &Meters, all: &[&Arc<Meter>]) -> Result<Admission, (LimitKind, u
 /// O100: a burst goes through at once, then one call in each interval. The reported wait is exactly
 /// the time until the next call is admitted.
 #[tokio::test(start_paused = true)]
-async fn o100_a_rate_admits_a_burst_and_then_its_pace() {
+async fn o100_a_rate_admits_a_burst_and_then_one_call_per_interval() {
     let meters = meters();
     let server = meter(&meters, MeterKind::Server, "tracker");
     server.set_limits(limits(&json!({"calls_per_second": 10, "burst": 3})));
@@ -111,7 +111,7 @@ async fn o100_a_quota_ends_at_midnight() {
 
 /// O100: a call that one meter refuses is counted by none; and an unsent call counts nowhere.
 #[tokio::test(start_paused = true)]
-async fn o100_all_meters_count_a_call_or_none() {
+async fn o100_a_call_is_counted_by_all_meters_or_by_none() {
     let meters = meters();
     let workspace = meter(&meters, MeterKind::Workspace, "default");
     let agent = meter(&meters, MeterKind::Agent, "reader");
@@ -155,7 +155,7 @@ async fn o100_a_stream_takes_no_place() {
 /// O100: counts of other daemons under the same key count here once they are known. Each count is
 /// stored once, and a restart begins with the stored counts.
 #[tokio::test(start_paused = true)]
-async fn o100_counts_of_others_and_of_earlier_join() {
+async fn o100_counts_of_other_daemons_and_stored_counts_are_added() {
     let meters = meters();
     let today = meters.today();
     let agent = meter(&meters, MeterKind::Agent, "reader");
