@@ -57,7 +57,7 @@ fn whole(text: &str) -> Result<Map<String, Value>, Failure> {
         (Ok(arguments), Ok(())) => Ok(arguments),
         (Ok(_), Err(error)) => Err(Failure::usage(format!("the arguments: {error}"))),
         (Err(error), _) => {
-            Err(Failure::usage(format!("the arguments are no valid JSON object: {error}")))
+            Err(Failure::usage(format!("the arguments are not a valid JSON object: {error}")))
         }
     }
 }

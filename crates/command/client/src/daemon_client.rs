@@ -131,7 +131,7 @@ impl DaemonClient {
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = path.parse().map_err(|error| {
-            Failure::new(ErrorKind::Bug, format!("`{path}` is no path: {error}"))
+            Failure::new(ErrorKind::Bug, format!("`{path}` is not a path: {error}"))
         })?;
         *request.headers_mut() = headers;
         let bearer = HeaderValue::from_str(&format!("Bearer {}", self.token.expose()));

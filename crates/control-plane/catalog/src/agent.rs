@@ -266,7 +266,7 @@ pub(crate) fn wanted_name<T: Clone + PartialEq>(
     let text = reader.text(object, key)?;
     let name = reader.name(&at, text, new)?;
     if wanted.is_some_and(|wanted| *wanted != name) {
-        let message = "the name differs from the one in the address";
+        let message = "the name differs from the name in the path";
         reader.invalid(&at, message, "leave it out, or write to its own address");
     }
     Some(name)

@@ -156,7 +156,7 @@ impl KeySchema {
             return None;
         }
         Some(match &self.allowed {
-            Some(allowed) if !allowed.contains(value) => "is none of those in `enum`",
+            Some(allowed) if !allowed.contains(value) => "is not one of the values in `enum`",
             Some(_) | None => "does not match `pattern`",
         })
     }

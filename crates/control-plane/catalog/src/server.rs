@@ -216,7 +216,7 @@ fn names(
     let at = object.at.key(key);
     let id = reader.name(&at, text, ServerId::new)?;
     if wanted.is_some_and(|wanted| *wanted != id) {
-        let message = "the id differs from the one in the address, and ids never change";
+        let message = "the id differs from the id in the path, and ids never change";
         reader.invalid(&at, message, "leave it out, or add a new server and remove the old one");
     }
     let name = display_name.or(name).unwrap_or_else(|| id.to_string());

@@ -31,7 +31,10 @@ pub enum PublicOriginError {
     )]
     NoOrigin,
     /// The page is not secure, so that browsers offer no passkeys.
-    #[error("http is for `localhost` and loopback addresses alone; use https, such as by a proxy")]
+    #[error(
+        "http is allowed only for `localhost` and loopback addresses; use https, for example with \
+         a proxy"
+    )]
     NotSecure,
 }
 

@@ -229,7 +229,9 @@ impl RunFault {
     pub fn read_by(&self, reader: Reader) -> &str {
         match reader {
             Reader::Operator => &self.message,
-            Reader::Run => "it cannot be started as it is configured; the operator mends it",
+            Reader::Run => {
+                "it cannot be started with its configuration; an operator must correct that"
+            }
         }
     }
 

@@ -130,10 +130,10 @@ impl Runs {
         run: &RunRow,
         scope: Map<String, Value>,
     ) -> Result<NewRest, RunError> {
-        let prompt = "Of the sessions that you have started, one or more have ended, or told you \
-                      something, while you were at work; others may go on. `read_messages` gives \
-                      what they said, `read_child_output` what each did and how it stands, and \
-                      the `session.wake` of this session say which have ended."
+        let prompt = "One or more of the sessions that you started have ended, or have sent you a \
+                      message, while you were working; others may still be active. `read_messages` \
+                      gives their messages, `read_child_output` the work and the status of each, \
+                      and the `session.wake` events of this session name those that have ended."
             .to_owned();
         self.rest_of(run, Rest { prompt, scope }).await
     }
@@ -325,7 +325,7 @@ pub(crate) fn ended_prompt(child: &SessionRow, status: &str) -> String {
 
 fn told_prompt(child: &SessionRow) -> String {
     format!(
-        "The session {} of the agent `{}`, which you have started, has told you something: it is a \
+        "The session {} of the agent `{}`, which you have started, has sent you a message: it is a \
          `user.message` of this session.",
         child.id, child.agent
     )

@@ -110,8 +110,7 @@ impl Runs {
         let payload = json!({ "kind": "heartbeat", "quiet_minutes": quiet });
         let prompt = format!(
             "Nothing has happened in this session for {quiet} minutes, so this is its heartbeat: \
-             see how the sessions get on that you have started. `read_child_output` gives what \
-             each did."
+             check the sessions that you have started. `read_child_output` gives what each did."
         );
         let owed = match resting_for {
             Some(child) => self.owed_for(workspace, child, prompt).await,
@@ -264,8 +263,8 @@ fn heartbeat(row: &BeatingSession) -> Option<u16> {
 
 fn checkup_prompt(child: &QuietChild) -> String {
     format!(
-        "The session {} of the agent `{}`, which you have started, needs looking after: the last \
-         `session.wake` of this session says why.",
+        "The session {} of the agent `{}`, which you have started, needs attention: the last \
+         `session.wake` of this session gives the reason.",
         child.session, child.agent
     )
 }

@@ -215,7 +215,7 @@ async fn list(process: &Process, path: &str) -> Result<Response, Problem> {
 /// the run, and is reported to no watcher.
 fn mounts_of(seen: &Seen, path: &str) -> Result<Response, Problem> {
     if !matches!(Place::parse(path), Ok(Place::Mounts)) {
-        let text = format!("`op=mounts` is for `{ROOT}` alone; write `op=list`");
+        let text = format!("`op=mounts` is possible only for `{ROOT}`; write `op=list`");
         return Err(Problem::new(ErrorKind::Invalid, text));
     }
     let process = &seen.process;

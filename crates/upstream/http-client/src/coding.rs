@@ -86,7 +86,7 @@ impl Coding {
                 false => Self::RawDeflate(DeflateDecoder::new(Vec::new())),
             };
         }
-        let wrong = |error: io::Error| format!("it is not what its Content-Encoding says: {error}");
+        let wrong = |error: io::Error| format!("it does not match its Content-Encoding: {error}");
         let writer = self.writer()?;
         writer.write_all(&input).map_err(wrong)?;
         writer.flush().map_err(wrong)?;

@@ -51,7 +51,7 @@ pub fn trees(leaders: &BTreeSet<u32>) -> io::Result<HashMap<u32, TreeUse>> {
 /// Always.
 #[cfg(not(target_os = "linux"))]
 pub fn trees(_leaders: &BTreeSet<u32>) -> io::Result<HashMap<u32, TreeUse>> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "this is known on Linux alone"))
+    Err(io::Error::new(io::ErrorKind::Unsupported, "this is known only on Linux"))
 }
 
 /// The leader of a process's tree; `None` if it is in no tree.

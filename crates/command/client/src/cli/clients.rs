@@ -60,5 +60,5 @@ pub struct RegisterClientArgs {
 
 fn origin(text: &str) -> Result<ClientOrigin, String> {
     let all = ClientOrigin::ALL.map(ClientOrigin::as_str).join(", ");
-    ClientOrigin::parse(text).ok_or_else(|| format!("it is none of {all}"))
+    ClientOrigin::parse(text).ok_or_else(|| format!("it must be one of {all}"))
 }

@@ -137,7 +137,7 @@ async fn create(
     ]);
     if let Some(arguments) = &args.arguments {
         let arguments = serde_json::from_str(arguments)
-            .map_err(|error| Failure::usage(format!("--arguments is no JSON: {error}")))?;
+            .map_err(|error| Failure::usage(format!("--arguments is not JSON: {error}")))?;
         details.insert("arguments", arguments);
     }
     let word = match (duration.once, &duration.run, &duration.session) {

@@ -175,7 +175,7 @@ fn cleared_lines(name: &SecretName, data: &Value) -> Vec<String> {
 async fn rotate_key(context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.daemon)?;
     let asked = client.api_post("/api/secrets/rotate-key");
-    let rotation = waiting("sealing every secret anew", context, asked).await?;
+    let rotation = waiting("encrypting all secrets again", context, asked).await?;
     let count = rotation["resealed"].as_u64().unwrap_or_default();
     let values = counted(count, "value");
     let are = if count == 1 { "is" } else { "are" };

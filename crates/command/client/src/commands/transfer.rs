@@ -139,7 +139,9 @@ pub async fn export(args: &ExportArgs, context: &Context) -> Result<ExitCode, Fa
     for secret in document["secrets"].as_array().into_iter().flatten() {
         if secret["is_set"] == false {
             let name = harmless(text(secret, "name"));
-            output::notice(&format!("warning: a literal was left out; set it as secret {name}"));
+            output::notice(&format!(
+                "warning: a literal value was left out; store it as the secret {name}"
+            ));
         }
     }
     if context.format.is_json() {

@@ -169,7 +169,9 @@ impl Users {
                 return Err(Failure::new(narthex_model::ErrorKind::NotFound, text));
             }
             (Some(_), Some(_)) => {
-                return Err(Failure::usage(format!("several passkeys begin with `{start}`")));
+                return Err(Failure::usage(format!(
+                    "several passkeys begin with `{start}`; give more characters of the id"
+                )));
             }
         };
         let path = format!("{}/passkeys/{}", path_of(name), segment(id));

@@ -201,7 +201,7 @@ impl EventReader {
             if let Some(event) = event {
                 return serde_json::from_slice(&with_whole_pairs(&event.data)).map(Some).map_err(
                     |error| {
-                        let text = format!("the daemon sent an event that is no JSON: {error}");
+                        let text = format!("the daemon sent an event that is not JSON: {error}");
                         Failure::new(ErrorKind::Invalid, text)
                     },
                 );

@@ -124,11 +124,11 @@ fn remote(text: &str) -> Result<DaemonState, Failure> {
         let text = format!("--daemon-url `{text}` {what}; write it like https://narthex.example");
         Failure::usage(text)
     };
-    let url = Url::parse(text).map_err(|error| wrong(&format!("is no address: {error}")))?;
+    let url = Url::parse(text).map_err(|error| wrong(&format!("is not an address: {error}")))?;
     let is_bare =
         matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
     if !matches!(url.scheme(), "http" | "https") || !is_bare || !url.username().is_empty() {
-        return Err(wrong("is no plain address of a host over http or https"));
+        return Err(wrong("is not a plain http or https address of a host"));
     }
     if is_overheard(&url) {
         notice("warning: --daemon-url is plain HTTP, so anyone on the network can read the token");

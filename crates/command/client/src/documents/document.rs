@@ -103,7 +103,7 @@ fn unreadable(path: &Path, error: io::Error) -> DocumentError {
              on standard input"
         )),
         io::ErrorKind::InvalidData => DocumentError::Invalid(format!(
-            "{name}: this is no text of UTF-8; give a file of JSON or YAML, stored as UTF-8"
+            "{name}: this is not UTF-8 text; give a JSON or YAML file that is stored as UTF-8"
         )),
         _ => error.into(),
     }
@@ -195,7 +195,7 @@ fn told(error: &str) -> String {
              several files"
                 .to_owned()
         }
-        None => format!("this is no YAML that can be used: {error}; correct it there"),
+        None => format!("this is not usable YAML: {error}; correct the document there"),
     }
 }
 

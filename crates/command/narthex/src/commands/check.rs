@@ -133,7 +133,7 @@ fn show(checks: &[Check], context: &Context) -> Result<ExitCode, Failure> {
             output::done(&data)?;
         } else {
             let kind = ErrorKind::Unavailable.as_str();
-            let message = "something must be mended";
+            let message = "some checks found errors";
             let error = json!({ "code": "check_failed", "kind": kind, "message": message });
             output::json(&json!({ "ok": false, "error": error, "data": data }))?;
         }

@@ -10,7 +10,7 @@ use crate::Failure;
 #[cfg(not(target_os = "linux"))]
 pub(crate) async fn run(_args: MountArgs, _context: Context) -> Result<ExitCode, Failure> {
     let vfs = narthex_model::command::narthex("vfs ls", &[]);
-    let text = format!("folders can be mounted on Linux alone; `{vfs}` has the same files here");
+    let text = format!("folders can be mounted only on Linux; `{vfs}` shows the same files here");
     Err(Failure::new(narthex_model::ErrorKind::Unavailable, text))
 }
 

@@ -146,7 +146,7 @@ fn question(args: &CheckPolicyArgs) -> Result<String, Failure> {
     for (name, flag) in [("arguments", &args.arguments), ("annotations", &args.annotations)] {
         let Some(text) = flag else { continue };
         if let Err(error) = serde_json::from_str::<Map<String, Value>>(text) {
-            return Err(Failure::usage(format!("--{name} is no JSON object: {error}")));
+            return Err(Failure::usage(format!("--{name} is not a JSON object: {error}")));
         }
         // The arguments stay exactly as they were written: rules may see a difference.
         entry = format!("{{\"{name}\":{text},{}", &entry[1..]);
@@ -165,7 +165,7 @@ fn sentence(checked: &Value) -> String {
     match text("decision") {
         "forbidden" => format!("forbidden by the rule {rule}: {reason} (matching: {matched})"),
         "approval_required" => format!("requires {} (matching: {matched})", names("scopes")),
-        _ => "no rule says anything against it".to_owned(),
+        _ => "no rule forbids it or requires a grant".to_owned(),
     }
 }
 

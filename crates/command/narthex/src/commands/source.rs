@@ -109,9 +109,8 @@ fn approval(store: Store, runtime: Handle) -> Approve {
             Standing::Approved => Ok(()),
             Standing::Changed | Standing::Unknown => {
                 let trust = trusting(file);
-                let reason = format!(
-                    "this content is not trusted; look at it and approve it with `{trust}`"
-                );
+                let reason =
+                    format!("this content is not trusted; read it and approve it with `{trust}`");
                 Err(Refused { reason })
             }
         }

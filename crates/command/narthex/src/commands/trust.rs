@@ -37,7 +37,7 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
     let path = args.file.unwrap_or_else(source::usual);
     if !path.exists() {
         let file = path.display();
-        let text = format!("there is no file {file} here; name the one to approve by its path");
+        let text = format!("there is no file {file} here; give the path of the file to approve");
         return Err(Failure::new(ErrorKind::NotFound, text));
     }
     let folder = Folder::read(&path)?;

@@ -144,8 +144,9 @@ async fn tell_unproved(settings: &Settings, control: Option<&Control>) {
              is neither a passkey nor an OpenID provider; {passkey}"
         ),
         false => format!(
-            "grants are advisory: there is neither a passkey nor an OpenID provider, so that no \
-             grant proves a human; {passkey}; from then on only proved grants count"
+            "grants are advisory: there is neither a passkey nor an OpenID provider, so no grant \
+             proves a human; {passkey}; from then on only grants of humans who signed in with one \
+             have an effect"
         ),
     });
 }

@@ -101,7 +101,7 @@ fn d13_rules_of_a_file_are_asked_and_not_stored() {
     let unknown = ["policy", "check", "--server", "s", "--tool", "t", "--user", "eve"];
     place.run(unknown).failed(1, &["no such member"]);
     let wrong = ["policy", "check", "--server", "s", "--tool", "t", "--arguments", "[1]"];
-    place.run(wrong).failed(2, &["no JSON object"]);
+    place.run(wrong).failed(2, &["not a JSON object"]);
 }
 
 /// D13: a file is checked without a daemon: all faults are reported, with line, rule and remedy.

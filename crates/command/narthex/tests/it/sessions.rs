@@ -174,9 +174,9 @@ fn all_faults_of_a_run_are_told() {
     let one = ["standard input", "one JSON object", "agent_name"];
     for (input, what) in [
         ("", "is empty"),
-        ("{", "is no JSON"),
-        ("[1]", "is no JSON object"),
-        ("\"x\"", "is no JSON object"),
+        ("{", "is not JSON"),
+        ("[1]", "is not a JSON object"),
+        ("\"x\"", "is not a JSON object"),
     ] {
         let refused = place.pipe(&["runs", "create", "-", "--agent", "reader"], input);
         refused.failed(1, &[&one[..], &[what]].concat());

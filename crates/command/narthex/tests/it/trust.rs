@@ -290,7 +290,7 @@ fn d27_trust_shows_the_folder_of_the_file_and_not_the_readers() {
     assert_eq!(shown, place.run(["trust", "--yes", "--json"]).succeeded().json());
     let mut nowhere = place.command(["trust"]);
     let nowhere = Done::from(nowhere.current_dir("/").output().unwrap());
-    nowhere.failed(1, &["not_found", "no file mcp.json here", "by its path"]);
+    nowhere.failed(1, &["not_found", "no file mcp.json here", "give the path of the file"]);
 }
 
 /// D27: each value that decides what runs is shown before the approval: variables that load code

@@ -82,7 +82,7 @@ impl Queue {
             // The room was taken beforehand, so only a writer that has died refuses.
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                 self.state.has_failed.store(true, Ordering::SeqCst);
-                tracing::error!("the writer of the audit record is gone");
+                tracing::error!("the writer of the audit record has ended");
             }
         }
         self.wake_if_idle();

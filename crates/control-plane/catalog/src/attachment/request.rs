@@ -79,7 +79,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&Alias>) -> Opt
     let own = reader.text(object, "alias").map(|text| alias(reader, text, &at));
     let alias = match (wanted, own) {
         (Some(wanted), Some(Some(own))) if *wanted != own => {
-            let message = "the alias differs from the one in the address";
+            let message = "the alias differs from the alias in the path";
             reader.invalid(&at, message, "leave it out, or write to its own address");
             return None;
         }

@@ -346,7 +346,7 @@ impl Opener<'_> {
                 match key.value_type {
                     None => Ok(value),
                     Some(value_type) => taken(value_type, tree, value)
-                        .ok_or_else(|| self.unfit(name, "is of another type than its schema says")),
+                        .ok_or_else(|| self.unfit(name, "has another type than its schema allows")),
                 }
             }
         }

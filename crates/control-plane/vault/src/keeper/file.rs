@@ -21,7 +21,7 @@ const FILE_MAX: usize = 16 * 1024;
 /// The beginning of unfinished files' names.
 const UNFINISHED: &str = ".key-ring-";
 const HEADER: &str = "\
-# The master keys of narthex: whoever has this file and the store can read every secret.
+# The master keys of narthex: anyone with this file and the store can read every secret.
 # The first key seals, the others only open. Keep a copy apart from the store.
 ";
 

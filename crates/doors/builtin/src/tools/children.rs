@@ -143,7 +143,7 @@ async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
         true => {
             format!("started `{}` as the session {}, which is {}", row.agent, row.session, status)
         }
-        false => format!("`{}` goes on as the session {}; there is one", row.agent, row.session),
+        false => format!("`{}` is active already, as the session {}", row.agent, row.session),
     };
     if lacks_platform {
         text += ". No platform has claimed a run of this workspace in the last hour, so it may \
@@ -410,7 +410,8 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
     called.tell(EventKind::AgentMessage, payload, None).await?;
     if !caller.is_orchestrator {
         let reason = "parent_not_orchestrator";
-        let text = "the agent that started you takes no messages; it reads what you tell people";
+        let text =
+            "the agent that started you takes no messages; it reads what you report to people";
         return Ok(said(text, json!({ "ok": true, "delivered": false, "reason": reason })));
     }
     let mut more = vec![

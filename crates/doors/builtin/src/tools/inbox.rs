@@ -230,9 +230,9 @@ fn decided(event: &EventRow) -> String {
     let said = said.map(|reason| format!(": {reason}")).unwrap_or_default();
     let is_granted = event.kind == EventKind::PermissionGranted.as_str();
     match event.payload["status"].as_str() {
-        _ if is_granted => format!("granted{said}; make the call again that was refused for it"),
+        _ if is_granted => format!("granted{said}; make the refused call again"),
         Some("expired") => "no human decided in time; ask again if you still need it".into(),
-        _ => format!("refused{said}; go on without it"),
+        _ => format!("denied{said}; continue without it"),
     }
 }
 

@@ -176,8 +176,8 @@ fn standing(called: &Called<'_>, row: &GrantRequestRow) -> BuiltInResult {
             page.as_ref().map(|page| format!(" on {page}")).unwrap_or_default()
         ),
         GrantRequestStatus::Approved => "granted; make the call again".to_owned(),
-        GrantRequestStatus::Denied => "a human has refused it; go on without it".to_owned(),
-        GrantRequestStatus::Expired => "no human decided in time; go on without it".to_owned(),
+        GrantRequestStatus::Denied => "a human has denied it; continue without it".to_owned(),
+        GrantRequestStatus::Expired => "no human decided in time; continue without it".to_owned(),
     };
     let answer = json!({
         "ok": true,

@@ -235,7 +235,7 @@ async fn comment(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let thread = called.platform.runs.share_comment(&called.run.workspace, by, on, text).await;
     let thread = thread.map_err(|error| refused(&error))?;
     let (id, share) = (thread.row.id.to_text(), thread.row.share.to_text());
-    let text = format!("said in the thread `{id}`, which has {} comments", thread.comments.len());
+    let text = format!("added to the thread `{id}`, which has {} comments", thread.comments.len());
     Ok(said(text, json!({"ok": true, "thread_id": id, "share_id": share})))
 }
 

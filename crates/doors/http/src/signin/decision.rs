@@ -191,8 +191,8 @@ fn page(shown: &Shown<'_>) -> Response {
     put(
         &mut main,
         format_args!(
-            "<h2>What the agent says about it</h2>\n<blockquote>{}</blockquote>\n\
-             <p class=\"hint\">These are words of the agent; nobody has checked them.</p>\n",
+            "<h2>What the agent says about it</h2>\n<blockquote>{}</blockquote>\n<p \
+             class=\"hint\">These are words of the agent; no human has checked them.</p>\n",
             safe(reason)
         ),
     );
@@ -239,7 +239,7 @@ fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
         facts.push(("look out", warning.clone()));
     }
     if row.of.details().get("arguments_digest").is_some() {
-        let unknown = "it has said their digest alone; nobody can read them here";
+        let unknown = "the agent gave only their digest, so they cannot be shown here";
         let is_said = !row.arguments.is_empty();
         let arguments = if is_said { row.arguments.clone() } else { unknown.to_owned() };
         facts.push(("these arguments", arguments));
@@ -260,7 +260,9 @@ fn durations(main: &mut String, shown: &Shown<'_>) {
     let row = shown.row;
     let driver = shown.driver.as_deref().unwrap_or_default();
     let (of, when) = match &row.agent {
-        Some(agent) => (format!(" of the agent {agent}"), ", whoever has the turn".to_owned()),
+        Some(agent) => {
+            (format!(" of the agent {agent}"), ", whichever user has the turn".to_owned())
+        }
         None => (String::new(), format!(" while it is the turn of {driver}")),
     };
     main.push_str("<h2>Whose calls it would count for</h2>\n<dl>\n");
@@ -280,8 +282,8 @@ fn durations(main: &mut String, shown: &Shown<'_>) {
 fn form(main: &mut String, shown: &Shown<'_>) {
     if shown.needs_proof {
         main.push_str(
-            "<p class=\"note\">You came in by a link, which an operator can make: sign in with a \
-             passkey or at a provider to approve. Denying is always possible.</p>\n",
+            "<p class=\"note\">You signed in with a link, which an operator can make: sign in with \
+             a passkey or at a provider to approve. Denying is always possible.</p>\n",
         );
     }
     let (csrf, consent) = (escaped(shown.csrf), escaped(shown.consent));
@@ -299,10 +301,10 @@ fn form(main: &mut String, shown: &Shown<'_>) {
         put(main, format_args!("<option{chosen}>{word}</option>\n"));
     }
     main.push_str(
-        "</select></label>\n<label>Why (the agent is told) \
-         <input name=\"reason\" maxlength=\"500\"></label>\n\
-         <button name=\"decision\" value=\"approve\">Approve</button>\n\
-         <button name=\"decision\" value=\"deny\">Deny</button>\n</form>\n",
+        "</select></label>\n<label>Reason (shown to the agent) <input name=\"reason\" \
+         maxlength=\"500\"></label>\n<button name=\"decision\" \
+         value=\"approve\">Approve</button>\n<button name=\"decision\" \
+         value=\"deny\">Deny</button>\n</form>\n",
     );
 }
 

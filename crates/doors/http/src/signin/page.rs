@@ -114,15 +114,15 @@ fn unproved(main: &mut String, shown: &Shown<'_>) {
         (true, true) => "To approve anything, add a passkey, sign out, and sign in with it.".into(),
         (true, false) => format!("To approve anything, sign in {ways}."),
         (false, _) => format!(
-            "What you approve counts, and is marked as advisory; sign in {ways} to approve with \
+            "Your approvals are valid, but are marked as advisory; sign in {ways} to approve with \
              proof."
         ),
     };
     put(
         main,
         format_args!(
-            "<p class=\"note\">You came in by a link. A link proves no human, since a program may \
-             have read it. {so}</p>\n"
+            "<p class=\"note\">You signed in with a link. A link proves no human, since a program \
+             may have read it. {so}</p>\n"
         ),
     );
 }

@@ -456,7 +456,7 @@ async fn d15_who_decides_reads_the_arguments() {
     for (number, arguments, api, page) in [
         (1, json!({ "arguments": { "b": "\u{202e}live", "a": 1 } }), "{\"a\":1,", "\\u{202e}live"),
         (2, json!({ "arguments": { "a": "x".repeat(5_000) } }), "xx … (5008 bytes in all)", "… ("),
-        (3, json!({ "arguments_digest": digest }), "", "their digest alone"),
+        (3, json!({ "arguments_digest": digest }), "", "only their digest"),
     ] {
         let mut asked = wanted("to write");
         asked["request_id"] = json!(format!("ask-{number}"));

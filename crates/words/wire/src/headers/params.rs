@@ -55,7 +55,7 @@ pub enum ParamFault {
         at: String,
     },
     /// The annotation is not reached through `properties` alone.
-    #[error("`x-mcp-header` at {at:?} is not reached through `properties` alone")]
+    #[error("`x-mcp-header` at {at:?} must be reached only through `properties`")]
     Unreachable {
         /// The steps from the schema's root.
         at: String,

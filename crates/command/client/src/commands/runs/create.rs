@@ -165,7 +165,7 @@ fn document(args: &CreateArgs) -> Result<Value, Failure> {
     if is_empty {
         let text = match &args.file {
             None => NOTHING_SAID.to_owned(),
-            Some(file) => format!("{} says nothing; {EXAMPLE}", name(file)),
+            Some(file) => format!("{} is empty; {EXAMPLE}", name(file)),
         };
         return Err(Failure::usage(text));
     }
@@ -205,7 +205,7 @@ async fn add_params(
     match &mut document["params"] {
         params @ Value::Null => *params = given.into(),
         Value::Object(params) => params.extend(given),
-        _ => return Err(Failure::usage("`params` of the file is no JSON object")),
+        _ => return Err(Failure::usage("`params` of the file is not a JSON object")),
     }
     Ok(())
 }
@@ -229,8 +229,8 @@ pub(crate) fn read(file: &Path, instead: &str) -> Result<Map<String, Value>, Fai
     }
     match serde_json::from_slice(&without_comments(&bytes)) {
         Ok(Value::Object(document)) => Ok(document),
-        Ok(_) => Err(unfit("is no JSON object".to_owned())),
-        Err(error) => Err(unfit(format!("is no JSON: {error}"))),
+        Ok(_) => Err(unfit("is not a JSON object".to_owned())),
+        Err(error) => Err(unfit(format!("is not JSON: {error}"))),
     }
 }
 

@@ -61,7 +61,7 @@ fn r_m4_an_unreadable_document_is_reported_with_its_remedy() {
     for (name, words) in [
         ("agent.toml", "are not read; write it as JSON or YAML"),
         ("latin.yaml", "stored as UTF-8"),
-        ("open.yaml", "correct it there"),
+        ("open.yaml", "correct the document there"),
     ] {
         let error = told(name);
         assert!(error.to_string().contains(words), "{error}");

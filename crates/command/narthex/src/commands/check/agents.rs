@@ -108,7 +108,7 @@ async fn look_at(
         let id = text(agent, "id");
         if agent.get("errors").is_some() {
             let text = format!("the agent `{id}` cannot be used in its stored form");
-            faults.push(Check::warn("AGENT", text, "store it anew"));
+            faults.push(Check::warn("AGENT", text, "store it again"));
             continue;
         }
         // The settings of a daemon elsewhere are not these.

@@ -15,7 +15,7 @@ const PARAMETERS: [&str; 7] =
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum UrlFault {
     /// The text is no URL.
-    #[error("is no URL; write / ? # @ in a password as %2F %3F %23 %40")]
+    #[error("is not a URL; write / ? # @ in a password as %2F %3F %23 %40")]
     Form,
     /// The scheme is that of another program.
     #[error("does not begin with postgres:// or postgresql://")]

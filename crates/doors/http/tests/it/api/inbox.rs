@@ -330,7 +330,7 @@ async fn x_m56_a_decision_is_a_message() {
         (&json!("one"), &json!("denied"), &json!("not today")),
         "{read}"
     );
-    assert_eq!(message["text"], "refused: not today; go on without it");
+    assert_eq!(message["text"], "denied: not today; continue without it");
     run.hears(json!({ "text": "hello" })).await.succeeded();
     let second = ask("two").await;
     decide(&second, "approve", json!({})).await;

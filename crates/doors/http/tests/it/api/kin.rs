@@ -300,7 +300,10 @@ async fn x_e88_an_end_that_no_run_was_given_is_made_up_for() {
         let run = waiting(&api, &boss.session).await;
         let (boss, claim) = claimed(&api, &text(&run, "run_id")).await;
         let prompt = text(&claim, "prompt");
-        assert!(prompt.contains("have ended") && prompt.contains("others may go on"), "{prompt}");
+        assert!(
+            prompt.contains("have ended") && prompt.contains("others may still be active"),
+            "{prompt}"
+        );
         assert_eq!(wakes(&boss, "state_change").await[0]["child_session_id"], child);
         // It has heard of that now, and rests until the other one ends.
         let row = store.runs().find(run_id(&claim["run"])).await.unwrap().unwrap();
