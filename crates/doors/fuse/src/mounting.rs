@@ -108,7 +108,8 @@ pub enum MountError {
     },
     /// A dead mount at the folder cannot be taken away.
     #[error(
-        "a dead mount at `{}` cannot be removed; try `fusermount3 -u -z` on that folder", .path.display()
+        "a dead mount at `{}` cannot be removed; try `fusermount3 -u -z` on that folder",
+        .path.display()
     )]
     Stale {
         /// The folder.
