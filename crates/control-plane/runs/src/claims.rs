@@ -186,7 +186,7 @@ impl Runs {
                 self.look_at_claims().await
             };
             if let Err(error) = looked.await {
-                tracing::warn!("runs cannot be compared with the store: {error}");
+                tracing::warn!("changes of runs cannot be read from the store: {error}");
             }
         }
     }
