@@ -1,6 +1,11 @@
 //! A run's view of its child sessions, and of its parent session. The caller is always the run
 //! itself; a session that is no child of its own is treated as absent (S18).
 
+pub(crate) mod abandoned;
+mod orchestrator_child;
+pub(crate) mod wakes;
+pub(crate) mod watchdog;
+
 use std::{
     sync::Arc,
     time::{Duration, SystemTime},
@@ -16,10 +21,11 @@ use serde_json::Value;
 
 use crate::{
     RunError, RunStatus, Runs,
-    driver::{Awaited, Creator},
+    children::abandoned::cancelled_by,
+    create::creator::{Awaited, Creator},
+    end::Ending,
     frozen::FrozenAgent,
-    seen::{Ending, standing},
-    still::cancelled_by,
+    view::session_status,
 };
 
 /// A session that a run of another session has created.
@@ -35,7 +41,7 @@ pub struct Child {
 
 /// The run of a child that a parent run asked for.
 #[derive(Debug, Clone)]
-pub struct Started {
+pub struct StartedChild {
     /// The newest run of its session.
     pub row: RunRow,
     /// Status of its session.
@@ -82,7 +88,7 @@ impl Runs {
         agent: &str,
         request: &Value,
         awaited: Awaited,
-    ) -> Result<Started, RunError> {
+    ) -> Result<StartedChild, RunError> {
         let own = self.session_of(run);
         let _turn = match own {
             Some(own) => Some(self.shared.spawning.take(&own).await),
@@ -97,7 +103,7 @@ impl Runs {
             Ok(created) => {
                 let status = RunStatus::of(&created.row).as_str();
                 let lacks_platform = self.lacks_platform(&created.row).await;
-                Ok(Started { row: created.row, status, is_new: true, lacks_platform })
+                Ok(StartedChild { row: created.row, status, is_new: true, lacks_platform })
             }
             // Another daemon on the store was faster.
             Err(error @ RunError::SingleChild(_)) => {
@@ -113,12 +119,12 @@ impl Runs {
         run: &RunView,
         own: Option<SessionId>,
         agent: &str,
-    ) -> Result<Option<Started>, RunError> {
+    ) -> Result<Option<StartedChild>, RunError> {
         let (Some(own), Ok(agent)) = (own, AgentName::new(agent)) else { return Ok(None) };
-        let Some(child) = self.single(run, own, &agent).await? else { return Ok(None) };
+        let Some(child) = self.orchestrator_child(run, own, &agent).await? else { return Ok(None) };
         let Some(row) = child.run else { return Ok(None) };
         let lacks_platform = self.lacks_platform(&row).await;
-        Ok(Some(Started { row, status: child.status, is_new: false, lacks_platform }))
+        Ok(Some(StartedChild { row, status: child.status, is_new: false, lacks_platform }))
     }
 
     /// True if a run waits for a platform, and none is there. A failure of the store gives `false`:
@@ -155,8 +161,8 @@ impl Runs {
             return Err(none());
         }
         self.shared.resting.ends.tell(run.id, &session);
-        let is_aside = self.suspended(&run.workspace, session.id).await?.is_some();
-        let status = standing(&session, &runs, is_aside);
+        let is_suspended = self.suspended(&run.workspace, session.id).await?.is_some();
+        let status = session_status(&session, &runs, is_suspended);
         Ok(Child { session, run: runs.into_iter().next_back(), status })
     }
 

@@ -1,9 +1,12 @@
 //! Runs that wait for a platform to carry them out: a claim takes each for a while, and gets a new
 //! token. The token of an earlier claim opens nothing then.
 
+pub(crate) mod costs;
+pub(crate) mod executions;
+mod inbox;
+
 use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -18,8 +21,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::{
     Creator, DirectServers, RunError, Runs,
+    create::servers::UnopenedServer,
     frozen::{Frozen, FrozenAgent},
-    prepare::Failed,
 };
 
 /// Number of random bytes in the id of a claim.
@@ -42,44 +45,6 @@ pub struct Compared {
     /// Number of changes of principals and workspaces before it: a deleted workspace takes its runs
     /// along.
     changes: i64,
-}
-
-/// The active claimed runs of this daemon: a claim at another daemon may have replaced the token
-/// that opens each of them here.
-#[derive(Debug, Default)]
-pub(crate) struct Claims {
-    tokens: Mutex<HashMap<RunId, String>>,
-}
-
-impl Claims {
-    /// Notes the token that opens a run here.
-    pub(crate) fn note(&self, run: RunId, token: &str) {
-        self.tokens().insert(run, token.to_owned());
-    }
-
-    fn tokens(&self) -> MutexGuard<'_, HashMap<RunId, String>> {
-        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The active runs here that are in the store, from the time when they are in it.
-#[derive(Debug, Default)]
-pub(crate) struct StoredRuns(Mutex<HashSet<RunId>>);
-
-impl StoredRuns {
-    /// Notes a stored run that is active here.
-    pub(crate) fn note(&self, run: RunId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(run);
-    }
-
-    /// Notes that a run is not active here any more.
-    pub(crate) fn forget(&self, run: RunId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&run);
-    }
-
-    fn all(&self) -> Vec<RunId> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
-    }
 }
 
 /// The claiming actor, for the audit and for the store.
@@ -200,7 +165,7 @@ impl Runs {
         let runs = self.store()?.runs();
         let here: Vec<_> = self.shared.claimed.tokens().clone().into_iter().collect();
         for (id, token) in here {
-            let _turn = self.kept_turn(id).await;
+            let _turn = self.restart_turn(id).await;
             let row = runs.find(id).await.map_err(of)?;
             let row = row.filter(|row| row.ended.is_none() && row.token == token);
             let is_known = self.shared.claimed.tokens().get(&id) == Some(&token);
@@ -208,7 +173,7 @@ impl Runs {
                 continue;
             }
             self.shared.claimed.tokens().remove(&id);
-            self.end_view(id).await;
+            self.release(id).await;
         }
         Ok(())
     }
@@ -231,7 +196,7 @@ impl Runs {
             let since = SystemTime::now() - EVERY - CLOCK_SKEW;
             if let Some(ended) = store.runs().ended_since(since).await.map_err(of)? {
                 for id in here.into_iter().filter(|id| ended.contains(id)) {
-                    self.end_view(id).await;
+                    self.release(id).await;
                 }
                 return Ok(last);
             }
@@ -239,7 +204,7 @@ impl Runs {
         if !here.is_empty() {
             let living = store.runs().living().await.map_err(of)?;
             for id in here.into_iter().filter(|id| !living.contains(id)) {
-                self.end_view(id).await;
+                self.release(id).await;
             }
         }
         Ok(Compared { at, changes })
@@ -297,7 +262,7 @@ impl Runs {
     ) -> Result<Claimed, RunError> {
         let Claimer { by, holder, executor, is_direct } = claimer;
         let RunRow { id, workspace, expires_at, .. } = row;
-        let _turn = self.kept_turn(id).await;
+        let _turn = self.restart_turn(id).await;
         let until = (SystemTime::now() + lasts).min(expires_at);
         let event = AuditEvent::new(kind::RUN_CLAIMED, by.clone()).in_workspace(&workspace);
         let event = event.of_run(id.to_text()).of_session(row.session.to_text());
@@ -318,8 +283,8 @@ impl Runs {
             return Err(RunError::NotPending(id, CLAIMED));
         }
         // The token of an earlier claim opens nothing any more.
-        self.end_view(id).await;
-        let begun = self.begun_for_claim(&workspace, id, is_direct.then_some(by)).await;
+        self.release(id).await;
+        let begun = self.restarted_for_claim(&workspace, id, is_direct.then_some(by)).await;
         let (row, run, brief) = match begun {
             Ok(begun) => begun,
             Err(error) => {
@@ -334,17 +299,17 @@ impl Runs {
         Ok(Claimed { row, run, token, claim, until, brief })
     }
 
-    async fn begun_for_claim(
+    async fn restarted_for_claim(
         &self,
         workspace: &WorkspaceId,
         id: RunId,
         direct_to: Option<By>,
     ) -> Result<(RunRow, Arc<RunView>, Brief), RunError> {
         let row = self.stored(workspace, id).await?.ok_or(RunError::HasEnded(id))?;
-        let run = self.begin_again_if_living(&row).await?.ok_or(RunError::HasEnded(id))?;
+        let run = self.restart_if_active(&row).await?.ok_or(RunError::HasEnded(id))?;
         let frozen = self.frozen(&row).await?;
         let direct = match direct_to {
-            Some(by) => Some(self.told_directly(&row, &frozen, by).await?),
+            Some(by) => Some(self.direct_servers(&row, &frozen, by).await?),
             None => None,
         };
         Ok((row, run, Brief::of(&frozen, direct)))
@@ -352,19 +317,21 @@ impl Runs {
 
     /// The servers of a run with all values, for its claimer; the audit records that they were
     /// given.
-    async fn told_directly(
+    async fn direct_servers(
         &self,
         row: &RunRow,
         frozen: &Frozen,
         by: By,
     ) -> Result<DirectServers, RunError> {
-        let prepared = self.prepared_again(row, frozen, true).await?;
-        let Some(direct) = prepared.direct else {
+        let resolved = self.resolved_again(row, frozen, true).await?;
+        let Some(direct) = resolved.direct else {
             let message = "the run has only servers of its own, no servers of an agent".to_owned();
             return Err(RunError::Denied { field: "direct", message });
         };
-        if !prepared.failed.is_empty() {
-            return Err(RunError::Entries(prepared.failed.iter().map(Failed::fault).collect()));
+        if !resolved.failed.is_empty() {
+            return Err(RunError::Entries(
+                resolved.failed.iter().map(UnopenedServer::fault).collect(),
+            ));
         }
         let event = AuditEvent::new(kind::RUN_DIRECT, by).in_workspace(&row.workspace);
         let event = event.on("agent", row.agent.clone()).of_run(row.id.to_text());
@@ -377,7 +344,7 @@ impl Runs {
     /// is over, whose id no client has.
     pub(crate) async fn unclaim(&self, workspace: &WorkspaceId, id: RunId, claim: &str) {
         self.shared.claimed.tokens().remove(&id);
-        self.end_view(id).await;
+        self.release(id).await;
         let given =
             async { self.store()?.runs().give_back(workspace, id, claim).await.map_err(of) };
         if let Err(error) = given.await {

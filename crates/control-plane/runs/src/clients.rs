@@ -2,6 +2,8 @@
 //! own session. The run begins when the client comes, and again whenever it comes and none is
 //! active.
 
+pub(crate) mod tokens;
+
 use std::{
     sync::Arc,
     time::{Duration, SystemTime},
@@ -15,7 +17,7 @@ use narthex_gateway::RunView;
 use narthex_model::{ErrorKind, McpClientId, PrincipalId, RunEnd, Secret, SessionId, WorkspaceId};
 use serde_json::{Map, Value, json};
 
-use crate::{Creator, RunError, Runs, create::LIFE};
+use crate::{Creator, RunError, Runs, create::request::LIFE};
 
 impl Runs {
     /// Registers a client by `{"client": …, "agent_name": …, "params": {…}, "scope": {…}, …}`. No
@@ -163,7 +165,7 @@ impl Runs {
     /// The run that a client had, if it has not ended.
     async fn again_of(&self, client: &KnownClient) -> Result<Option<Arc<RunView>>, RunError> {
         match client.row.run {
-            Some(id) => self.again_by_id(id).await,
+            Some(id) => self.restart_by_id(id).await,
             None => Ok(None),
         }
     }
@@ -219,8 +221,8 @@ impl Runs {
         by: Creator,
     ) -> Result<(), RunError> {
         let request = RunRequest::parse(text.as_bytes()).map_err(RunError::Refused)?.value;
-        let draft = self.draft(workspace.clone(), request, text, by).await?;
-        self.ready(&draft).await.map(drop)
+        let requested = self.requested(workspace.clone(), request, text, by).await?;
+        self.resolve(&requested).await.map(drop)
     }
 }
 

@@ -92,7 +92,7 @@ fn turn_of(server: DefinitionsOf<'_>) -> String {
 }
 
 /// Definitions under review of the servers of a new run, and the part of their lists that it gets.
-pub(crate) struct LookedAt {
+pub(crate) struct Screened {
     /// The first lists; a server that has listed nothing yet is absent.
     pub(crate) first: FirstLists,
     /// The part of the lists to freeze: a server that has listed nothing is looked at when it has.
@@ -114,12 +114,12 @@ struct Looked {
 impl Runs {
     /// Looks at the first lists of the servers of a run. Definitions that were under review before
     /// stay so.
-    pub(crate) async fn look_at_all(
+    pub(crate) async fn screen_all(
         &self,
         (workspace, run): (&WorkspaceId, RunId),
         servers: &BTreeMap<Alias, PinnedServer>,
         first: FirstLists,
-    ) -> Result<LookedAt, RunError> {
+    ) -> Result<Screened, RunError> {
         let mut held = HeldNames::default();
         let mut warnings = Vec::new();
         let listed: Vec<_> =
@@ -156,7 +156,7 @@ impl Runs {
         let first = first.without(&held);
         let first = silent.iter().fold(first, FirstLists::silent);
         let lists = first.kept();
-        Ok(LookedAt { first: first.or_nothing(servers.keys()), lists, held, warnings })
+        Ok(Screened { first: first.or_nothing(servers.keys()), lists, held, warnings })
     }
 
     /// Finds the definitions of a server, and instructions to models, that are under review.

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 pub(crate) struct Frozen {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<String>,
-    pub(crate) of: Made,
+    pub(crate) of: ServerSource,
     /// The first lists of its servers; and those on links besides the shared ones.
     #[serde(default)]
     pub(crate) lists: KeptLists,
@@ -32,12 +32,12 @@ pub(crate) struct Frozen {
     pub(crate) held: HeldNames,
     /// The earlier run from which its session resumes with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) from: Option<GoesOnFrom>,
+    pub(crate) from: Option<ResumedFrom>,
 }
 
 /// The earlier run from which a session resumes.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct GoesOnFrom {
+pub(crate) struct ResumedFrom {
     /// The number of its last run.
     pub(crate) pid: u64,
     /// The time of suspension, in milliseconds since 1970, if it was suspended.
@@ -48,14 +48,14 @@ pub(crate) struct GoesOnFrom {
 /// The source of its servers.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Made {
+pub(crate) enum ServerSource {
     /// An agent.
     Agent(Box<FrozenAgent>),
     /// The request with servers of its own.
     Own(String),
 }
 
-impl Made {
+impl ServerSource {
     pub(crate) fn agent(&self) -> Option<&FrozenAgent> {
         match self {
             Self::Agent(agent) => Some(agent),
@@ -91,7 +91,7 @@ impl Made {
 pub(crate) struct Suspended {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<String>,
-    pub(crate) of: Made,
+    pub(crate) of: ServerSource,
 }
 
 impl Suspended {

@@ -1,44 +1,22 @@
 //! Runs of workspaces: of agents of the catalog (O24, X-M50), or with servers of their own (E7). A
 //! run begins as a whole or not at all (D17); its frozen configuration outlives the daemon (D10).
 
-mod asked;
-mod attended;
 mod children;
 mod claims;
 mod clients;
-mod costs;
 mod create;
 mod definitions;
-mod deleting;
-mod direct;
-mod done;
-mod driver;
+mod end;
 mod error;
-mod executions;
-mod expiry;
-mod failed_starts;
-mod family;
-mod folders;
 mod frozen;
-mod inbox;
-mod keep;
-mod kept;
-mod making;
-mod mounting;
-mod own_session;
-mod prepare;
-mod refused;
-mod resuming;
+mod process_session;
+mod resume;
 mod secret_users;
-mod seen;
-mod seen_clients;
+mod server_events;
 mod shares;
-mod singles;
 mod sockets;
-mod still;
-mod suspending;
-mod waking;
-mod watchdog;
+mod state;
+mod view;
 
 use std::{
     fmt,
@@ -47,12 +25,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_audit::{AuditEvent, kind};
-use narthex_control::{By, CatalogError, Control, ControlError, KeyedLock};
+use narthex_control::{CatalogError, Control, ControlError, KeyedLock};
 use narthex_gateway::{Gateway, RunView};
-use narthex_model::{McpClientId, RunEnd, RunId, SessionId, WorkspaceId};
-use narthex_registry::{MountError, MountOptions, MountSet, Mountable, config::Variables};
-use narthex_store::{NewRest, Store};
+use narthex_model::{McpClientId, RunId, SessionId, WorkspaceId};
+use narthex_registry::config::Variables;
+use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio::{
     sync::{OnceCell, watch},
@@ -66,42 +43,50 @@ pub use narthex_store::{
 };
 
 pub use self::{
-    children::{Caller, Child, Started},
-    claims::{Brief, Claimed, Claiming, Compared},
-    costs::CostOf,
-    create::{Created, RunWarning, UnmatchedOf},
+    children::{Caller, Child, StartedChild, watchdog::QUIET_MAX},
+    claims::{
+        Brief, Claimed, Claiming, Compared,
+        costs::CostOf,
+        executions::{Execution, Outcome, client_entry, events_url},
+    },
+    clients::tokens::{ClientClosed, SeenClient},
+    create::{
+        created::Created,
+        creator::{Awaited, Creator},
+        direct_servers::DirectServers,
+        servers::OmittedKey,
+        warnings::{RunWarning, UnmatchedOf},
+    },
     definitions::{
         DefinitionPage, DefinitionReason, DefinitionSource, DefinitionVerdict, SeenDefinition,
     },
-    direct::DirectServers,
-    done::COMPLETED,
-    driver::{Awaited, Creator},
+    end::completed::COMPLETED,
     error::{ModelWords, RunError, RunFault},
-    executions::{Execution, Outcome, client_entry, events_url},
-    prepare::OmittedKey,
     secret_users::SecretRun,
-    seen::{RunPage, RunStatus, SeenRun, SessionPage},
-    seen_clients::{ClientClosed, SeenClient},
     shares::{
         CommentOn, Commenter, Handed, NewShare, SeenShare, SeenThread, ShareOptions, SharePage,
         SharingError, ThreadPage,
     },
     sockets::{OpenSockets, RunSockets, SocketsError},
-    watchdog::QUIET_MAX,
+    view::{RunPage, RunStatus, SeenRun, SessionPage},
 };
 use self::{
-    claims::{Claims, StoredRuns},
     definitions::{Decided, ReadLists},
-    expiry::Expiries,
-    failed_starts::FailedStarts,
-    kept::Kept,
-    mounting::MountedRuns,
-    resuming::Resting,
     shares::Copying,
+    state::{
+        claims::{Claims, StoredRuns},
+        expiries::Expiries,
+        failed_starts::FailedStarts,
+        restarts::Restarts,
+        resting::Resting,
+        watched::WatchedRuns,
+    },
 };
 
 /// The most runs at one time.
 const RUNS_MAX: usize = 20_000;
+/// Number of tries of work whose objects change meanwhile.
+const ATTEMPTS: usize = 3;
 /// Number of runs read at a time.
 const BATCH: u32 = 1000;
 
@@ -142,7 +127,7 @@ struct Shared {
     /// Gives each run a number, which keeps others from sharing its own connections.
     numbers: AtomicU64,
     expiries: Expiries,
-    kept: Kept,
+    restarts: Restarts,
     /// Changes whenever a run may wait for an executor.
     awaited: watch::Sender<()>,
     /// Locks per server for storing new definitions.
@@ -166,9 +151,9 @@ struct Shared {
     /// The limit on copying of shared files.
     copying: Copying,
     /// Set once the session of the process's own run is there.
-    own_session: OnceCell<()>,
+    process_session: OnceCell<()>,
     /// Runs whose servers are watched.
-    mounted: MountedRuns,
+    watched: WatchedRuns,
     /// The time when this value was made: sessions suspended before it outlived a process.
     began: SystemTime,
 }
@@ -184,7 +169,7 @@ impl Runs {
             options,
             numbers: AtomicU64::new(1),
             expiries: Expiries::default(),
-            kept: Kept::default(),
+            restarts: Restarts::default(),
             awaited: watch::Sender::new(()),
             looking: KeyedLock::default(),
             read_lists: ReadLists::default(),
@@ -196,8 +181,8 @@ impl Runs {
             clients: KeyedLock::default(),
             failed_starts: FailedStarts::default(),
             copying: Copying::default(),
-            own_session: OnceCell::new(),
-            mounted: MountedRuns::default(),
+            process_session: OnceCell::new(),
+            watched: WatchedRuns::default(),
             began: SystemTime::now(),
         });
         Self { shared }
@@ -277,85 +262,6 @@ impl Runs {
         run.id == self.shared.options.local
     }
 
-    /// Ends a run: its token opens nothing any more, its sessions and streams end, and its servers
-    /// end after the open calls. Its frozen configuration is forgotten (O82).
-    ///
-    /// # Errors
-    /// When the workspace has no such run, it has ended before, it is the one of the process
-    /// itself, or the store fails.
-    pub async fn end(&self, workspace: &WorkspaceId, id: &str, by: &By) -> Result<(), RunError> {
-        let unknown = || RunError::Unknown(id.chars().take(100).collect());
-        // Operators' watching commands name it so.
-        if id == "local" && self.is_home(workspace) {
-            return Err(RunError::Local);
-        }
-        let id = RunId::parse(id).ok_or_else(unknown)?;
-        if id == self.shared.options.local && self.is_home(workspace) {
-            return Err(RunError::Local);
-        }
-        self.stored(workspace, id).await?.ok_or_else(unknown)?;
-        match self.end_stored(workspace, id, RunEnd::Ended, by.clone(), None).await? {
-            true => Ok(()),
-            false => Err(RunError::HasEnded(id)),
-        }
-    }
-
-    /// Ends a stored run, and stores with that the data for resuming its session; `false` if it had
-    /// ended before.
-    async fn end_stored(
-        &self,
-        workspace: &WorkspaceId,
-        id: RunId,
-        how: RunEnd,
-        by: By,
-        owed: Option<NewRest>,
-    ) -> Result<bool, RunError> {
-        let (runs, workspace) = (self.clone(), workspace.clone());
-        let ending = self.control().to_the_end(async move |control: Control| {
-            let store = control.catalog_store(&workspace).await?;
-            let noted = control.note(run_ended(&workspace, id, how, by)).await?;
-            // First: a caller that shows the token from now on finds no run to begin again.
-            let given = runs.shared.resting.ends.given(id);
-            let owing = owed.as_ref().map(|owed| (owed, &*given));
-            let is_ended = store.runs().end_owing(&workspace, id, how, owing).await;
-            let is_ended = is_ended.map_err(ControlError::Store)?;
-            // Also if another daemon has ended it, in the store alone.
-            runs.let_go(id).await;
-            if !is_ended {
-                return Ok(false);
-            }
-            noted.done().await;
-            if owed.is_some() {
-                runs.shared.resting.call();
-            }
-            Ok(true)
-        });
-        Ok(ending.await?)
-    }
-
-    /// Starts the servers of a run of a workspace.
-    async fn mount(
-        &self,
-        workspace: &WorkspaceId,
-        servers: Vec<Mountable>,
-        is_strict: bool,
-    ) -> Result<MountSet, RunError> {
-        let options = MountOptions { timeout: self.shared.options.start_timeout, is_strict };
-        let mounted = self.shared.gateway.registry().mount(servers, &options).await;
-        let failed_starts = &self.shared.failed_starts;
-        match mounted {
-            Ok(set) => {
-                failed_starts.started(workspace, &set);
-                failed_starts.failed(workspace, set.faults());
-                Ok(set)
-            }
-            Err(MountError { faults }) => {
-                failed_starts.failed(workspace, &faults);
-                Err(RunError::Mount { workspace: workspace.clone(), faults })
-            }
-        }
-    }
-
     fn control(&self) -> &Control {
         &self.shared.control
     }
@@ -373,11 +279,6 @@ impl Runs {
     fn is_home(&self, workspace: &WorkspaceId) -> bool {
         workspace == self.control().home()
     }
-}
-
-fn run_ended(workspace: &WorkspaceId, id: RunId, how: RunEnd, by: By) -> AuditEvent<'static> {
-    let event = AuditEvent::new(kind::RUN_ENDED, by).in_workspace(workspace);
-    event.of_run(id.to_text()).with("how", how.as_str())
 }
 
 /// A time on the clock of timers.

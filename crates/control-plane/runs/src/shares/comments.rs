@@ -11,7 +11,7 @@ use narthex_store::{CommentBounds, CommentRow, ShareRow, ThreadRow};
 use serde_json::{Value, json};
 
 use super::{SharingError, by_run, read_id};
-use crate::{RunError, Runs, keep};
+use crate::{RunError, Runs, create::creator::shown_actor};
 
 /// The most threads and comments of a share.
 const BOUNDS: CommentBounds = CommentBounds { threads: 500, of_thread: 500, of_share: 5000 };
@@ -134,7 +134,7 @@ impl Runs {
             "share_id": share.id.to_text(),
             "thread_id": thread.row.id.to_text(),
             "comment": text,
-            "by": keep::by(&by.by),
+            "by": shown_actor(&by.by),
         });
         if !thread.row.anchor.is_empty() {
             payload["anchor"] = json!(thread.row.anchor);
@@ -307,6 +307,6 @@ fn resolved(thread: &ThreadRow, is_resolved: bool, by: &By) -> Value {
         "share_id": thread.share.to_text(),
         "thread_id": thread.id.to_text(),
         "resolved": is_resolved,
-        "by": keep::by(by),
+        "by": shown_actor(by),
     })
 }

@@ -7,7 +7,7 @@ use narthex_control::{Control, Message, Speaker};
 use narthex_events::{EventKind, EventRow, Wanted};
 use narthex_gateway::BuiltInResult;
 use narthex_model::{Alias, CallError, CallErrorKind, SessionId, Timestamp};
-use narthex_runs::{Awaited, Child, ModelWords, RunError, Started};
+use narthex_runs::{Awaited, Child, ModelWords, RunError, StartedChild};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -138,7 +138,7 @@ async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let agent = asked.child_agent_id;
     let started = called.platform.runs.spawn(called.run, &agent, &request, awaited).await;
     let started = started.map_err(|error| of_spawn(&called, &agent, &error))?;
-    let Started { row, status, is_new, lacks_platform } = started;
+    let StartedChild { row, status, is_new, lacks_platform } = started;
     let mut text = match is_new {
         true => {
             format!("started `{}` as the session {}, which is {}", row.agent, row.session, status)

@@ -10,18 +10,22 @@ use narthex_audit::ActorKind;
 use narthex_catalog::{Agent, EnvValue, Plan, RunKind, Surroundings};
 use narthex_control::{CatalogError, Control, ControlError};
 use narthex_model::{
-    AgentEnv, AgentName, CatalogKind, EnvName, SecretName, SessionId, command::narthex,
-    did_you_mean,
+    AgentEnv, AgentName, CatalogKind, EnvName, SecretName, SessionId, WorkspaceId,
+    command::narthex, did_you_mean,
 };
 use narthex_policy::RunPolicy;
-use narthex_registry::MountSet;
+use narthex_registry::{MountError, MountOptions, MountSet, Mountable};
 use narthex_traffic::RunMeters;
 
 use crate::{
-    RunError, Runs, asked,
-    create::Draft,
-    frozen::{FrozenAgent, Made},
-    prepare::{self, Failed, Of, Opened, Prepared},
+    RunError, Runs,
+    create::{
+        own_servers,
+        request::Requested,
+        servers,
+        servers::{OpenedSecrets, RunServers, ServerInputs, UnopenedServer},
+    },
+    frozen::{FrozenAgent, ServerSource},
 };
 
 /// Number of agents that a misspelt name is compared with.
@@ -30,81 +34,116 @@ const NAMES_MAX: u32 = 500;
 const FAMILY_MAX: usize = 50;
 
 /// The parts of a run before any server is started.
-pub(crate) struct Ready {
-    prepared: Prepared,
+pub(crate) struct Resolved {
+    resolved: RunServers,
     meters: RunMeters,
-    made: Made,
+    source: ServerSource,
     agent_env: AgentEnv,
 }
 
 /// The parts of a run before it begins, with its servers.
-pub(crate) struct Making {
+pub(crate) struct Started {
     pub(crate) set: MountSet,
     /// The rest of the preparation, without the mounted servers.
-    pub(crate) prepared: Prepared,
+    pub(crate) resolved: RunServers,
     pub(crate) meters: RunMeters,
-    pub(crate) made: Made,
+    pub(crate) source: ServerSource,
     pub(crate) agent_env: AgentEnv,
 }
 
 impl Runs {
     /// Prepares all parts of the run, with its servers mounted.
-    pub(crate) async fn making(&self, draft: &Draft) -> Result<Making, RunError> {
-        let Ready { mut prepared, meters, made, agent_env } = self.ready(draft).await?;
+    pub(crate) async fn resolve_and_start(
+        &self,
+        requested: &Requested,
+    ) -> Result<Started, RunError> {
+        let Resolved { mut resolved, meters, source, agent_env } = self.resolve(requested).await?;
         // A resumed session does without a server that does not start (R-D5).
-        let is_strict = !draft.is_tolerant();
-        let set = self.mount(&draft.workspace, take(&mut prepared.servers), is_strict).await?;
-        Ok(Making { set, prepared, meters, made, agent_env })
+        let is_strict = !requested.is_tolerant();
+        let set = self
+            .start_servers(&requested.workspace, take(&mut resolved.servers), is_strict)
+            .await?;
+        Ok(Started { set, resolved, meters, source, agent_env })
     }
 
     /// Finds all faults of a run before any server of it is started.
-    pub(crate) async fn ready(&self, draft: &Draft) -> Result<Ready, RunError> {
+    pub(crate) async fn resolve(&self, requested: &Requested) -> Result<Resolved, RunError> {
         let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
-        let (mut prepared, made, agent_env) = match draft.own_servers() {
-            Some(text) => self.own(draft, text, isolation)?,
-            None => self.of_agent(draft, isolation).await?,
+        let (mut resolved, source, agent_env) = match requested.own_servers() {
+            Some(text) => self.own(requested, text, isolation)?,
+            None => self.of_agent(requested, isolation).await?,
         };
-        let may_fail = |server: &Failed| server.is_optional || draft.is_tolerant();
+        let may_fail = |server: &UnopenedServer| server.is_optional || requested.is_tolerant();
         let (optional, failed): (Vec<_>, Vec<_>) =
-            take(&mut prepared.failed).into_iter().partition(may_fail);
+            take(&mut resolved.failed).into_iter().partition(may_fail);
         if !failed.is_empty() {
-            return Err(RunError::Entries(failed.iter().map(Failed::fault).collect()));
+            return Err(RunError::Entries(failed.iter().map(UnopenedServer::fault).collect()));
         }
-        prepared.skipped.extend(optional.iter().map(Failed::fault));
-        let agent = made.agent().map(|agent| agent.name.as_str());
-        let counted = take(&mut prepared.counted);
-        let limits = self.control().run_limits(&draft.workspace, agent, counted).await?;
+        resolved.skipped.extend(optional.iter().map(UnopenedServer::fault));
+        let agent = source.agent().map(|agent| agent.name.as_str());
+        let counted = take(&mut resolved.counted);
+        let limits = self.control().run_limits(&requested.workspace, agent, counted).await?;
         let (meters, budget) = limits;
-        let servers = prepared.servers.iter().map(|server| &*server.definition);
+        let servers = resolved.servers.iter().map(|server| &*server.definition);
         budget.check(servers).map_err(RunError::OverBudget)?;
-        Ok(Ready { prepared, meters, made, agent_env })
+        Ok(Resolved { resolved, meters, source, agent_env })
+    }
+
+    /// The last lines on stderr of a server whose last start for a run of the workspace, in this
+    /// process, failed. `None` if it did not fail, or other failures have replaced it.
+    #[must_use]
+    pub fn failed_start(&self, workspace: &WorkspaceId, alias: &str) -> Option<Vec<String>> {
+        self.shared.failed_starts.lines(workspace, alias)
+    }
+
+    /// Starts the servers of a run of a workspace.
+    pub(crate) async fn start_servers(
+        &self,
+        workspace: &WorkspaceId,
+        servers: Vec<Mountable>,
+        is_strict: bool,
+    ) -> Result<MountSet, RunError> {
+        let options = MountOptions { timeout: self.shared.options.start_timeout, is_strict };
+        let mounted = self.shared.gateway.registry().mount(servers, &options).await;
+        let failed_starts = &self.shared.failed_starts;
+        match mounted {
+            Ok(set) => {
+                failed_starts.started(workspace, &set);
+                failed_starts.failed(workspace, set.faults());
+                Ok(set)
+            }
+            Err(MountError { faults }) => {
+                failed_starts.failed(workspace, &faults);
+                Err(RunError::Mount { workspace: workspace.clone(), faults })
+            }
+        }
     }
 
     fn own(
         &self,
-        draft: &Draft,
+        requested: &Requested,
         text: &str,
         isolation: u64,
-    ) -> Result<(Prepared, Made, AgentEnv), RunError> {
+    ) -> Result<(RunServers, ServerSource, AgentEnv), RunError> {
         let snapshot = self.shared.gateway.registry().snapshot();
         let options = &self.shared.options;
         // A resumed session keeps its names, also those that shared servers have since.
-        let taken = draft.former.is_none().then_some(&*snapshot);
-        let prepared = asked::read(text, options, taken, isolation)?;
-        if prepared.policy != RunPolicy::default() && !self.is_home(&draft.workspace) {
+        let taken = requested.former.is_none().then_some(&*snapshot);
+        let resolved = own_servers::read(text, options, taken, isolation)?;
+        if resolved.policy != RunPolicy::default() && !self.is_home(&requested.workspace) {
             let text = "`tools` names servers of the local configuration, which other workspaces \
                         do not have; give the run servers of its own";
             return Err(RunError::Malformed(text.to_owned()));
         }
-        Ok((prepared, Made::Own(text.to_owned()), AgentEnv::default()))
+        Ok((resolved, ServerSource::Own(text.to_owned()), AgentEnv::default()))
     }
 
     async fn of_agent(
         &self,
-        draft: &Draft,
+        requested: &Requested,
         isolation: u64,
-    ) -> Result<(Prepared, Made, AgentEnv), RunError> {
-        let Draft { workspace, request, session, .. } = draft;
+    ) -> Result<(RunServers, ServerSource, AgentEnv), RunError> {
+        let Requested { workspace, request, session, .. } = requested;
         let name = match &request.agent_name {
             Some(name) => name.clone(),
             None => AgentName::new(&session.agent)
@@ -115,11 +154,11 @@ impl Runs {
         let now = match Control::agent_parts(self.store()?, workspace, &name).await {
             Ok(parts) => parts,
             Err(error) if is_unknown_agent(&error) => {
-                return Err(self.no_agent(draft, name).await?);
+                return Err(self.no_agent(requested, name).await?);
             }
             Err(error) => return Err(error.into()),
         };
-        let kept = draft.kept_agent();
+        let kept = requested.suspended_agent();
         if kept.is_some() && !now.agent.active {
             let why = "its agent is not active any more; an author must set `active`";
             return Err(RunError::SessionOver { id: session.id, why });
@@ -128,19 +167,19 @@ impl Runs {
             Some(kept) => kept.parts().ok_or(over(session.id))?,
             None => now,
         };
-        self.check_executor(draft, &parts.agent)?;
+        self.check_executor(requested, &parts.agent)?;
         let inputs = match (kept, request.kind) {
             (Some(kept), _) => kept.inputs.clone(),
-            (None, RunKind::StartSession) => self.inputs(draft, &parts.agent).await?,
-            (None, RunKind::ResumeSession) => draft.inputs.clone(),
+            (None, RunKind::StartSession) => self.inputs(requested, &parts.agent).await?,
+            (None, RunKind::ResumeSession) => requested.inputs.clone(),
         };
-        let scope = draft.scope();
+        let scope = requested.scope();
         let vault = self.vault()?;
         let variables = self.control().variables();
-        let env = self.bound_env(draft, &parts.agent).await?;
+        let env = self.bound_env(requested, &parts.agent).await?;
         let opened = match kept {
-            Some(kept) => Opened::newest_of(vault, workspace, &kept.secrets, &env).await,
-            None => Opened::newest(vault, workspace, &parts, variables, &env).await,
+            Some(kept) => OpenedSecrets::newest_of(vault, workspace, &kept.secrets, &env).await,
+            None => OpenedSecrets::newest(vault, workspace, &parts, variables, &env).await,
         };
         let opened = opened.map_err(ControlError::from)?;
         let mut versions = kept.map(|kept| kept.secrets.clone()).unwrap_or_default();
@@ -151,12 +190,12 @@ impl Runs {
             // so.
             self.control().switch_off(workspace, &mut parts).await?;
         }
-        let (run, session) = (draft.token.run_id(), session.id);
+        let (run, session) = (requested.token.run_id(), session.id);
         let (inputs, scope, is_direct) = (&inputs, &scope, request.is_direct);
         let built_in_url = self.shared.options.built_in_url.as_deref();
-        let of_children = self.scope_of_children(draft, &parts.agent).await?;
+        let of_children = self.scope_of_children(requested, &parts.agent).await?;
         let env_names = &env;
-        let of = Of {
+        let of = ServerInputs {
             workspace,
             run,
             session,
@@ -165,25 +204,25 @@ impl Runs {
             given_scope: Some(&request.scope),
             of_children: &of_children,
             variables,
-            driver: draft.driver.as_ref(),
+            driver: requested.driver.as_ref(),
             env: env_names,
             is_direct,
             built_in_url,
         };
-        let prepared = prepare::agent(of, &parts, &opened, isolation)?;
+        let resolved = servers::agent(of, &parts, &opened, isolation)?;
         let agent_env = opened.agent_env(&env);
-        Ok((prepared, Made::Agent(Box::new(frozen)), agent_env))
+        Ok((resolved, ServerSource::Agent(Box::new(frozen)), agent_env))
     }
 
     /// The keys of a scope that servers of the agents take which an agent may start, they and those
     /// below them. Empty where the request gives no scope.
     async fn scope_of_children(
         &self,
-        draft: &Draft,
+        requested: &Requested,
         agent: &Agent,
     ) -> Result<BTreeSet<String>, RunError> {
         let mut keys = BTreeSet::new();
-        if draft.request.scope.values().is_empty() {
+        if requested.request.scope.values().is_empty() {
             return Ok(keys);
         }
         let mut next: Vec<_> = agent.spawnable_agents.iter().cloned().collect();
@@ -193,10 +232,10 @@ impl Runs {
                 continue;
             }
             // An agent that cannot be read cannot be started, either.
-            let found = Control::agent_parts(self.store()?, &draft.workspace, &name).await;
+            let found = Control::agent_parts(self.store()?, &requested.workspace, &name).await;
             let Ok(parts) = found else { continue };
             let surroundings = Surroundings {
-                workspace: &draft.workspace,
+                workspace: &requested.workspace,
                 env: &|_| EnvValue::Unset,
                 allowing: &|_| String::new(),
                 is_secret_set: &|_| true,
@@ -209,11 +248,11 @@ impl Runs {
 
     /// The error of an agent that the workspace does not have, with the nearest name for those who
     /// may list the agents.
-    async fn no_agent(&self, draft: &Draft, name: AgentName) -> Result<RunError, RunError> {
-        let workspace = draft.workspace.clone();
+    async fn no_agent(&self, requested: &Requested, name: AgentName) -> Result<RunError, RunError> {
+        let workspace = requested.workspace.clone();
         let is_outside =
-            matches!(draft.by.kind, ActorKind::Run | ActorKind::Client | ActorKind::System);
-        if is_outside || draft.parent.is_some() {
+            matches!(requested.by.kind, ActorKind::Run | ActorKind::Client | ActorKind::System);
+        if is_outside || requested.parent.is_some() {
             return Ok(RunError::NoAgent { name, workspace, hint: String::new() });
         }
         let agents = self.store()?.catalog(CatalogKind::Agent);
@@ -231,17 +270,17 @@ impl Runs {
     /// (X-M32): it could hand them on to others.
     async fn bound_env(
         &self,
-        draft: &Draft,
+        requested: &Requested,
         agent: &Agent,
     ) -> Result<BTreeMap<EnvName, SecretName>, RunError> {
-        match draft.by.kind {
+        match requested.by.kind {
             // Only the executor that carries it out gets them.
             _ if agent.executor.is_some() => {}
             // No client gets the values of a run that begins by itself.
             ActorKind::Run | ActorKind::Client | ActorKind::System => return Ok(BTreeMap::new()),
             _ => {}
         }
-        Ok(self.control().env_names(&draft.workspace).await?.secrets(&agent.name))
+        Ok(self.control().env_names(&requested.workspace).await?.secrets(&agent.name))
     }
 }
 

@@ -20,12 +20,9 @@ use tokio::sync::watch;
 use crate::{
     RunError, Runs,
     claims::{Brief, Claimed, Claimer},
-    create::Draft,
-    done::COMPLETED,
-    family::Parent,
+    create::{parent::Parent, request::Requested, servers::OpenedSecrets},
+    end::{Ending, completed::COMPLETED},
     frozen::{FrozenAgent, Inputs},
-    prepare::Opened,
-    seen::Ending,
 };
 
 /// Number of runs without an executor that are read together.
@@ -209,7 +206,7 @@ impl Runs {
         if agent.env.is_empty() {
             return Ok(AgentEnv::default());
         }
-        let opened = Opened::pinned(self.vault()?, &row.workspace, &agent.secrets).await;
+        let opened = OpenedSecrets::pinned(self.vault()?, &row.workspace, &agent.secrets).await;
         Ok(opened.map_err(ControlError::from)?.agent_env(&agent.env))
     }
 
@@ -265,18 +262,22 @@ impl Runs {
     }
 
     /// The inputs of a new session.
-    pub(crate) async fn inputs(&self, draft: &Draft, agent: &Agent) -> Result<Inputs, RunError> {
-        let params = draft.request.params_for(agent);
+    pub(crate) async fn inputs(
+        &self,
+        requested: &Requested,
+        agent: &Agent,
+    ) -> Result<Inputs, RunError> {
+        let params = requested.request.params_for(agent);
         // A child works where its parent does.
-        let inherited = draft.parent.as_ref().and_then(|one| one.project_dir.clone());
-        let given = draft.request.project_dir.clone().or(inherited);
-        let caller_scope = draft.parent.as_ref().and_then(Parent::own_scope);
-        let builtin = draft.request.builtin.clone();
+        let inherited = requested.parent.as_ref().and_then(|one| one.project_dir.clone());
+        let given = requested.request.project_dir.clone().or(inherited);
+        let caller_scope = requested.parent.as_ref().and_then(Parent::own_scope);
+        let builtin = requested.request.builtin.clone();
         let inputs = Inputs { params, caller_scope, builtin, ..Inputs::default() };
         if given.is_some() || agent.executor.is_none() {
             return Ok(Inputs { project_dir: given, ..inputs });
         }
-        let own = self.made_folder(&draft.workspace, draft.session.id).await?;
+        let own = self.made_folder(&requested.workspace, requested.session.id).await?;
         let project_dir = Some(own.to_string_lossy().into_owned());
         Ok(Inputs { project_dir, has_own_folder: true, ..inputs })
     }
@@ -296,15 +297,19 @@ impl Runs {
     }
 
     /// Refuses fields that exclude an executor, and an executor that this daemon does not have.
-    pub(crate) fn check_executor(&self, draft: &Draft, agent: &Agent) -> Result<(), RunError> {
+    pub(crate) fn check_executor(
+        &self,
+        requested: &Requested,
+        agent: &Agent,
+    ) -> Result<(), RunError> {
         let Some(name) = &agent.executor else { return Ok(()) };
         let denied = |field, message: &str| RunError::Denied { field, message: message.to_owned() };
-        if draft.request.is_direct {
+        if requested.request.is_direct {
             let text = "an executor of the daemon carries out the agent's runs, and no other \
                         client gets the values of its servers; leave it out";
             return Err(denied("direct", text));
         }
-        match self.control().executors().has(name, &draft.workspace) {
+        match self.control().executors().has(name, &requested.workspace) {
             true => Ok(()),
             false => Err(RunError::NoExecutor(name.clone())),
         }

@@ -13,83 +13,19 @@ use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_catalog::RunRequest;
 use narthex_control::{By, ControlError};
 use narthex_events::EventKind;
-use narthex_model::{Pid, RunEnd, RunId, RunScope, SessionId, WorkspaceId};
+use narthex_model::{Pid, RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{RunFilter, RunRow, SessionRow, SuspendedSession};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Created, Creator, RunError, Runs,
-    create::{ATTEMPTS, Draft},
-    frozen::{FrozenAgent, GoesOnFrom, Inputs, Made, Suspended, session_place, suspended_place},
-    keep, run_ended,
+    ATTEMPTS, Created, Creator, RunError, Runs,
+    create::{creator::shown_actor, request::Former},
+    end::run_ended,
+    frozen::{Inputs, Suspended, session_place, suspended_place},
 };
 
 /// The fields for the next run of a session.
 const ASKED: [&str; 6] = ["prompt", "scope", "user", "expires_in", "direct", "sockets"];
-
-/// The state that a session resumes from.
-pub(crate) struct Former {
-    /// The numbers of its earlier runs, the oldest first.
-    pub(crate) pids: Vec<Pid>,
-    /// The time of suspension, if it is suspended.
-    pub(crate) suspended_at: Option<SystemTime>,
-    /// The configuration of its last run, if one was active at the suspension.
-    kept: Option<Suspended>,
-}
-
-impl Draft {
-    /// True if the run begins without servers that fail, as in a resumed session. A session that
-    /// resumes by itself is tried again later instead.
-    pub(crate) fn is_tolerant(&self) -> bool {
-        self.former.is_some() && !self.is_owed
-    }
-
-    /// The facts of the earlier run, as they are stored with this one.
-    pub(crate) fn goes_on_from(&self) -> Option<GoesOnFrom> {
-        let former = self.former.as_ref()?;
-        let since =
-            former.suspended_at.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-        let suspended_ms = since.and_then(|since| u64::try_from(since.as_millis()).ok());
-        Some(GoesOnFrom { pid: former.pids.last()?.get(), suspended_ms })
-    }
-
-    fn kept(&self) -> Option<&Suspended> {
-        self.former.as_ref()?.kept.as_ref()
-    }
-
-    /// The agent as the last run of a suspended session had it.
-    pub(crate) fn kept_agent(&self) -> Option<&FrozenAgent> {
-        self.kept()?.of.agent()
-    }
-
-    /// The request with servers of its own.
-    pub(crate) fn own_servers(&self) -> Option<&str> {
-        match self.kept().map(|kept| &kept.of) {
-            Some(Made::Own(text)) => Some(text),
-            Some(Made::Agent(_)) => None,
-            None if self.request.has_own_servers => Some(&self.text),
-            None => self.inputs.own.as_deref(),
-        }
-    }
-
-    /// The prompt for the model.
-    pub(crate) fn prompt(&self) -> Option<String> {
-        let kept = || self.kept()?.prompt.clone();
-        self.request.prompt.clone().or_else(kept)
-    }
-
-    /// The scope, which no model sees.
-    pub(crate) fn scope(&self) -> RunScope {
-        let own = match self.kept_agent() {
-            Some(kept) if !self.request.has_scope => kept.scope(),
-            _ => self.request.scope.clone(),
-        };
-        match &self.parent {
-            Some(parent) => parent.scope.of_child(&own),
-            None => own,
-        }
-    }
-}
 
 impl Runs {
     /// Suspends a session: its runs end as by [`end`](Self::end), its children stay active, and
@@ -112,7 +48,7 @@ impl Runs {
             return Err(over("it has ended"));
         }
         let (runs, workspace, by) = (self.clone(), workspace.clone(), by.clone());
-        let suspending = async move { runs.set_aside(&workspace, id, by).await };
+        let suspending = async move { runs.suspend_with_runs(&workspace, id, by).await };
         // Runs to its end: its runs may have ended in the store by the time that the caller
         // disconnects.
         let done = self.control().spawn(suspending).await;
@@ -120,7 +56,7 @@ impl Runs {
     }
 
     /// Tries again where a run of it has ended or begun meanwhile.
-    async fn set_aside(
+    async fn suspend_with_runs(
         &self,
         workspace: &WorkspaceId,
         id: SessionId,
@@ -128,7 +64,7 @@ impl Runs {
     ) -> Result<(), RunError> {
         let sessions = self.store()?.sessions();
         for _ in 0..ATTEMPTS {
-            if self.try_set_aside(workspace, id, by.clone()).await? {
+            if self.try_suspend(workspace, id, by.clone()).await? {
                 return Ok(());
             }
             let found = sessions.find(workspace, id).await.map_err(ControlError::Store)?;
@@ -143,7 +79,7 @@ impl Runs {
 
     /// `false`, and nothing happens, if it has ended, is suspended already, or has other runs by
     /// the time of the change.
-    async fn try_set_aside(
+    async fn try_suspend(
         &self,
         workspace: &WorkspaceId,
         id: SessionId,
@@ -163,7 +99,7 @@ impl Runs {
         let kept = SuspendedSession {
             session: id,
             run: last.map(|run| run.id),
-            sealed: self.kept_of(workspace, id, last).await?,
+            sealed: self.sealed_for_suspension(workspace, id, last).await?,
             at: now_in_ms(),
             by: by.id.to_string(),
         };
@@ -178,7 +114,7 @@ impl Runs {
                 // The session has been resumed since then.
                 continue;
             }
-            self.let_go(run.id).await;
+            self.release(run.id).await;
             // Another caller has ended the others, and recorded it.
             if run.ended.map(|(at, _)| at) == Some(kept.at)
                 && let Some(one) = ended.remove(&run.id.to_text())
@@ -188,13 +124,13 @@ impl Runs {
             }
         }
         noted.done().await;
-        let told = json!({ "pids": pids, "by": keep::by(&by) });
+        let told = json!({ "pids": pids, "by": shown_actor(&by) });
         self.tell(workspace, id, None, (EventKind::SessionSuspended, told)).await;
         Ok(true)
     }
 
     /// The configuration of a run, sealed for its session; empty without a run.
-    async fn kept_of(
+    async fn sealed_for_suspension(
         &self,
         workspace: &WorkspaceId,
         id: SessionId,
@@ -317,7 +253,7 @@ impl Runs {
         }
         let pids = self.pids(workspace, id).await?.into_iter().map(pid_of).collect();
         let suspended_at = suspended.map(|suspended| suspended.at);
-        Ok((session, inputs, Former { pids, suspended_at, kept }))
+        Ok((session, inputs, Former { pids, suspended_at, configuration: kept }))
     }
 
     async fn opened(

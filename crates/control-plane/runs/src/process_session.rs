@@ -9,7 +9,7 @@ use narthex_gateway::RunView;
 use narthex_model::{RunEnd, SessionId};
 use narthex_store::{SessionRow, StatementError};
 
-use crate::{Runs, error::RunError, seen::Ending};
+use crate::{Runs, end::Ending, error::RunError};
 
 impl Runs {
     /// The session that a run was created in; the run of the process itself was created in none.
@@ -46,7 +46,7 @@ impl Runs {
                 Err(error) => Err(ControlError::Store(error).into()),
             }
         };
-        self.shared.own_session.get_or_try_init(begin).await.map(|()| true)
+        self.shared.process_session.get_or_try_init(begin).await.map(|()| true)
     }
 
     /// Ends the leftover session of an earlier process with this run.

@@ -9,7 +9,7 @@ use narthex_events::EventKind;
 use narthex_model::RunEnd;
 use narthex_store::DoneSession;
 
-use crate::{RunError, Runs, seen::Ending};
+use crate::{RunError, Runs, end::Ending};
 
 /// The message id of the event by which a session is done: it has one such event, however often it
 /// is reported.

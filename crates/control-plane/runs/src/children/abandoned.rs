@@ -9,7 +9,7 @@ use narthex_model::{AgentType, RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{LeftChild, StillChild};
 use serde_json::{Value, json};
 
-use crate::{RunError, RunStatus, Runs, seen::Ending};
+use crate::{RunError, RunStatus, Runs, end::Ending};
 
 /// Number of rows read at a time.
 const BATCH: u32 = 500;
@@ -18,7 +18,7 @@ impl Runs {
     /// Ends children without an active run whose time is over; the parents of the others are
     /// notified, once for each run that was their last. Children that resume by themselves are left
     /// alone: they wait for children of theirs.
-    pub(crate) async fn look_at_still(
+    pub(crate) async fn check_abandoned(
         &self,
         workspace: &WorkspaceId,
         now: SystemTime,
@@ -30,7 +30,7 @@ impl Runs {
             let Some(last) = page.last() else { return Ok(()) };
             after = last.session.to_text();
             for child in &page {
-                if let Err(error) = self.look_at_one_still(workspace, child, now).await {
+                if let Err(error) = self.check_one_abandoned(workspace, child, now).await {
                     let session = child.session;
                     tracing::warn!(
                         session.id = %session,
@@ -42,7 +42,7 @@ impl Runs {
         }
     }
 
-    async fn look_at_one_still(
+    async fn check_one_abandoned(
         &self,
         workspace: &WorkspaceId,
         child: &StillChild,

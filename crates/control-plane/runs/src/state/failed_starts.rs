@@ -9,8 +9,6 @@ use std::{
 use narthex_model::{Alias, WorkspaceId};
 use narthex_registry::{MountFault, MountSet};
 
-use crate::Runs;
-
 /// Number of servers that are remembered, over all workspaces; the oldest failure goes first.
 const SERVERS_MAX: usize = 64;
 
@@ -47,7 +45,8 @@ impl FailedStarts {
             .retain(|one| one.workspace != *workspace || set.get(one.alias.as_str()).is_none());
     }
 
-    fn lines(&self, workspace: &WorkspaceId, alias: &str) -> Option<Vec<String>> {
+    /// The lines of the last failure of a server.
+    pub(crate) fn lines(&self, workspace: &WorkspaceId, alias: &str) -> Option<Vec<String>> {
         let held = self.held();
         let found =
             held.iter().find(|one| one.workspace == *workspace && one.alias.as_str() == alias);
@@ -62,15 +61,6 @@ impl FailedStarts {
 impl FailedStart {
     fn is_of(&self, workspace: &WorkspaceId, alias: &Alias) -> bool {
         self.workspace == *workspace && self.alias == *alias
-    }
-}
-
-impl Runs {
-    /// The last lines on stderr of a server whose last start for a run of the workspace, in this
-    /// process, failed. `None` if it did not fail, or other failures have replaced it.
-    #[must_use]
-    pub fn failed_start(&self, workspace: &WorkspaceId, alias: &str) -> Option<Vec<String>> {
-        self.shared.failed_starts.lines(workspace, alias)
     }
 }
 

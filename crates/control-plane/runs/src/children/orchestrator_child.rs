@@ -4,12 +4,12 @@ use narthex_control::ControlError;
 use narthex_gateway::RunView;
 use narthex_model::{AgentName, AgentType, SessionId};
 
-use crate::{Child, RunError, Runs, driver::Awaited};
+use crate::{Child, RunError, Runs, create::creator::Awaited};
 
 impl Runs {
     /// The active child of a session, if its agent is an orchestrator: of each such agent a session
     /// has one at a time, of others any number.
-    pub(crate) async fn single(
+    pub(crate) async fn orchestrator_child(
         &self,
         run: &RunView,
         own: SessionId,

@@ -7,16 +7,12 @@ use std::{
     time::SystemTime,
 };
 
-use narthex_audit::{AuditEvent, kind};
-use narthex_control::{By, Control, ControlError};
-use narthex_events::{EventKind, EventPlace};
+use narthex_control::ControlError;
 use narthex_gateway::RunView;
-use narthex_model::{EnvName, Pid, RunEnd, RunId, SessionId, WorkspaceId, command::narthex};
-use narthex_store::{NewRest, RunFilter, RunRow, SessionRow, SuspendedSession};
-use narthex_vault::VaultError;
-use serde_json::{Value, json};
+use narthex_model::{EnvName, Pid, RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_store::{RunFilter, RunRow, SessionRow, SuspendedSession};
 
-use crate::{RunError, Runs, keep, resuming::ended_prompt, run_ended};
+use crate::{RunError, Runs};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -85,7 +81,11 @@ impl RunStatus {
 
 /// The status of a session with these runs. A session without an active run is active, too: it
 /// rests, or waits for a human to resume it.
-pub(crate) fn standing(session: &SessionRow, runs: &[RunRow], is_suspended: bool) -> &'static str {
+pub(crate) fn session_status(
+    session: &SessionRow,
+    runs: &[RunRow],
+    is_suspended: bool,
+) -> &'static str {
     let mut living = runs.iter().filter(|run| run.ended.is_none()).map(RunStatus::of).peekable();
     let status = match session.ended_at {
         // The end of sessions that ended without a run was not stored.
@@ -111,15 +111,6 @@ impl SeenRun {
     pub fn status(&self) -> RunStatus {
         self.row.as_ref().map_or(RunStatus::Running, RunStatus::of)
     }
-}
-
-/// The end of a session.
-#[derive(Debug)]
-pub(crate) struct Ending {
-    pub(crate) by: By,
-    pub(crate) how: RunEnd,
-    /// The event that is sent before the end, with the id that keeps it from being sent twice.
-    pub(crate) first: Option<(EventKind, Value, Option<&'static str>)>,
 }
 
 impl Runs {
@@ -216,118 +207,6 @@ impl Runs {
         if self.is_own_session(session.id) { Err(RunError::Local) } else { Ok(session) }
     }
 
-    /// Ends a session and all its runs: none begins in it any more, and its inputs are forgotten.
-    ///
-    /// # Errors
-    /// When there is none of this id, it has ended before, it is that of the run of the process
-    /// itself, or the store fails.
-    pub async fn session_end(
-        &self,
-        workspace: &WorkspaceId,
-        id: &str,
-        by: &By,
-    ) -> Result<(), RunError> {
-        let id = self.session_of_others(workspace, id).await?.id;
-        let ending = Ending { by: by.clone(), how: RunEnd::Ended, first: None };
-        match self.end_session(workspace, id, ending).await? {
-            true => Ok(()),
-            false => Err(RunError::SessionOver { id, why: "it has ended" }),
-        }
-    }
-
-    /// Ends a session with its runs; `false` if it had ended before.
-    pub(crate) async fn end_session(
-        &self,
-        workspace: &WorkspaceId,
-        id: SessionId,
-        ending: Ending,
-    ) -> Result<bool, RunError> {
-        let (runs, workspace) = (self.clone(), workspace.clone());
-        let end = async move |control: Control| {
-            runs.end_with_runs(&control, &workspace, id, ending).await
-        };
-        Ok(self.control().to_the_end(end).await?)
-    }
-
-    /// Ends a session and its runs, in the store at one moment; `false` if it had ended before.
-    pub(crate) async fn end_with_runs(
-        &self,
-        control: &Control,
-        workspace: &WorkspaceId,
-        id: SessionId,
-        ending: Ending,
-    ) -> Result<bool, ControlError> {
-        let Ending { by, how, first } = ending;
-        let store = control.catalog_store(workspace).await?;
-        let before = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
-        let owed = self.owed_by(before.as_ref(), how).await?;
-        let by_whom = keep::by(&by);
-        let event = AuditEvent::new(kind::SESSION_ENDED, by.clone()).in_workspace(workspace);
-        let noted = control.note(event.of_session(id.to_text())).await?;
-        let of_run = |run: RunId| run_ended(workspace, run, how, by.clone());
-        let of_session = RunFilter::of_session(id);
-        let living = RunFilter { status: Some(None), ..of_session };
-        let mut noted_runs = BTreeMap::new();
-        for run in store.runs().all(workspace, living).await.map_err(ControlError::Store)? {
-            noted_runs.insert(run.id.to_text(), control.note(of_run(run.id)).await?);
-        }
-        let ended = store.sessions().end_owing(workspace, id, how, owed.as_ref()).await;
-        if !ended.map_err(ControlError::Store)? {
-            return Ok(false);
-        }
-        let session = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
-        let at = session.as_ref().and_then(|session| session.ended_at);
-        for run in store.runs().all(workspace, of_session).await.map_err(ControlError::Store)? {
-            self.let_go(run.id).await;
-            let noted = match noted_runs.remove(&run.id.to_text()) {
-                // Another caller has ended the others.
-                _ if run.ended.map(|(at, _)| at) != at => continue,
-                Some(noted) => noted,
-                // It began after the others were looked for.
-                None => control.note(of_run(run.id)).await?,
-            };
-            noted.done().await;
-        }
-        noted.done().await;
-        if let (Some((kind, payload, message)), Some(events)) = (first, self.control().events()) {
-            let place = EventPlace { workspace: workspace.clone(), session: id, run: None };
-            events.note(&place, kind, &payload, message).await;
-        }
-        let ended = (EventKind::SessionEnded, json!({ "how": how.as_str(), "by": by_whom }));
-        self.tell(workspace, id, None, ended).await;
-        if let Some(session) = &session {
-            self.wake_of_end(session, how).await;
-            if owed.is_some() {
-                self.shared.resting.call();
-            }
-        }
-        Ok(true)
-    }
-
-    /// The data for resuming the session above an ending one. If it cannot be found out now, the
-    /// end fails, too, and both are tried again; if it can never be opened, the session ends all
-    /// the same.
-    async fn owed_by(
-        &self,
-        session: Option<&SessionRow>,
-        how: RunEnd,
-    ) -> Result<Option<NewRest>, ControlError> {
-        let Some(session) = session else { return Ok(None) };
-        match self.owed_above(session, ended_prompt(session, how.as_str())).await {
-            Ok(found) => Ok(found),
-            Err(RunError::Control(error)) if !is_lost(&error) => Err(error),
-            Err(error) => {
-                let resume = narthex("sessions resume ID", &[]).in_workspace(&session.workspace);
-                tracing::error!(
-                    session.id = %session.id,
-                    "its parent session will not be resumed when it ends, since the stored inputs \
-                     of the parent do not open: {error}; resume the parent with `{resume}`"
-                );
-                Ok(None)
-            }
-        }
-    }
-
     /// A run as it is stored, and the numbers of the runs of its session that ended before it
     /// began; `None` for a run without a row, as that of the process itself.
     ///
@@ -366,17 +245,4 @@ impl Runs {
         let view = self.shared.gateway.runs().get(self.shared.options.local)?;
         self.is_home(workspace).then_some(SeenRun { row: None, view: Some(view) })
     }
-}
-
-/// True if a document will not open, however often it is tried.
-fn is_lost(error: &ControlError) -> bool {
-    matches!(
-        error,
-        ControlError::Vault(
-            VaultError::Damaged { .. }
-                | VaultError::DocumentDamaged { .. }
-                | VaultError::VersionGone { .. }
-                | VaultError::NotSet(_)
-        )
-    )
 }

@@ -2,7 +2,7 @@
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_catalog::RunKind;
-use narthex_control::{By, ControlError};
+use narthex_control::ControlError;
 use narthex_events::{EventKind, EventPlace};
 use narthex_model::{
     AgentEnv, AgentType, EnvName, ExecutorName, RunId, Secret, SessionId, WorkspaceId,
@@ -11,13 +11,14 @@ use narthex_store::{NewRun, RunRow, SessionRow};
 use serde_json::{Value, json};
 
 use crate::{
-    DirectServers, RunError, Runs, create::Draft, family::Parent, frozen::session_place,
-    prepare::OmittedKey,
+    DirectServers, RunError, Runs,
+    create::{creator::shown_actor, parent::Parent, request::Requested, servers::OmittedKey},
+    frozen::session_place,
 };
 
 /// Facts that the run's creator learns, for the audit.
 #[derive(Clone, Copy)]
-pub(crate) struct Told<'a> {
+pub(crate) struct Disclosed<'a> {
     /// The executor of the daemon that carries it out.
     pub(crate) executor: Option<&'a ExecutorName>,
     pub(crate) direct: Option<&'a DirectServers>,
@@ -28,18 +29,18 @@ pub(crate) struct Told<'a> {
 
 impl Runs {
     /// Stores a run, and records in the audit which values its creator gets.
-    pub(crate) async fn keep_noted(
+    pub(crate) async fn store_recorded(
         &self,
-        draft: &Draft,
+        requested: &Requested,
         session: &SessionRow,
         sealed: &str,
-        told: Told<'_>,
+        told: Disclosed<'_>,
     ) -> Result<RunRow, RunError> {
         let event = |kind| {
-            AuditEvent::new(kind, draft.by.clone())
-                .in_workspace(&draft.workspace)
+            AuditEvent::new(kind, requested.by.clone())
+                .in_workspace(&requested.workspace)
                 .on("agent", session.agent.clone())
-                .of_run(draft.token.run_id().to_text())
+                .of_run(requested.token.run_id().to_text())
                 .of_session(session.id.to_text())
         };
         let mut created = event(kind::RUN_CREATED);
@@ -52,7 +53,7 @@ impl Runs {
             let event = event(kind::RUN_DIRECT).with("servers", direct.aliases());
             noted.push(self.control().note(event).await?);
         }
-        let parent = draft.parent.as_ref();
+        let parent = requested.parent.as_ref();
         if let Some(grant) = parent.and_then(Parent::spawned).and_then(|of| of.grant) {
             let used = event(kind::PERMISSION_CONSUMED).on("grant", grant.to_text());
             noted.push(self.control().note(used).await?);
@@ -63,7 +64,7 @@ impl Runs {
             let event = event(kind::RUN_ENV_INJECTED).with("names", texts);
             noted.push(self.control().note(event).await?);
         }
-        let row = self.keep(draft, session, sealed, (told.executor, &names)).await?;
+        let row = self.keep(requested, session, sealed, (told.executor, &names)).await?;
         for one in noted {
             one.done().await;
         }
@@ -85,14 +86,14 @@ impl Runs {
 
     async fn keep(
         &self,
-        draft: &Draft,
+        requested: &Requested,
         session: &SessionRow,
         sealed: &str,
         (executor, agent_env): (Option<&ExecutorName>, &[EnvName]),
     ) -> Result<RunRow, RunError> {
-        let id = draft.token.run_id();
-        let token = hex::encode(draft.token.hash());
-        let said = draft.awaited.as_ref();
+        let id = requested.token.run_id();
+        let token = hex::encode(requested.token.hash());
+        let said = requested.awaited.as_ref();
         let is_awaited = said.is_some() || executor.is_some();
         let awaited = is_awaited.then(|| narthex_store::Awaited {
             model: said.and_then(|of| of.model.as_deref()).unwrap_or_default(),
@@ -101,24 +102,24 @@ impl Runs {
         });
         let new = NewRun {
             id,
-            workspace: &draft.workspace,
+            workspace: &requested.workspace,
             session: session.id,
             agent: &session.agent,
             agent_type: session.agent_type,
-            parent: draft.parent.as_ref().map(|parent| parent.row.id),
+            parent: requested.parent.as_ref().map(|parent| parent.row.id),
             agent_env,
             token: &token,
             sealed,
-            created_by: &draft.by.id,
-            expires_at: draft.expires_at,
-            has_sockets: draft.request.has_sockets,
-            driver: draft.driver.as_ref(),
+            created_by: &requested.by.id,
+            expires_at: requested.expires_at,
+            has_sockets: requested.request.has_sockets,
+            driver: requested.driver.as_ref(),
             awaited,
-            spawned: draft.parent.as_ref().and_then(Parent::spawned),
-            is_owed: draft.is_owed,
-            suspended_at: draft.former.as_ref().and_then(|former| former.suspended_at),
+            spawned: requested.parent.as_ref().and_then(Parent::spawned),
+            is_owed: requested.is_owed,
+            suspended_at: requested.former.as_ref().and_then(|former| former.suspended_at),
         };
-        let is_new = draft.request.kind == RunKind::StartSession;
+        let is_new = requested.request.kind == RunKind::StartSession;
         // As it is stored at that moment: a later look could find it claimed, ended or missing, and
         // the stored row would belong to no caller.
         let stored = self.store()?.runs().create(new, is_new.then_some(session)).await;
@@ -126,10 +127,12 @@ impl Runs {
             return Ok(row);
         }
         let over = |why| RunError::SessionOver { id: session.id, why };
-        Err(match (&draft.parent, is_new) {
-            (Some(parent), true) => self.not_kept(&draft.workspace, parent, &session.agent).await,
+        Err(match (&requested.parent, is_new) {
+            (Some(parent), true) => {
+                self.child_refused(&requested.workspace, parent, &session.agent).await
+            }
             (None, true) => RunError::NoParent,
-            (_, false) if draft.is_owed => over("it is active already, or has ended"),
+            (_, false) if requested.is_owed => over("it is active already, or has ended"),
             (_, false) => over("it has ended, or was suspended or resumed at the same time"),
         })
     }
@@ -137,14 +140,14 @@ impl Runs {
     /// The session as it is stored, with its sealed inputs.
     pub(crate) async fn sealed_session(
         &self,
-        draft: &Draft,
+        requested: &Requested,
         inputs: Secret,
         agent_type: Option<AgentType>,
     ) -> Result<SessionRow, RunError> {
-        let mut session = SessionRow { agent_type, ..draft.session.clone() };
-        if draft.request.kind == RunKind::StartSession {
+        let mut session = SessionRow { agent_type, ..requested.session.clone() };
+        if requested.request.kind == RunKind::StartSession {
             let place = session_place(session.id);
-            session.sealed = self.seal(&draft.workspace, &place, &inputs).await?;
+            session.sealed = self.seal(&requested.workspace, &place, &inputs).await?;
         }
         Ok(session)
     }
@@ -161,23 +164,18 @@ impl Runs {
 }
 
 /// The event of a run's begin, for its session.
-pub(crate) fn begun(draft: &Draft, row: &RunRow) -> (EventKind, Value) {
-    let is_new = draft.request.kind == RunKind::StartSession;
+pub(crate) fn begin_event(requested: &Requested, row: &RunRow) -> (EventKind, Value) {
+    let is_new = requested.request.kind == RunKind::StartSession;
     let kind = if is_new { EventKind::SessionCreated } else { EventKind::SessionResumed };
     let mut payload = json!({
         "agent_name": (!row.agent.is_empty()).then_some(&row.agent),
         "parent_run_id": row.parent.map(RunId::to_text),
         "pid": row.pid.get(),
-        "by": by(&draft.by),
+        "by": shown_actor(&requested.by),
     });
-    if let Some(former) = &draft.former {
+    if let Some(former) = &requested.former {
         payload["former_pids"] = former.pids.iter().map(|pid| pid.get()).collect();
         payload["was_suspended"] = former.suspended_at.is_some().into();
     }
     (kind, payload)
-}
-
-/// An actor as events show it.
-pub(crate) fn by(by: &By) -> Value {
-    json!({ "kind": by.kind, "id": by.id })
 }

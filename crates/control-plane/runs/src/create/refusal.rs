@@ -3,10 +3,10 @@
 use narthex_audit::{AuditEvent, kind};
 use narthex_catalog::{Fault, RunKind};
 use narthex_events::EventKind;
-use narthex_model::{RunId, SessionId};
+use narthex_model::SessionId;
 use serde_json::{Value, json};
 
-use crate::{RunError, RunFault, Runs, create::Draft};
+use crate::{RunError, RunFault, Runs, create::request::Requested};
 
 /// Number of recorded faults of one run.
 const FAULTS_MAX: usize = 20;
@@ -15,15 +15,15 @@ impl Runs {
     /// Records that a run was refused: in the audit, and as an event of the session that it was to
     /// resume or that wanted to start it. A failure of this is logged: the run is refused in any
     /// case.
-    pub(crate) async fn note_refused(&self, draft: &Draft, error: &RunError) {
+    pub(crate) async fn note_refused(&self, requested: &Requested, error: &RunError) {
         let Some(faults) = faults(error) else { return };
-        let agent = match &draft.request.agent_name {
+        let agent = match &requested.request.agent_name {
             Some(name) => name.as_str(),
-            None => &draft.session.agent,
+            None => &requested.session.agent,
         };
-        let event = AuditEvent::new(kind::RUN_REFUSED, draft.by.clone());
-        let mut event = event.in_workspace(&draft.workspace).on("agent", agent.to_owned());
-        let session = concerned(draft);
+        let event = AuditEvent::new(kind::RUN_REFUSED, requested.by.clone());
+        let mut event = event.in_workspace(&requested.workspace).on("agent", agent.to_owned());
+        let session = concerned(requested);
         if let Some(session) = session {
             event = event.of_session(session.to_text());
         }
@@ -34,23 +34,24 @@ impl Runs {
             }
         }
         if let Some(session) = session {
+            let parent = requested.parent.as_ref().map(|parent| parent.row.id.to_text());
             let payload = json!({
                 "agent_name": agent,
-                "parent_run_id": draft.parent.as_ref().map(|parent| RunId::to_text(parent.row.id)),
+                "parent_run_id": parent,
                 "kind": error.kind().as_str(),
                 "faults": faults,
             });
             let told = (EventKind::SessionRunRefused, payload);
-            self.tell(&draft.workspace, session, None, told).await;
+            self.tell(&requested.workspace, session, None, told).await;
         }
     }
 }
 
 /// The existing session that it concerns.
-fn concerned(draft: &Draft) -> Option<SessionId> {
-    match draft.request.kind {
-        RunKind::ResumeSession => Some(draft.session.id),
-        RunKind::StartSession => draft.parent.as_ref().map(|parent| parent.row.session),
+fn concerned(requested: &Requested) -> Option<SessionId> {
+    match requested.request.kind {
+        RunKind::ResumeSession => Some(requested.session.id),
+        RunKind::StartSession => requested.parent.as_ref().map(|parent| parent.row.session),
     }
 }
 

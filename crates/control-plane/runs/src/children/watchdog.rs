@@ -10,7 +10,7 @@ use narthex_store::QuietChild;
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{RunError, Runs, seen::Ending};
+use crate::{RunError, Runs, end::Ending};
 
 /// Pause between two looks.
 const EVERY: Duration = Duration::from_secs(60);
@@ -75,7 +75,7 @@ impl Runs {
             let id = workspace.id;
             let looks = [
                 ("silent children", self.look_at_children_of(&id, now).await),
-                ("stopped children", self.look_at_still(&id, now).await),
+                ("stopped children", self.check_abandoned(&id, now).await),
                 ("sessions below cancelled ones", self.cancel_left(&id).await),
                 ("heartbeats", self.beat(&id, now).await),
             ];

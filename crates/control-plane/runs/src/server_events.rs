@@ -1,14 +1,10 @@
-//! States of a run's own servers, as events of its session: mounted, lost, back, and given back
-//! (R-E31 to R-E42).
+//! States of a run's own servers, as events of its session: started, lost, connected again, and
+//! released (R-E31 to R-E42).
 //!
 //! An event is sent after the change that it reports, and no call waits for one. A healthy server
 //! has one event at each end and none in between.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use narthex_events::{EventKind, EventPlace, EventsError};
 use narthex_model::{Pid, RunId, ServerState};
@@ -21,32 +17,19 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::{RunFault, Runs, create::Draft, frozen::GoesOnFrom};
+use crate::{RunFault, Runs, create::request::Requested, frozen::ResumedFrom};
 
 /// Time for which a stopping daemon waits for a server that was given back before, and does not
 /// end.
 const END_LIMIT: Duration = Duration::from_secs(15);
 
-/// The runs of this process whose servers are watched: each watcher is active until its run is
-/// removed from here.
-#[derive(Debug, Default)]
-pub(crate) struct MountedRuns {
-    held: Mutex<HashMap<RunId, watch::Sender<()>>>,
-}
-
-impl MountedRuns {
-    fn held(&self) -> MutexGuard<'_, HashMap<RunId, watch::Sender<()>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The servers of a new run, before they belong to it.
-pub(crate) struct Mounting {
-    mounts: Vec<OneMount>,
+pub(crate) struct StartedServers {
+    started: Vec<StartedServer>,
     failed: Vec<(String, Value)>,
 }
 
-struct OneMount {
+struct StartedServer {
     watched: WatchedMount,
     /// True if another run had it before.
     is_reused: bool,
@@ -63,22 +46,22 @@ struct Seen {
 
 /// The reason why a run gets its servers.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Source {
+pub(crate) struct StartReason {
     /// The last run of its session, if the session resumes with it.
     former: Option<Pid>,
     /// The daemon has stopped since the servers belonged to the run, or to its session.
     is_recovery: bool,
 }
 
-impl Mounting {
+impl StartedServers {
     pub(crate) fn of(set: &MountSet) -> Self {
-        let mounts = set.mounts().iter().map(|mount| {
+        let started = set.mounts().iter().map(|mount| {
             let watched = mount.watched();
             let seen = Seen::of(&watched.found());
-            OneMount { watched, is_reused: mount.count() > 1, seen }
+            StartedServer { watched, is_reused: mount.count() > 1, seen }
         });
         let failed = set.faults().iter().map(of_fault).collect();
-        Self { mounts: mounts.collect(), failed }
+        Self { started: started.collect(), failed }
     }
 
     /// The same with the servers that are not mounted at all, and the reasons.
@@ -136,7 +119,7 @@ impl Seen {
     }
 }
 
-impl Source {
+impl StartReason {
     /// Adds these facts to an event.
     fn add(self, payload: &mut Value, (pid, server): (Pid, &str)) {
         if let Some(former) = self.former {
@@ -153,35 +136,35 @@ impl Source {
 
 impl Runs {
     /// The reason why a new run gets its servers.
-    pub(crate) fn source(&self, draft: &Draft) -> Source {
-        draft.goes_on_from().map(|from| self.source_from(from)).unwrap_or_default()
+    pub(crate) fn start_reason(&self, requested: &Requested) -> StartReason {
+        requested.resumed_from().map(|from| self.reason_from(from)).unwrap_or_default()
     }
 
     /// The reason why a run that begins again gets its servers. A run that waits for a platform
     /// first gets its servers when that begins: then its session resumes with it.
-    pub(crate) fn source_again(&self, row: &RunRow, from: Option<GoesOnFrom>) -> Source {
+    pub(crate) fn restart_reason(&self, row: &RunRow, from: Option<ResumedFrom>) -> StartReason {
         let is_first = row.waiting.as_ref().is_some_and(|waiting| waiting.attempts <= 1);
         let from = from.filter(|_| is_first);
-        let source = from.map(|from| self.source_from(from)).unwrap_or_default();
-        let is_recovery = source.is_recovery || row.created_at < self.shared.began;
-        Source { is_recovery, ..source }
+        let reason = from.map(|from| self.reason_from(from)).unwrap_or_default();
+        let is_recovery = reason.is_recovery || row.created_at < self.shared.began;
+        StartReason { is_recovery, ..reason }
     }
 
-    fn source_from(&self, from: GoesOnFrom) -> Source {
-        let GoesOnFrom { pid, suspended_ms } = from;
+    fn reason_from(&self, from: ResumedFrom) -> StartReason {
+        let ResumedFrom { pid, suspended_ms } = from;
         let suspended_at =
             suspended_ms.map(|ms| SystemTime::UNIX_EPOCH + Duration::from_millis(ms));
         let is_recovery = suspended_at.is_some_and(|at| at < self.shared.began);
-        Source { former: Some(Pid::new(pid)), is_recovery }
+        StartReason { former: Some(Pid::new(pid)), is_recovery }
     }
 
     /// Reports to the session of a run that it has `begun`, if that is new, which servers the run
     /// has from now on, and which it does without; then watches their states.
-    pub(crate) async fn tell_mounted(
+    pub(crate) async fn report_servers(
         &self,
         row: &RunRow,
         begun: Option<(EventKind, Value)>,
-        (mounting, source): (Mounting, Source),
+        (servers, reason): (StartedServers, StartReason),
     ) {
         let Some(events) = self.control().events() else { return };
         let place = EventPlace {
@@ -190,53 +173,53 @@ impl Runs {
             run: Some(row.id),
         };
         let mut told: Vec<_> = begun.into_iter().collect();
-        for (server, mut payload) in mounting.failed {
+        for (server, mut payload) in servers.failed {
             payload["server"] = server.as_str().into();
             payload["path"] = path(row.pid, &server).into();
-            source.add(&mut payload, (row.pid, &server));
+            reason.add(&mut payload, (row.pid, &server));
             told.push((EventKind::McpError, payload));
         }
-        for mount in &mounting.mounts {
-            let server = mount.watched.alias().as_str();
+        for one in &servers.started {
+            let server = one.watched.alias().as_str();
             let path = path(row.pid, server);
             let mut payload = json!({ "server": server, "path": path, "auto": true });
-            if mount.is_reused {
+            if one.is_reused {
                 payload["reused"] = true.into();
             }
-            source.add(&mut payload, (row.pid, server));
+            reason.add(&mut payload, (row.pid, server));
             told.push((EventKind::McpMount, payload));
         }
         events.note_all(&place, &told).await;
-        if mounting.mounts.is_empty() {
+        if servers.started.is_empty() {
             return;
         }
         let held = watch::Sender::new(());
-        for mount in mounting.mounts {
-            let path = path(row.pid, mount.watched.alias().as_str());
-            let watching = self.clone().watch_mount(place.clone(), path, mount, held.subscribe());
+        for one in servers.started {
+            let path = path(row.pid, one.watched.alias().as_str());
+            let watching = self.clone().watch_server(place.clone(), path, one, held.subscribe());
             self.control().spawn(watching);
         }
-        self.shared.mounted.held().insert(row.id, held);
+        self.shared.watched.held().insert(row.id, held);
     }
 
     /// Removes a run from the gateway's table: its token opens nothing there any more, and its
     /// servers are given back.
-    pub(crate) async fn let_go(&self, id: RunId) {
+    pub(crate) async fn release(&self, id: RunId) {
         self.shared.gateway.end_run(id).await;
         self.shared.stored.forget(id);
-        self.shared.mounted.held().remove(&id);
+        self.shared.watched.held().remove(&id);
         self.shared.resting.ends.forget(id);
     }
 
     /// Reports the states of a server until it is given back, and then that.
-    async fn watch_mount(
+    async fn watch_server(
         self,
         place: EventPlace,
         path: String,
-        mount: OneMount,
+        server: StartedServer,
         mut held: watch::Receiver<()>,
     ) {
-        let OneMount { mut watched, mut seen, .. } = mount;
+        let StartedServer { mut watched, mut seen, .. } = server;
         let closing = self.control().closing();
         loop {
             tokio::select! {
@@ -249,7 +232,7 @@ impl Runs {
                 () = watched.changed() => {
                     let server = watched.alias().clone();
                     for (kind, payload) in seen.look(server.as_str(), &watched.found()) {
-                        self.tell_of_mount(&place, kind, &payload).await;
+                        self.report_server(&place, kind, &payload).await;
                     }
                 }
             }
@@ -278,10 +261,10 @@ impl Runs {
             payload["forced"] = true.into();
             payload["reason"] = "sigterm_ignored".into();
         }
-        self.tell_of_mount(&place, EventKind::McpUnmount, &payload).await;
+        self.report_server(&place, EventKind::McpUnmount, &payload).await;
     }
 
-    async fn tell_of_mount(&self, place: &EventPlace, kind: EventKind, payload: &Value) {
+    async fn report_server(&self, place: &EventPlace, kind: EventKind, payload: &Value) {
         let Some(events) = self.control().events() else { return };
         // Boxed, as it is large, and each server that is watched waits with one.
         match Box::pin(events.append(place, kind, payload, None)).await {

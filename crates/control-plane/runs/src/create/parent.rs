@@ -19,8 +19,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     RunError, Runs,
-    driver::{Awaited, Creator},
-    frozen::{Frozen, Made, run_place},
+    create::creator::{Awaited, Creator},
+    frozen::{Frozen, ServerSource, run_place},
 };
 
 /// The tool by which a run creates another one.
@@ -131,7 +131,7 @@ impl Runs {
     ///
     /// # Errors
     /// When it may not, or sets a field that no run may set.
-    pub(crate) async fn decided(
+    pub(crate) async fn permit_spawn(
         &self,
         workspace: &WorkspaceId,
         request: &RunRequest,
@@ -251,18 +251,18 @@ impl Runs {
     }
 
     /// The reason why the run that a parent was to create was not stored.
-    pub(crate) async fn not_kept(
+    pub(crate) async fn child_refused(
         &self,
         workspace: &WorkspaceId,
         parent: &Parent,
         agent: &str,
     ) -> RunError {
-        match self.why_not_kept(workspace, parent, agent).await {
+        match self.why_child_refused(workspace, parent, agent).await {
             Ok(why) | Err(why) => why,
         }
     }
 
-    async fn why_not_kept(
+    async fn why_child_refused(
         &self,
         workspace: &WorkspaceId,
         parent: &Parent,
@@ -312,9 +312,9 @@ impl Runs {
             return Err(RunError::TooDeep(limits.depth()));
         }
         let project_dir = match &frozen.of {
-            Made::Agent(of) if of.inputs.has_own_folder => None,
-            Made::Agent(of) => of.inputs.project_dir.clone(),
-            Made::Own(_) => None,
+            ServerSource::Agent(of) if of.inputs.has_own_folder => None,
+            ServerSource::Agent(of) => of.inputs.project_dir.clone(),
+            ServerSource::Own(_) => None,
         };
         let (is_spawner, is_single, permit) = (false, false, None);
         let parent =

@@ -2,78 +2,44 @@
 //! frozen configuration (D10).
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::BTreeSet,
     mem::take,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
-    time::{Duration, SystemTime},
+    sync::{Arc, atomic::Ordering},
+    time::SystemTime,
 };
 
-use narthex_control::{ControlError, KeyedLock};
+use narthex_control::ControlError;
 use narthex_gateway::{FindingRun, LookingAt, RunSource, RunToken, RunView};
 use narthex_model::{Alias, RunId};
 use narthex_registry::{FirstLists, HeldBack, MountFault, MountSet};
 use narthex_store::RunRow;
 use narthex_upstream::Inventory;
-use tokio::{sync::OwnedMutexGuard, time::Instant};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::{
-    RunError, Runs, Shared, asked,
-    create::ATTEMPTS,
-    definitions::LookedAt,
-    driver::Place,
-    frozen::{Frozen, FrozenAgent, Made, run_place},
-    mounting::Mounting,
-    prepare::{self, Failed, Of, Opened, Prepared},
+    ATTEMPTS, RunError, Runs, Shared,
+    create::{
+        driver::Place,
+        own_servers, servers,
+        servers::{OpenedSecrets, RunServers, ServerInputs, UnopenedServer},
+    },
+    definitions::Screened,
+    frozen::{Frozen, FrozenAgent, ServerSource, run_place},
+    server_events::StartedServers,
 };
 
-/// Time for which a token that opens nothing is not looked for again.
-const ABSENT_FOR: Duration = Duration::from_secs(30);
-/// Number of such tokens that are remembered.
-const ABSENT_MAX: usize = 4096;
-
-/// Facts of runs that are not in the gateway's table.
-#[derive(Debug, Default)]
-pub(crate) struct Kept {
-    /// Hashes of tokens that open nothing, each with the time until which that is believed. A token
-    /// names its run itself: a forged one must not shut out the one that opens that run.
-    absent: Mutex<HashMap<[u8; 32], Instant>>,
-    /// Locks per run for its new begin.
-    beginning: KeyedLock<RunId>,
-}
-
-impl Kept {
-    fn is_absent(&self, hash: &[u8; 32]) -> bool {
-        self.absent().get(hash).is_some_and(|until| Instant::now() < *until)
-    }
-
-    fn note_absent(&self, hash: [u8; 32]) {
-        let (mut absent, now) = (self.absent(), Instant::now());
-        if absent.len() >= ABSENT_MAX {
-            absent.retain(|_, until| now < *until);
-        }
-        // Further tokens are looked for in the store each time.
-        if absent.len() < ABSENT_MAX {
-            absent.insert(hash, now + ABSENT_FOR);
-        }
-    }
-
-    fn absent(&self) -> MutexGuard<'_, HashMap<[u8; 32], Instant>> {
-        self.absent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The servers of a run after a restart.
-struct Mounted {
+struct RestartedServers {
     set: MountSet,
     /// The rest of the preparation, without the mounted servers.
-    prepared: Prepared,
+    resolved: RunServers,
     failed: Vec<MountFault>,
 }
 
 impl RunSource for Shared {
     fn find<'a>(&'a self, token: &'a RunToken) -> FindingRun<'a> {
         Box::pin(async move {
-            if self.kept.is_absent(&token.hash()) {
+            if self.restarts.is_absent(&token.hash()) {
                 return None;
             }
             let (token, id) = (token.clone(), token.run_id());
@@ -113,7 +79,7 @@ impl RunSource for Shared {
         let (this, run) = (self.this.upgrade(), run.clone());
         self.control.spawn(async move {
             let Some(shared) = this else { return };
-            if let Err(error) = (Runs { shared }).keep_further_lists(&run).await {
+            if let Err(error) = (Runs { shared }).store_further_lists(&run).await {
                 tracing::warn!(
                     run.id = %run.id,
                     "the frozen lists of a run could not be stored: {error}"
@@ -125,8 +91,8 @@ impl RunSource for Shared {
 
 impl Runs {
     /// Stores the lists of servers that a run has got first by now, unless the run is not stored.
-    async fn keep_further_lists(&self, run: &RunView) -> Result<(), RunError> {
-        let _turn = self.shared.kept.beginning.take(&run.id).await;
+    async fn store_further_lists(&self, run: &RunView) -> Result<(), RunError> {
+        let _turn = self.shared.restarts.beginning.take(&run.id).await;
         let Some(row) = self.living_row(run.id).await? else { return Ok(()) };
         let (further, held) = (run.further_lists(), run.held_back().kept());
         let frozen = Frozen { further, held, ..self.frozen(&row).await? };
@@ -136,28 +102,23 @@ impl Runs {
     }
 
     /// Takes the lock of a run for its new begin.
-    pub(crate) async fn kept_turn(&self, id: RunId) -> OwnedMutexGuard<()> {
-        self.shared.kept.beginning.take(&id).await
-    }
-
-    /// Removes a run from the table: it begins again when its token is next shown.
-    pub(crate) async fn end_view(&self, id: RunId) {
-        self.let_go(id).await;
+    pub(crate) async fn restart_turn(&self, id: RunId) -> OwnedMutexGuard<()> {
+        self.shared.restarts.beginning.take(&id).await
     }
 
     async fn again(&self, token: &RunToken) -> Result<Option<Arc<RunView>>, RunError> {
         let id = token.run_id();
         // First: a caller with a token that opens nothing blocks no caller with a valid one.
         if self.row_of(token).await?.is_none() {
-            self.shared.kept.note_absent(token.hash());
+            self.shared.restarts.note_absent(token.hash());
             return Ok(None);
         }
-        let _turn = self.shared.kept.beginning.take(&id).await;
+        let _turn = self.shared.restarts.beginning.take(&id).await;
         if let Some(run) = self.shared.gateway.runs().identify(token.expose()) {
             return Ok(Some(run));
         }
         match self.row_of(token).await? {
-            Some(row) => self.begin_again_if_living(&row).await,
+            Some(row) => self.restart_if_active(&row).await,
             None => Ok(None),
         }
     }
@@ -170,25 +131,25 @@ impl Runs {
     }
 
     /// Has a run begin again without its token.
-    pub(crate) async fn again_by_id(&self, id: RunId) -> Result<Option<Arc<RunView>>, RunError> {
-        let _turn = self.shared.kept.beginning.take(&id).await;
+    pub(crate) async fn restart_by_id(&self, id: RunId) -> Result<Option<Arc<RunView>>, RunError> {
+        let _turn = self.shared.restarts.beginning.take(&id).await;
         if let Some(run) = self.shared.gateway.runs().get(id) {
             return Ok(Some(run));
         }
         match self.living_row(id).await? {
-            Some(row) => self.begin_again_if_living(&row).await,
+            Some(row) => self.restart_if_active(&row).await,
             None => Ok(None),
         }
     }
 
-    pub(crate) async fn begin_again_if_living(
+    pub(crate) async fn restart_if_active(
         &self,
         row: &RunRow,
     ) -> Result<Option<Arc<RunView>>, RunError> {
-        let run = self.begin_again(row).await?;
+        let run = self.restart_row(row).await?;
         // It may have been ended meanwhile, by a caller that found nothing in the table.
         if self.living_row(row.id).await?.is_none() {
-            self.let_go(row.id).await;
+            self.release(row.id).await;
             return Ok(None);
         }
         Ok(Some(run))
@@ -201,15 +162,16 @@ impl Runs {
         Ok(row.filter(|row| row.ended.is_none() && now < row.expires_at))
     }
 
-    async fn begin_again(&self, row: &RunRow) -> Result<Arc<RunView>, RunError> {
+    async fn restart_row(&self, row: &RunRow) -> Result<Arc<RunView>, RunError> {
         let hash = token_hash(&row.token).ok_or(RunError::HasEnded(row.id))?;
         let frozen = self.frozen(row).await?;
-        let source = self.source_again(row, frozen.from);
+        let reason = self.restart_reason(row, frozen.from);
         let session = self.store()?.sessions().find(&row.workspace, row.session).await;
         let session = session.map_err(ControlError::Store)?.ok_or(RunError::HasEnded(row.id))?;
-        let Mounted { set, prepared, failed } = self.mounted_again(row, &frozen).await?;
-        let mounting = Mounting::of(&set).failing(&failed);
-        let Prepared { policy, counted, built_in, secrets, pinned, .. } = prepared;
+        let RestartedServers { set, resolved, failed } =
+            self.restarted_servers(row, &frozen).await?;
+        let servers = StartedServers::of(&set).failing(&failed);
+        let RunServers { policy, counted, built_in, secrets, pinned, .. } = resolved;
         for fault in &failed {
             let error = fault.error.for_operators();
             tracing::warn!(run.id = %row.id, "{}: {error}", fault.alias);
@@ -218,8 +180,8 @@ impl Runs {
         let (meters, _) = self.control().run_limits(&row.workspace, agent, counted).await?;
         // Lists from before are not looked at again: they stay as they were.
         let first = FirstLists::again(&frozen.lists, &set);
-        let looked = self.look_at_all((&row.workspace, row.id), &pinned, first).await?;
-        let LookedAt { first, mut held, .. } = looked;
+        let looked = self.screen_all((&row.workspace, row.id), &pinned, first).await?;
+        let Screened { first, mut held, .. } = looked;
         held.extend(&frozen.held);
         let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
         let tools = frozen.of.built_in_tools(session.parent.is_some());
@@ -248,7 +210,7 @@ impl Runs {
         if row.waiting.is_some() {
             self.shared.claimed.note(row.id, &row.token);
         }
-        self.tell_mounted(row, None, (mounting, source)).await;
+        self.report_servers(row, None, (servers, reason)).await;
         tracing::info!(
             run.id = %row.id, workspace = %row.workspace,
             "a run continues after a restart"
@@ -258,21 +220,27 @@ impl Runs {
 
     /// Mounts the servers of a run's frozen configuration, as far as they start: calls of the
     /// others get the reason.
-    async fn mounted_again(&self, row: &RunRow, frozen: &Frozen) -> Result<Mounted, RunError> {
+    async fn restarted_servers(
+        &self,
+        row: &RunRow,
+        frozen: &Frozen,
+    ) -> Result<RestartedServers, RunError> {
         for _ in 0..ATTEMPTS {
             self.control().look_at_cuts().await?;
             let cuts = self.control().cuts();
-            let mut prepared = self.prepared_again(row, frozen, false).await?;
-            for fault in &prepared.skipped {
+            let mut resolved = self.resolved_again(row, frozen, false).await?;
+            for fault in &resolved.skipped {
                 tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
             }
-            let set = self.mount(&row.workspace, take(&mut prepared.servers), false).await?;
+            let set =
+                self.start_servers(&row.workspace, take(&mut resolved.servers), false).await?;
             // A cut that came before a server was mounted here has not reached it.
             if self.control().cuts() == cuts {
-                let failed = take(&mut prepared.failed).into_iter().map(Failed::into_mount_fault);
-                let failed = failed.chain(take(&mut prepared.withheld));
+                let failed =
+                    take(&mut resolved.failed).into_iter().map(UnopenedServer::into_mount_fault);
+                let failed = failed.chain(take(&mut resolved.withheld));
                 let failed = failed.chain(set.faults().iter().cloned()).collect();
-                return Ok(Mounted { set, prepared, failed });
+                return Ok(RestartedServers { set, resolved, failed });
             }
             set.unmount().await;
         }
@@ -281,22 +249,24 @@ impl Runs {
 
     /// Prepares a run's servers from its frozen configuration; `is_direct` with all values, for the
     /// answer.
-    pub(crate) async fn prepared_again(
+    pub(crate) async fn resolved_again(
         &self,
         row: &RunRow,
         frozen: &Frozen,
         is_direct: bool,
-    ) -> Result<Prepared, RunError> {
+    ) -> Result<RunServers, RunError> {
         let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
         let agent = match &frozen.of {
-            Made::Own(text) => return asked::read(text, &self.shared.options, None, isolation),
-            Made::Agent(agent) => agent,
+            ServerSource::Own(text) => {
+                return own_servers::read(text, &self.shared.options, None, isolation);
+            }
+            ServerSource::Agent(agent) => agent,
         };
         let mut parts = agent.parts().ok_or(RunError::HasEnded(row.id))?;
         self.control().switch_off(&row.workspace, &mut parts).await?;
         let vault = self.vault()?;
-        let opened = Opened::pinned(vault, &row.workspace, &agent.secrets).await;
-        let of = Of {
+        let opened = OpenedSecrets::pinned(vault, &row.workspace, &agent.secrets).await;
+        let of = ServerInputs {
             workspace: &row.workspace,
             run: row.id,
             session: row.session,
@@ -310,7 +280,7 @@ impl Runs {
             is_direct,
             built_in_url: self.shared.options.built_in_url.as_deref(),
         };
-        prepare::agent(of, &parts, &opened.map_err(ControlError::from)?, isolation)
+        servers::agent(of, &parts, &opened.map_err(ControlError::from)?, isolation)
     }
 }
 
@@ -318,26 +288,4 @@ impl Runs {
 fn token_hash(text: &str) -> Option<[u8; 32]> {
     let mut hash = [0; 32];
     hex::decode_to_slice(text, &mut hash).ok().map(|()| hash)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A token that opens nothing is not looked for twice, and shuts out no other token of its run.
-    #[tokio::test(start_paused = true)]
-    async fn a_token_that_opens_nothing_shuts_out_no_other() {
-        let (kept, run) = (Kept::default(), RunId::new([7; 6]));
-        let [wrong, right] = [(); 2].map(|()| RunToken::of_run(run).unwrap().hash());
-        kept.note_absent(wrong);
-        assert!(kept.is_absent(&wrong) && !kept.is_absent(&right));
-        tokio::time::advance(ABSENT_FOR).await;
-        assert!(!kept.is_absent(&wrong));
-        for number in 0..=ABSENT_MAX {
-            let mut hash = [0; 32];
-            hash[..8].copy_from_slice(&number.to_le_bytes());
-            kept.note_absent(hash);
-        }
-        assert_eq!(kept.absent().len(), ABSENT_MAX);
-    }
 }

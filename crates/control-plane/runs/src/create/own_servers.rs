@@ -14,7 +14,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::{RunError, RunFault, RunWarning, RunsOptions, prepare::Prepared};
+use crate::{RunError, RunFault, RunWarning, RunsOptions, create::servers::RunServers};
 
 /// The name of the document in messages.
 const PLACE: &str = "the request";
@@ -78,7 +78,7 @@ pub(crate) fn read(
     options: &RunsOptions,
     taken: Option<&Snapshot>,
     isolation: u64,
-) -> Result<Prepared, RunError> {
+) -> Result<RunServers, RunError> {
     let malformed = |error: serde_json::Error| {
         let text = format!(
             "the request is not of the form {{\"servers\": {{\"NAME\": {{…}}}}, \"tools\": \
@@ -95,7 +95,7 @@ pub(crate) fn read(
     let mut faults = Vec::new();
     let (plain, optional) = without_optional(servers, &mut faults)?;
     if plain.0.is_empty() {
-        return Ok(prepared(Vec::new(), policy, Vec::new()));
+        return Ok(resolved(Vec::new(), policy, Vec::new()));
     }
     let text = format!("{{\"servers\":{}}}", plain.to_text());
     let context = LoadContext {
@@ -122,15 +122,15 @@ pub(crate) fn read(
         true => {
             let warnings = loaded.warnings.iter();
             let warnings = warnings.map(|one| RunWarning::of_operators(one.to_string())).collect();
-            Ok(prepared(servers, policy, warnings))
+            Ok(resolved(servers, policy, warnings))
         }
         false => Err(RunError::Entries(faults)),
     }
 }
 
 /// A run whose own servers are counted in it alone.
-fn prepared(servers: Vec<Mountable>, policy: RunPolicy, warnings: Vec<RunWarning>) -> Prepared {
-    Prepared { servers, policy, warnings, ..Prepared::default() }
+fn resolved(servers: Vec<Mountable>, policy: RunPolicy, warnings: Vec<RunWarning>) -> RunServers {
+    RunServers { servers, policy, warnings, ..RunServers::default() }
 }
 
 /// Removes the members from the entries that only a run's entries have.

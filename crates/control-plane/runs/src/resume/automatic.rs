@@ -5,11 +5,7 @@
 //! that begins. So the session resumes exactly once, whatever happens in between, also where
 //! several daemons are on the store.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use narthex_control::ControlError;
 use narthex_model::{AgentType, RunId, Secret, SessionId, WorkspaceId};
@@ -17,76 +13,23 @@ use narthex_store::{NewRest, RestingSession, RunFilter, RunRow, SessionRow};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::OwnedSemaphorePermit,
     time::{MissedTickBehavior, interval},
 };
 
 use crate::{
     Creator, RunError, Runs,
-    driver::Awaited,
+    create::creator::Awaited,
     frozen::{Inputs, session_place},
 };
 
 /// Pause between two looks for sessions that are to resume, without a call.
 const EVERY: Duration = Duration::from_secs(60);
-/// Number of runs that begin at a time: each starts servers.
-const AT_ONCE: usize = 8;
 /// First and longest pause before a session is tried again; each time it is twice as long.
 const AGAIN: Duration = Duration::from_secs(60);
 const AGAIN_MAX: Duration = Duration::from_secs(60 * 60);
 /// Number of sessions read together.
 const BATCH: u32 = 64;
-
-/// Sessions that are to resume.
-#[derive(Debug)]
-pub(crate) struct Resting {
-    /// Changes whenever there may be a session to resume.
-    called: watch::Sender<()>,
-    places: Arc<Semaphore>,
-    pub(crate) ends: GivenEnds,
-}
-
-/// The ended children that each run knows of, in this process alone: if the run knew it at another
-/// one, its session resumes once more than necessary.
-#[derive(Debug, Default)]
-pub(crate) struct GivenEnds(Mutex<HashMap<RunId, BTreeSet<SessionId>>>);
-
-impl GivenEnds {
-    /// Notes that a run got the status of a session.
-    pub(crate) fn tell(&self, run: RunId, child: &SessionRow) {
-        if child.ended_at.is_some() {
-            self.runs().entry(run).or_default().insert(child.id);
-        }
-    }
-
-    /// The children that a run knows to have ended.
-    pub(crate) fn given(&self, run: RunId) -> Vec<SessionId> {
-        self.runs().get(&run).into_iter().flatten().copied().collect()
-    }
-
-    /// Forgets a run that has ended.
-    pub(crate) fn forget(&self, run: RunId) {
-        self.runs().remove(&run);
-    }
-
-    fn runs(&self) -> MutexGuard<'_, HashMap<RunId, BTreeSet<SessionId>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Default for Resting {
-    fn default() -> Self {
-        let (called, places) = (watch::Sender::new(()), Arc::new(Semaphore::new(AT_ONCE)));
-        Self { called, places, ends: GivenEnds::default() }
-    }
-}
-
-impl Resting {
-    /// Wakes the task that looks for them.
-    pub(crate) fn call(&self) {
-        self.called.send_replace(());
-    }
-}
 
 /// The prompt and scope of the next run of a session, as they are sealed.
 #[derive(Serialize, Deserialize)]
@@ -162,7 +105,7 @@ impl Runs {
 
     /// Notes that a run knows of a child's end: its session does not resume by itself for that.
     pub fn knows_end(&self, run: RunId, child: SessionId) {
-        self.shared.resting.ends.runs().entry(run).or_default().insert(child);
+        self.shared.resting.ends.note(run, child);
     }
 
     /// Wakes the session above a child, which got a message from the child by the event of this

@@ -20,11 +20,14 @@ use narthex_registry::{MountFault, MountIdentity, Mountable, PinnedServer, Shari
 use narthex_vault::{Vault, VaultError};
 use serde::Serialize;
 
-use crate::{DirectServers, RunError, RunFault, RunWarning, attended::withheld, frozen::Inputs};
+use crate::{
+    DirectServers, RunError, RunFault, RunWarning, create::personal_sign_in::withheld,
+    frozen::Inputs,
+};
 
 /// The servers to mount, with warnings for people.
 #[derive(Debug, Default)]
-pub(crate) struct Prepared {
+pub(crate) struct RunServers {
     pub(crate) servers: Vec<Mountable>,
     pub(crate) policy: RunPolicy,
     /// The servers of the catalog among them, by alias.
@@ -35,7 +38,7 @@ pub(crate) struct Prepared {
     /// Optional servers that the run does without, and the reasons.
     pub(crate) skipped: Vec<RunFault>,
     /// Servers whose configuration cannot be opened now.
-    pub(crate) failed: Vec<Failed>,
+    pub(crate) failed: Vec<UnopenedServer>,
     /// Servers that the run may not have in its present state, each with the answer to calls of it.
     pub(crate) withheld: Vec<MountFault>,
     /// The values of all secrets that it was made with.
@@ -50,14 +53,14 @@ pub(crate) struct Prepared {
 
 /// A server whose configuration cannot be opened.
 #[derive(Debug)]
-pub(crate) struct Failed {
+pub(crate) struct UnopenedServer {
     pub(crate) alias: Alias,
     /// True if a run may begin without it.
     pub(crate) is_optional: bool,
     pub(crate) error: OpenError,
 }
 
-impl Failed {
+impl UnopenedServer {
     /// The fault for the creator of a run.
     pub(crate) fn fault(&self) -> RunFault {
         RunFault::invalid(self.alias.to_string(), self.error.to_string())
@@ -79,7 +82,7 @@ impl Failed {
 
 /// The run, and its inputs.
 #[derive(Clone, Copy)]
-pub(crate) struct Of<'a> {
+pub(crate) struct ServerInputs<'a> {
     pub(crate) workspace: &'a WorkspaceId,
     pub(crate) run: RunId,
     pub(crate) session: SessionId,
@@ -102,13 +105,13 @@ pub(crate) struct Of<'a> {
 
 /// Values of secrets, each of one version.
 #[derive(Debug, Default)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedSecrets {
     values: BTreeMap<SecretName, (Secret, SecretVersion)>,
     /// Names of the secrets that the run was made with; some may have been cleared since.
     bound: BTreeSet<SecretName>,
 }
 
-impl Opened {
+impl OpenedSecrets {
     /// Opens the newest values of the secrets that an agent and its servers may need; unset ones
     /// are left out.
     ///
@@ -220,11 +223,11 @@ impl Opened {
 /// All faults of the run: parameters, and all servers that are not optional. A server that cannot
 /// be opened is no error here: it is among the `failed`.
 pub(crate) fn agent(
-    of: Of<'_>,
+    of: ServerInputs<'_>,
     parts: &AgentParts,
-    opened: &Opened,
+    opened: &OpenedSecrets,
     isolation: u64,
-) -> Result<Prepared, RunError> {
+) -> Result<RunServers, RunError> {
     let is_secret_set = |name: &SecretName| opened.bound.contains(name);
     let env = |name: &str| of.variables.find(name);
     let surroundings = Surroundings {
@@ -247,7 +250,7 @@ pub(crate) fn agent(
     let ResolvedRun { servers, skipped, warnings, .. } = resolved.map_err(RunError::Refused)?;
     let counted =
         servers.values().map(|server| (server.alias.clone(), server.reference.to_string()));
-    let mut prepared = Prepared {
+    let mut prepared = RunServers {
         counted: counted.collect(),
         pinned: servers.values().map(pinned).collect(),
         warnings: warnings
@@ -258,7 +261,7 @@ pub(crate) fn agent(
         omitted: servers.values().flat_map(omitted).collect(),
         secrets: opened.values.values().map(|(value, _)| value.clone()).collect(),
         direct: of.is_direct.then(|| DirectServers::new(of.built_in_url)),
-        ..Prepared::default()
+        ..RunServers::default()
     };
     for server in servers.values() {
         if let Some(fault) = withheld(parts, of.driver, server) {
@@ -269,7 +272,7 @@ pub(crate) fn agent(
             Ok(()) => {}
             Err(error) => {
                 let (alias, is_optional) = (server.alias.clone(), server.is_optional);
-                prepared.failed.push(Failed { alias, is_optional, error });
+                prepared.failed.push(UnopenedServer { alias, is_optional, error });
             }
         }
     }
@@ -311,10 +314,10 @@ fn pinned(server: &ResolvedServer) -> (Alias, PinnedServer) {
 }
 
 fn add(
-    prepared: &mut Prepared,
-    of: Of<'_>,
+    prepared: &mut RunServers,
+    of: ServerInputs<'_>,
     server: &ResolvedServer,
-    opened: &Opened,
+    opened: &OpenedSecrets,
     isolation: u64,
 ) -> Result<(), OpenError> {
     let opening = Opening {

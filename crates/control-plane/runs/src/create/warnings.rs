@@ -1,0 +1,87 @@
+//! Warnings of a run that was created, in words for humans and for models.
+
+use narthex_model::{Alias, UnmatchedGate};
+use narthex_registry::MountSet;
+
+/// A gate of a server of a run that gates nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnmatchedOf {
+    /// The server.
+    pub server: Alias,
+    /// The gate.
+    pub gate: UnmatchedGate,
+}
+
+impl UnmatchedOf {
+    /// A sentence; with `is_for_model` without a word of the server, such as the probably meant
+    /// name.
+    #[must_use]
+    pub fn told(&self, is_for_model: bool) -> String {
+        let gate = if is_for_model { self.gate.plain() } else { self.gate.to_string() };
+        format!("server `{}`: {gate}", self.server)
+    }
+}
+
+/// A warning of a run that was created. No word of a server is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunWarning {
+    text: String,
+    for_models: Option<String>,
+}
+
+impl RunWarning {
+    /// A warning of the request itself, which its sender reads, human or model.
+    pub(crate) fn of_request(text: String) -> Self {
+        Self { for_models: Some(text.clone()), text }
+    }
+
+    /// A warning of a text by operators and authors: it names their keys, servers or commands, so
+    /// models read nothing of it (D28).
+    pub(crate) fn of_operators(text: String) -> Self {
+        Self { text, for_models: None }
+    }
+
+    /// The same warning, of which models read these words.
+    pub(crate) fn or_for_models(self, words: String) -> Self {
+        Self { for_models: Some(words), ..self }
+    }
+
+    /// The words for a reader; `None` if a model reads nothing of it.
+    #[must_use]
+    pub fn read_by(&self, is_model: bool) -> Option<&str> {
+        if is_model { self.for_models.as_deref() } else { Some(&self.text) }
+    }
+}
+
+/// Gates of its servers that match nothing in the servers' lists (D14).
+pub(crate) fn unmatched(set: &MountSet) -> Vec<UnmatchedOf> {
+    let found = set.mounts().iter().flat_map(|mount| {
+        let of = |gate: &UnmatchedGate| UnmatchedOf {
+            server: mount.alias().clone(),
+            gate: gate.clone(),
+        };
+        mount.found().unmatched.iter().map(of).collect::<Vec<_>>()
+    });
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D14: a human reads which name was probably meant by a gate for nothing, and a model no word
+    /// of the server.
+    #[test]
+    fn d14_a_gate_for_nothing_is_told_to_humans_with_what_was_meant() {
+        let gate = UnmatchedGate {
+            field: "tool_scopes",
+            name: "ecko".to_owned(),
+            nearest: Some("echo".to_owned()),
+        };
+        let one = UnmatchedOf { server: Alias::new("demo").unwrap(), gate };
+        let plain = "server `demo`: `tool_scopes` names `ecko`, which the server does not list, so \
+                     it has no effect";
+        assert_eq!(one.told(true), plain);
+        assert_eq!(one.told(false), format!("{plain}; did you mean `echo`?"));
+    }
+}

@@ -1,0 +1,23 @@
+//! Runs whose servers are watched.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use narthex_model::RunId;
+use tokio::sync::watch;
+
+/// The runs of this process whose servers are watched: each watcher is active until its run is
+/// removed from here.
+#[derive(Debug, Default)]
+pub(crate) struct WatchedRuns {
+    held: Mutex<HashMap<RunId, watch::Sender<()>>>,
+}
+
+impl WatchedRuns {
+    /// The sender that keeps the watchers of each run.
+    pub(crate) fn held(&self) -> MutexGuard<'_, HashMap<RunId, watch::Sender<()>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
