@@ -88,7 +88,7 @@ async fn count(database: &Database) -> i64 {
 /// A statement without end is stopped, and so often that it would use up all connections if it
 /// kept them.
 #[tokio::test]
-async fn a_statement_has_a_deadline_and_gives_its_connection_back() {
+async fn a_statement_beyond_its_deadline_is_stopped_and_frees_its_connection() {
     for place in Place::each().await {
         let hasty = place.open(HASTE, PATIENCE);
         for _ in 0..=READERS_MAX {
@@ -112,7 +112,7 @@ async fn a_statement_has_a_deadline_and_gives_its_connection_back() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_is_stopped_leaves_nothing() {
+async fn a_stopped_transaction_changes_nothing() {
     for place in Place::each().await {
         let (hasty, patient) = (place.open(HASTE, PATIENCE), place.open(PATIENCE, PATIENCE));
         let error = hasty.write_each(FILL, &[vec![], vec![]]).await.unwrap_err();
@@ -129,7 +129,7 @@ async fn a_transaction_that_is_stopped_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn another_process_that_writes_too_long_is_named_as_the_reason() {
+async fn a_write_blocked_by_another_process_fails_as_busy() {
     for place in Place::each().await {
         let database = place.open(PATIENCE, Duration::from_millis(20));
         place

@@ -53,7 +53,7 @@ fn all(workspace: &str) -> AuditFilter<'_> {
 
 /// D25: a second process cannot repeat an append of the first; stored events stay as they are.
 #[tokio::test]
-async fn a_chain_grows_only_from_where_it_is() {
+async fn a_chain_grows_only_at_its_head() {
     for place in Place::both() {
         let store = with_events(&place, &["w"], 3).await;
         let empty = AuditChain::empty("team", "w");
@@ -129,7 +129,7 @@ async fn pages_follow_each_other_in_both_directions() {
 }
 
 #[tokio::test]
-async fn events_are_found_by_what_they_are() {
+async fn events_are_found_by_kind_actor_resource_time_and_run() {
     for place in Place::both() {
         let store = with_events(&place, &["w"], 12).await;
         let found = async |filter: AuditFilter<'_>| {
@@ -150,7 +150,7 @@ async fn events_are_found_by_what_they_are() {
 }
 
 #[tokio::test]
-async fn old_events_go_and_the_chain_says_so() {
+async fn trimmed_events_are_removed_and_the_chain_records_its_new_base() {
     for place in Place::both() {
         let store = with_events(&place, &["w"], 12).await;
         let chain = store.audit().chain("team", "w").await.unwrap().unwrap();

@@ -55,7 +55,7 @@ async fn a_store_in_use_is_copied_whole() {
 
 /// Existing files stay, and no part of a failed copy remains.
 #[tokio::test]
-async fn a_copy_that_cannot_be_made_says_why() {
+async fn a_failed_backup_names_its_reason_and_leaves_no_file() {
     let place = Place::new();
     let store = place.open().await;
     let taken = place.dir().join("taken");
@@ -81,7 +81,7 @@ async fn a_copy_that_cannot_be_made_says_why() {
 }
 
 #[tokio::test]
-async fn a_server_makes_its_copies_itself() {
+async fn a_backup_of_a_postgres_store_is_refused_with_pg_dump() {
     let Some(place) = Place::on_server() else { return };
     let store = place.open().await;
     let copy = place.dir().join("copy.db");

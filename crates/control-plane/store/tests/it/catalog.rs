@@ -50,7 +50,7 @@ async fn o5_objects_outlive_the_store() {
 
 /// O83: several changes are one: if any object is not as it was read, none of them happens.
 #[tokio::test]
-async fn o83_changes_are_made_together_or_not_at_all() {
+async fn o83_several_changes_happen_together_or_not_at_all() {
     for place in Place::both() {
         let store = with_team(&place).await;
         let here = id("default");
@@ -85,7 +85,7 @@ async fn o83_changes_are_made_together_or_not_at_all() {
 
 /// An older reading of an object changes nothing, also where the same id was created anew.
 #[tokio::test]
-async fn only_what_was_read_is_changed() {
+async fn a_change_from_an_outdated_revision_is_refused() {
     for place in Place::both() {
         let store = with_team(&place).await;
         let (here, agents) = (id("default"), store.catalog(CatalogKind::Agent));
@@ -141,7 +141,7 @@ async fn pages_follow_each_other() {
 
 /// Of several writers that replace the same revision, one succeeds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_one_writes() {
+async fn one_of_several_writers_replaces_a_revision() {
     for place in Place::both() {
         let store = with_team(&place).await;
         let here = id("default");

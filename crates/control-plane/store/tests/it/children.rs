@@ -60,7 +60,7 @@ async fn begun(store: &Store, here: &WorkspaceId, number: u8, by: Option<u8>) {
 /// X-E90, X-E91, D10: the time of a child's last act only ever grows, be it a call or a claim. The
 /// newest announced silence counts, and the agent's type is that of the newest run.
 #[tokio::test]
-async fn x_e90_what_is_known_of_a_child_is_the_newest() {
+async fn x_e90_the_newest_act_silence_and_agent_type_of_a_child_count() {
     for place in Place::both() {
         let (store, here) = (place.open().await, id("default"));
         begun(&store, &here, 1, None).await;
@@ -99,7 +99,7 @@ async fn x_e90_what_is_known_of_a_child_is_the_newest() {
 /// X-E89, X-E92: a child without an active run is found, unless it is due to resume. An active
 /// session below a cancelled one is found, below one with any other outcome it is not.
 #[tokio::test]
-async fn x_e92_who_stands_still_or_was_left_is_found() {
+async fn x_e92_inactive_and_abandoned_children_are_found() {
     for place in Place::both() {
         let (store, here) = (place.open().await, id("default"));
         for (number, by) in [(1, None), (2, Some(1)), (3, Some(2)), (4, Some(1)), (5, Some(4))] {

@@ -8,7 +8,7 @@ use crate::support::Place;
 /// D10: each cut is stored with the change that causes it, under a number of its own. Later
 /// readings return only the last cut of each server or secret.
 #[tokio::test]
-async fn d10_cuts_are_numbered_with_what_they_follow_from() {
+async fn d10_cuts_are_numbered_and_stored_with_their_change() {
     for place in Place::both() {
         let store = place.open().await;
         let here = WorkspaceId::default();

@@ -51,7 +51,7 @@ fn told(all: &[(&str, &'static str)]) -> Vec<(String, &'static str)> {
 /// S23: of many texts of one name that two processes add at once, one is pinned, and all callers
 /// get the same answer.
 #[tokio::test]
-async fn s23_one_text_of_a_name_is_pinned() {
+async fn s23_one_of_several_texts_of_a_name_is_pinned() {
     for place in Place::both() {
         let stores = [place.open().await, place.open().await];
         let here = tenant(&stores[0], "team").await;
@@ -85,7 +85,7 @@ async fn s23_one_text_of_a_name_is_pinned() {
 /// D10: a decision covers all given definitions or none, and is removed with its server and its
 /// workspace.
 #[tokio::test]
-async fn d10_definitions_are_decided_together_and_go_with_their_server() {
+async fn d10_decisions_are_made_together_and_removed_with_their_server() {
     for place in Place::both() {
         let store = place.open().await;
         let (here, there) = (tenant(&store, "team").await, tenant(&store, "rival").await);
@@ -139,7 +139,7 @@ async fn d10_definitions_are_decided_together_and_go_with_their_server() {
 /// D10, S23: definitions of live servers are those of their place and their alias, whatever the
 /// catalog has, and one text of a name is taken on trust.
 #[tokio::test]
-async fn d10_definitions_of_live_servers_are_those_of_their_place() {
+async fn d10_definitions_of_live_servers_belong_to_file_and_alias() {
     for place in Place::both() {
         let store = place.open().await;
         let (here, docs) = (tenant(&store, "team").await, docs());
@@ -175,7 +175,7 @@ async fn d10_definitions_of_live_servers_are_those_of_their_place() {
 /// S23: once a text of a name was seen, no later one is pinned, also by a process that does not
 /// know of the first. Unwanted texts are listed, rejected ones first.
 #[tokio::test]
-async fn s23_a_name_that_was_held_back_is_not_pinned() {
+async fn s23_a_new_text_of_a_known_name_is_not_pinned() {
     for place in Place::both() {
         let store = place.open().await;
         let (here, docs) = (tenant(&store, "team").await, docs());
@@ -231,7 +231,7 @@ async fn s23_no_server_fills_the_store() {
 
 /// D10: a decision moves the number of its server, also one of the same moment.
 #[tokio::test]
-async fn d10_each_decision_moves_the_number_of_its_server() {
+async fn d10_each_decision_changes_the_number_of_its_server() {
     for place in Place::both() {
         let store = place.open().await;
         let alias = Alias::new("docs").unwrap();

@@ -42,7 +42,7 @@ async fn tenant(store: &Store, name: &str) -> WorkspaceId {
 
 /// X-E63: one binding for a scope, an id and a name; it goes with its agent and its workspace.
 #[tokio::test]
-async fn x_e63_bindings_are_unique_and_go_with_their_owner() {
+async fn x_e63_bindings_are_unique_and_removed_with_their_owner() {
     for place in Place::both() {
         let store = place.open().await;
         let (here, there) = (tenant(&store, "team").await, tenant(&store, "rival").await);

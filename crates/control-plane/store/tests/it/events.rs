@@ -85,7 +85,7 @@ async fn write_six(store: Store, of: EventsOf, writer: usize) {
 
 /// X-E98: twenty writers on three connections leave no gap and no duplicate.
 #[tokio::test]
-async fn x_e98_numbers_have_no_gaps_whoever_writes() {
+async fn x_e98_numbers_of_concurrent_writers_have_no_gaps() {
     for place in Place::both() {
         let stores = [place.open().await, place.open().await, place.open().await];
         let (one, other) = (of(1), of(2));
@@ -127,7 +127,7 @@ async fn x_e98_numbers_have_no_gaps_whoever_writes() {
 
 /// X-E93: a message that comes twice is one, in its session and of its kind.
 #[tokio::test]
-async fn x_e93_a_message_that_comes_twice_is_one() {
+async fn x_e93_a_duplicate_message_is_stored_once() {
     for place in Place::both() {
         let store = place.open().await;
         let (one, other) = (of(1), of(2));
@@ -192,7 +192,7 @@ async fn events_are_read_by_their_kind_and_number() {
 
 /// Removed events do not count any more, and no number is given twice.
 #[tokio::test]
-async fn a_stream_loses_its_beginning_and_goes_on() {
+async fn a_trimmed_stream_continues_with_its_numbers() {
     for place in Place::both() {
         let store = place.open().await;
         let (one, other) = (of(1), of(2));
@@ -223,7 +223,7 @@ async fn a_stream_loses_its_beginning_and_goes_on() {
 /// Events stay after the end of their session for the time that their workspace sets, and go with
 /// it.
 #[tokio::test]
-async fn events_outlive_their_session_for_as_long_as_is_said() {
+async fn events_outlive_their_session_for_the_configured_time() {
     for place in Place::both() {
         let store = place.open().await;
         let (ended, living, silent) = (of(1), of(2), of(3));
@@ -274,7 +274,7 @@ async fn events_outlive_their_session_for_as_long_as_is_said() {
 
 /// Time does not go back within a session, whatever the clocks of its writers show.
 #[tokio::test]
-async fn time_does_not_go_back() {
+async fn times_of_events_do_not_go_back_within_a_session() {
     for place in Place::both() {
         let store = place.open().await;
         let of = of(1);

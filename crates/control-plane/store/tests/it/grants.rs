@@ -97,7 +97,7 @@ async fn tenant(store: &Store, name: &str, number: u8) -> WorkspaceId {
 /// X-E76, X-E78: grants outlive the store; a grant is revoked once, and the call that used it up
 /// stays recorded.
 #[tokio::test]
-async fn x_e78_what_was_granted_never_changes() {
+async fn x_e78_a_stored_grant_never_changes() {
     for place in Place::both() {
         let store = place.open().await;
         let (here, there) = (tenant(&store, "team", 1).await, tenant(&store, "rival", 2).await);
@@ -162,7 +162,7 @@ async fn x_e75_a_grant_is_used_up_once() {
 /// X-E77, A-14: a grant for a run or a session ends with it; a grant for an agent ends with it, and
 /// another agent of its name does not inherit it. Single-use and persistent grants stay.
 #[tokio::test]
-async fn x_e77_grants_end_with_what_they_are_for() {
+async fn x_e77_grants_end_with_their_run_session_or_agent() {
     for place in Place::both() {
         let store = place.open().await;
         let (here, there) = (tenant(&store, "team", 1).await, tenant(&store, "rival", 2).await);

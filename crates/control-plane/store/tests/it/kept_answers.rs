@@ -44,7 +44,7 @@ async fn x_e105_a_request_has_one_owner() {
 
 /// Answers of a workspace are removed with it.
 #[tokio::test]
-async fn kept_answers_go_with_their_workspace() {
+async fn stored_answers_are_removed_with_their_workspace() {
     for place in Place::both() {
         let store = place.open().await;
         let (rows, now, team) = (store.kept_answers(), SystemTime::now(), id("team"));

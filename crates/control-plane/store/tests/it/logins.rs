@@ -67,7 +67,7 @@ fn passkey(id: &str, who: &str) -> PasskeyRow {
 }
 
 #[tokio::test]
-async fn a_link_is_used_once_and_begins_a_session() {
+async fn a_sign_in_link_is_used_once_and_starts_a_session() {
     for place in Place::both() {
         let store = store(&place).await;
         make_link(&store, "l1", ADA, soon()).await;
@@ -90,7 +90,7 @@ async fn a_link_is_used_once_and_begins_a_session() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_who_use_a_link_one_gets_in() {
+async fn one_of_several_users_of_a_sign_in_link_succeeds() {
     for place in Place::both() {
         let store = store(&place).await;
         make_link(&store, "l1", ADA, soon()).await;
@@ -109,7 +109,7 @@ async fn of_many_who_use_a_link_one_gets_in() {
 }
 
 #[tokio::test]
-async fn what_has_expired_opens_nothing_and_is_forgotten() {
+async fn expired_links_and_sessions_are_refused_and_removed() {
     for place in Place::both() {
         let store = store(&place).await;
         let logins = store.logins();
@@ -152,7 +152,7 @@ async fn sessions_are_seen_and_end() {
 }
 
 #[tokio::test]
-async fn a_passkey_has_one_owner_and_changes_in_turn() {
+async fn a_passkey_has_one_owner_and_refuses_an_outdated_change() {
     for place in Place::both() {
         let store = store(&place).await;
         let proofs = store.proofs();
@@ -177,7 +177,7 @@ async fn a_passkey_has_one_owner_and_changes_in_turn() {
 
 /// D15: of several that are each to be the first passkey one is.
 #[tokio::test]
-async fn d15_of_several_first_passkeys_one_is() {
+async fn d15_one_of_several_first_passkeys_is_added() {
     for place in Place::both() {
         let store = store(&place).await;
         let mut adding = JoinSet::new();
@@ -227,7 +227,7 @@ async fn d15_an_invitation_adds_one_passkey() {
 }
 
 #[tokio::test]
-async fn somebody_at_a_provider_is_admitted_whole_or_not() {
+async fn a_person_of_a_provider_is_admitted_with_all_rows_or_none() {
     for place in Place::both() {
         let store = store(&place).await;
         let (issuer, proofs) = ("https://id.example", store.proofs());

@@ -58,7 +58,7 @@ async fn only(store: &Store) -> McpClientRow {
 }
 
 #[tokio::test]
-async fn a_client_is_kept_as_it_was_registered() {
+async fn a_registered_client_is_stored_unchanged() {
     for place in Place::both() {
         let store = store(&place).await;
         let absent = store.mcp_clients().create(&row("prn_00000000000000ff"), "x").await;
@@ -80,7 +80,7 @@ async fn a_client_is_kept_as_it_was_registered() {
 /// I-M7: a client has one run: of two daemons that replace the same run, one succeeds. A revoked
 /// client gets no run. Each change is counted, so that all daemons follow.
 #[tokio::test]
-async fn a_client_has_one_run_and_none_once_it_is_revoked() {
+async fn a_client_has_one_run_and_a_revoked_client_has_no_run() {
     for place in Place::both() {
         let store = store(&place).await;
         let (clients, team) = (store.mcp_clients(), id("team"));

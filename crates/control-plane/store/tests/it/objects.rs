@@ -24,7 +24,7 @@ async fn the_default_workspace_exists_from_the_start() {
 }
 
 #[tokio::test]
-async fn workspaces_keep_their_names_and_have_ids_of_their_own() {
+async fn workspaces_keep_their_names_and_have_unique_ids() {
     for place in Place::both() {
         let store = place.open().await;
         let team = Workspace::new(id("team-1"), "Größe 数 🦀");
@@ -50,7 +50,7 @@ fn renamed(name: &str) -> WorkspaceChange {
 /// X-E31: the setting is `off` until an admin changes it, and keeps that value; no other change
 /// touches it.
 #[tokio::test]
-async fn x_e31_oauth_on_orchestrators_is_kept() {
+async fn x_e31_oauth_on_orchestrators_is_stored() {
     for place in Place::both() {
         let store = place.open().await;
         let mut team = Workspace::new(id("team"), "Team");
@@ -80,7 +80,7 @@ async fn x_e31_oauth_on_orchestrators_is_kept() {
 
 /// X-M64: fields that a change leaves out stay as they are, also over restarts.
 #[tokio::test]
-async fn x_m64_what_an_audit_has_and_names_change_apart() {
+async fn x_m64_audit_contents_and_the_name_of_a_workspace_change_apart() {
     for place in Place::both() {
         let store = place.open().await;
         let home = id("default");
@@ -99,7 +99,7 @@ async fn x_m64_what_an_audit_has_and_names_change_apart() {
 
 /// E57: a server that was switched off stays so across restarts, in its own workspace.
 #[tokio::test]
-async fn e57_servers_that_are_off_stay_off() {
+async fn e57_disabled_servers_stay_disabled_after_a_restart() {
     for place in Place::both() {
         let store = place.open().await;
         let (here, there) = (id("default"), id("other"));
@@ -126,7 +126,7 @@ async fn e57_servers_that_are_off_stay_off() {
 
 /// Saying the same again does not make it newer.
 #[tokio::test]
-async fn a_flag_knows_when_it_changed() {
+async fn a_flag_records_the_time_of_its_last_change() {
     for place in Place::both() {
         let store = place.open().await;
         store.server_flags().set_disabled(&id("default"), "git", true).await.unwrap();
@@ -140,7 +140,7 @@ async fn a_flag_knows_when_it_changed() {
 }
 
 #[tokio::test]
-async fn flags_belong_to_a_workspace_that_exists_and_go_with_it() {
+async fn flags_need_a_workspace_and_are_removed_with_their_workspace() {
     for place in Place::both() {
         let store = place.open().await;
         let flags = store.server_flags();

@@ -56,7 +56,7 @@ async fn channels_are_of_their_workspace() {
 /// One daemon at a time delivers to a webhook, event after event, and the outcome of each is
 /// stored.
 #[tokio::test]
-async fn a_webhook_goes_on_event_by_event() {
+async fn one_daemon_delivers_to_a_webhook_event_by_event() {
     for place in Place::both() {
         let store = store(&place).await;
         let of = EventsOf { workspace: id("team"), session: session() };

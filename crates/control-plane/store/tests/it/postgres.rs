@@ -30,7 +30,7 @@ fn told(error: &ConnectError) -> String {
 
 /// S27: the password goes to the server and nowhere else.
 #[tokio::test]
-async fn s27_a_store_says_where_it_is_without_the_password() {
+async fn s27_a_store_shows_its_place_without_the_password() {
     let Some(place) = Place::on_server() else { return };
     let store = place.open().await;
     let (_, name) = place.url().rsplit_once('/').unwrap();
@@ -40,7 +40,7 @@ async fn s27_a_store_says_where_it_is_without_the_password() {
 }
 
 #[tokio::test]
-async fn a_server_that_refuses_is_told_with_what_to_do() {
+async fn a_refused_connection_is_reported_with_its_remedy() {
     let Some(place) = Place::on_server() else { return };
     let wrong = place.url().replace(PASSWORD, "pw-hunter2");
     let error = refusal(&wrong).await;
@@ -67,7 +67,7 @@ async fn a_url_that_is_wrong_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn the_database_of_another_program_is_refused_and_left_alone() {
+async fn the_database_of_another_program_is_refused_unchanged() {
     let Some(place) = Place::on_server() else { return };
     place.sql("CREATE TABLE theirs (a TEXT)").await;
     let tables = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace";
@@ -84,7 +84,7 @@ async fn the_database_of_another_program_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_newer_database_or_one_of_another_build_is_refused_and_left_alone() {
+async fn a_database_of_a_newer_version_or_another_build_is_refused_unchanged() {
     let Some(place) = Place::on_server() else { return };
     place.open().await.close().await;
     let steps = "SELECT version || ' ' || encode(checksum, 'hex') FROM _sqlx_migrations \
@@ -108,7 +108,7 @@ async fn a_newer_database_or_one_of_another_build_is_refused_and_left_alone() {
 
 /// The steps are the same texts for both databases, so their checksums are too.
 #[tokio::test]
-async fn both_databases_have_had_the_same_steps() {
+async fn both_databases_have_the_same_migrations() {
     let Some(place) = Place::on_server() else { return };
     let file = Place::new();
     place.open().await.close().await;
@@ -121,7 +121,7 @@ async fn both_databases_have_had_the_same_steps() {
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_hold_all_texts_is_refused() {
+async fn a_database_without_utf8_is_refused() {
     let options = ["--encoding", "LATIN1", "--locale", "C"];
     let Some(database) = postgres::database(&options) else { return };
     let error = refusal(&database.url).await;
@@ -135,7 +135,7 @@ async fn look(place: &Place) -> Result<Option<Store>, ConnectError> {
 
 /// R-M33: a look makes no tables and brings nothing up to date, and a looking caller cannot write.
 #[tokio::test]
-async fn r_m33_a_database_that_is_looked_at_stays_as_it_is() {
+async fn r_m33_a_database_opened_read_only_is_not_changed() {
     let Some(place) = Place::on_server() else { return };
     assert!(look(&place).await.unwrap().is_none());
     let tables = "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace";
@@ -160,7 +160,7 @@ async fn r_m33_a_database_that_is_looked_at_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_looked_at_says_why() {
+async fn a_database_that_cannot_be_opened_read_only_names_the_reason() {
     let Some(place) = Place::on_server() else { return };
     place.open().await.close().await;
     place.sql("UPDATE _sqlx_migrations SET version = 99 WHERE version = 1").await;
@@ -196,7 +196,7 @@ async fn many_open_an_empty_database_at_the_same_time() {
 
 /// A connection that was lost, as when the server restarts, is opened again.
 #[tokio::test]
-async fn a_lost_connection_is_made_again() {
+async fn a_lost_database_connection_is_opened_again() {
     let Some(place) = Place::on_server() else { return };
     let store = place.open().await;
     let flags = store.server_flags();

@@ -95,7 +95,7 @@ async fn principals_are_humans_or_services_of_one_workspace() {
 
 /// Every change is counted; a statement that finds nothing to change is no change.
 #[tokio::test]
-async fn changes_of_who_may_what_are_counted() {
+async fn changes_of_permissions_are_counted() {
     let place = Place::new();
     let store = store(&place).await;
     let (principals, tokens) = (store.principals(), store.service_tokens());
@@ -152,7 +152,7 @@ async fn roles_replace_each_other_and_end() {
 }
 
 #[tokio::test]
-async fn tokens_are_kept_with_their_times() {
+async fn service_tokens_are_stored_with_their_times() {
     let place = Place::new();
     let store = store(&place).await;
     let tokens = store.service_tokens();
@@ -181,7 +181,7 @@ async fn tokens_are_kept_with_their_times() {
 
 /// A workspace with contents stays, unless its deletion is forced; then all of it is gone.
 #[tokio::test]
-async fn workspaces_end_with_everything_in_them() {
+async fn a_forced_deletion_removes_a_workspace_with_its_contents() {
     let place = Place::new();
     let store = store(&place).await;
     let workspaces = store.workspaces();
@@ -216,7 +216,7 @@ async fn workspaces_end_with_everything_in_them() {
 
 /// The author of a new table must say if its rows keep a workspace from being deleted.
 #[tokio::test]
-async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
+async fn every_table_declares_whether_its_rows_block_deleting_a_workspace() {
     // Counted tables keep a workspace. Tables that go along: flags of files, roles of people,
     // rules, limits and counts of calls, stored answers, grants and cuts, ended sessions and
     // events, and rows of counted objects. The tables that stay are the record of all this.

@@ -27,7 +27,7 @@ fn start(test: &str, dir: &Path) -> Child {
 }
 
 #[tokio::test]
-async fn processes_make_and_use_one_store_at_the_same_time() {
+async fn several_processes_create_and_use_one_store_at_the_same_time() {
     for place in Place::both() {
         let children: Vec<_> = (0..5).map(|_| start("some_writes", place.dir())).collect();
         let pids: Vec<_> = children.iter().map(Child::id).collect();
@@ -43,7 +43,7 @@ async fn processes_make_and_use_one_store_at_the_same_time() {
 }
 
 #[tokio::test]
-#[ignore = "one of processes_make_and_use_one_store_at_the_same_time, run as its own process"]
+#[ignore = "one of several_processes_create_and_use_one_store_at_the_same_time, run as its own process"]
 async fn some_writes() {
     let store = open_in(Path::new(".")).await;
     let me = std::process::id();
@@ -56,7 +56,7 @@ async fn some_writes() {
 
 /// Confirmed writes are there after the process was killed, and no transaction is there by halves.
 #[tokio::test]
-async fn a_killed_process_loses_nothing_that_it_was_told_is_stored() {
+async fn a_killed_process_loses_no_confirmed_write() {
     for place in Place::both() {
         let mut told = BTreeSet::new();
         for round in 1..=5 {

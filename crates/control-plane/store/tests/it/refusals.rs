@@ -9,7 +9,7 @@ use narthex_store::{OpenError, Store};
 use crate::support::{Place, id};
 
 #[tokio::test]
-async fn files_are_for_their_owner_alone() {
+async fn store_files_are_readable_only_for_their_owner() {
     let place = Place::new();
     let store = place.open().await;
     store.server_flags().set_disabled(&id("default"), "git", true).await.unwrap();
@@ -30,7 +30,7 @@ async fn files_are_for_their_owner_alone() {
 }
 
 #[tokio::test]
-async fn a_file_that_others_can_reach_is_refused() {
+async fn a_store_file_with_rights_for_other_users_is_refused() {
     let place = Place::new();
     place.open().await.close().await;
     for mode in [0o640, 0o604, 0o620] {
@@ -45,7 +45,7 @@ async fn a_file_that_others_can_reach_is_refused() {
 }
 
 #[tokio::test]
-async fn a_newer_file_is_refused_and_left_alone() {
+async fn a_store_file_of_a_newer_version_is_refused_unchanged() {
     let place = Place::new();
     place.open().await.close().await;
     place
@@ -72,7 +72,7 @@ async fn a_file_of_an_unpublished_build_is_refused() {
 }
 
 #[tokio::test]
-async fn the_database_of_another_program_is_refused_and_left_alone() {
+async fn the_database_of_another_program_is_refused_unchanged() {
     let place = Place::new();
     place.sql("CREATE TABLE theirs (a TEXT)").await;
     fs::set_permissions(place.file(), PermissionsExt::from_mode(0o600)).unwrap();
@@ -108,7 +108,7 @@ async fn a_damaged_file_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_refused() {
+async fn a_missing_folder_or_a_folder_in_place_of_the_store_is_refused() {
     let place = Place::new();
     let missing = Store::open(&place.dir().join("none/store.db")).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);

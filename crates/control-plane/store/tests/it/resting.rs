@@ -230,7 +230,7 @@ impl Model {
 /// O80: events for a session without an active run are noted with their source, in any order, and
 /// become one run.
 #[tokio::test]
-async fn o80_nothing_that_a_session_is_owed_is_lost_or_done_twice() {
+async fn o80_events_for_an_inactive_session_cause_exactly_one_run() {
     for (seed, _) in (0..).zip(0..rounds(6)) {
         for place in Place::both() {
             let (store, here) = (place.open().await, id("default"));
@@ -258,7 +258,7 @@ async fn o80_nothing_that_a_session_is_owed_is_lost_or_done_twice() {
 /// O80: a child's message to a run that ends without reading it is not lost, though the child is
 /// still active.
 #[tokio::test]
-async fn o80_what_the_last_run_was_not_given_is_owed() {
+async fn o80_an_unread_message_of_a_child_makes_its_parent_session_due() {
     let now = SystemTime::now() + Duration::from_secs(60);
     let unread = |sender| NewUnread { sender, expires_at: None, due_at: now };
     let child = Some(session(2));
@@ -314,7 +314,7 @@ fn is_later_than(at: SystemTime) {
 /// O80, X-E88: the end of a child that no run got makes the session due to resume, though another
 /// child is active. An end that the run knew of, or that came before it, does not.
 #[tokio::test]
-async fn x_e88_an_end_that_the_last_run_was_not_given_is_owed() {
+async fn x_e88_an_unreported_end_of_a_child_makes_the_session_due() {
     let cases = [(false, false, true), (true, false, false), (false, true, false)];
     for (place, (is_given, is_before, is_owed)) in
         cases.into_iter().flat_map(|case| Place::both().map(move |place| (place, case)))
@@ -342,7 +342,7 @@ async fn x_e88_an_end_that_the_last_run_was_not_given_is_owed() {
 
 /// A session under an attempt is left alone until the next one is due.
 #[tokio::test]
-async fn a_beginning_is_taken_by_one() {
+async fn one_daemon_takes_a_session_that_is_due() {
     for place in Place::both() {
         let (store, here) = (place.open().await, id("default"));
         store.runs().create(new(&here, 1, 1), Some(&row(&here, 1, None))).await.unwrap();
@@ -368,7 +368,7 @@ async fn a_beginning_is_taken_by_one() {
 /// A run waits for an executor that a daemon has for its workspace; once no daemon reports it, the
 /// run is found. A claim without any result counts nowhere, and a claim ends with its run.
 #[tokio::test]
-async fn runs_wait_for_executors_that_there_are() {
+async fn runs_wait_only_for_known_executors() {
     for place in Place::both() {
         let (store, here, there) = (place.open().await, id("default"), id("team"));
         let name = ExecutorName::new("crew").unwrap();
@@ -419,7 +419,7 @@ async fn runs_wait_for_executors_that_there_are() {
 /// O80: a session whose agent has reported that it is done is found for as long as a run of it is
 /// active.
 #[tokio::test]
-async fn sessions_that_are_done_and_go_on_are_found() {
+async fn completed_sessions_with_an_active_run_are_found() {
     for place in Place::both() {
         let (store, here) = (place.open().await, id("default"));
         for number in [1, 2] {

@@ -64,7 +64,7 @@ async fn create(store: &Store, of: &WorkspaceId, number: u8) {
 
 /// D10: the frozen data of a run grows while it lives, and does not come back afterwards.
 #[tokio::test]
-async fn d10_what_a_run_is_frozen_with_is_replaced_while_it_lives() {
+async fn d10_the_frozen_data_of_a_run_can_be_replaced_while_the_run_is_active() {
     for place in Place::both() {
         let (store, here) = (place.open().await, id("default"));
         create(&store, &here, 1).await;
@@ -83,7 +83,7 @@ async fn d10_what_a_run_is_frozen_with_is_replaced_while_it_lives() {
 /// X-M65, O82: a run and its session are stored together and outlive the store. Their frozen data
 /// is removed when they end; they end once.
 #[tokio::test]
-async fn o82_what_a_run_is_frozen_with_goes_at_its_end() {
+async fn o82_the_frozen_data_of_a_run_is_removed_at_its_end() {
     for place in Place::both() {
         let (store, here) = (place.open().await, id("default"));
         create(&store, &here, 1).await;

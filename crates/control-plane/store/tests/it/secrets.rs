@@ -43,7 +43,7 @@ async fn with_team(place: &Place) -> Store {
 
 /// D10: versions are numbered in sequence, some are stored, and no number is used twice.
 #[tokio::test]
-async fn d10_versions_follow_each_other_for_good() {
+async fn d10_versions_of_a_secret_are_never_reused() {
     for place in Place::both() {
         let store = with_team(&place).await;
         let (here, a) = (id("default"), name("A"));
@@ -74,7 +74,7 @@ async fn d10_versions_follow_each_other_for_good() {
 
 /// X-M22: the summaries of set and cleared secrets, in order.
 #[tokio::test]
-async fn x_m22_all_secrets_of_a_workspace_are_told() {
+async fn x_m22_all_secrets_of_a_workspace_are_listed() {
     for place in Place::both() {
         let store = with_team(&place).await;
         for (of, number) in [("B", 1), ("A", 1), ("B", 2), ("C", 1)] {
@@ -113,7 +113,7 @@ async fn a_secret_needs_a_workspace() {
 
 /// X-F6: values under other keys are found page by page, and replaced only as they were read.
 #[tokio::test]
-async fn x_f6_pages_of_what_is_to_be_sealed_anew() {
+async fn x_f6_values_under_an_old_key_are_found_page_by_page() {
     for place in Place::both() {
         let store = with_team(&place).await;
         for workspace in ["team", "default"] {
@@ -151,7 +151,7 @@ async fn x_f6_pages_of_what_is_to_be_sealed_anew() {
 
 /// Of several writers that add the same version, one succeeds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_one_is_the_next_version() {
+async fn one_of_several_writers_adds_the_next_version() {
     for place in Place::both() {
         let store = with_team(&place).await;
         for number in 1..=5 {

@@ -93,7 +93,7 @@ pub(crate) async fn store(place: &Place) -> Store {
 
 /// X-E97: shares are of their workspace alone; another one looks as if there were none.
 #[tokio::test]
-async fn x_e97_a_share_is_kept_as_it_was_shared() {
+async fn x_e97_a_share_is_stored_unchanged_in_its_workspace() {
     for place in Place::both() {
         let store = store(&place).await;
         let (team, one) = (id("team"), share(1));
@@ -196,7 +196,7 @@ async fn shares_come_by_pages() {
 /// X-E95: the number of shares of a session and of a workspace is limited, and so is their number
 /// of files, also of files with the same content.
 #[tokio::test]
-async fn a_session_has_so_many_shares_and_no_more() {
+async fn the_number_of_shares_and_files_is_limited() {
     for place in Place::both() {
         let store = store(&place).await;
         let of_session = ShareBounds { of_session: 2, ..ROOM };
@@ -227,7 +227,7 @@ async fn a_session_has_so_many_shares_and_no_more() {
 /// X-E95: the limits on threads of a share, and on comments of a share and a thread, hold in any
 /// order.
 #[tokio::test]
-async fn only_so_much_is_said_of_a_share() {
+async fn the_number_of_threads_and_comments_is_limited() {
     for place in Place::both() {
         let store = store(&place).await;
         let (team, shares) = (id("team"), store.shares());

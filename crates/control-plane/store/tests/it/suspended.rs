@@ -76,7 +76,7 @@ async fn begun(store: &Store, here: &WorkspaceId) {
 /// R-M23: a suspended session's runs end with it, their inputs stay, and it resumes once, with the
 /// run that names the suspension that it ends.
 #[tokio::test]
-async fn r_m23_a_session_that_is_set_aside_goes_on_once() {
+async fn r_m23_a_suspended_session_resumes_once() {
     let (place, here) = (Place::new(), id("default"));
     let store = place.open().await;
     begun(&store, &here).await;
@@ -102,7 +102,7 @@ async fn r_m23_a_session_that_is_set_aside_goes_on_once() {
 /// R-M23: the stored inputs are those of the newest run that is active at that very moment. A
 /// caller that does not know of this run suspends nothing.
 #[tokio::test]
-async fn r_m23_a_session_is_set_aside_as_its_runs_are() {
+async fn r_m23_a_session_is_suspended_only_with_its_newest_active_run() {
     for place in Place::both() {
         let (store, here) = (place.open().await, id("default"));
         begun(&store, &here).await;
@@ -124,7 +124,7 @@ async fn r_m23_a_session_is_set_aside_as_its_runs_are() {
 
 /// A suspended session does not resume by itself, and its note to resume is removed.
 #[tokio::test]
-async fn r_m23_a_session_that_is_set_aside_is_owed_nothing() {
+async fn r_m23_a_suspended_session_is_never_due() {
     let (place, here) = (Place::new(), id("default"));
     let store = place.open().await;
     begun(&store, &here).await;
@@ -145,7 +145,7 @@ async fn r_m23_a_session_that_is_set_aside_is_owed_nothing() {
 
 /// The stored inputs of a session are removed with its end, and an ended session is not suspended.
 #[tokio::test]
-async fn r_m23_the_end_of_a_session_forgets_what_is_kept() {
+async fn r_m23_the_end_of_a_suspended_session_removes_its_stored_inputs() {
     let (place, here) = (Place::new(), id("default"));
     let store = place.open().await;
     begun(&store, &here).await;

@@ -114,7 +114,7 @@ async fn x_e81_a_message_takes_the_turn_of_its_session() {
 /// X-E81: all active runs of a session have the same turn; an ended one keeps its own, and the user
 /// who resumes the session has the turn in the run that begins.
 #[tokio::test]
-async fn x_e81_runs_that_go_on_have_the_turn_of_their_session() {
+async fn x_e81_active_runs_have_the_turn_of_their_session() {
     for place in Place::both() {
         let store = place.open().await;
         let here = id("default");

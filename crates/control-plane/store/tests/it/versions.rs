@@ -63,7 +63,7 @@ fn stores() -> Vec<(u32, String)> {
 
 /// R-M33: a store of any version can be opened for reading, and stays unchanged.
 #[tokio::test]
-async fn r_m33_stores_of_all_versions_are_left_alone_by_a_look() {
+async fn r_m33_stores_of_all_versions_are_not_changed_by_opening_read_only() {
     for (version, script) in stores() {
         let place = Place::new();
         place.sql(&script).await;
@@ -81,7 +81,7 @@ async fn r_m33_stores_of_all_versions_are_left_alone_by_a_look() {
 }
 
 #[tokio::test]
-async fn stores_of_all_versions_are_brought_up_to_this_one() {
+async fn stores_of_all_versions_are_migrated_to_the_current_version() {
     let fresh = Place::new();
     fresh.open().await.close().await;
     // In SQLite's order of columns a table that was altered may differ, which is no matter.

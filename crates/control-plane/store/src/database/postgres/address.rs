@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_says_where_and_how() {
+    fn a_url_sets_host_database_and_tls_mode() {
         let expected = [
             ("postgres://u:p@db.example/n", "db.example:5432/n", "VerifyFull"),
             ("postgresql://u@db.example:7/n?sslmode=require", "db.example:7/n", "Require"),
@@ -132,7 +132,7 @@ mod tests {
     /// S27: a password that was not encoded is not taken for a port, a database or a parameter
     /// that could be shown.
     #[test]
-    fn s27_what_may_be_half_of_a_password_is_refused() {
+    fn s27_a_url_that_may_contain_an_unencoded_password_is_refused() {
         let expected = [
             ("", UrlFault::Form),
             ("hunter2", UrlFault::Form),

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_of_postgres_mean_what_those_of_sqlite_do() {
+    fn each_error_code_of_postgres_has_a_meaning() {
         let expected = [
             ("23505", Meaning::Exists),
             ("23503", Meaning::OwnerMissing),

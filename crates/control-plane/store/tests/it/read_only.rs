@@ -12,7 +12,7 @@ async fn trusted(store: &Store) -> Option<String> {
 }
 
 #[tokio::test]
-async fn r_m33_a_store_that_is_not_there_is_not_made() {
+async fn r_m33_opening_a_missing_store_read_only_creates_no_file() {
     let place = Place::new();
     assert!(Store::look(&place.file()).await.unwrap().is_none());
     assert!(Store::look(&place.dir().join("none/store.db")).await.unwrap().is_none());
@@ -25,7 +25,7 @@ async fn r_m33_a_store_that_is_not_there_is_not_made() {
 }
 
 #[tokio::test]
-async fn r_m33_a_store_that_is_looked_at_stays_as_it_is() {
+async fn r_m33_a_store_opened_read_only_is_not_changed() {
     let place = Place::new();
     let store = place.open().await;
     store.trusted_files().approve("/a", "01").await.unwrap();
@@ -41,7 +41,7 @@ async fn r_m33_a_store_that_is_looked_at_stays_as_it_is() {
 
 /// Changes of a running daemon are seen, though they are not yet in the main file.
 #[tokio::test]
-async fn r_m33_a_store_in_use_is_seen_as_it_is_now() {
+async fn r_m33_a_read_only_store_shows_changes_of_a_running_daemon() {
     let place = Place::new();
     let store = place.open().await;
     store.trusted_files().approve("/a", "01").await.unwrap();
@@ -56,7 +56,7 @@ async fn r_m33_a_store_in_use_is_seen_as_it_is_now() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_looked_at_says_why() {
+async fn a_store_that_cannot_be_opened_read_only_names_the_reason() {
     let place = Place::new();
     place.open().await.close().await;
     let refusal = async || Store::look(&place.file()).await.unwrap_err();
