@@ -81,7 +81,7 @@ mod tests {
 
     /// S23: another text under a name is a change; a new, removed or restored name is none.
     #[test]
-    fn s23_another_text_under_a_name_is_a_change() {
+    fn s23_a_different_text_under_a_name_is_a_change() {
         let first = FirstSaid::new(&inventory(&[("a", "1"), ("b", "2")]), &facts("x"));
         let changed = |tools: &[(&str, &str)], told| first.changed(&inventory(tools), &facts(told));
         assert!(changed(&[("b", "2"), ("c", "3")], "x").is_empty());

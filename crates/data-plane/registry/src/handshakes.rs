@@ -141,7 +141,7 @@ mod tests {
 
     /// D31.
     #[tokio::test(start_paused = true)]
-    async fn only_a_refusal_is_remembered_for_good() {
+    async fn only_a_refused_handshake_is_remembered_permanently() {
         let support = LegacySupport::default();
         assert!(support.is_possible());
         support.learn(Some(&silent()));
@@ -157,7 +157,7 @@ mod tests {
 
     /// D31.
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_answered_is_not_doubted() {
+    async fn silence_after_an_answered_handshake_is_not_remembered() {
         let support = LegacySupport::default();
         assert!(support.turn().await.is_some());
         support.learn(None);
@@ -171,7 +171,7 @@ mod tests {
 
     /// D31.
     #[test]
-    fn what_is_known_is_shared_by_definition_and_bounded() {
+    fn results_of_handshakes_are_shared_by_definition_and_bounded() {
         let known = Handshakes::default();
         let one = known.of(digest(0));
         one.learn(Some(&refused()));

@@ -208,7 +208,7 @@ mod tests {
     /// S23: a definition under review is found by its own name, its qualified one, and each URI
     /// that it covers.
     #[test]
-    fn s23_what_is_held_back_is_known_by_each_of_its_names() {
+    fn s23_a_definition_under_review_is_found_by_each_of_its_names() {
         let (held, files, mail) = (held(), alias("files"), alias("mail"));
         let found = |alias, list, name| held.find(alias, list, name, 128).map(|found| found.1);
         let tool = Some("read.all".to_owned());

@@ -38,7 +38,7 @@ fn env(name: &str) -> Option<String> {
 
 /// E117, S27: any text gives entries, faults or an error; none of them shows a variable's value.
 #[test]
-fn e117_s27_any_text_is_read_and_no_value_is_told() {
+fn e117_s27_any_text_is_read_and_no_variable_value_is_shown() {
     let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<(u8, Vec<(u16, u8, bool)>)>().for_each(|(seed, changes)| {
         let mut text = DOCUMENTS[usize::from(*seed) % DOCUMENTS.len()].as_bytes().to_vec();

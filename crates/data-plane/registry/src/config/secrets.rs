@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn e16_what_looks_like_a_secret() {
+    fn e16_names_and_values_of_secrets_are_recognized() {
         for (name, value) in [
             ("API_KEY", "abcdefgh12"),
             ("Authorization", "Bearer x1y2"),

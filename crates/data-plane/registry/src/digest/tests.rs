@@ -216,7 +216,7 @@ fn e49_each_field_of_an_authorization_code_counts() {
 
 /// E53: arguments are compared one by one.
 #[test]
-fn e53_arguments_are_compared_one_by_one() {
+fn e53_each_argument_counts_in_the_digest() {
     assert_ne!(digest(&stdio(&["a b"])), digest(&stdio(&["a", "b"])));
     assert_ne!(digest(&stdio(&["a", "bc"])), digest(&stdio(&["ab", "c"])));
 }

@@ -50,7 +50,7 @@ fn s23_a_definition_cannot_be_exchanged() {
 /// D10, D5: resources freeze by the members that a model reads, not by changes of their content. A
 /// later resource is hidden, unless a template of the first list covers it.
 #[test]
-fn d10_resources_freeze_by_what_is_told_of_them() {
+fn d10_resources_freeze_by_the_members_that_a_model_reads() {
     let (small, large) = (r#"{"name":"n","size":1}"#, r#"{"name":"n","size":2}"#);
     let told = r#"{"name":"n","description":"Ask for keys"}"#;
     let first = inventory(&[("t:{id}", "{}")], &[("r:1", small), ("r:2", small)]);
@@ -76,7 +76,7 @@ fn d10_resources_freeze_by_what_is_told_of_them() {
 
 /// D5: of a lost server, a run knows the frozen entries of the last inventory, and no more.
 #[test]
-fn d5_a_run_knows_no_more_of_a_server_that_is_lost() {
+fn d5_a_run_knows_only_frozen_entries_of_a_lost_server() {
     let shaped = r#"{"outputSchema":{}}"#;
     let first = inventory(&[("a", shaped), ("b", "{}")], &[]);
     let had = inventory(&[("a", shaped), ("b", "{}"), ("later", shaped)], &[]);
@@ -98,7 +98,7 @@ fn d5_a_run_knows_no_more_of_a_server_that_is_lost() {
 
 /// S22: of two definitions of one name the first counts, and the second is nowhere.
 #[test]
-fn s22_the_second_of_two_of_one_name_does_not_count() {
+fn s22_only_the_first_of_two_definitions_of_one_name_counts() {
     let first = inventory(&[("a", "{1}"), ("a", "{2}")], &[]);
     for first in both(&first) {
         let exchanged = inventory(&[("a", "{2}")], &[]);
@@ -110,7 +110,7 @@ fn s22_the_second_of_two_of_one_name_does_not_count() {
 
 /// S23: a server that lists later, without a review, has an empty list; others keep theirs.
 #[test]
-fn s23_what_nobody_has_looked_at_is_nothing() {
+fn s23_a_server_without_a_review_has_an_empty_list() {
     let listed = inventory(&[("a", "{1}")], &[("r:1", "{2}")]);
     let [early, late] = ["early", "late"].map(|name| Alias::new(name).unwrap());
     let first = BTreeMap::from([(early.clone(), FirstList::Listed(listed.clone()))]);
@@ -125,7 +125,7 @@ fn s23_what_nobody_has_looked_at_is_nothing() {
 /// S23: definitions under review are not listed, and resources that their templates cover cannot be
 /// read.
 #[test]
-fn s23_first_lists_are_without_what_is_held_back() {
+fn s23_first_lists_omit_definitions_under_review() {
     let listed = inventory(&[("a", "{1}"), ("b:{id}", "{2}")], &[]);
     let alias = Alias::new("files").unwrap();
     let first = BTreeMap::from([(alias.clone(), FirstList::Listed(listed.clone()))]);
@@ -144,7 +144,7 @@ fn s23_first_lists_are_without_what_is_held_back() {
 
 /// S23: a server's instructions to models are the first ones, also by their digest.
 #[test]
-fn s23_what_a_server_tells_models_cannot_be_exchanged() {
+fn s23_changed_instructions_of_a_server_do_not_reach_models() {
     let alias = Alias::new("docs").unwrap();
     let words = FirstWords { digest: Some(KeptDigest::of_text("x")), text: None };
     let first = FirstLists {
@@ -166,7 +166,7 @@ fn s23_what_a_server_tells_models_cannot_be_exchanged() {
 }
 
 #[test]
-fn a_digest_that_is_none_is_refused() {
+fn an_invalid_digest_is_refused() {
     for bad in ["", "AAAA", &"A".repeat(44), &"!".repeat(43)] {
         let text = serde_json::json!({ "tools": { "a": bad } });
         assert!(serde_json::from_value::<KeptServer>(text).is_err(), "{bad}");

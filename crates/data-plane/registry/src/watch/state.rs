@@ -384,7 +384,7 @@ mod tests {
 
     /// E118: a content is refused since it was found, not since an older one was refused.
     #[test]
-    fn e118_each_refused_content_has_its_own_time() {
+    fn e118_each_refused_content_records_its_own_time() {
         let mut file = FileState::new(&Source::new(Path::new("/f/mcp.json"), Origin::Settings));
         let at = |seconds| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
         let mut before = None;

@@ -120,7 +120,7 @@ mod tests {
     /// E123, E125: the folder is watched, with or without the file, and so is the folder's own
     /// place.
     #[test]
-    fn e125_a_file_is_watched_by_its_folder() {
+    fn e125_a_file_is_watched_through_its_folder() {
         let (_dir, root) = root();
         fs_err::create_dir_all(root.join("a/b")).unwrap();
         let expected = (vec!["a", "a/b"], vec!["a", "a/b", "a/b/mcp.json"]);
@@ -139,7 +139,7 @@ mod tests {
 
     /// E123: of a way that does not exist yet, the next step counts.
     #[test]
-    fn e123_a_missing_folder_is_waited_for_where_it_will_be() {
+    fn e123_a_missing_folder_is_awaited_in_its_parent_folder() {
         let (_dir, root) = root();
         fs_err::create_dir(root.join("a")).unwrap();
         assert_eq!(
@@ -152,7 +152,7 @@ mod tests {
 
     /// E125: each link on the way can be exchanged, and so can its target.
     #[test]
-    fn e125_links_are_watched_where_they_stand() {
+    fn e125_links_are_watched_in_their_own_folders() {
         let (_dir, root) = root();
         fs_err::create_dir_all(root.join("conf/..v1")).unwrap();
         fs_err::write(root.join("conf/..v1/mcp.json"), "").unwrap();

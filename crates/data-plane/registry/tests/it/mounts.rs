@@ -50,7 +50,7 @@ async fn r_m14_the_last_reference_stops_the_server() {
 
 /// D12, D10: another configuration, credential or owner is another connection.
 #[tokio::test]
-async fn d12_what_differs_is_not_shared() {
+async fn d12_a_different_configuration_credential_or_owner_is_not_shared() {
     let registry = start([shell("x")]);
     until_state(&registry, "x", ServerState::Ready).await;
     let team = |secrets: &[(&str, u64)]| MountIdentity {
@@ -117,7 +117,7 @@ async fn d12_what_differs_is_not_shared() {
 /// connected. It is shared with no other caller, whatever sharing the set asks for, unless the set
 /// names the owner of the credential.
 #[tokio::test]
-async fn x_m14_what_a_person_signs_in_to_is_shared_with_nobody() {
+async fn x_m14_a_server_that_needs_a_sign_in_is_shared_with_no_other_caller() {
     let registry = start(Vec::new());
     let fixture = Running::http(Options::default()).await.unwrap();
     let mut definition = http("x", &fixture.url);
@@ -158,7 +158,7 @@ async fn x_m14_what_a_person_signs_in_to_is_shared_with_nobody() {
 
 /// R-E5: a stale reference to a failed and replaced connection does not end its successor.
 #[tokio::test]
-async fn r_e5_a_stale_reference_ends_nothing_newer() {
+async fn r_e5_a_stale_reference_does_not_end_a_newer_mount() {
     let folder = tempfile::tempdir().unwrap();
     let script = format!(
         "mkdir {} && exit 3; {}",
@@ -279,7 +279,7 @@ async fn r_m9_a_set_connects_at_the_same_time() {
 
 /// R-M10, R-M11, E75, R-E28: a server that hangs is given up after its own deadline.
 #[tokio::test]
-async fn r_m11_a_mount_has_a_deadline_of_its_own() {
+async fn r_m11_a_mount_of_a_hanging_server_fails_at_its_deadline() {
     let hang = Options { quirks: vec![Quirk::HangList], ..Options::default() };
     let hanging = Running::http(hang).await.unwrap();
     let registry = start([]);
@@ -325,7 +325,7 @@ async fn d12_processes_of_a_server_are_limited() {
 /// R-M12, E40: a modern server that was removed while it had not listed yet ends, although it was
 /// asked to announce changes.
 #[tokio::test]
-async fn e40_a_server_that_is_still_listing_ends_with_its_row() {
+async fn e40_a_removed_server_ends_even_while_listing() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());

@@ -83,7 +83,7 @@ fn state(snapshot: &Snapshot) -> ServerState {
 /// S23: a server is hidden before its review, also when no review is possible. Definitions that it
 /// adds meanwhile stay hidden until a review, and the rest stays.
 #[tokio::test(flavor = "multi_thread")]
-async fn s23_nothing_is_seen_that_nobody_has_looked_at() {
+async fn s23_definitions_are_hidden_until_their_review() {
     let fixture = Running::http(Options::default()).await.unwrap();
     let deciding = Deciding::failing(true);
     let registry = registry(pinned(&fixture.url), true);
@@ -149,7 +149,7 @@ async fn s23_a_decision_holds_on_every_link() {
 
 /// S23: a decision does not wait for a server that does not list.
 #[tokio::test(flavor = "multi_thread")]
-async fn s23_a_server_that_does_not_answer_holds_no_decision_up() {
+async fn s23_a_server_that_does_not_answer_delays_no_decision() {
     let once = r#"*tools/list*) if [ -z "$n" ]; then n=1;
         printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}\n' "$id"; fi;;"#;
     let script = shell_script().replacen("*tools/call*) exit 9;;", once, 1);
@@ -195,7 +195,7 @@ fn entry(member: &str, keys: &str) -> (Entry, Vec<String>) {
 /// S22: an entry configures flagged definitions in the words of the catalog, in documents of both
 /// kinds; of two that differ the safer one counts, and a wrong value is a fault.
 #[test]
-fn s22_an_entry_says_what_becomes_of_what_is_flagged() {
+fn s22_an_entry_configures_the_handling_of_flagged_definitions() {
     let pinned = r#""pinDefinitions":true"#;
     for member in ["servers", "mcpServers"] {
         for (keys, shows) in [
@@ -228,7 +228,7 @@ fn s22_an_entry_says_what_becomes_of_what_is_flagged() {
 /// S23: where no store of definitions is set the entry is a fault with a remedy, and so is a value
 /// that is no boolean, in documents of both kinds.
 #[tokio::test]
-async fn s23_a_setting_that_nobody_keeps_is_a_fault() {
+async fn s23_pinning_without_a_store_of_definitions_is_a_fault() {
     let registry = registry(pinned("http://127.0.0.1:9/mcp"), false);
     let row = registry.get("docs").unwrap();
     assert_eq!(row.state, ServerState::Error);

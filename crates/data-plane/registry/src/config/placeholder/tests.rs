@@ -40,7 +40,7 @@ fn e113_placeholders_expand_whole_and_inside_a_string() {
 
 /// E114: as in a shell, the default counts for a variable that is unset or empty.
 #[test]
-fn e114_a_default_stands_in_for_an_unset_or_empty_variable() {
+fn e114_a_default_replaces_an_unset_or_empty_variable() {
     for (text, value) in [
         ("${env:NO:-x y}", "x y"),
         ("${env:NO:-}", ""),

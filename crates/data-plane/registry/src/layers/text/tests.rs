@@ -32,7 +32,7 @@ fn e141_a_member_is_added_in_the_style_of_the_text() {
 }
 
 #[test]
-fn e141_a_member_is_taken_out_with_its_comma() {
+fn e141_a_member_is_removed_with_its_comma() {
     let gone = |text, key| remove(text, &[key]).unwrap();
     assert_eq!(gone("{\"a\": 1, \"b\": 2, \"c\": 3}", "a").unwrap(), "{\"b\": 2, \"c\": 3}");
     assert_eq!(gone("{\"a\": 1, \"b\": 2, \"c\": 3}", "b").unwrap(), "{\"a\": 1, \"c\": 3}");
@@ -42,7 +42,7 @@ fn e141_a_member_is_taken_out_with_its_comma() {
 }
 
 #[test]
-fn what_is_no_object_is_not_overwritten() {
+fn a_value_that_is_no_object_is_not_overwritten() {
     let error = set("{\"a\": [1]}", &["a", "b"], "1").unwrap_err();
     assert!(matches!(error, TextError::NotAnObject { at } if at == "a"));
     assert!(set("{\"a\": }", &["a"], "1").is_err());
@@ -50,7 +50,7 @@ fn what_is_no_object_is_not_overwritten() {
 
 /// Comments and commas of the text's author stay, and hide nothing.
 #[test]
-fn e141_comments_stay() {
+fn e141_comments_of_the_file_are_preserved() {
     let text = "{ // it's \"a\": {\n  \"a\": 1, /* \"b\": 3 */\n  \"b\": 2, // two\n}\n";
     assert_eq!(keys(text, &[]).unwrap(), ["a", "b"]);
     assert_eq!(get(text, &["b"]).unwrap(), Some("2"));
@@ -111,7 +111,7 @@ proptest! {
 
     /// E141: adding a member and removing it again leaves no trace.
     #[test]
-    fn e141_a_new_member_taken_out_leaves_the_text_as_it_was(
+    fn e141_adding_and_removing_a_member_restores_the_text(
         tree in object(), is_pretty in any::<bool>(),
     ) {
         prop_assume!(!tree.is_empty());

@@ -15,7 +15,7 @@ const QUIET: Duration = Duration::from_millis(200);
 
 /// E121: each event starts the quiet time anew.
 #[tokio::test(start_paused = true)]
-async fn e121_many_events_end_as_one() {
+async fn e121_each_event_restarts_the_quiet_time() {
     let wake = Notify::new();
     let began = Instant::now();
     let events = async {
@@ -30,7 +30,7 @@ async fn e121_many_events_end_as_one() {
 
 /// E121: a file that is never quiet is read all the same.
 #[tokio::test(start_paused = true)]
-async fn e121_what_never_rests_is_not_waited_for_forever() {
+async fn e121_a_file_that_is_never_quiet_is_read_after_a_limit() {
     let wake = Notify::new();
     let began = Instant::now();
     let events = async {
@@ -78,7 +78,7 @@ async fn a_file_that_cannot_be_watched_is_polled() {
 
 /// E124, under polling too: a missing file counts once it stayed away for the quiet time.
 #[tokio::test(start_paused = true)]
-async fn e124_a_missing_file_is_looked_for_twice() {
+async fn e124_a_missing_file_counts_after_a_second_check() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("settings.json");
     let text = r#"{"mcp":{"servers":{"a":{"transport":"stdio","command":"true"}}}}"#;
@@ -97,7 +97,7 @@ async fn e124_a_missing_file_is_looked_for_twice() {
 
 /// E124: a file that comes back within the quiet time was never away.
 #[tokio::test(start_paused = true)]
-async fn e124_a_file_that_comes_back_at_once_was_never_away() {
+async fn e124_a_file_that_returns_within_the_quiet_time_is_not_missing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("settings.json");
     let text = r#"{"mcp":{"servers":{"a":{"transport":"stdio","command":"true"}}}}"#;

@@ -12,7 +12,7 @@ fn event(kind: EventKind, path: &str) -> notify::Result<Event> {
 
 /// E43: changes beside the file, and reading the file, are no reason to read it again.
 #[test]
-fn e43_only_changes_on_the_way_to_the_file_wake() {
+fn e43_only_changes_on_the_path_of_the_file_cause_a_reading() {
     let names = HashSet::from(["/repo".into(), "/repo/mcp.json".into()]);
     let wakes = |event: &notify::Result<Event>| is_of_interest(event, &names);
     for kind in [
@@ -34,7 +34,7 @@ fn e43_only_changes_on_the_way_to_the_file_wake() {
 
 /// E10: the error of a full or forbidden watch names its remedy.
 #[test]
-fn a_system_that_cannot_tell_is_named_with_the_remedy() {
+fn a_refused_file_watch_is_reported_with_its_remedy() {
     let refused = |make: MakeWatcher| {
         let folder = tempfile::tempdir().unwrap();
         let mut sight = Sight::with(Arc::new(Notify::new()), make);

@@ -12,7 +12,7 @@ fn with(auth: &str) -> String {
 }
 
 #[test]
-fn e112_no_auth_block_means_none() {
+fn e112_an_entry_without_an_auth_block_has_no_authentication() {
     for json in [r#"{ "transport": "http", "url": "https://x" }"#, &with("null")] {
         assert_eq!(http(entry(json).0).auth, ServerAuth::None);
     }
@@ -45,7 +45,7 @@ fn e16_a_literal_key_is_warned_of() {
 
 /// E62: without a key the definition is valid, and connecting answers `auth_unavailable`.
 #[test]
-fn e62_an_api_key_without_a_key_is_kept_without_one() {
+fn e62_an_api_key_block_without_a_key_is_valid() {
     for json in [
         r#"{ "mode": "apiKey", "headerName": "X-Api-Key" }"#,
         r#"{ "mode": "apiKey", "headerName": "X-Api-Key", "key": "" }"#,
@@ -90,7 +90,7 @@ fn e110_unknown_and_missing_modes_are_refused() {
 
 /// A filled-in value may be a secret in the wrong place.
 #[test]
-fn s27_faults_tell_what_is_written_and_not_what_was_filled_in() {
+fn s27_faults_show_placeholders_and_not_filled_in_values() {
     for json in [
         r#"{ "mode": "api ${env:KEY}" }"#,
         r#"{ "mode": "apiKey", "key": "k", "headerName": "api ${env:KEY}" }"#,

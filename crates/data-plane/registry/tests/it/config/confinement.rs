@@ -53,7 +53,7 @@ fn an_absent_part_limits_nothing() {
 }
 
 #[test]
-fn strict_reads_where_the_program_runs() {
+fn strict_confinement_allows_reading_the_working_folder() {
     assert_eq!(read(r#""strict""#), Confinement::strict(Some("/repo".into())));
     let json = r#"{ "transport": "stdio", "command": "true", "cwd": "sub",
                     "confinement": "strict" }"#;
@@ -92,7 +92,7 @@ fn each_fault_of_a_confinement_has_its_own_message() {
 }
 
 #[test]
-fn servers_over_http_have_no_use_for_it() {
+fn confinement_of_an_http_server_is_ignored_with_a_warning() {
     let json = r#"{ "transport": "http", "url": "https://x", "confinement": "strict" }"#;
     let (_entry, warnings) = entry(json);
     assert_warned(&warnings, &["servers.x.confinement", "ignored"]);

@@ -65,7 +65,7 @@ fn e11_a_settings_file_holds_entries_of_the_same_shape() {
 
 /// E120: in a settings file a fault never stops the rest.
 #[test]
-fn e120_a_settings_file_skips_what_is_wrong_with_a_warning() {
+fn e120_a_settings_file_skips_faulty_parts_with_a_warning() {
     for text in ["{\"mcp\": []}", "{\"mcp\": {\"servers\": 7}}"] {
         let config = parse_settings(text.as_bytes(), &context()).unwrap();
         assert!(config.entries.is_empty() && config.warnings.len() == 1, "{text}");
@@ -102,7 +102,7 @@ fn e110_a_file_without_servers_is_refused() {
 
 /// C24: the two documents are never mixed.
 #[test]
-fn c24_both_documents_in_one_file_are_refused() {
+fn c24_a_file_with_both_kinds_of_servers_is_refused() {
     assert_file_refused(r#"{ "servers": {}, "mcpServers": {} }"#, &["both", "keep one"]);
 }
 
@@ -150,7 +150,7 @@ fn e118_a_byte_order_mark_is_no_fault_and_too_much_text_is() {
 
 /// JSON readers disagree about such keys, so a person could approve one value while another runs.
 #[test]
-fn e110_a_key_given_twice_is_refused_with_its_path() {
+fn e110_a_duplicate_key_is_refused_with_its_path() {
     for (text, path) in [
         (r#"{"servers": {}, "servers": {}}"#, "`servers`"),
         (r#"{"servers": {"a": {}, "b": {}, "a": {}}}"#, "`servers.a`"),
@@ -187,7 +187,7 @@ fn e118_a_link_to_an_endless_file_or_a_folder_is_refused_at_once() {
 
 /// E117: one bad entry is a fault, the rest works.
 #[test]
-fn e117_a_bad_entry_leaves_the_others_alone() {
+fn e117_a_faulty_entry_does_not_affect_other_entries() {
     let config = load(
         r#"{ "servers": { "a": { "transport": "stdio", "command": "true" },
              "b": { "transport": "http" }, "C": 1,

@@ -48,7 +48,7 @@ fn e110_each_fault_of_an_entry_has_its_own_message() {
 
 /// D9: all faults are reported at once, each with its path and a code for programs.
 #[test]
-fn d9_all_faults_of_an_entry_are_told_at_once() {
+fn d9_all_faults_of_an_entry_are_reported_together() {
     let fault = fault(
         entry(
             r#"{ "transport": "http", "url": "ftp://x", "headers": { "A B": "1" },
@@ -77,7 +77,7 @@ fn d9_all_faults_of_an_entry_are_told_at_once() {
 }
 
 #[test]
-fn e83_names_and_urls_follow_the_rule_on_this_path_too() {
+fn e83_names_and_urls_of_file_entries_are_checked() {
     let config = load(r#"{ "servers": { "My Server": {}, "a__b": {}, "": {} } }"#).unwrap();
     let messages: Vec<String> =
         config.entries.into_iter().map(|entry| fault(entry).error.message).collect();
@@ -130,7 +130,7 @@ fn e113_placeholders_expand_in_every_string() {
 }
 
 #[test]
-fn e114_missing_variable_is_a_fault_naming_it() {
+fn e114_a_missing_variable_is_a_fault_with_its_name() {
     assert_refused(
         r#"{ "transport": "stdio", "command": "true", "env": { "A": "${env:NO_SUCH}" } }"#,
         &["`servers.x.env.A`", "`NO_SUCH` is not set", "${env:NO_SUCH:-…}"],
@@ -161,7 +161,7 @@ fn s30_a_value_is_never_expanded_twice() {
 
 /// S27: values of secret variables are recognized as secret, wherever they were filled in.
 #[test]
-fn s27_secret_variables_are_known_wherever_they_are_filled_in() {
+fn s27_values_of_secret_variables_are_secret_in_every_field() {
     let told = |json: &str| -> Vec<String> {
         let secrets = server(entry(json).0).secrets();
         secrets.iter().map(|secret| secret.expose().to_owned()).collect()
@@ -210,7 +210,7 @@ fn e109_unknown_keys_of_an_entry_are_warnings_naming_the_nearest() {
 /// A misspelt key of an entry that cannot be used is a fault of the row, in place of the fault that
 /// the meant key is missing.
 #[test]
-fn e109_a_misspelt_key_is_named_in_place_of_the_missing_one() {
+fn e109_a_misspelt_key_is_reported_instead_of_the_missing_key() {
     for (json, told, hidden) in [
         (
             r#"{ "transport": "stdio", "comand": "true" }"#,
@@ -324,7 +324,7 @@ fn e57_a_server_can_be_switched_off_in_the_file() {
 
 /// X-M1: an entry in the name of the built-in server is a fault with a remedy.
 #[test]
-fn x_m1_the_built_in_servers_name_is_taken() {
+fn x_m1_an_entry_with_the_name_of_the_built_in_server_is_refused() {
     let text = r#"{ "servers": { "narthex": { "transport": "stdio", "command": "true" } } }"#;
     let (entry, _) = only(load(text).unwrap());
     let message = fault(entry).error.message;

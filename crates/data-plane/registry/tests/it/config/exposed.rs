@@ -32,7 +32,7 @@ fn e151_rules_are_read_for_tools_resources_and_prompts() {
 
 /// E151: other programs' words for such rules are not understood, and not passed over either.
 #[test]
-fn e151_other_spellings_are_warned_of_with_the_right_one() {
+fn e151_foreign_rule_keys_cause_a_warning_with_the_right_key() {
     for key in ["includeTools", "excludeTools", "disabled_tools"] {
         let (read, warnings) = foreign(&format!(r#"{{"command":"true","{key}":["x"]}}"#));
         assert!(server(read).exposed.is_everything());

@@ -7,7 +7,7 @@ use narthex_model::OutputLimits;
 use super::{assert_warned, entry, fault, foreign, load, server};
 
 #[test]
-fn e86_timeouts_are_cut_to_whole_ms_and_held_in_range() {
+fn e86_timeouts_are_cut_to_whole_milliseconds_and_clamped() {
     for (json, ms, warned) in [
         ("45000", Some(45_000), false),
         ("1500.9", Some(1_500), false),
@@ -107,7 +107,7 @@ fn d23_a_limit_of_output_that_is_no_number_is_a_fault() {
 
 /// R-M6: one server's entry has no effect on another's.
 #[test]
-fn r_m6_limits_are_each_servers_own() {
+fn r_m6_limits_of_one_server_do_not_affect_other_servers() {
     let text = r#"{"servers": {
         "one": {"transport":"stdio","command":"a","timeout":"15s","maxOutputTokens":2048},
         "two": {"transport":"stdio","command":"b","timeout":"120s","maxOutputTokens":16384},
@@ -125,7 +125,7 @@ fn r_m6_limits_are_each_servers_own() {
 
 /// R-M11, R-D4: the limit of connecting is independent of the limit of calls.
 #[test]
-fn r_m11_connecting_has_a_limit_of_its_own() {
+fn r_m11_the_limit_of_connecting_is_independent_of_the_call_limit() {
     for (json, ms) in [("\"2s\"", Some(2_000)), ("\"0s\"", None), ("\"750ms\"", Some(750))] {
         let json = format!(r#"{{"transport":"stdio","command":"true","mountTimeout":{json}}}"#);
         let read = server(entry(&json).0);
@@ -149,7 +149,7 @@ fn extends(json: &str) -> (Option<Duration>, Vec<String>) {
 /// D30: the time that progress extends is a time in either spelling, `true` or `false`; a value out
 /// of range is held within it, and reported with its place.
 #[test]
-fn d30_what_progress_extends_is_read_in_both_spellings() {
+fn d30_the_progress_extension_is_read_in_both_spellings() {
     for (value, ms, warned) in [
         ("true", Some(600_000), false),
         ("false", None, false),
@@ -179,7 +179,7 @@ fn d30_what_progress_extends_is_read_in_both_spellings() {
 /// D30: an unknown value is a fault of its entry in narthex's own file, and a warning in a shared
 /// file. A value of `autoRecover` other than true and false is a fault in both.
 #[test]
-fn d30_bad_values_are_told_with_their_field() {
+fn d30_invalid_values_are_reported_with_their_field() {
     for (key, value, wanted) in [
         ("progressExtends", "\"soon\"", "`500ms` or `30s`"),
         ("progressExtends", "[]", "a duration such as `10m`, or true or false"),

@@ -8,7 +8,7 @@ fn list(text: &str) -> Result<LoadedConfig, ConfigFileError> {
 
 /// E13: the name is inside each entry; everything else is as in the file.
 #[test]
-fn e13_an_array_carries_its_names_inside() {
+fn e13_each_entry_of_an_array_contains_its_name() {
     let text = r#"[
         {"name": "svc", "transport": "http", "url": "https://svc.test/mcp"},
         {"name": "key", "transport": "http", "url": "https://k.test/mcp",

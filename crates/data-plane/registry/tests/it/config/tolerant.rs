@@ -39,7 +39,7 @@ fn d7_plain_variables_are_rewritten_with_a_warning() {
 }
 
 #[test]
-fn e114_missing_plain_variable_is_a_fault_naming_it() {
+fn e114_a_missing_plain_variable_is_a_fault_with_its_name() {
     let message = fault(foreign(r#"{ "command": "true", "args": ["${NO_SUCH}"] }"#).0);
     assert!(message.error.message.contains("`NO_SUCH` is not set"), "{}", message.error);
 }
@@ -51,7 +51,7 @@ fn s30_rewritten_variables_are_not_expanded_twice_either() {
 }
 
 #[test]
-fn e57_servers_switched_off_are_carried_as_disabled() {
+fn e57_switched_off_servers_are_read_as_disabled() {
     for json in
         [r#"{ "command": "true", "disabled": true }"#, r#"{ "command": "true", "enabled": false }"#]
     {
@@ -101,7 +101,7 @@ fn d1_names_are_converted_with_a_warning_and_never_shared() {
 }
 
 #[test]
-fn e110_faults_of_foreign_entries_are_told_too() {
+fn e110_faults_of_foreign_entries_are_reported() {
     for (json, part) in [
         ("{}", "neither a command nor a url"),
         (r#"{ "command": "a", "url": "https://x" }"#, "both a command and a url"),
@@ -118,7 +118,7 @@ fn e110_faults_of_foreign_entries_are_told_too() {
 }
 
 #[test]
-fn an_auth_block_of_ours_works_and_a_foreign_one_is_ignored() {
+fn an_auth_block_of_narthex_counts_and_a_foreign_block_is_ignored() {
     let json = r#"{ "url": "https://x", "auth": { "mode": "apiKey", "key": "${KEY}" } }"#;
     assert_eq!(http(foreign(json).0).auth.mode(), "apiKey");
     let (read, warnings) = foreign(r#"{ "url": "https://x", "auth": { "CLIENT_ID": "c" } }"#);

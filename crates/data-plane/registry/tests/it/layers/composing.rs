@@ -45,7 +45,7 @@ fn e12_the_project_wins_whole_and_the_rest_loads_together() {
 /// E12, E117: the fault of the project's entry is reported; the settings' entry does not replace
 /// it.
 #[test]
-fn e12_a_faulty_project_entry_hides_a_good_global_one() {
+fn e12_a_faulty_project_entry_hides_a_valid_global_entry() {
     let list = compose(&[
         layer(Provenance::Settings, entries(&project("x", "1"))),
         layer(Provenance::Workspace, entries(r#"{ "servers": { "x": { "transport": "http" } } }"#)),

@@ -51,7 +51,7 @@ async fn e141_the_first_server_makes_the_file() {
 
 /// E141: all other content stays byte for byte, and so do mode and links.
 #[tokio::test]
-async fn e141_the_rest_of_the_file_stays_as_it_is() {
+async fn e141_an_edit_changes_no_other_byte_of_the_file() {
     let world = World::new();
     fs_err::create_dir(world.path("dotfiles")).unwrap();
     let target = world.path("dotfiles/settings.json");
@@ -95,7 +95,7 @@ async fn e142_an_existing_name_is_only_overwritten_on_demand() {
 
 /// E141: fields that a change does not name stay, in the auth block too, unless its mode changes.
 #[tokio::test]
-async fn e141_an_update_keeps_what_it_does_not_name() {
+async fn e141_an_update_preserves_fields_that_are_not_named() {
     let world = World::new();
     let file = file(&world);
     let entry = r#"{ "transport": "http", "url": "https://a.test", "timeoutMs": 5, "own": [1],
@@ -141,7 +141,7 @@ async fn e142_the_transport_is_fixed() {
 
 /// D9: an edit that would not be accepted when read is refused, with the words of the reader.
 #[tokio::test]
-async fn d9_nothing_that_is_refused_is_stored() {
+async fn d9_a_refused_edit_is_not_stored() {
     let world = World::new();
     let file = file(&world);
     file.add("a", HTTP).await.unwrap();
@@ -201,7 +201,7 @@ async fn e144_other_files_are_not_written() {
 
 /// Edits at the same time, of several handles, are all stored, and no reader sees a part.
 #[tokio::test(flavor = "multi_thread")]
-async fn e143_edits_at_the_same_time_are_all_kept() {
+async fn e143_concurrent_edits_are_all_stored() {
     let world = World::new();
     file(&world).add("first", HTTP).await.unwrap();
     let mut edits = Vec::new();
@@ -226,7 +226,7 @@ async fn e143_edits_at_the_same_time_are_all_kept() {
 
 /// An edit does not wait forever for another edit that hangs.
 #[tokio::test(start_paused = true)]
-async fn e143_a_lock_that_is_held_is_told() {
+async fn e143_an_edit_fails_as_busy_while_another_process_has_the_lock() {
     let world = World::new();
     let lock = fs_err::File::create(world.path("settings.json.lock")).unwrap();
     lock.file().lock().unwrap();
@@ -238,7 +238,7 @@ async fn e143_a_lock_that_is_held_is_told() {
 
 /// E141, E10: an edit changes the file that is followed.
 #[tokio::test]
-async fn e143_an_edit_reaches_those_who_follow() {
+async fn e143_an_edit_reaches_followers_of_the_file() {
     let world = World::new();
     let (_files, mut events) = world.follow().await;
     let file = file(&world);

@@ -100,7 +100,7 @@ async fn d27_a_content_that_is_not_approved_does_not_count() {
 /// D27: a file that was named needs no approval of its content; so it does not count while other
 /// users may write it, at the start and later.
 #[tokio::test]
-async fn d27_a_named_file_that_others_may_write_does_not_count() {
+async fn d27_a_named_file_that_other_users_may_write_does_not_count() {
     let world = World::new();
     let set = |mode| {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
@@ -241,7 +241,7 @@ async fn e126_start_and_stop_can_be_repeated() {
 
 /// A file system that does not answer is reported, and a late content counts.
 #[tokio::test]
-async fn e118_a_read_that_stalls_is_told_and_still_counts() {
+async fn e118_a_stalled_read_is_reported_and_its_late_content_counts() {
     let mut world = World::new();
     let (asks, go) = slow(&mut world);
     // Time enough for the other readings on a busy machine.
@@ -280,7 +280,7 @@ async fn d27_an_approver_that_panics_approves_nothing() {
 
 /// E124: an extra reading in the middle of a save removes no entry either.
 #[tokio::test(start_paused = true)]
-async fn e124_a_look_out_of_turn_waits_out_a_save() {
+async fn e124_an_extra_reading_waits_for_the_end_of_a_save() {
     let world = World::new();
     fs_err::write(world.project(), project("a", "1")).unwrap();
     let files = world.files();
@@ -347,7 +347,7 @@ async fn e128_a_slow_listener_gets_the_newest_set() {
 
 /// E147: no state and no event shows a secret.
 #[tokio::test]
-async fn e147_what_is_shown_holds_no_secret() {
+async fn e147_no_shown_state_contains_a_secret() {
     let world = World::new();
     let text = r#"{ "servers": { "a": { "transport": "stdio", "command": "true",
         "env": { "A_TOKEN": "${env:KEY}", "B_TOKEN": "literal-secret" } } } }"#;

@@ -35,7 +35,7 @@ async fn e10_writes_in_place_are_seen_in_both_files() {
 
 /// E121: many writes in a row are one event, with the last content.
 #[tokio::test]
-async fn e121_many_writes_give_one_event() {
+async fn e121_many_writes_in_a_row_cause_one_event() {
     let mut world = World::new();
     world.options.debounce = Duration::from_millis(200);
     let (files, mut events) = world.follow().await;
@@ -70,7 +70,7 @@ async fn e43_a_save_of_the_same_content_is_no_event() {
 
 /// E123: a missing file is no error, and neither is a missing folder; both are seen when they come.
 #[tokio::test]
-async fn e123_a_file_in_a_folder_that_does_not_exist_yet_is_seen_when_it_comes() {
+async fn e123_a_file_in_a_new_folder_is_found_when_created() {
     let mut world = World::new();
     let folder = world.path("later/and/deeper");
     world.follow_project_at(folder.join("mcp.json"));
@@ -85,7 +85,7 @@ async fn e123_a_file_in_a_folder_that_does_not_exist_yet_is_seen_when_it_comes()
 
 /// E124: a deleted file is an empty layer; a file that is created anew counts again.
 #[tokio::test]
-async fn e124_a_deleted_file_is_an_empty_layer_until_it_is_made_anew() {
+async fn e124_a_deleted_file_is_an_empty_layer_until_recreated() {
     let world = World::new();
     fs_err::write(world.project(), project("a", "1")).unwrap();
     let (files, mut events) = world.follow().await;
@@ -105,7 +105,7 @@ async fn e124_a_deleted_file_is_an_empty_layer_until_it_is_made_anew() {
 
 /// E118, E124: a file with a fault that is deleted is gone, and not good again.
 #[tokio::test]
-async fn e124_a_broken_file_that_is_deleted_is_gone() {
+async fn e124_a_deleted_broken_file_counts_as_deleted() {
     let world = World::new();
     fs_err::write(world.project(), "{").unwrap();
     let (files, mut events) = world.follow().await;
@@ -264,7 +264,7 @@ async fn e120_bad_entries_are_rows_or_warnings() {
 
 /// If the system reports no events, polling finds the same changes.
 #[tokio::test(start_paused = true)]
-async fn e10_polling_finds_what_events_would() {
+async fn e10_polling_finds_the_same_changes_as_events() {
     let mut world = World::new();
     world.options.mode = WatchMode::Polling;
     world.options.debounce = Duration::from_millis(200);

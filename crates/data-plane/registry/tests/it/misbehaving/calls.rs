@@ -50,7 +50,7 @@ async fn e40_a_removed_child_ends_only_after_its_calls() {
 
 /// E41: a replaced child finishes its call while its successor gets the next one.
 #[tokio::test]
-async fn e41_a_changed_child_finishes_its_calls_beside_its_successor() {
+async fn e41_a_replaced_child_finishes_its_calls_while_the_new_child_runs() {
     let (mark, gate) = (Mark::new(), Gate::new());
     let registry = start([mark.server("x", "")]);
     let row = until_state(&registry, "x", ServerState::Ready).await;

@@ -29,7 +29,7 @@ async fn back(registry: &Registry, name: &str, reconnects: u64) -> Arc<ServerRow
 
 /// R-E40, R-E41, R-E42, R-D7: a loss is reported once, a return once, and health not at all.
 #[tokio::test]
-async fn r_e40_r_e41_a_loss_and_a_return_are_told_once_each() {
+async fn r_e40_r_e41_a_loss_and_a_return_are_reported_once_each() {
     let mark = Mark::new();
     let registry = start([mark.server("x", "")]);
     let mut events = registry.events();
@@ -74,7 +74,7 @@ async fn r_e14_a_child_is_tried_again_after_growing_pauses() {
 /// R-E15, R-M28: after the last attempt there is no further one, and a caller that wants the server
 /// gets that answer at once.
 #[tokio::test]
-async fn r_e15_after_the_last_try_nothing_is_tried_any_more() {
+async fn r_e15_a_child_is_not_restarted_after_its_last_attempt() {
     let notes = tempfile::tempdir().unwrap();
     let folder = notes.path().join("folder");
     fs_err::create_dir(&folder).unwrap();

@@ -24,7 +24,7 @@ async fn mount(registry: &Registry, servers: Vec<ServerDefinition>) -> MountSet 
 
 /// R-M17: a child leads its own process group, so that Ctrl-C at the terminal does not reach it.
 #[tokio::test]
-async fn r_m17_a_child_leads_a_group_of_its_own() {
+async fn r_m17_a_child_leads_its_own_process_group() {
     let registry = start([crate::unruly::unruly("x", "")]);
     let row = until_state(&registry, "x", ServerState::Ready).await;
     let process = row.link.as_ref().unwrap().process_id().unwrap();
@@ -39,7 +39,7 @@ async fn r_m17_a_child_leads_a_group_of_its_own() {
 /// grandchildren; servers that are unmounted after it end all the same, and no other caller waits
 /// for it.
 #[tokio::test]
-async fn r_m19_whoever_ignores_sigterm_is_killed_and_delays_nobody() {
+async fn r_m19_a_child_that_ignores_sigterm_is_killed_without_delaying_others() {
     let (deaf, polite, other) = (Mark::new(), Mark::new(), Mark::new());
     let registry = start([]);
     let mut events = registry.events();
@@ -93,7 +93,7 @@ async fn r_m20_closing_many_times_at_once_is_closing_once() {
 
 /// R-M21, E69, R-E7: closing the registry ends configured and mounted servers, side by side.
 #[tokio::test]
-async fn r_m21_the_end_takes_all_mounts_along() {
+async fn r_m21_closing_the_registry_ends_all_mounts() {
     let mark = Mark::new();
     let configured = (0..3).map(|number| mark.server(&format!("deaf{number}"), "ignores-term"));
     let registry = start(configured);
@@ -130,7 +130,7 @@ async fn r_m15_a_reconnected_row_leaves_mounts_their_connection() {
 
 /// E7: a server that is registered for one task is invisible to all others, and ends with the task.
 #[tokio::test]
-async fn e7_a_server_of_one_task_is_no_row_and_ends_with_it() {
+async fn e7_a_server_of_one_task_has_no_row_and_ends_with_the_task() {
     let mark = Mark::new();
     let registry = start([]);
     let mut subscription = registry.subscribe();
@@ -203,7 +203,7 @@ async fn r_e1_an_alias_is_mounted_once_a_set() {
 
 /// E51, E56: adding the same again while a child runs starts no second one.
 #[tokio::test]
-async fn e56_adding_the_same_child_again_starts_none() {
+async fn e56_adding_the_same_child_again_starts_no_second_child() {
     let mark = Mark::new();
     let registry = start([mark.server("x", "")]);
     let first = until_state(&registry, "x", ServerState::Ready).await;

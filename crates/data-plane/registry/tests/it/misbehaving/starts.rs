@@ -29,7 +29,7 @@ fn impatient(connect: Duration) -> Registry {
 /// E75: a child that writes nothing, a child that does not even read, and a child that does not
 /// list are given up, each with its reason, and none of them is left.
 #[tokio::test]
-async fn e75_children_that_hang_at_the_start_are_given_up_and_gone() {
+async fn e75_children_that_hang_at_the_start_are_ended_with_a_reason() {
     let mark = Mark::new();
     // The handshake of the last one is complete, however long that takes on a busy machine.
     let groups = [
@@ -54,7 +54,7 @@ async fn e75_children_that_hang_at_the_start_are_given_up_and_gone() {
 
 /// E133: a failed start is an error with the child's last words; a retry that works is ready.
 #[tokio::test]
-async fn e133_a_child_that_fails_so_many_times_works_when_it_is_tried_again() {
+async fn e133_a_child_that_failed_to_start_is_ready_after_a_successful_retry() {
     let notes = tempfile::tempdir().unwrap();
     let mark = Mark::new();
     let server = || mark.server("x", &format!("fails=2,notes={}", notes.path().display()));
@@ -72,7 +72,7 @@ async fn e133_a_child_that_fails_so_many_times_works_when_it_is_tried_again() {
 
 /// R-E9: lines that are no messages, before and between messages, have no effect.
 #[tokio::test]
-async fn r_e9_garbage_on_stdout_costs_nothing() {
+async fn r_e9_garbage_on_stdout_disturbs_no_call() {
     let registry = start([crate::unruly::unruly("x", "garbage")]);
     let row = until_state(&registry, "x", ServerState::Ready).await;
     let link = row.link.as_ref().unwrap();
@@ -85,7 +85,7 @@ async fn r_e9_garbage_on_stdout_costs_nothing() {
 
 /// E132: the child's environment is its entry's and a few names, never the registry's own.
 #[tokio::test]
-async fn e132_a_child_is_told_its_own_environment_and_no_other() {
+async fn e132_a_child_gets_only_its_own_environment() {
     let folder = tempfile::tempdir().unwrap();
     let mark = Mark::new();
     let mut server = with_env(mark.server("x", ""), "OWN", "value");
@@ -129,7 +129,7 @@ async fn e73_five_thousand_tools_over_pages_are_all_listed() {
 /// E74: an announced change is seen at once; an unannounced one is seen when a caller has the lists
 /// read anew.
 #[tokio::test]
-async fn e74_announced_changes_are_seen_and_others_when_they_are_looked_for() {
+async fn e74_unannounced_changes_are_seen_when_the_lists_are_read_anew() {
     let registry = start([crate::unruly::unruly("x", "")]);
     let row = until_state(&registry, "x", ServerState::Ready).await;
     let link = row.link.clone().unwrap();

@@ -54,7 +54,7 @@ async fn s31_close_does_not_wait_for_servers_that_hang() {
 }
 
 #[tokio::test]
-async fn e129_links_of_ones_own_are_opened_apart_and_refused_after_the_end() {
+async fn e129_separate_links_are_opened_and_refused_after_closing() {
     let server = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await.unwrap();
     let registry = start([http("x", &server.url)]);
     until_state(&registry, "x", ServerState::Ready).await;
@@ -86,7 +86,7 @@ async fn open_elsewhere(registry: &Registry, alias: &str) -> Result<Arc<Link>, O
 }
 
 #[tokio::test]
-async fn e129_a_link_outlives_the_runtime_from_which_it_was_opened() {
+async fn e129_a_link_outlives_the_runtime_of_its_opener() {
     let server = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await.unwrap();
     let registry = start([shell("child"), http("remote", &server.url)]);
     until(&registry, |snapshot| snapshot.servers.iter().all(|row| row.is_ready())).await;
@@ -103,7 +103,7 @@ async fn e129_a_link_outlives_the_runtime_from_which_it_was_opened() {
 
 /// E69: a caller who gives up, and even its runtime, leaves no child.
 #[tokio::test]
-async fn s31_an_attempt_that_is_given_up_leaves_no_child() {
+async fn s31_an_abandoned_attempt_to_open_a_link_leaves_no_child() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());

@@ -170,7 +170,7 @@ async fn d17_a_refused_credential_stays_an_error() {
 /// D17: a server that is merely unreachable is probed, every 30 s growing to 5 min, and is back by
 /// itself.
 #[tokio::test]
-async fn d17_an_unreachable_server_is_probed_until_it_is_back() {
+async fn d17_an_unreachable_server_is_probed_until_reachable() {
     let failed = failed(ServerState::Error, |_| {}).await;
     let Failed { clock, mode, registry, mut row, peer: _peer } = failed;
     assert!(row.is_probed && message(&row).contains("tries again by itself"), "{}", message(&row));
@@ -243,7 +243,7 @@ async fn d17_a_mount_waits_for_one_attempt_at_most() {
 /// D17: a server that could not be reached at its start comes back, too; a program that was never
 /// an MCP server does not.
 #[tokio::test]
-async fn d17_a_server_that_starts_late_comes_by_itself() {
+async fn d17_a_server_that_starts_late_connects_without_a_caller() {
     let (peer, mode) = moody().await;
     let other = Peer::start(|_| text(405, "text/plain", "no")).await;
     mode.set(502);
@@ -299,7 +299,7 @@ async fn d17_a_caller_has_an_unreachable_server_tried() {
 
 /// D30: a tool that fails by itself is no failure of its server: a check shows that it works.
 #[tokio::test]
-async fn d30_one_bad_tool_takes_no_server_away() {
+async fn d30_a_failing_tool_is_no_failure_of_its_server() {
     let (peer, _mode) = moody().await;
     let registry = start([http("x", &peer.url)]);
     let row = ready(&registry).await;
@@ -343,7 +343,7 @@ async fn d30_a_silent_server_is_checked() {
 
 /// D30: the failure of one call ends no other that the server still answers.
 #[tokio::test]
-async fn d30_a_lost_server_may_finish_what_it_has() {
+async fn d30_a_lost_server_may_finish_its_open_calls() {
     let mode = Mode::default();
     let now = mode.clone();
     let (sender, stream) = events();

@@ -36,7 +36,7 @@ async fn e74_changed_lists_are_read_again_in_both_eras() {
 
 /// A modern server's stream of changes is open before its lists are read, so that none is missed.
 #[tokio::test]
-async fn e74_a_modern_server_is_listened_to_before_it_is_listed() {
+async fn e74_the_stream_of_changes_is_open_before_the_lists_are_read() {
     let peer = Peer::modern(|seen| match seen.rpc() {
         "subscriptions/listen" => {
             let (sender, stream) = events();

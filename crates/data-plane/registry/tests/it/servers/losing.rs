@@ -78,7 +78,7 @@ async fn ready_again(registry: &Registry, before: &ServerRow) -> Arc<ServerRow> 
 
 /// D17, R-E8, E72: 1, 2 and 4 seconds, then the end.
 #[tokio::test]
-async fn d17_a_lost_server_is_tried_three_times_and_then_given_up() {
+async fn d17_a_lost_server_gets_three_attempts_and_then_fails() {
     let (peer, streams) = sse_peer().await;
     let registry = start([sse("x", &peer.url)]);
     until_state(&registry, "x", ServerState::Ready).await;
@@ -176,7 +176,7 @@ fn sessions(peer: &Peer) -> usize {
 /// D17, R-E45: a session that is forgotten before the first list, or before its handshake is over,
 /// is opened once more, and no more than once.
 #[tokio::test]
-async fn d17_a_session_that_is_forgotten_at_once_is_opened_again_once() {
+async fn d17_a_session_forgotten_at_once_is_reopened_only_once() {
     for method in ["tools/list", "notifications/initialized"] {
         let (once, always) = (forgetful(method, 1).await, forgetful(method, usize::MAX).await);
         let registry = start([http("once", &once.url), http("always", &always.url)]);
@@ -192,7 +192,7 @@ async fn d17_a_session_that_is_forgotten_at_once_is_opened_again_once() {
 
 /// R-E47: headers that are empty after filling in are logged once, by their names alone.
 #[tokio::test]
-async fn r_e47_an_empty_header_is_told_in_the_log_once() {
+async fn r_e47_an_empty_header_is_logged_once() {
     let peer = forgetful("tools/list", 1).await;
     let mut definition = http("x", &peer.url);
     let Target::Http(target) = &mut definition.target else { unreachable!("it is called") };

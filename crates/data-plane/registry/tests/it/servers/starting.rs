@@ -90,7 +90,7 @@ async fn e129_servers_start_at_the_same_time() {
 
 /// R-E28.
 #[tokio::test]
-async fn e75_hanging_servers_become_errors_that_say_so() {
+async fn e75_a_hanging_server_becomes_an_error_with_its_cause() {
     let shaking = fixture(Eras::Both, vec![Quirk::HangInitialize]).await;
     let listing = fixture(Eras::Legacy, vec![Quirk::HangList]).await;
     let short = Duration::from_secs(1);
@@ -117,7 +117,7 @@ async fn e63_a_refused_connection_is_a_transport_error_with_its_cause() {
 
 /// E34, E33: with `autoRecover: false`, no server recovers by itself from a failed start.
 #[tokio::test(start_paused = true)]
-async fn e34_an_error_stays() {
+async fn e34_a_failed_start_stays_an_error_without_recovery() {
     let mut definition = http("x", "http://127.0.0.1:9/mcp");
     definition.recovers = false;
     let registry = start([definition]);
@@ -132,7 +132,7 @@ async fn e34_an_error_stays() {
 /// R-M11, D30: the limit of mounting is one for the question of its era, the handshake and the
 /// lists together.
 #[tokio::test]
-async fn r_m11_one_limit_holds_for_the_whole_of_mounting() {
+async fn r_m11_one_limit_covers_probe_handshake_and_lists() {
     let peer = Peer::legacy(|seen| match seen.rpc() {
         "server/discover" | "tools/list" => Some(Reply::Never),
         _ => None,
@@ -154,7 +154,7 @@ async fn r_m11_one_limit_holds_for_the_whole_of_mounting() {
 }
 
 #[tokio::test]
-async fn e63_a_missing_npx_says_what_to_install() {
+async fn e63_the_error_of_a_missing_npx_names_node_js() {
     let empty = tempfile::tempdir().unwrap();
     let npx =
         with_env(program("x", "npx", &["-y", "server"]), "PATH", empty.path().to_str().unwrap());
@@ -166,7 +166,7 @@ async fn e63_a_missing_npx_says_what_to_install() {
 }
 
 #[tokio::test]
-async fn e62_a_key_that_is_missing_is_told_without_any_request() {
+async fn e62_a_missing_key_is_reported_without_a_request() {
     let peer = Peer::start(|_| text(500, "text/plain", "")).await;
     let mut definition = http("x", &peer.url);
     if let Target::Http(target) = &mut definition.target {
@@ -218,7 +218,7 @@ async fn e68_every_step_is_a_snapshot_with_a_higher_number() {
 }
 
 #[tokio::test]
-async fn e70_what_a_server_declared_is_recorded() {
+async fn e70_declared_capabilities_of_a_server_are_recorded() {
     let peer = Peer::legacy(|seen| {
         (seen.rpc() == "initialize").then(|| {
             crate::peer::result(
@@ -256,7 +256,7 @@ async fn e83_a_url_of_another_scheme_is_an_error_row() {
 
 /// R-M11, E75: an entry's own limit of connecting holds for this server alone.
 #[tokio::test]
-async fn r_m11_an_entry_limits_its_own_start() {
+async fn r_m11_a_mount_timeout_applies_only_to_its_entry() {
     let hanging = fixture(Eras::Legacy, vec![Quirk::HangList]).await;
     let mut quick = http("quick", &hanging.url);
     quick.mount_timeout = Some(Duration::from_millis(300));

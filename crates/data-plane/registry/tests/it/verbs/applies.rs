@@ -29,7 +29,7 @@ async fn hanging() -> Running {
 
 /// E1, E2: one answer per entry, in their order, and each is one of three.
 #[tokio::test]
-async fn e2_a_set_is_answered_in_its_order() {
+async fn e2_the_results_of_a_set_have_the_order_of_its_entries() {
     let registry = start([]);
     let mut off = shell("off");
     off.is_disabled = true;
@@ -57,7 +57,7 @@ async fn e2_a_set_is_answered_in_its_order() {
 
 /// E1: answers in the form for programs.
 #[tokio::test]
-async fn e1_answers_have_one_spelling() {
+async fn e1_results_have_one_json_form() {
     let ready = ServerResult::Ready { id: "a".to_owned(), tool_count: 3 };
     let text = serde_json::to_string(&ready).unwrap();
     assert_eq!(text, r#"{"status":"ready","id":"a","toolCount":3}"#);
@@ -70,7 +70,7 @@ async fn e1_answers_have_one_spelling() {
 /// E54: filters and limits for callers are no part of a connection: a new configuration of them
 /// takes effect at once, and followers of the registry are notified.
 #[tokio::test]
-async fn e54_what_is_no_part_of_a_connection_is_the_newest() {
+async fn e54_changed_filters_and_limits_take_effect_without_a_new_connection() {
     let registry = start([shell("x")]);
     let before = until_state(&registry, "x", ServerState::Ready).await;
     let mut changes = registry.changes();
@@ -107,7 +107,7 @@ async fn e56_an_unchanged_server_is_left_alone() {
 
 /// E55: a server that is changed keeps its place.
 #[tokio::test]
-async fn e55_places_are_kept() {
+async fn e55_a_changed_server_keeps_its_place_in_the_list() {
     let registry = start([shell("a"), shell("b"), shell("c")]);
     until(&registry, |snapshot| snapshot.is_settled()).await;
     let changed = with_env(shell("b"), "A", "2");
@@ -122,7 +122,7 @@ async fn e55_places_are_kept() {
 
 /// E35, E51: the same configuration again retries only servers that have failed.
 #[tokio::test]
-async fn e51_the_same_configuration_retries_what_failed() {
+async fn e51_applying_the_same_configuration_retries_failed_servers() {
     let folder = tempfile::tempdir().unwrap();
     let started = folder.path().join("started");
     let script = format!("mkdir {} && exit 3; {}", started.display(), crate::world::shell_script());
@@ -142,7 +142,7 @@ async fn e51_the_same_configuration_retries_what_failed() {
 /// E35, E51: a set with another change retries failed servers, and leaves alone servers that are
 /// still connecting.
 #[tokio::test]
-async fn e35_a_changed_set_tries_again_what_has_failed() {
+async fn e35_applying_a_changed_set_retries_failed_servers() {
     let slow = hanging().await;
     let failing = || program("failing", "no-such-program", &[]);
     let registry = start([failing(), http("slow", &slow.url)]);
@@ -247,7 +247,7 @@ async fn e130_applying_waits_for_nothing() {
 
 /// E36, E61: a caller that has an answer and reads the row sees the same there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn e61_a_row_is_as_its_verb_was_answered() {
+async fn e61_a_row_shows_the_result_of_its_verb() {
     let registry = start([program("missing", "no-such-program-here", &[])]);
     for round in 0..300 {
         let result = in_time(registry.reconnect("missing")).await.unwrap();

@@ -60,7 +60,7 @@ async fn e40_a_removed_server_finishes_its_calls() {
 
 /// D5, D10, E37: switching off cuts through.
 #[tokio::test]
-async fn d10_a_server_that_is_switched_off_ends_its_calls() {
+async fn d10_switching_a_server_off_ends_its_calls() {
     let server = Slow::start().await;
     let registry = start([slow(&server, 60)]);
     let row = until_state(&registry, "x", ServerState::Ready).await;
@@ -75,7 +75,7 @@ async fn d10_a_server_that_is_switched_off_ends_its_calls() {
 
 /// R-E42: a server that no caller uses is stopped, stays listed, and starts with the next call.
 #[tokio::test]
-async fn d12_an_idle_server_sleeps_until_it_is_called() {
+async fn d12_an_idle_server_sleeps_until_the_next_call() {
     let options = RegistryOptions {
         idle_stop: Some(Duration::from_millis(1)),
         ..RegistryOptions::new(identity(), narthex_supervisor::BaseEnvironment::from_process())
@@ -108,7 +108,7 @@ async fn d12_an_idle_server_sleeps_until_it_is_called() {
 /// R-E12, R-E13, R-M29, R-D7: a server without calls for long is checked first; a dead one is found
 /// out.
 #[tokio::test]
-async fn r_e13_a_server_is_asked_whether_it_is_there_after_30_seconds() {
+async fn r_e13_a_server_without_calls_for_30_seconds_is_checked_first() {
     // The server reads, and answers nothing after its lists.
     let script = crate::world::shell_script().replace("*'\"id\"'*)", "*list*)");
     let registry = start([crate::world::program("x", "sh", &["-c", &script]), shell("y")]);

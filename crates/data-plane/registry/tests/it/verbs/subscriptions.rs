@@ -56,7 +56,7 @@ async fn e65_a_late_subscriber_gets_the_present_state_at_once() {
 
 /// E66, E67: a subscriber that never reads delays no other, and learns how many updates it missed.
 #[tokio::test]
-async fn e66_a_subscriber_that_sleeps_harms_nobody() {
+async fn e66_a_subscriber_that_never_reads_delays_no_other_subscriber() {
     let registry = start([shell("x")]);
     until_state(&registry, "x", ServerState::Ready).await;
     let mut sleeper = registry.subscribe();
@@ -84,7 +84,7 @@ async fn e66_a_subscriber_that_sleeps_harms_nobody() {
 
 /// E69: the end is one snapshot without rows, and then no more.
 #[tokio::test]
-async fn e69_the_end_is_one_empty_snapshot() {
+async fn e69_closing_sends_one_empty_snapshot() {
     let registry = start([shell("x"), shell("y")]);
     until_state(&registry, "x", ServerState::Ready).await;
     let mut subscription = registry.subscribe();

@@ -57,7 +57,7 @@ async fn e57_a_disabled_server_stays_disabled() {
 
 /// E57: disabled names stay disabled after a restart, when the embedder gives them.
 #[tokio::test]
-async fn e57_disabled_names_are_given_at_the_start() {
+async fn e57_names_disabled_at_the_start_stay_disabled() {
     let registry = Registry::new(RegistryOptions {
         disabled: BTreeSet::from(["x".to_owned()]),
         ..RegistryOptions::new(identity(), BaseEnvironment::from_process())
@@ -73,7 +73,7 @@ async fn e57_disabled_names_are_given_at_the_start() {
 
 /// E61: enabling a server that was not off returns its present state.
 #[tokio::test]
-async fn e61_enable_tells_the_true_state() {
+async fn e61_enable_returns_the_present_state() {
     let registry = start([program("x", "no-such-program", &[]), shell("y")]);
     until_state(&registry, "x", ServerState::Error).await;
     let result = in_time(registry.enable("x").unwrap().result()).await;
@@ -84,7 +84,7 @@ async fn e61_enable_tells_the_true_state() {
 
 /// A server that its configuration switches off can only be switched on by its configuration.
 #[tokio::test]
-async fn e37_what_the_configuration_switches_off_stays_off() {
+async fn e37_a_server_disabled_by_configuration_cannot_be_enabled() {
     let mut off = shell("x");
     off.is_disabled = true;
     let registry = start([off]);
