@@ -137,7 +137,7 @@ try {
     same: same.id === me.id,
     thief: thief.status,
     again: again.status,
-    stranger: [stranger.status, stranger.text.includes("may not sign in")],
+    stranger: [stranger.status, stranger.text.includes("not allowed to sign in")],
     mixedUp: mixedUp.status,
   }));
 } finally {
