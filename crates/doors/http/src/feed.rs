@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http_body::Body;
 use narthex_gateway::metrics::OpenCount;
 use narthex_wire::Payload;
-use serde_json::Value;
+use serde::Serialize;
 use tokio::sync::mpsc;
 
 use crate::{
@@ -31,12 +31,12 @@ type Queued = (Option<u64>, Payload);
 
 impl Events {
     /// Waits for a place. Knows of no reader: the stream's end drops the work.
-    pub(crate) async fn put(&self, event: &Value) {
+    pub(crate) async fn put(&self, event: &impl Serialize) {
         self.queue((None, payload(event))).await;
     }
 
     /// The same for an event that a reader can resume from.
-    pub(crate) async fn put_as(&self, id: u64, event: &Value) {
+    pub(crate) async fn put_as(&self, id: u64, event: &impl Serialize) {
         self.queue((Some(id), payload(event))).await;
     }
 
@@ -47,15 +47,17 @@ impl Events {
     }
 
     /// Leaves an event out if there is no place. For work that has fewer of them than places.
-    pub(crate) fn put_now(&self, event: &Value) {
+    pub(crate) fn put_now(&self, event: &impl Serialize) {
         if let Err(error) = self.0.try_send((None, payload(event))) {
             tracing::warn!(%error, "an event of a stream was dropped");
         }
     }
 }
 
-fn payload(event: &Value) -> Payload {
-    event.to_string().into_bytes().into()
+/// # Panics
+/// When the event is no JSON: no member of a shape has a fault, and all names are text.
+fn payload(event: &impl Serialize) -> Payload {
+    serde_json::to_vec(event).expect("an event of the API is JSON").into()
 }
 
 /// An event stream. The source of the events works only while they are read, and ends with them.

@@ -23,11 +23,10 @@ use self::operation::{Answer, Content, JSON, Named, Operation, meaning, of, writ
 use crate::shapes::{self, Schemas, Shape};
 
 /// The schemas of areas that have no types yet.
-const SCHEMAS: [&str; 14] = [
+const SCHEMAS: [&str; 13] = [
     include_str!("openapi/schemas/common.json"),
     include_str!("openapi/schemas/door.json"),
     include_str!("openapi/schemas/signin.json"),
-    include_str!("openapi/schemas/servers.json"),
     include_str!("openapi/schemas/clients.json"),
     include_str!("openapi/schemas/catalog.json"),
     include_str!("openapi/schemas/runs.json"),
@@ -40,13 +39,18 @@ const SCHEMAS: [&str; 14] = [
     include_str!("openapi/schemas/audit.json"),
 ];
 /// The types that files of JSON refer to.
-const IN_FILES: [Shape; 7] = [
+const IN_FILES: [Shape; 12] = [
+    Shape::of::<shapes::CallError>(),
     Shape::of::<shapes::Digest>(),
     Shape::of::<shapes::EnvScope>(),
     Shape::of::<shapes::ErrorKind>(),
     Shape::of::<shapes::PrincipalName>(),
     Shape::of::<shapes::PrincipalId>(),
     Shape::of::<shapes::Role>(),
+    Shape::of::<shapes::RowWarnings>(),
+    Shape::of::<shapes::ServerCapabilities>(),
+    Shape::of::<shapes::ServerFailure>(),
+    Shape::of::<shapes::ServerState>(),
     Shape::of::<shapes::Time>(),
 ];
 /// And those of bodies.

@@ -1,6 +1,6 @@
 //! The registry's rows as the API shows them: never a secret, never an argument (E147).
 
-use std::{sync::Arc, time::SystemTime};
+use std::{borrow::Cow, sync::Arc, time::SystemTime};
 
 use narthex_control::FileStatus;
 use narthex_gateway::shown;
@@ -8,11 +8,16 @@ use narthex_model::{CallError, Pid, Reader, RowWarning, ServerDefinition, Target
 use narthex_policy::RunPolicy;
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_vfs::MountName;
-use narthex_wire::Raw;
+use narthex_wire::{Raw, Revision};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::{Value, json};
 
-use crate::auth::Principal;
+use crate::{
+    auth::Principal,
+    shapes::{
+        self, File, ListedTool, Nullable, RowWarnings, ServerBrief, ServerCapabilities,
+        ServerDetails, ServerFailure, WordsForRuns,
+    },
+};
 
 /// The characters that are percent-encoded when a name becomes part of a row's place.
 const IN_PLACES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
@@ -60,29 +65,25 @@ pub(crate) fn in_order<'s>(
 }
 
 /// All rows that a principal may see.
-pub(crate) fn all(snapshot: &Snapshot, principal: &Principal, has_tools: bool) -> Value {
+pub(crate) fn all(
+    snapshot: &Snapshot,
+    principal: &Principal,
+    has_tools: bool,
+) -> Vec<shapes::ServerRow> {
     let (pid, reader) = (pid_of(principal), principal.reader());
     let shown = |row: &ServerRow| one(row, reader, pid, has_tools);
-    let rows: Vec<_> = visible(snapshot, principal).map(shown).collect();
-    json!({ "settled": snapshot.is_settled(), "servers": rows })
+    visible(snapshot, principal).map(shown).collect()
 }
 
-/// Adds the members of a row that depend on who reads it: the one place that decides them (D28).
-/// Operators read causes, and what their configuration does. The agent of a run reads the kind of
-/// a failure, and of warnings those that are not about the configuration.
-pub(crate) fn add_by_reader(document: &mut Value, row: &ServerRow, reader: Reader) {
-    document["error"] = json!(row.error.as_ref().map(|failure| failure.read_by(reader)));
-    document["last_failure"] = json!(last_failure(row, reader));
+/// The words of a row for the agent of a run: of failures their kind, and of warnings those that
+/// are not about the configuration (D28).
+pub(crate) fn words_for_runs(row: &ServerRow) -> WordsForRuns {
     let warnings = row.warnings();
-    match reader {
-        Reader::Operator => {
-            document["warnings"] = json!(warnings);
-            document["gates_unmatched"] = json!(unmatched(row));
-        }
-        Reader::Run => {
-            let read: Vec<_> = warnings.iter().filter_map(RowWarning::for_runs).collect();
-            document["warnings"] = json!(read);
-        }
+    let read = warnings.iter().filter_map(RowWarning::for_runs);
+    WordsForRuns {
+        error: row.error.as_ref().map(|failure| failure.read_by(Reader::Run).into()),
+        last_failure: last_failure(row, Reader::Run),
+        warnings: RowWarnings(read.map(|one| (&one).into()).collect()),
     }
 }
 
@@ -96,68 +97,96 @@ pub(crate) fn pid_of(principal: &Principal) -> Option<Pid> {
     }
 }
 
-/// One row for a reader, with its path in a run's files (R-C1), and with the list of its tools on
-/// demand.
-pub(crate) fn one(row: &ServerRow, reader: Reader, pid: Option<Pid>, has_tools: bool) -> Value {
+/// One row for a reader.
+pub(crate) fn one(
+    row: &ServerRow,
+    reader: Reader,
+    pid: Option<Pid>,
+    has_tools: bool,
+) -> shapes::ServerRow {
+    shapes::ServerRow { name: row.name.clone(), server: details(row, reader, pid, has_tools) }
+}
+
+/// A row without its name, for a reader: with its path in a run's files (R-C1), and with the list
+/// of its tools on demand.
+pub(crate) fn details(
+    row: &ServerRow,
+    reader: Reader,
+    pid: Option<Pid>,
+    has_tools: bool,
+) -> ServerDetails {
     // Only what is ready has anything (E33, E72), and of that only what callers may see (D5).
     let inventory = if row.is_ready() { shown(row) } else { Arc::default() };
     let revision = row.facts.as_ref().map(|facts| facts.revision);
-    let mut document = json!({
-        "name": row.name,
-        "path": path(row, pid),
-        "state": row.state,
-        "activity": row.activity,
-        "transport": row.definition.as_ref().map(|definition| definition.transport()),
-        "auth": row.definition.as_deref().map(auth),
-        "provenance": row.provenance,
-        "is_overridden": row.is_overridden,
-        "tools": inventory.tools.len(),
-        "prompts": inventory.prompts.len(),
-        "resources": inventory.resources.len(),
-        "resource_templates": inventory.templates.len(),
-        "era": revision.map(|one| if one.is_modern() { "modern" } else { "legacy" }),
-        "revision": revision.map(|one| one.as_str()),
-        "capabilities": capabilities(row),
-        "attempt": row.attempt,
-        "definitions_changed": row.changed,
-        "definitions_held_back": row.pinned.as_ref().map_or(0, |said| said.held().count()),
-        "reconnects": row.reconnects,
-        "forced_kills": row.forced_kills,
-        "last_check": row.last_check.map(time),
-        "last_success": row.health.last_success().map(time),
-        "is_probed": row.is_probed,
-        "is_asleep": row.is_asleep,
-        "has_logs": row.log.has_output(),
-    });
-    add_by_reader(&mut document, row, reader);
-    if reader == Reader::Operator {
-        document["file"] = json!(row.file.as_deref());
+    let tool = |raw: Raw<'_>, name: &str| {
+        let description = raw.get("description").and_then(Raw::as_str);
+        ListedTool { name: name.to_owned(), description: description.map(Cow::into_owned) }
+    };
+    let tools = inventory.tools.iter().map(|entry| tool(Raw::new(&entry.raw), &entry.key));
+    let details = ServerDetails {
+        brief: ServerBrief {
+            era: revision.map(|revision| revision.era().into()),
+            revision: revision.map(Revision::as_str),
+            tools: inventory.tools.len(),
+            prompts: inventory.prompts.len(),
+            resources: inventory.resources.len(),
+            resource_templates: inventory.templates.len(),
+            ..brief(row)
+        },
+        path: path(row, pid),
+        auth: row.definition.as_deref().map(auth),
+        provenance: row.provenance.into(),
+        file: Some(Nullable(row.file.as_ref().map(|file| file.display().to_string()))),
+        capabilities: capabilities(row),
+        attempt: row.attempt,
+        reconnects: row.reconnects,
+        forced_kills: row.forced_kills,
+        last_check: row.last_check.map(Into::into),
+        is_probed: row.is_probed,
+        is_asleep: row.is_asleep,
+        tool_list: has_tools.then(|| tools.collect()),
+    };
+    match reader {
+        Reader::Operator => details,
+        Reader::Run => details.for_runs(words_for_runs(row)),
     }
-    if has_tools {
-        let tool = |raw: Raw<'_>, name: &str| {
-            let description = raw.get("description").and_then(Raw::as_str);
-            json!({ "name": name, "description": description })
-        };
-        let list = inventory.tools.iter().map(|entry| tool(Raw::new(&entry.raw), &entry.key));
-        document["tool_list"] = list.collect();
+}
+
+/// The members of a row in short, for operators.
+pub(crate) fn brief(row: &ServerRow) -> ServerBrief {
+    let revision = row.link.as_ref().map(|link| link.facts().revision);
+    let inventory = shown(row);
+    ServerBrief {
+        state: row.state.into(),
+        is_overridden: row.is_overridden,
+        activity: row.activity,
+        error: row.error.as_ref().map(|failure| failure.for_operators().into()),
+        transport: row.definition.as_ref().map(|definition| definition.transport().into()),
+        era: revision.map(|revision| revision.era().into()),
+        revision: revision.map(Revision::as_str),
+        tools: inventory.tools.len(),
+        prompts: inventory.prompts.len(),
+        resources: inventory.resources.len(),
+        resource_templates: inventory.templates.len(),
+        definitions_changed: row.changed,
+        definitions_held_back: row.pinned.as_ref().map_or(0, |said| said.held().count()),
+        gates_unmatched: Some(row.unmatched().iter().map(ToString::to_string).collect()),
+        warnings: RowWarnings(row.warnings().iter().map(Into::into).collect()),
+        last_success: row.health.last_success().map(Into::into),
+        last_failure: last_failure(row, Reader::Operator),
+        has_logs: row.log.has_output(),
     }
-    document
 }
 
 /// The last failure of calls and checks; they may have succeeded since then (D30).
-fn last_failure(row: &ServerRow, reader: Reader) -> Option<Value> {
+fn last_failure(row: &ServerRow, reader: Reader) -> Option<ServerFailure> {
     let failure = row.health.last_failure()?;
     let CallError { kind, message, details: _ } = failure.what.read_by(reader);
-    Some(json!({ "at": time(failure.at), "kind": kind, "message": message }))
+    Some(ServerFailure { at: failure.at.into(), kind: kind.as_str(), message })
 }
 
 pub(crate) fn time(time: SystemTime) -> String {
     Timestamp::new(time).to_string()
-}
-
-/// Gates that gate nothing, in sentences.
-fn unmatched(row: &ServerRow) -> Vec<String> {
-    row.unmatched().iter().map(ToString::to_string).collect()
 }
 
 /// Where it is among files; an entry without a usable alias is nowhere.
@@ -174,30 +203,40 @@ fn auth(definition: &ServerDefinition) -> &'static str {
 }
 
 /// The capabilities that a server declared (E70).
-fn capabilities(row: &ServerRow) -> Option<Value> {
+fn capabilities(row: &ServerRow) -> Option<ServerCapabilities> {
     let has = &row.facts.as_ref()?.capabilities;
-    Some(json!({
-        "tools": has.tools,
-        "prompts": has.prompts,
-        "resources": has.resources,
-        "subscribe": has.subscribe,
-        "completions": has.completions,
-        "logging": has.logging,
-        "tasks": has.tasks,
-        "list_changed": has.list_changed,
-    }))
+    Some(ServerCapabilities {
+        tools: has.tools,
+        prompts: has.prompts,
+        resources: has.resources,
+        subscribe: has.subscribe,
+        completions: has.completions,
+        logging: has.logging,
+        tasks: has.tasks,
+        list_changed: has.list_changed,
+    })
 }
 
 /// The status of a followed file.
-pub(crate) fn file(status: &FileStatus) -> Value {
-    json!({
-        "file": status.file,
-        "provenance": status.provenance,
-        "is_present": status.is_present,
-        "applied_at": status.applied_at.map(time),
-        "error": status.error,
-        "refused_since": status.refused_since.map(time),
-        "gone_since": status.gone_since.map(time),
-        "last_read": status.last_read.map(time),
-    })
+pub(crate) fn file(status: &FileStatus) -> File {
+    let FileStatus {
+        file,
+        provenance,
+        is_present,
+        applied_at,
+        error,
+        refused_since,
+        gone_since,
+        last_read,
+    } = status;
+    File {
+        file: file.display().to_string(),
+        provenance: (*provenance).into(),
+        is_present: *is_present,
+        error: error.clone(),
+        applied_at: applied_at.map(Into::into),
+        refused_since: refused_since.map(Into::into),
+        gone_since: gone_since.map(Into::into),
+        last_read: last_read.map(Into::into),
+    }
 }

@@ -41,7 +41,6 @@ use narthex_model::{ErrorKind, Reader, WorkspaceId};
 use narthex_registry::{ServerRow, Snapshot};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 #[cfg(test)]
 pub(crate) use self::query::page_sizes;
@@ -57,7 +56,9 @@ use crate::{
     problem::Problem,
     respond::{self, Response},
     routes::{Segments, Target},
-    rows, status,
+    rows,
+    shapes::{self, Page, Reloaded, ServerRowPage, StatusPage},
+    status,
 };
 
 /// A request of the API, but for its body.
@@ -210,7 +211,7 @@ impl Asked<'_> {
     }
 
     /// The row of the named server; one that the caller may not see is not there (D5).
-    fn row(&self, has_tools: bool) -> Result<Value, Problem> {
+    fn row(&self, has_tools: bool) -> Result<shapes::ServerRow, Problem> {
         let name = self.name()?;
         let row = self.seen(&name);
         let row = row.filter(|row| rows::may_see(row, &self.principal));
@@ -241,8 +242,7 @@ impl Asked<'_> {
         let reloaded = self.control()?.reload().await?;
         let files: Vec<_> = reloaded.files.iter().map(rows::file).collect();
         let count = reloaded.servers.len();
-        let shown = json!({ "server_count": count, "servers": reloaded.servers, "files": files });
-        Ok(ok(&shown))
+        Ok(ok(&Reloaded { server_count: count, servers: reloaded.servers, files }))
     }
 
     fn files(&self) -> Answered {
@@ -295,7 +295,9 @@ impl Asked<'_> {
         let query = self.query(&["tools", "after", "limit"])?;
         let has_tools = query.flag("tools")?;
         let pid = rows::pid_of(&self.principal);
-        self.servers(&query, snapshot, |row, reader| rows::one(row, reader, pid, has_tools))
+        let shown = |row: &ServerRow, reader| rows::one(row, reader, pid, has_tools);
+        let (settled, page) = self.servers(&query, snapshot, shown)?;
+        Ok(ok(&ServerRowPage { settled, page }))
     }
 
     fn status(&self, snapshot: &Snapshot) -> Answered {
@@ -305,28 +307,27 @@ impl Asked<'_> {
             Principal::Run(run) => self.door.gateway.built_in_rows(run),
             Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => Vec::new(),
         };
-        match own.is_empty() {
-            true => self.servers(&query, snapshot, status::server),
+        let (settled, page) = match own.is_empty() {
+            true => self.servers(&query, snapshot, status::server)?,
             false => {
                 let all = Snapshot::joined(snapshot.seq, snapshot.servers.clone(), &own);
-                self.servers(&query, &all, status::server)
+                self.servers(&query, &all, status::server)?
             }
-        }
+        };
+        Ok(ok(&StatusPage { settled, page }))
     }
 
-    /// A page of the servers, with whether all of them have settled.
-    fn servers(
+    /// A page of the servers. Also true if all of them have settled.
+    fn servers<S>(
         &self,
         query: &Query,
         snapshot: &Snapshot,
-        shown: impl Fn(&ServerRow, Reader) -> Value,
-    ) -> Answered {
+        shown: impl Fn(&ServerRow, Reader) -> S,
+    ) -> Result<(bool, Page<S>), Problem> {
         let rows = rows::in_order(snapshot, &self.principal);
         let reader = self.principal.reader();
         let page = page_of(query, rows, |(key, _)| key, |(_, row)| shown(row, reader))?;
-        let mut page = json!(page);
-        page["settled"] = json!(snapshot.is_settled());
-        Ok(ok(&page))
+        Ok((snapshot.is_settled(), page))
     }
 
     fn tools(&self, snapshot: &Snapshot) -> Answered {

@@ -9,17 +9,21 @@
 //! A layer of its own: imports no other module of this crate.
 
 mod access;
+mod files;
 mod ids;
 mod limits;
 mod page;
 mod schema;
 mod secrets;
+mod servers;
 
 pub(crate) use self::{
     access::*,
+    files::*,
     ids::*,
     limits::*,
     page::{Listed, PAGE_MAX, Page},
-    schema::{Schemas, Shape},
+    schema::{Nullable, Schemas, Shape},
     secrets::*,
+    servers::*,
 };

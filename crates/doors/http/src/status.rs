@@ -1,19 +1,20 @@
 //! Counters, and servers and their tools in short.
 
+use std::borrow::Cow;
+
 use http::{HeaderValue, header};
 use narthex_gateway::{Gateway, shown};
-use narthex_model::{Alias, CallError, QualifiedName, QualifiedNames, Reader};
+use narthex_model::{Alias, CallError, QualifiedNames, Reader};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_wire::{Payload, Raw};
-use serde_json::{Value, json};
 
 use crate::{
     auth::Principal,
     problem::Problem,
     respond::Response,
-    rows::{add_by_reader, time, visible},
+    rows::{brief, time, visible, words_for_runs},
     servers::{Query, page_of},
-    shapes::Page,
+    shapes::{Page, StatusRow, ToolRow},
 };
 
 /// The counters, as Prometheus reads them.
@@ -57,28 +58,12 @@ fn one_line(text: &str) -> String {
 }
 
 /// A server in short, for a reader.
-pub(crate) fn server(row: &ServerRow, reader: Reader) -> Value {
-    let facts = row.link.as_ref().map(|link| link.facts());
-    let inventory = shown(row);
-    let mut document = json!({
-        "alias": row.name,
-        "state": row.state,
-        "is_overridden": row.is_overridden,
-        "activity": row.activity,
-        "transport": row.definition.as_ref().map(|definition| definition.transport()),
-        "era": facts.map(|facts| if facts.revision.is_modern() { "modern" } else { "legacy" }),
-        "revision": facts.map(|facts| facts.revision.as_str()),
-        "tools": inventory.tools.len(),
-        "prompts": inventory.prompts.len(),
-        "resources": inventory.resources.len(),
-        "resource_templates": inventory.templates.len(),
-        "definitions_changed": row.changed,
-        "definitions_held_back": row.pinned.as_ref().map_or(0, |said| said.held().count()),
-        "last_success": row.health.last_success().map(time),
-        "has_logs": row.log.has_output(),
-    });
-    add_by_reader(&mut document, row, reader);
-    document
+pub(crate) fn server(row: &ServerRow, reader: Reader) -> StatusRow {
+    let server = match reader {
+        Reader::Operator => brief(row),
+        Reader::Run => brief(row).for_runs(words_for_runs(row)),
+    };
+    StatusRow { alias: row.name.clone(), server }
 }
 
 /// A page of the tools of all servers under both of their names, by alias and name.
@@ -87,7 +72,7 @@ pub(crate) fn tools(
     snapshot: &Snapshot,
     principal: &Principal,
     name_limit: usize,
-) -> Result<Page<Value>, Problem> {
+) -> Result<Page<ToolRow>, Problem> {
     let rows: Vec<(&Alias, _)> = visible(snapshot, principal)
         .filter_map(|row| Some((row.alias.as_ref()?, shown(row))))
         .collect();
@@ -106,12 +91,13 @@ pub(crate) fn tools(
         tools,
         |(place, ..)| place,
         |(_, alias, tool)| {
-            json!({
-                "alias": alias.as_str(),
-                "name": &*tool.key,
-                "qualified_name": names.name(alias, &tool.key).map(QualifiedName::as_str),
-                "description": Raw::new(&tool.raw).get("description").and_then(Raw::as_str),
-            })
+            let description = Raw::new(&tool.raw).get("description").and_then(Raw::as_str);
+            ToolRow {
+                alias: alias.to_string(),
+                name: tool.key.to_string(),
+                qualified_name: names.name(alias, &tool.key).map(ToString::to_string),
+                description: description.map(Cow::into_owned),
+            }
         },
     )
 }

@@ -9,7 +9,6 @@ use narthex_control::{ControlError, Precondition, Saved};
 use narthex_gateway::Full;
 use narthex_model::{ErrorKind, Provenance};
 use narthex_registry::{ServerResult, layers::EditError};
-use serde_json::json;
 
 use super::{Answered, Asked, as_read, document, ok, unknown};
 use crate::{
@@ -17,6 +16,7 @@ use crate::{
     post::{is_json, is_of_type},
     problem::Problem,
     respond,
+    shapes::{self, FileEntrySaved, VerbDone},
 };
 
 /// The longest entry that is taken.
@@ -79,7 +79,8 @@ impl Asked<'_> {
     /// Answers with the verb's result and the present row, which another verb may have changed or
     /// removed by then.
     fn done(&self, result: Option<ServerResult>) -> respond::Response {
-        ok(&json!({ "result": result, "server": self.row(false).ok() }))
+        let result = result.map(shown);
+        ok(&VerbDone { result, server: self.row(false).ok() })
     }
 
     fn saved(&self, saved: &Saved) -> respond::Response {
@@ -93,13 +94,9 @@ impl Asked<'_> {
             warnings.push(text);
         }
         let status = if *was_there { StatusCode::OK } else { StatusCode::CREATED };
-        let shown = json!({
-            "name": name,
-            "created": !was_there,
-            "warnings": warnings,
-            "server": self.row(false).ok(),
-        });
-        document(status, &shown)
+        let server = self.row(false).ok();
+        let (name, created) = (name.clone(), !was_there);
+        document(status, &FileEntrySaved { name, created, warnings, server })
     }
 
     /// `If-None-Match: *` asks not to overwrite (E142).
@@ -163,6 +160,18 @@ impl Asked<'_> {
         String::from_utf8(bytes.into()).map_err(|error| {
             Problem::new(ErrorKind::Invalid, format!("the body is not UTF-8 text: {error}"))
         })
+    }
+}
+
+fn shown(result: ServerResult) -> shapes::ServerResult {
+    match result {
+        ServerResult::Ready { id, tool_count } => shapes::ServerResult::Ready { id, tool_count },
+        ServerResult::Authenticating { id, auth_url } => {
+            shapes::ServerResult::Authenticating { id, auth_url }
+        }
+        ServerResult::Error { id, error } => {
+            shapes::ServerResult::Error { id, error: error.into() }
+        }
     }
 }
 

@@ -328,7 +328,7 @@ fn shown_claim(waiting: &Waiting) -> Value {
 }
 
 fn own_server(row: &ServerRow, reader: Reader, pid: Pid) -> Value {
-    let mut shown = rows::one(row, reader, Some(pid), false);
+    let mut shown = json!(rows::one(row, reader, Some(pid), false));
     // Here it is known by its alias, as in calls.
     if let Some(members) = shown.as_object_mut()
         && let Some(name) = members.remove("name")

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use narthex_control::StageOutcome;
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{Alias, ErrorKind, Pid, WorkspaceId, command::narthex, json::shortened};
 use narthex_registry::{LogPart, ServerRow, Snapshot};
 use narthex_runs::{RunFilter, SeenRun};
 use narthex_vfs::MountName;
-use serde_json::{Value, json};
 
 use super::{Answered, Asked, ok, unknown};
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     problem::Problem,
     respond::{Response, event_stream},
     rows,
+    shapes::{self, LogEvent, Logs, Probe, ProbeEvent, ServersEvent, Stage},
 };
 
 /// Number of runs that are looked at together.
@@ -63,11 +64,12 @@ impl Asked<'_> {
             }
         };
         if !prefers_stream(&self.parts.headers) {
-            return Ok(ok(&json!(probing.run(|_stage| {}).await)));
+            return Ok(ok(&probed(probing.run(|_stage| {}).await)));
         }
         Ok(self.stream(async move |events: Events| {
-            let probe = probing.run(|stage| events.put_now(&json!({ "stage": stage }))).await;
-            events.put(&json!({ "result": probe })).await;
+            let told = |one: &_| events.put_now(&ProbeEvent::Stage(stage(one)));
+            let probe = probing.run(told).await;
+            events.put(&ProbeEvent::Result(probed(probe))).await;
         }))
     }
 
@@ -87,7 +89,8 @@ impl Asked<'_> {
             None => name,
         };
         if !prefers_stream(&self.parts.headers) {
-            return Ok(ok(&json!({ "name": name, "lines": control.logs(&name)? })));
+            let lines = control.logs(&name)?;
+            return Ok(ok(&Logs { name, lines, is_failed_start: None }));
         }
         let mut follower = control.follow_logs(&name)?;
         Ok(self.stream(async move |events: Events| {
@@ -115,9 +118,8 @@ impl Asked<'_> {
             return self.logs_of_run(&mount, &workspace).await;
         }
         if let Some(lines) = runs.failed_start(&workspace, name) {
-            let shown = json!({ "name": name, "lines": lines, "is_failed_start": true });
             return Ok(match prefers_stream(&self.parts.headers) {
-                false => ok(&shown),
+                false => ok(&Logs { name: name.to_owned(), lines, is_failed_start: Some(true) }),
                 true => self.stream(async move |events: Events| {
                     put_lines(&events, LogPart { missed: 0, lines, next: 0 }).await;
                 }),
@@ -145,7 +147,7 @@ impl Asked<'_> {
         let (run, row) = self.row_of_run(mount, workspace).await?;
         let (name, log) = (mount.to_string(), row.log.clone());
         if !prefers_stream(&self.parts.headers) {
-            return Ok(ok(&json!({ "name": name, "lines": log.tail() })));
+            return Ok(ok(&Logs { name, lines: log.tail(), is_failed_start: None }));
         }
         Ok(self.stream(async move |events: Events| {
             let (mut added, mut next) = (log.subscribe(), 0);
@@ -193,10 +195,10 @@ impl Asked<'_> {
 
 async fn put_lines(events: &Events, part: LogPart) {
     if part.missed > 0 {
-        events.put(&json!({ "missed": part.missed })).await;
+        events.put(&LogEvent::Missed(part.missed)).await;
     }
     for line in part.lines {
-        events.put(&json!({ "line": line })).await;
+        events.put(&LogEvent::Line(line)).await;
     }
 }
 
@@ -240,21 +242,41 @@ impl Watching {
     /// Puts out the rows if they differ from those before: changes of servers that the caller may
     /// not see do not show (D5).
     async fn put(&self, snapshot: &Snapshot, shown: &mut Shown, events: &Events) {
-        let rows = rows::all(snapshot, &self.principal, self.has_tools);
-        if rows == shown.last {
+        let settled = snapshot.is_settled();
+        let servers = rows::all(snapshot, &self.principal, self.has_tools);
+        if shown.last.as_ref().is_some_and(|(was, rows)| *was == settled && *rows == servers) {
             return;
         }
-        let mut event = rows.clone();
-        event["seq"] = shown.seq.into();
-        events.put(&event).await;
-        shown.last = rows;
+        events.put(&ServersEvent { seq: shown.seq, settled, servers: &servers }).await;
+        shown.last = Some((settled, servers));
         shown.seq += 1;
     }
 }
 
-/// The last document that was put out.
+/// The last rows that were put out. Also true if all servers had settled.
 #[derive(Default)]
 struct Shown {
-    last: Value,
+    last: Option<(bool, Vec<shapes::ServerRow>)>,
     seq: u64,
+}
+
+fn probed(probe: narthex_control::Probe) -> Probe {
+    let narthex_control::Probe { name, ok, stages, server_name, server_version, revision } = probe;
+    let stages = stages.iter().map(stage).collect();
+    Probe { name, ok, stages, server_name, server_version, revision }
+}
+
+fn stage(stage: &narthex_control::Stage) -> Stage {
+    let narthex_control::Stage { name, outcome, duration_ms } = stage;
+    let (name, duration_ms) = ((*name).into(), *duration_ms);
+    match outcome {
+        StageOutcome::Ok { count } => Stage::Ok { name, count: *count, duration_ms },
+        StageOutcome::Failed { reason } => {
+            Stage::Failed { name, reason: reason.clone(), duration_ms }
+        }
+        StageOutcome::Timeout { after_ms } => {
+            Stage::Timeout { name, after_ms: *after_ms, duration_ms }
+        }
+        StageOutcome::NotSupported => Stage::NotSupported { name, duration_ms },
+    }
 }

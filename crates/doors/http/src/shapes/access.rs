@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Listed, OauthOnOrchestrators, PrincipalId, PrincipalName, Role, Time, TokenId, WorkspaceId,
+    ids::{OauthOnOrchestrators, PrincipalId, PrincipalName, Role, Time, TokenId, WorkspaceId},
+    page::Listed,
 };
 
 /// A workspace.

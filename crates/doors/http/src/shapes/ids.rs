@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Types of text, which differ by their schema.
 macro_rules! texts {
     ($($(#[$attribute:meta])+ $name:ident;)*) => {$(
-        #[derive(Debug, Clone, Serialize, JsonSchema)]
+        #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
         $(#[$attribute])+
         pub(crate) struct $name(String);
 
@@ -21,11 +21,13 @@ macro_rules! texts {
     )*};
 }
 
-/// Types of a word out of a list, which is the list of the code.
+/// Types of a word out of a list, which is the list of the code. A type with `inline` at its end
+/// has its schema at each use, and none of its own.
 macro_rules! words {
-    ($($(#[doc = $about:literal])+ $name:ident($of:ty, $word:ident) = $all:expr;)*) => {$(
+    ($($(#[doc = $about:literal])+ $name:ident($of:ty, $word:ident) = $all:expr
+        $(, $inline:ident)?;)*) => {$(
         $(#[doc = $about])+
-        #[derive(Debug, Clone, Copy, Serialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
         pub(crate) struct $name(&'static str);
 
         impl From<$of> for $name {
@@ -39,16 +41,33 @@ macro_rules! words {
                 Cow::Borrowed(stringify!($name))
             }
 
+            fn inline_schema() -> bool {
+                stringify!($($inline)?) == "inline"
+            }
+
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
                 let about = [$($about.trim()),+].join(" ");
-                json_schema!({ "type": "string", "enum": $all, "description": about })
+                let mut schema = json_schema!({ "type": "string", "enum": $all });
+                if !Self::inline_schema() {
+                    schema.insert("description".to_owned(), about.into());
+                }
+                schema
             }
         }
     )*};
 }
 
+/// The words of an enum without a list of its own. A missing variant does not compile.
+macro_rules! each {
+    ($of:ty, $word:ident: $($variant:ident),+) => {{
+        type Of = $of;
+        let _is_complete = |one: Of| match one { $(Of::$variant)|+ => () };
+        [$(Of::$variant),+].map(|one| one.$word())
+    }};
+}
+
 /// A time in UTC with milliseconds.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(extend("format" = "date-time", "examples" = ["2026-11-22T13:00:00.000Z"]))]
 #[schemars(extend(
     "pattern" = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
@@ -154,4 +173,49 @@ words! {
 
     /// Kind of the scope of a binding.
     EnvScope(&narthex_model::EnvScope, word) = narthex_model::EnvScope::WORDS;
+
+    /// State of a server.
+    ServerState(narthex_model::ServerState, as_str) =
+        each!(narthex_model::ServerState, as_str:
+            Connecting, Authenticating, Ready, Error, Disabled);
+
+    /// Transport of a server.
+    Transport(narthex_model::TransportKind, as_str) =
+        each!(narthex_model::TransportKind, as_str: Stdio, Http, Sse), inline;
+
+    /// Source of a server's entry.
+    Provenance(narthex_model::Provenance, as_str) =
+        each!(narthex_model::Provenance, as_str: Settings, Workspace, Programmatic), inline;
+
+    /// Kind of the failure of a call or a server.
+    CallErrorKind(narthex_model::CallErrorKind, as_str) =
+        narthex_model::CallErrorKind::ALL.map(narthex_model::CallErrorKind::as_str), inline;
+
+    /// Kind of a fault that takes away a part of a server.
+    WarningKind(narthex_model::WarningKind, as_str) =
+        each!(narthex_model::WarningKind, as_str:
+            ListFailed, ListCut, ListedTwice, DefinitionRepaired, DefinitionLeftOut, ListChanges,
+            GateUnmatched), inline;
+
+    /// Name of a stage of a test.
+    StageName(narthex_control::StageName, as_str) =
+        narthex_control::StageName::ALL.map(narthex_control::StageName::as_str);
+}
+
+/// Generation of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum Era {
+    Modern,
+    Legacy,
+}
+
+impl From<narthex_wire::Era> for Era {
+    fn from(era: narthex_wire::Era) -> Self {
+        match era {
+            narthex_wire::Era::Modern => Self::Modern,
+            narthex_wire::Era::Legacy => Self::Legacy,
+        }
+    }
 }

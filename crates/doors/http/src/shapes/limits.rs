@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Listed, Page};
+use super::page::{Listed, Page};
 
 /// Limits of traffic. An absent member sets no limit. There is one rate at most.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -7,6 +7,7 @@ use schemars::{
     generate::{Contract, SchemaSettings},
     transform::{Transform, transform_subschemas},
 };
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// The place of schemas in the document.
@@ -29,6 +30,29 @@ impl Shape {
         (self.name)()
     }
 }
+
+/// The value of a member that an answer may leave out, and that may also be null.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Nullable<T>(pub(crate) Option<T>);
+
+impl<T: JsonSchema> JsonSchema for Nullable<T> {
+    fn schema_name() -> Cow<'static, str> {
+        Option::<T>::schema_name()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = Option::<T>::json_schema(generator);
+        schema.insert(NULLABLE.to_owned(), Value::Bool(true));
+        schema
+    }
+}
+
+/// The mark of [`Nullable`], which the document does not have.
+const NULLABLE: &str = "x-nullable";
 
 /// The schemas of shapes, and of all types in them.
 pub(crate) struct Schemas {
@@ -107,6 +131,10 @@ impl Transform for Plain {
         if self.is_answer {
             without_absent_nulls(members);
         }
+        let properties = members.get_mut("properties").and_then(Value::as_object_mut);
+        for property in properties.into_iter().flat_map(Map::values_mut) {
+            property.as_object_mut().and_then(|property| property.remove(NULLABLE));
+        }
     }
 }
 
@@ -123,7 +151,8 @@ fn without_absent_nulls(object: &mut Map<String, Value>) {
         return;
     };
     for (name, property) in properties {
-        if !required.iter().any(|one| one == name) {
+        let is_nullable = property.get(NULLABLE).is_some();
+        if !is_nullable && !required.iter().any(|one| one == name) {
             remove_null(property);
         }
     }

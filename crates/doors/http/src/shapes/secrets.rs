@@ -5,7 +5,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    Alias, EnvBindingId, EnvScope, Listed, ObjectName, RunId, SecretName, SessionId, Time,
+    ids::{Alias, EnvBindingId, EnvScope, ObjectName, RunId, SecretName, SessionId, Time},
+    page::Listed,
 };
 
 /// A stored version of a secret.
