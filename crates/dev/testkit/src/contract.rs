@@ -261,7 +261,7 @@ mod tests {
 
     /// O81.
     #[test]
-    fn what_is_not_described_is_found() {
+    fn answers_beyond_the_description_are_reported() {
         let json = "application/json; charset=utf-8";
         let fine = r#"{"name":"abc"}"#;
         assert_eq!(told("/things/1", 200, json, "etag", fine), "");

@@ -180,9 +180,9 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_comes_to_its_end_survives() {
+    fn a_reader_that_returns_survives() {
         survives(
-            "shapes::tests::a_reader_that_comes_to_its_end_survives",
+            "shapes::tests::a_reader_that_returns_survives",
             &[BRACKETS],
             Vec::new,
             900,

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read_and_unknown_ones_refused() {
+    fn known_settings_are_parsed_and_unknown_settings_refused() {
         let settings: Settings =
             "tools=12,page=5,ignores-term,deaf-after=tools/list".parse().unwrap();
         assert_eq!((settings.tools, settings.page), (12, 5));
