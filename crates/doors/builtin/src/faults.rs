@@ -206,7 +206,7 @@ mod tests {
 
     /// X-M2: a fault names the argument, the type of its value, and what it takes; never the value.
     #[test]
-    fn x_m2_a_fault_names_the_argument_and_what_it_takes() {
+    fn x_m2_a_fault_names_the_argument_and_its_accepted_values() {
         let choices = "one of `starting`, `writing`, `waiting`, `done`";
         let missing = format!("is missing; it takes {choices}");
         assert_eq!(one(&json!({})), fault("status", &missing));
@@ -235,7 +235,7 @@ mod tests {
 
     /// All faults are reported at once, also a number where a choice is wanted.
     #[test]
-    fn all_faults_are_told_at_once() {
+    fn all_faults_of_arguments_are_reported_together() {
         let told = told(&json!({"status": 7, "detail": true, "more": {}}));
         let places: Vec<_> = told.iter().map(|(place, _)| place.as_str()).collect();
         assert!(["detail", "more", "status"].iter().all(|place| places.contains(place)));

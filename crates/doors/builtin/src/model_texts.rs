@@ -50,7 +50,7 @@ fn d28_tools_and_instructions_name_nothing_of_operators() {
 /// D28: likewise each text in these crates, such as those of results, of refusals and of events
 /// that other agents read.
 #[test]
-fn d28_no_text_for_models_names_what_operators_do() {
+fn d28_no_text_for_models_names_a_command_of_operators() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut all = Vec::new();
     SPEAKING.iter().for_each(|name| sources(&crates.join(name), &mut all));

@@ -99,7 +99,7 @@ mod tests {
 
     /// X-E93: the newest call of a run waits; workspaces have separate limits.
     #[tokio::test]
-    async fn x_e93_one_call_of_a_run_waits() {
+    async fn x_e93_only_the_newest_call_of_a_run_waits() {
         let (waiting, here) = (Waiting::default(), WorkspaceId::default());
         let older = waiting.begin(&here, session(0)).unwrap();
         let newer = waiting.begin(&here, session(0)).unwrap();

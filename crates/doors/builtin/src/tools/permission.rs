@@ -304,7 +304,7 @@ mod tests {
 
     /// D15, X-M55: made-up ids differ where the requests differ, however long these are.
     #[test]
-    fn d15_made_up_ids_are_as_different_as_names() {
+    fn d15_generated_request_ids_differ_for_different_requests() {
         assert_eq!(request_id("demo.write@demo/echo"), "demo.write@demo/echo");
         let long = |end: &str| request_id(&format!("demo.write@demo/{}{end}", "x".repeat(100)));
         assert_ne!(long("a"), long("b"));
