@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_task_begins_at_once_and_ends_once_it_is_waked() {
+    async fn a_task_starts_at_once_and_ends_after_waking() {
         let (sender, receiver) = oneshot::channel::<()>();
         let (count, task) = counts(receiver);
         begin(&Runtime::current(), task);
@@ -122,7 +122,7 @@ mod tests {
 
     /// The waiting may end before the first poll of the task is over.
     #[tokio::test]
-    async fn a_task_that_is_waked_while_it_begins_goes_on() {
+    async fn a_task_waked_during_its_first_poll_is_polled_again() {
         let (count, task) = counts(yield_once());
         begin(&Runtime::current(), task);
         reaches(&count, 2).await;

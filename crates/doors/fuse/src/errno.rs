@@ -119,7 +119,7 @@ mod tests {
 
     /// D24: each code is in the table of the page once, with the number that a program gets.
     #[test]
-    fn d24_the_page_has_each_code_with_its_number() {
+    fn d24_the_page_lists_each_code_with_its_errno() {
         let failed = |code| errno_for(&Failure::new(code, "kind", "why")).code();
         let mut told = rows();
         let mut given: Vec<_> =
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn each_code_has_a_number_of_its_own() {
+    fn each_code_has_a_unique_errno() {
         let mut numbers: Vec<i32> = Code::ALL.iter().map(|code| errno(*code).code()).collect();
         numbers.sort_unstable();
         numbers.dedup();

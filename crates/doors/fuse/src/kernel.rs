@@ -266,7 +266,7 @@ mod tests {
 
     /// The system's program complains in words for people who know it.
     #[test]
-    fn what_helps_is_told_with_a_complaint() {
+    fn a_complaint_of_fusermount_is_reported_with_a_remedy() {
         for (said, told) in [
             ("user has no write access to mountpoint /x", "a folder that belongs to you"),
             ("failed to open /dev/fuse: Permission denied", "chmod 666"),

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn all_who_wait_are_looked_at_together() {
+    async fn all_blocked_callers_are_checked_together() {
         let looks = looks();
         let (first, second) = (looks.watch(), looks.watch());
         let began = Instant::now();
@@ -128,7 +128,7 @@ mod tests {
 
     /// Also after a long pause.
     #[tokio::test(start_paused = true)]
-    async fn looks_end_when_nobody_waits_and_begin_again() {
+    async fn checks_stop_without_blocked_callers_and_start_again() {
         let looks = looks();
         looks.watch().look().await;
         for _ in 0..MORE {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn processors_are_kept_awake_while_somebody_waits() {
+    async fn processors_stay_awake_while_a_caller_waits() {
         let device = tempfile::NamedTempFile::new().expect("there is room");
         let awake = Some(device.path().to_owned());
         let looks = Looks::new(Runtime::current(), CancellationToken::new(), awake);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_looked_at_after_the_stop() {
+    async fn no_caller_is_checked_after_the_stop() {
         let looks = looks();
         let watched = looks.watch();
         looks.stopping.cancel();

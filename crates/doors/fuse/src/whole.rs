@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_behind_an_object_makes_it_another_thing() {
+    fn text_behind_an_object_makes_the_request_invalid() {
         let mut object = Object::default();
         assert!(object.is_whole(b"{} ") && !object.is_none());
         assert!(!object.is_whole(b"{} x") && object.is_none());
@@ -124,7 +124,7 @@ mod tests {
 
     /// A text that a JSON reader accepts as an object is whole, and no shorter prefix of it is.
     #[test]
-    fn it_is_what_a_reader_takes_as_an_object() {
+    fn a_text_is_whole_exactly_when_a_json_reader_accepts_an_object() {
         bolero::check!().with_type::<Vec<(String, Vec<String>)>>().for_each(|entries| {
             let value: serde_json::Map<_, _> =
                 entries.iter().map(|(key, texts)| (key.clone(), texts.clone().into())).collect();

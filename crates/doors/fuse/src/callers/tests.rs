@@ -16,7 +16,7 @@ fn pids(lineage: &[Caller]) -> Vec<u32> {
 }
 
 #[test]
-fn our_own_lineage_begins_with_us_and_ends_at_the_first_process() {
+fn the_lineage_of_this_process_begins_with_its_own_pid() {
     let own = std::process::id();
     let lineage = lineage(own);
     assert_eq!(pids(&lineage).first(), Some(&own));
@@ -28,7 +28,7 @@ fn our_own_lineage_begins_with_us_and_ends_at_the_first_process() {
 }
 
 #[test]
-fn processes_that_a_manager_has_taken_in_are_no_relatives() {
+fn processes_adopted_by_a_manager_are_not_related() {
     let lineage = |process| {
         let stat = |parent, session| {
             let (terminal, flags, began, exit_code) = (0, 0, 7, 0);
@@ -58,7 +58,7 @@ fn processes_that_a_manager_has_taken_in_are_no_relatives() {
 }
 
 #[test]
-fn a_program_whose_name_is_no_text_is_seen_all_the_same() {
+fn a_program_with_a_name_that_is_not_utf8_is_found() {
     use std::{
         ffi::OsStr,
         os::unix::{ffi::OsStrExt, fs::symlink},
@@ -78,7 +78,7 @@ fn a_program_whose_name_is_no_text_is_seen_all_the_same() {
 }
 
 #[test]
-fn a_process_that_a_signal_has_ended_is_known_from_one_that_ended_by_itself() {
+fn a_process_ended_by_a_signal_is_distinguished_from_a_normal_exit() {
     let stat = |flags: u32, exit_code: u32| {
         let until_session = "7 (a ) b) D 1 7 3 34817 -1";
         let zeros = "0 ".repeat(12);
@@ -97,7 +97,7 @@ fn a_process_that_a_signal_has_ended_is_known_from_one_that_ended_by_itself() {
 }
 
 #[test]
-fn a_result_is_found_by_the_tree_that_it_was_left_in() {
+fn a_result_is_found_by_processes_of_the_same_tree() {
     let (shell, other, agent) = (caller(10), caller(20), caller(1));
     let mut left = ByTree::default();
     // `echo` of the shell itself, then `cat` as its child.
@@ -119,7 +119,7 @@ fn a_result_is_found_by_the_tree_that_it_was_left_in() {
 }
 
 #[test]
-fn a_result_is_found_above_all_of_the_session_that_it_was_left_in() {
+fn a_result_is_found_by_ancestors_of_its_process_session() {
     let (agent, shell) = (of(1, 1, 0), of(10, 10, 0));
     let mut left = ByTree::default();
     // A program of a program of a shell that an agent has started in a session of its own.
@@ -136,7 +136,7 @@ fn a_result_is_found_above_all_of_the_session_that_it_was_left_in() {
 }
 
 #[test]
-fn two_terminals_of_one_program_do_not_meet() {
+fn two_terminals_of_one_program_do_not_share_results() {
     let (program, one, other) = (of(1, 1, 5), of(10, 10, 6), of(20, 20, 7));
     let mut left = ByTree::default();
     left.leave(&[one, program], 1, "one");

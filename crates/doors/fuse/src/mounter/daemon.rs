@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_becomes_the_failure_that_it_tells_of() {
+    fn a_problem_document_becomes_its_failure() {
         let body = br#"{"status":403,"detail":"[PERMISSION] Write: x (ask)","failure":
             {"code":"PERMISSION","kind":"permission_required","message":"ask",
              "details":{"scopes":["a.b"]}}}"#;
@@ -345,7 +345,7 @@ mod tests {
 
     /// Calls that take long hold up neither what is read nor who would call, too.
     #[tokio::test]
-    async fn calls_have_a_limit_of_their_own_and_nobody_waits_for_it() {
+    async fn calls_beyond_their_own_limit_are_refused_at_once() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("there is a port");
         let url = format!("http://{}", listener.local_addr().expect("it has one"));
         let daemon = Daemon::with_calls(&url, &Secret::new("t"), 1).expect("it is one");

@@ -75,7 +75,7 @@ mod tests {
     /// A failure that the daemon answered is not reported, as the daemon has reported it itself. A
     /// report that does not fit is dropped, and delays no operation.
     #[tokio::test]
-    async fn only_what_never_came_to_the_daemon_is_told_to_it() {
+    async fn only_failures_unknown_to_the_daemon_are_reported() {
         let (reports, mut untold) = Reports::new();
         let done = Done {
             pid: Pid::new(1),

@@ -90,7 +90,7 @@ async fn unmounted(world: &World, mounted: Mounted) -> Result<(), MountError> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mount_is_taken_away_where_it_is_now_and_not_where_it_was() {
+async fn a_moved_mount_is_unmounted_at_its_new_place() {
     let Some((world, folder, mounted)) = nested() else { return };
     let (old, new) = (folder.path().join("w1"), folder.path().join("w2"));
     fs::rename(&old, &new).expect("no mount is in the way");
@@ -105,7 +105,7 @@ async fn a_mount_is_taken_away_where_it_is_now_and_not_where_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_mounted_over_it_stays_and_is_told() {
+async fn a_mount_covered_by_another_mount_is_reported_and_stays() {
     let Some((world, folder, first)) = nested() else { return };
     let mcp = folder.path().join("w1/mcp");
     let device = first.device().to_owned();
@@ -144,7 +144,7 @@ async fn a_dead_mount_of_another_program_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_mounted_at_what_a_link_leads_to() {
+async fn mounting_at_a_link_is_refused() {
     let Some((world, folder, _mounted)) = nested() else { return };
     let (target, link) = (folder.path().join("target"), folder.path().join("link"));
     fs::create_dir(&target).expect("there is room");

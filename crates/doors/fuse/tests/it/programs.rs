@@ -36,7 +36,7 @@ async fn two_shells_find_their_own_results() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_descriptor_is_written_to_and_read_from() {
+async fn one_descriptor_writes_the_request_and_reads_the_result() {
     let Some(world) = World::new() else { return };
     let script = r#"exec 3<>tools/echo; echo '{"a":1}' >&3; cat <&3; echo '{"b":2}' >&3; cat <&3"#;
     assert_eq!(world.bash(script).await, "{\"a\":1}\n{\"b\":2}\n");
@@ -68,7 +68,7 @@ print(len(io.BufferedReader(f).read()))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_several_programs_write_is_one_call() {
+async fn a_request_written_by_several_programs_is_one_call() {
     let Some(world) = World::new() else { return };
     let script = r#"(printf '{"a":'; /bin/true; /bin/printf '"b"'; printf '}') > tools/echo
         cat tools/echo"#;
@@ -154,7 +154,7 @@ print(number('ctl/logs', b'{}'), number('tools/echo', b' ' * (5 << 20)))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_folder_itself_refuses_is_told_as_the_last_failure() {
+async fn a_failure_in_the_folder_itself_is_shown_as_the_last_failure() {
     let Some(world) = World::new() else { return };
     let told = |script: &'static str| {
         let world = &world;
@@ -186,7 +186,7 @@ async fn what_the_folder_itself_refuses_is_told_as_the_last_failure() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r_o7_what_was_too_large_fails_the_next_read() {
+async fn r_o7_a_request_that_is_too_large_fails_the_next_read() {
     let Some(world) = World::new() else { return };
     let large = tempfile::NamedTempFile::new().expect("there is room");
     fs_err::write(large.path(), vec![b'x'; 5_000_000]).expect("there is room");
@@ -202,7 +202,7 @@ async fn r_o7_what_was_too_large_fails_the_next_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r_g5_a_mount_of_a_parent_that_is_not_for_it_is_there() {
+async fn r_g5_a_closed_mount_of_the_parent_run_is_denied_and_not_hidden() {
     let Some(world) = World::new() else { return };
     let closed = MountName { pid: Pid::new(7), ..name() };
     world.process.close_off([closed].into());
@@ -234,7 +234,7 @@ async fn r_d1_a_result_is_found_by_both_paths_of_its_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_during_the_call_is_told_as_the_last_failure() {
+async fn a_write_during_the_call_is_shown_as_the_last_failure() {
     let Some(world) = World::new() else { return };
     let script = "
 import errno, os
@@ -252,7 +252,7 @@ except OSError as error: print(errno.errorcode[error.errno])
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn white_space_behind_a_request_leaves_its_result() {
+async fn white_space_behind_a_request_does_not_remove_its_result() {
     let Some(world) = World::new() else { return };
     let script = r#"{ /bin/printf '{"n":1}'; echo; } > tools/echo; cat tools/echo"#;
     assert_eq!(world.bash(script).await, r#"{"n":1}"#);
@@ -272,7 +272,7 @@ async fn white_space_behind_a_request_leaves_its_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_appended_goes_to_the_end_also_after_its_size_was_asked_for() {
+async fn appended_text_goes_to_the_end_even_after_a_stat() {
     let Some(world) = World::new() else { return };
     let script = r#"exec 3>>tools/echo; printf '{"n":' >&3; stat -L -c %s /dev/fd/3
         stat -c %s tools/echo; printf '1}' >&3; exec 3>&-; cat tools/echo"#;
@@ -281,7 +281,7 @@ async fn what_is_appended_goes_to_the_end_also_after_its_size_was_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_and_never_read_is_told_as_the_last_failure() {
+async fn a_request_that_is_never_read_is_shown_as_the_last_failure() {
     let Some(world) = World::new() else { return };
     world.bash("exec 3<>tools/echo; echo '{}' >&3; cat <&3; exec 3>&-").await;
     world.bash("exec 3<>tools/echo; echo >&3; exec 3>&-").await;
@@ -308,7 +308,7 @@ async fn what_is_written_and_never_read_is_told_as_the_last_failure() {
 
 /// A call was made of it, and its result made way for another.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_result_that_nobody_read_is_told_of_when_it_is_gone() {
+async fn an_unread_result_that_is_replaced_is_reported() {
     let Some(world) = World::new() else { return };
     let script = "
 import os, select
@@ -361,7 +361,7 @@ print(os.read(f, 100))
 
 /// `grep -r` opens what it finds with `O_NONBLOCK`.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_only_read_is_searched_as_files_of_a_disk() {
+async fn read_only_files_can_be_searched_with_grep() {
     let Some(world) = World::new() else { return };
     let said = world.bash("grep -r . ctl prompts resources | LC_ALL=C sort").await;
     let wanted = "ctl/error:null\nctl/status:{\"state\":\"ready\"}\n\
@@ -376,7 +376,7 @@ async fn what_is_only_read_is_searched_as_files_of_a_disk() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_wants_no_waiting_waits_for_what_is_fetched() {
+async fn a_nonblocking_reader_can_poll_for_a_fetched_resource() {
     let Some(world) = World::new() else { return };
     let script = "
 import errno, os, select

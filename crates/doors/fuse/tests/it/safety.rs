@@ -88,7 +88,7 @@ for do in (lambda: os.read(both, 100), lambda: os.close(written), lambda: os.rea
 /// A program that may make a file waits in the kernel for each look-up there, and cannot be killed
 /// meanwhile: no look-up waits for a server.
 #[tokio::test(flavor = "multi_thread")]
-async fn s29_a_server_that_lists_nothing_holds_up_nobody_who_names_a_tool() {
+async fn s29_a_server_that_lists_no_tools_delays_no_call_by_name() {
     // Without tools its lists never end.
     let Some(world) = World::of(Fake::with_tools(Vec::new())) else { return };
     let mut listing = world.command("ls", &["tools"]).spawn().expect("it starts");
@@ -104,7 +104,7 @@ async fn s29_a_server_that_lists_nothing_holds_up_nobody_who_names_a_tool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_reads_what_a_poll_has_begun_can_be_killed() {
+async fn a_reader_of_a_call_that_a_poll_started_can_be_killed() {
     let Some(world) = World::new() else { return };
     let script = "
 import os, select
@@ -125,7 +125,7 @@ os.read(f, 100)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_two_who_read_is_killed_and_the_other_has_the_result() {
+async fn killing_one_of_two_readers_leaves_the_result_to_the_other() {
     let Some(world) = World::new() else { return };
     // Not by `read`: the kernel lets one at a time read where a descriptor is.
     let script = "
@@ -164,7 +164,7 @@ print(os.pread(f, 100, 2))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_killed_before_closing_calls_nothing() {
+async fn a_program_killed_before_closing_makes_no_call() {
     let Some(world) = World::new() else { return };
     let script = "
 import os, sys
@@ -194,7 +194,7 @@ sys.stdin.readline()
 const PRINT: &str = r#"python3 -c 'print("{}")' > tools/slow"#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s29_who_closes_by_ending_ends_at_once_and_its_tree_reads_the_result() {
+async fn s29_a_program_that_ends_after_writing_leaves_the_result_to_its_tree() {
     let Some(world) = World::new() else { return };
     for ends in [PRINT, "echo '{}' > tools/slow & wait"] {
         // The server answers nothing before all of that is over.
@@ -214,7 +214,7 @@ async fn s29_who_closes_by_ending_ends_at_once_and_its_tree_reads_the_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s29_who_reads_what_an_ended_program_has_asked_gives_it_up() {
+async fn s29_an_interrupted_reader_cancels_the_call_of_an_ended_program() {
     let Some(world) = World::new() else { return };
     let script = format!(
         "{PRINT}
@@ -257,7 +257,7 @@ except OSError as error: print(errno.errorcode[error.errno], flush=True)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s29_unmounting_ends_what_an_ended_program_has_asked() {
+async fn s29_unmounting_cancels_the_call_of_an_ended_program() {
     let Some(mut world) = World::new() else { return };
     world.bash(PRINT).await;
     world.within(world.fake.began.notified()).await;
@@ -268,7 +268,7 @@ async fn s29_unmounting_ends_what_an_ended_program_has_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s29_who_waits_for_a_list_can_be_killed_and_is_answered_by_unmounting() {
+async fn s29_a_waiting_lister_can_be_killed_and_is_answered_by_unmounting() {
     let Some(mut world) = World::of(Fake::with_tools(Vec::new())) else { return };
     let mut ls = world.command("ls", &["tools"]).spawn().expect("it starts");
     world.within(world.fake.began.notified()).await;
@@ -285,7 +285,7 @@ async fn s29_who_waits_for_a_list_can_be_killed_and_is_answered_by_unmounting() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_is_free_also_where_somebody_has_its_place_in_it() {
+async fn a_folder_in_use_as_working_directory_can_be_unmounted() {
     let Some(mut world) = World::new() else { return };
     let mut cat = world.command("cat", &[]).stdin(Stdio::piped()).spawn().expect("it starts");
     let mounted = world.mounted.take().expect("it is mounted");
@@ -297,7 +297,7 @@ async fn a_folder_is_free_also_where_somebody_has_its_place_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s29_unmounting_answers_whoever_waits() {
+async fn s29_unmounting_answers_waiting_callers() {
     let Some(mut world) = World::new() else { return };
     let slow = slow(&world).await;
     let mounted = world.mounted.take().expect("it is mounted");
@@ -311,7 +311,7 @@ async fn s29_unmounting_answers_whoever_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s29_what_is_revoked_while_open_is_of_no_use() {
+async fn s29_an_open_descriptor_fails_after_its_mount_is_revoked() {
     let Some(world) = World::new() else { return };
     let script = "
 import errno, sys, os
@@ -358,7 +358,7 @@ for do in (*(lambda f=f: os.read(f, 100) for f in (kept, half, called, fetched))
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s29_what_was_answered_is_of_no_use_once_its_server_is_gone() {
+async fn s29_a_stored_result_is_not_readable_after_its_server_is_gone() {
     type Change = fn(&World) -> bool;
     let changes: [(Change, &str, &str); 3] = [
         (|world| world.namespace.unmount(&world.of_server), "ENODEV", "ENOENT"),
@@ -392,7 +392,7 @@ async fn s29_what_was_answered_is_of_no_use_once_its_server_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s29_nothing_is_made_and_no_path_leads_out() {
+async fn s29_the_folder_creates_no_files_and_no_path_leads_out() {
     let Some(world) = World::new() else { return };
     for script in [
         "mkdir tools/x",
@@ -423,7 +423,7 @@ async fn s29_nothing_is_made_and_no_path_leads_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn s29_another_user_is_kept_out_by_the_kernel() {
+async fn s29_the_kernel_denies_another_user() {
     let Some(world) = World::new() else { return };
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: only root can become another user to try it");
@@ -443,7 +443,7 @@ except OSError as error: print(errno.errorcode[error.errno])
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_who_wants_no_waiting_polls() {
+async fn a_nonblocking_caller_can_poll_for_the_result() {
     let Some(world) = World::new() else { return };
     let script = "
 import os, select
@@ -467,7 +467,7 @@ print(bool(poll.poll(60000)), os.read(f, 100))
 
 /// Programs with a loop of events ask before each piece whether they may write.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_in_pieces_is_polled_between_them() {
+async fn a_program_can_poll_between_pieces_of_a_request() {
     let Some(world) = World::new() else { return };
     let script = "
 import os, select, threading
@@ -500,7 +500,7 @@ print(bool(poll(select.POLLIN, 60000)[0] & select.POLLERR))
 
 /// Programs that use one file at once, each by a descriptor of its own.
 #[tokio::test(flavor = "multi_thread")]
-async fn descriptors_of_one_file_are_apart() {
+async fn descriptors_of_one_file_have_separate_calls() {
     let Some(world) = World::new() else { return };
     let script = "
 import os
@@ -523,7 +523,7 @@ with ThreadPoolExecutor(16) as pool:
 
 /// Loops of events often want to hear of changes alone (`EPOLLET`).
 #[tokio::test(flavor = "multi_thread")]
-async fn each_result_is_a_change_that_is_told() {
+async fn each_result_wakes_an_edge_triggered_poll() {
     let Some(world) = World::new() else { return };
     let script = "
 import os, select
@@ -544,7 +544,7 @@ for number in (b'1', b'2', b'3'):
 
 /// Loops of events that wait for changes alone would wait for ever.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_polls_is_told_that_a_server_is_gone() {
+async fn a_poll_is_woken_when_its_server_is_gone() {
     let Some(world) = World::new() else { return };
     let script = "
 import os, select
@@ -587,7 +587,7 @@ async fn an_unmounted_server_is_gone_from_the_folder() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_mounted_over_what_is_mounted() {
+async fn mounting_over_an_existing_mount_is_refused() {
     let Some(world) = World::new() else { return };
     // Also where it shows nothing that could be in the way.
     world.process.revoke(&name());
@@ -599,7 +599,7 @@ async fn nothing_is_mounted_over_what_is_mounted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_mounted_in_its_place_is_left_alone() {
+async fn a_newer_mount_at_the_same_place_is_not_unmounted() {
     let Some(mut world) = World::new() else { return };
     let first = world.mounted.take().expect("it is mounted");
     assert!(!first.is_over());
@@ -615,7 +615,7 @@ async fn what_was_mounted_in_its_place_is_left_alone() {
 
 /// No reader can read the outcome any more.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_closed_before_it_was_read_gives_its_call_up() {
+async fn closing_before_reading_cancels_the_call() {
     let Some(world) = World::new() else { return };
     world.bash("exec 3<>tools/slow; echo '{}' >&3; exec 3>&-").await;
     world.within(world.fake.given_up.notified()).await;

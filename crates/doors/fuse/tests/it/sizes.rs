@@ -79,7 +79,7 @@ async fn r_o4_programs_that_trust_sizes_copy_all_of_a_result() {
 
 /// R-O4: so it is with small results, with one after another, and with what is only read.
 #[tokio::test(flavor = "multi_thread")]
-async fn r_o4_sizes_are_those_of_the_last_result() {
+async fn r_o4_the_size_of_a_tool_file_is_the_size_of_the_last_result() {
     let Some(world) = World::new() else { return };
     let script = r#"
 import os, shutil, sys
@@ -126,7 +126,7 @@ async fn r_o9_there_is_no_empty_copy_of_a_result_that_is_not_there() {
 
 /// A caller that asks for the size of a result waits for it, like a reader.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_size_is_that_of_a_result_to_come() {
+async fn a_stat_waits_for_the_size_of_the_result() {
     let Some(world) = World::new() else { return };
     let script = r#"
 import os, sys, threading

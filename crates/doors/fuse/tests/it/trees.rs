@@ -36,7 +36,7 @@ async fn an_agent_that_starts_a_shell_for_each_command_finds_the_last_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shell_finds_what_programs_of_its_programs_have_asked() {
+async fn a_shell_finds_results_of_nested_programs() {
     let Some(world) = World::new() else { return };
     let request = tempfile::NamedTempFile::new().expect("there is room");
     fs_err::write(request.path(), "{\"n\":1}\n").expect("it is ours");
@@ -56,7 +56,7 @@ async fn a_shell_finds_what_programs_of_its_programs_have_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_was_given_up_is_newer_than_the_result_before_it() {
+async fn a_canceled_call_replaces_the_result_before() {
     let Some(world) = World::new() else { return };
     world.fake.go.add_permits(1);
     let script = "echo '{}' > tools/slow; read; printf '{}' | timeout 600 tee tools/slow >&2 &
@@ -77,7 +77,7 @@ async fn a_call_that_was_given_up_is_newer_than_the_result_before_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_terminals_of_one_program_do_not_meet() {
+async fn two_terminals_of_one_program_do_not_share_results() {
     let Some(world) = World::new() else { return };
     let script = r#"
 import os, pty
