@@ -297,7 +297,7 @@ mod tests {
 
     /// D4.
     #[tokio::test]
-    async fn folder_and_sockets_are_ours_alone() {
+    async fn folder_and_sockets_are_private_to_their_owner() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("a/run");
         let folder = Folder::open(&path).unwrap();
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_admit_others_are_refused() {
+    fn folders_with_rights_for_other_users_are_refused() {
         let home = tempfile::tempdir().unwrap();
         let open = home.path().join("open");
         fs_err::create_dir(&open).unwrap();
@@ -377,7 +377,7 @@ mod tests {
 
     /// D10, X-M45: the contents of temporary folders are removed, and nothing else.
     #[tokio::test]
-    async fn what_a_crash_has_left_goes() {
+    async fn files_left_by_a_crash_are_removed() {
         let home = tempfile::tempdir().unwrap();
         let base = home.path().join("base");
         let kept = Folder::open(&base).unwrap();
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_has_one_door() {
+    fn a_second_socket_door_for_a_folder_is_refused() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("x");
         let first = Folder::open(&path).unwrap();
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn the_aggregated_name_is_taken() {
+    fn the_socket_name_of_the_aggregated_endpoint_is_reserved() {
         assert_eq!(socket_name(None).as_deref(), Some("mcp.sock"));
         assert_eq!(socket_name(Some(&Alias::new("mcp").unwrap())), None);
         assert_eq!(socket_name(Some(&Alias::new("git").unwrap())).as_deref(), Some("git.sock"));

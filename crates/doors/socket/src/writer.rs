@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_is_gone_is_noticed() {
+    async fn writing_to_a_disconnected_client_fails() {
         let (near, far) = duplex(10);
         drop(far);
         let (sender, queue) = mpsc::channel(QUEUE);

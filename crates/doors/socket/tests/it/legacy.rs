@@ -41,7 +41,7 @@ async fn a_session_needs_its_handshake_once() {
 
 /// A client may look with a modern request first, and then shake hands.
 #[tokio::test]
-async fn a_modern_look_does_not_decide_against_a_handshake() {
+async fn a_modern_request_does_not_prevent_a_later_handshake() {
     let world = World::new(Eras::Both, SocketOptions::default()).await;
     let mut client = world.connect("fix.sock").await;
     let found = client.ask(&modern(request(1, "server/discover", json!({})))).await;
@@ -72,7 +72,7 @@ async fn a_cancelled_call_gets_no_answer() {
 
 /// E84.
 #[tokio::test]
-async fn who_hangs_up_gives_up() {
+async fn a_client_that_disconnects_cancels_its_calls() {
     let world = World::new(Eras::Legacy, SocketOptions::default()).await;
     let mut client = world.connect("fix.sock").await;
     client.initialize("2025-11-25", json!({})).await;
@@ -146,7 +146,7 @@ async fn e174_servers_of_the_other_era_ask() {
 }
 
 #[tokio::test]
-async fn batches_are_split_where_they_exist() {
+async fn batches_are_split_in_revisions_that_have_batches() {
     let world = World::new(Eras::Legacy, SocketOptions::default()).await;
     let batch = json!([
         tool(1, "echo", json!({"message": "one"})),

@@ -40,7 +40,7 @@ async fn a_cancelled_call_gets_no_answer() {
 /// Plain `socat` closes its side after the last line; its requests are still answered, and only
 /// endless ones are given up.
 #[tokio::test]
-async fn who_stops_sending_still_gets_answers() {
+async fn a_client_that_stops_sending_still_gets_answers() {
     let world = World::new(Eras::Modern, SocketOptions::default()).await;
     let mut client = world.connect("fix.sock").await;
     let listen = json!({"notifications": {"toolsListChanged": true}});
@@ -56,7 +56,7 @@ async fn who_stops_sending_still_gets_answers() {
 }
 
 #[tokio::test]
-async fn an_open_id_is_not_taken_twice() {
+async fn a_duplicate_id_of_an_open_request_is_refused() {
     let world = World::new(Eras::Modern, SocketOptions::default()).await;
     let mut client = world.connect("fix.sock").await;
     client.send(&modern(tool(7, "sleep", json!({"ms": 600_000})))).await;
@@ -67,7 +67,7 @@ async fn an_open_id_is_not_taken_twice() {
 /// D2: the required members of a modern request are demanded here as at the HTTP door, with the
 /// versions that are accepted then.
 #[tokio::test]
-async fn d2_what_a_modern_request_must_carry_is_demanded() {
+async fn d2_required_members_of_a_modern_request_are_demanded() {
     let world = World::new(Eras::Legacy, SocketOptions::default()).await;
     let mut client = world.connect("fix.sock").await;
     let version = "io.modelcontextprotocol/protocolVersion";
