@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_directory_can_have_is_not_listed() {
+    fn names_that_are_too_long_for_a_directory_are_not_listed() {
         let listed = |kind, name: &str| {
             let entries = entries(kind, name);
             entries.iter().map(|entry| entry.name.len()).collect::<Vec<_>>()

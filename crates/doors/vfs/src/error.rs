@@ -276,7 +276,7 @@ mod tests {
 
     /// R-D3.
     #[test]
-    fn codes_have_spellings_of_their_own_and_those_of_servers_are_of_the_driver() {
+    fn each_code_has_a_unique_spelling_and_server_codes_belong_to_driver() {
         let mut spellings: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
         spellings.sort_unstable();
         spellings.dedup();
@@ -290,7 +290,7 @@ mod tests {
 
     /// R-D3.
     #[test]
-    fn a_failure_is_json_with_its_details_as_they_came() {
+    fn a_failure_is_json_with_unchanged_details() {
         let mut failure = Failure::of_call(CallErrorKind::PermissionRequired, "ask");
         failure.details = Some(r#"{"scopes":["a.b"]}"#.to_owned());
         let json: serde_json::Value = serde_json::from_str(&failure.to_json()).expect("it is JSON");

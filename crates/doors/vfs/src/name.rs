@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_names_stay_as_they_are() {
+    fn plain_names_are_not_encoded() {
         for name in ["echo", "read_file", "a.b", "a b", "größe", "mcp__x__y", "a:b?c=d&e"] {
             assert_eq!(encoded(name), name);
             assert_eq!(tool_file(name), name);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_cannot_be_called_is_encoded() {
+    fn names_that_are_invalid_for_files_are_encoded() {
         for (name, file) in [
             (".", "%2E"),
             ("..", "%2E%2E"),
@@ -88,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_component_is_one_and_leads_back_to_its_name(name in "\\PC*|[\\x00-\\x7f]{0,20}") {
+        fn an_encoded_name_is_one_path_component_and_decodes_to_the_name(name in "\\PC*|[\\x00-\\x7f]{0,20}") {
             for file in [encoded(&name), tool_file(&name)] {
                 prop_assert!(!file.contains('/') && !file.contains('\0'));
                 prop_assert!(file != "." && file != "..");

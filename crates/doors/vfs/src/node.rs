@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_has_its_schema_and_description_beside_it() {
+    fn a_tool_has_a_schema_file_and_a_description_file() {
         assert_eq!(node("/tools/a.schema.json").ok(), Some(Node::Schema("a".into())));
         assert_eq!(node("/tools/a.md").ok(), Some(Node::Description("a".into())));
         assert_eq!(node("/tools/a%2Emd").ok(), Some(Node::Tool("a.md".into())));
@@ -278,7 +278,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_node_is_called_leads_back_to_it(name in "[^\0]{1,40}") {
+        fn the_path_of_a_node_parses_to_the_same_node(name in "[^\0]{1,40}") {
             for wanted in [
                 Node::Tool(name.clone()),
                 Node::Schema(name.clone()),

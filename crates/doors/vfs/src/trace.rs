@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r_m35_lines_are_those_of_the_document() {
+    fn r_m35_trace_lines_match_the_document() {
         let pid = Pid::new(1);
         let path = "/mnt/mcp/1-github/tools/search_repos";
         let done = |operation, fd, size, result, micros| {
@@ -154,7 +154,7 @@ mod tests {
 
     /// A failure that is reported elsewhere is not reported again.
     #[test]
-    fn a_report_is_of_what_failed_here() {
+    fn only_failures_not_yet_reported_become_a_report() {
         let (pid, path) = (Pid::new(1), "/mnt/mcp/1-a/tools/x");
         let text = r#"{"operation":"Write","code":"INVALID","size":7,"duration_us":90}"#;
         let report: Report<'_> = serde_json::from_str(text).expect("it is one");

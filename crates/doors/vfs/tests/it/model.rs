@@ -485,7 +485,7 @@ impl Model {
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_random_operations_go_as_the_model_says() {
+async fn a_hundred_thousand_random_operations_match_the_model() {
     let fake = Fake::new();
     let limits = Limits { files: FILES, ..Limits::default() };
     let mut world = World {

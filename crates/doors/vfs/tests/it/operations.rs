@@ -31,7 +31,7 @@ async fn r_o1_r_o2_a_call_is_open_write_read_close() {
 }
 
 #[tokio::test]
-async fn r_o3_a_read_before_a_write_says_to_write_first() {
+async fn r_o3_a_read_before_a_write_fails_with_a_remedy() {
     let (_namespace, process, fake) = one();
     let fd = process.open(ECHO).expect("it opens");
     let error = process.read(fd, 10).await.expect_err("there is nothing");
@@ -41,7 +41,7 @@ async fn r_o3_a_read_before_a_write_says_to_write_first() {
 }
 
 #[tokio::test]
-async fn r_o4_r_o5_reads_take_what_remains_and_then_nothing() {
+async fn r_o4_r_o5_reads_return_the_rest_and_then_no_bytes() {
     let (_namespace, process, _fake) = one();
     let fd = process.open(ECHO).expect("it opens");
     process.write(fd, hi()).await.expect("it is called");
@@ -53,7 +53,7 @@ async fn r_o4_r_o5_reads_take_what_remains_and_then_nothing() {
 }
 
 #[tokio::test]
-async fn r_o6_r_o7_a_failed_write_fails_the_read_until_a_good_one() {
+async fn r_o6_r_o7_a_failed_write_fails_reads_until_a_successful_write() {
     let (_namespace, process, fake) = one();
     let fd = process.open(ECHO).expect("it opens");
     fake.set(Mood::Fails(refused()));
@@ -70,7 +70,7 @@ async fn r_o6_r_o7_a_failed_write_fails_the_read_until_a_good_one() {
 }
 
 #[tokio::test]
-async fn r_o8_what_is_no_json_object_never_reaches_the_server() {
+async fn r_o8_a_text_that_is_no_json_object_never_reaches_the_server() {
     let (_namespace, process, fake) = one();
     let fd = process.open(ECHO).expect("it opens");
     for bytes in [&b"hello"[..], b"", b"[1]", b"{", b"null", b"{} {}", b"\xff"] {
@@ -105,7 +105,7 @@ async fn r_o9_lists_and_resources_are_fetched_once_for_each_open() {
 }
 
 #[tokio::test]
-async fn r_o10_what_is_closed_is_of_no_use() {
+async fn r_o10_a_closed_descriptor_refuses_every_operation() {
     let (_namespace, process, _fake) = one();
     let fd = process.open(ECHO).expect("it opens");
     process.close(fd).expect("it is open");
@@ -132,7 +132,7 @@ async fn read_only_files_refuse_writes_and_directories_are_read_as_lists() {
 }
 
 #[tokio::test]
-async fn a_tool_can_be_learned_by_reading_what_lies_beside_it() {
+async fn schema_description_status_and_prompts_can_be_read() {
     let (_namespace, process, _fake) = one();
     let read = async |path: &str| {
         let fd = process.open(&format!("/mnt/mcp/1-files/{path}")).expect("it opens");
@@ -178,7 +178,7 @@ async fn the_last_failure_can_be_read_whole() {
 }
 
 #[tokio::test]
-async fn directories_list_what_they_have() {
+async fn directories_list_their_entries() {
     let (_namespace, process, _fake) = one();
     let list = async |path: &str| {
         let entries = process.list(path).await.expect("it is a directory");
@@ -212,7 +212,7 @@ async fn r_g1_mounts_are_found_by_their_whole_name() {
 }
 
 #[tokio::test]
-async fn r_g4_r_g5_r_m31_others_mounts_are_not_there_and_ones_own_kin_may_be_closed() {
+async fn r_g4_r_g5_r_m31_foreign_mounts_are_absent_and_closed_mounts_of_a_parent_denied() {
     let (namespace, _process, fake) = one();
     let stranger = namespace.begin(pid(2), None, &[]).expect("it is new");
     let hidden = stranger.open(ECHO).expect_err("it is another's");
@@ -238,7 +238,7 @@ async fn r_g4_r_g5_r_m31_others_mounts_are_not_there_and_ones_own_kin_may_be_clo
 }
 
 #[tokio::test]
-async fn s29_what_is_revoked_or_unmounted_is_of_no_use_at_once() {
+async fn s29_revoked_or_unmounted_descriptors_fail_at_once() {
     let (namespace, process, fake) = one();
     let fd = process.open(ECHO).expect("it opens");
     process.write(fd, hi()).await.expect("it is called");
@@ -260,7 +260,7 @@ async fn s29_what_is_revoked_or_unmounted_is_of_no_use_at_once() {
 }
 
 #[tokio::test]
-async fn r_d1_the_path_of_the_process_that_one_goes_on_from_still_opens() {
+async fn r_d1_a_resumed_process_can_open_paths_of_its_earlier_process() {
     let (namespace, _first, _fake) = one();
     assert!(namespace.end(pid(1)));
     let resumed = namespace.begin(pid(9), None, &[]).expect("it is new");
@@ -273,7 +273,7 @@ async fn r_d1_the_path_of_the_process_that_one_goes_on_from_still_opens() {
 }
 
 #[tokio::test]
-async fn a_process_has_so_many_descriptors_and_none_after_its_end() {
+async fn the_number_of_descriptors_of_a_process_is_limited() {
     let limits = Limits { files: 2, ..Limits::default() };
     let namespace = Namespace::new(limits, None);
     let process = namespace.begin(pid(1), None, &[]).expect("it is the first");
@@ -314,7 +314,7 @@ impl Observer for Lines {
 }
 
 #[tokio::test]
-async fn r_m35_each_operation_is_told_without_what_it_carried() {
+async fn r_m35_each_operation_is_traced_without_its_contents() {
     let lines = Arc::new(Lines::default());
     let namespace = Namespace::new(Limits::default(), Some(lines.clone()));
     let process = namespace.begin(pid(1), None, &[]).expect("it is the first");
@@ -334,7 +334,7 @@ async fn r_m35_each_operation_is_told_without_what_it_carried() {
 /// R-M35, R-O12: the trace has the failure that a tool itself reports, and a failure that a
 /// frontend met by itself; a read of all has no length.
 #[tokio::test]
-async fn r_m35_what_a_tool_says_of_itself_and_what_never_reached_it_is_told() {
+async fn r_m35_failures_of_tools_and_of_the_frontend_are_traced() {
     let lines = Arc::new(Lines::default());
     let namespace = Namespace::new(Limits::default(), Some(lines.clone()));
     let process = namespace.begin(pid(1), None, &[]).expect("it is the first");

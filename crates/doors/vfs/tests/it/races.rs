@@ -32,7 +32,7 @@ async fn r_o11_closing_wins_over_a_call_that_is_under_way() {
 }
 
 #[tokio::test]
-async fn of_two_writes_the_later_one_counts() {
+async fn the_later_of_two_writes_counts() {
     let (_namespace, process, fake) = one();
     fake.set(Mood::Waits);
     let fd = process.open(ECHO).expect("it opens");
@@ -50,7 +50,7 @@ async fn of_two_writes_the_later_one_counts() {
 }
 
 #[tokio::test]
-async fn unmounting_and_revoking_end_what_is_under_way() {
+async fn unmounting_and_revoking_end_operations_in_progress() {
     for by_unmount in [true, false] {
         let (namespace, process, fake) = one();
         let mounted = namespace.mount(name(1, "other"), fake.clone()).expect("nothing is there");
@@ -75,7 +75,7 @@ async fn unmounting_and_revoking_end_what_is_under_way() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_process_ends_all_that_it_has_open() {
+async fn the_end_of_a_process_ends_all_its_open_calls() {
     let (namespace, process, fake) = one();
     fake.set(Mood::Waits);
     let fds: Vec<_> = (0..10).map(|_| process.open(ECHO).expect("it opens")).collect();
@@ -124,7 +124,7 @@ async fn first_reads_that_meet_fetch_once() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_being_listed_ends_with_what_may_be_opened() {
+async fn listing_a_directory_ends_with_its_process_or_mount() {
     for by_end in [true, false] {
         let (namespace, process, fake) = one();
         fake.set(Mood::Waits);
@@ -147,7 +147,7 @@ async fn a_directory_that_is_being_listed_ends_with_what_may_be_opened() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_was_written_to_is_not_replaced_by_what_was_fetched_before() {
+async fn a_written_prompt_is_not_replaced_by_an_earlier_fetch() {
     let (_namespace, process, fake) = one();
     fake.set(Mood::Waits);
     let fd = process.open("/mnt/mcp/1-files/prompts/greet").expect("it opens");
@@ -163,7 +163,7 @@ async fn a_prompt_that_was_written_to_is_not_replaced_by_what_was_fetched_before
 
 /// R-E11: calls on one mount wait for none of each other: a later one may be answered first.
 #[tokio::test]
-async fn r_e11_calls_on_one_mount_are_under_way_at_once() {
+async fn r_e11_calls_on_one_mount_run_concurrently() {
     let (_namespace, process, fake) = one();
     fake.set(Mood::Waits);
     let fds = [0, 1].map(|_| process.open(ECHO).expect("it opens"));

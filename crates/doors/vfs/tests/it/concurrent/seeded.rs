@@ -643,7 +643,7 @@ fn poll(answering: &mut Answering) -> Poll<Result<Answer, Code>> {
 
 /// S29.
 #[test]
-fn overlapping_operations_and_changes_go_as_the_model_permits() {
+fn overlapping_operations_and_changes_match_the_model() {
     for (seed, _) in (20_261_123..).zip(0..rounds(2)) {
         let _said_if_it_fails = Seed(seed);
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();

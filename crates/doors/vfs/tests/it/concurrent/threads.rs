@@ -453,7 +453,7 @@ fn wait_until(progress: &AtomicUsize, at_least: usize) {
 
 /// S29.
 #[test]
-fn threads_that_meet_answer_what_the_model_permits() {
+fn results_of_concurrent_threads_match_the_model() {
     let seed = 20_261_123;
     let _said_if_it_fails = Seed(seed);
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
