@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusing_address_does_not_hide_a_good_one() {
+    async fn a_refusing_address_does_not_prevent_using_a_reachable_address() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let good = listener.local_addr().unwrap();
         let closed = {

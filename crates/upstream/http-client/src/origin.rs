@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_for_others_are_refused_without_telling_secrets() {
+    fn requests_for_other_origins_are_refused_without_showing_secrets() {
         let origin = origin("http://a.test:8000/mcp");
         for own in ["/x?y=1", "http://a.test:8000/x?y=1", "http://A.test:8000/x?y=1"] {
             assert_eq!(origin.path_of(&own.parse().unwrap()).unwrap(), "/x?y=1");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn only_http_addresses_with_a_host_are_taken() {
+    fn only_http_addresses_with_a_host_are_accepted() {
         for url in ["ftp://a/", "unix:/run/x", "data:x,y"] {
             Origin::new(&Url::parse(url).unwrap()).unwrap_err();
         }

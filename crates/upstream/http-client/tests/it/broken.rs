@@ -126,7 +126,7 @@ async fn a_body_dropped_in_the_middle_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn a_request_given_up_closes_the_connection() {
+async fn an_abandoned_request_closes_the_connection() {
     let raw = Raw::bind().await;
     let client = client(&raw.url);
     let (seen, mut read) = tokio::sync::mpsc::channel(1);
@@ -145,7 +145,7 @@ async fn a_request_given_up_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn a_short_answer_is_an_error_and_a_long_one_costs_the_connection() {
+async fn a_short_answer_is_an_error_and_a_long_answer_closes_the_connection() {
     let error = answered_by("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nbeg").await.unwrap_err();
     assert!(matches!(error, ClientError::BrokenOff { .. }), "{error}");
     assert!(error.may_have_arrived());
@@ -180,7 +180,7 @@ async fn an_answer_that_ends_with_the_connection_is_whole() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_named_as_such() {
+async fn an_answer_that_is_not_http_is_reported_as_malformed() {
     for text in ["SSH-2.0-OpenSSH_9.6\r\n", "HTTP/2 what\r\n\r\n"] {
         let error = answered_by(text).await.unwrap_err();
         assert!(matches!(error, ClientError::Malformed { .. }), "{error}");

@@ -75,7 +75,7 @@ async fn callers_at_the_same_time_share_a_bounded_number_of_connections() {
 }
 
 #[tokio::test]
-async fn only_so_many_connections_are_in_use() {
+async fn the_number_of_open_connections_is_limited() {
     let server = Server::start(|_| answer("a".repeat(1 << 20))).await;
     let settings = ClientSettings { max_connections: 2, ..Default::default() };
     let client = HttpClient::new(&server.url, settings).unwrap();
@@ -129,7 +129,7 @@ async fn an_idle_connection_is_closed_though_nothing_is_sent_any_more() {
 }
 
 #[tokio::test]
-async fn a_connection_stays_with_the_runtime_that_opened_it() {
+async fn a_connection_is_used_only_by_its_own_runtime() {
     let server = Server::start(|_| answer("yes")).await;
     let client = server.client();
     call(&client).await;
@@ -189,7 +189,7 @@ async fn large_bodies_pass_both_ways() {
 }
 
 #[tokio::test]
-async fn the_client_says_which_host_it_wants_and_asks_for_no_encoding() {
+async fn the_client_sends_its_host_header_and_no_accept_encoding() {
     let raw = Raw::bind().await;
     let client = client(&raw.url);
     let mut request = post("/mcp?x=1");
@@ -269,7 +269,7 @@ async fn requests_for_another_origin_are_refused() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_says_where_and_asks_the_right_question() {
+async fn a_refused_connection_is_reported_with_address_and_remedy() {
     let url = Raw::bind().await.url;
     let error = client(&url).send(post("/mcp")).await.unwrap_err();
     let port = url.port().unwrap();
@@ -282,7 +282,7 @@ async fn a_refused_connection_says_where_and_asks_the_right_question() {
 
 /// E44: however fast a server sends, others get their turn while its answer is read.
 #[tokio::test]
-async fn e44_others_get_their_turn_while_a_body_is_read() {
+async fn e44_other_tasks_run_while_a_large_body_is_read() {
     const TURN: usize = 64 * 1024;
     let server = Server::start(|_| answer(vec![b'x'; 64 * TURN])).await;
     let mut body = server.client().send(post("/mcp")).await.unwrap().body;

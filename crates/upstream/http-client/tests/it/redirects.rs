@@ -40,7 +40,7 @@ async fn redirects_within_the_origin_are_followed_and_remembered() {
 }
 
 #[tokio::test]
-async fn a_remembered_path_is_forgotten_when_it_is_gone() {
+async fn a_remembered_redirect_is_forgotten_after_a_404() {
     let is_gone = Arc::<AtomicBool>::default();
     let gone = Arc::clone(&is_gone);
     let server = Server::start(move |request| match request.uri().path() {
@@ -60,7 +60,7 @@ async fn a_remembered_path_is_forgotten_when_it_is_gone() {
 }
 
 #[tokio::test]
-async fn a_server_that_begins_to_redirect_costs_one_request() {
+async fn a_new_redirect_fails_one_request_and_is_followed_afterwards() {
     let has_moved = Arc::<AtomicBool>::default();
     let moved = Arc::clone(&has_moved);
     let server = Server::start(move |request| match request.uri().path() {

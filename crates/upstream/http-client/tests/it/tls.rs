@@ -94,7 +94,7 @@ async fn an_unknown_issuer_and_a_wrong_name_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_shakes_hands_is_given_up() {
+async fn a_tls_handshake_without_an_answer_times_out() {
     let raw = Raw::bind().await;
     let url = Url::parse(&raw.url.as_str().replace("http", "https")).unwrap();
     let connect_timeout = Duration::from_secs(3);
