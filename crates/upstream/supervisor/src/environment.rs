@@ -54,7 +54,7 @@ mod tests {
 
     /// E132.
     #[test]
-    fn only_the_inherited_names_are_taken() {
+    fn only_listed_variables_are_inherited() {
         let base = BaseEnvironment::from_lookup(|name| {
             (name == "PATH" || name == "AWS_SECRET_ACCESS_KEY").then(|| "x".into())
         });

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_among_all() {
+    fn the_list_of_processes_contains_this_process() {
         let own = i32::try_from(std::process::id()).unwrap();
         let all = processes().unwrap();
         assert_eq!(all.iter().find(|found| found.id == own).copied(), stat(own));

@@ -76,7 +76,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_tree_is_a_group_and_whoever_descends_from_it() {
+    fn a_process_tree_has_its_group_and_all_descendants() {
         // 10 leads a group, 11 is in it, 12 has a group of its own below, 20 is a stranger.
         let parents = HashMap::from([
             (10, (1, 10)),
@@ -111,7 +111,7 @@ mod tests {
 
     #[cfg(not(target_os = "linux"))]
     #[test]
-    fn elsewhere_nothing_is_known() {
+    fn usage_is_unknown_on_other_systems() {
         assert!(trees(&BTreeSet::new()).is_err());
     }
 }

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_in_a_bin_brings_its_libraries_and_not_its_home() {
+    fn a_program_in_a_bin_folder_may_read_its_libraries_and_not_its_home() {
         let found = of_program(Path::new("/nowhere/home/bin/tool"));
         assert!(found.contains(&"/nowhere/home/lib".into()), "{found:?}");
         assert!(!found.contains(&"/nowhere/home".into()), "{found:?}");
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn caches_are_where_their_variables_say() {
+    fn cache_folders_follow_their_environment_variables() {
         let variable = |name: &str| match name {
             "HOME" => Some("/home/u".into()),
             "UV_CACHE_DIR" => Some("/cache".into()),

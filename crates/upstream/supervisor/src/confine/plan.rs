@@ -172,7 +172,7 @@ mod tests {
 
     /// A server is refused, and not run loose, where the system lacks a requested ability.
     #[test]
-    fn d22_what_the_system_lacks_is_refused() {
+    fn d22_a_confinement_that_the_system_lacks_is_refused() {
         let files = Some(FileAccess::default());
         let with_files = Confinement { files: files.clone(), ..Confinement::default() };
         let with_bwrap = Confinement { files, has_namespaces: true, ..Confinement::default() };
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_not_there_is_named() {
+    fn a_missing_path_of_a_confinement_is_named() {
         let files = FileAccess { read: vec!["/nowhere/at/all".into()], write: Vec::new() };
         let asked = Confinement { files: Some(files), ..Confinement::default() };
         let fault = made(&asked, &all()).unwrap_err();

@@ -63,7 +63,7 @@ mod tests {
     use crate::BaseEnvironment;
 
     #[test]
-    fn it_is_made_in_the_folder_of_the_daemon_and_removed_with_all_in_it() {
+    fn a_temporary_folder_is_created_for_the_daemon_and_removed_with_its_contents() {
         let home = tempfile::tempdir().unwrap();
         let of = |place: &Path| {
             let base = BaseEnvironment::from_lookup(|name| {

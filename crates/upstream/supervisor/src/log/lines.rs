@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_says_how_much_it_lost() {
+    fn a_cut_line_shows_the_number_of_cut_bytes() {
         assert_eq!(lines(3, &[b"abcdef\nxyz\n"], None), ["abc […3 bytes cut]", "xyz"]);
         let huge = vec![b'x'; 100_000];
         assert_eq!(lines(3, &[&huge, b"\n"], None), ["xxx […99997 bytes cut]"]);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_where_bytes_were_lost_is_not_shown() {
+    fn a_secret_at_the_place_of_cut_bytes_is_not_shown() {
         let redact: Redact = Arc::new(|line| Cow::Owned(line.replace("pad", "")));
         let mut line = "pad".repeat(BEYOND_CUT / 3);
         line.push_str("tail-hunter2");

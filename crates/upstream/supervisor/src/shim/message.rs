@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_is_gone_orders_nothing() {
+    fn a_closed_daemon_socket_gives_no_order() {
         let (daemon, shim) = UnixStream::pair().unwrap();
         drop(daemon);
         assert!(receive_order(&shim).unwrap().is_none());

@@ -175,7 +175,7 @@ async fn d22_a_confined_program_has_its_own_folder_for_temporary_files() {
 
 /// All other programs share the folder, as before.
 #[tokio::test]
-async fn d22_programs_whose_files_are_open_share_the_folder_for_temporary_files() {
+async fn d22_programs_with_unlimited_files_share_the_folder_for_temporary_files() {
     let scene = Scene::new();
     let confinement = Confinement { network: NetworkAccess::None, ..Confinement::default() };
     let said = scene.python(confinement, "print(os.environ['TMPDIR'])").await;
@@ -195,7 +195,7 @@ async fn d22_children_of_a_confined_child_are_confined() {
 /// D22: a program with limited files cannot reach other programs' sockets in the file system, such
 /// as the daemon's, wherever they are. It reaches a socket that its entry names.
 #[tokio::test]
-async fn d22_a_program_whose_files_are_limited_reaches_no_unix_socket() {
+async fn d22_a_program_with_limited_files_reaches_no_foreign_unix_socket() {
     let scene = Scene::new();
     let places = ["tmp/sock", "secret/sock", "in/sock", "out/sock"].map(|name| scene.path(name));
     let _listeners = places.clone().map(|path| UnixListener::bind(path).unwrap());
@@ -337,7 +337,7 @@ print("no new privileges", status[status.index("NoNewPrivs:") + 1], flush=True)
 /// Whatever is taken away, root keeps no privilege by which it could be taken back: none over
 /// processes, the kernel, devices, file systems or limits.
 #[tokio::test]
-async fn d22_no_privilege_undoes_a_part() {
+async fn d22_a_privileged_program_cannot_undo_its_confinement() {
     let scene = Scene::new();
     let tries = r#"
 status = open("/proc/self/status").read().split()
@@ -406,7 +406,7 @@ async fn a_strictly_confined_server_works() {
 
 /// The rest of the machine is not there at all. `xtask test` installs bubblewrap.
 #[tokio::test]
-async fn d22_in_namespaces_the_rest_is_not_there() {
+async fn d22_files_outside_are_absent_in_namespaces() {
     let scene = Scene::new();
     let confinement = Confinement {
         files: scene.files(),
@@ -465,7 +465,7 @@ async fn r_m19_a_child_in_namespaces_is_stopped_gently() {
 }
 
 #[tokio::test]
-async fn d22_what_cannot_be_confined_is_not_started() {
+async fn d22_a_program_that_cannot_be_confined_is_not_started() {
     let scene = Scene::new();
     let refused = async |change: &dyn Fn(&mut ProcessSpec)| {
         let mut spec = shell("echo loose > out/loose");
@@ -492,7 +492,7 @@ async fn d22_what_cannot_be_confined_is_not_started() {
 }
 
 #[tokio::test]
-async fn a_missing_program_is_told_as_such_when_confined() {
+async fn a_missing_program_is_reported_as_not_found_when_confined() {
     let scene = Scene::new();
     let mut spec = ProcessSpec::new("no-such-program", BaseEnvironment::from_process());
     spec.shim = shim();

@@ -17,7 +17,7 @@ fn witnessed(directory: &std::path::Path) -> ProcessSpec {
 }
 
 #[tokio::test]
-async fn the_last_handle_kills() {
+async fn dropping_the_last_handle_kills_the_child() {
     let tracker = TaskTracker::new();
     let (process, _io) = start(shell(DEAF), &tracker).await;
     let (exited, id, clone) = (process.exited(), process.id(), process.clone());
@@ -30,7 +30,7 @@ async fn the_last_handle_kills() {
 }
 
 #[tokio::test]
-async fn a_dropped_spawn_leaves_nobody() {
+async fn a_dropped_spawn_leaves_no_process() {
     let directory = tempfile::tempdir().unwrap();
     let witness = Witness::new(&directory.path().join("witness"));
     // Keeps the pipe from ending before the child opened it.
@@ -49,7 +49,7 @@ async fn a_dropped_spawn_leaves_nobody() {
 }
 
 #[test]
-fn a_runtime_that_shuts_down_leaves_nobody() {
+fn a_runtime_that_shuts_down_leaves_no_process() {
     let directory = tempfile::tempdir().unwrap();
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (first, second) = (runtime(), runtime());
@@ -74,7 +74,7 @@ fn a_runtime_that_shuts_down_leaves_nobody() {
 /// D22, A-15.
 #[tokio::test]
 #[cfg(target_os = "linux")]
-async fn a_killed_daemon_takes_its_children_along() {
+async fn the_children_of_a_killed_daemon_end() {
     let directory = tempfile::tempdir().unwrap();
     let mut witness = Witness::new(&directory.path().join("witness"));
     let mut daemon = Command::new(std::env::current_exe().unwrap())
@@ -91,7 +91,7 @@ async fn a_killed_daemon_takes_its_children_along() {
 }
 
 #[tokio::test]
-#[ignore = "the daemon of a_killed_daemon_takes_its_children_along, run as its own process"]
+#[ignore = "the daemon of the_children_of_a_killed_daemon_end, run as its own process"]
 async fn daemon_to_be_killed() {
     // With a shim, the child's descendants end as well: see `trees`.
     let mut spec = unshimmed("exec 3>witness; echo ready >&3; exec sleep 1000");

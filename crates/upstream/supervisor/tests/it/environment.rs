@@ -44,7 +44,7 @@ async fn a_child_sees_exactly_its_environment() {
 }
 
 #[tokio::test]
-async fn a_declared_path_is_where_commands_are_found() {
+async fn commands_are_found_in_the_declared_path() {
     let directory = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("/bin/echo", directory.path().join("only-here")).unwrap();
     let mut spec = ProcessSpec::new("only-here", fake_daemon());
@@ -64,7 +64,7 @@ async fn a_child_starts_in_its_working_directory() {
 
 /// D22, A-15.
 #[tokio::test]
-async fn a_child_leads_a_group_of_its_own() {
+async fn a_child_leads_its_own_process_group() {
     let tracker = TaskTracker::new();
     let script = "cut -d' ' -f5 /proc/$$/stat";
     let (process, mut io) = Process::spawn(shell(script), &tracker).await.unwrap();

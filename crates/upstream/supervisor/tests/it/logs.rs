@@ -17,7 +17,7 @@ async fn run(spec: ProcessSpec) -> Process {
 }
 
 #[tokio::test]
-async fn the_last_lines_are_kept_when_the_child_is_gone() {
+async fn the_last_log_lines_are_readable_after_the_end_of_the_child() {
     let mut spec = shell("for i in 1 2 3 4 5; do echo line $i >&2; done; printf end >&2");
     spec.log = LogRing::new(LogLimits { lines: 3, ..LogLimits::default() });
     let process = run(spec).await;
@@ -77,7 +77,7 @@ async fn an_escaped_grandchild_that_holds_stderr_delays_nothing() {
 
 /// R-E17: a holder of the ring sees lines from before a server was started again.
 #[tokio::test]
-async fn r_e17_a_ring_is_kept_over_restarts() {
+async fn r_e17_a_log_ring_survives_restarts() {
     let log = LogRing::default();
     let mut lines = log.subscribe();
     let mut ids = Vec::new();
@@ -99,7 +99,7 @@ async fn r_e17_a_ring_is_kept_over_restarts() {
 
 /// R-E17: the limits are those of the ring for all writers; secrets stay out at each start.
 #[tokio::test]
-async fn r_e17_a_kept_ring_is_bounded_and_redacted() {
+async fn r_e17_a_shared_log_ring_is_bounded_and_redacted() {
     let log = LogRing::new(LogLimits { lines: 4, line_bytes: 8, total_bytes: 1000 });
     for _ in 0..2 {
         let mut spec = shell("echo one >&2; echo hunter2 >&2");
@@ -116,7 +116,7 @@ async fn r_e17_a_kept_ring_is_bounded_and_redacted() {
 
 /// A repeated reader gets each line once, and the number of lines that were gone before.
 #[test]
-fn a_reader_goes_on_where_it_was() {
+fn a_log_reader_continues_after_its_last_line() {
     let log = LogRing::new(LogLimits { lines: 3, ..LogLimits::default() });
     let part = |missed, lines: &[&str], next| LogPart {
         missed,

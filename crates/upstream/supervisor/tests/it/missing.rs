@@ -27,7 +27,7 @@ fn file(directory: &Path, content: &str, mode: u32) -> std::path::PathBuf {
 }
 
 #[tokio::test]
-async fn a_missing_command_is_named_and_our_path_is_not() {
+async fn a_missing_command_is_named_without_the_path_of_narthex() {
     let error = refusal(spec("npx")).await;
     assert_eq!(error.kind(), ErrorKind::NotFound);
     let said = error.to_string();
@@ -39,7 +39,7 @@ async fn a_missing_command_is_named_and_our_path_is_not() {
 }
 
 #[tokio::test]
-async fn a_missing_file_speaks_of_no_path() {
+async fn the_error_of_a_missing_file_does_not_mention_path() {
     let error = refusal(spec("/nowhere/at/all")).await;
     assert!(matches!(error, SpawnError::NotFound { path: None, .. }), "{error:?}");
 }
@@ -73,7 +73,7 @@ async fn a_missing_working_directory_is_named() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_passed_on_is_refused() {
+async fn commands_variables_and_arguments_that_the_system_refuses_are_named() {
     assert!(matches!(refusal(spec("")).await, SpawnError::EmptyCommand));
 
     let mut with_name = spec("/bin/sh");

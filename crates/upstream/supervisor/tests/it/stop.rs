@@ -39,7 +39,7 @@ async fn a_deaf_child_and_grandchild_are_killed_after_the_grace() {
 
 /// D22.
 #[tokio::test]
-async fn whoever_the_leader_leaves_behind_is_stopped() {
+async fn processes_left_behind_by_the_leader_are_stopped() {
     let tracker = TaskTracker::new();
     let (process, _io) = start(shell(LEAVER), &tracker).await;
     let exit = in_time(process.exited()).await;
@@ -48,7 +48,7 @@ async fn whoever_the_leader_leaves_behind_is_stopped() {
 }
 
 #[tokio::test]
-async fn whoever_the_leader_leaves_behind_is_killed_if_deaf() {
+async fn processes_left_behind_that_ignore_sigterm_are_killed() {
     let tracker = TaskTracker::new();
     let mut spec = shell(DEAF_LEAVER);
     spec.stop_grace = SHORT;
@@ -60,7 +60,7 @@ async fn whoever_the_leader_leaves_behind_is_killed_if_deaf() {
 
 /// R-M20.
 #[tokio::test]
-async fn all_who_stop_share_one_ladder() {
+async fn concurrent_stops_share_one_sequence_of_signals() {
     let tracker = TaskTracker::new();
     let script = "trap 'echo asked; exit 7' TERM; echo ready; while :; do sleep 1000 & wait; done";
     let (process, mut io) = start(shell(script), &tracker).await;
@@ -96,7 +96,7 @@ async fn kill_now_takes_the_whole_group() {
 }
 
 #[tokio::test]
-async fn a_ladder_goes_on_when_its_callers_are_gone() {
+async fn a_stop_is_completed_after_its_caller_is_dropped() {
     let tracker = TaskTracker::new();
     let script = "trap 'echo asked; exit 0' TERM; echo ready; while :; do sleep 1000 & wait; done";
     let (process, mut io) = start(shell(script), &tracker).await;
@@ -113,7 +113,7 @@ async fn a_ladder_goes_on_when_its_callers_are_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_hundred_cycles_leave_nobody() {
+async fn two_hundred_starts_and_stops_leave_no_process() {
     let tracker = TaskTracker::new();
     let mut groups = Vec::new();
     for cycle in 0..200 {

@@ -64,7 +64,7 @@ pub(crate) fn shim_of(process: &Process) -> Pid {
 }
 
 #[tokio::test]
-async fn d22_a_stop_reaches_whoever_left_group_and_session() {
+async fn d22_a_stop_reaches_processes_that_left_group_and_session() {
     let mut scene = Scene::new();
     let spec = scene.spec(&runaways("; echo ready; exec sleep 1000"));
     let (process, _io) = start(spec, &scene.tracker).await;
@@ -115,7 +115,7 @@ async fn d22_a_dropped_handle_kills_runaways_too() {
 
 /// Each of these lives for a moment only: it starts the next and ends.
 #[tokio::test]
-async fn d22_who_forks_and_ends_again_and_again_is_caught() {
+async fn d22_a_process_that_forks_and_ends_repeatedly_is_killed() {
     let scene = Scene::new();
     let comet = scene.directory.path().join("comet");
     fs_err::write(&comet, "trap '' TERM\nsh ./comet & exit 0\n").unwrap();
@@ -128,7 +128,7 @@ async fn d22_who_forks_and_ends_again_and_again_is_caught() {
 
 /// R-M19.
 #[tokio::test]
-async fn d22_many_who_start_each_other_anew_are_killed() {
+async fn d22_many_processes_that_restart_each_other_are_killed() {
     let scene = Scene::new();
     let keeper = scene.directory.path().join("keeper");
     fs_err::write(&keeper, "trap '' TERM\nwhile :; do setsid sleep 1000 & wait; done\n").unwrap();
@@ -141,7 +141,7 @@ async fn d22_many_who_start_each_other_anew_are_killed() {
 
 /// R-M18.
 #[tokio::test]
-async fn a_killed_shim_takes_its_server_along() {
+async fn the_server_of_a_killed_shim_ends() {
     let scene = Scene::new();
     let script = "exec 3>witness; trap '' TERM; sleep 1000 & echo ready; wait";
     let (process, _io) = start(scene.spec(script), &scene.tracker).await;
@@ -154,7 +154,7 @@ async fn a_killed_shim_takes_its_server_along() {
 
 /// R-M17: signals for the daemon's group or terminal reach neither the shim nor the server.
 #[tokio::test]
-async fn r_m17_shim_and_server_are_out_of_reach() {
+async fn r_m17_shim_and_server_have_their_own_process_groups() {
     let tracker = TaskTracker::new();
     let (process, mut io) = start(shell("echo ready; exec cat"), &tracker).await;
     let shim = shim_of(&process);
@@ -195,7 +195,7 @@ async fn a_server_inherits_three_files() {
 }
 
 #[tokio::test]
-async fn a_shim_that_is_none_is_told_of() {
+async fn a_missing_or_wrong_shim_is_reported() {
     for (program, is_gone) in [("/nowhere/narthex-shim", false), ("/bin/true", true)] {
         let mut spec = shell("exit 0");
         spec.shim = Shim::Program(program.into());
@@ -216,7 +216,7 @@ fn rerun(name: &str, directory: &Path) -> Command {
 }
 
 #[tokio::test]
-async fn d22_a_killed_daemon_takes_runaways_along() {
+async fn d22_runaways_of_a_killed_daemon_end() {
     let mut scene = Scene::new();
     let directory = scene.directory.path().to_owned();
     let mut daemon = rerun("trees::daemon_with_runaways", &directory).spawn().unwrap();
@@ -227,7 +227,7 @@ async fn d22_a_killed_daemon_takes_runaways_along() {
 }
 
 #[tokio::test]
-#[ignore = "the daemon of d22_a_killed_daemon_takes_runaways_along, run as its own process"]
+#[ignore = "the daemon of d22_runaways_of_a_killed_daemon_end, run as its own process"]
 async fn daemon_with_runaways() {
     let script = runaways(&format!("; {HOLDER}"));
     let tracker = TaskTracker::new();
@@ -241,14 +241,14 @@ async fn daemon_with_runaways() {
 
 /// S31: runs in a separate process, so that no other test's files and children are counted.
 #[test]
-fn s31_a_thousand_cycles_leave_nothing() {
+fn s31_a_thousand_starts_and_stops_leave_no_process_and_no_file() {
     let directory = tempfile::tempdir().unwrap();
     let status = rerun("trees::thousand_cycles", directory.path()).status().unwrap();
     assert!(status.success());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "the process of s31_a_thousand_cycles_leave_nothing"]
+#[ignore = "the process of s31_a_thousand_starts_and_stops_leave_no_process_and_no_file"]
 async fn thousand_cycles() {
     let files = || fs_err::read_dir("/proc/self/fd").unwrap().count();
     // The actor of a process closes its last files after it has reported the end.
