@@ -79,7 +79,7 @@ mod tests {
     /// S31: while a large message is read, others and other work of the thread continue. A second
     /// piece of the same message waits for its turn.
     #[tokio::test]
-    async fn s31_one_piece_of_work_is_done_at_a_time() {
+    async fn s31_pieces_of_one_message_are_read_one_at_a_time() {
         let (one, other) = (Aside::default(), Aside::default());
         let (release, released) = sync_channel::<()>(0);
         let (began, begun) = tokio::sync::oneshot::channel();

@@ -253,7 +253,7 @@ mod tests {
 
     /// Errors with a vague text are reported with the last of their causes.
     #[test]
-    fn an_error_is_told_with_its_cause() {
+    fn an_error_is_reported_with_its_last_cause() {
         for (text, expected) in [
             (
                 "node:internal/deps/undici/undici:15422\n      Error.captureStackTrace(err);\n\n\
@@ -287,7 +287,7 @@ mod tests {
 
     /// E133: real outputs of programs, and the line in each that gives the reason.
     #[test]
-    fn the_line_that_says_why_is_found() {
+    fn the_output_line_with_the_reason_is_found() {
         for (text, expected) in [
             (
                 "npm error code ENOTFOUND\nnpm error syscall getaddrinfo\n\

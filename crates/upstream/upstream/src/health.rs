@@ -194,7 +194,7 @@ mod tests {
 
     /// D30: the greatest doubt counts until it is read, and no wake-up is left over.
     #[tokio::test]
-    async fn d30_a_doubt_is_heard_once() {
+    async fn d30_a_doubt_about_a_server_is_reported_once() {
         let health = Health::default();
         assert!(health.last_success().is_none());
         health.answered();

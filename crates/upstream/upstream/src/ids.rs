@@ -86,7 +86,7 @@ mod tests {
 
     /// Mixed ids stay unique until all were used.
     #[test]
-    fn s19_no_two_counts_have_one_id() {
+    fn s19_different_counts_have_different_ids() {
         let ids = Ids::new();
         // Of this many random numbers, some 250 would be equal.
         let mut all: Vec<_> = (0..1 << 31).step_by(2047).map(|count| ids.mixed(count)).collect();

@@ -170,7 +170,7 @@ mod tests {
 
     /// E74: a server that was quiet for a while is followed at once again.
     #[tokio::test(start_paused = true)]
-    async fn e74_a_quiet_server_is_an_ordinary_one_again() {
+    async fn e74_a_server_that_was_quiet_is_followed_at_once_again() {
         let mut changes = ListChanges::default();
         changes.heard(notice(method::TOOLS_LIST_CHANGED));
         readings(&mut changes, Duration::from_secs(100)).await;

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn e133_what_is_no_answer_names_none() {
+    fn e133_a_line_that_is_no_answer_has_no_request_id() {
         for line in [
             r#"{"level":"error","id":7,"error":"cannot read"}"#,
             r#"{"jsonrpc":"1.0","id":7,"result":{}}"#,

@@ -229,7 +229,7 @@ mod tests {
 
     /// E81: as `new RegExp(pattern, "u")` of node takes and refuses them.
     #[test]
-    fn e81_patterns_are_read_as_javascript_reads_them() {
+    fn e81_patterns_are_accepted_and_refused_as_in_javascript() {
         for fine in [
             "",
             "^[a-z0-9_-]+$",

@@ -265,7 +265,7 @@ mod tests {
 
     /// D12: a guard that keeps it awake delays no end, and no user slips in before it is retired.
     #[tokio::test]
-    async fn d12_what_is_kept_awake_is_not_idle_and_can_end() {
+    async fn d12_a_link_that_is_kept_awake_is_not_idle_and_can_end() {
         let uses = Uses::new();
         uses.keep();
         assert_eq!(uses.idle(), None);
@@ -282,7 +282,7 @@ mod tests {
 
     /// D12: a caller with a promised message has time to fetch it when it is there.
     #[tokio::test(start_paused = true)]
-    async fn d12_who_was_kept_awake_is_idle_from_then_on() {
+    async fn d12_a_link_is_idle_from_the_moment_of_its_release() {
         let uses = Uses::new();
         uses.keep();
         tokio::time::advance(Duration::from_secs(60)).await;

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn short_messages_are_written_at_once_and_long_ones_wait_for_their_turn() {
+    async fn short_messages_are_written_at_once_and_long_messages_are_queued() {
         let (sender, receiver) = pipe::pipe().unwrap();
         sender.writable().await.unwrap();
         let input = Input::new(sender);
@@ -155,7 +155,7 @@ mod tests {
 
     /// However the two ways mix, each message arrives whole, and those of one sender in order.
     #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-    async fn messages_of_one_sender_stay_in_order_and_whole() {
+    async fn messages_of_one_sender_arrive_in_order_and_complete() {
         let (sender, receiver) = pipe::pipe().unwrap();
         let input = Arc::new(Input::new(sender));
         let (queue, mut queued) = mpsc::channel(16);

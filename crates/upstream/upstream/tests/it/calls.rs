@@ -102,7 +102,7 @@ async fn e44_a_call_that_is_dropped_is_cancelled_at_the_server() {
 }
 
 #[tokio::test]
-async fn e44_a_legacy_server_is_told_which_of_our_ids_is_cancelled() {
+async fn e44_a_cancellation_to_a_legacy_server_has_the_id_of_the_link() {
     let (sender, stream) = events();
     let stream = Arc::new(std::sync::Mutex::new(Some(stream)));
     let peer = Peer::session(move |seen| match seen.rpc() {
@@ -126,7 +126,7 @@ async fn e44_a_legacy_server_is_told_which_of_our_ids_is_cancelled() {
 
 /// A server that does not take the cancellation must not hold up the end.
 #[tokio::test]
-async fn s31_a_cancellation_that_is_not_taken_ends_with_the_link() {
+async fn s31_an_unanswered_cancellation_ends_with_the_link() {
     let peer = Peer::session(|seen| match seen.rpc() {
         "tools/call" => Some(events().1),
         "notifications/cancelled" => Some(Reply::Never),
@@ -144,7 +144,7 @@ async fn s31_a_cancellation_that_is_not_taken_ends_with_the_link() {
 }
 
 #[tokio::test]
-async fn e44_a_session_that_the_server_forgot_is_told_apart() {
+async fn e44_a_session_that_the_server_forgot_is_a_distinct_error() {
     let peer = Peer::session(|seen| {
         (seen.rpc() == "tools/call").then(|| text(404, "application/json", r#"{"error":"gone"}"#))
     })
@@ -267,7 +267,7 @@ async fn e44_the_servers_own_stream_is_open_before_the_first_call() {
 
 /// The older transport: one message that the server does not like costs only its own call.
 #[tokio::test]
-async fn e44_over_http_sse_a_refused_message_fails_its_own_call_alone() {
+async fn e44_a_message_refused_over_http_sse_fails_only_its_own_call() {
     let (sender, stream) = events();
     let stream = Arc::new(std::sync::Mutex::new(Some(stream)));
     let answers = sender.clone();
@@ -316,7 +316,7 @@ async fn e44_over_http_sse_a_refused_message_fails_its_own_call_alone() {
 
 /// A server that takes no more requests keeps its words, and names the time to try again.
 #[tokio::test]
-async fn e48_too_many_requests_keep_their_words_and_their_time() {
+async fn e48_http_429_is_reported_with_its_text_and_retry_time() {
     let peer = Peer::legacy(|seen| {
         (seen.rpc() == "tools/call").then(|| {
             let mut reply = text(429, "text/markdown", "slow down, 60 a minute");
@@ -342,7 +342,7 @@ async fn e48_too_many_requests_keep_their_words_and_their_time() {
 /// E48: HTTP 429, and 503 with a time, count whatever error of JSON-RPC is the body; any other such
 /// error is the server's own.
 #[tokio::test]
-async fn e48_a_busy_server_keeps_its_time_whatever_its_body_is() {
+async fn e48_http_429_and_503_keep_their_retry_time_with_any_body() {
     let peer = Peer::legacy(|seen| {
         let (status, id, when) = match seen.body["params"]["name"].as_str()? {
             "429" => (429, seen.body["id"].clone(), Some("7")),

@@ -110,7 +110,7 @@ async fn e134_http_servers_that_refuse_the_probe_are_legacy() {
 
 /// A server that does as the Python SDK; the credential goes with the DELETE, too.
 #[tokio::test]
-async fn s16_a_session_that_the_refused_probe_leaked_is_given_back() {
+async fn s16_a_session_opened_by_a_refused_probe_is_deleted() {
     let peer = Peer::legacy(|seen| {
         let Reply::Now(mut refusal) =
             error(400, &Seen { body: json!({"id": "server-error"}), ..seen.clone() }, -32600)
@@ -163,7 +163,7 @@ async fn e134_an_endpoint_that_has_no_post_is_the_older_transport() {
 }
 
 #[tokio::test]
-async fn e63_what_is_no_mcp_server_at_all_is_told_by_what_it_answers_to_a_post() {
+async fn e63_a_server_that_is_not_mcp_is_reported_with_its_answer() {
     let peer = Peer::start(|_| text(404, "text/plain", "nothing here")).await;
     let error = World::new().connect(&http(&peer.url)).await.unwrap_err();
     let told = "`initialize` failed: the server answered HTTP 404: nothing here";
@@ -171,7 +171,7 @@ async fn e63_what_is_no_mcp_server_at_all_is_told_by_what_it_answers_to_a_post()
 }
 
 #[tokio::test]
-async fn e134_a_known_dialect_spares_the_probe() {
+async fn e134_a_known_dialect_needs_no_probe() {
     let peer = Peer::session(|_| None).await;
     let world = World::new().knowing(Dialect::Legacy);
     let (_link, _) = world.connect(&http(&peer.url)).await.unwrap();
@@ -179,7 +179,7 @@ async fn e134_a_known_dialect_spares_the_probe() {
 }
 
 #[tokio::test]
-async fn e75_a_server_that_never_answers_is_given_up() {
+async fn e75_connecting_to_a_server_that_never_answers_times_out() {
     let peer = Peer::start(|_| Reply::Never).await;
     let mut world = World::impatient();
     world.context.deadlines.connect = Duration::from_millis(600);

@@ -66,7 +66,7 @@ async fn beside<T>(mut large: Pin<&mut impl Future<Output = T>>, small: &Link, b
 
 /// S31: calls go on while a large answer of their server is read, alone or in a stream.
 #[test]
-fn s31_calls_go_on_while_a_large_answer_is_read() {
+fn s31_other_calls_are_answered_while_a_large_answer_is_read() {
     for is_stream in [false, true] {
         on_one_thread(async {
             let peer = Peer::session(move |seen| {
@@ -92,7 +92,7 @@ fn s31_calls_go_on_while_a_large_answer_is_read() {
 /// S31: later messages of a stream come after a large one, and a large message that is read while
 /// its caller waits for another event is not lost.
 #[test]
-fn s31_nothing_overtakes_a_large_message_of_its_stream() {
+fn s31_later_messages_do_not_overtake_a_large_message() {
     on_one_thread(async {
         let peer = Peer::session(|seen| {
             (seen.rpc() == "tools/call").then(|| {
@@ -128,7 +128,7 @@ fn s31_nothing_overtakes_a_large_message_of_its_stream() {
 
 /// S31: the same of a child process.
 #[test]
-fn s31_a_large_line_of_a_child_holds_up_nobody_else() {
+fn s31_other_calls_are_answered_while_a_large_line_of_a_child_is_read() {
     on_one_thread(async {
         let place = tempfile::tempdir().unwrap();
         let mark = place.path().join("written");
@@ -173,7 +173,7 @@ fn s31_a_large_line_of_a_child_holds_up_nobody_else() {
 
 /// S31: a list of one large page is read whole, while calls go on.
 #[test]
-fn s31_calls_go_on_while_a_large_list_is_read() {
+fn s31_other_calls_are_answered_while_a_large_list_is_read() {
     on_one_thread(async {
         let tool = |n: usize| {
             let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});

@@ -82,7 +82,7 @@ async fn s12_a_list_that_never_ends_is_refused() {
 }
 
 #[tokio::test]
-async fn e73_an_empty_cursor_is_an_end_and_one_that_is_no_string_is_refused() {
+async fn e73_an_empty_cursor_ends_a_list_and_a_non_string_is_refused() {
     let peer = listing(|_| json!({"tools": [{"name": "x"}], "nextCursor": ""})).await;
     let world = World::new();
     let inventory = in_time(fetch(&world.link(&http(&peer.url)).await)).await.unwrap();
@@ -93,7 +93,7 @@ async fn e73_an_empty_cursor_is_an_end_and_one_that_is_no_string_is_refused() {
 }
 
 #[tokio::test]
-async fn e72_tools_with_invalid_header_annotations_are_dropped_and_the_others_stay() {
+async fn e72_only_tools_with_invalid_header_annotations_are_dropped() {
     let tool = |name: &str, header: &str| {
         json!({"name": name, "inputSchema": {"type": "object", "properties":
             {"region": {"type": "string", "x-mcp-header": header}}}})
@@ -153,7 +153,7 @@ fn counts(inventory: &Inventory) -> [usize; 4] {
 
 /// E73: each list fails in each way by itself, with a warning; the others are there.
 #[tokio::test]
-async fn e73_one_list_that_fails_takes_only_itself_away() {
+async fn e73_a_failing_list_does_not_affect_other_lists() {
     let lists = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
     for (index, list) in lists.into_iter().enumerate() {
         for way in ["-32603", "500", "no JSON", "silence", "401", "403", "text", "object"] {
@@ -211,7 +211,7 @@ fn member_of(list: &str) -> &'static str {
 /// E73: a server that refuses the credential for each list is refused; an empty list may be written
 /// as null or as an object.
 #[tokio::test]
-async fn e73_a_refused_credential_counts_where_no_list_is_read() {
+async fn e73_a_credential_refused_for_every_list_refuses_the_server() {
     let peer = Peer::legacy(|seen| match seen.rpc() {
         "initialize" => Some(result(
             seen,
@@ -260,7 +260,7 @@ async fn e81_an_output_schema_that_does_not_compile_is_warned_of() {
 
 /// E73: a list that fails later keeps its entries; a server none of whose lists works is no server.
 #[tokio::test]
-async fn e73_a_list_that_fails_later_keeps_what_it_had() {
+async fn e73_a_list_that_fails_later_keeps_its_entries() {
     let peer = with_a_failing("tools/list", |seen| error(200, seen, -32603)).await;
     let link = World::new().link(&http(&peer.url)).await;
     let known = narthex_upstream::InventoryEntry::new("k", "{}".into());
@@ -276,7 +276,7 @@ async fn e73_a_list_that_fails_later_keeps_what_it_had() {
 
 /// E73: a name that is listed twice is there once, as it was first, and is no changed definition.
 #[tokio::test]
-async fn e73_a_name_that_is_listed_twice_is_there_once() {
+async fn e73_a_name_that_is_listed_twice_appears_once() {
     let peer = listing(|_| {
         json!({"tools": [
             {"name": "a", "x": 1}, {"name": "b"}, {"name": "a", "x": 2}, {"name": "b"},

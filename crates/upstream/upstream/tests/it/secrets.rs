@@ -21,7 +21,7 @@ use super::{
 const KEY: &str = "sk-123456";
 
 #[tokio::test]
-async fn e62_without_a_key_nothing_is_sent() {
+async fn e62_no_request_is_sent_without_a_key() {
     let peer = Peer::start(|_| text(500, "text/plain", "")).await;
     let error = World::new().connect(&with_key(&peer.url, None)).await.unwrap_err();
     assert_eq!(error.call_kind(), CallErrorKind::AuthUnavailable);
@@ -30,7 +30,7 @@ async fn e62_without_a_key_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn e22_the_key_goes_with_every_request() {
+async fn e22_every_request_carries_the_key() {
     let peer = Peer::session(|seen| {
         let change = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
         (seen.method == "GET").then(|| events_of(&[event(&change)]))
@@ -94,7 +94,7 @@ async fn s27_a_refused_handshake_never_shows_the_key() {
 }
 
 #[tokio::test]
-async fn e62_a_refused_credential_is_told_as_such() {
+async fn e62_a_refused_credential_is_reported_as_auth_unavailable() {
     for status in [401, 403] {
         let peer = Peer::start(move |_| text(status, "text/plain", "")).await;
         let error = World::new().connect(&http(&peer.url)).await.unwrap_err();
@@ -103,7 +103,7 @@ async fn e62_a_refused_credential_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn s27_a_childs_log_and_last_words_never_show_its_token() {
+async fn s27_the_log_and_last_output_of_a_child_never_show_its_token() {
     let crash = r#"*tools/call*) echo "token $MY_TOKEN is wrong" >&2; exit 7;;"#;
     let cases = format!(
         r#"*server/discover*) {};; {} {crash}"#,
@@ -211,7 +211,7 @@ async fn s27_the_end_of_a_link_never_shows_a_key_in_the_path() {
 
 /// A host is looked up, and reported, in small letters.
 #[tokio::test]
-async fn s27_servers_that_are_not_there_never_show_a_key_in_the_address() {
+async fn s27_unreachable_servers_never_show_a_key_in_the_address() {
     let refused = filled_in(http("http://127.0.0.1:9/mcp"), "127.0.0.1");
     let unknown = filled_in(http("http://Sk-ABCDEF.invalid/mcp"), "Sk-ABCDEF");
     let missing = filled_in(program(&format!("/nowhere/{KEY}/server"), &[]), KEY);
@@ -229,7 +229,7 @@ async fn s27_servers_that_are_not_there_never_show_a_key_in_the_address() {
 }
 
 #[tokio::test]
-async fn s27_a_child_that_ends_at_once_never_shows_a_key_of_its_arguments() {
+async fn s27_the_error_of_a_child_that_ends_at_once_never_shows_a_key() {
     let script = r#"echo "no such account: $0" >&2; exit 3"#;
     let definition = filled_in(program("sh", &["-c", script, KEY]), KEY);
     let world = World::new();
@@ -243,7 +243,7 @@ async fn s27_a_child_that_ends_at_once_never_shows_a_key_of_its_arguments() {
 /// R-E17, R-M27: a ring that is handed in keeps the lines from before a restart, redacted like the
 /// rest; the reason of a failure is never taken from an earlier start.
 #[tokio::test]
-async fn r_e17_a_log_is_kept_over_connections() {
+async fn r_e17_a_log_survives_several_connections() {
     let cases = format!(
         r#"*server/discover*) {};; {}"#,
         say(&json!({"instructions": "none"})),

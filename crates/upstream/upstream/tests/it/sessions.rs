@@ -44,7 +44,7 @@ async fn r_e45_a_refused_notification_is_no_failed_handshake() {
 
 /// D37: a call whose stream had started does not count as refused when its session ends.
 #[tokio::test]
-async fn d37_a_call_that_was_taken_is_not_unsent_when_the_session_ends() {
+async fn d37_a_started_call_is_not_unsent_when_the_session_ends() {
     let peer = Peer::session(|seen| match (seen.method.as_str(), seen.rpc()) {
         ("POST", "tools/call") => {
             let progress = json!({"jsonrpc": "2.0", "method": "notifications/x"});
@@ -66,7 +66,7 @@ async fn d37_a_call_that_was_taken_is_not_unsent_when_the_session_ends() {
 
 /// R-E45: the frame that was checked for words about the session is not lost, nor is its order.
 #[tokio::test]
-async fn r_e45_the_first_frame_of_a_stream_is_given_once() {
+async fn r_e45_the_first_frame_of_a_stream_is_delivered_once_and_first() {
     let peer = Peer::session(|seen| {
         let notice = |n: u64| {
             let params = json!({"n": n});
@@ -92,7 +92,7 @@ async fn r_e45_the_first_frame_of_a_stream_is_given_once() {
 
 /// D37: of the calls over HTTP+SSE only the one whose POST is refused is unsent.
 #[tokio::test]
-async fn d37_a_forgotten_session_over_sse_leaves_calls_that_were_taken() {
+async fn d37_only_the_refused_call_is_unsent_after_a_forgotten_sse_session() {
     let (sender, stream) = super::peer::events();
     let stream = std::sync::Arc::new(std::sync::Mutex::new(Some(stream)));
     let told = sender.clone();

@@ -13,7 +13,7 @@ use super::world::{
 };
 
 #[tokio::test]
-async fn e133_a_child_that_dies_in_a_call_is_told_with_its_exit_code() {
+async fn e133_a_child_that_dies_in_a_call_is_reported_with_its_exit_code() {
     let mut world = World::new();
     let link = world.link(&fixture_process("legacy,crash-on-call")).await;
     let error = call_to_end(&link, "echo", json!({"message": "x"})).await.unwrap_err();
@@ -53,7 +53,7 @@ async fn e133_a_log_record_on_stdout_fails_no_call() {
 }
 
 #[tokio::test]
-async fn s12_a_line_that_is_too_long_ends_the_link_and_is_told() {
+async fn s12_a_line_that_is_too_long_ends_the_link_with_an_error() {
     let long = r#"*tools/call*) head -c 20000 /dev/zero | tr '\0' 'x'; sleep 1000;;"#;
     let cases = format!("*server/discover*) {};; {} {long}", say(&json!({})), initializes());
     let mut world = World::new();
@@ -67,7 +67,7 @@ async fn s12_a_line_that_is_too_long_ends_the_link_and_is_told() {
 }
 
 #[tokio::test]
-async fn e133_a_question_and_a_ping_of_a_child_get_where_they_belong() {
+async fn e133_a_question_of_a_child_is_forwarded_and_a_ping_is_answered() {
     let asking = r#"*tools/call*) call=$id
         echo '{"jsonrpc":"2.0","id":"p","method":"ping"}'; read -r pong;
         echo '{"jsonrpc":"2.0","id":"q","method":"roots/list"}'; read -r roots;
@@ -89,7 +89,7 @@ async fn e133_a_question_and_a_ping_of_a_child_get_where_they_belong() {
 }
 
 #[tokio::test]
-async fn s31_a_link_that_is_dropped_leaves_no_child() {
+async fn s31_a_dropped_link_leaves_no_child() {
     let world = World::new();
     let link = world.link(&shell(&initializes_at_once())).await;
     drop(link);
@@ -97,7 +97,7 @@ async fn s31_a_link_that_is_dropped_leaves_no_child() {
 }
 
 #[tokio::test]
-async fn s31_a_connection_that_is_given_up_leaves_no_child() {
+async fn s31_an_abandoned_connection_leaves_no_child() {
     let world = World::new();
     let definition = shell("*) ;;");
     let mut connecting = Box::pin(connect(&definition, &world.context));
@@ -204,7 +204,7 @@ async fn e75_a_download_counts_against_no_deadline() {
 /// A server that hangs behind a package runner needs the connect deadline, not the one of a
 /// download.
 #[tokio::test]
-async fn e75_a_hung_server_behind_a_package_runner_is_given_up_soon() {
+async fn e75_a_hanging_server_behind_a_package_runner_gets_the_connect_deadline() {
     let (_folder, definition, world, phases) = runner("sleep 1000 & wait");
     let error = world.connect(&definition).await.unwrap_err();
     assert!(matches!(error, ConnectError::Deadline { after, .. } if after.as_secs() == 3));
@@ -215,7 +215,7 @@ async fn e75_a_hung_server_behind_a_package_runner_is_given_up_soon() {
 /// E170: a server that frames as language servers do gets that cause named, in its handshake and in
 /// a call.
 #[tokio::test]
-async fn e170_a_server_that_frames_by_content_length_gets_its_cause_named() {
+async fn e170_the_error_of_content_length_framing_names_the_cause() {
     let framed = r#"printf 'Content-Length: 2\r\n\r\n{}';;"#;
     let world = World::impatient();
     let at_once = shell(&format!("*server/discover*|*initialize*) {framed}"));
@@ -230,7 +230,7 @@ async fn e170_a_server_that_frames_by_content_length_gets_its_cause_named() {
 
 /// E170: an id that a server gives back as a text is still the one of its request.
 #[tokio::test]
-async fn e170_an_id_may_come_back_as_a_text() {
+async fn e170_an_id_may_be_returned_as_a_string() {
     let reply = r#"{"jsonrpc":"2.0","id":"%s","result":{"is":"there"}}"#;
     let cases = format!(r#"{} *tools/call*) printf '{reply}\n' "$id";;"#, initializes_at_once());
     let world = World::new();

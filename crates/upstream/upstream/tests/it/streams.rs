@@ -73,7 +73,7 @@ async fn e44_the_fixtures_stream_is_resumed_too() {
 
 /// D37: where a stream cannot be resumed, its server had taken the request all the same.
 #[tokio::test]
-async fn d37_a_stream_that_cannot_be_resumed_was_begun() {
+async fn d37_a_call_with_an_unresumable_stream_is_not_unsent() {
     let peer = Peer::session(|seen| {
         (seen.rpc() == "tools/call")
             .then(|| events_of(&["id: e1\nretry: 20\ndata: \n\n".to_owned()]))
@@ -107,7 +107,7 @@ async fn e44_a_modern_stream_is_never_resumed() {
 }
 
 #[tokio::test]
-async fn s12_an_answer_that_is_too_large_is_refused_before_it_is_held() {
+async fn s12_an_answer_that_is_too_large_is_refused_while_reading() {
     let large = json!({"jsonrpc": "2.0", "id": 3, "result": {"text": "x".repeat(20_000)}});
     for is_stream in [false, true] {
         let large = large.clone();
@@ -169,7 +169,7 @@ async fn e68_the_end_of_a_link_is_not_lost_in_a_full_queue() {
 
 /// A connection that is given up half way ends its session.
 #[tokio::test]
-async fn s31_a_session_is_given_back_when_its_connection_is_given_up() {
+async fn s31_the_session_of_an_abandoned_connection_is_deleted() {
     let peer =
         Peer::session(|seen| (seen.rpc() == "notifications/initialized").then_some(Reply::Never))
             .await;
@@ -192,7 +192,7 @@ async fn s31_a_session_is_given_back_when_its_connection_is_given_up() {
 
 /// Servers like this one send the head of an answer together with their first message.
 #[tokio::test]
-async fn e75_a_stream_that_is_slow_to_open_holds_up_no_handshake() {
+async fn e75_a_stream_that_opens_slowly_does_not_delay_the_handshake() {
     let peer = Peer::session(|seen| (seen.method == "GET").then_some(Reply::Never)).await;
     let world = World::new();
     let link = world.link(&http(&peer.url)).await;
@@ -234,7 +234,7 @@ async fn r_e43_requests_carry_session_and_revision() {
 /// R-E44: a server without a stream of its own is asked for it once. A server whose stream is
 /// always empty is asked ever more rarely, even if it wants to be asked at once.
 #[tokio::test]
-async fn r_e44_an_empty_stream_is_no_loop() {
+async fn r_e44_an_empty_stream_is_not_reopened_in_a_loop() {
     let without = Peer::session(|_| None).await;
     let empty = Peer::session(|seen| {
         (seen.method == "GET").then(|| events_of(&["retry: 0\n\n".to_owned()]))

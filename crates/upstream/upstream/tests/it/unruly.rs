@@ -13,7 +13,7 @@ async fn seen(link: &narthex_upstream::Link) -> Value {
 
 /// R-E9: answers find their request by id; other answers and messages that are none are skipped.
 #[tokio::test]
-async fn r_e9_strange_and_double_answers_harm_no_call() {
+async fn r_e9_unknown_and_duplicate_answers_disturb_no_call() {
     let mut world = World::new();
     let link = world.link(&unruly("garbage")).await;
     assert_eq!(text_of(&link, "strangers", json!({})).await, "proper");
@@ -46,7 +46,7 @@ async fn e44_an_answer_that_comes_after_the_cancellation_is_dropped() {
 /// E85: progress of a real child, under a token of the link that is new for each call, and no
 /// progress if the caller wants none.
 #[tokio::test]
-async fn e85_each_call_has_a_progress_token_of_its_own() {
+async fn e85_each_call_has_a_unique_progress_token() {
     let world = World::new();
     let link = world.link(&unruly("")).await;
     let mut tokens = Vec::new();
@@ -127,7 +127,7 @@ async fn r_e16_the_revision_is_the_servers() {
 
 /// R-E17, R-M27: stderr is stored, but only its end, and no line without limit.
 #[tokio::test]
-async fn r_e17_a_flood_on_stderr_is_kept_within_limits_and_holds_up_no_call() {
+async fn r_e17_a_flood_on_stderr_is_limited_and_delays_no_call() {
     let world = World::new();
     let link = world.link(&unruly("flood")).await;
     for number in 0..20 {
@@ -169,7 +169,7 @@ async fn r_e10_a_line_of_four_mebibytes_is_read() {
 /// R-E18, R-M19: the way in which a child ended is reported, and a grandchild in its group ends
 /// with it.
 #[tokio::test]
-async fn r_e18_the_end_is_told_as_graceful_or_forced() {
+async fn r_e18_the_end_of_a_child_is_reported_as_graceful_or_forced() {
     let world = World::new().knowing(Dialect::Legacy);
     let polite = world.link(&unruly("child")).await;
     let deaf = world.link(&unruly("ignores-term,child")).await;
@@ -194,7 +194,7 @@ fn is_running(process: &str) -> bool {
 
 /// E75, S31: a child that stops reading fails only the calls that it does not read.
 #[tokio::test]
-async fn s31_a_child_that_reads_no_more_holds_up_nobody_for_ever() {
+async fn s31_a_child_that_stops_reading_fails_only_unread_calls() {
     let world = World::new();
     let link = world.link(&unruly("deaf-after=tools/call")).await;
     assert_eq!(text_of(&link, "echo", json!({"text": "last"})).await, "last");
