@@ -92,7 +92,7 @@ const SEGMENTS: [(&str, Named, &str); 26] = [
     ("sessions", of::<shapes::SessionId>(), "The session."),
     ("channels", written("ChannelName"), "The channel."),
     ("webhooks", written("ChannelName"), "The webhook."),
-    ("shares", written("ShareId"), "What is shared."),
+    ("shares", written("ShareId"), "The share."),
     ("comments", written("ThreadId"), "The thread of comments."),
 ];
 
