@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read_as_they_are_written() {
+    fn agent_types_and_oauth_settings_survive_a_round_trip() {
         for one in OauthOnOrchestrators::ALL {
             assert_eq!(OauthOnOrchestrators::parse(one.as_str()), Some(one));
             assert_eq!(serde_json::to_value(one).unwrap(), one.as_str());

@@ -180,7 +180,7 @@ mod tests {
     /// X-M1: no other server takes the name of the built-in one, and the error proposes another
     /// name.
     #[test]
-    fn x_m1_the_built_in_servers_name_is_taken() {
+    fn x_m1_the_name_of_the_built_in_server_is_reserved() {
         let error = Alias::of_server("narthex").unwrap_err();
         assert_eq!(error, AliasError::Reserved);
         assert!(error.to_string().contains("choose another, for example `narthex-2`"), "{error}");

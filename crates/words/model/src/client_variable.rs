@@ -195,7 +195,7 @@ mod tests {
 
     /// D7: each variable of a client has one cause and one remedy, by its place.
     #[test]
-    fn d7_variables_of_clients_have_one_remedy() {
+    fn d7_each_client_variable_has_one_remedy() {
         for (text, header, told, remedy) in [
             (
                 "${workspaceFolder}/x",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn d7_other_texts_have_no_variable_of_a_client() {
+    fn d7_other_texts_contain_no_client_variable() {
         for text in [
             "${HOME}",
             "${env:HOME}",

@@ -260,7 +260,7 @@ mod tests {
 
     /// D16: programs know these words, on the wire and in logs.
     #[test]
-    fn d16_call_error_kinds_serialize_as_they_print() {
+    fn d16_call_error_kinds_have_the_same_text_printed_and_serialized() {
         let words = [
             "permission_required",
             "auth_unavailable",

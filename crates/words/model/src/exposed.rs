@@ -137,7 +137,7 @@ mod tests {
 
     /// D5: a further rule only takes away.
     #[test]
-    fn e151_narrowed_rules_let_through_what_both_do() {
+    fn e151_narrowed_rules_allow_only_names_that_both_rules_allow() {
         let rule = |allow: Option<&[&str]>, deny: &[&str]| NameRule::new(allow, deny);
         let both = rule(Some(&["get_*"]), &["get_key"]).narrowed(rule(Some(&["*_user"]), &[]));
         let both = both.narrowed(NameRule::default()).narrowed(rule(None, &["get_old_user"]));

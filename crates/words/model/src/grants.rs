@@ -261,7 +261,7 @@ mod tests {
 
     /// X-E74: what is written of a grant is what is read, and nothing else is one.
     #[test]
-    fn x_e74_details_are_read_as_they_are_written() {
+    fn x_e74_details_of_grants_survive_a_round_trip() {
         let digest = ArgumentsDigest::new([7; 32]).to_string();
         for (word, details) in [
             ("tool_scope", json!({ "scope": "linear.write" })),
@@ -297,7 +297,7 @@ mod tests {
 
     /// X-E73: each duration has its place, and no other.
     #[test]
-    fn x_e73_durations_are_read_as_they_are_written() {
+    fn x_e73_durations_of_grants_survive_a_round_trip() {
         let (run, session) = (RunId::new([1; 6]), SessionId::new([2; 6]));
         for duration in [
             GrantDuration::Once,

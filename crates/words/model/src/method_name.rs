@@ -121,7 +121,7 @@ mod tests {
 
     /// S12: spellings that a lenient server reads as one of the protocol's names are found.
     #[test]
-    fn s12_a_lenient_spelling_is_folded_to_the_plain_one() {
+    fn s12_a_lenient_spelling_is_folded_to_the_plain_method_name() {
         for spelling in [
             "tools/call",
             "Tools/Call",
@@ -142,7 +142,7 @@ mod tests {
 
     /// S12: an entry cannot let a request of the protocol through as a notification.
     #[test]
-    fn s12_only_names_of_the_servers_own_can_be_listed() {
+    fn s12_only_names_outside_of_the_protocol_can_be_listed() {
         assert_eq!(NotificationName::new("acme/changed").unwrap().as_str(), "acme/changed");
         let longest = "a".repeat(NAME_MAX);
         assert!(NotificationName::new(&longest).is_ok());

@@ -124,7 +124,7 @@ mod tests {
 
     /// D28: a part for operators goes, also one without a command, and all that follows it.
     #[test]
-    fn d28_a_part_for_operators_is_left_out_to_its_end() {
+    fn d28_a_part_for_operators_is_removed_with_the_following_text() {
         let part = for_operators("the header `x-key` has the value of `config.key`: correct it");
         assert_eq!(for_models(&format!("HTTP 401; {part}; so be it. Yes")), "HTTP 401");
         assert_eq!(for_models(&part), MENDED_BY_HUMANS);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_text_that_fits_is_taken() {
+    fn the_first_text_within_the_limit_is_used() {
         let texts = || ["four".to_owned(), "two".to_owned()];
         assert_eq!(fitting(texts(), 4), "four");
         assert_eq!(fitting(texts(), 3), "two");

@@ -151,7 +151,7 @@ mod tests {
 
     /// X-E87: a short name is the first model that has it; without models any name is one.
     #[test]
-    fn x_e87_a_short_name_is_the_first_model_that_has_it() {
+    fn x_e87_a_short_name_resolves_to_the_first_model_with_that_name() {
         let models = read(
             r#"[{ "id": "opus-5", "short_names": ["opus", "best"] },
                 { "id": "opus-4", "short_names": ["opus"] }, { "id": "small" }]"#,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn all_faults_are_told_with_their_places() {
+    fn all_faults_of_models_are_reported_with_their_places() {
         assert_eq!(read("7").unwrap_err(), ["models"]);
         let faults = read(
             r#"[1, {}, { "id": "" }, { "id": "a", "more": 1, "short_names": [2] },

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn services_have_their_workspace_in_front() {
+    fn names_of_services_begin_with_their_workspace() {
         for good in ["ada", "ada.l+x@example.com", "0", "team/ci", "a-1/a.b"] {
             assert!(PrincipalName::new(good).is_ok(), "{good}");
         }
@@ -307,7 +307,7 @@ mod tests {
 
     /// X-M63: no human is called like another kind of actor, under any way of naming.
     #[test]
-    fn x_m63_names_of_humans_stand_for_nothing_else() {
+    fn x_m63_a_human_cannot_have_the_name_of_another_kind_of_actor() {
         let unfit = |name: &str| PrincipalName::new(name).unwrap().unfit_for_humans();
         let ids = ["run_0a1b2c3d4e5f", "prn_0011223344556677"];
         for name in ids.into_iter().chain(["admin", "narthex", "local", "team/ci"]) {

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn misspelt_names_find_the_one_that_was_meant() {
+    fn a_misspelt_name_finds_the_nearest_known_name() {
         let known = ["delete_user", "list_users", "echo"];
         for (word, meant) in [
             ("delete_usr", Some("delete_user")),

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read_as_they_are_written() {
+    fn roles_origins_and_kinds_survive_a_round_trip() {
         for role in Role::ALL {
             assert_eq!(Role::parse(role.as_str()), Some(role));
             assert_eq!(serde_json::to_value(role).unwrap(), role.as_str());

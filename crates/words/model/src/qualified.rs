@@ -192,7 +192,7 @@ mod tests {
 
     /// S24: an alias that ends in the separator's letter stays distinct, in any order of arrival.
     #[test]
-    fn s24_an_alias_that_ends_in_an_underscore_meets_no_other() {
+    fn s24_names_of_an_alias_that_ends_in_an_underscore_are_unique() {
         let (a, longer) = (alias("a"), alias("a_"));
         let hashed = QualifiedName::hashed(&longer, "x", 128);
         let guess = hashed.strip_prefix("mcp__a__").unwrap();
@@ -231,7 +231,7 @@ mod tests {
 
     /// E80: a tool of our own never takes the name of a server's.
     #[test]
-    fn e80_names_of_our_own_stand_beside_those_of_servers() {
+    fn e80_a_tool_of_narthex_never_takes_the_name_of_a_server_tool() {
         let a = alias("a");
         let own = |table: &QualifiedNames| table.beside(&a, "list_resources", 128);
         let free = QualifiedNames::build([(&a, "other")], 128);

@@ -303,7 +303,7 @@ mod tests {
 
     /// X-M33, X-M34, D7: the whole value is the reference.
     #[test]
-    fn x_m33_references_stand_alone() {
+    fn x_m33_a_secret_reference_is_the_whole_value() {
         for bad in ["", "A", "$A", "${A", "x${A}", "${A}x", " ${A}", "${A}${B}", "${scope.a}"] {
             assert!(SecretReference::parse(bad).is_err(), "{bad}");
         }

@@ -190,7 +190,7 @@ mod tests {
 
     /// D28: of a failure of any kind a run reads no word of the cause and of its details.
     #[test]
-    fn d28_a_run_reads_no_word_of_the_cause() {
+    fn d28_a_run_never_reads_the_cause_of_a_server_failure() {
         for kind in CallErrorKind::ALL {
             let details = Some(json!({ "file": CAUSE }));
             let error = CallError { details, ..CallError::new(kind, CAUSE) };
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_reads_where_the_cause_is_found_and_when_to_try_again() {
+    fn a_run_reads_who_knows_the_cause_and_when_to_retry() {
         let read = |failure: ServerFailure| failure.read_by(Reader::Run);
         let down = read(ServerFailure::new(CallErrorKind::TransportError, CAUSE));
         assert_eq!(down.message, "the connection to it failed; an operator can read its logs");

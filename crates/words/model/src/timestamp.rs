@@ -131,7 +131,7 @@ mod tests {
 
     /// Times outside of the years 1970 to 9999 have no text of their own.
     #[test]
-    fn times_outside_of_the_range_count_as_its_ends() {
+    fn times_outside_of_the_range_are_clamped() {
         let print = |time: SystemTime| Timestamp::new(time).to_string();
         let early = UNIX_EPOCH - Duration::from_secs(1);
         assert_eq!(print(early), "1970-01-01T00:00:00.000Z");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_printed_is_read() {
+    fn only_the_printed_form_of_a_time_is_read() {
         let bad = [
             "",
             "2026-02-29T00:00:00.000Z",
@@ -169,7 +169,7 @@ mod tests {
 
     /// RFC 3339, section 5.6.
     #[test]
-    fn times_are_read_as_they_are_written() {
+    fn rfc_3339_times_are_parsed() {
         let noon = Timestamp::read("2027-01-31T12:00:00.000Z");
         assert!(noon.is_some());
         for text in [

@@ -238,7 +238,7 @@ mod tests {
 
     /// O100, D9: all faults are reported at once, each with its place.
     #[test]
-    fn o100_everything_wrong_is_told_at_once() {
+    fn o100_all_faults_of_limits_are_reported_together() {
         let (limits, told) = read(&json!({
             "calls_per_second": 0, "calls_per_minute": 6, "burst": "many", "concurrent_calls": -1,
             "calls_per_day": 1_000_000_000_001_u64, "calls_per_hour": 1,

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn x_e81_turns_are_read_as_they_are_written() {
+    fn x_e81_turns_survive_a_round_trip() {
         for turn in [TurnOf::NoUser, TurnOf::of(Some(PrincipalId::local_admin()))] {
             assert_eq!(TurnOf::parse(turn.as_str()), Some(turn));
         }

@@ -267,7 +267,7 @@ mod tests {
     /// X-E115, D9: limits of runs are beside those of traffic, in one normal form, and all faults
     /// of either are reported.
     #[test]
-    fn x_e115_limits_of_runs_stand_beside_those_of_traffic() {
+    fn x_e115_limits_of_runs_and_traffic_have_one_normal_form() {
         for value in [
             json!({}),
             json!({ "servers_per_run": 3 }),
@@ -297,7 +297,7 @@ mod tests {
 
     /// X-E86: without a setting children are bounded all the same, also on a day.
     #[test]
-    fn x_e86_children_are_bounded_where_nothing_is_said() {
+    fn x_e86_children_have_default_limits() {
         let none = ChildLimits::default();
         assert_eq!((none.per_session(), none.depth(), none.per_day()), (32, 8, 1000));
         let said = read(&json!({ "children_per_day": 3 })).0.children;

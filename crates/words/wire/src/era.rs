@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn eras_are_told_apart_by_meta_then_header() {
+    fn the_era_of_a_message_follows_from_meta_then_header() {
         let plain = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
         let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
         let stamped = |version: &str| {

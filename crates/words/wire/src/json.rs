@@ -2,7 +2,7 @@
 //!
 //! No part is decoded or copied: a value is a [`Span`] of the original bytes. So unknown fields,
 //! key order and the spelling of numbers survive. Depth is limited before any memory is taken. The
-//! grammar is RFC 8259 without any leniency; `tests::agrees_with_serde_json` checks this.
+//! grammar is RFC 8259 without any leniency: see `tests::the_scanner_agrees_with_serde_json`.
 
 mod scanner;
 

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_list_of_resources_is_also_one_of_templates() {
+    fn a_changed_list_of_resources_also_changes_templates() {
         let lists = Notification::named(method::RESOURCES_LIST_CHANGED).unwrap().lists();
         assert_eq!(lists, [ListKind::Resources, ListKind::Templates]);
         let all: Vec<_> = Notification::of_lists().flat_map(Notification::lists).collect();

@@ -104,7 +104,7 @@ mod tests {
 
     /// E73: an empty cursor ends a list of a legacy server, and leads to a page of a modern one.
     #[test]
-    fn e73_an_empty_cursor_is_one_in_the_modern_era() {
+    fn e73_an_empty_cursor_continues_a_list_only_in_the_modern_era() {
         assert_eq!(Pages::new(Era::Legacy).turn(&answer(r#""""#)), Ok(false));
         let mut pages = Pages::new(Era::Modern);
         assert_eq!(pages.turn(&answer(r#""""#)), Ok(true));

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn e184_a_question_is_embedded_without_what_is_legacy() {
+    fn e184_a_question_is_embedded_without_its_legacy_members() {
         let params = r#"{"message":"m","x":1.10,"task":{"ttl":1},"_meta":{"progressToken":7}}"#;
         assert_eq!(
             embedded(&asked("elicitation/create", params)),

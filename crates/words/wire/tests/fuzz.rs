@@ -98,7 +98,7 @@ fn text_of(raw: Option<&RawValue>) -> Option<&str> {
 
 /// S12: whatever is accepted, another parser reads in the same way.
 #[test]
-fn s12_accepted_messages_are_read_alike_by_others() {
+fn s12_accepted_messages_are_read_equally_by_serde_json() {
     let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<(u8, Vec<Change>)>().for_each(|input| {
         let bytes = message_of(input);

@@ -16,7 +16,7 @@ fn read(command: &str) -> Vec<String> {
 
 /// D36: what leads to the same workspace and daemon is added where the command takes it.
 #[test]
-fn d36_commands_say_workspace_and_folder() {
+fn d36_printed_commands_name_workspace_and_data_folder() {
     let at = chosen("/srv/a b", "team");
     let text = |command: CommandLine| command.with(&at);
     assert_eq!(

@@ -106,7 +106,7 @@ mod tests {
 
     /// RFC 8259 has neither, so what is JSON by it means the same.
     #[test]
-    fn what_is_json_already_stays() {
+    fn plain_json_is_not_changed() {
         for text in [
             r#"{"url": "http://localhost/mcp", "x": "/* no */", "y": "a\"//b", "z": [1, 2]}"#,
             r#"{"a": ",}", "b": ",]", "c": "\\"}"#,
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_stay_faults() {
+    fn invalid_json_stays_invalid_without_comments() {
         for text in [
             "[,]",
             "{,}",

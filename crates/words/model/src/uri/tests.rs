@@ -75,7 +75,7 @@ fn s14_other_spellings_of_a_uri_meet_the_same_gate_and_rule() {
 
 /// D5: what is let in is let in by each of its spellings.
 #[test]
-fn d5_no_spelling_of_a_uri_widens_what_is_allowed() {
+fn d5_no_spelling_of_a_uri_widens_a_rule() {
     for (pattern, uri, passes) in [
         ("file:///docs/*", "file:///docs/a%20b", true),
         ("file:///docs/*", "file:///docs/../secret", false),
@@ -99,7 +99,7 @@ fn d5_no_spelling_of_a_uri_widens_what_is_allowed() {
 /// D5: a text that is no URI is absent, also where all are visible: readers may read different
 /// URIs.
 #[test]
-fn d5_what_can_be_no_uri_is_nowhere() {
+fn d5_a_text_that_is_no_uri_is_always_hidden() {
     let open = UriRule::default();
     for uri in [" a:b", "a:b\u{a0}", "\u{feff}a:b", "a:\tb", "a:b\n", "a:\u{7f}b", "a:\0b"] {
         assert!(!is_plain(uri) && !open.lets(uri), "{uri:?}");
@@ -140,7 +140,7 @@ proptest! {
     /// S14, D5: whatever the URL Standard makes equal is gated equally, whichever of both is what
     /// is written in the gate.
     #[test]
-    fn s14_what_is_one_url_is_gated_as_one(
+    fn s14_equal_urls_are_gated_equally(
         start in prop::sample::select(vec![
             "demo://resource/", "file:///", "http://example.com/", "http://example.com:80/",
         ]),
@@ -162,7 +162,7 @@ proptest! {
 
     /// D5: a rule lets no spelling through that means what it does not let through.
     #[test]
-    fn d5_what_is_one_url_is_let_in_as_one(
+    fn d5_equal_urls_are_allowed_equally(
         rest in "[a-d]{1,2}(/[a-d]{1,2}){0,2}",
         how in prop::collection::vec(any::<u8>(), 1..12),
     ) {

@@ -68,7 +68,7 @@ fn r_e19_results_within_their_limits_are_untouched() {
 
 /// D23, R-M7: the marker gives the shown part, the whole size, and the limit.
 #[test]
-fn d23_the_marker_is_visible_and_says_what_was_cut() {
+fn d23_the_marker_shows_the_sizes_and_the_limit() {
     let long = text_of(&"x".repeat(240_000));
     let shown = cut(&long, &limits(12_345, 0)).unwrap();
     let text = shown["result"]["content"][0]["text"].as_str().unwrap();
@@ -102,7 +102,7 @@ fn d23_no_cut_breaks_an_escape_a_surrogate_pair_or_a_character() {
 
 /// D23: texts are kept from the first on; other content stays, also behind the cut.
 #[test]
-fn d23_only_texts_are_cut_and_the_rest_stays_byte_for_byte() {
+fn d23_only_texts_are_cut_and_other_content_is_unchanged() {
     let raw = format!(
         r#"{{ "jsonrpc":"2.0","result":{{"x-vendor" : 1.10,"content":[
         {{"type":"text","text":"first"}},
@@ -123,7 +123,7 @@ fn d23_only_texts_are_cut_and_the_rest_stays_byte_for_byte() {
 
 /// D23: a text that occurs twice in one content is cut twice, as readers may pick either.
 #[test]
-fn d23_a_key_given_twice_hides_no_text() {
+fn d23_a_duplicate_text_key_is_cut_too() {
     let long = "y".repeat(100);
     let content = format!(r#"[{{"text":"{long}","te\u0078t":"{long}"}}]"#);
     let raw = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":{content}}}}}"#);
@@ -209,7 +209,7 @@ fn any_text() -> impl Strategy<Value = String> {
 proptest! {
     /// D23, R-D6: whatever the content is, the shown part is a beginning of it, and not too long.
     #[test]
-    fn d23_what_is_shown_is_a_beginning_within_the_limit(
+    fn d23_the_shown_text_is_a_prefix_within_the_limit(
         texts in prop::collection::vec(any_text(), 0..6),
         most in 1_u64..60,
         is_bytes in any::<bool>(),

@@ -60,7 +60,7 @@ fn refused(changes: &[(&str, &str)], arguments: &str, why: &str) {
 }
 
 #[test]
-fn values_are_wrapped_only_when_they_must_be() {
+fn header_values_are_encoded_only_when_necessary() {
     let table = [
         ("us-west1", "us-west1"),
         ("", ""),
@@ -239,7 +239,7 @@ fn s13_integers_are_compared_as_numbers() {
 
 /// Notifications need no headers, but given headers must match the body.
 #[test]
-fn s13_notifications_may_lack_headers_but_not_belie_them() {
+fn s13_notifications_may_omit_headers_but_not_contradict_the_body() {
     let text = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}"#;
     let message = Message::parse(text.into(), &Limits::default()).unwrap();
     check_request(&HeaderMap::new(), &message, None).unwrap();
@@ -378,7 +378,9 @@ fn legacy_requests_carry_the_version_alone() {
 
 proptest::proptest! {
     #[test]
-    fn any_string_survives_its_header(text in "\\PC{0,20}|[ \t\r\n=?a-z\u{0}é]{0,20}") {
+    fn any_string_survives_a_round_trip_through_a_header(
+        text in "\\PC{0,20}|[ \t\r\n=?a-z\u{0}é]{0,20}",
+    ) {
         let value = encode_value(&text);
         proptest::prop_assert_eq!(decode_value(&value).unwrap(), text);
     }

@@ -32,7 +32,7 @@ fn json() -> impl Strategy<Value = serde_json::Value> {
 proptest! {
     /// Valid documents, compact and pretty, are accepted whole.
     #[test]
-    fn accepts_what_serde_json_writes(value in json()) {
+    fn the_scanner_accepts_documents_of_serde_json(value in json()) {
         for text in
             [serde_json::to_vec(&value).unwrap(), serde_json::to_vec_pretty(&value).unwrap()]
         {
@@ -43,7 +43,7 @@ proptest! {
 
     /// Near-JSON: one byte changed somewhere. Both readers must agree on whether it is JSON.
     #[test]
-    fn agrees_with_serde_json(
+    fn the_scanner_agrees_with_serde_json(
         value in json(),
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
@@ -57,7 +57,7 @@ proptest! {
 
     /// Arbitrary bytes never panic, and JSON-like alphabets agree with serde_json.
     #[test]
-    fn agrees_on_json_alphabet(text in r#"[\[\]{}",:0-9eE+.\-\\untrfalse ]{0,40}"#) {
+    fn the_scanner_agrees_on_json_like_texts(text in r#"[\[\]{}",:0-9eE+.\-\\untrfalse ]{0,40}"#) {
         let theirs = serde_json::from_str::<&serde_json::value::RawValue>(&text).is_ok();
         prop_assert_eq!(scan(text.as_bytes()).is_ok(), theirs);
     }

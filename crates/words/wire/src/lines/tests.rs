@@ -10,7 +10,7 @@ fn lines(parser: &mut LineParser, text: &'static [u8]) -> Vec<Result<Bytes, Line
 }
 
 #[test]
-fn lines_end_with_lf_or_crlf_and_blank_ones_are_passed_over() {
+fn lines_end_with_lf_or_crlf_and_blank_lines_are_skipped() {
     let mut parser = LineParser::new(100);
     assert_eq!(lines(&mut parser, b"a\r\n\n\r\nbc"), [Ok(Bytes::from_static(b"a"))]);
     assert_eq!(lines(&mut parser, b"d\r"), []);

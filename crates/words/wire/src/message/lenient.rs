@@ -91,7 +91,7 @@ mod tests {
 
     /// E170: envelopes with one meaning are taken, and nothing that could be read in two ways.
     #[test]
-    fn e170_nearly_proper_envelopes_of_servers_are_taken() {
+    fn e170_unambiguous_envelopes_of_servers_are_repaired() {
         let parsed = |text: &str| {
             let bytes = Bytes::copy_from_slice(text.as_bytes());
             Message::parse_lenient(bytes, &Limits::default())

@@ -8,7 +8,7 @@ fn looked(kind: DefinitionKind, text: &str) -> Readable {
 
 /// E81: meaningless members are left out, and all others stay as they were written.
 #[test]
-fn e81_odd_definitions_are_repaired_where_that_changes_nothing() {
+fn e81_meaningless_members_of_definitions_are_removed() {
     use DefinitionKind::{Prompt, Resource, Template, Tool};
     for (kind, odd, fine) in [
         (Tool, r#"{"name":"a","description":null,"x":1.10}"#, r#"{"name":"a","x":1.10}"#),

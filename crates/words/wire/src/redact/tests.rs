@@ -63,7 +63,7 @@ fn d22_short_values_and_small_numbers_are_left_alone() {
 }
 
 #[test]
-fn d22_what_finds_a_messages_way_stays() {
+fn d22_ids_and_routing_members_of_a_message_are_not_redacted() {
     let redactor = redactor(&["sk-12345", "nabcdef", "87654321", "result", "content"]);
     let text = r#"{"jsonrpc":"2.0","id":"sk-12345", "result":{ "content":[{"type":"text",
         "text":"a sk-12345\nb"}],"resultType":"complete","t":"\nabcdef","progressToken":87654321,
@@ -103,7 +103,7 @@ fn s27_secrets_are_found_as_keys_and_as_numbers() {
 /// S27: two keys that are secrets, or a server that uses the replacement's word itself, make no
 /// message unusable.
 #[test]
-fn s27_keys_that_are_replaced_stay_apart() {
+fn s27_redacted_keys_stay_unique() {
     let redactor = redactor(&["sk-12345", "sk-67890"]);
     let text = r#"{"jsonrpc":"2.0","id":1,"result":{"sk-12345":1,"sk-67890":2,"[redacted]":3,
         "[redacted] 2":4}}"#;
@@ -125,7 +125,7 @@ fn s27_a_string_that_is_no_text_is_replaced_whole() {
 }
 
 #[test]
-fn d22_numbers_that_may_be_settings_stay() {
+fn d22_numbers_that_may_be_settings_are_not_redacted() {
     let redactor = redactor(&["00000000", "00001234567", "port-8080"]);
     for text in ["0", "[0,1234567,8080]", "-0.0"] {
         assert_eq!(redactor.json(text.as_bytes()), None, "{text}");
@@ -145,7 +145,7 @@ fn d22_json_inside_a_string_and_a_slash_with_a_backslash_are_cleaned() {
 }
 
 #[test]
-fn d22_what_has_no_secret_is_not_copied() {
+fn d22_a_message_without_a_secret_is_not_copied() {
     let redactor = redactor(&["sk-12345"]);
     let text = r#"{"jsonrpc":"2.0","id":"sk-12345","method":"a","params":{"x":"y"}}"#;
     assert!(redactor.message(&parse(text)).is_none());
@@ -156,7 +156,9 @@ fn d22_what_has_no_secret_is_not_copied() {
 proptest! {
     /// D22: with any secret at any place, JSON stays JSON of the same shape.
     #[test]
-    fn d22_json_stays_json(secret in "[ -~äß\n]{6,20}", before in ".{0,6}", after in ".{0,6}") {
+    fn d22_redacted_json_keeps_its_shape(
+        secret in "[ -~äß\n]{6,20}", before in ".{0,6}", after in ".{0,6}",
+    ) {
         let value = json!({"a": format!("{before}{secret}{after}"), "b": [1, secret], "k": {},
             format!("k{secret}"): 1});
         let text = json!({"jsonrpc": "2.0", "id": 1, "result": value}).to_string();

@@ -24,7 +24,7 @@ fn d2_only_the_id_changes() {
 
 /// D2: blanks before a closing brace are bytes like others.
 #[test]
-fn d2_blanks_around_members_stay() {
+fn d2_blanks_around_members_are_preserved() {
     let text = "{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{\n\"_meta\":{ \"k\":1\r\n}\t}\n}";
     let mut rewrite = Rewrite::default();
     rewrite.meta.set("k", &b"2"[..]);
@@ -53,7 +53,7 @@ fn members_are_set_in_place_added_and_removed() {
 }
 
 #[test]
-fn missing_params_and_meta_are_made() {
+fn missing_params_and_meta_are_created() {
     let mut rewrite = Rewrite::default();
     rewrite.meta.set("k", &b"1"[..]);
     let made = applied(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#, &rewrite);
@@ -63,7 +63,7 @@ fn missing_params_and_meta_are_made() {
 }
 
 #[test]
-fn a_meta_that_loses_everything_goes() {
+fn an_empty_meta_is_removed() {
     let mut rewrite = Rewrite::default();
     rewrite.meta.remove("k");
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1,"_meta":{"k":1}}}"#;

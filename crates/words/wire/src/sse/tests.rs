@@ -25,7 +25,7 @@ fn message(data: &str) -> SseEvent {
 
 /// Streams with their events by the WHATWG rules, read as a whole and byte by byte.
 #[test]
-fn streams_are_read_as_the_standard_says() {
+fn streams_are_parsed_by_the_whatwg_rules() {
     let id = |id: &'static str, data| SseEvent { id: Some(id.into()), ..message(data) };
     let typed = |event: &'static str, data| SseEvent { event: Some(event.into()), ..message(data) };
     let table: &[(&str, Vec<SseEvent>)] = &[
@@ -81,7 +81,7 @@ fn data_within_one_chunk_is_not_copied() {
 }
 
 #[test]
-fn s31_overlong_events_are_refused_while_they_arrive() {
+fn s31_overlong_events_are_refused_during_reading() {
     let error = Err(SseError::TooLong { limit: 20 });
     let endless: [&'static [u8]; 4] = [
         b"data: 1234567890123456",

@@ -60,7 +60,7 @@ fn legacy_requests_are_stamped() {
 }
 
 #[test]
-fn stamps_replace_what_a_request_claims() {
+fn stamps_replace_the_claims_of_a_request() {
     let stamp = ClientStamp { info: None, capabilities: b"{}".into(), log_level: None };
     let claims = call(
         r#"{"name":"t","_meta":{"io.modelcontextprotocol/clientCapabilities":{"sampling":{}},
@@ -99,7 +99,7 @@ fn modern_requests_are_stripped() {
 }
 
 #[test]
-fn modern_results_lose_what_legacy_clients_do_not_know() {
+fn modern_results_lose_members_unknown_to_legacy_clients() {
     let meta = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"}}"#;
     let table = [
         (
@@ -149,7 +149,7 @@ fn modern_results_lose_what_legacy_clients_do_not_know() {
 }
 
 #[test]
-fn legacy_results_gain_what_modern_clients_need() {
+fn legacy_results_gain_members_that_modern_clients_need() {
     let info = br#"{"name":"s","version":"1"}"#;
     let meta = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}"#;
     let hints = r#""resultType":"complete","ttlMs":0,"cacheScope":"private""#;
@@ -173,7 +173,7 @@ fn legacy_results_gain_what_modern_clients_need() {
 }
 
 #[test]
-fn error_codes_are_those_of_the_readers_era() {
+fn error_codes_are_translated_to_the_era_of_the_reader() {
     let uri = r#""data":{"uri":"a:b"}"#;
     let to_legacy = [
         ("resources/read", -32602, uri, -32002),
@@ -239,7 +239,7 @@ fn a_missing_ability_is_named_to_legacy_clients() {
 /// E175: of a legacy client's capabilities, a modern server may use those whose questions can cross
 /// the eras, with the parts that the client's revision knows.
 #[test]
-fn e175_capabilities_are_what_can_be_asked_across_the_eras() {
+fn e175_capabilities_are_limited_to_questions_that_cross_the_eras() {
     let all = r#"{"roots":{"listChanged":true},"sampling":{"tools":{}},
         "elicitation":{"form":{},"url":{}},"tasks":{"list":{}},"experimental":{"a":1.0},
         "extensions":{"io.modelcontextprotocol/tasks":{},"io.modelcontextprotocol/ui":{}}}"#;
@@ -261,7 +261,7 @@ fn e175_capabilities_are_what_can_be_asked_across_the_eras() {
 /// E176: a question loses the members of modern requests, and its mode if the client knows only one
 /// mode; the rest stays byte for byte.
 #[test]
-fn e176_questions_lose_what_a_revision_does_not_know() {
+fn e176_questions_lose_members_unknown_to_the_revision() {
     let meta = r#""_meta":{"io.modelcontextprotocol/logLevel":"info","a": 1.0}"#;
     let params = format!(r#"{{"mode":"form","message": "m",{meta}}}"#);
     let question = |method: &str| {
@@ -298,7 +298,7 @@ fn e176_questions_lose_what_a_revision_does_not_know() {
 }
 
 #[test]
-fn tools_change_only_where_they_must() {
+fn tools_lose_only_members_of_the_other_era() {
     let legacy = [
         (r#"{"name":"t", "outputSchema":{"type":"object"}}"#, None),
         (r#"{"name":"t", "outputSchema":{"type":"array"}}"#, Some(r#"{"name":"t"}"#)),

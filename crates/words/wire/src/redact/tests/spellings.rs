@@ -243,7 +243,7 @@ const SPELLINGS: [(&str, [&str; 3]); 28] = [
 
 /// S27: the output of ordinary encoders is found in texts, in JSON, and in strings within JSON.
 #[test]
-fn s27_what_ordinary_encoders_write_is_found() {
+fn s27_secrets_in_the_output_of_common_encoders_are_found() {
     for (encoder, spelled) in SPELLINGS {
         for (secret, spelling) in SECRETS.into_iter().zip(spelled) {
             let redactor = redactor(&[secret]);
@@ -313,7 +313,7 @@ fn s27_base64_in_lines_is_found() {
 /// S27: a spelling needs as many letters as the secret: a text that only begins like a secret, or
 /// has its letters in another order, stays.
 #[test]
-fn s27_what_only_resembles_a_secret_stays() {
+fn s27_a_text_that_only_resembles_a_secret_is_not_redacted() {
     let redactor = redactor(&SECRETS);
     for text in [
         "wJalrX/UtnFEMI+K7MDENG&bPx",
@@ -377,7 +377,7 @@ fn d22_a_secret_costs_few_patterns() {
 proptest! {
     /// S27, D22: a redacted text has none of the spellings in it, and keeps the text around them.
     #[test]
-    fn s27_no_spelling_of_a_secret_is_left(
+    fn s27_no_spelling_of_a_secret_survives_redaction(
         secret in "[ -~äß\u{1d11e}]{6,24}",
         first in 0..ENCODERS.len(),
         second in 0..ENCODERS.len(),
