@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_may_write_is_refused_with_the_command_that_mends_it() {
+    fn a_path_writable_for_other_users_is_refused_with_its_remedy() {
         let (folder, file) = place();
         check_folder(folder.path()).unwrap();
         assert_eq!(read(&file, 2).unwrap(), b"te");
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_pipes_are_no_files() {
+    fn links_and_pipes_are_not_accepted_as_files() {
         let (folder, file) = place();
         let link = folder.path().join("link");
         symlink(&file, &link).unwrap();
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_inside_is_no_link_and_a_secret_is_read_by_its_owner_alone() {
+    fn an_inner_file_must_not_be_a_link_and_a_secret_must_be_private() {
         let (folder, file) = place();
         check_inner_file(&file).unwrap();
         let error = check_secret(&file).unwrap_err().to_string();
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_inside_is_no_link_whatever_its_mode() {
+    fn an_inner_folder_must_not_be_a_link() {
         let folder = tempfile::tempdir().unwrap();
         let (inner, link) = (folder.path().join("inner"), folder.path().join("link"));
         assert!(check_inner_folder(&inner).unwrap_err().is_absent());
