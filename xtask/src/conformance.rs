@@ -100,7 +100,7 @@ mod tests {
 
     /// E173.
     #[test]
-    fn a_server_must_pass_behind_the_gateway_what_it_passes_alone() {
+    fn a_server_must_pass_the_same_scenarios_behind_the_gateway() {
         let alone = score(&[("ping", 2, 0), ("tasks", 1, 3)]);
         let no_worse = |behind: &[(&str, u64, u64)]| score(behind).is_no_worse_than(&alone);
         no_worse(&[("ping", 2, 0), ("tasks", 1, 3)]).unwrap();
@@ -117,7 +117,7 @@ mod tests {
 
     /// E173.
     #[test]
-    fn nothing_is_no_success() {
+    fn a_suite_without_passed_checks_is_no_success() {
         let nothing = score(&[("ping", 0, 0)]);
         nothing.is_no_worse_than(&nothing).unwrap();
         assert!(is_above(1, &nothing).is_err());

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_ready_when_it_says_so_and_ends_when_asked() {
+    fn a_service_is_ready_after_its_line_and_ends_on_request() {
         let dir = tempfile::tempdir().unwrap();
         let script = "trap 'exit 7' TERM; echo noise; echo port 42; while :; do sleep 0.01; done";
         let service = Service::start("it", &mut shell(script), &dir.path().join("log")).unwrap();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_ends_early_is_an_error_which_quotes_it() {
+    fn the_error_of_a_service_that_ends_early_quotes_its_output() {
         let dir = tempfile::tempdir().unwrap();
         let service = Service::start("it", &mut shell("echo alas"), &dir.path().join("log"));
         let ready: anyhow::Result<()> = service.unwrap().wait_for("port", SOON, |_| None);

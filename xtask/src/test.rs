@@ -118,7 +118,7 @@ mod tests {
     use super::{Options, Step, chosen};
 
     #[test]
-    fn only_brings_along_what_is_needed_and_skip_wins() {
+    fn only_includes_needed_steps_and_skip_wins() {
         let options =
             |only: &[Step], skip: &[Step]| Options { only: only.into(), skip: skip.into() };
         assert_eq!(chosen(&options(&[], &[])).len(), 8);

@@ -62,7 +62,7 @@ mod tests {
     use super::is_version;
 
     #[test]
-    fn another_version_is_not_the_pinned_one() {
+    fn a_version_must_equal_the_pinned_version() {
         assert!(is_version("cargo-deny 0.20.2\n", "0.20.2") && is_version("0.9.2\n", "0.9.2"));
         for other in ["cargo-deny 0.20.20\n", "0.20\n", "", "cargo-deny\n"] {
             assert!(!is_version(other, "0.20.2"), "{other:?}");

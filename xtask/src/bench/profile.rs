@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_summed_by_what_they_belong_to() {
+    fn functions_of_a_profile_are_summed_by_component() {
         let report = "# a comment\n  40.10%  [k] tcp_sendmsg\n  10.20%  [.] <hyper::A as B>::c\n\
                       2.00%  [.] narthex_wire::json::x\n   1.60%  [.] narthex_wire::sse::y\n\
                       0.50%  [.] main\n";

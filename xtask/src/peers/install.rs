@@ -204,7 +204,7 @@ mod tests {
     use super::{STAMP, digest, empty, is_installed};
 
     #[test]
-    fn another_lock_or_place_is_another_installation() {
+    fn a_changed_lock_file_or_platform_needs_a_new_installation() {
         let dir = tempfile::tempdir().unwrap();
         let lock = dir.path().join("lock");
         fs::write(&lock, "a==1").unwrap();
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_installation_is_none() {
+    fn an_interrupted_installation_does_not_count() {
         let dir = tempfile::tempdir().unwrap();
         let peers = dir.path().join("node");
         empty(&peers).unwrap();

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_page_has_a_program_over_http_and_one_that_starts_narthex() {
+    fn each_page_has_a_program_over_http_and_a_program_over_stdio() {
         for page in &PAGES {
             let programs = page.programs().unwrap();
             assert_eq!(programs.len(), 2, "{}", page.path);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_is_left_is_seen_until_it_is_gone() {
+    fn a_descendant_is_listed_until_its_end() {
         let dir = tempfile::tempdir().unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 600 & echo started; wait"]);

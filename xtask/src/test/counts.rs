@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_summaries_of_nextest() {
+    fn summaries_of_nextest_are_parsed() {
         let cases = [
             ("     Summary [   0.010s] 5 tests run: 5 passed, 0 skipped", tally(5, 0)),
             ("     Summary [   0.010s] 1 test run: 0 passed, 1 failed, 0 skipped", tally(0, 1)),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_tests_that_passed_when_run_once_more() {
+    fn tests_that_passed_only_on_a_retry_are_listed() {
         let output = "  TRY 1 FAIL [   0.1s] (1/4) narthex-a::it x::y\n\
                       \x20    Summary [   9.1s] 4 tests run: 4 passed (2 flaky), 1 skipped\n\
                       \x20  FLAKY 2/2 [   0.010s] (1/4) narthex-a::it x::y\n\
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn adds_up_results_of_libtest() {
+    fn results_of_libtest_are_added_up() {
         let output = "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured\n\n\
             test result: FAILED. 2 passed; 4 failed; 0 ignored; 0 measured\n";
         assert_eq!(libtest(output), tally(5, 4));

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checklist_names_what_is_there() {
+    fn a_checklist_may_only_name_existing_items_tests_and_files() {
         assert_eq!(found(PAGE, ROWS, TESTS), [""; 0]);
         let page = "docs/adding-a-row.md";
         let message = format!("{page}:5: no item of the code is named `ROWS`");

@@ -136,7 +136,7 @@ mod tests {
 
     /// D36.
     #[test]
-    fn a_command_that_is_written_out_is_found_wherever_it_is_printed() {
+    fn a_command_written_as_text_is_found_in_all_printed_strings() {
         for text in [
             "fn a() { b(\"set it with `narthex secrets set X`\") }",
             "fn a() { println!(\"run narthex up\") }",
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_those_of_the_command_line() {
+    fn commands_are_read_from_the_command_line_enum() {
         let text = "enum Command { Up(A), EnvBindings(B) } enum Other { C }";
         let declared = declared(&[source(super::COMMAND_LINE, text)]);
         assert_eq!(declared, ["up", "env-bindings"]);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rendered_table_is_the_true_one() {
+    fn the_rendered_table_has_no_findings() {
         let table = render(&packages());
         assert_eq!(
             table,

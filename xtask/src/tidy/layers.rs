@@ -213,7 +213,7 @@ mod tests {
     const TABLE: &str = "```layers\ngateway::view -> clock\n```\n";
 
     #[test]
-    fn a_module_imports_what_the_table_names() {
+    fn imports_that_the_table_names_are_allowed() {
         let view = (VIEW, "use crate::{clock::now, view::Pages};\nfn a() { crate::clock::b() }");
         let pages = (PAGES, "use super::View;\nuse super::super::clock;\nuse crate::view::X;");
         assert_eq!(found(TABLE, &[view, pages]), Vec::<String>::new());

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn only_owners_may_depend_on_what_is_owned() {
+    fn only_owners_may_have_an_owned_dependency() {
         assert!(found("xtask", "clap", false).is_empty());
         assert!(found("gateway", "tokio", false).is_empty());
         let expected = Finding::new(

@@ -39,7 +39,7 @@ mod tests {
     use super::Sizes;
 
     #[test]
-    fn a_long_file_is_counted_and_a_longer_one_refused() {
+    fn a_long_file_is_counted_and_a_very_long_file_is_refused() {
         let mut sizes = Sizes::default();
         let mut is_refused = |path: &str, lines: usize| {
             let file = Source { path: path.to_owned(), text: "//! x\n".repeat(lines) };

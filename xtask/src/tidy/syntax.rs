@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_function_is_found_wherever_it_is() {
+    fn a_long_function_is_found_in_each_kind_of_item() {
         assert!(findings(format!("fn a() {}", body(70))).is_empty());
         let long = body(71);
         for text in [
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_parse_is_a_finding() {
+    fn a_file_that_does_not_parse_is_a_finding() {
         let found = findings("fn a() {\n".to_owned());
         assert!(found[0].contains("does not parse"), "{found:?}");
     }

@@ -25,7 +25,7 @@ fn found(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_test_carries_a_number_in_its_name_or_above_it() {
+fn a_test_carries_a_number_in_its_name_or_in_a_comment() {
     let text = "- **E1** It joins lines.\n- **X-M2**, **E3** It reads\n  all.\n";
     assert_eq!(found(text), Vec::<String>::new());
 }
@@ -81,7 +81,7 @@ fn every_class_of_attacks_is_named_once() {
 }
 
 #[test]
-fn only_a_threat_may_be_without_a_test() {
+fn only_a_threat_may_have_no_test() {
     let untested = |number| {
         let text = format!("- **E1** A.\n- **{number}** A. Not built: b.\n");
         found(&text).len()
@@ -106,6 +106,6 @@ fn the_missing_parts_are_the_same_in_both_documents() {
 }
 
 #[test]
-fn a_number_stands_once() {
+fn a_duplicate_number_is_found() {
     assert_eq!(found("- **E1** A.\n- **E1** B.\n"), ["2: E1: was already in line 1"]);
 }
