@@ -88,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_encoded_name_is_one_path_component_and_decodes_to_the_name(name in "\\PC*|[\\x00-\\x7f]{0,20}") {
+        fn an_encoded_name_is_one_component_and_decodes_back(name in "\\PC*|[\\x00-\\x7f]{0,20}") {
             for file in [encoded(&name), tool_file(&name)] {
                 prop_assert!(!file.contains('/') && !file.contains('\0'));
                 prop_assert!(file != "." && file != "..");
