@@ -27,7 +27,7 @@ fn start(test: &str, dir: &Path) -> Child {
 }
 
 #[tokio::test]
-async fn several_processes_create_and_use_one_store_at_the_same_time() {
+async fn several_processes_use_one_new_store_at_the_same_time() {
     for place in Place::both() {
         let children: Vec<_> = (0..5).map(|_| start("some_writes", place.dir())).collect();
         let pids: Vec<_> = children.iter().map(Child::id).collect();
@@ -43,7 +43,7 @@ async fn several_processes_create_and_use_one_store_at_the_same_time() {
 }
 
 #[tokio::test]
-#[ignore = "one of several_processes_create_and_use_one_store_at_the_same_time, run as its own process"]
+#[ignore = "one of several_processes_use_one_new_store_at_the_same_time, run as its own process"]
 async fn some_writes() {
     let store = open_in(Path::new(".")).await;
     let me = std::process::id();
