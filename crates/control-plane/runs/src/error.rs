@@ -146,7 +146,10 @@ pub enum RunError {
         faults: Vec<MountFault>,
     },
     /// The table has the most runs that it may have.
-    #[error("there are {0} active runs, which is the limit; end some first")]
+    #[error(
+        "there are {0} active runs, which is the limit; end some with `{command}`",
+        command = narthex("runs end ID", &[])
+    )]
     TooMany(usize),
     /// This daemon has no executor for it.
     #[error(

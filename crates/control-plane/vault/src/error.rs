@@ -52,7 +52,10 @@ pub enum VaultError {
     /// The row was changed, or moved from its place.
     #[error(
         "version {version} of secret `{name}` in workspace `{workspace}` cannot be decrypted: it \
-         was changed or moved in the store; set the secret again, or clear it"
+         was changed or moved in the store; set the secret again with `{set}`, or clear it with \
+         `{clear}`",
+        set = narthex("secrets set {}", &[.name]).in_workspace(.workspace),
+        clear = narthex("secrets clear {}", &[.name]).in_workspace(.workspace)
     )]
     Damaged {
         /// The workspace of the row.

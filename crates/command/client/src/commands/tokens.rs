@@ -60,7 +60,7 @@ async fn create(
     }
     let path = workspace_path(&place.workspace, "/service-tokens");
     let asked = client.api(ApiRequest::new(Method::POST, path).entry(&body.to_string()));
-    let made = waiting("making the token", context, asked).await?;
+    let made = waiting("creating the token", context, asked).await?;
     if context.format.is_json() {
         output::done(&made)?;
     } else {

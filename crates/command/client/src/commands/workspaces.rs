@@ -28,7 +28,7 @@ pub async fn run(command: WorkspacesCommand, context: Context) -> Result<ExitCod
             };
             let request = ApiRequest::new(Method::POST, "/api/workspaces");
             let asked = client.api(request.entry(&body.to_string()));
-            let made = waiting("making the workspace", &context, asked).await?;
+            let made = waiting("creating the workspace", &context, asked).await?;
             output::told(&made, &format!("created the workspace {id}"), context.format)
         }
         WorkspacesCommand::Change(args) => change(&client, &args, &context).await,

@@ -98,10 +98,16 @@ pub enum AccessError {
     #[error("the client `{0}` exists already; revoke it first, or choose another name")]
     ClientTaken(PrincipalName),
     /// The workspace has too many clients: more than this number.
-    #[error("the workspace has {0} active clients, which is the limit; revoke some")]
+    #[error(
+        "the workspace has {0} active clients, which is the limit; revoke some with `{command}`",
+        command = narthex("clients revoke ID", &[])
+    )]
     TooManyClients(usize),
     /// The workspace has too many tokens: more than this number.
-    #[error("the workspace has {0} active tokens, which is the limit; revoke some")]
+    #[error(
+        "the workspace has {0} active tokens, which is the limit; revoke some with `{command}`",
+        command = narthex("tokens revoke ID", &[])
+    )]
     TooManyTokens(usize),
     /// The workspace has no such binding.
     #[error(
@@ -113,7 +119,11 @@ pub enum AccessError {
     #[error("the binding `{0}` exists already; replace or remove it")]
     BindingTaken(EnvBindingId),
     /// The workspace has too many bindings: more than this number.
-    #[error("the workspace has {0} bindings, which is the limit; remove some")]
+    #[error(
+        "the workspace has {0} bindings, which is the limit; remove some, and list them with \
+         `{command}`",
+        command = narthex("env-bindings list", &[])
+    )]
     TooManyBindings(usize),
     /// The store has not answered for too long.
     #[error("permissions cannot be refreshed from the store; check the database, then try again")]
