@@ -240,7 +240,7 @@ impl Control {
             if let Err(error) = flags.forget(&self.shared.workspace, name).await {
                 tracing::warn!(
                     server.name = name, %error,
-                    "the record of a default server could not be removed"
+                    "the stored flag of a removed server could not be deleted"
                 );
             }
         }
