@@ -139,7 +139,7 @@ mod tests {
 
     /// D27: approval holds for one content at one place.
     #[tokio::test]
-    async fn d27_approval_ends_with_the_content() {
+    async fn d27_approval_ends_when_the_content_changes() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store.db")).await.unwrap();
         let trusted = store.trusted_files();
@@ -183,7 +183,7 @@ mod tests {
 
     /// D27: two places that would have the same text are not taken for one.
     #[tokio::test]
-    async fn d27_a_place_that_is_no_text_is_not_trusted() {
+    async fn d27_a_path_that_is_not_utf8_is_not_trusted() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store.db")).await.unwrap();
         let file = dir.path().join(OsStr::from_bytes(b"\xff.json"));

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_command_stands_in_one_group_of_the_main_page() {
+    fn each_command_is_in_one_group_of_the_main_page() {
         let mut grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
         let command = Cli::command();
         let mut all: Vec<_> = command.get_subcommands().map(Command::get_name).collect();

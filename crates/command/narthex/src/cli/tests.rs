@@ -44,7 +44,7 @@ fn leaves(command: &clap::Command, path: &str, found: &mut Vec<(String, bool)>) 
 /// D36: a printed command has `--workspace` exactly where the command line takes it. Without one,
 /// logs are those of the daemon's own servers, so each caller of those says whether it has one.
 #[test]
-fn d36_commands_have_the_workspace_where_they_take_it() {
+fn d36_printed_commands_have_the_workspace_flag_where_accepted() {
     let mut all = Vec::new();
     leaves(&help::command(), "", &mut all);
     assert!(all.len() > 50, "{all:?}");
@@ -85,7 +85,7 @@ fn templates(text: &str) -> Vec<String> {
 /// D36: the command line takes every command that the program prints, with any values, and the
 /// command is about the workspace and the folder that are meant.
 #[test]
-fn d36_every_printed_command_is_taken() {
+fn d36_the_command_line_accepts_every_printed_command() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
     let mut files = Vec::new();
     for folder in fs::read_dir(crates).unwrap() {

@@ -83,7 +83,7 @@ mod tests {
 
     /// S5: a package that does not exist has no version to look for.
     #[test]
-    fn s5_a_package_that_does_not_exist_is_told_as_such() {
+    fn s5_a_package_that_does_not_exist_is_reported() {
         let message = "`npx` ended; it wrote: npm error E404: ".to_owned() + &absent_package("no");
         let failed = FailedStarts(vec![message]);
         assert!(failed.find_absent("no") && !failed.find_absent("n") && !failed.find_absent("x"));

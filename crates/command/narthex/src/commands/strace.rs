@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_asks_for_no_run_is_told_which_there_are() {
+    fn strace_without_a_run_lists_the_active_runs() {
         assert_eq!(those(&[]), "it has no active run");
         let local = json!({ "is_local": true, "run_id": "run_0" });
         let runs = [local, json!({ "pid": 2, "agent_name": "reader" }), json!({ "pid": 3 })];
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_beyond_ascii_is_left() {
+    fn ascii_output_escapes_every_other_character() {
         assert_eq!(ascii("Read(ä) -> 5    2µs"), r"Read(\u{e4}) -> 5    2us");
     }
 }

@@ -320,7 +320,7 @@ mod tests {
 
     /// D27: code in an argument is shown, also where it begins as a key does.
     #[test]
-    fn d27_what_a_shell_would_run_is_never_hidden() {
+    fn d27_code_for_a_shell_is_never_hidden() {
         for one in ["ghp_0123456789abcdefghij", "sk-abc_DEF.1", "hidden-two"] {
             assert!(is_one_word(one), "{one}");
         }
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_secret_and_no_control_character_is_shown() {
+    fn secrets_and_control_characters_are_not_shown() {
         assert_eq!(address("https://me:pw@a.example/x?key=1#f"), "https://a.example/x?key=…");
         assert_eq!(quoted("a\u{1b}[2K\u{202e}b"), r#""a\u{1b}[2K\u{202e}b""#);
         assert_eq!(quoted("a b"), r#""a b""#);

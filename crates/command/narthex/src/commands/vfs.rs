@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_of_a_tool_is_one() {
+    fn an_error_result_of_a_tool_is_an_error() {
         for (result, expected) in [
             (r#"{"content":[],"isError":true}"#, true),
             (r#"{"content":[],"isError":false}"#, false),
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_one_of_the_namespace_wherever_it_begins() {
+    fn absolute_and_relative_paths_address_the_namespace() {
         assert_eq!(address("/mnt/mcp"), "/vfs/mnt/mcp");
         assert_eq!(address("1-a/tools/x"), "/vfs/mnt/mcp/1-a/tools/x");
         assert_eq!(address("1-a/tools/a%2Fb"), "/vfs/mnt/mcp/1-a/tools/a%252Fb");

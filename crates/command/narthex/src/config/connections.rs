@@ -148,7 +148,7 @@ mod tests {
 
     /// E169: a bad proxy is refused by the name of its setting or variable, without its password.
     #[test]
-    fn e169_a_bad_proxy_is_refused_by_its_name() {
+    fn e169_a_bad_proxy_is_refused_with_the_name_of_its_setting() {
         for (file, variables, place) in [
             ("[proxy]\nhttp = \"ftp://me:hush@x\"", &[][..], "narthex.toml: `proxy.http`: "),
             ("[proxy]\nhttps = \"http://\"", &[], "narthex.toml: `proxy.https`: "),

@@ -510,7 +510,7 @@ mod tests {
 
     /// The author of a settings file decides whom the daemon trusts, and which programs it starts.
     #[test]
-    fn settings_that_others_may_write_are_refused() {
+    fn settings_that_other_users_may_write_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("narthex.toml");
         fs::write(&file, "").unwrap();
@@ -533,7 +533,7 @@ mod tests {
     /// S31: the limits of shared resources are settings; a limit whose half has no room for the
     /// largest single item is refused with the smallest permitted value.
     #[test]
-    fn s31_limits_of_what_all_hold_are_settings() {
+    fn s31_limits_of_shared_resources_are_settings() {
         let folder = tempfile::tempdir().unwrap();
         let loaded = |given: &[(&str, &str)]| {
             let flags = Flags { data: Some(folder.path().to_owned()), ..Flags::default() };

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_read_whole() {
+    fn all_settings_of_a_provider_are_read() {
         let (sign_in, faults) = reading(
             "[corp-id]\nissuer = 'https://id.example'\nclient_id = 'n'\n\
              email_domains = ['Corp.Example']\nclaims = ['groups=a=b']\n\
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_told_at_once() {
+    fn all_faults_of_sign_in_settings_are_reported_together() {
         let (sign_in, faults) = reading(
             "Bad = 1\n[corp]\nissuer = 'http://id.example'\nclient_id = 'n'\nclaims = ['x']\n\
              roles = ['default=king']\nclient_secret = 's'\n[other]\nclient_id = 5\n",
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_at_localhost_unless_somebody_says_otherwise() {
+    fn pages_are_at_localhost_without_a_configured_url() {
         assert_eq!(SignIn::default().options(7717).origin.as_str(), "http://localhost:7717");
         let mut faults = Vec::new();
         let env = |_: &str| None;

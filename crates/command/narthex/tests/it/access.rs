@@ -11,7 +11,7 @@ fn data(done: Done) -> Value {
 /// A misspelt role is refused with the nearest one, and other words with all roles, also behind the
 /// flag that other commands have for it.
 #[test]
-fn a_misspelt_role_is_told_with_the_nearest_one() {
+fn a_misspelt_role_is_reported_with_the_nearest_role() {
     let place = Place::new();
     for (role, hint) in [("admn", "did you mean `admin`?"), ("wizard", "the roles are admin, ")] {
         for words in
@@ -94,7 +94,7 @@ fn members_and_workspaces_are_changed_and_removed() {
 }
 
 #[test]
-fn an_address_needs_a_token_and_must_be_one() {
+fn a_daemon_url_must_be_valid_and_needs_a_token() {
     let place = Place::new();
     let list = ["workspaces", "list", "--daemon-url"];
     let ask = |url: &str| place.run([&list[..], &[url]].concat());

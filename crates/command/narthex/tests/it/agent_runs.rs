@@ -1,22 +1,22 @@
 //! Runs of agents of the catalog, through the whole program.
 
+mod audit_contents;
 mod budget;
 mod built_in;
+mod children;
+mod clearing_and_disabling;
 mod clients;
 mod confined;
 mod consent;
-mod contents;
-mod cutting;
 mod definitions;
 mod direct;
 mod env;
 mod events;
 mod examples;
-mod family;
 mod folders;
 mod freezing;
-mod going_on;
-mod left_out;
+mod resuming;
+mod resuming_without_servers;
 mod shapes;
 mod sockets;
 mod suspending;

@@ -81,7 +81,7 @@ async fn one_app_calls_and_drains_once() {
 
 /// S31, E69: children of sessions that are slow to end do not hold up the end for ever.
 #[tokio::test]
-async fn s31_the_end_comes_with_many_slow_children() {
+async fn s31_the_daemon_ends_with_many_slow_children() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("slow.sh");
     fs_err::write(&file, SLOW_TO_END.replace(",\n      ", ",")).unwrap();

@@ -218,7 +218,7 @@ async fn close_gates(world: &World, servers: &[Recorder]) {
 
 /// S12, S14, S32: over HTTP and over sockets, from and to both eras.
 #[tokio::test]
-async fn s14_what_arrives_has_passed_the_gates_whatever_the_door() {
+async fn s14_messages_that_reach_a_server_have_passed_the_gates() {
     for era in [recorder::Era::Legacy, recorder::Era::Modern] {
         let (mut servers, entries) = recorders(era).await;
         let world = World::operated(&entries).await;
@@ -261,7 +261,7 @@ async fn s14_what_arrives_has_passed_the_gates_whatever_the_door() {
 
 /// S12, S14: over `narthex connect --server`, in both eras.
 #[tokio::test(flavor = "multi_thread")]
-async fn s14_what_arrives_has_passed_the_gates_over_standard_input() {
+async fn s14_messages_over_standard_input_have_passed_the_gates() {
     let (mut servers, entries) = recorders(recorder::Era::Legacy).await;
     let place = Place::with(&entries);
     let _daemon = place.up();

@@ -93,7 +93,7 @@ fn x_m62_x_m64_calls_are_listed_exported_and_verified_without_arguments() {
 /// D25: an event that is not in the store is not passed over in silence by any command that reads
 /// the store, and a chain with absent events is not called whole.
 #[test]
-fn what_waits_to_be_moved_is_told_by_every_command() {
+fn every_audit_command_reports_events_that_are_not_in_the_store() {
     let place = Place::new();
     place.write("none.jsonl", "{\"end\":{\"events\":0}}\n");
     let none = place.run(["audit", "verify", "--file", "none.jsonl"]).succeeded();
@@ -126,7 +126,7 @@ fn what_waits_to_be_moved_is_told_by_every_command() {
 /// S32: a database was restored from an earlier copy, with its chains and its marks of their ends.
 /// It lacks events that the daemon's disk knows.
 #[test]
-fn s32_a_database_that_was_taken_back_is_seen() {
+fn s32_a_database_restored_from_an_earlier_copy_is_detected() {
     let place = Place::new();
     let gone = "was in the store, and is missing now";
     let verify = ["audit", "verify", "--workspace", "team"];
@@ -162,7 +162,7 @@ fn s32_a_database_that_was_taken_back_is_seen() {
 /// X-E31: an admin sets by the command line which agents may have servers with a sign-in per
 /// person. The setting is shown and recorded, and stays until it is changed.
 #[test]
-fn x_e31_the_command_line_sets_who_may_have_oauth() {
+fn x_e31_the_command_line_sets_oauth_on_orchestrators() {
     let place = Place::new();
     let mut daemon = place.up();
     let change = |further: &[&str]| {
@@ -187,7 +187,7 @@ fn x_e31_the_command_line_sets_who_may_have_oauth() {
 /// X-M64, A-8: one switch makes the contents of calls shown, exported and verified, at every door,
 /// until it is turned off.
 #[test]
-fn x_m64_a_workspace_may_ask_for_what_calls_carry() {
+fn x_m64_a_workspace_can_record_the_contents_of_calls() {
     let place = Place::new();
     let mut daemon = place.up();
     let on = ["workspaces", "change", "default", "--audit-contents", "on"];
@@ -335,7 +335,7 @@ fn s32_a_killed_daemon_loses_and_doubles_nothing() {
 
 /// Audit events of a command in process are moved into the store by the daemon.
 #[test]
-fn calls_in_process_come_into_the_audit() {
+fn calls_in_process_are_in_the_audit() {
     let place = Place::new();
     let call = ["call", "--config", "mcp.json", "fixture", "echo", "message=hello"];
     place.run(call).succeeded();
@@ -348,7 +348,7 @@ fn calls_in_process_come_into_the_audit() {
 }
 
 #[test]
-fn how_long_events_are_kept_is_shown_and_set() {
+fn the_retention_of_events_is_shown_and_set() {
     let place = Place::with(&json!({}));
     let _daemon = place.up();
     let shown = place.run(["audit", "keep"]).succeeded();

@@ -10,7 +10,7 @@ use crate::support::Place;
 /// The help's steps for going back work: with the copy and the master key everything is as it was
 /// at the moment of the copy.
 #[test]
-fn a_store_is_copied_and_put_back() {
+fn a_store_is_backed_up_and_restored() {
     let place = Place::with(&json!({}));
     place.run(["backup", "early.db"]).failed(1, &["not_found", "no store yet"]);
     let mut daemon = place.up();

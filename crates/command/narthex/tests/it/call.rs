@@ -79,7 +79,7 @@ fn d16_a_failed_call_ends_with_1_and_its_kind() {
 
 /// E44.
 #[test]
-fn a_call_that_takes_too_long_is_given_up() {
+fn a_call_beyond_its_timeout_fails() {
     let done = Place::new().run(words(&["--timeout", "50ms", "fixture", "sleep", "ms=60000"]));
     done.failed(1, &["error: timeout"]);
 }
@@ -108,7 +108,7 @@ fn wrong_usage_ends_with_2() {
 }
 
 #[test]
-fn wrong_files_are_told_by_name_place_and_remedy() {
+fn faulty_files_are_reported_with_name_place_and_remedy() {
     let place = Place::new();
     place.write("mcp.json", "{servers: {}}");
     place.run(words(&["fixture", "echo"])).failed(1, &["mcp.json", "line 1", "double quotes"]);
@@ -125,7 +125,7 @@ fn wrong_files_are_told_by_name_place_and_remedy() {
 
 /// E63.
 #[test]
-fn a_missing_npx_is_a_row_that_says_so() {
+fn a_missing_npx_is_an_error_row_with_its_remedy() {
     let place = Place::with(&json!({
         "fixture": fixture_entry(),
         "remote": { "transport": "stdio", "command": "npx", "args": ["-y", "some-package"] },
@@ -159,7 +159,7 @@ fn tools_are_a_table_with_error_rows() {
 
 /// The answer of a call goes to standard output, its progress to standard error.
 #[test]
-fn progress_is_told_on_standard_error() {
+fn progress_is_printed_on_standard_error() {
     let done = Place::new().run(words(&["fixture", "echo", "message=x"])).succeeded();
     assert!(done.stderr.contains("fixture (narthex-fixture …)…"), "{done:?}");
 }

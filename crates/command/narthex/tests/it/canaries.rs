@@ -22,7 +22,7 @@ const CHANNELS: [&str; 8] =
 /// S27, X-E118, X-E121, X-M4, X-E16, X-M31, X-M64, A-10: with every request and every failure, a
 /// secret is in the one server that declares it, and in the two answers that must have it.
 #[test]
-fn s27_secrets_are_where_they_belong_and_nowhere_else() {
+fn s27_secrets_reach_only_their_server_and_the_two_required_answers() {
     let mut world = World::start();
     world.set_up();
     let mut canaries = world.canaries();

@@ -162,7 +162,7 @@ fn o83_files_are_applied_together_after_a_dry_run() {
 
 /// O83, S27, R-M5: an export of one daemon is imported by another, without secrets.
 #[test]
-fn o83_a_workspace_goes_elsewhere_without_its_secrets() {
+fn o83_an_export_is_imported_by_another_daemon_without_secrets() {
     let place = Place::with(&json!({}));
     let daemon = place.up();
     place.pipe(&["secrets", "set", "DOCS_KEY"], "canary-9").succeeded();
@@ -202,7 +202,7 @@ fn o83_a_workspace_goes_elsewhere_without_its_secrets() {
 /// R-M4, R-M30, R-D2, R-E23: a manifest with servers inside and names of others is an agent of the
 /// catalog, whose run has all of them; a server that cannot be used is named with its place.
 #[test]
-fn r_m4_a_run_of_a_manifest_has_its_servers() {
+fn r_m4_a_run_of_a_manifest_has_all_named_and_inner_servers() {
     let place = Place::with(&json!({}));
     let _daemon = place.up();
     place.pipe(&["secrets", "set", "KEY"], "canary-11").succeeded();
@@ -243,7 +243,7 @@ fn r_m4_a_run_of_a_manifest_has_its_servers() {
 /// X-M12: all faults of a desktop client's file are reported at once: parts in a form that the
 /// catalog does not have, and the catalog's faults in the rest.
 #[test]
-fn x_m12_all_faults_of_a_pasted_file_are_told_at_once() {
+fn x_m12_all_faults_of_a_pasted_file_are_reported_together() {
     let place = Place::with(&json!({}));
     let file = json!({ "mcpServers": {
         "one": { "command": "npx", "args": ["--key=${API_KEY}"], "comand": "x" },
@@ -271,7 +271,7 @@ fn x_m12_all_faults_of_a_pasted_file_are_told_at_once() {
 
 /// D9: each fault has a line of its own with its field, in each command that stores the document.
 #[test]
-fn d9_each_fault_has_a_line_of_its_own() {
+fn d9_each_fault_is_printed_on_a_separate_line() {
     let place = Place::with(&json!({}));
     let _daemon = place.up();
     let rule = |word: &str| format!("@{word}(\"x\")\nforbid(principal, action, resource);\n");
@@ -335,7 +335,7 @@ fn d7_variables_of_clients_have_remedies_that_work() {
 /// programs; a server that is taken out of a manifest is reported, and deleted where that is asked
 /// for.
 #[test]
-fn r_m4_faults_have_lines_and_what_is_taken_out_is_pruned() {
+fn r_m4_faults_have_line_numbers_and_removed_servers_are_pruned() {
     let place = Place::with(&json!({}));
     let _daemon = place.up();
     place.pipe(&["secrets", "set", "KEY"], "canary-12").succeeded();
@@ -376,7 +376,7 @@ fn r_m4_faults_have_lines_and_what_is_taken_out_is_pruned() {
 
 /// R-M4: an absent name in an agent is reported with all that cannot be read at all.
 #[test]
-fn r_m4_whatever_is_wrong_with_a_manifest_is_told_at_once() {
+fn r_m4_all_faults_of_a_manifest_are_reported_together() {
     let place = Place::with(&json!({}));
     let _daemon = place.up();
     let shared = r#"{"id": "shared", "url": "https://shared.test/mcp"}"#;
@@ -409,7 +409,7 @@ fn r_m4_whatever_is_wrong_with_a_manifest_is_told_at_once() {
 /// R-M4: a server that `--prune` cannot delete once all else is stored is reported, and deleted the
 /// next time.
 #[test]
-fn r_m4_what_cannot_be_pruned_stays_and_is_told() {
+fn r_m4_a_server_that_cannot_be_pruned_is_reported() {
     let place = Place::with(&json!({}));
     let _daemon = place.up();
     let servers = "mcp:\n  servers:\n    files:\n      command: npx\n";
@@ -450,7 +450,7 @@ fn r_m4_what_cannot_be_pruned_stays_and_is_told() {
 
 /// R-M4: a server that a manifest has made is not forgotten with its agent.
 #[test]
-fn r_m4_deleting_an_agent_tells_what_its_manifest_has_made() {
+fn r_m4_deleting_an_agent_names_the_servers_of_its_manifest() {
     let place = Place::with(&json!({}));
     let _daemon = place.up();
     let server = |name: &str| format!("    {name}:\n      command: npx\n");
@@ -535,7 +535,7 @@ fn d9_refusals_name_every_place() {
 
 /// Without a daemon every command names the remedy.
 #[test]
-fn without_a_daemon_the_remedy_is_told() {
+fn without_a_daemon_each_catalog_command_names_the_remedy() {
     let place = Place::with(&json!({}));
     place.write("a.json", r#"{"id": "a", "name": "a"}"#);
     for group in ["servers", "capabilities", "agents"] {

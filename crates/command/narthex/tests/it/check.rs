@@ -102,7 +102,7 @@ fn s5_check_names_packages_without_a_version() {
 
 /// X-M57: a live server belongs to no workspace: `check` lists its gates once, without one.
 #[test]
-fn x_m57_gates_of_a_live_server_are_told_once() {
+fn x_m57_unmatched_gates_of_a_live_server_are_reported_once() {
     let mut live = fixture_entry();
     live["tool_scopes"] = json!({ "ecko": "demo.write" });
     let place = Place::with(&json!({ "live": live }));
@@ -118,7 +118,7 @@ fn x_m57_gates_of_a_live_server_are_told_once() {
 /// R-M33, R-F5, R-M8: with a daemon, its agents are checked: their servers, the faults of these,
 /// and the agents that have no servers on purpose.
 #[test]
-fn r_m33_agents_of_the_catalog_are_looked_at() {
+fn r_m33_agents_of_the_catalog_are_checked() {
     let place = Place::with(&json!({}));
     programs(&place, &["node", "npx"]);
     let look = || check(&place, &["--json"]).succeeded().json()["data"].take();
@@ -158,7 +158,7 @@ fn r_m33_agents_of_the_catalog_are_looked_at() {
 /// R-M33: a check does not create a store, and does not change a store that a daemon has just begun
 /// to make.
 #[test]
-fn r_m33_a_look_leaves_the_store_alone() {
+fn r_m33_a_check_does_not_change_the_store() {
     let place = Place::with(&json!({}));
     programs(&place, &["node", "npx"]);
     fs::create_dir(place.path("data")).unwrap();
@@ -172,7 +172,7 @@ fn r_m33_a_look_leaves_the_store_alone() {
 
 /// R-M33: §3.5 `check mcp`: the header, a line for each finding, and three counts.
 #[test]
-fn check_is_told_to_people() {
+fn check_prints_a_header_findings_and_counts() {
     let place = Place::with(&json!({}));
     programs(&place, &["node", "npx"]);
     place.run(["trust", "--yes"]).succeeded();
@@ -215,7 +215,7 @@ fn check_fails_only_for_errors() {
 
 /// The programs that confined servers need of the host are looked at, too.
 #[test]
-fn confined_servers_need_what_confines_them() {
+fn programs_that_confined_servers_need_are_checked() {
     let entry = json!({ "transport": "stdio", "command": "npx", "confinement": {
         "filesystem": { "read": ["/tmp"] }, "bwrap": true } });
     let place = Place::with(&json!({ "one": entry }));

@@ -128,7 +128,7 @@ fn each_page_of_a_client_is_known_and_linked() {
 
 /// The page has the snippets of `narthex up`, with the usual address, program and folder.
 #[test]
-fn the_page_for_all_clients_shows_what_up_prints() {
+fn the_page_for_all_clients_shows_the_snippets_of_up() {
     let place = Place::new();
     let mut command = place.command(["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());

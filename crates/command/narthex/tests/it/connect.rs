@@ -194,7 +194,7 @@ fn a_daemon_is_waited_for() {
 
 /// I-M33: `connect` prints each text once, and names a wait only where it waits.
 #[test]
-fn a_wait_is_told_once_and_as_it_is() {
+fn a_wait_is_reported_once_with_its_real_length() {
     let place = Place::new();
     let now = place.run(["connect", "--wait", "3600s"]);
     assert!(!now.stderr.contains("3600"), "{now:?}");
@@ -253,7 +253,7 @@ fn a_session_is_opened_again_at_the_next_daemon() {
 
 /// I-M33: the same in the modern era, where each request is complete in itself.
 #[test]
-fn requests_that_stand_alone_go_to_the_next_daemon() {
+fn modern_requests_are_sent_to_the_next_daemon() {
     let place = Place::new();
     let mut daemon = place.up();
     let mut client = Client::begin(&place, &["connect", "--wait", "60s"]);
@@ -294,7 +294,7 @@ fn no_daemon_is_waited_for_after_the_last_line() {
 
 /// I-M33: one command in a client's settings is enough.
 #[test]
-fn a_daemon_is_started_where_that_is_asked() {
+fn connect_starts_a_daemon_on_request() {
     let place = Place::new();
     let words = ["connect", "--start", "--config", "mcp.json", "--wait", "60s"];
     fs_err::create_dir_all(place.path("config/narthex")).unwrap();

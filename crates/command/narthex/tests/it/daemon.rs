@@ -41,7 +41,7 @@ fn stop_kills_only_by_force() {
 }
 
 #[test]
-fn status_says_whether_a_daemon_runs() {
+fn status_shows_whether_a_daemon_runs() {
     let place = Place::new();
     let done = place.run(["daemon", "status"]);
     assert_eq!(done.code, Some(1));

@@ -41,7 +41,7 @@ fn visible() -> Place {
 /// D4: a user who can write the data folder could have tokens sent to them. No command sends one,
 /// and the message has the command that mends it.
 #[test]
-fn d4_no_token_is_sent_where_another_user_says() {
+fn d4_no_token_is_sent_to_an_address_planted_by_another_user() {
     if !can_be_others() {
         return;
     }
@@ -88,7 +88,7 @@ fn d4_no_token_is_sent_where_another_user_says() {
 /// D4: nothing is written where another user has put a link, and no daemon starts in a folder that
 /// is not its user's own.
 #[test]
-fn d4_no_daemon_starts_where_another_user_may_write() {
+fn d4_no_daemon_starts_in_a_folder_that_another_user_may_write() {
     if !can_be_others() {
         return;
     }
@@ -129,7 +129,7 @@ fn d4_no_daemon_starts_where_another_user_may_write() {
 /// D27: a file that is named starts programs without an approval of its content, so another user
 /// must not be able to write it, neither now nor while it is followed.
 #[test]
-fn d27_a_named_file_that_others_may_write_is_not_used() {
+fn d27_a_named_file_that_other_users_may_write_is_refused() {
     let place = Place::new();
     place.write("named.json", &json!({ "servers": {} }).to_string());
     place.set_mode("named.json", 0o666);

@@ -40,7 +40,7 @@ fn begins(place: &Place) -> Vec<String> {
 /// S23, D10: a program whose definition changes after the first look is put under review. The
 /// change is shown without characters that move a cursor, and accepted by name or by digest.
 #[test]
-fn s23_what_changed_is_shown_and_accepted() {
+fn s23_a_changed_definition_is_shown_and_accepted() {
     let place = Place::with(&json!({}));
     let _daemon = place.up();
     lists(&place, "Says hello");
@@ -95,7 +95,7 @@ fn s23_what_changed_is_shown_and_accepted() {
 /// S23, D10: the same for a program of `mcp.json` whose entry pins its definitions. The status
 /// shows a definition under review, and the tools lack it until a human has accepted it.
 #[test]
-fn s23_what_a_live_program_changes_is_decided_on() {
+fn s23_a_changed_definition_of_a_live_program_is_shown_and_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("server.sh");
     fs_err::write(&script, SCRIPT).unwrap();

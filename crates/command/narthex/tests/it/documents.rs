@@ -213,7 +213,7 @@ fn the_table_of_settings_is_true() {
 
 /// D24: the page of errors has every kind, with the code that the table gives it.
 #[test]
-fn d24_the_page_of_errors_has_every_kind_and_its_code() {
+fn d24_the_page_of_errors_lists_every_kind_with_its_code() {
     let text = fs::read_to_string(root().join("docs/reference/errors.md")).unwrap();
     for kind in ErrorKind::ALL {
         let code = rpc::code_for(kind).to_string().replace('-', "−");

@@ -155,7 +155,7 @@ async fn called(address: SocketAddr, token: &str, tool: &str, arguments: Value) 
 /// daemon's settings name, which gets the way to its servers, and nothing of the daemon's
 /// environment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_e121_a_program_carries_a_run_out() {
+async fn x_e121_the_program_of_an_executor_carries_out_a_run() {
     let world = World::new();
     let (_daemon, address) = world.up();
     world.has_agent(&json!({ "name": "worker", "executor": "work" }));
@@ -207,7 +207,7 @@ async fn x_e121_a_program_carries_a_run_out() {
 /// A program that ends badly fails its session, and its last lines are shown without values that
 /// only the program may know. So does a program that does not start.
 #[test]
-fn a_program_that_fails_is_told() {
+fn a_failing_program_fails_its_session_with_a_reason() {
     let world = World::new();
     let (_daemon, _) = world.up();
     world.has_agent(&json!({ "name": "worker", "executor": "work" }));
@@ -245,7 +245,7 @@ fn a_program_that_fails_is_told() {
 
 /// The end of a session ends its program: it gets a signal, and no process of it is left.
 #[test]
-fn a_session_that_is_ended_ends_its_program() {
+fn ending_a_session_ends_its_program() {
     let world = World::new();
     let (_daemon, _) = world.up();
     world.has_agent(&json!({ "name": "stayer", "executor": "stay" }));
@@ -260,7 +260,7 @@ fn a_session_that_is_ended_ends_its_program() {
 /// X-E57: a killed daemon leaves no process behind. The next daemon does not run a worker's session
 /// a second time, and reports that; it starts an orchestrator's session again.
 #[test]
-fn x_e57_a_killed_daemon_leaves_no_program_and_no_lie() {
+fn x_e57_a_killed_daemon_leaves_no_program_and_no_false_status() {
     for kind in ["worker", "orchestrator"] {
         let world = World::new();
         let (mut daemon, _) = world.up();
@@ -287,7 +287,7 @@ fn x_e57_a_killed_daemon_leaves_no_program_and_no_lie() {
 
 /// X-E57: an orchestrator whose program fails is started again, with another token.
 #[test]
-fn x_e57_an_orchestrator_begins_again_after_a_failure() {
+fn x_e57_an_orchestrator_is_started_again_after_a_failure() {
     let world = World::new();
     let (_daemon, _) = world.up();
     let agent = json!({ "name": "lead", "executor": "work", "agent_type": "orchestrator" });
@@ -307,7 +307,7 @@ fn x_e57_an_orchestrator_begins_again_after_a_failure() {
 /// R-D1, R-E32: servers of a session that is resumed with a program have events as those of any
 /// other.
 #[test]
-fn r_d1_a_program_that_goes_on_has_servers_that_say_from_what() {
+fn r_d1_servers_of_a_resumed_program_have_events_like_other_servers() {
     let world = World::new();
     let (_daemon, _) = world.up();
     let mut server = fixture_entry();
@@ -334,7 +334,7 @@ fn r_d1_a_program_that_goes_on_has_servers_that_say_from_what() {
 
 /// A daemon that has to stop ends its programs first, and reports their outcomes.
 #[test]
-fn a_daemon_that_stops_ends_its_programs() {
+fn a_stopping_daemon_ends_its_programs_and_reports_their_outcomes() {
     let world = World::new();
     let (mut daemon, _) = world.up();
     world.has_agent(&json!({ "name": "stayer", "executor": "stay" }));
@@ -352,7 +352,7 @@ fn a_daemon_that_stops_ends_its_programs() {
 
 /// X-M3: a child that an agent starts is carried out alike, and its parent ends it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_m3_children_are_carried_out() {
+async fn x_m3_child_runs_are_carried_out_by_executors() {
     let world = World::new();
     let (_daemon, address) = world.up();
     world.has_agent(&json!({ "name": "worker", "executor": "work" }));
@@ -386,7 +386,7 @@ async fn x_m3_children_are_carried_out() {
 /// O80: an orchestrator whose program ends while its children are active is started again when they
 /// have ended, in the same folder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn o80_an_orchestrator_rests_while_its_children_work() {
+async fn o80_an_orchestrator_is_started_again_after_its_children_end() {
     let world = World::new();
     let (_daemon, address) = world.up();
     world.has_agent(&json!({ "name": "worker" }));
@@ -454,7 +454,7 @@ fn warned(saved: &Done, executor: &str) {
 /// for others, is warned of when the agent is saved, and refused when a run of it is created.
 /// Settings that make no sense are refused.
 #[test]
-fn executors_are_the_operators_alone() {
+fn an_agent_names_an_executor_and_never_a_program() {
     let world = World::new();
     let (daemon, _) = world.up();
     let unknown = world.apply(&json!({ "name": "lost", "executor": "nowhere" }));
@@ -531,7 +531,7 @@ fn names(folder: &Path) -> Vec<String> {
 /// X-M3, S29: an agent hands files to its child and fetches the child's files, each in a folder of
 /// its own, and no other file by links.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_m3_files_go_to_children_and_come_back() {
+async fn x_m3_files_are_handed_to_children_and_fetched_from_children() {
     let world = World::new();
     let (_daemon, address) = world.up();
     world.has_agent(&json!({ "name": "reader", "executor": "stay" }));
@@ -605,7 +605,7 @@ async fn x_m3_files_go_to_children_and_come_back() {
 
 /// A run that cannot be started is tried a few times with pauses, and fails with the reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_cannot_be_begun_fails_at_last() {
+async fn a_run_that_cannot_be_started_fails_after_its_retries() {
     let world = World::new();
     let (mut daemon, _) = world.up();
     world.has_agent(&json!({ "name": "lead", "executor": "stay", "agent_type": "orchestrator" }));

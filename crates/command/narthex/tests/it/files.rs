@@ -1,15 +1,15 @@
 //! Servers of a run as files: by commands, and at a folder for any program.
 
-mod awake;
 mod background;
 mod documented;
 mod ending;
 mod interrupted;
-mod kept;
+mod low_latency;
 mod manifest;
+mod results;
+mod strace;
 mod tokens;
 mod unprivileged;
-mod watched;
 
 use std::{
     io::{BufRead, BufReader},
@@ -155,7 +155,7 @@ fn a_failure_has_its_code_operation_and_path() {
 }
 
 #[test]
-fn a_folder_is_free_when_its_process_is_told_to_end() {
+fn a_folder_is_unmounted_when_its_process_gets_a_signal() {
     if !has_fuse() {
         return;
     }
@@ -174,7 +174,7 @@ fn a_folder_is_free_when_its_process_is_told_to_end() {
 
 /// S29: a killed process leaves no dead folder.
 #[test]
-fn s29_a_folder_is_free_when_its_process_or_the_daemon_is_killed() {
+fn s29_a_folder_is_unmounted_when_its_process_or_the_daemon_is_killed() {
     if !has_fuse() {
         return;
     }
@@ -202,7 +202,7 @@ fn s29_a_folder_is_free_when_its_process_or_the_daemon_is_killed() {
 }
 
 #[test]
-fn a_dead_mount_is_cleaned_up_and_anything_else_is_left_alone() {
+fn only_a_dead_mount_of_narthex_is_cleaned_up() {
     if !has_fuse() {
         return;
     }
@@ -233,7 +233,7 @@ fn a_dead_mount_is_cleaned_up_and_anything_else_is_left_alone() {
 
 /// R-M25, R-M22, R-M2, R-M3: a run has its own number, and its files are gone with it.
 #[test]
-fn r_m22_a_folder_ends_with_its_run() {
+fn r_m22_the_folder_of_a_run_is_removed_with_the_run() {
     let place = place();
     let daemon = place.up();
     let (run, token) = run_of(&place);

@@ -114,7 +114,7 @@ fn call_json(place: &Place, words: &[&str]) -> Value {
 /// status of its request; people see the request where they see those of others, and their decision
 /// counts. A grant for its session ends with the daemon.
 #[test]
-fn x_m56_the_daemons_own_run_asks_as_others_do() {
+fn x_m56_the_daemons_own_run_requests_grants_like_other_runs() {
     let mut entry = fixture_entry();
     entry["tool_scopes"] = json!({ "echo": "demo.write" });
     let place = Place::with(&json!({ "fixture": entry }));

@@ -97,7 +97,7 @@ const COMMANDS: &[&[&str]] = &[
 
 /// With `UPDATE_GOLDEN` set, the test writes the file instead.
 #[test]
-fn help_is_as_it_was() {
+fn help_matches_the_golden_file() {
     let place = Place::new();
     let mut text = String::new();
     for words in COMMANDS {

@@ -19,7 +19,7 @@ async fn fixture(eras: Eras) -> Running {
 
 /// S16, S27: the client's token reaches no server, log, record or answer, whatever happens.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn s16_the_clients_token_goes_nowhere() {
+async fn s16_the_token_of_a_client_reaches_no_server_log_or_record() {
     let servers = [Recorder::start(Era::Legacy).await, Recorder::start(Era::Modern).await];
     let entries = json!({"old": http_entry(&servers[0].url), "new": http_entry(&servers[1].url),
         "gone": http_entry("http://127.0.0.1:9/mcp")});
@@ -110,7 +110,7 @@ async fn is_absent(stranger: impl Fn() -> Client, method: &str, session: &str) {
 /// S18, S19: a session of another run, or of another endpoint, is answered like a session that
 /// never existed.
 #[tokio::test]
-async fn s19_sessions_of_others_are_as_absent_as_none() {
+async fn s19_foreign_sessions_are_answered_like_unknown_sessions() {
     let fixture = fixture(Eras::Legacy).await;
     let world = World::over(&json!({ "one": http_entry(&fixture.url) })).await;
     let other = world.other_run(&["one"]);
@@ -133,7 +133,7 @@ async fn s19_sessions_of_others_are_as_absent_as_none() {
 /// S19: events of another session, also of another run's, are answered like events that never
 /// existed.
 #[tokio::test]
-async fn s19_streams_of_others_are_not_replayed() {
+async fn s19_streams_of_foreign_sessions_are_not_replayed() {
     let fixture = fixture(Eras::Legacy).await;
     let world = World::over(&json!({ "one": http_entry(&fixture.url) })).await;
     let mut owner = world.legacy("/mcp/one", json!({})).await;
@@ -171,7 +171,7 @@ async fn s19_streams_of_others_are_not_replayed() {
 
 /// S18: tasks of another run are answered like tasks that never existed.
 #[tokio::test]
-async fn s18_tasks_of_others_are_as_absent_as_none() {
+async fn s18_foreign_tasks_are_answered_like_unknown_tasks() {
     let fixture = fixture(Eras::Modern).await;
     let world = World::over(&json!({ "one": http_entry(&fixture.url) })).await;
     let other = world.other_run(&["one"]);

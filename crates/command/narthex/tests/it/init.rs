@@ -77,7 +77,7 @@ fn r_m34_examples_are_written_on_demand() {
 
 /// R-M34: the example agents can be stored as they are, once the secret is set that is named.
 #[test]
-fn r_m34_example_agents_ask_for_what_they_need() {
+fn r_m34_example_agents_name_the_secrets_that_they_need() {
     let place = empty();
     let done = place.run(["init", "--with-mcp-examples"]).succeeded();
     place.write("mcp.json", r#"{"servers": {}}"#);

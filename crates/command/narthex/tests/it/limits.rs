@@ -74,7 +74,7 @@ impl Operator<'_> {
 /// O100: a server of the local configuration is limited over HTTP in both eras and over the socket,
 /// by one count; a request that is no tool call is answered by 429 with `Retry-After`.
 #[tokio::test(flavor = "multi_thread")]
-async fn o100_one_count_behind_http_and_the_socket() {
+async fn o100_calls_over_http_and_the_socket_share_one_count() {
     let mut entry = fixture_entry();
     entry["limits"] = json!({ "calls_per_day": 3 });
     let world = World::operated(&json!({ "notes": entry })).await;
@@ -187,7 +187,7 @@ async fn o100_quotas_outlive_a_restart_and_change_under_runs() {
 /// O100, D9: limits that are wrong are refused when they are stored, with every fault and its
 /// place, and nothing is stored; those of a workspace that is not there are not there.
 #[tokio::test(flavor = "multi_thread")]
-async fn o100_wrong_limits_are_refused_when_they_are_stored() {
+async fn o100_wrong_limits_are_refused_when_stored() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     let wrong = json!({ "calls_per_second": 1, "calls_per_minute": 1, "concurrent_calls": 0 });

@@ -8,8 +8,8 @@
 )]
 
 mod access;
-mod across;
 mod agent_runs;
+mod all_workspaces;
 mod app;
 mod arrivals;
 mod attacks;

@@ -423,7 +423,7 @@ fn how_to_ask() -> Value {
 /// S14, S26, X-M53, X-M57, X-E75, A-6: every way in and every era gives the same answer for the
 /// same grants.
 #[tokio::test(flavor = "multi_thread")]
-async fn s14_every_way_in_asks_for_the_same_grants() {
+async fn s14_every_endpoint_requires_the_same_grants() {
     let gated = Gated::new().await;
     let mut number = 0;
     let other = gated.begin(number).await;
@@ -458,7 +458,7 @@ const RIVALS: usize = 100;
 /// S26, X-M54, X-E75: of many runs of one user that use a grant for a single call at the same time,
 /// over all ways in, one gets through: exactly one call reaches the server.
 #[tokio::test(flavor = "multi_thread")]
-async fn s26_of_a_hundred_runs_one_uses_a_grant_for_a_single_call() {
+async fn s26_one_of_a_hundred_runs_uses_a_grant_for_a_single_call() {
     let gated = Rc::new(Gated::new().await);
     let mut runs = vec![gated.begin(0).await];
     for number in 1..RIVALS {

@@ -152,7 +152,7 @@ fn a_daemon_of_another_kind_is_a_protocol_error() {
 
 /// O99: §3.5 `mcp test`: four stages with their results, and no process is left behind.
 #[test]
-fn test_tells_each_stage() {
+fn test_reports_each_stage() {
     let place = three();
     let daemon = place.up();
     let before = crate::support::descendants(daemon.pid());
@@ -223,7 +223,7 @@ fn test_fails_with_the_reason() {
 
 /// §3.5 `mcp logs`, R-M32, R-C2, R-D10: by the server's name or the mount's.
 #[test]
-fn r_m32_logs_show_what_a_server_wrote() {
+fn r_m32_logs_show_the_output_of_a_server() {
     let place = three();
     let done = place.run(["mcp", "logs", "shell"]).succeeded();
     assert!(done.stdout.contains("No daemon runs"), "{done:?}");
@@ -254,7 +254,7 @@ fn r_m32_logs_show_what_a_server_wrote() {
 /// R-C2, R-D10: if two runs have a server of one name, the name alone means the newest run's, and
 /// the output names that run. The name of a mount means exactly this mount.
 #[test]
-fn r_c2_logs_of_a_name_are_the_newest_runs_and_those_of_a_mount_are_exact() {
+fn r_c2_logs_by_name_are_of_the_newest_run_and_by_mount_exact() {
     let place = three();
     let _daemon = place.up();
     let mut runs = Vec::new();
@@ -451,7 +451,7 @@ fn e142_servers_are_added_and_removed() {
 
 /// S27, A-9: the client's token is not enough, and neither token is shown.
 #[test]
-fn a9_the_admin_token_is_needed() {
+fn a9_mcp_commands_need_the_admin_token() {
     let place = three();
     let _daemon = place.up();
     let token = |name: &str| fs_err::read_to_string(place.path(name)).unwrap();

@@ -58,7 +58,7 @@ fn results_with_half_a_pair_of_surrogates_are_shown() {
 /// D25, D31: the runs and servers of all workspaces are shown, overridden rows as such, and a
 /// sentence where there are none.
 #[test]
-fn status_shows_what_there_is_in_all_workspaces() {
+fn status_shows_runs_and_servers_of_all_workspaces() {
     let place = Place::with(&json!({}));
     let daemon = place.up();
     let shown = || place.run(["status"]).succeeded().stdout;
@@ -140,7 +140,7 @@ fn check_counts_servers_of_the_daemon_that_failed() {
 /// D24: an entry that can never start is stored, and warned of by the answer, by `validate` and by
 /// the check.
 #[test]
-fn what_can_never_start_is_warned_of() {
+fn an_entry_that_can_never_start_causes_a_warning() {
     let place = Place::with(&json!({}));
     let _daemon = place.up();
     let image = json!({ "id": "boxed", "image": "example/server:1" }).to_string();
@@ -187,7 +187,7 @@ fn a_named_file_may_come_later() {
 
 /// D31: a file that was trusted and is broken now is reported as broken.
 #[test]
-fn a_syntax_error_in_a_trusted_file_is_told_as_one() {
+fn a_syntax_error_in_a_trusted_file_is_reported_as_syntax_error() {
     let place = Place::new();
     place.run(["trust", "--yes"]).succeeded();
     let daemon = place.start(&["up", "--listen", "127.0.0.1:0"]);

@@ -10,7 +10,7 @@ fn data(done: Done) -> Value {
 
 /// X-M3: a channel is shown by the names of its secrets, and never by their values.
 #[test]
-fn what_is_posted_to_others_is_set_at_the_command_line() {
+fn channels_and_webhooks_are_set_at_the_command_line() {
     let place = Place::with(&json!({}));
     let _daemon = place.up();
     let url = "https://hooks.example.com/the-path-that-is-unknown";
@@ -50,7 +50,7 @@ fn what_is_posted_to_others_is_set_at_the_command_line() {
 /// A message to a channel of the log is there at the level that a daemon has by itself, and is not
 /// where it was left out by name.
 #[test]
-fn x_e71_what_is_posted_to_the_log_is_in_it() {
+fn x_e71_a_message_to_a_log_channel_is_in_the_log() {
     for (level, is_heard) in
         [(None, true), (Some("error"), true), (Some("narthex::channel=off"), false)]
     {

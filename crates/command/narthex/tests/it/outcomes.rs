@@ -114,7 +114,7 @@ async fn d16_a_crash_in_a_call_is_a_transport_error() {
 /// R-O7: files distinguish a server that died in a call from a server that was gone before, also
 /// while it is started again, and after it was given up.
 #[tokio::test]
-async fn r_o7_files_tell_a_server_that_was_gone_from_one_that_died() {
+async fn r_o7_files_distinguish_a_dead_server_from_a_server_gone_before() {
     // From its second start on the server answers nothing, so that it keeps starting.
     let dir = tempfile::tempdir().unwrap();
     let started = dir.path().join("started");
@@ -144,7 +144,7 @@ async fn r_o7_files_tell_a_server_that_was_gone_from_one_that_died() {
 
 /// D16: an answer over stdio that cannot be used ends its own call at once, and no other.
 #[tokio::test]
-async fn d16_an_unusable_line_ends_the_call_that_it_answers() {
+async fn d16_an_unusable_answer_line_ends_only_its_call() {
     let quirks = ["--stdio", "--quirks", "duplicate-keys-result"];
     let entry = json!({"transport": "stdio", "command": fixture(), "args": quirks});
     let world = World::over(&json!({ "one": entry })).await;
@@ -156,7 +156,7 @@ async fn d16_an_unusable_line_ends_the_call_that_it_answers() {
 /// S13: revision 2026-07-28: the server's list of tools says which arguments are mirrored in
 /// headers. A server that changes it without a word is listed anew, and the call made once more.
 #[tokio::test]
-async fn stale_headers_are_listed_anew_and_the_call_is_made_once_more() {
+async fn a_call_with_stale_headers_is_repeated_after_listing_the_tools() {
     let names = [("/mcp/one", "test_custom_headers"), ("/mcp", "mcp__one__test_custom_headers")];
     for ((path, name), is_legacy) in names.into_iter().flat_map(|at| [(at, false), (at, true)]) {
         let quirks = vec![Quirk::StaleHeaders];

@@ -130,7 +130,7 @@ fn d13_a_file_is_checked_without_a_daemon() {
 /// D13: a daemon whose store has rules that it cannot read starts, refuses the calls of their
 /// workspace, and names the commands that mend it.
 #[tokio::test]
-async fn d13_a_daemon_starts_with_rules_that_it_cannot_read() {
+async fn d13_a_daemon_with_unreadable_rules_starts_and_refuses_calls() {
     let place = Place::with(&json!({ "fixture": fixture_entry() }));
     let mut daemon = place.up();
     let call = || place.run(["call", "fixture", "echo", "message=hello"]);

@@ -57,7 +57,7 @@ fn x_m57_gates_that_are_edited_are_matched_anew() {
 
 /// E118, E124: a broken file is reported and changes nothing; a deleted one declares nothing.
 #[test]
-fn e118_a_broken_file_keeps_what_was_there() {
+fn e118_a_broken_file_changes_no_server() {
     let place = Place::new();
     let daemon = place.up();
     place.write("mcp.json", r#"{"servers": {"#);
@@ -73,7 +73,7 @@ fn e118_a_broken_file_keeps_what_was_there() {
 /// E118, D27: while a content is refused, tables say that an older one is used, and name the
 /// command that approves it, or the fault.
 #[test]
-fn e118_tables_tell_of_a_content_that_is_not_used() {
+fn e118_tables_report_a_refused_content_of_a_file() {
     let place = Place::new();
     place.run(["trust", "--yes"]).succeeded();
     let daemon = place.start(&["up", "--listen", "127.0.0.1:0"]);
@@ -109,7 +109,7 @@ fn e118_tables_tell_of_a_content_that_is_not_used() {
 /// E124, D27: the daemon and the tables name a trusted file that was deleted, and the content that
 /// is served now. When the same content is back, it counts without a new approval.
 #[test]
-fn e124_tables_tell_of_a_file_that_is_gone() {
+fn e124_tables_report_a_deleted_file() {
     let place = Place::new();
     place.run(["trust", "--yes"]).succeeded();
     let daemon = place.start(&["up", "--listen", "127.0.0.1:0"]);
@@ -135,7 +135,7 @@ fn e124_tables_tell_of_a_file_that_is_gone() {
 
 /// E118: a fault of a file is reported to a person once, by the log where there is one.
 #[test]
-fn e118_a_fault_of_a_file_is_told_once() {
+fn e118_a_fault_of_a_file_is_reported_once() {
     for level in ["warn", "error"] {
         let mut odd = missing();
         odd["timeoutMs"] = json!("soon");
@@ -207,7 +207,7 @@ fn e12_the_users_settings_are_a_layer_below() {
 /// S23: a server of the live configuration whose definitions change is followed, and people hear of
 /// it; a definition that returns to the pinned one is no change any more.
 #[tokio::test(flavor = "multi_thread")]
-async fn s23_a_live_server_that_changes_is_told_of() {
+async fn s23_a_changed_definition_of_a_live_server_is_reported() {
     let server = Running::http(Options::default()).await.unwrap();
     let place = Place::with(&json!({ "docs": { "transport": "http", "url": server.url } }));
     let _daemon = place.up();

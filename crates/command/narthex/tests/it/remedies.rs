@@ -139,7 +139,7 @@ fn d36_a_pasted_command_ends_the_run() {
 /// D36: each command that a refusal names is accepted by the program, and reaches this daemon and
 /// this workspace.
 #[test]
-fn d36_each_command_of_a_refusal_works_when_it_is_pasted() {
+fn d36_each_command_of_a_refusal_works_when_pasted() {
     let world = World::new();
     with_agent(&world);
     let refused = [
@@ -245,7 +245,7 @@ fn d36_logs_of_runs_are_found_in_their_workspace() {
 
 /// D36: an absent name is reported with the command that lists those there are, in its workspace.
 #[test]
-fn d36_what_is_not_there_names_the_command_that_lists_what_is() {
+fn d36_an_unknown_name_is_reported_with_the_command_that_lists_names() {
     let world = World::new();
     for words in [
         "agents get nope",
@@ -294,7 +294,7 @@ fn d36_what_is_not_there_names_the_command_that_lists_what_is() {
 
 /// A run is shown and ended by the number that tables have.
 #[test]
-fn a_run_is_named_by_its_number() {
+fn commands_accept_the_number_of_a_run() {
     let world = World::new();
     let agent = json!({ "name": "reader" });
     world.feed("agents apply --file - --workspace team", &agent).succeeded();

@@ -127,7 +127,7 @@ async fn is_hidden_from_others(world: &World, token: &str) {
 /// both endpoints by clients of both eras, seen by no other run, and ended. The answer has all that
 /// its clients need.
 #[tokio::test(flavor = "multi_thread")]
-async fn e7_a_run_is_begun_used_and_ended() {
+async fn e7_a_run_is_created_used_and_ended() {
     let world = World::operated(&json!({ "all": fixture_entry() })).await;
     let operator = Operator(&world);
     let servers = json!({ "mine": fixture_entry() });
@@ -189,7 +189,7 @@ async fn e7_a_run_is_begun_used_and_ended() {
 
 /// E20: the record of tools is in the audit file, for created runs and for the local one.
 #[tokio::test(flavor = "multi_thread")]
-async fn e20_the_audit_file_says_which_tools_a_run_sees() {
+async fn e20_the_audit_file_records_the_tools_of_a_run() {
     let world = World::operated(&json!({ "all": fixture_entry() })).await;
     let operator = Operator(&world);
     let begun = operator.begin(&json!({ "servers": { "mine": fixture_entry() } })).await;
@@ -262,7 +262,7 @@ async fn d17_a_run_that_cannot_start_leaves_nothing() {
 
 /// D9: all faults of a document are reported at once, and only operators create runs.
 #[tokio::test(flavor = "multi_thread")]
-async fn d9_what_is_wrong_with_a_document_is_told_at_once() {
+async fn d9_all_faults_of_a_run_document_are_reported_together() {
     let world = World::operated(&json!({ "all": fixture_entry() })).await;
     let operator = Operator(&world);
     let conflict = json!({ "servers": { "all": fixture_entry(), "other": fixture_entry() } });
@@ -363,7 +363,7 @@ async fn e7_two_runs_have_different_servers_of_one_alias() {
 
 /// E7: the command line creates, shows and ends runs, and names a remedy where it cannot.
 #[test]
-fn e7_the_command_line_begins_and_ends_runs() {
+fn e7_the_command_line_creates_and_ends_runs() {
     let place = Place::new();
     place.run(["runs", "list"]).failed(1, &["no daemon runs", "narthex up"]);
     let document = json!({ "servers": { "mine": fixture_entry() } });

@@ -92,7 +92,7 @@ fn x_m23_secrets_are_set_listed_and_cleared() {
 /// X-M23, S22: the effects of clearing a secret, on runs that end and on runs that keep the value,
 /// are printed on lines of their own.
 #[test]
-fn x_m23_each_run_of_a_cleared_secret_has_its_line() {
+fn x_m23_each_run_that_uses_a_cleared_secret_is_printed() {
     let place = empty();
     let _daemon = place.up();
     place.pipe(&["secrets", "set", "BILL_KEY"], "canary-bill-4711").succeeded();
@@ -116,7 +116,7 @@ fn x_m23_each_run_of_a_cleared_secret_has_its_line() {
 /// S27, D36: the command that takes the value has the name of the secret, where no word that is
 /// repeated can be the value.
 #[test]
-fn s27_a_refused_value_has_its_secret_in_the_remedy() {
+fn s27_the_remedy_of_a_refused_value_names_the_secret() {
     let place = empty();
     let named = place.printed("secrets set BILL_KEY");
     for words in [&["BILL_KEY=canary"][..], &["BILL_KEY", "canary"], &["BILL_KEY=a=b"]] {
@@ -136,7 +136,7 @@ fn s27_a_refused_value_has_its_secret_in_the_remedy() {
 
 /// X-M23: without a daemon every command names the remedy, before the user types a value.
 #[test]
-fn without_a_daemon_the_remedy_is_told() {
+fn without_a_daemon_each_secrets_command_names_the_remedy() {
     let place = empty();
     let all: [&[&str]; 4] = [&["set", "A"], &["list"], &["clear", "A"], &["rotate-key"]];
     for words in all {
@@ -166,7 +166,7 @@ fn s27_values_on_the_command_line_are_refused_and_not_repeated() {
 }
 
 #[test]
-fn values_that_nobody_could_use_are_refused() {
+fn unusable_values_of_secrets_are_refused() {
     let place = empty();
     let _daemon = place.up();
     let set = |text: &str| place.pipe(&["secrets", "set", "A"], text);
@@ -205,7 +205,7 @@ fn on_terminal(place: &Place, typed: &str) -> String {
 
 /// X-M28, X-E68, S15: a lost, a wrong and an open key end the start, each with the remedy.
 #[test]
-fn x_m28_the_daemon_does_not_start_without_its_key() {
+fn x_m28_the_daemon_does_not_start_without_its_master_key() {
     let place = empty();
     let mut daemon = place.up();
     place.pipe(&["secrets", "set", "A"], "one").succeeded();
@@ -242,7 +242,7 @@ fn x_m28_the_daemon_does_not_start_without_its_key() {
 /// X-M26, X-E121, S27: a key of the environment is read there alone; no child sees it, and no
 /// configuration file can hand it to one.
 #[test]
-fn x_m26_a_key_of_the_environment_goes_no_further() {
+fn x_m26_a_key_of_the_environment_reaches_no_child() {
     let mut asking = fixture_entry();
     asking["env"] = json!({ "MINE": "${env:NARTHEX_MASTER_KEY}" });
     let place = Place::with(&json!({ "fixture": fixture_entry(), "asking": asking }));
@@ -285,7 +285,7 @@ fn x_m26_a_key_of_the_environment_goes_no_further() {
 /// X-F6: killed at any moment of a change of the key, the daemon starts again with every secret,
 /// and the change comes to its end.
 #[test]
-fn x_f6_a_daemon_that_is_killed_while_it_changes_the_key_loses_nothing() {
+fn x_f6_a_daemon_killed_during_a_key_rotation_loses_no_secret() {
     let place = empty();
     drop(place.up());
     let name = |number: usize| SecretName::new(&format!("S{number}")).unwrap();

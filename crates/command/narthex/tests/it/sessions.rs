@@ -78,7 +78,7 @@ fn sessions_are_listed_shown_and_ended() {
 
 /// O101: the API's answers about an agent's servers and about the caller, from the command line.
 #[test]
-fn o101_previews_connections_and_who_asks() {
+fn o101_agent_previews_connections_and_the_caller_are_shown() {
     let (place, _daemon) = with_agents();
     let agent = json!({ "name": "planner", "mcpServers": { "mail": { "ref": "mail" } } });
     place.write("planner.json", &agent.to_string());
@@ -156,7 +156,7 @@ fn force_ends_the_runs_of_a_workspace() {
 
 /// A request for a run is answered with all faults, each with its place and its remedy.
 #[test]
-fn all_faults_of_a_run_are_told() {
+fn all_faults_of_a_run_request_are_printed() {
     let (place, _daemon) = with_agents();
     let agent = json!({ "name": "picky", "params_schema": {
         "topic": { "type": "string", "required": true },
@@ -188,7 +188,7 @@ fn all_faults_of_a_run_are_told() {
 /// R-M23, R-E39: a session is suspended and has a further run, from the command line, also after a
 /// restart of the daemon.
 #[test]
-fn r_m23_sessions_are_suspended_and_go_on() {
+fn r_m23_sessions_are_suspended_and_resumed() {
     let (place, daemon) = with_agents();
     let (first, session) = begin(&place, &["--agent", "reader"]);
     let told = place.run(["sessions", "suspend", &session]).succeeded().stdout;

@@ -15,7 +15,7 @@ fn with_variable(place: &Place, name: &str, value: &str) -> Done {
 }
 
 #[test]
-fn unknown_and_wrong_settings_are_all_told() {
+fn unknown_and_wrong_settings_are_reported_together() {
     let place = Place::new();
     place.write("narthex.toml", "lisen = \"x\"\n[limits]\nsessions = -1\n[timeouts]\ncall = 30\n");
     place.run(["status", "--settings", "narthex.toml"]).failed(
@@ -181,7 +181,7 @@ fn collect() -> (String, std::thread::JoinHandle<String>) {
 }
 
 #[test]
-fn traces_go_to_the_collector_that_is_named() {
+fn traces_are_sent_to_the_configured_collector() {
     let place = Place::new();
     let (url, taken) = collect();
     let words = ["call", "--config", "mcp.json", "fixture", "echo", "message=hidden"];

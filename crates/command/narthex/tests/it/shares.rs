@@ -13,7 +13,7 @@ fn data(done: Done) -> Value {
 
 /// X-E94, X-M2: from the folder of a run to the disk of another user, and back as a message.
 #[tokio::test]
-async fn x_e94_what_an_agent_shares_is_at_the_command_line() {
+async fn x_e94_shares_of_an_agent_are_available_at_the_command_line() {
     let place = Place::with(&json!({}));
     let daemon = place.start(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
     let url = daemon.event("listening")["url"].as_str().unwrap().to_owned();

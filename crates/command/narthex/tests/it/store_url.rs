@@ -94,7 +94,7 @@ fn s27_a_url_that_cannot_be_used_is_not_shown() {
 
 /// R-M33: a check of a database creates no tables, and finds the approvals.
 #[test]
-fn r_m33_a_look_leaves_the_database_alone() {
+fn r_m33_a_check_does_not_change_the_database() {
     let Some(database) = postgres::database(&[]) else { return };
     let place = Place::with(&json!({}));
     let url = Secret::new(database.url.clone());
@@ -154,7 +154,7 @@ fn newest(listed: &Value) -> &Value {
 /// O5, X-M23: two daemons with one database and one key see each other's changes, also after one
 /// was killed. A third daemon with another key does not start.
 #[test]
-fn o5_daemons_with_one_database_see_what_each_other_stores() {
+fn o5_daemons_with_one_database_see_each_others_changes() {
     let Some(database) = postgres::database(&[]) else { return };
     let place = Place::with(&json!({}));
     let peer = |data| Peer { place: &place, url: &database.url, data };

@@ -32,7 +32,7 @@ for line in sys.stdin:
 
 /// Headers reach a server over HTTP as headers, in both eras.
 #[tokio::test]
-async fn trace_headers_go_on_as_headers() {
+async fn trace_headers_are_forwarded_as_headers() {
     for era in [Era::Legacy, Era::Modern] {
         let mut server = Recorder::start(era).await;
         let world = World::over_raw(&server.url).await;

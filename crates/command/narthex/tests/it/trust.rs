@@ -62,7 +62,7 @@ fn s5_trust_names_packages_without_a_version() {
 /// D27: programs that the file would start are shown before anything is approved, and where no user
 /// can answer, nothing is.
 #[test]
-fn d27_nothing_is_approved_unasked() {
+fn d27_no_content_is_approved_without_an_answer() {
     let place = Place::new();
     let remedy = ["denied", "mcp.json is not approved", "nothing has changed", "--yes"];
     let done = place.run(["trust"]).failed(1, &remedy);
@@ -87,7 +87,7 @@ fn d27_nothing_is_approved_unasked() {
 /// D27: on a terminal a person is asked, after the file's programs and addresses were shown. Any
 /// answer but a clear yes is a no.
 #[test]
-fn d27_a_person_is_asked_with_everything_in_sight() {
+fn d27_a_person_is_asked_after_all_programs_are_shown() {
     let place = Place::new();
     let ask = |answer: &str| {
         let shown = place.on_terminal(&format!("{PROGRAM} trust"), "[y/N] ", answer);
@@ -134,7 +134,7 @@ fn a_file_can_be_trusted_beside_a_daemon() {
 /// D27: the text that a person reads before approving is that of the file: no name in it moves the
 /// cursor over a line above, or turns letters round.
 #[test]
-fn d27_names_of_an_unknown_file_play_no_tricks() {
+fn d27_control_characters_in_names_of_an_unknown_file_are_inert() {
     let tricks = "x\u{1b}[1A\u{1b}[2K\u{202e}\r\u{9b}1A";
     let entry = |env: &str| {
         let mut entry = json!({ "transport": "stdio", "command": "false", "args": [] });
@@ -181,7 +181,7 @@ fn files_can_be_trusted_at_the_same_time() {
 }
 
 #[test]
-fn a_store_that_cannot_be_used_says_what_to_do() {
+fn an_unusable_store_is_reported_with_its_remedy() {
     let place = Place::new();
     place.run(["trust", "--yes"]).succeeded();
     place.set_mode("data/store.db", 0o644);
@@ -195,7 +195,7 @@ fn a_store_that_cannot_be_used_says_what_to_do() {
 
 /// A command that names its file needs no approval, and without a daemon no store.
 #[test]
-fn without_need_there_is_no_store() {
+fn commands_that_need_no_store_create_no_store() {
     let place = Place::new();
     let call = ["call", "--config", "mcp.json", "fixture", "echo", "message=x"];
     place.run(call).succeeded();
@@ -204,7 +204,7 @@ fn without_need_there_is_no_store() {
 }
 
 #[test]
-fn without_a_file_the_remedy_is_told() {
+fn a_missing_mcp_json_is_reported_with_its_remedy() {
     let place = Place::new();
     fs_err::remove_file(place.path("mcp.json")).unwrap();
     place.run(["call", "x", "y"]).failed(1, &["narthex up", "--config"]);
@@ -215,7 +215,7 @@ fn without_a_file_the_remedy_is_told() {
 /// D27, E118: a change of the folder's file counts once it is approved, and until then the approved
 /// content is used.
 #[test]
-fn d27_a_change_counts_once_it_is_trusted() {
+fn d27_a_changed_file_counts_after_its_approval() {
     let place = Place::new();
     place.run(["trust", "--yes"]).succeeded();
     let daemon = place.start(&UP);
@@ -258,7 +258,7 @@ fn s27_trust_shows_no_secrets() {
 
 /// D27: an approved program is shown with the folder from which its command is looked up.
 #[test]
-fn d27_trust_shows_where_a_program_would_run() {
+fn d27_trust_shows_the_working_folder_of_a_program() {
     let place = Place::with(&json!({
         "one": { "transport": "stdio", "command": "./run", "cwd": "elsewhere",
                  "confinement": "strict" },
@@ -273,7 +273,7 @@ fn d27_trust_shows_where_a_program_would_run() {
 /// D27: the approved programs are those that a daemon in the file's folder would start, wherever
 /// the command runs.
 #[test]
-fn d27_trust_shows_the_folder_of_the_file_and_not_the_readers() {
+fn d27_trust_resolves_folders_from_the_file_and_not_from_the_caller() {
     let place = Place::with(&json!({
         "one": { "transport": "stdio", "command": "${workspaceRoot}/run", "cwd": "below",
                  "args": ["${workspaceRoot}"],
@@ -296,7 +296,7 @@ fn d27_trust_shows_the_folder_of_the_file_and_not_the_readers() {
 /// D27: each value that decides what runs is shown before the approval: variables that load code
 /// into a program, code that looks like a key, and the receiver of a credential.
 #[test]
-fn d27_trust_shows_each_value_that_decides_what_is_started() {
+fn d27_trust_shows_each_value_that_decides_what_runs() {
     let place = Place::with(&json!({
         "one": { "transport": "stdio", "command": "node", "args": ["-e", "sk-1; steal()"],
                  "env": { "NODE_OPTIONS": "--require ./evil.js", "GIT_SSH_COMMAND": "sh -c evil",

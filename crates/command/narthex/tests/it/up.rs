@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::support::{Place, descendants, fixture, fixture_entry};
 
 #[test]
-fn events_tell_what_a_program_needs() {
+fn events_have_the_data_that_a_calling_program_needs() {
     let place = Place::with(&json!({
         "fixture": fixture_entry(),
         "idle": { "transport": "stdio", "command": fixture(), "disabled": true },
@@ -63,7 +63,7 @@ fn commands_work_through_the_daemon() {
 
 /// D4: tokens are created once, readable only by their owner.
 #[test]
-fn d4_token_files_are_private_and_stay() {
+fn d4_token_files_are_private_and_created_once() {
     let place = Place::new();
     drop(place.up());
     assert_eq!(place.mode("data"), 0o700);
@@ -83,7 +83,7 @@ fn d4_token_files_are_private_and_stay() {
 }
 
 #[test]
-fn a_damaged_token_is_told_with_its_remedy() {
+fn a_damaged_token_is_reported_with_its_remedy() {
     let place = Place::new();
     drop(place.up());
     place.write("data/client.token", "not a token\n");
@@ -102,7 +102,7 @@ fn two_daemons_never_share_a_data_directory() {
 }
 
 #[test]
-fn sigterm_ends_everything_and_leaves_no_child() {
+fn sigterm_ends_the_daemon_and_leaves_no_child() {
     let place = Place::new();
     let mut daemon = place.up();
     let children = descendants(daemon.pid());
@@ -157,7 +157,7 @@ fn a_second_signal_ends_at_once() {
 
 /// R-M18: killed, the daemon can do nothing any more, and still no process stays.
 #[test]
-fn d22_a_killed_daemon_takes_along_who_left_their_group() {
+fn d22_processes_outside_of_their_group_end_with_a_killed_daemon() {
     let script = r#"setsid sh -c 'trap "" TERM; exec sleep 1000' & (setsid sleep 1000 &)
         exec "$0" --stdio"#;
     let args = json!(["-c", script, fixture()]);
@@ -197,7 +197,7 @@ fn d22_entries_confine_their_servers() {
 }
 
 #[test]
-fn other_machines_are_let_in_only_on_demand() {
+fn other_machines_are_served_only_on_demand() {
     let place = Place::new();
     let words = ["up", "--config", "mcp.json", "--listen", "0.0.0.0:0"];
     place.run(words).failed(2, &["other machines", "--allow-remote"]);

@@ -51,7 +51,7 @@ async fn told(stream: &mut Stream) -> (Value, String) {
 /// R-M35, A-8: a call is reported in the same way over HTTP and over a socket, at both endpoints
 /// and in both eras. Its contents are never reported.
 #[tokio::test]
-async fn r_m35_what_calls_carry_is_told_at_no_door() {
+async fn r_m35_contents_of_calls_are_reported_at_no_endpoint() {
     let world = World::operated(&echo()).await;
     let run = world.app.local_caller(Endpoint::Aggregated).run.id;
     let path = format!("/api/workspaces/default/runs/{run}/trace");
@@ -102,7 +102,7 @@ async fn r_m35_what_calls_carry_is_told_at_no_door() {
 /// D22, R-M35: operations with files are reported without secrets as well, however their names are
 /// spelled.
 #[tokio::test]
-async fn d22_files_are_told_without_the_secrets_of_servers() {
+async fn d22_file_operations_are_reported_without_secrets_of_servers() {
     let mut servers = echo();
     servers["raw"]["env"] = json!({ "API_TOKEN": "topsecret99" });
     let world = World::operated(&servers).await;
@@ -165,7 +165,7 @@ impl Following {
 /// R-M35: the lines of the document, until the user has seen enough; a daemon that was killed is
 /// waited for.
 #[test]
-fn r_m35_strace_goes_on_over_a_restart() {
+fn r_m35_strace_continues_after_a_restart() {
     let place = Place::new();
     let mut daemon = place.up();
     let mut follower = Following::of(&place, &["strace", "local", "--json", "--alias", "fixture"]);
@@ -200,7 +200,7 @@ fn r_m35_strace_goes_on_over_a_restart() {
 /// R-C1, R-M35: a run is named by its number too; a user who names none is shown which there are,
 /// and the end of a run is the end of the command.
 #[test]
-fn r_m35_strace_of_a_run_ends_with_it() {
+fn r_m35_strace_of_a_run_ends_with_the_run() {
     let place = Place::new();
     let _daemon = place.up();
     let unknown = place.run(["strace", "99"]);
@@ -232,7 +232,7 @@ fn r_m35_strace_of_a_run_ends_with_it() {
 
 /// A table of the runs, for people and for programs; the fixture is a process that uses memory.
 #[test]
-fn top_shows_runs_with_what_their_servers_use() {
+fn top_shows_runs_with_the_resources_of_their_servers() {
     let place = Place::new();
     let _daemon = place.up();
     let once = place.run(["top", "--once", "--json"]).succeeded().json();
@@ -256,7 +256,7 @@ fn top_shows_runs_with_what_their_servers_use() {
 
 /// On a terminal the screen is drawn anew and given back, and `q` leaves.
 #[test]
-fn top_leaves_the_terminal_as_it_was() {
+fn top_restores_the_terminal_on_quit() {
     let place = Place::new();
     let _daemon = place.up();
     let shown = place.on_terminal(&format!("{PROGRAM} top"), "1 ready", "q");
@@ -272,7 +272,7 @@ fn top_leaves_the_terminal_as_it_was() {
 /// Ctrl-C gives the terminal back; Ctrl-Z does so until the program is resumed, which then takes it
 /// again.
 #[test]
-fn top_gives_the_terminal_back_whatever_ends_or_stops_it() {
+fn top_restores_the_terminal_on_interrupt_and_stop() {
     let place = Place::new();
     let _daemon = place.up();
     let (enter, leave) = ("\u{1b}[?1049h\u{1b}[?25l", "\u{1b}[?25h\u{1b}[?1049l");

@@ -147,7 +147,7 @@ fn generated() -> String {
 
 /// With `UPDATE_GOLDEN` set, the test writes the generated part of the page instead.
 #[test]
-fn the_page_of_the_command_line_is_that_of_clap() {
+fn the_page_of_the_command_line_matches_clap() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path).unwrap();
     let (by_hand, old) = page.split_once(MARK).expect("the mark is there");

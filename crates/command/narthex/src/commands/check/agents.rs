@@ -230,7 +230,7 @@ mod tests {
     /// R-M33: agents that were not looked at are counted, and are no clean bill where there are
     /// some.
     #[test]
-    fn r_m33_agents_that_are_not_looked_at_are_counted() {
+    fn r_m33_unchecked_agents_are_counted() {
         let level = |stored| unseen(stored).level;
         assert_eq!(level(Ok(0)), Level::Info);
         assert_eq!(level(Ok(2)), Level::Warn);
@@ -242,7 +242,7 @@ mod tests {
 
     /// R-M8: an agent with the mark is shown, one without servers and mark is not.
     #[test]
-    fn r_m8_the_mark_that_there_are_none_is_shown() {
+    fn r_m8_an_agent_marked_as_without_servers_is_shown() {
         let shown = |merged: Value| servers_of("a", &merged);
         let two = json!({ "mcpServers": { "git": {}, "web": {} } });
         assert_eq!(shown(two).as_deref(), Some("a: git, web"));

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_says_which_browser_it_starts() {
+    fn the_browser_of_an_entry_follows_from_its_arguments() {
         for (args, browser) in [
             (&["-y", "@playwright/mcp@latest", "--headless"][..], Some("chrome")),
             (&["@playwright/mcp", "--browser", "chromium"], Some("chromium")),

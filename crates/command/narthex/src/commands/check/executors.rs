@@ -53,7 +53,7 @@ mod tests {
 
     /// An executor whose program is not to be found is reported, also where an agent names it.
     #[test]
-    fn executors_that_are_not_there_are_told_of() {
+    fn missing_executors_are_reported() {
         let text = "[here]\ncommand = 'sh'\n[gone]\ncommand = 'no-such-program'\n";
         let table = text.parse().unwrap();
         let mut faults = Vec::new();

@@ -97,7 +97,7 @@ async fn x_m1_every_run_has_the_built_in_server() {
 
 /// X-M1: no server may take its alias: such a server is refused when it is saved, with a remedy.
 #[tokio::test(flavor = "multi_thread")]
-async fn x_m1_its_alias_is_reserved() {
+async fn x_m1_the_alias_of_the_built_in_server_is_reserved() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.put("mcp-servers/docs", &json!({ "id": "docs", "url": "https://docs.test/" })).await;

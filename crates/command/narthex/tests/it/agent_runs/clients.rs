@@ -74,7 +74,7 @@ fn token(registered: &Value) -> &str {
 /// drives one run, which begins when it first comes. Its registration is in no answer and no file,
 /// and its token opens nothing else.
 #[tokio::test(flavor = "multi_thread")]
-async fn i_m7_a_registered_client_comes_in_with_its_token() {
+async fn i_m7_a_registered_client_connects_with_its_token() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("canary-secret").await;
@@ -131,7 +131,7 @@ async fn i_m7_a_registered_client_comes_in_with_its_token() {
 /// I-M2: a registered client lists the same as a run that an operator has created for the same
 /// agent.
 #[tokio::test(flavor = "multi_thread")]
-async fn i_m2_a_client_lists_what_any_run_of_its_agent_lists() {
+async fn i_m2_a_client_lists_the_same_tools_as_a_run_of_its_agent() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
@@ -150,7 +150,7 @@ async fn i_m2_a_client_lists_what_any_run_of_its_agent_lists() {
 /// same session, and a session that has ended by another; an MCP session of an earlier run is gone,
 /// so that the client begins anew.
 #[tokio::test(flavor = "multi_thread")]
-async fn many_first_calls_begin_one_run_and_the_next_follows_it() {
+async fn many_first_calls_of_a_client_create_one_run() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
@@ -189,7 +189,7 @@ async fn many_first_calls_begin_one_run_and_the_next_follows_it() {
 
 /// D10, I-M7: after a restart a client resumes the run that it had.
 #[tokio::test(flavor = "multi_thread")]
-async fn d10_a_client_goes_on_after_a_restart() {
+async fn d10_a_client_resumes_its_run_after_a_restart() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
@@ -206,7 +206,7 @@ async fn d10_a_client_goes_on_after_a_restart() {
 /// I-M7: a client that is revoked comes in no more, its stream and its run end, and its name is
 /// free again. One whose time is over comes in no more, either.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revoked_client_comes_in_no_more() {
+async fn a_revoked_client_cannot_connect() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
@@ -234,7 +234,7 @@ async fn a_revoked_client_comes_in_no_more() {
 /// A client says if it may come in, and why not: without its agent its run is active to its end,
 /// and it begins no further one.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_without_its_agent_may_not_come_in() {
+async fn a_client_without_an_active_agent_gets_no_new_run() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
@@ -263,7 +263,7 @@ async fn a_client_without_its_agent_may_not_come_in() {
 
 /// A client that is disabled ends as a revoked one does, and begins anew once it is enabled again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disabled_client_ends_with_its_run() {
+async fn disabling_a_client_ends_its_run() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
@@ -295,7 +295,7 @@ async fn a_disabled_client_ends_with_its_run() {
 /// I-D2, S18: a client whose run could not begin is not registered; origins are bound at
 /// registration; a client of one workspace is not there in another, and has no roles in its own.
 #[tokio::test(flavor = "multi_thread")]
-async fn i_d2_what_does_not_fit_is_not_registered() {
+async fn i_d2_a_client_whose_run_could_not_be_created_is_not_registered() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
@@ -355,7 +355,7 @@ async fn i_d2_what_does_not_fit_is_not_registered() {
 /// The example of `docs/guides/registered-clients.md`, from the command line; the audit has each
 /// act with its actor.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_of_clients_shows_what_works() {
+async fn the_examples_of_the_page_of_clients_work() {
     let place = Place::with(&json!({}));
     let daemon = place.start(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
     let url = daemon.event("listening")["url"].as_str().unwrap().to_owned();

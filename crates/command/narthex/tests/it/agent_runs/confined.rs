@@ -8,7 +8,7 @@ use crate::support::{Place, fixture};
 /// X-E116, D22: a run starts a program of the catalog confined as its entry says, which is stored,
 /// shown and exported as it was written; a faulty confinement is refused at save.
 #[test]
-fn x_e116_a_run_starts_its_program_confined() {
+fn x_e116_a_run_starts_a_program_confined_by_its_entry() {
     // In the folder for temporary files, of which a confined program gets nothing.
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();

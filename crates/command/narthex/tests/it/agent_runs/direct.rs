@@ -39,7 +39,7 @@ fn direct() -> Value {
 /// O24, O86, O81: a caller that asks for it when it creates a run gets the run's servers with all
 /// values, once. No later answer, no record and no file has the values.
 #[tokio::test(flavor = "multi_thread")]
-async fn o24_direct_mode_tells_the_resolved_servers_once() {
+async fn o24_direct_mode_returns_the_resolved_servers_once() {
     let (world, server) = (World::operated(&json!({})).await, telling().await);
     let operator = Operator(&world);
     operator.has_reader("canary-secret").await;
@@ -98,7 +98,7 @@ async fn o24_direct_mode_tells_the_resolved_servers_once() {
 /// O20, O81: a runner may ask for it, in its workspace. Others may not, nor does a run for its
 /// child; a refused request begins nothing and gives no caller any value.
 #[tokio::test(flavor = "multi_thread")]
-async fn o81_direct_mode_is_for_runners_alone() {
+async fn o81_only_runners_may_use_direct_mode() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
@@ -140,7 +140,7 @@ async fn o81_direct_mode_is_for_runners_alone() {
 /// D2: the answer has an entry for each server by itself, which connects with its own content and
 /// the token.
 #[tokio::test(flavor = "multi_thread")]
-async fn d2_each_server_can_be_pasted_by_itself() {
+async fn d2_the_entry_of_each_server_can_be_pasted_alone() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;

@@ -36,7 +36,7 @@ impl Operator<'_> {
 /// X-M32, X-E60, X-E61: the creator of a run gets the values once; names say that the run holds
 /// them, before and after a restart; a new value is for the next run.
 #[tokio::test(flavor = "multi_thread")]
-async fn x_e61_whoever_creates_a_run_is_told_the_values_once() {
+async fn x_e61_the_creator_of_a_run_gets_the_values_once() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_bindings().await;
@@ -103,7 +103,7 @@ async fn x_m42_a_bound_secret_that_is_not_set_refuses_the_run() {
 /// X-M32, X-E62: a run that creates another gets no values, and neither needs them: its token is
 /// the agent's.
 #[tokio::test(flavor = "multi_thread")]
-async fn x_m32_a_run_is_told_nothing_for_its_child() {
+async fn x_m32_a_run_gets_no_values_for_its_child() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_bindings().await;

@@ -13,7 +13,7 @@ use crate::{
 /// actor, the agent and the session. A run that is refused for its content is one event, with the
 /// faults by server, field and secret, but without any word or value.
 #[tokio::test(flavor = "multi_thread")]
-async fn r_e31_a_run_begins_and_ends_in_the_audit() {
+async fn r_e31_start_and_end_of_a_run_are_in_the_audit() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;

@@ -110,7 +110,7 @@ async fn has_research(operator: &Operator<'_>, over: Over, server: &Running) {
 /// The first example; O7, O16, O24, O25: a capability takes the place of the default with the value
 /// of the scope, and a default never replaces a value that the scope does not have (O59).
 #[tokio::test(flavor = "multi_thread")]
-async fn o25_example_1_a_store_hears_its_scope() {
+async fn o25_example_1_a_store_gets_the_scope_of_its_run() {
     for over in Over::BOTH {
         let (world, server) = (World::operated(&json!({})).await, telling().await);
         let operator = Operator(&world);
@@ -383,7 +383,7 @@ async fn hear_only(over: Over, clients: &mut [(Client, &'static str)], scope: &s
 /// X-M15, X-M17, X-M36, X-M48, X-M4: an issue tracker with a manifest, attached to an agent by the
 /// form: the program has the key, and neither the agent nor any answer does.
 #[tokio::test(flavor = "multi_thread")]
-async fn x_m36_the_issue_tracker_has_its_key_and_the_agent_has_not() {
+async fn x_m36_the_issue_tracker_gets_its_key_and_the_agent_does_not() {
     const KEY: &str = "lin_canary_key";
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);

@@ -8,7 +8,7 @@ use crate::{runs::Operator, support::fixture, world::World};
 /// R-E30: a program works in the project's folder if its entry asks for that, and else in the
 /// daemon's folder.
 #[tokio::test(flavor = "multi_thread")]
-async fn r_e30_a_program_runs_where_its_entry_says() {
+async fn r_e30_a_program_runs_in_the_folder_of_its_entry() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     let project = world.path("project");

@@ -153,7 +153,7 @@ pub(super) async fn all_kinds(world: &World, token: &str) -> Vec<Seen> {
 /// D10, S23, X-M49, X-M50, A-3: a tool that a server adds while a run lives is neither listed there
 /// nor called; the next run has it.
 #[tokio::test(flavor = "multi_thread")]
-async fn d10_what_a_server_adds_is_for_the_next_run() {
+async fn d10_a_tool_that_a_server_adds_is_only_in_the_next_run() {
     let (world, server) = (World::operated(&json!({})).await, fixture().await);
     let operator = Operator(&world);
     operator.has_docs(&server).await;
@@ -243,7 +243,7 @@ pub(super) async fn fixture() -> Running {
 /// D10, D16, D17: a server that a run has, and that cannot start after a restart, is not absent:
 /// calls say why, and all other servers work.
 #[tokio::test(flavor = "multi_thread")]
-async fn d10_servers_that_do_not_start_again_say_why() {
+async fn d10_calls_of_a_server_that_fails_after_a_restart_name_the_cause() {
     let (world, server) = (World::operated(&json!({})).await, fixture().await);
     let operator = Operator(&world);
     operator.has_reader("secret").await;

@@ -9,7 +9,7 @@ use crate::{runs::Operator, world::World};
 /// X-M9, D9, X-M10: a run that needs such a server is refused before anything starts, with the
 /// server, the field and a remedy. A run that does not require the server begins.
 #[tokio::test(flavor = "multi_thread")]
-async fn x_m9_what_is_not_started_yet_refuses_the_run_in_words() {
+async fn x_m9_a_server_shape_that_is_not_supported_yet_refuses_the_run() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.put("secrets/ID_KEY", &json!({ "value": "x" })).await;
@@ -46,7 +46,7 @@ async fn x_m9_what_is_not_started_yet_refuses_the_run_in_words() {
 /// O22: an agent that may start an unknown agent is warned of, as others may be saved later. It is
 /// there itself.
 #[tokio::test(flavor = "multi_thread")]
-async fn o22_unknown_agents_to_start_are_warned_of() {
+async fn o22_unknown_spawnable_agents_cause_a_warning() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     let lead = json!({ "name": "lead", "spawnable_agents": ["lead", "nosuch"] });

@@ -72,7 +72,7 @@ fn names(folder: &Path) -> Vec<String> {
 /// for each server and one for all, and entries that need nothing but a carrier of bytes. They are
 /// gone with the run; no other run has any.
 #[tokio::test(flavor = "multi_thread")]
-async fn x_m45_a_run_has_sockets_if_it_asks_for_them() {
+async fn x_m45_a_run_has_sockets_on_request() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
@@ -143,7 +143,7 @@ fn dead_socket(folder: &Path, name: &str) {
 /// D10, X-M45: after a restart the sockets are there again under the same paths, without any client
 /// showing a token; the rest of a crash is in no run's way, and goes.
 #[tokio::test(flavor = "multi_thread")]
-async fn d10_sockets_come_again_after_a_restart() {
+async fn d10_sockets_of_a_run_are_open_again_after_a_restart() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;

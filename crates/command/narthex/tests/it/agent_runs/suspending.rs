@@ -64,7 +64,7 @@ impl Operator<'_> {
 /// back after a restart, with a new number: the agent and scope as they were, the secrets as they
 /// are.
 #[tokio::test(flavor = "multi_thread")]
-async fn r_m23_a_suspended_session_goes_on_after_a_restart() {
+async fn r_m23_a_suspended_session_resumes_after_a_restart() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("old").await;
@@ -132,7 +132,7 @@ async fn r_m23_a_suspended_session_goes_on_after_a_restart() {
 /// R-E33, R-D5, R-E38: a server that cannot be had when a session is resumed is left out, with one
 /// event for it and one for each other; a server whose secret was cleared stays away.
 #[tokio::test(flavor = "multi_thread")]
-async fn r_e33_a_session_goes_on_without_a_server_that_fails() {
+async fn r_e33_a_session_resumes_without_a_server_that_fails() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
@@ -168,7 +168,7 @@ async fn r_e33_a_session_goes_on_without_a_server_that_fails() {
 /// definition. A session with servers of its own is resumed with these, suspended or not, and only
 /// by operators.
 #[tokio::test(flavor = "multi_thread")]
-async fn r_e39_whatever_does_not_run_can_go_on() {
+async fn r_e39_a_session_without_an_active_run_can_be_resumed() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
@@ -206,7 +206,7 @@ async fn r_e39_whatever_does_not_run_can_go_on() {
 
 /// R-E40, R-E41, A-3: a server that is lost and comes back is reported once each.
 #[tokio::test(flavor = "multi_thread")]
-async fn r_e40_a_session_hears_of_a_server_that_is_lost_and_comes_back() {
+async fn r_e40_loss_and_return_of_a_server_are_events_of_the_session() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
@@ -228,7 +228,7 @@ async fn r_e40_a_session_hears_of_a_server_that_is_lost_and_comes_back() {
 
 /// R-E31: a server that was given back is reported, also where it ends while the daemon stops.
 #[tokio::test(flavor = "multi_thread")]
-async fn r_e31_a_server_that_ends_as_the_daemon_stops_is_told_of() {
+async fn r_e31_a_server_that_ends_while_the_daemon_stops_is_reported() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     let script = format!("'{}' --stdio; sleep 0.3", fixture().display());

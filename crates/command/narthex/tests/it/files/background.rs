@@ -14,7 +14,7 @@ use crate::support::{Done, descendants};
 /// The command ends once it is mounted, and holds nothing of its caller then; the process that it
 /// names frees the folder.
 #[test]
-fn a_mount_goes_on_in_the_background() {
+fn a_detached_mount_survives_the_end_of_its_command() {
     if !has_fuse() {
         return;
     }
@@ -45,7 +45,7 @@ fn a_mount_goes_on_in_the_background() {
 
 /// Two that fail at once write to one log; each caller gets its own failure.
 #[test]
-fn failures_in_the_background_are_told_to_who_asked() {
+fn failures_of_detached_mounts_are_reported_to_their_caller() {
     let place = place();
     let _daemon = place.up();
     let script = r#"for round in 1 2 3 4 5; do
@@ -108,7 +108,7 @@ fn a_mount_in_the_background_has_a_log() {
 
 /// Neither it nor its watcher holds anything of its caller: no lock, and no folder.
 #[test]
-fn a_mount_in_the_background_holds_nothing_of_its_caller() {
+fn a_detached_mount_keeps_no_lock_and_no_folder_of_its_caller() {
     if !has_fuse() {
         return;
     }
@@ -145,7 +145,7 @@ fn a_mount_in_the_background_holds_nothing_of_its_caller() {
 
 /// A process that is killed leaves its mount to its watcher, which takes away that very one.
 #[test]
-fn what_is_mounted_where_a_killed_mount_was_is_left_alone() {
+fn a_mount_at_the_place_of_a_killed_mount_is_not_unmounted() {
     if !has_fuse() {
         return;
     }

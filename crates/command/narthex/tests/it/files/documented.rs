@@ -70,7 +70,7 @@ fn run_console(place: &Place, commands: &[(String, String)]) {
 
 /// Every example of the document, at a real folder of a real daemon.
 #[test]
-fn the_examples_of_the_document_are_true() {
+fn the_examples_of_the_document_work() {
     if !has_fuse() {
         return;
     }

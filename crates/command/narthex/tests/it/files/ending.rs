@@ -32,7 +32,7 @@ for line in sys.stdin:
 /// R-M35: the end of the run is reported to the caller and to the watchers of the run in this
 /// order: the call, then the end.
 #[test]
-fn a_call_that_is_open_when_its_run_ends_is_told_so() {
+fn an_open_call_is_reported_before_the_end_of_its_run() {
     let place = Place::new();
     let _daemon = place.up();
     let pipe = place.path("called");

@@ -159,8 +159,8 @@ fn goes_on(test: &str) -> bool {
 
 /// S29: their files are theirs alone, and the folder is free on every exit.
 #[test]
-fn s29_who_is_not_root_mounts_and_is_alone_with_it() {
-    if !goes_on("files::unprivileged::s29_who_is_not_root_mounts_and_is_alone_with_it") {
+fn s29_a_user_who_is_not_root_mounts_a_private_folder() {
+    if !goes_on("files::unprivileged::s29_a_user_who_is_not_root_mounts_a_private_folder") {
         return;
     }
     let place = place();
@@ -193,8 +193,8 @@ fn s29_who_is_not_root_mounts_and_is_alone_with_it() {
 
 /// S29: also where it, or its watcher, is killed.
 #[test]
-fn s29_who_is_not_root_leaves_no_dead_folder() {
-    if !goes_on("files::unprivileged::s29_who_is_not_root_leaves_no_dead_folder") {
+fn s29_a_killed_mount_of_a_user_who_is_not_root_is_unmounted() {
+    if !goes_on("files::unprivileged::s29_a_killed_mount_of_a_user_who_is_not_root_is_unmounted") {
         return;
     }
     let place = place();
@@ -226,8 +226,8 @@ fn s29_who_is_not_root_leaves_no_dead_folder() {
 
 /// S29: the system's program that mounts gets neither the token nor other variables of narthex.
 #[test]
-fn the_program_that_mounts_gets_nothing_of_the_environment() {
-    if !goes_on("files::unprivileged::the_program_that_mounts_gets_nothing_of_the_environment") {
+fn the_mount_helper_gets_no_variable_of_narthex() {
+    if !goes_on("files::unprivileged::the_mount_helper_gets_no_variable_of_narthex") {
         return;
     }
     let place = place();

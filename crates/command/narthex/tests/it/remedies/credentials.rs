@@ -39,7 +39,7 @@ async fn e88_a_refused_secret_is_named_with_its_command() {
 /// E88, E47: a refused key of the live configuration names its header and its key in tables and at
 /// the command line; once the entry is corrected the server is back by itself.
 #[tokio::test(flavor = "multi_thread")]
-async fn e88_a_live_server_is_back_with_its_new_key() {
+async fn e88_a_live_server_reconnects_with_its_corrected_key() {
     let server = locked().await;
     let entry = |key: &str| {
         let auth = json!({ "mode": "apiKey", "valuePrefix": "Bearer ", "key": key });

@@ -56,7 +56,7 @@ async fn is_held_back(world: &World, token: &str, others: &str) {
 /// servers and in runs. Of live servers there is no such tool for all other clients; a tool that is
 /// under review in a run is so for all of the run's clients.
 #[tokio::test(flavor = "multi_thread")]
-async fn s22_what_is_held_back_on_a_link_of_ones_own_says_so() {
+async fn s22_a_tool_under_review_on_a_private_link_is_reported_as_such() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("server.sh");
     fs_err::write(&script, SCRIPT).unwrap();

@@ -59,7 +59,7 @@ async fn says(world: &World) -> String {
 /// S24: a known tool is put under review when another server of the file, which pins nothing, lists
 /// a tool with a similar name. Once a human has accepted the tool, it stays.
 #[tokio::test(flavor = "multi_thread")]
-async fn s24_names_that_come_later_count() {
+async fn s24_names_that_are_listed_later_count() {
     let (server, rival) = (fixture().await, fixture().await);
     let mut other = echo("Waves");
     other["name"] = json!("wave");
@@ -95,7 +95,7 @@ async fn s24_names_that_come_later_count() {
 /// direction: a tool of the catalog is under review in runs that begin after a live server has
 /// listed a tool with a similar name.
 #[tokio::test(flavor = "multi_thread")]
-async fn s24_names_of_the_catalog_count_for_live_servers_and_theirs_for_it() {
+async fn s24_names_of_catalog_and_live_servers_are_compared_with_each_other() {
     let (server, rival) = (fixture().await, fixture().await);
     let mut mirrored = echo("Says something");
     mirrored["name"] = json!("docs_wave");

@@ -114,7 +114,7 @@ async fn o77_an_operator_may_add_to_an_inherited_scope() {
 /// O75, O78: a child has the scope of the run whose token began it, also where the session of that
 /// run was resumed with another scope, and the other way round.
 #[tokio::test(flavor = "multi_thread")]
-async fn o75_a_later_run_of_a_session_lends_no_scope() {
+async fn o75_a_later_run_of_a_session_does_not_inherit_the_scope() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     with_lead(&operator).await;

@@ -9,7 +9,7 @@ use crate::support::{Done, Place, fixture_entry};
 
 /// S29: an answer of another server under the same name is not read, nor are open files of it.
 #[test]
-fn s29_a_result_goes_with_the_server_that_gave_it() {
+fn s29_a_stored_result_is_removed_with_its_server() {
     if !has_fuse() {
         return;
     }

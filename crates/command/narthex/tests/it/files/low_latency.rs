@@ -20,7 +20,7 @@ fn holds_device(process: u64) -> bool {
 
 /// Asked for alone, and from the first call on.
 #[test]
-fn processors_are_kept_awake_where_that_is_asked_for() {
+fn processors_stay_awake_only_with_low_latency() {
     if !has_fuse() {
         return;
     }

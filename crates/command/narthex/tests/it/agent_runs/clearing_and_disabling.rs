@@ -9,7 +9,7 @@ use crate::{runs::Operator, world::World};
 /// D10, D16, X-M50: clearing a secret ends the servers that hold it, in all runs, and calls say so;
 /// others stay.
 #[tokio::test(flavor = "multi_thread")]
-async fn d10_clearing_a_secret_cuts_through() {
+async fn d10_clearing_a_secret_ends_open_use_at_once() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
@@ -48,7 +48,7 @@ async fn d10_clearing_a_secret_cuts_through() {
 /// D10, D16: switching a server of the catalog off ends it for all runs, and no run begins with it,
 /// whether it is written alone or comes in a document.
 #[tokio::test(flavor = "multi_thread")]
-async fn d10_switching_a_server_off_cuts_through() {
+async fn d10_switching_a_server_off_ends_open_use_at_once() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;

@@ -59,7 +59,7 @@ fn after(script: &str) -> Value {
 /// run has: one event reports it and one the other server, and the files are those of the latter.
 /// It is back with the next run, and a new session is refused as long as it fails.
 #[tokio::test(flavor = "multi_thread")]
-async fn r_e33_a_session_goes_on_without_a_program_that_does_not_start() {
+async fn r_e33_a_session_resumes_without_a_program_that_does_not_start() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     let broken = world.path("broken");
@@ -119,7 +119,7 @@ async fn r_e33_a_session_goes_on_without_a_program_that_does_not_start() {
 /// started in no other folder. An event names the folder: the project's, or the one of the
 /// program's entry.
 #[tokio::test(flavor = "multi_thread")]
-async fn r_e34_a_session_goes_on_without_a_program_whose_folder_is_gone() {
+async fn r_e34_a_session_resumes_without_a_program_whose_folder_is_gone() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     let (project, named) = (world.path("project"), world.path("named"));

@@ -7,7 +7,7 @@ use crate::support::{Place, fixture_entry};
 
 /// D36: no command reports a fact about one workspace as a fact about all.
 #[test]
-fn d36_no_command_takes_one_workspace_for_all() {
+fn d36_no_command_reports_one_workspace_as_all_workspaces() {
     let place = Place::new();
     let _daemon = place.up();
     place.run(["workspaces", "create", "team"]).succeeded();
@@ -39,7 +39,7 @@ fn d36_no_command_takes_one_workspace_for_all() {
 /// its own name, and `status` shows its warnings. For a server of the catalog, the failure names
 /// the commands that give it to a run.
 #[test]
-fn o99_servers_of_runs_are_tried_and_their_warnings_are_shown() {
+fn o99_servers_of_runs_are_tested_and_their_warnings_shown() {
     let place = Place::new();
     let _daemon = place.up();
     place.run(["workspaces", "create", "team"]).succeeded();
@@ -68,7 +68,7 @@ fn o99_servers_of_runs_are_tried_and_their_warnings_are_shown() {
 /// D36: a member of one workspace sees the runs there and their servers, and reads that the
 /// daemon's own are left out.
 #[test]
-fn d36_a_member_sees_what_their_token_may_see() {
+fn d36_a_member_sees_only_the_workspace_of_their_token() {
     let place = Place::new();
     let _daemon = place.up();
     for workspace in ["team", "other"] {

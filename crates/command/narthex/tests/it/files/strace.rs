@@ -29,7 +29,7 @@ fn looks_for_none(place: &Place, path: &str) {
 /// R-M35: each file is reported with its name, as is a tool's failure and a refusal of the folder
 /// itself. The folder's own reading of the run's lists is not reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r_m35_what_programs_do_at_a_folder_is_told() {
+async fn r_m35_operations_of_programs_in_a_folder_are_reported() {
     if !has_fuse() {
         return;
     }
@@ -240,7 +240,7 @@ fn run_of_two(place: &Place) -> Value {
 /// folder are as the document has them, and have no byte that was written or read; with `--alias`
 /// they are those of one server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn r_m35_people_are_shown_the_lines_of_the_document() {
+async fn r_m35_the_printed_lines_match_the_document() {
     if !has_fuse() {
         return;
     }

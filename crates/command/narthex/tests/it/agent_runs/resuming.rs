@@ -12,7 +12,7 @@ use crate::{
 /// O21, O85, O79, O84: a session is resumed with its parameters, a new number and a scope of its
 /// own. The numbers of its earlier runs are its aliases. The session ends with all its runs.
 #[tokio::test(flavor = "multi_thread")]
-async fn o21_a_session_goes_on_with_a_scope_of_its_own() {
+async fn o21_a_session_resumes_with_a_new_scope() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
@@ -50,7 +50,7 @@ async fn o21_a_session_goes_on_with_a_scope_of_its_own() {
 /// D10, X-M50, X-M65, O79, O84: a run is active after a restart with its frozen parts: edits of the
 /// agent and new values of secrets reach the next run. One that has ended does not.
 #[tokio::test(flavor = "multi_thread")]
-async fn d10_a_run_goes_on_after_a_restart() {
+async fn d10_a_run_is_active_after_a_restart_with_its_frozen_parts() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("old").await;
@@ -98,7 +98,7 @@ async fn d10_a_run_goes_on_after_a_restart() {
 /// R-E35, D10: a run that is active after a restart has its servers again, and reports that once
 /// for each restart. Nothing else of a run begins again, and later runs report nothing of it.
 #[tokio::test(flavor = "multi_thread")]
-async fn r_e35_a_run_that_goes_on_after_a_restart_says_so() {
+async fn r_e35_an_active_run_reports_its_servers_once_per_restart() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;
@@ -137,7 +137,7 @@ async fn r_e35_a_run_that_goes_on_after_a_restart_says_so() {
 
 /// A run ends by itself when its time is over, also where that has come while no daemon was there.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_ends_when_its_time_is_over() {
+async fn a_run_ends_when_its_time_has_expired() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;

@@ -37,7 +37,7 @@ impl Operator<'_> {
 /// X-M64: an active run follows the switch of its workspace, also after a restart. The stored
 /// contents have no secrets of the run's servers or of its agent's environment.
 #[tokio::test(flavor = "multi_thread")]
-async fn x_m64_a_run_of_an_agent_goes_by_its_workspace() {
+async fn x_m64_a_run_follows_the_audit_contents_setting_of_its_workspace() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("canary-library").await;
