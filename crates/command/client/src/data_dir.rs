@@ -337,7 +337,7 @@ mod tests {
 
     /// D4: data in the data folder is not written through a link that leads out of it.
     #[test]
-    fn d4_folders_of_the_data_folder_are_no_links() {
+    fn d4_a_link_in_place_of_an_inner_folder_is_refused() {
         let outside = tempfile::tempdir().unwrap();
         for name in FOLDERS {
             let (dir, _) = data();
@@ -354,7 +354,7 @@ mod tests {
 
     /// D4, S9: no file of the data folder is opened through a link, nor one of another user.
     #[test]
-    fn d4_files_of_the_data_folder_are_no_links() {
+    fn d4_a_link_in_place_of_an_inner_file_is_refused() {
         let outside = tempfile::NamedTempFile::new().unwrap();
         for name in FILES.into_iter().chain(["audit/audit-01.jsonl"]) {
             let (dir, _) = data();
@@ -403,7 +403,7 @@ mod tests {
     /// D4: at the address of a killed daemon any program may listen by the time that the next one
     /// starts, and no token is sent there.
     #[test]
-    fn d4_a_killed_daemon_is_not_asked_in_the_name_of_the_next() {
+    fn d4_no_token_is_sent_to_the_address_of_a_killed_daemon() {
         let (_dir, data) = data();
         let lock = data.lock().unwrap();
         let state = DaemonState {

@@ -223,7 +223,7 @@ mod tests {
 
     /// S22: commands print by this module; the other files that use standard output are known.
     #[test]
-    fn s22_commands_print_here_alone() {
+    fn s22_commands_print_only_through_the_output_module() {
         /// Each speaks a protocol, draws tables whose cells are harmless, or only asks whether it
         /// is a terminal.
         const OTHERS: [&str; 6] = [

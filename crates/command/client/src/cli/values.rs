@@ -49,14 +49,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_is_longer_than_nothing() {
+    fn a_duration_must_be_above_zero_and_have_a_unit() {
         assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
         assert!(duration("0s").unwrap_err().contains("above zero"));
         assert!(duration("5").unwrap_err().starts_with("write a number with its unit"));
     }
 
     #[test]
-    fn moments_are_days_times_and_how_long_ago() {
+    fn a_moment_is_a_day_a_time_or_an_age() {
         for text in ["2026-11-22", "2026-11-22T13:00:00Z", "2026-11-22T13:00:00.123Z"] {
             assert_eq!(moment(text).as_deref(), Ok(text));
         }

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn s22_bytes_that_are_no_text_are_no_obstacle() {
+    fn s22_bytes_that_are_not_utf8_are_replaced() {
         let mut written = InertWriter::new(Vec::new());
         for part in [&b"a\xff\x1b["[..], b"\xf0\x9f", b"\x98\x80\xe2\x82"] {
             written.write_all(part).unwrap();
