@@ -39,7 +39,7 @@ fn json_is_the_raw_result() {
 
 /// S22: a tool's answer is seen on a terminal and does nothing there; a file gets it as it is.
 #[test]
-fn s22_a_result_does_nothing_to_a_terminal() {
+fn s22_a_result_is_inert_on_a_terminal() {
     let place = Place::new();
     let text = "\u{1b}]0;owned\u{7}a\u{9b}2Jb\u{202e}c\nd";
     place.write("text", text);
@@ -86,7 +86,7 @@ fn a_call_beyond_its_timeout_fails() {
 
 /// D30: listing the tools counts into the time of the call, which is not made when that is over.
 #[test]
-fn d30_listing_counts_into_the_time_of_a_call() {
+fn d30_the_timeout_of_a_call_includes_listing_the_tools() {
     let place = Place::new();
     let mut entry = fixture_entry();
     entry["args"] = json!(["--stdio", "--quirks", "hang-later-list"]);

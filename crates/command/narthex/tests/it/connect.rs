@@ -93,7 +93,7 @@ fn the_token_of_a_run_opens_no_other_run() {
 }
 
 #[test]
-fn the_end_of_the_daemon_is_a_failure() {
+fn connect_fails_when_the_daemon_ends() {
     let place = Place::new();
     let daemon = place.up();
     let mut command = place.command(["connect", "--wait", "0"]);
@@ -270,7 +270,7 @@ fn modern_requests_are_sent_to_the_next_daemon() {
 
 /// I-M33.
 #[test]
-fn a_daemon_that_does_not_come_is_waited_for_within_a_bound() {
+fn connect_waits_for_a_missing_daemon_only_up_to_its_limit() {
     let place = Place::new();
     let mut client = Client::begin(&place, &["connect", "--wait", "1s"]);
     client.told("waiting for one, for up to 1 s");

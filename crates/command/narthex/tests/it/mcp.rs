@@ -353,7 +353,7 @@ fn reload_counts_the_servers() {
 
 /// E37, E47, E57: off, on, anew; a server that is off is off after a new start, too.
 #[test]
-fn e57_servers_are_switched() {
+fn e57_servers_are_disabled_enabled_and_reconnected() {
     let place = three();
     refusal(&place.run(["mcp", "disable", "shell", "--json"]), "daemon_down");
     let mut daemon = place.up();
@@ -381,7 +381,7 @@ fn e57_servers_are_switched() {
 
 /// E57: a server is off by its name, in each folder that is served with the same data directory.
 #[test]
-fn e57_a_name_is_off_in_every_folder() {
+fn e57_a_disabled_name_is_disabled_in_every_folder() {
     let place = Place::with(&json!({ "shell": shell_entry() }));
     let mut daemon = place.up();
     place.run(["mcp", "disable", "shell"]).succeeded();

@@ -176,7 +176,7 @@ fn an_entry_that_can_never_start_causes_a_warning() {
 
 /// D31: a named file that is not there yet is waited for, as that of a folder is.
 #[test]
-fn a_named_file_may_come_later() {
+fn a_named_file_may_be_created_after_the_start() {
     let place = Place::new();
     fs::rename(place.path("mcp.json"), place.path("later.json")).unwrap();
     let daemon = place.start(&UP);

@@ -54,7 +54,7 @@ fn d13_a_rule_counts_for_the_next_call_of_its_workspace() {
 /// D13: rules of a file are asked about a call and are stored nowhere; arguments are compared as
 /// they were written.
 #[test]
-fn d13_rules_of_a_file_are_asked_and_not_stored() {
+fn d13_policy_check_evaluates_rules_of_a_file_without_storing() {
     let place = Place::with(&json!({ "fixture": fixture_entry() }));
     let _daemon = place.up();
     let rule = r#"@id("large") @approval("demo.large") forbid(principal == Agent::"writer", action,

@@ -82,7 +82,7 @@ fn x_e98_events_outlive_a_daemon_that_is_killed() {
 
 /// X-E93: the writer of a message at the command line says for how long it counts.
 #[test]
-fn x_e93_a_message_is_for_a_while() {
+fn x_e93_a_message_has_an_expiry_time() {
     let (place, _daemon, session) = with_session();
     let words = ["sessions", "message", &session, "now", "--message-id", "m1", "--json"];
     let said = data(place.run([&words[..], &["--expires-in", "2h"]].concat()));

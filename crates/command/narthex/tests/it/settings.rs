@@ -102,7 +102,7 @@ fn e21_up_gives_every_server_unless_some_are_named() {
 }
 
 #[test]
-fn e19_own_tools_and_limits_of_output_are_settings() {
+fn e19_synthetic_tools_and_output_limits_are_settings() {
     let place = Place::new();
     place.write("narthex.toml", "synthetic_tools = \"no\"\n[limits]\noutput_tokens = 0\n");
     place.run(["status", "--settings", "narthex.toml"]).failed(

@@ -79,7 +79,7 @@ async fn x_e115_a_run_over_its_budget_is_refused() {
 
 /// X-E115: programs with a limit of memory fit into their sum, and not into less.
 #[test]
-fn x_e115_limits_of_memory_add_up() {
+fn x_e115_memory_limits_of_all_servers_are_summed() {
     let place = Place::with(&json!({}));
     let _daemon = place.up();
     for name in ["one", "two"] {
@@ -104,7 +104,7 @@ fn x_e115_limits_of_memory_add_up() {
 /// X-E115: servers that a run brings count like servers of an agent. Shared servers do not count,
 /// and other workspaces have budgets of their own.
 #[tokio::test(flavor = "multi_thread")]
-async fn x_e115_servers_of_a_runs_own_count() {
+async fn x_e115_servers_that_a_run_brings_count_in_the_budget() {
     let world = World::operated(&json!({ "shared": super::plain() })).await;
     let operator = Operator(&world);
     operator.limits(&json!({ "servers_per_run": 1 })).await;
