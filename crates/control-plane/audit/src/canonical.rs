@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_of_everything_else() {
+    fn the_hash_of_a_line_covers_all_other_members() {
         let (bare, none) = line_hash(r#"{"b":2,"a":1}"#).unwrap();
         assert_eq!((bare.as_str(), none), (digest(br#"{"a":1,"b":2}"#).as_str(), None));
         let (same, stated) = line_hash(r#"{"a":1,"hash":"x","b":2}"#).unwrap();

@@ -265,7 +265,7 @@ async fn thousands_of_changes_in_progress_survive_a_rotation() {
 
 /// D25: files of version 2 had all that was under way in one line, which nothing bounded.
 #[tokio::test]
-async fn a_header_of_megabytes_that_is_there_already_is_read() {
+async fn a_large_spool_header_of_version_2_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let events = (0..6_000).map(|number| (format!("aabbccddeeff.1.1.{number}"), number));
     let intents: BTreeMap<_, _> =
