@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_place_counts() {
+    fn the_nearest_known_place_is_used() {
         let mut places = Places::default();
         places.add("servers.a-b", "mcp.servers.b".to_owned());
         let mut part = Places::default();

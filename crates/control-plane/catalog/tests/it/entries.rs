@@ -24,7 +24,7 @@ fn faults(value: &Value) -> Vec<(String, FaultCode)> {
 
 /// X-E3, X-E4, X-E5, X-M10, X-M11: the longest that is taken, and one more, which is not.
 #[test]
-fn x_e3_limits_of_entries() {
+fn x_e3_entries_beyond_their_limits_are_refused() {
     let of = |count: usize| "a".repeat(count);
     for (fits, too_long, place) in [
         (json!({ "image": of(512) }), json!({ "image": of(513) }), "image"),

@@ -79,7 +79,7 @@ fn o24_a_runner_gets_entry_capability_and_override_merged() {
 
 /// O14, O28, O64: the URL of the special server is filled in at the end.
 #[test]
-fn o28_the_special_server_needs_the_run_alone() {
+fn o28_the_url_of_the_special_server_comes_from_the_runner() {
     let world = World::new(&entries()).using(data!("agent-header.json")["mcpServers"].clone());
     let payload = world.payload();
     let orchestrator = &payload["resolved_mcp_servers"]["orchestrator"];

@@ -29,7 +29,7 @@ fn d6_the_later_level_wins_key_by_key() {
 
 /// O8: null removes a key at any level, and never arrives.
 #[test]
-fn o8_null_removes() {
+fn o8_null_removes_a_key_at_any_level() {
     let world = World::one(
         plain(&["a", "b", "c"]),
         json!({ "a": 1, "b": 1, "c": 1 }),
@@ -56,7 +56,7 @@ fn d6_required_keys_cannot_be_removed() {
 /// D6, O101: two capabilities with different values is an error naming both, unless the agent
 /// settles it.
 #[test]
-fn d6_capabilities_that_disagree() {
+fn d6_different_values_of_two_capabilities_are_an_error() {
     let base = World::one(plain(&["k"]), json!({}), json!({}));
     let one = |value: Value| json!({ "a": { "ref": "s", "config": { "k": value } } });
     let disagreeing = base.clone().including("one", one(json!(1))).including("two", one(json!(2)));
@@ -202,7 +202,7 @@ fn o101_the_preview_shows_origins_and_hides_secrets() {
 
 /// O29: a literal in a sensitive key works, with a warning that does not show it.
 #[test]
-fn o29_a_literal_in_a_sensitive_key_is_warned_of() {
+fn o29_a_literal_in_a_sensitive_key_causes_a_warning() {
     let schema = json!({ "key": { "sensitive": true } });
     let warned = |value: Value| {
         let world = World::one(schema.clone(), json!({}), json!({ "key": value }));
@@ -288,7 +288,7 @@ fn x_m19_a_secret_goes_only_where_the_server_takes_one() {
 
 /// D8: a header that differs from a declared key by its spelling alone is that key, misspelt.
 #[test]
-fn d8_a_misspelt_key_is_no_header() {
+fn d8_a_misspelt_declared_key_is_not_sent_as_a_header() {
     let schema = json!({ "read_only": { "type": "boolean" } });
     for key in ["read-only", "Read-Only", "READ-only"] {
         let config: Value = [(key.to_owned(), json!("x"))].into_iter().collect();

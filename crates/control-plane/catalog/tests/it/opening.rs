@@ -53,7 +53,7 @@ fn x_e121_each_server_gets_only_its_own_secrets() {
 
 /// D22, O68: the values of all variables are known for redaction, at any place.
 #[test]
-fn d22_variables_are_known() {
+fn d22_values_of_variables_are_redacted() {
     let url = "https://x.test/${env.API_TOKEN}/${env.REGION}";
     let entry = json!({ "id": "s", "url": url, "config_schema": { "r": {} } });
     let world = World::new(&[entry])

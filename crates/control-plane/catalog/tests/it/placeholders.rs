@@ -17,7 +17,7 @@ fn value(world: &World) -> Value {
 
 /// O11, O13, O15, O72, O52: five sources.
 #[test]
-fn o11_the_five_sources() {
+fn o11_placeholders_have_five_sources() {
     let text = "${params.p}|${scope.s}|${env.E}|${runtime.run_id}|${runtime.session_id}|\
                 ${runner.orchestrator_mcp_url}";
     let world =
@@ -27,7 +27,7 @@ fn o11_the_five_sources() {
 
 /// O12: parameters are known at agent level alone.
 #[test]
-fn o12_parameters_belong_to_agents() {
+fn o12_parameters_are_allowed_only_in_agents() {
     let entry = json!({ "id": "s", "url": "https://s.test", "config_schema": { "k": {} },
                         "default_config": { "k": "${params.p}" } });
     let codes = refused(ServerEntry::parse(&text(&entry), None));
@@ -127,7 +127,7 @@ fn o62_values_are_not_scanned_again() {
 
 /// O63: `$${` is the way to write `${`.
 #[test]
-fn o63_the_escape() {
+fn o63_a_doubled_dollar_escapes_a_placeholder() {
     for (written, expected) in
         [("$${scope.x}", "${scope.x}"), ("a$${b", "a${b"), ("$$ $", "$$ $"), ("$$${x}", "$${x}")]
     {

@@ -89,7 +89,7 @@ fn escaped(value: &Value) -> Value {
 proptest! {
     /// D6, O7, O8, O47: the highest level that sets a key counts, and null removes.
     #[test]
-    fn d6_the_highest_level_that_speaks_counts(
+    fn d6_the_highest_level_that_sets_a_key_counts(
         defaults in level(), one in level(), two in level(), own in level(),
     ) {
         let attached = |level| json!({ "a": { "ref": "s", "config": json_of(level) } });
@@ -124,7 +124,7 @@ proptest! {
 
     /// O62, O63, S30, D7: values of a run arrive as they are, and reach no other place.
     #[test]
-    fn s30_values_of_runs_are_never_read_again(scope in tricky(), param in tricky()) {
+    fn s30_values_of_runs_are_never_expanded_again(scope in tricky(), param in tricky()) {
         let schema = json!({ "k": {}, "own": {}, "key": { "kind": "secret" } });
         let config = json!({ "k": "<${scope.v}|${params.p}|${scope.v}>", "own": "${env.CANARY}",
                              "key": "${CANARY}" });
@@ -236,7 +236,9 @@ proptest! {
 
     /// S4, O69: any value of a scope leaves the host, the depth of the path and the query.
     #[test]
-    fn s4_no_scope_leads_elsewhere(value in "[a-zA-Z0-9./?#@:%\\\\ \u{e4}$&={}\r\n-]{0,12}") {
+    fn s4_no_scope_value_changes_the_host_or_path_depth(
+        value in "[a-zA-Z0-9./?#@:%\\\\ \u{e4}$&={}\r\n-]{0,12}",
+    ) {
         let entry = json!({ "id": "s", "url": "https://h.test/t/${scope.v}/mcp?q=${scope.v}&end" });
         let world = World::new(&[entry]).using(json!({ "a": { "ref": "s" } }))
             .scope(json!({ "v": value }));

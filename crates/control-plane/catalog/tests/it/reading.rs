@@ -131,7 +131,7 @@ fn o48_no_server_is_described_inline() {
 
 /// O49: the type of a capability decides its contents.
 #[test]
-fn o49_types_of_capabilities() {
+fn o49_the_type_of_a_capability_decides_its_contents() {
     let servers = json!({ "a": { "ref": "s" } });
     for (kind, value, is_good) in [
         ("text", json!({ "mcpServers": servers }), false),
@@ -160,7 +160,7 @@ fn d1_aliases_and_ids_are_checked() {
 
 /// X-D2, X-E19, X-E25: an attachment in the words of the attach form.
 #[test]
-fn x_d2_attach_requests() {
+fn x_d2_attach_requests_are_read_in_each_form() {
     let read = |value: Value| AttachRequest::parse(&text(&value), None).map(|parsed| parsed.value);
     let one = json!({ "name": "linear", "env": { "LINEAR_API_KEY": "${LINEAR_API_KEY}" } });
     let other = json!({ "ref": "linear", "alias": "linear",
@@ -189,7 +189,7 @@ fn x_d2_attach_requests() {
 
 /// X-E19, X-E20, X-E22, X-E26: values with a kind are of that kind.
 #[test]
-fn x_e19_values_with_their_kind() {
+fn x_e19_values_of_attach_requests_must_match_their_kind() {
     let read = |env: Value| {
         let request = json!({ "catalog_entry_id": "s", "env_json": env });
         AttachRequest::parse(&text(&request), None).map(|parsed| parsed.value.attachment)
@@ -219,7 +219,7 @@ fn x_e19_values_with_their_kind() {
 
 /// The alias of the address counts, and a request must not contradict it.
 #[test]
-fn an_alias_of_the_address_is_not_contradicted() {
+fn an_alias_that_contradicts_the_address_is_refused() {
     let wanted = Alias::new("work").unwrap();
     let read = |value: Value| {
         AttachRequest::parse(&text(&value), Some(&wanted)).map(|parsed| parsed.value.alias)
@@ -233,7 +233,7 @@ fn an_alias_of_the_address_is_not_contradicted() {
 
 /// O85: a request that resumes a session takes a prompt and no parameters.
 #[test]
-fn o85_run_requests() {
+fn o85_a_resume_request_takes_a_prompt_and_no_parameters() {
     let read = |value: Value| RunRequest::parse(&text(&value)).map(|parsed| parsed.value);
     let resumed = json!({ "type": "resume_session", "session_id": "ses_1", "prompt": "Go on",
                           "scope": { "a": 1 } });

@@ -75,7 +75,7 @@ fn chains() -> Vec<String> {
 
 /// D9: a chain of references is as deep as its target.
 #[test]
-fn d9_references_that_lead_on_and_on_are_refused() {
+fn d9_chains_of_references_beyond_the_depth_limit_are_refused() {
     let refused = |text: &String| match Agent::parse(text.as_bytes(), None) {
         Ok(_) => None,
         Err(faults) => Some(format!("{faults:?}")),
