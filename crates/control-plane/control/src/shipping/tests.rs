@@ -104,7 +104,7 @@ async fn an_event_with_a_zero_byte_in_a_name_is_moved_with_the_others() {
 
 /// S32: if the number of a line was raised, the lines after it are still moved.
 #[tokio::test]
-async fn s32_a_changed_number_hides_nothing_that_follows() {
+async fn s32_lines_after_a_changed_number_are_still_moved() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("audit");
     let audit = Audit::open(&folder, &AuditSettings::default()).unwrap();
