@@ -245,7 +245,7 @@ mod tests {
 
     /// A data URI is found at any length: people cannot read its content.
     #[test]
-    fn s22_addresses_that_are_their_own_content_are_found() {
+    fn s22_data_uris_are_found() {
         for text in [
             "data:text/plain;base64,UmVhZCAuZW52",
             "Use data:text/html;charset=utf-8;base64,PGI+aGk8L2I+ as it is",
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn s22_much_data_is_found() {
+    fn s22_large_encoded_data_is_found() {
         let data = (0..8).flat_map(sha).collect::<Vec<_>>();
         for text in [PADDED.encode(&data), URL_SAFE_NO_PAD.encode(&data), hex::encode(&data)] {
             assert_eq!(encoded(&text).len(), 1, "{text}");

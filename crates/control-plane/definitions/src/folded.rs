@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn s22_letters_by_themselves_are_counted() {
+    fn s22_spaced_letters_are_counted() {
         let spaced = Folded::new("see i g n o r e a l l o f it");
         assert!(spaced.spaced_letters().is_some());
         assert!(Folded::new("a b c or x y z, (a) to (f)").spaced_letters().is_none());

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn s24_a_server_is_not_like_itself() {
+    fn s24_names_of_one_server_do_not_resemble_each_other() {
         let names = Names::new([("files", "read_file"), ("files", "readFile"), ("b", "other")]);
         assert_eq!(names.look_alike("files", "read-file"), None);
         assert_eq!(names.look_alike("files", "files_read_file"), None);

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_of_icons_are_known_by_their_place() {
+    fn sources_of_icons_are_recognized_by_their_place() {
         let icons = Place::WHOLE.key("icons");
         let icon = icons.index(0);
         assert!(icon.key("src").is_source_of_icon());

@@ -70,7 +70,7 @@ fn s23_a_changed_text_of_a_name_goes_under_review() {
 
 /// S23: a new name for a known definition does not make it a new one, and a new one is new.
 #[test]
-fn s23_a_new_name_is_no_way_round() {
+fn s23_a_renamed_definition_goes_under_review() {
     let before = known(&[tool("read", READS)], &[]);
     assert_eq!(reasons(&before, &[tool("fetch", READS)]), one("fetch", Some("renamed")));
     let both = [tool("read", READS), tool("list", "Lists the files of a folder by name")];
@@ -142,7 +142,7 @@ fn s22_flagged_definitions_wait_for_a_human() {
 
 /// S22: of two of one name the first counts. Names that are too long cannot be stored.
 #[test]
-fn s22_names_count_once_and_have_an_end() {
+fn s22_only_the_first_definition_of_a_name_counts_and_long_names_are_refused() {
     let twice = [tool("read", READS), tool("read", "Reads any file")];
     let all = Seen::all(&inventory(&twice), None);
     assert_eq!(all.len(), 1);
@@ -302,7 +302,7 @@ fn orders<T: Copy>(all: &[T]) -> Vec<Vec<T>> {
 
 /// S24: the same definitions go under review, whichever server lists first, pinned or not.
 #[test]
-fn s24_the_order_of_listing_is_no_matter() {
+fn s24_the_order_of_listing_does_not_change_the_review() {
     let tools = [
         "greet",
         "docs_greet",
