@@ -80,7 +80,7 @@ mod tests {
     /// A run that failed is left alone until its pause is over, and others are not; a run without
     /// further looks is forgotten.
     #[tokio::test(start_paused = true)]
-    async fn a_run_that_failed_is_left_alone_for_a_while() {
+    async fn a_failed_run_is_paused_for_a_while() {
         let [one, two] = [1, 2].map(|number| RunId::new([number; 6]));
         let (mut failures, now) = (Failures::default(), Instant::now());
         assert_eq!([(); 3].map(|()| failures.note(one, now, 0)), [1, 2, 3]);
