@@ -132,7 +132,7 @@ mod tests {
 
     /// X-E82: the newest showing of a page counts, and no user takes other users' room.
     #[tokio::test(start_paused = true)]
-    async fn x_e82_each_user_has_room_of_their_own() {
+    async fn x_e82_consent_pages_of_one_user_do_not_displace_those_of_others() {
         let consents = Consents::default();
         let (ada, bob) = (user(1), user(2));
         let of_bob = consents.show(&bob, "of bob", "grq_1").unwrap();

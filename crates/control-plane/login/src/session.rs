@@ -150,7 +150,7 @@ mod tests {
 
     /// D15: a link by the admin token alone proves no human.
     #[test]
-    fn d15_a_link_is_advisory() {
+    fn d15_a_sign_in_link_does_not_authenticate_a_human() {
         let proved = |method: LoginMethod| {
             assert_eq!(LoginMethod::parse(method.as_str()), Some(method));
             method.is_authenticated()

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_for_a_purpose_is_no_other() {
+    fn hashes_for_different_purposes_differ() {
         let all = [
             TokenHash::of("t"),
             TokenHash::for_purpose("form", "t"),

@@ -237,7 +237,7 @@ fn tokens_without_a_public_key_are_refused() {
 
 /// S9: a provider names public addresses, or its own host.
 #[test]
-fn s9_a_provider_leads_nowhere_inside() {
+fn s9_a_provider_with_internal_addresses_is_refused() {
     for name in ["authorization_endpoint", "token_endpoint", "jwks_uri"] {
         for address in [
             "http://tokens.example/token",
