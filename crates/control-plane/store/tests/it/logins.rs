@@ -128,7 +128,7 @@ async fn expired_links_and_sessions_are_refused_and_removed() {
 }
 
 #[tokio::test]
-async fn sessions_are_seen_and_end() {
+async fn sign_in_sessions_record_their_last_use_and_end() {
     for place in Place::both() {
         let store = store(&place).await;
         let logins = store.logins();

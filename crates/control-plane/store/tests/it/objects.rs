@@ -190,7 +190,7 @@ async fn d27_a_place_has_one_approved_content() {
 }
 
 #[tokio::test]
-async fn ten_thousand_rows() {
+async fn ten_thousand_rows_are_stored_and_read() {
     for place in Place::both() {
         let store = place.open().await;
         let names: Vec<String> = (0..10_000).map(|n| format!("server-{n}")).collect();
@@ -201,7 +201,7 @@ async fn ten_thousand_rows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_tasks_share_a_store() {
+async fn many_tasks_can_share_a_store() {
     for place in Place::both() {
         let store = place.open().await;
         let mut tasks = JoinSet::new();

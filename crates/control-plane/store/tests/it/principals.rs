@@ -128,7 +128,7 @@ async fn changes_of_permissions_are_counted() {
 }
 
 #[tokio::test]
-async fn roles_replace_each_other_and_end() {
+async fn new_roles_replace_earlier_roles() {
     let place = Place::new();
     let store = store(&place).await;
     let principals = store.principals();
