@@ -45,7 +45,7 @@ prop_compose! {
 
 /// X-M25: another program seals to the same bytes, and its sealed texts open here.
 #[test]
-fn x_m25_a_known_answer() {
+fn x_m25_sealing_matches_another_implementation() {
     let there = Somewhere::new("team-1", "LINEAR_API_KEY", 3);
     assert_eq!(there.place().bytes(), KNOWN_PLACE);
     let value = Secret::new("hunter2 größe");

@@ -10,7 +10,7 @@ const RESERVED: &str = "_NARTHEX_DOCUMENTS";
 /// O82, X-M29: a run's stored data is sealed, opens in its own place alone, also after a restart
 /// and after the master key was changed.
 #[tokio::test]
-async fn o82_documents_open_in_their_own_place_alone() {
+async fn o82_documents_open_only_in_their_own_place() {
     let world = World::default();
     let vault = world.start().await.unwrap();
     let (one, two) = (workspace("one"), workspace("two"));
@@ -40,7 +40,7 @@ async fn o82_documents_open_in_their_own_place_alone() {
 
 /// The key of documents is no secret of the workspace: no caller lists, reads, sets or clears it.
 #[tokio::test]
-async fn the_key_of_documents_is_nobodys_secret() {
+async fn the_key_of_documents_is_not_accessible_as_a_secret() {
     let world = World::default();
     let vault = world.start().await.unwrap();
     put(&vault, "A", "value").await;

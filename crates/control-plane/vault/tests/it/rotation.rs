@@ -111,7 +111,7 @@ async fn a_damaged_value_keeps_the_old_key() {
 /// X-F6: values that another process seals under the old key during a rotation are found before
 /// that key is forgotten.
 #[tokio::test]
-async fn values_that_come_late_are_found() {
+async fn values_sealed_under_the_old_key_during_a_rotation_are_found() {
     let (world, vault) = filled(100).await;
     // The first row is away for the first batch, and there again when it would be passed over.
     let late = |disk: &mut Disk| {

@@ -30,7 +30,7 @@ async fn d10_a_pinned_version_is_unchanged_by_later_versions() {
 
 /// D10: clearing takes pinned values away at once, and no later value gets their numbers.
 #[tokio::test]
-async fn d10_clearing_cuts_through_and_numbers_never_come_back() {
+async fn d10_clearing_removes_pinned_values_and_numbers_are_not_reused() {
     let vault = World::default().start().await.unwrap();
     put(&vault, "A", "one").await;
     put(&vault, "A", "two").await;

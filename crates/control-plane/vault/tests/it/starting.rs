@@ -20,7 +20,7 @@ async fn x_m27_the_first_start_creates_a_key_and_later_starts_load_it() {
 
 /// X-M28: a missing key ends the start; the error names the key, and no new key is made.
 #[tokio::test]
-async fn x_m28_a_lost_key_ends_the_start() {
+async fn x_m28_the_start_fails_without_the_key() {
     let world = World::default();
     let vault = world.start().await.unwrap();
     put(&vault, "A", "one").await;
@@ -40,7 +40,7 @@ async fn x_m28_a_lost_key_ends_the_start() {
 
 /// X-M28: a wrong key ends the start, too, and is not taken for the right one.
 #[tokio::test]
-async fn x_m28_a_wrong_key_ends_the_start() {
+async fn x_m28_the_start_fails_with_a_wrong_key() {
     let world = World::default();
     let vault = world.start().await.unwrap();
     put(&vault, "A", "one").await;
