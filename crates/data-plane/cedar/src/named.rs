@@ -169,7 +169,7 @@ mod tests {
 
     /// D13: a pattern that covers a further name alone is dead.
     #[test]
-    fn d13_a_pattern_for_a_further_name_is_found() {
+    fn d13_a_pattern_that_covers_only_an_alternative_name_is_found() {
         let pattern = |text: &str| Named::Pattern(text.to_owned());
         let ruled = Some(("start_agent", "spawn_session"));
         assert_eq!(pattern("start_*").further_name(), ruled);

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_without_conditions_is_always_asked() {
+    fn a_rule_without_conditions_is_always_evaluated() {
         let bare = "forbid(principal, action, resource is Tool);";
         let text = joined(0, &set(&[bare])).to_string();
         assert!(text.contains("true"), "{text}");

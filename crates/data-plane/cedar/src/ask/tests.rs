@@ -297,7 +297,9 @@ fn s14_no_spelling_of_a_uri_gets_around_a_rule() {
 proptest! {
     /// Whatever the arguments and names are, rules answer, and alike each time.
     #[test]
-    fn any_question_is_answered(name in ".{0,40}", argument in ".{0,40}", number in any::<f64>()) {
+    fn any_question_gets_the_same_answer_each_time(
+        name in ".{0,40}", argument in ".{0,40}", number in any::<f64>(),
+    ) {
         let set = rules(r#"forbid(principal, action, resource) when {
             context.arguments has a && context.arguments.a like "*x*" };
             forbid(principal, action, resource) when {
@@ -338,7 +340,7 @@ proptest! {
     /// D13: the heads decide which rules are asked, and asking them together never changes their
     /// rulings.
     #[test]
-    fn d13_rules_that_are_not_asked_would_not_match(
+    fn d13_rules_skipped_by_their_head_would_not_match(
         heads in proptest::collection::vec((0..6_usize, 0..12_usize, 0..6_usize), 1..60),
         agent in 0..3_usize,
         server in 0..3_usize,
