@@ -218,7 +218,7 @@ mod tests {
     /// S26: a state pays once, unless no server has seen the call that came with it; when it has
     /// expired, nothing is known of it.
     #[test]
-    fn s26_a_state_pays_once() {
+    fn s26_a_request_state_provides_its_grants_once() {
         let (second, at) = (Duration::from_secs(1), SystemTime::UNIX_EPOCH);
         let (spent, unused) = (SpentStates::new(10 * second), Unused::default());
         let bring = |now| {

@@ -145,7 +145,7 @@ fn d14_giving_up_a_subscription_requires_no_grant() {
 
 /// X-E75: the call that used a grant up has it, until the store reports that it is over.
 #[test]
-fn x_e75_a_grant_that_is_over_pays_for_nothing() {
+fn x_e75_a_used_up_grant_no_longer_counts_for_its_call() {
     let (authority, one) = (authority(), gates(&["git.write"]));
     authority.grants.add(granted(1, "git.write", GrantDuration::Once, None));
     let claim = || decide_paid(&authority, &one, call("{}"), &[id(1)]);

@@ -82,7 +82,7 @@ fn x_e81_later_rounds_are_of_the_same_turn() {
 
 /// S26: a single call that a session has asked for is a call of that session.
 #[test]
-fn s26_a_single_call_is_of_the_session_that_asked() {
+fn s26_a_single_use_grant_counts_only_in_the_requesting_session() {
     let (one, authority) = (gates(&["git.write"]), authority());
     let me = GrantSubject::User(user('1'));
     let elsewhere = GrantDuration::OnceIn(SessionId::new([2; 6]));
