@@ -168,7 +168,7 @@ mod tests {
 
     /// A link to itself ends, as it does for the system.
     #[test]
-    fn a_loop_of_links_ends() {
+    fn following_a_loop_of_links_ends() {
         let (_dir, root) = root();
         symlink("b", root.join("a")).unwrap();
         symlink("a", root.join("b")).unwrap();

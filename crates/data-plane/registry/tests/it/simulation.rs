@@ -39,21 +39,21 @@ async fn simulate_one(seed: u64) {
 /// E2, E32, E40, E41, E55, E57, E128, R-M14, E4: see above; each of the four has another seed, and
 /// two of them more than one thread.
 #[tokio::test]
-async fn e128_any_order_of_verbs_ends_as_the_model_1() {
+async fn e128_any_order_of_verbs_matches_the_model_1() {
     simulate(1).await;
 }
 
 #[tokio::test]
-async fn e128_any_order_of_verbs_ends_as_the_model_2() {
+async fn e128_any_order_of_verbs_matches_the_model_2() {
     simulate(2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn e128_any_order_of_verbs_ends_as_the_model_3() {
+async fn e128_any_order_of_verbs_matches_the_model_3() {
     simulate(3).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn e128_any_order_of_verbs_ends_as_the_model_4() {
+async fn e128_any_order_of_verbs_matches_the_model_4() {
     simulate(4).await;
 }

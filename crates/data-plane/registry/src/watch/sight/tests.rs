@@ -51,7 +51,7 @@ fn a_refused_file_watch_is_reported_with_its_remedy() {
 /// E10: files that other machines change are not waited for in vain.
 #[cfg(target_os = "linux")]
 #[test]
-fn file_systems_without_events_are_known() {
+fn file_systems_without_events_are_recognized() {
     assert_eq!(remote_name(0x6969), Some("NFS"));
     assert_eq!(remote_name(0x6573_5546), Some("FUSE"));
     for local in [0xEF53, 0x0102_1994, 0x794C_7630, 0x9123_683E, 0x5846_5342] {

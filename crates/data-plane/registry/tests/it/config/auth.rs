@@ -36,7 +36,7 @@ fn e22_an_api_key_has_a_header_and_a_prefix() {
 
 /// E16: a key in the file works, with a warning that does not show it.
 #[test]
-fn e16_a_literal_key_is_warned_of() {
+fn e16_a_literal_key_causes_a_warning() {
     let (_, warnings) = entry(&with(r#"{ "mode": "apiKey", "key": "s3" }"#));
     assert_warned(&warnings, &["servers.x.auth.key", "${env:NAME}"]);
     let (_, warnings) = entry(&with(r#"{ "mode": "apiKey", "key": "${env:KEY}" }"#));
@@ -174,7 +174,7 @@ fn e49_scopes_have_no_order() {
 
 /// D22, E49: credentials of a sign-in are as secret as a key.
 #[test]
-fn d22_secrets_of_a_sign_in_are_known() {
+fn d22_credentials_of_a_sign_in_are_secret() {
     let secrets = |auth: &str| {
         let Entry::Server(definition) = entry(&with(auth)).0 else { panic!("{auth}") };
         let shown = format!("{definition:?}");

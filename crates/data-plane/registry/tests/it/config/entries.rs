@@ -264,7 +264,7 @@ fn d10_a_misspelt_restriction_starts_nothing() {
 
 /// E16, E138: a secret in the file is advised against and never shown.
 #[test]
-fn e16_secrets_in_the_file_are_warned_of_and_never_printed() {
+fn e16_secrets_in_the_file_cause_warnings_and_are_never_printed() {
     let (read, warnings) = entry(
         r#"{ "transport": "stdio", "command": "true", "args": ["ghp_0123456789"],
              "env": { "API_TOKEN": "s3cret-s3cret", "OTHER_TOKEN": "${env:KEY}" } }"#,
@@ -306,7 +306,7 @@ fn relative_folders_and_programs_start_at_the_workspace() {
 }
 
 #[test]
-fn a_whole_command_line_and_fields_of_the_other_transport_are_warned_of() {
+fn command_lines_and_fields_of_the_other_transport_cause_warnings() {
     let (_, warnings) = entry(r#"{ "transport": "stdio", "command": "npx -y s", "url": "u" }"#);
     assert_warned(&warnings, &["servers.x.command", "`args`"]);
     assert_warned(&warnings, &["servers.x.url", "ignored"]);

@@ -62,7 +62,7 @@ fn e57_switched_off_servers_are_read_as_disabled() {
 }
 
 #[test]
-fn keys_of_other_programs_are_warned_of_once_each() {
+fn keys_of_other_programs_cause_one_warning_each() {
     let config = load(
         r#"{ "inputs": [], "globalShortcut": "", "mcpServers": {
              "a": { "command": "true", "autoApprove": [], "gallery": true },
@@ -157,7 +157,7 @@ fn r_e24_transport_type_wins_over_type() {
 
 /// X-M1: such files are those of programs that reach narthex by this entry.
 #[test]
-fn x_m1_an_entry_for_narthex_itself_is_passed_over() {
+fn x_m1_an_entry_for_narthex_itself_is_skipped() {
     let config = load(
         r#"{ "mcpServers": {
           "narthex": { "command": "narthex", "args": ["connect"] },

@@ -54,7 +54,7 @@ async fn e146_a_faulty_entry_of_the_name_is_not_overwritten() {
 proptest! {
     /// E146: over any number of starts, whatever is removed in between, each arrives at most once.
     #[test]
-    fn e146_no_default_ever_comes_twice(
+    fn e146_no_default_is_seeded_twice(
         versions in prop::collection::vec("([a-e] ){0,4}", 1..5), own in "([a-e] ){0,3}",
         is_removed in any::<bool>(),
     ) {

@@ -71,7 +71,7 @@ async fn e41_a_replaced_child_finishes_its_calls_while_the_new_child_runs() {
 
 /// D10, E37: switching off ends the child although a call is open.
 #[tokio::test]
-async fn d10_a_child_that_is_switched_off_ends_in_the_midst_of_a_call() {
+async fn d10_switching_a_child_off_ends_its_open_call() {
     let (mark, gate) = (Mark::new(), Gate::new());
     let registry = start([mark.server("x", "")]);
     let row = until_state(&registry, "x", ServerState::Ready).await;

@@ -166,7 +166,7 @@ async fn r_e3_a_failed_mount_leaves_nothing() {
 /// R-E4, R-M13, R-M14, R-M10: a caller that mounts a server during its mounting waits for the same
 /// outcome, and no caller waits for the server of another.
 #[tokio::test]
-async fn r_e4_a_mount_in_progress_is_shared_and_delays_no_other() {
+async fn r_e4_a_mount_in_progress_is_shared_and_delays_no_other_mount() {
     let notes = tempfile::tempdir().unwrap();
     let mark = Mark::new();
     let registry = start([]);
@@ -190,7 +190,7 @@ async fn r_e4_a_mount_in_progress_is_shared_and_delays_no_other() {
 
 /// R-E1: an alias occurs once in a set; the same server again in another set is one more reference.
 #[tokio::test]
-async fn r_e1_an_alias_is_mounted_once_a_set() {
+async fn r_e1_a_duplicate_alias_in_a_set_is_refused() {
     let mark = Mark::new();
     let registry = start([]);
     let mountable = || Mountable::new(Arc::new(mark.server("x", "")));

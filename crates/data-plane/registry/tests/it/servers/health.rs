@@ -205,7 +205,7 @@ async fn d17_an_unreachable_server_is_probed_until_reachable() {
 
 /// D17: a probe that a caller wants does not make the next one later.
 #[tokio::test]
-async fn d17_wanted_probes_do_not_lengthen_the_pause() {
+async fn d17_requested_probes_do_not_delay_the_next_probe() {
     let failed = failed(ServerState::Error, |_| {}).await;
     let Failed { clock, mode, registry, row, peer: _peer } = failed;
     for _ in 0..3 {

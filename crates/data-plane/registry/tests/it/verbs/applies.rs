@@ -89,7 +89,7 @@ async fn e54_changed_filters_and_limits_take_effect_without_a_new_connection() {
 
 /// E2, E42, E43, E56: an unchanged server keeps its process; a removed or changed one does not.
 #[tokio::test]
-async fn e56_an_unchanged_server_is_left_alone() {
+async fn e56_an_unchanged_server_keeps_its_process() {
     let registry = start([shell("same"), with_env(shell("changed"), "A", "1"), shell("gone")]);
     let before = until(&registry, |snapshot| snapshot.is_settled()).await;
     let changed = with_env(shell("changed"), "A", "2");
@@ -234,7 +234,7 @@ async fn e126_a_closed_registry_refuses() {
 
 /// E130: applying returns although no server is ready yet.
 #[tokio::test]
-async fn e130_applying_waits_for_nothing() {
+async fn e130_applying_does_not_wait_for_servers() {
     let slow = hanging().await;
     let registry = start([]);
     let applied = registry.apply(set([http("slow", &slow.url)])).unwrap();

@@ -23,7 +23,7 @@ fn kind(result: &ServerResult) -> Option<CallErrorKind> {
 
 /// E58, E3, E38: the answers of the verbs for an unknown name.
 #[tokio::test]
-async fn e58_unknown_names() {
+async fn e58_verbs_refuse_unknown_names() {
     let registry = start([]);
     let unknown = VerbError::Unknown("x".to_owned());
     assert_eq!(unknown.to_string(), "unknown server `x`");
