@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_texts_have_parts_as_often_as_there_is_room() {
+    fn generated_texts_repeat_their_parts_up_to_the_limit() {
         let all = texts(&[BRACKETS], 1_000);
         assert!(all.iter().any(|text| text.matches('(').count() > 900));
         assert!(all.iter().any(|text| text.matches("+1").count() > 450));
