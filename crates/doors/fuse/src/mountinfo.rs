@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_are_no_text_hide_no_mount() {
+    fn mounts_at_paths_that_are_not_utf8_are_found() {
         assert_eq!(parsed(INFO).len(), 5);
         let has = |device| ours(parsed(INFO), device).next().is_some();
         assert!(has("0:57") && has("0:58"));

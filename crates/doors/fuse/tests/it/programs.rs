@@ -328,7 +328,7 @@ print(open('ctl/error').read(), os.read(f, 100), sep='')
 /// The call is under way before any read: it starts with the write that ends the object, in any
 /// pieces, and not before.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_descriptor_that_is_read_calls_with_the_end_of_the_object() {
+async fn a_call_starts_with_the_write_that_ends_the_json_object() {
     let Some(world) = World::new() else { return };
     let script = r#"
 import os, sys

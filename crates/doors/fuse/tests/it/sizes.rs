@@ -103,7 +103,7 @@ for text in ['{"a":"long enough"}', '{}', '{"b":[1,2,3,4,5,6,7,8,9]}']:
 
 /// R-O9: what has no content is no empty file: copying it fails.
 #[tokio::test(flavor = "multi_thread")]
-async fn r_o9_there_is_no_empty_copy_of_a_result_that_is_not_there() {
+async fn r_o9_copying_a_tool_file_without_a_result_fails() {
     let Some(world) = World::new() else { return };
     let into = tempfile::tempdir().expect("there is room");
     let into = into.path().display();
