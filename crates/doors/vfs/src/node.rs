@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn r_g2_the_forms_of_the_grammar_with_and_without_a_slash_at_their_end() {
+    fn r_g2_paths_are_parsed_with_and_without_a_trailing_slash() {
         for end in ["", "/", "//"] {
             assert_eq!(node(end).ok(), Some(Node::Root));
             for kind in Kind::ALL {

@@ -15,7 +15,7 @@ async fn until(is_so: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn r_o11_closing_wins_over_a_call_that_is_under_way() {
+async fn r_o11_closing_cancels_a_call_in_progress() {
     let (_namespace, process, fake) = one();
     fake.set(Mood::Waits);
     let fd = process.open(ECHO).expect("it opens");
@@ -103,7 +103,7 @@ async fn the_end_of_a_process_ends_all_its_open_calls() {
 }
 
 #[tokio::test]
-async fn first_reads_that_meet_fetch_once() {
+async fn concurrent_first_reads_fetch_once() {
     let (_namespace, process, fake) = one();
     fake.set(Mood::Waits);
     let fd = process.open("/mnt/mcp/1-files/tools").expect("it opens");
