@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn wake_ups_are_passed_on_except_the_users_own() {
+    fn wake_ups_are_forwarded_except_those_by_the_user() {
         let (relay, count) = (Arc::<Relay>::default(), Arc::<Count>::default());
         let (waker, user) = (Waker::from(Arc::clone(&relay)), Waker::from(Arc::clone(&count)));
         let woken = || count.0.load(Ordering::SeqCst);

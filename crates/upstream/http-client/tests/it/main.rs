@@ -41,7 +41,7 @@ async fn requests_in_a_row_share_one_connection() {
 }
 
 #[tokio::test]
-async fn an_answer_without_a_body_gives_the_connection_back() {
+async fn an_answer_without_a_body_frees_the_connection() {
     let server =
         Server::start(|_| Response::builder().status(202).body(Bytes::new().into()).unwrap());
     let server = server.await;
@@ -112,7 +112,7 @@ async fn connections_expire_when_idle() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_is_closed_though_nothing_is_sent_any_more() {
+async fn an_idle_connection_is_closed_without_further_requests() {
     let raw = Raw::bind().await;
     let client = client(&raw.url);
     let serve = async {
@@ -150,7 +150,7 @@ async fn a_connection_is_used_only_by_its_own_runtime() {
 
 /// All stored idle connections may belong to a runtime that does not need them any more.
 #[tokio::test]
-async fn a_runtime_that_comes_late_keeps_a_connection_too() {
+async fn a_second_runtime_reuses_its_own_idle_connection() {
     let server = Server::start(|_| answer("a".repeat(1 << 20))).await;
     let settings = ClientSettings { max_idle: 2, ..Default::default() };
     let client = HttpClient::new(&server.url, settings).unwrap();
