@@ -362,7 +362,7 @@ print("harmful", [one for one in harmful if kept >> one & 1], flush=True)
 }
 
 #[tokio::test]
-async fn d22_limits_hold() {
+async fn d22_limits_of_a_confined_program_are_enforced() {
     let scene = Scene::new();
     let limits = ProcessLimits {
         memory_mb: Some(256),

@@ -74,7 +74,7 @@ async fn concurrent_stops_share_one_sequence_of_signals() {
 }
 
 #[tokio::test]
-async fn a_child_that_ends_by_itself_is_seen_by_many() {
+async fn the_exit_of_a_child_is_reported_to_several_waiters() {
     let tracker = TaskTracker::new();
     let (process, io) = Process::spawn(shell("cat; exit 5"), &tracker).await.unwrap();
     let (first, second) = (process.exited(), process.exited());
