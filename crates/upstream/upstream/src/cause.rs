@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_is_no_likely_cause() {
+    fn a_start_message_is_not_a_likely_cause() {
         let lines = ["Starting default (STDIO) server...".to_owned()];
         assert_eq!(cause(&lines).as_deref(), Some(lines[0].as_str()));
         assert_eq!(likely_cause(&lines), None);

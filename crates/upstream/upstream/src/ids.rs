@@ -69,7 +69,7 @@ mod tests {
     /// S19: ids are unique on a link, fit 32 bits with a sign, and nothing follows from earlier
     /// ones or from another link.
     #[test]
-    fn s19_ids_are_unique_small_enough_and_not_in_a_row() {
+    fn s19_ids_are_unique_fit_32_bits_and_are_not_consecutive() {
         const COUNT: usize = 100_000;
         let (one, other) = (Ids::new(), Ids::new());
         let ids: Vec<_> = (0..COUNT).map(|_| one.next()).collect();

@@ -281,7 +281,7 @@ mod tests {
 
     /// R-E45: the words that servers of the SDKs and examples use, and none of other refusals.
     #[test]
-    fn r_e45_the_words_of_servers_about_a_lost_session_are_known() {
+    fn r_e45_texts_of_servers_about_a_lost_session_are_recognized() {
         for words in [
             "Bad Request: No valid session ID provided",
             "Session not found",

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_pipe_takes_nothing_at_once() {
+    async fn a_full_pipe_refuses_immediate_writes() {
         let (sender, _receiver) = pipe::pipe().unwrap();
         sender.writable().await.unwrap();
         let input = Input::new(sender);

@@ -61,7 +61,7 @@ impl Everywhere {
 
 /// E85.
 #[tokio::test]
-async fn e44_progress_comes_before_the_answer_under_our_own_token() {
+async fn e44_progress_arrives_before_the_answer_with_a_token_of_the_link() {
     let everywhere = Everywhere::start().await;
     for (name, link) in &everywhere.links {
         let (notifications, answer) =

@@ -51,7 +51,7 @@ async fn e134_a_stdio_server_that_answers_the_probe_badly_is_legacy() {
 }
 
 #[tokio::test]
-async fn e75_a_stdio_server_that_is_silent_to_the_probe_is_initialized_all_the_same() {
+async fn e75_a_stdio_server_that_ignores_the_probe_is_initialized() {
     let world = World::impatient();
     let (link, dialect) = world.connect(&shell(&initializes())).await.unwrap();
     assert_eq!(dialect, Dialect::Legacy);

@@ -111,7 +111,7 @@ async fn e72_only_tools_with_invalid_header_annotations_are_dropped() {
 }
 
 #[tokio::test]
-async fn e71_lists_that_a_server_did_not_declare_are_not_asked_for() {
+async fn e71_undeclared_lists_are_not_requested() {
     let peer = listing(|_| json!({"tools": []})).await;
     let link = World::new().link(&http(&peer.url)).await;
     assert!(in_time(fetch(&link)).await.unwrap().is_empty());
@@ -240,7 +240,7 @@ async fn e73_a_credential_refused_for_every_list_refuses_the_server() {
 /// E81: an output schema that clients cannot compile is left out of merged lists, also if it comes
 /// with so many others that they are compiled on another thread.
 #[tokio::test]
-async fn e81_an_output_schema_that_does_not_compile_is_warned_of() {
+async fn e81_an_output_schema_that_does_not_compile_causes_a_warning() {
     for count in [1, 600] {
         let fine = json!({"type": "object", "properties": {"a": {"pattern": "^a\\w"}}});
         let odd = json!({"type": "object", "properties": {"a": {"pattern": "["}}});
