@@ -89,7 +89,7 @@ mod tests {
 
     /// X-E59.
     #[test]
-    fn names_that_steer_programs_are_known() {
+    fn variables_that_steer_programs_are_recognized() {
         let is_sorted = STEERING.windows(2).all(|two| two[0] < two[1]);
         assert!(is_sorted, "sorted, so that a name is found by eye, and stands there once");
         for name in ["PATH", "LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "NODE_OPTIONS", "ENV", "IFS"] {

@@ -142,7 +142,7 @@ mod tests {
 
     /// D14: a gate for an absent name is reported, with the name that was probably meant.
     #[test]
-    fn d14_a_gate_for_nothing_is_found() {
+    fn d14_a_gate_for_an_absent_name_is_reported() {
         let gates = Gates::new(
             map(&["delete_usr", "echo"]),
             &map(&["file:///etc/*", "test://a*"]),

@@ -86,7 +86,7 @@ fn s5_fixed_packages_and_other_programs_are_not_named() {
 }
 
 #[test]
-fn s5_the_sentence_has_the_pin_and_the_way_to_a_version() {
+fn s5_the_warning_names_the_pin_and_the_command_for_a_version() {
     let one = &unpinned("npx", &["-y", "server"])[0];
     let text = one.to_string();
     assert!(text.contains("write `server@VERSION`; `npm view server version` prints"), "{text}");
