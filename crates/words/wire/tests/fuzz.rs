@@ -258,7 +258,7 @@ fn s31_lines_do_not_depend_on_the_cuts() {
 
 /// S13: a value that was encoded is decoded to itself, and nothing is decoded by panicking.
 #[test]
-fn s13_header_values_survive_the_way() {
+fn s13_header_values_survive_a_round_trip() {
     let target = bolero::check!().with_iterations(rounds(ROUNDS));
     target.with_type::<(String, Vec<Change>)>().for_each(|(text, changes)| {
         assert_eq!(decode_value(&encode_value(text)).unwrap(), text.as_str());

@@ -99,7 +99,7 @@ fn values_are_read_strictly() {
 }
 
 #[test]
-fn s13_right_requests_pass() {
+fn s13_requests_with_matching_headers_are_accepted() {
     let all = r#"{"region":"us","limit":42,"dry":true,"where":{"zone":"z"},"more":[1]}"#;
     let sent = [
         ("mcp-param-region", "us"),
