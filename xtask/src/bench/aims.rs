@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_is_compared_with_the_direct_way() {
+    fn latency_is_compared_with_a_direct_connection() {
         let direct = row(Work::Echo, 1, Way::Direct, |_| {});
         let slow = row(Work::Echo, 1, Way::Aggregated, |sample| sample.p50_us = 251.0);
         assert_eq!(

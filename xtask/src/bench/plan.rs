@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extra_alone_is_only_that() {
+    fn selecting_an_extra_selects_no_other_case() {
         for extra in Extra::ALL {
             let selection = select(&[extra.name(), "8"]);
             let has: Vec<_> =

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn names_may_hold_anything() {
+    fn names_of_processes_may_contain_any_character() {
         let process = parse(&stat(7, "a) b (c", 3)).unwrap();
         assert_eq!((process.id, process.parent, process.started), (7, 3, 4711));
         assert_eq!(process.name, "a) b (c");
