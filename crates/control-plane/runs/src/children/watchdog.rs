@@ -175,7 +175,7 @@ mod tests {
 
     /// X-D10, X-E88: 5, 10, 20, 40 and 60 minutes.
     #[test]
-    fn x_d10_the_ladder_grows() {
+    fn x_d10_stages_of_the_watchdog_follow_at_5_10_20_40_and_60_minutes() {
         let at = |minutes: u64| rung(Duration::from_secs(minutes * 60));
         assert_eq!(rung(Duration::from_secs(299)), None);
         let rungs = [5, 9, 10, 19, 20, 39, 40, 59, 60, 600].map(at);

@@ -92,7 +92,7 @@ mod tests {
     /// X-E122: only under `on_attended`, in runs without a driver of agents that are no workers,
     /// and only servers that a person signs in to.
     #[test]
-    fn x_e122_only_a_driver_opens_what_people_sign_in_to() {
+    fn x_e122_a_run_without_a_driver_has_no_personal_servers_under_on_attended() {
         use OauthOnOrchestrators::{Off, On, OnAttended};
         for kind in [AgentType::Orchestrator, AgentType::Scheduled] {
             let attended = parts(kind, OnAttended, false);

@@ -72,7 +72,7 @@ mod tests {
     /// D14: a human reads which name was probably meant by a gate for nothing, and a model no word
     /// of the server.
     #[test]
-    fn d14_a_gate_for_nothing_is_told_to_humans_with_what_was_meant() {
+    fn d14_only_humans_read_which_tool_an_unmatched_gate_probably_meant() {
         let gate = UnmatchedGate {
             field: "tool_scopes",
             name: "ecko".to_owned(),

@@ -380,7 +380,7 @@ mod tests {
     /// S22: definitions under review are logged once, and again when they change, or when the same
     /// ones return after none were.
     #[test]
-    fn s22_what_is_held_back_is_told_once_for_each_change() {
+    fn s22_definitions_under_review_are_logged_once_for_each_change() {
         let alias = Alias::new("git").unwrap();
         let held = |names: &[&str]| {
             let mut held = Held::default();

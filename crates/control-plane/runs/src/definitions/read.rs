@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_list_is_read_once_and_forgotten_with_it() {
+    async fn a_list_is_read_once_and_its_definitions_are_dropped_with_the_list() {
         let list = |name: &str| {
             let raw = Bytes::from(format!(r#"{{"name":"{name}"}}"#));
             Arc::new(Inventory::new([(Listed::Tool, InventoryEntry::new(name, raw))]))

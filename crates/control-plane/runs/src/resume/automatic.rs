@@ -280,7 +280,7 @@ mod tests {
 
     /// A session that cannot resume is tried again after 1, 2, 4 … minutes, and each hour at last.
     #[test]
-    fn tries_become_rarer() {
+    fn the_pause_between_resume_attempts_doubles_up_to_an_hour() {
         let minutes = |tries| again(tries).as_secs() / 60;
         assert_eq!([0, 1, 2, 5, 6, 40].map(minutes), [1, 2, 4, 32, 60, 60]);
     }

@@ -97,7 +97,7 @@ mod tests {
     /// X-M3: work that takes too long ends for its caller, has no effect, and keeps its turn until
     /// it has really ended; no caller waits for a turn for longer than that either.
     #[tokio::test(start_paused = true)]
-    async fn x_m3_copying_ends_in_time() {
+    async fn x_m3_copying_that_takes_too_long_fails_and_keeps_its_turn_until_its_end() {
         let copying = Copying::default();
         let (told, tells) = mpsc::sync_channel(2);
         let (first, released) = mpsc::sync_channel(2);

@@ -73,7 +73,7 @@ mod tests {
     /// Runs end in the order of their times, each when it is due and not before, also those that
     /// are added while others are waited for.
     #[tokio::test(start_paused = true)]
-    async fn runs_end_when_their_time_is_over() {
+    async fn runs_expire_in_the_order_of_their_times() {
         let (expiries, begin) = (Arc::new(Expiries::default()), Instant::now());
         let at = |seconds| begin + Duration::from_secs(seconds);
         for number in [9, 2, 5] {

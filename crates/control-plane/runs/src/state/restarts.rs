@@ -56,7 +56,7 @@ mod tests {
 
     /// A token that opens nothing is not looked for twice, and shuts out no other token of its run.
     #[tokio::test(start_paused = true)]
-    async fn a_token_that_opens_nothing_shuts_out_no_other() {
+    async fn an_unknown_token_does_not_block_other_tokens_of_its_run() {
         let (kept, run) = (Restarts::default(), RunId::new([7; 6]));
         let [wrong, right] = [(); 2].map(|()| RunToken::of_run(run).unwrap().hash());
         kept.note_absent(wrong);

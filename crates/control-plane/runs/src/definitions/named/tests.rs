@@ -74,7 +74,7 @@ async fn s24_lists_are_read_once_for_all_servers() {
 /// S24: servers that start at the same time, while rows change all the time, share the names that
 /// are made; no caller gets names older than its request.
 #[tokio::test]
-async fn s24_who_starts_together_shares_the_names() {
+async fn s24_servers_that_start_at_the_same_time_share_the_names() {
     let named = Arc::new(Named::default());
     let moments = Arc::new(AtomicU64::new(0));
     let mut asking = tokio::task::JoinSet::new();
@@ -101,7 +101,7 @@ async fn s24_who_starts_together_shares_the_names() {
 /// S24: the digest of names does not depend on their order, and names of two servers differ from
 /// those of another two.
 #[test]
-fn s24_the_order_of_names_is_no_matter() {
+fn s24_the_digest_does_not_depend_on_the_order_of_names() {
     let named = Named::default();
     let [docs, mail] = [row("docs", &list(&["a", "b"])), row("mail", &list(&["c"]))];
     let one = named.standing(&snapshot(&[docs.clone(), mail.clone()]));
@@ -116,7 +116,7 @@ fn s24_the_order_of_names_is_no_matter() {
 
 /// S24: a rejected tool has no name; its loss notifies the others, once.
 #[tokio::test]
-async fn s24_what_was_rejected_has_no_name() {
+async fn s24_a_rejected_tool_has_no_name() {
     let named = Named::default();
     let own = list(&["docs_greet", "wave"]);
     let rows = snapshot(&[row("rival", &own), row("docs", &list(&["greet"]))]);
