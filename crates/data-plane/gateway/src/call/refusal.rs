@@ -372,7 +372,7 @@ mod tests {
     /// D28: a model never reads the part of a refusal that is for operators. This holds at each
     /// door, in each kind and era, in the text and beside it.
     #[test]
-    fn d28_no_refusal_names_what_operators_do() {
+    fn d28_no_refusal_names_a_command_or_route_of_operators() {
         const SAID: &str = "it failed; mend it with `narthex grants create x`, or at POST /api/x";
         let error = |kind| CallError {
             details: Some(json!({ "errors": [{ "remedy": SAID, "field": "a" }] })),
@@ -408,7 +408,7 @@ mod tests {
     /// X-E122: a request that a run may not make for want of a grant is recorded as refused by that
     /// check. This holds also if it is otherwise known that no server has seen the call.
     #[test]
-    fn what_is_refused_names_its_check() {
+    fn a_call_refused_for_a_missing_grant_names_its_check() {
         let error = |kind| CallError::new(kind, "no");
         for refusal in [Refusal::Call, Refusal::Unsent] {
             let of = |kind| refusal(error(kind)).check();

@@ -83,7 +83,7 @@ mod tests {
 
     /// D26.
     #[test]
-    fn states_open_only_unchanged_and_for_their_binding() {
+    fn a_sealed_state_opens_only_if_unchanged_and_with_its_binding() {
         let sealer = Sealer::new("n1").unwrap();
         let text = sealer.seal(b"\"state\"", b"run|git|tools/call").unwrap();
         assert_eq!(sealer.open(&text, b"run|git|tools/call").unwrap().1, b"\"state\"");

@@ -200,7 +200,7 @@ mod tests {
 
     /// S22: a frozen or pinned list has no members besides its entries.
     #[test]
-    fn s22_nothing_stands_beside_entries_that_are_looked_at() {
+    fn s22_a_frozen_list_keeps_no_members_besides_its_entries_and_page_keys() {
         let hidden = |list: &str, frozen: Option<&Inventory>| {
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{list}}}"#);
             let message = Message::parse(text.into(), &Limits::default()).unwrap();

@@ -167,7 +167,7 @@ mod tests {
     /// X-M55: a session is notified once of the end of a page, and waits for a limited number of
     /// pages.
     #[test]
-    fn a_session_waits_for_so_many_pages() {
+    fn a_session_waits_for_a_limited_number_of_pages() {
         let pages = Pages::default();
         for number in 0..PAGES_MAX {
             assert_eq!(pages.wait_for(&number.to_string()), Waited::New);

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stat_line_is_read_past_an_odd_name() {
+    fn a_stat_line_is_read_after_a_process_name_with_parentheses() {
         let stat = "7 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20 0 9 0 77 1000 42 99";
         let usage = parse(stat, 100, 4096, 5).unwrap();
         let expected =

@@ -42,7 +42,7 @@ fn calls_are_counted_by_server_method_and_outcome() {
 }
 
 #[test]
-fn what_is_open_is_counted_until_it_is_dropped() {
+fn open_sessions_and_streams_are_counted_until_they_are_dropped() {
     let metrics = Metrics::default();
     let (one, two) = (metrics.session_opened(), metrics.clone().session_opened());
     let stream = metrics.stream_opened();

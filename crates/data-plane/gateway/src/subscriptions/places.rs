@@ -216,7 +216,7 @@ mod tests {
     /// S31: while one run, or one workspace, has all that it may have, there is room for others;
     /// and a dropped place is free again.
     #[test]
-    fn s31_a_run_and_a_workspace_leave_places_to_others() {
+    fn s31_one_run_or_workspace_cannot_take_all_places() {
         let places = Places::new(100);
         let (flood, second, third, other) = (run("one"), run("one"), run("one"), run("two"));
         let held: Vec<_> = (0..50).map(|_| places.take(&flood, 1).unwrap()).collect();
@@ -233,7 +233,7 @@ mod tests {
 
     /// A part of few places would be none.
     #[test]
-    fn of_few_places_one_run_may_have_all() {
+    fn one_run_may_take_all_places_when_there_are_few() {
         let places = Places::new(3);
         assert!(places.take(&run("one"), 3).is_ok());
         assert_eq!(places.take(&run("one"), 4).unwrap_err(), Full::Run(3));

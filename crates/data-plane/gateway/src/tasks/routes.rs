@@ -241,7 +241,7 @@ mod tests {
 
     /// S31: a run that makes more tasks than are remembered forgets its own.
     #[test]
-    fn s31_a_run_pushes_no_tasks_of_others_out() {
+    fn s31_a_run_with_too_many_tasks_loses_only_its_own_tasks() {
         let routes = TaskRoutes::default();
         let (flood, other, git) = (run(1), run(2), server("git"));
         for n in 0..5 {
@@ -259,7 +259,7 @@ mod tests {
     /// E79: a task keeps its id, and a later one with the same id gets another. None takes the
     /// place of another, whatever a server calls its tasks.
     #[test]
-    fn e79_equal_ids_of_two_servers_stay_apart() {
+    fn e79_equal_task_ids_of_two_servers_get_different_routes() {
         let routes = TaskRoutes::default();
         let (run, other) = (run(1), run(2));
         let (one, two) = (server("one"), server("two"));

@@ -157,7 +157,7 @@ mod tests {
 
     /// S12: a name that a lenient server reads as a known one is no vendor's.
     #[test]
-    fn s12_what_nearly_spells_a_known_method_is_unknown() {
+    fn s12_a_misspelling_of_a_known_method_is_unknown() {
         for era in [Era::Legacy, Era::Modern] {
             for known in names() {
                 let spellings = [

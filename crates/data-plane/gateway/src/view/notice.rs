@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_notifications_go_on_by_their_form() {
+    fn unknown_notifications_are_classified_by_the_form_of_their_name() {
         let table = [
             ("notifications/cancelled", Some(Notice::Cancel)),
             ("notifications/initialized", Some(Notice::Opened)),

@@ -186,7 +186,7 @@ impl Gated {
 /// This holds in each spelling, from each era and to each. A method that is not spelt like one of
 /// the protocol is unknown, behind an open gate too.
 #[tokio::test]
-async fn s14_what_a_gate_refuses_arrives_in_no_shape_and_no_spelling() {
+async fn s14_a_call_refused_by_a_gate_reaches_no_server_in_any_shape_or_spelling() {
     for eras in [Eras::Legacy, Eras::Modern, Eras::Both] {
         let gated = Gated::of(eras).await;
         for gate in GATES {
@@ -229,7 +229,7 @@ async fn s14_what_a_gate_refuses_arrives_in_no_shape_and_no_spelling() {
 /// S14, S32: a vendor's additions to the protocol pass the same gates as a call, and are in the
 /// record once for each message that arrives.
 #[tokio::test]
-async fn s32_everything_that_arrives_is_recorded_once() {
+async fn s32_each_message_that_reaches_a_server_is_recorded_once() {
     for eras in [Eras::Legacy, Eras::Modern, Eras::Both] {
         let gated = Gated::of(eras).await;
         let mut expected = Vec::new();

@@ -139,7 +139,7 @@ async fn own_names(world: &World, caller: &Caller) -> Vec<String> {
 /// X-M55: a caller that sees all that is configured gets the tools to ask for grants, where any of
 /// it is gated, and no others; other runs have all of the built-in tools.
 #[tokio::test]
-async fn x_m55_who_may_lack_a_grant_is_offered_what_asks_for_it() {
+async fn x_m55_a_run_on_all_servers_gets_request_grant_only_if_a_tool_is_gated() {
     for (is_gated, offered) in [(true, vec!["request_grant"]), (false, vec![])] {
         let world = world(is_gated, Audit::disabled()).await;
         let grants = Arc::default();
@@ -161,7 +161,7 @@ async fn x_m55_who_may_lack_a_grant_is_offered_what_asks_for_it() {
 /// X-M55, D15, D28: a refusal names the way to ask, by the name of the tool at the endpoint, once
 /// and in few words; where no human can be asked, it states that one has to allow it.
 #[tokio::test]
-async fn x_m55_a_refusal_says_how_to_ask() {
+async fn x_m55_a_refusal_names_the_tool_that_asks_for_a_grant() {
     let world = world(true, Audit::disabled()).await;
     let grants = Arc::default();
     let asking = run(&world, RunPolicy::AllAttached, Some("writer"), &grants);
@@ -191,7 +191,7 @@ async fn x_m55_a_refusal_says_how_to_ask() {
 
 /// X-M6, D13: the scopes of a built-in tool are required by the same decision as all others.
 #[tokio::test]
-async fn x_m6_built_in_tools_require_what_they_say() {
+async fn x_m6_built_in_tools_require_their_declared_scopes() {
     let world = world(false, Audit::disabled()).await;
     let grants = Arc::<Grants>::default();
     let policy = RunPolicy::Attached([alias("all")].into());
@@ -222,7 +222,7 @@ async fn x_m6_built_in_tools_require_what_they_say() {
 /// X-E75: an invalid call of a built-in tool does not use a grant for a single call up: its fault
 /// is reported before policy is asked.
 #[tokio::test]
-async fn x_e75_wrong_arguments_of_built_in_tools_use_no_grant_up() {
+async fn x_e75_invalid_arguments_of_a_built_in_tool_use_no_grant() {
     let world = world(false, Audit::disabled()).await;
     let policy = RunPolicy::Attached([alias("all")].into());
     let run = run(&world, policy, Some("writer"), &Arc::default());
@@ -238,7 +238,7 @@ async fn x_e75_wrong_arguments_of_built_in_tools_use_no_grant_up() {
 /// S32: the record names the check that refused a call; a built-in tool's own error was refused by
 /// none.
 #[tokio::test]
-async fn s32_what_a_built_in_tool_says_itself_is_no_check() {
+async fn s32_a_built_in_tools_own_error_is_not_recorded_as_a_refusal() {
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(dir.path(), &AuditSettings::default()).unwrap();
     let world = world(true, audit.clone()).await;

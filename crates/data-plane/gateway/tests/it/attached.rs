@@ -76,7 +76,7 @@ fn asks(scripts: &Scripts, name: &str) -> narthex_registry::config::Entry {
 /// D5, D12: a client that can be asked has its own process of each server of its run. No other
 /// server is started, no other server asks the client, and its answers go to no other server.
 #[tokio::test]
-async fn d5_a_client_that_can_be_asked_starts_its_own_runs_servers_alone() {
+async fn d5_a_client_that_takes_questions_starts_only_servers_of_its_run() {
     let scripts = Scripts::new();
     let entries = vec![asks(&scripts, "mine"), asks(&scripts, "other")];
     let mut world = World::settled(entries, GatewayOptions::default()).await;
@@ -111,7 +111,7 @@ async fn d5_a_client_that_can_be_asked_starts_its_own_runs_servers_alone() {
 /// D5: over HTTP, a server that the run does not have gets no handshake, no request for its lists
 /// and no call.
 #[tokio::test]
-async fn d5_no_other_servers_are_shaken_hands_with() {
+async fn d5_servers_outside_of_the_run_get_no_handshake_and_no_call() {
     for eras in [Eras::Legacy, Eras::Both] {
         let mut world = World::with(&[("mine", eras), ("other", eras)]).await;
         world.run_as(only("mine"));
@@ -132,7 +132,7 @@ async fn d5_no_other_servers_are_shaken_hands_with() {
 
 /// D5: a server that a run does not have is in no description of its servers.
 #[tokio::test]
-async fn d5_a_run_sees_no_rows_of_other_servers() {
+async fn d5_a_run_sees_no_rows_of_servers_that_are_not_attached() {
     let mut world = World::with(&[("mine", Eras::Both), ("other", Eras::Both)]).await;
     world.run_as(only("mine"));
     let names = |world: &World| {

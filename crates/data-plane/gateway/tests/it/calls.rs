@@ -73,7 +73,7 @@ async fn d16_unknown_tools_are_tool_results() {
 
 /// E79, R-E26, S24: two servers with the same tools never get each other's calls.
 #[tokio::test]
-async fn e79_equal_tools_of_two_servers_stay_apart() {
+async fn e79_calls_of_equal_tools_reach_the_named_server() {
     let world = World::with(&[("one", Eras::Both), ("two", Eras::Legacy)]).await;
     let caller = world.modern_caller(Endpoint::Aggregated);
     for (name, index) in [("one", 0), ("two", 1)] {
@@ -92,7 +92,7 @@ async fn e79_equal_tools_of_two_servers_stay_apart() {
 /// D5, E17, R-M31: a server that a run does not have looks like one that does not exist, in lists
 /// and calls, at both endpoints and in both eras.
 #[tokio::test]
-async fn d5_unattached_servers_look_absent() {
+async fn d5_unattached_servers_look_like_absent_servers() {
     let mut world = World::with(&[("one", Eras::Both), ("two", Eras::Both)]).await;
     let attached = RunPolicy::Attached([super::world::alias("one")].into());
     let token = RunToken::generate().unwrap();
@@ -195,7 +195,7 @@ async fn s18_tasks_need_the_extension_and_their_run() {
 
 /// E39: running clients are notified of a new server, and call its tools.
 #[tokio::test]
-async fn e39_a_new_server_is_there_for_clients_that_run_already() {
+async fn e39_a_connected_client_lists_and_calls_a_new_server() {
     let world = World::with(&[("one", Eras::Both)]).await;
     let caller = world.legacy_caller(Endpoint::Aggregated).await;
     let mut outbox = caller.session.as_ref().unwrap().take_outbox().unwrap();
@@ -214,7 +214,7 @@ async fn e39_a_new_server_is_there_for_clients_that_run_already() {
 
 /// E87, A-4: in every way that a call can take, a server that ends under it is a `transport_error`.
 #[tokio::test]
-async fn e87_a_failure_has_its_kind_on_every_way() {
+async fn e87_a_server_that_ends_under_a_call_is_a_transport_error_at_every_endpoint() {
     const ENDS: [&str; 3] =
         ["", r#"case $line in *tools/call*|*resources/read*) exit 9;; esac"#, ""];
     let scripts = Scripts::new();

@@ -72,7 +72,7 @@ async fn at_aggregated(world: &World) -> String {
 /// D28: a run gets the names of its own servers that ended or did not start. The answer to each
 /// request has the kind of failure, and names the place where the cause is shown.
 #[tokio::test]
-async fn d28_a_run_reads_no_cause_of_its_own_servers() {
+async fn d28_a_run_does_not_read_the_cause_of_its_failed_servers() {
     let scripts = Scripts::new();
     let mut world = World::over(Vec::new(), GatewayOptions::default());
     let options = MountOptions { timeout: SOON, is_strict: false };

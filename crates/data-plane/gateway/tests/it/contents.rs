@@ -112,7 +112,7 @@ fn has_contents(call: &Value) -> bool {
 /// X-M64, A-8: no contents of a call are recorded until the switch is on, and none any more when it
 /// is off, in a run that lives. This holds at either kind of endpoint, for clients of either era.
 #[tokio::test]
-async fn x_m64_a_live_run_goes_by_the_switch() {
+async fn x_m64_the_switch_for_contents_applies_to_live_runs() {
     let recorded = Recorded::start().await;
     let (world, mut seen) = (&recorded.world, 0);
     for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
@@ -130,7 +130,7 @@ async fn x_m64_a_live_run_goes_by_the_switch() {
 /// X-M64: contents of prompts and resources are stored like those of tools, also for the gateway's
 /// own tools; and so are both rounds of a request with a question of the server.
 #[tokio::test]
-async fn x_m64_other_requests_are_kept() {
+async fn x_m64_contents_of_prompts_resources_and_rounds_are_recorded() {
     let recorded = Recorded::start().await;
     let (world, mut seen) = (&recorded.world, 0);
     recorded.switch(true);
@@ -183,7 +183,7 @@ async fn x_m64_other_requests_are_kept() {
 /// X-M64: secrets of any server of the run and of its agent are taken out of arguments and answers
 /// of every server, as they are and in base64; so are tokens of runs.
 #[tokio::test]
-async fn x_m64_secrets_are_not_in_what_is_kept() {
+async fn x_m64_secrets_are_redacted_in_recorded_contents() {
     let recorded = Recorded::start().await;
     let (world, mut seen) = (&recorded.world, 0);
     recorded.switch(true);
@@ -208,7 +208,7 @@ async fn x_m64_secrets_are_not_in_what_is_kept() {
 
 /// X-M64: the beginning of a long text is stored, with its size and a digest.
 #[tokio::test]
-async fn x_m64_long_arguments_and_answers_are_cut() {
+async fn x_m64_long_arguments_and_answers_are_recorded_in_part() {
     let recorded = Recorded::start().await;
     let (world, mut seen) = (&recorded.world, 0);
     recorded.switch(true);
@@ -232,7 +232,7 @@ async fn x_m64_long_arguments_and_answers_are_cut() {
 /// S27: a secret that a caller puts into a URI or any other name stays out of the record. This
 /// holds for an existing item and an absent one, and for each spelling in a URI.
 #[tokio::test]
-async fn s27_secrets_in_what_callers_name_are_not_recorded() {
+async fn s27_secrets_in_names_and_uris_of_callers_are_not_recorded() {
     let recorded = Recorded::start().await;
     let world = &recorded.world;
     let template = "test://template/ID/data";

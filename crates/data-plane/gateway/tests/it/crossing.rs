@@ -272,7 +272,7 @@ async fn e174_a_prompt_asks_a_legacy_client() {
 /// E174: the questions of one answer are open at the same time, and their answers may come in any
 /// order. An answer from another session with the same id does not count, nor does a second answer.
 #[tokio::test]
-async fn e174_questions_of_one_answer_are_asked_side_by_side() {
+async fn e174_questions_of_one_answer_are_open_at_the_same_time() {
     let world = World::with(&[("one", Eras::Modern)]).await;
     let client = Client::new(&world, all()).await;
     let other = Client::new(&world, all()).await;
@@ -302,7 +302,7 @@ async fn e174_questions_of_one_answer_are_asked_side_by_side() {
 
 /// E175: a modern server gets the capabilities that a session's client has declared, and no more.
 #[tokio::test]
-async fn e175_a_modern_server_is_told_what_the_client_declared() {
+async fn e175_a_modern_server_gets_only_the_declared_capabilities_of_the_client() {
     let scripts = Scripts::new();
     let world = scripted(&scripts, ASKS).await;
     let told = |capabilities: &str| {
@@ -366,7 +366,7 @@ async fn e175_an_undeclared_question_fails_the_call() {
 /// S12: a question that is ambiguous reaches no client of the server's own era either. A
 /// legacy server gets an error at once.
 #[tokio::test]
-async fn s12_questions_within_an_era_have_one_meaning() {
+async fn s12_an_ambiguous_question_reaches_no_client_of_the_servers_era() {
     let scripts = Scripts::new();
     let world = scripted(&scripts, AMBIGUOUS).await;
     let caller = world.modern_caller(transparent("one"));
@@ -423,7 +423,7 @@ async fn e176_a_question_has_the_form_of_the_clients_revision() {
 /// E177: an error of the client is the word for "no choice" where a user was to be asked, and
 /// elsewhere the end of the call, which names the question. Other questions are taken back.
 #[tokio::test]
-async fn e177_a_client_that_refuses_a_question_ends_its_call() {
+async fn e177_an_error_of_the_client_cancels_an_elicitation_or_fails_the_call() {
     let world = World::with(&[("one", Eras::Modern)]).await;
     let client = Client::new(&world, all()).await;
     let refusal = json!({"code": -1, "message": "the user says no"});
@@ -464,7 +464,7 @@ async fn e177_a_client_that_refuses_a_question_ends_its_call() {
 /// E178: questions end with their call, no matter which side ends it; the client is notified, a
 /// late answer goes nowhere, and no question keeps a place.
 #[tokio::test]
-async fn e178_questions_are_taken_back_when_their_call_ends() {
+async fn e178_questions_are_cancelled_when_their_call_ends() {
     let scripts = Scripts::new();
     let world = scripted(&scripts, ASKS).await;
     let client = Client::new(&world, all()).await;
@@ -499,7 +499,7 @@ async fn e178_questions_are_taken_back_when_their_call_ends() {
 
 /// E178: a server that is lost while its question is open fails the call at once.
 #[tokio::test]
-async fn e178_a_lost_server_takes_its_question_back() {
+async fn e178_the_question_of_a_lost_server_is_cancelled_and_its_call_fails() {
     let scripts = Scripts::new();
     let leave = scripts.pipe("one.leave");
     let world = scripted(&scripts, ASKS).await;
@@ -517,7 +517,7 @@ async fn e178_a_lost_server_takes_its_question_back() {
 /// E174: a call has ten further rounds, each under a new id and with the answers of the last one
 /// alone; a state that was not given is not brought. A client brings neither by itself.
 #[tokio::test]
-async fn e174_a_call_has_ten_further_rounds() {
+async fn e174_a_call_has_at_most_ten_further_rounds() {
     let scripts = Scripts::new();
     let world = scripted(&scripts, NEVER_ENOUGH).await;
     let client = Client::new(&world, all()).await;
@@ -550,7 +550,7 @@ async fn e174_a_call_has_ten_further_rounds() {
 /// E179: the time in which a person is asked does not count into the call's time. It ends with the
 /// time that questions have, and the error names the party that did not answer.
 #[tokio::test]
-async fn e179_the_time_of_a_person_does_not_count() {
+async fn e179_time_of_an_open_question_does_not_count_into_the_calls_timeout() {
     let scripts = Scripts::new();
     let mut server = scripts.server("one", ["", &format!("{MODERN}\n{ASKS}"), ""]);
     server.timeout = Some(SOON);

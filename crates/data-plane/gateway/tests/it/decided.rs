@@ -84,7 +84,7 @@ fn server(peer: &Peer) -> ServerDefinition {
 /// S12, S18: a message that a server may read otherwise than the decision is refused unchanged,
 /// with the member at fault, and is in the record. The record of a stream names its subjects.
 #[tokio::test]
-async fn s18_what_is_decided_on_is_what_arrives() {
+async fn s18_a_message_that_a_server_may_read_otherwise_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(dir.path(), &AuditSettings::default()).unwrap();
     let peer = peer().await;

@@ -190,7 +190,7 @@ async fn call(world: &World, caller: &narthex_gateway::Caller) -> Value {
 
 /// R-E45: an ended session makes no call fail, however the server reports its end.
 #[tokio::test]
-async fn r_e45_each_way_to_end_a_session_gets_one_new_session_and_the_call_once() {
+async fn r_e45_a_call_in_an_ended_session_is_sent_again_once_in_one_new_session() {
     for (way, status, kind, body) in WAYS {
         let server = Forgetful::start(move |seen| match (way, seen.rpc()) {
             (PYTHON, "ping") => reply(seen, None),
@@ -214,7 +214,7 @@ async fn r_e45_each_way_to_end_a_session_gets_one_new_session_and_the_call_once(
 
 /// R-E45: the same words from a tool, in a session that lives, are the tool's answer.
 #[tokio::test]
-async fn r_e45_words_of_a_tool_about_sessions_are_its_answer() {
+async fn r_e45_a_tools_text_about_a_lost_session_is_the_tools_answer() {
     for (way, status, kind, body) in WAYS.into_iter().filter(|way| !matches!(way.1, 404 | 410)) {
         let peer = Peer::session(move |seen| {
             let answer = || text(status, kind, body.replace("ID", &seen.body["id"].to_string()));
@@ -240,7 +240,7 @@ async fn r_e45_words_of_a_tool_about_sessions_are_its_answer() {
 /// R-E45: a refusal that names no reason may come from a call that was acted on. It is not sent
 /// again, and the next call has a new session: on the shared link, and on one of a session's own.
 #[tokio::test]
-async fn r_e45_a_refusal_without_a_reason_costs_one_call_and_no_second_delivery() {
+async fn r_e45_a_call_refused_without_a_reason_is_not_sent_again() {
     for (status, kind, body) in WITHOUT_A_REASON {
         for is_own in [false, true] {
             let way = format!("{status} {body}, own: {is_own}");
@@ -273,7 +273,7 @@ async fn r_e45_a_refusal_without_a_reason_costs_one_call_and_no_second_delivery(
 /// R-E45: a session in which a server answers lives, whatever it answered to one call, and keeps
 /// its state at the server.
 #[tokio::test]
-async fn r_e45_a_refusal_of_one_call_ends_no_session() {
+async fn r_e45_a_refused_call_does_not_end_its_session() {
     for (status, kind, body) in WITHOUT_A_REASON {
         let peer = Peer::session(move |seen| match seen.rpc() {
             "tools/call" => Some(text(status, kind, body)),
@@ -297,7 +297,7 @@ async fn r_e45_a_refusal_of_one_call_ends_no_session() {
 /// R-E45: the link that legacy sessions of one revision share is opened again after its session has
 /// ended.
 #[tokio::test]
-async fn r_e45_a_pooled_link_whose_session_has_ended_is_opened_anew() {
+async fn r_e45_a_shared_link_is_opened_again_after_its_session_ended() {
     let refuse = |_: &Seen| text(404, "text/plain", "Session not found");
     let server = Forgetful::of("2025-06-18", refuse).await;
     server.many.store(true, Ordering::SeqCst);
@@ -313,7 +313,7 @@ async fn r_e45_a_pooled_link_whose_session_has_ended_is_opened_anew() {
 
 /// D37: whatever a call was answered, a redirect too, it was delivered.
 #[tokio::test]
-async fn d37_a_call_that_was_answered_is_not_sent_again() {
+async fn d37_an_answered_call_is_not_sent_again() {
     let elsewhere = Peer::start(|_| text(200, "text/plain", "caught")).await;
     let target = elsewhere.url.clone();
     let redirect = move |status: u16, to: &str| {

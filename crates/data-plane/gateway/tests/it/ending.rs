@@ -21,7 +21,7 @@ const SIDE_BY_SIDE: Duration = Duration::from_secs(20);
 
 /// S31, E69, A-14: the end stops the children of all sessions side by side, and leaves none.
 #[tokio::test]
-async fn s31_drain_stops_the_children_of_all_sessions_side_by_side() {
+async fn s31_drain_stops_the_child_processes_of_all_sessions_at_the_same_time() {
     let scripts = Scripts::new();
     let entries = vec![scripts.entry("slow", SLOW_TO_END)];
     let world = World::settled(entries, GatewayOptions::default()).await;
@@ -39,7 +39,7 @@ async fn s31_drain_stops_the_children_of_all_sessions_side_by_side() {
 
 /// S31, E69: a session that is refused, or fails to open, takes no place and opens no server.
 #[tokio::test]
-async fn s31_a_refused_session_leaves_nothing_open() {
+async fn s31_a_refused_session_takes_no_place_and_opens_no_server() {
     let scripts = Scripts::new();
     let entries = vec![scripts.entry("one", ["", "", ""])];
     let options = GatewayOptions { sessions_max: 1, ..GatewayOptions::default() };
@@ -72,7 +72,7 @@ async fn s31_a_refused_session_leaves_nothing_open() {
 /// E40, D5: a call that is open at a server's own endpoint has its answer although the server is
 /// removed meanwhile; then the session there ends.
 #[tokio::test]
-async fn e40_a_removed_server_answers_its_open_calls_at_its_own_endpoint() {
+async fn e40_a_removed_server_answers_open_calls_at_its_transparent_endpoint() {
     let world = World::with(&[("fix", Eras::Legacy)]).await;
     let session = world.session(&transparent("fix"), json!({})).await;
     let caller = Caller::new(world.run.clone(), transparent("fix"), Some(session.clone()));

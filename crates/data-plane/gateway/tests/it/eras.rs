@@ -144,7 +144,7 @@ async fn d12_a_server_that_refuses_the_handshake_is_tried_once() {
 /// D12, D31: the dialect that was learnt holds for the definition: not for another one, and not
 /// after a person has the server connected anew.
 #[tokio::test]
-async fn d12_what_was_tried_is_remembered_by_definition() {
+async fn d12_the_era_of_a_server_is_remembered_for_its_definition() {
     let options = Options { eras: Eras::Modern, ..Options::default() };
     let fixture = Running::http(options).await.unwrap();
     let servers = || vec![Entry::Server(http_server("one", &fixture.url))];
@@ -211,7 +211,7 @@ async fn log_messages_reach_a_modern_client_that_names_a_level() {
 /// E171: a log message on the own stream of a legacy server over HTTP reaches the modern call that
 /// names a level and is alone there, and no call while others are open.
 #[tokio::test]
-async fn e171_a_log_on_the_servers_own_stream_reaches_the_only_call() {
+async fn e171_a_log_on_the_servers_stream_reaches_the_only_open_call() {
     let quirks = vec![Quirk::SpeakAside];
     let options = Options { eras: Eras::Legacy, quirks, ..Options::default() };
     let mut world = World::of([("one", options)]).await;
@@ -401,7 +401,7 @@ const ASKS: [&str; 3] = [
 
 /// A question that does not reach the client is refused without a false word of the client.
 #[tokio::test]
-async fn nothing_false_is_said_of_what_a_client_declared() {
+async fn a_refused_question_reports_the_true_reason_for_its_refusal() {
     let scripts = Scripts::new();
     let world = World::settled(vec![scripts.entry("one", ASKS)], GatewayOptions::default()).await;
     let caller = world.modern_caller(transparent("one"));
@@ -420,7 +420,7 @@ async fn nothing_false_is_said_of_what_a_client_declared() {
 
 /// A progress token is a string or an integer.
 #[tokio::test]
-async fn other_progress_tokens_are_refused() {
+async fn progress_tokens_that_are_no_string_or_integer_are_refused() {
     let world = World::with(&[("one", Eras::Both)]).await;
     for endpoint in [transparent("one"), Endpoint::Aggregated] {
         for caller in world.both_callers(&endpoint).await {
@@ -441,7 +441,7 @@ async fn other_progress_tokens_are_refused() {
 
 /// D2: `server/discover` names the revisions that a request may name, whatever its server lists.
 #[tokio::test]
-async fn discover_names_what_a_request_may_name() {
+async fn discover_lists_the_revisions_that_a_request_may_name() {
     for eras in [Eras::Legacy, Eras::Modern, Eras::Both] {
         let world = World::with(&[("one", eras)]).await;
         for endpoint in [transparent("one"), Endpoint::Aggregated] {

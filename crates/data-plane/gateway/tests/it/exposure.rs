@@ -112,7 +112,7 @@ impl Asking<'_> {
 /// D5, E151: an item that a rule hides is in no list, and its use is answered like that of an
 /// absent one. This holds for every pair of eras at both endpoints.
 #[tokio::test]
-async fn d5_what_a_rule_hides_is_absent_at_both_endpoints() {
+async fn d5_items_hidden_by_a_rule_are_absent_at_both_endpoints() {
     for eras in [Eras::Legacy, Eras::Modern] {
         let world = World::changed([("one", eras)], hide).await;
         for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
@@ -130,7 +130,7 @@ async fn d5_what_a_rule_hides_is_absent_at_both_endpoints() {
 
 /// D5: a session whose servers list for it alone sees no more than others.
 #[tokio::test]
-async fn d5_links_of_ones_own_show_no_more() {
+async fn d5_a_session_with_its_own_link_sees_no_hidden_items() {
     let world = World::changed([("one", Eras::Legacy)], hide).await;
     for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
         let session = world.session(&endpoint, json!({"sampling": {}})).await;
@@ -144,7 +144,7 @@ async fn d5_links_of_ones_own_show_no_more() {
 
 /// D5: no check of the door before the call distinguishes a hidden tool from none.
 #[tokio::test]
-async fn d5_a_hidden_tool_wants_no_headers() {
+async fn d5_a_hidden_tool_requires_no_headers() {
     let wants_headers = |world: &World, caller: &Caller| {
         let request = |name: &str| request(caller, "tools/call", json!({"name": name}));
         let snapshot = world.gateway.registry().snapshot();
@@ -189,7 +189,7 @@ async fn d5_hidden_resources_are_not_followed() {
 
 /// E17, E91, X-E30: a run that asks for no server sees no tool, and finds none.
 #[tokio::test]
-async fn e17_a_run_that_asks_for_nothing_has_nothing() {
+async fn e17_a_run_without_servers_sees_and_finds_no_tools() {
     let mut world = World::with(&[("one", Eras::Both)]).await;
     world.run_as(RunPolicy::default());
     for caller in world.both_callers(&Endpoint::Aggregated).await {
@@ -241,7 +241,7 @@ impl Subscriber for Warnings {
 /// E90, E93: servers that a run names and that are not there make one warning with each name once;
 /// a server without tools is there, and the wildcard warns of nothing.
 #[tokio::test]
-async fn e90_missing_servers_are_warned_of_once_and_together() {
+async fn e90_one_warning_names_all_missing_servers() {
     let warnings = Warnings::default();
     let guard = tracing::subscriber::set_default(warnings.clone());
     let mut world = {
@@ -288,7 +288,7 @@ async fn e90_missing_servers_are_warned_of_once_and_together() {
 
 /// D12, E151: each of two runs that share a connection sees the part that its own definition shows.
 #[tokio::test(flavor = "multi_thread")]
-async fn d12_rules_are_a_runs_own_on_a_shared_connection() {
+async fn d12_runs_on_a_shared_connection_have_separate_exposure_rules() {
     let world = World::changed([("all", Eras::Modern)], |_| {}).await;
     let registry = world.gateway.registry();
     let shared = registry.snapshot().servers[0].definition.clone().unwrap();
@@ -351,7 +351,7 @@ async fn s21_a_filtered_list_is_private() {
 /// S21: a result that a gate lets some callers read is no other caller's, also where the server
 /// lets caches share it.
 #[tokio::test]
-async fn s21_what_a_gate_lets_one_read_is_private() {
+async fn s21_a_result_of_a_gated_server_is_private_to_its_caller() {
     let gate = |definition: &mut ServerDefinition| {
         let scopes = BTreeMap::from([("echo".to_owned(), [ToolScope::new("a.b").unwrap()].into())]);
         definition.gates = Gates::new(scopes, &BTreeMap::new(), BTreeMap::new()).into();

@@ -66,7 +66,7 @@ async fn hanging_and_well(timeout: Duration) -> (World, Scripts) {
 /// S31, E44, E69: a server that never answers a subscription delays neither other servers nor the
 /// end of the session. Its own callers hear of it in the time that its calls have.
 #[tokio::test]
-async fn s31_a_server_that_hangs_holds_up_no_other_subscription() {
+async fn s31_a_server_that_hangs_delays_no_subscription_at_another_server() {
     let (world, _scripts) = hanging_and_well(Duration::from_secs(300)).await;
     let stuck = world.legacy_caller(transparent("hangs")).await;
     let subscribe = || legacy(1, "resources/subscribe", json!({"uri": "test://a"}));
@@ -93,7 +93,7 @@ async fn s31_a_server_that_hangs_holds_up_no_other_subscription() {
 
 /// E44: a request on callers' behalf has the time of a call.
 #[tokio::test]
-async fn e44_subscriptions_and_levels_have_the_time_of_a_call() {
+async fn e44_requests_for_subscriptions_and_levels_have_the_timeout_of_a_call() {
     let (world, _scripts) = hanging_and_well(Duration::from_millis(200)).await;
     let asking = async {
         let caller = world.legacy_caller(transparent("hangs")).await;
@@ -143,7 +143,7 @@ async fn e74_subscriptions_and_levels_outlive_a_connection() {
 
 /// E74: a server that becomes ready after a client set its level gets the level, and once.
 #[tokio::test]
-async fn e74_a_level_reaches_servers_that_are_ready_later() {
+async fn e74_a_level_reaches_a_server_that_becomes_ready_later() {
     let scripts = Scripts::new();
     let gate = scripts.pipe("gate");
     let first = format!("read -r _ < {}\n{}", gate.display(), TELLS[0]);
@@ -174,7 +174,7 @@ async fn e74_a_level_reaches_servers_that_are_ready_later() {
 /// E74: subscriptions on a session's own link are made again on the next such link, except those
 /// that the client ended.
 #[tokio::test]
-async fn e74_subscriptions_outlive_a_sessions_own_link() {
+async fn e74_subscriptions_outlive_the_link_of_a_session() {
     let scripts = Scripts::new();
     let world = World::settled(vec![scripts.entry("one", TELLS)], GatewayOptions::default()).await;
     for (endpoint, tool) in [(transparent("one"), "act"), (Endpoint::Aggregated, "mcp__one__act")] {

@@ -233,7 +233,7 @@ async fn s14_resources_prompts_and_completion_are_gated_alike() {
 /// X-E75, D25: a grant for a single call is used up by one call, also if several ask at the same
 /// time. The ledger has the last word on it.
 #[tokio::test(flavor = "multi_thread")]
-async fn x_e75_of_many_calls_one_uses_a_single_grant() {
+async fn x_e75_one_of_many_concurrent_calls_uses_a_grant_for_a_single_call() {
     let gated = Gated::new(Eras::Modern).await;
     gated.grants.add(grant(1, "x.call", GrantDuration::Once));
     let caller = gated.world.modern_caller(transparent("all"));
@@ -263,7 +263,7 @@ async fn x_e75_of_many_calls_one_uses_a_single_grant() {
 /// S26, D25: a grant for a single call pays for each round of that call once, and for no other
 /// arguments, also where these have no digest.
 #[tokio::test(flavor = "multi_thread")]
-async fn s26_a_round_of_a_call_is_paid_for_once() {
+async fn s26_a_grant_for_a_single_call_covers_each_round_of_the_call_once() {
     let tool = "test_input_required_result_request_state";
     let gates = Gates::new(named(&[(tool, "x.call")]), &BTreeMap::new(), BTreeMap::new());
     let gated = Gated::gated(Eras::Modern, gates, Ledger::default()).await;
@@ -300,7 +300,7 @@ async fn s26_a_round_of_a_call_is_paid_for_once() {
 /// S26, E174: a legacy client's answers to a modern server's questions cause further rounds. All
 /// rounds are one call for a grant for a single call, and each is decided on anew.
 #[tokio::test(flavor = "multi_thread")]
-async fn s26_rounds_of_a_legacy_client_are_paid_for_once_and_decided_on_each() {
+async fn s26_rounds_of_a_legacy_client_use_one_grant_and_each_round_is_checked() {
     let tool = "test_input_required_result_multi_round";
     let gates = Gates::new(named(&[(tool, "x.call")]), &BTreeMap::new(), BTreeMap::new());
     let gated = Gated::gated(Eras::Modern, gates, Ledger::default()).await;
@@ -344,7 +344,7 @@ async fn s26_rounds_of_a_legacy_client_are_paid_for_once_and_decided_on_each() {
 /// E184, D25: a call that waited for its client is decided on anew by its retry: a grant for one
 /// call counts for it once, and the end of a grant ends the call.
 #[tokio::test(flavor = "multi_thread")]
-async fn e184_a_call_that_waited_is_decided_on_anew() {
+async fn e184_the_retry_of_a_parked_call_is_checked_against_grants_again() {
     let tool = "test_input_required_result_elicitation";
     let gates = Gates::new(named(&[(tool, "x.call")]), &BTreeMap::new(), BTreeMap::new());
     let gated = Gated::gated(Eras::Legacy, gates, Ledger::default()).await;
@@ -379,7 +379,7 @@ async fn e184_a_call_that_waited_is_decided_on_anew() {
 /// X-E75, D25: a call that certainly no server has seen has used up no grant for a single call: the
 /// next call has the grant, and no other one.
 #[tokio::test(flavor = "multi_thread")]
-async fn x_e75_a_call_that_was_not_sent_uses_no_single_grant() {
+async fn x_e75_an_unsent_call_uses_no_grant_for_a_single_call() {
     let quirks = vec![Quirk::ForgetCalls];
     let forgets = Options { eras: Eras::Legacy, quirks, ..Options::default() };
     let gated = Gated::over(forgets, gates(), Ledger::default()).await;
@@ -400,7 +400,7 @@ async fn x_e75_a_call_that_was_not_sent_uses_no_single_grant() {
 
 /// D25: a store that cannot be asked uses no grant up, and lets no call through.
 #[tokio::test(flavor = "multi_thread")]
-async fn d25_without_its_ledger_no_single_grant_counts() {
+async fn d25_no_grant_for_a_single_call_applies_while_the_ledger_is_away() {
     let away = Ledger { is_away: true, ..Ledger::default() };
     let gated = Gated::gated(Eras::Modern, gates(), away).await;
     gated.grants.add(grant(1, "x.call", GrantDuration::Once));
@@ -414,7 +414,7 @@ async fn d25_without_its_ledger_no_single_grant_counts() {
 
 /// D12: runs that share a connection each have their own gates and limits.
 #[tokio::test(flavor = "multi_thread")]
-async fn d12_rules_are_a_runs_own_on_a_shared_connection() {
+async fn d12_runs_on_a_shared_connection_have_separate_gates_and_exposure_rules() {
     let world = World::changed([("all", Eras::Modern)], |_| {}).await;
     let registry = world.gateway.registry();
     let shared = registry.snapshot().servers[0].definition.clone().unwrap();
@@ -498,7 +498,7 @@ async fn d5_revocation_ends_streams_and_subscriptions() {
 
 /// X-E81: a stream that needs a grant of the person whose turn it is ends with the turn.
 #[tokio::test(flavor = "multi_thread")]
-async fn x_e81_a_stream_ends_with_the_turn() {
+async fn x_e81_a_stream_ends_with_the_turn_of_its_user() {
     let gated = Gated::gated(Eras::Modern, watched(), Ledger::default()).await;
     let [ada, bob] =
         ["a", "b"].map(|digit| PrincipalId::new(&format!("prn_{}", digit.repeat(16))).unwrap());
@@ -537,7 +537,7 @@ async fn step(answering: &mut Answering) -> String {
 /// D14, S14: a task is gated like its call: it may be polled while the call's grant was not
 /// revoked, also one for a single call that is used up.
 #[tokio::test(flavor = "multi_thread")]
-async fn s14_a_task_goes_on_until_its_grant_is_revoked() {
+async fn s14_a_task_can_be_polled_until_its_grant_is_revoked() {
     let tools = named(&[("confirm_delete", "x.call")]);
     let gates = Gates::new(tools, &BTreeMap::new(), BTreeMap::new());
     let gated = Gated::gated(Eras::Modern, gates, Ledger::default()).await;

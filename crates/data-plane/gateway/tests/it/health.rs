@@ -110,7 +110,7 @@ async fn fails_within_its_limit(world: &World, caller: &Caller) {
 /// D30: waiting for a server that is gone counts into the limit of the call, whose error then names
 /// the cause; the row is not `ready`, and the server is back by itself.
 #[tokio::test]
-async fn d30_a_call_to_a_server_that_is_gone_ends_within_its_limit() {
+async fn d30_a_call_to_a_lost_server_fails_within_its_timeout() {
     for eras in [Eras::Legacy, Eras::Modern] {
         for endpoint in [transparent("one"), Endpoint::Aggregated] {
             let mut server = Server::start(Options { eras, ..Options::default() }).await;
@@ -140,7 +140,7 @@ async fn d30_a_call_to_a_server_that_is_gone_ends_within_its_limit() {
 /// D30: a call waits for the attempt to reconnect that is due first; while the next one is not due
 /// yet it fails at once, with the cause.
 #[tokio::test]
-async fn d30_a_call_waits_for_one_attempt_at_most() {
+async fn d30_a_call_waits_for_at_most_one_attempt_to_reconnect() {
     let mut server = Server::start(legacy()).await;
     let world = server.world(|definition| definition.timeout = None).await;
     for caller in world.both_callers(&transparent("one")).await {
@@ -167,7 +167,7 @@ async fn d30_a_call_waits_for_one_attempt_at_most() {
 
 /// D37: no error of a call that its server had taken claims that the server was not reached.
 #[tokio::test]
-async fn d37_a_call_that_was_taken_may_have_been_carried_out() {
+async fn d37_the_error_of_a_delivered_call_states_that_it_may_have_taken_effect() {
     for eras in [Eras::Legacy, Eras::Modern] {
         let mut server = Server::start(Options { eras, ..Options::default() }).await;
         let world = server.world(|definition| definition.timeout = None).await;
@@ -253,7 +253,7 @@ async fn d30_progress_extends_a_call_only_where_the_entry_asks() {
 /// A program that ends after each answer costs no call: a call that it has not read is repeated at
 /// the next process.
 #[tokio::test]
-async fn e133_a_program_that_ends_after_each_answer_costs_no_call() {
+async fn e133_calls_succeed_at_a_program_that_ends_after_each_answer() {
     let scripts = Scripts::new();
     let gate = scripts.pipe("gate");
     // The program reads nothing more, and ends when the test has written to the gate.
@@ -290,7 +290,7 @@ async fn e133_a_program_that_ends_after_each_answer_costs_no_call() {
 /// D30: an item that a run was shown is not absent for it when its server is taken away, at either
 /// endpoint; for a run that never saw it, it is.
 #[tokio::test]
-async fn d30_what_was_shown_is_not_absent_when_its_server_is_taken_away() {
+async fn d30_a_listed_item_is_not_reported_as_absent_while_its_server_is_disabled_or_down() {
     let mut server = Server::start(legacy()).await;
     let mut world = server.world(|definition| definition.recovers = false).await;
     let callers = world.both_callers(&Endpoint::Aggregated).await;
@@ -343,7 +343,7 @@ esac"#;
 /// link, on a client's own link, and on a bridged link. If the server does not answer within 2 s,
 /// its next process gets the call.
 #[tokio::test]
-async fn r_e13_a_call_checks_a_server_that_was_long_unused() {
+async fn r_e13_a_call_pings_a_server_that_was_long_unused() {
     let scripts = Scripts::new();
     let entry = scripts.entry("one", ["", COUNTS_PINGS, ""]);
     let world = World::settled(vec![entry], GatewayOptions::default()).await;

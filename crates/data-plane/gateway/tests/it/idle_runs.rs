@@ -69,7 +69,7 @@ fn memory() -> usize {
 /// An unused run has no task, no view and no list of its own, whatever its server lists: at most 16
 /// KiB, also in a build without optimization.
 #[tokio::test]
-async fn a_run_that_nobody_used_costs_next_to_nothing() {
+async fn an_unused_run_has_no_task_and_no_view_and_takes_at_most_16_kib() {
     const RUNS: usize = 2000;
     let shared = Shared::with(GatewayOptions::default()).await;
     let first = shared.begin().await;
@@ -103,7 +103,7 @@ async fn a_run_that_nobody_used_costs_next_to_nothing() {
 /// E20: a run that is not used for a while gives its view and task back; used again, it sees
 /// changes from meanwhile, and these are recorded.
 #[tokio::test]
-async fn e20_a_run_that_was_idle_misses_nothing() {
+async fn e20_an_idle_run_sees_changes_when_it_is_used_again() {
     let idle = Duration::from_millis(5);
     let options = GatewayOptions { run_idle: idle, ..GatewayOptions::default() };
     let shared = Shared::with(options).await;

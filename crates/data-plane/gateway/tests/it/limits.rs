@@ -37,7 +37,7 @@ async fn blob(world: &World, caller: &Caller, server: &str, bytes: usize) -> Val
 /// R-E20, D2: without a word in the entry, the aggregated endpoint cuts at 25,000 tokens and the
 /// transparent one not at all.
 #[tokio::test]
-async fn r_e20_the_aggregated_endpoint_has_a_limit_by_default_and_the_transparent_one_none() {
+async fn r_e20_only_the_aggregated_endpoint_has_an_output_limit_by_default() {
     for eras in [Eras::Legacy, Eras::Modern] {
         let world = World::with(&[("one", eras)]).await;
         for caller in world.both_callers(&Endpoint::Aggregated).await {
@@ -98,7 +98,7 @@ async fn bytes_of(world: &World, caller: &Caller, params: Value) -> Vec<u8> {
 
 /// R-E19: below the limit the bytes are the same as without any.
 #[tokio::test]
-async fn r_e19_results_below_the_limit_are_the_same_bytes() {
+async fn r_e19_results_below_the_limit_are_unchanged_byte_for_byte() {
     let servers = [("bound", Eras::Both), ("free", Eras::Both)];
     let world = World::changed(servers, |definition| {
         if definition.alias.as_str() == "bound" {

@@ -33,7 +33,7 @@ fn named<'l>(list: &'l Value, name: &str) -> Option<&'l Value> {
 /// E81: an odd definition is repaired in merged lists, where that changes nothing, or left out; at
 /// the server's own endpoint it is as it was written.
 #[tokio::test]
-async fn e81_one_odd_definition_harms_no_other() {
+async fn e81_an_odd_definition_is_repaired_or_left_out_of_merged_lists() {
     let odd = json!({"name": "odd", "description": null, "annotations": null, "inputSchema":
         {"type": "object", "required": null, "properties": {"any": true}}});
     let hopeless = json!({"name": "hopeless", "inputSchema": {"properties": "x"}});
@@ -95,7 +95,7 @@ async fn e73_tools_stay_where_another_list_fails() {
 /// E73: while a server cannot list its tools, a call of one of them is refused with that cause, and
 /// a model reads no words of the server in it; other lists stay.
 #[tokio::test]
-async fn e73_a_call_says_that_the_tools_cannot_be_listed() {
+async fn e73_a_refused_call_states_that_the_servers_tools_cannot_be_listed() {
     let peer = Peer::legacy(|seen| match seen.rpc() {
         "initialize" => Some(result(
             seen,
@@ -129,7 +129,7 @@ async fn e73_a_call_says_that_the_tools_cannot_be_listed() {
 /// E48: the details of a failure say when a busy server takes calls again, as does a header of an
 /// error that is no result.
 #[tokio::test]
-async fn e48_a_busy_server_says_when_it_works_again() {
+async fn e48_the_error_of_a_busy_server_states_when_to_retry() {
     let peer = Peer::legacy(|seen| {
         let status = match seen.rpc() {
             "tools/list" => return Some(result(seen, &json!({"tools": [{"name": "a"}]}))),

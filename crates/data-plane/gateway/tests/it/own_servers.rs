@@ -174,7 +174,7 @@ async fn uses(world: &World, caller: &Caller, prefix: &str, sees_shared: bool) {
 /// E7: a run uses an own server like any other, at both endpoints, for each pair of eras, with and
 /// without shared servers.
 #[tokio::test]
-async fn e7_a_run_uses_its_own_server_like_any_other() {
+async fn e7_a_run_uses_its_own_server_like_a_shared_server() {
     for eras in [Eras::Legacy, Eras::Modern] {
         let shared = World::with(&[("all", eras)]).await;
         for policy in [RunPolicy::AllAttached, none()] {
@@ -199,7 +199,7 @@ async fn e7_a_run_uses_its_own_server_like_any_other() {
 /// E7, D5, S18: for every other run such a server is absent in each request: for a run with all
 /// shared servers, and for a run with another server of the same alias.
 #[tokio::test]
-async fn e7_to_other_runs_it_is_absent_for_every_method() {
+async fn e7_an_own_server_of_a_run_is_absent_for_other_runs_in_every_method() {
     for eras in [Eras::Legacy, Eras::Modern] {
         let two = Two::of(eras).await;
         let task = some_task(&two.seen[0], eras).await;
@@ -265,7 +265,7 @@ async fn some_task(world: &World, eras: Eras) -> String {
 
 /// S18: the task of a run is unknown in another run that has another server of the same alias.
 #[tokio::test]
-async fn s18_tasks_of_equal_aliases_stay_apart() {
+async fn s18_the_task_of_a_run_is_unknown_to_another_run_with_an_equal_alias() {
     let two = Two::of(Eras::Modern).await;
     let task = some_task(&two.seen[0], Eras::Modern).await;
     for (endpoint, _) in endpoints() {
@@ -321,7 +321,7 @@ const LIST_CHANGED: &str = "notifications/tools/list_changed";
 /// subject of a server of the same alias. The order proves this: the first message to the other run
 /// is the last one of its own server.
 #[tokio::test]
-async fn e7_what_an_own_server_tells_reaches_its_run_alone() {
+async fn e7_notifications_of_an_own_server_reach_only_its_run() {
     for eras in [Eras::Legacy, Eras::Modern] {
         let two = Two::with(eras, &none()).await;
         for (endpoint, _) in endpoints() {
@@ -353,7 +353,7 @@ async fn e7_what_an_own_server_tells_reaches_its_run_alone() {
 /// E7, D5: log messages of an own server reach only sessions of its run that have set a level. Each
 /// server gets the level of its own run's sessions.
 #[tokio::test]
-async fn e7_what_an_own_server_logs_reaches_its_run_alone() {
+async fn e7_log_messages_of_an_own_server_reach_only_its_run() {
     let scripts = Scripts::new();
     let world = World::settled(vec![scripts.entry("all", TELLS)], GatewayOptions::default()).await;
     let mut seen = vec![world.seen_by(&world.run)];
@@ -384,7 +384,7 @@ async fn e7_what_an_own_server_logs_reaches_its_run_alone() {
 
 /// D5: a run that has not a shared server does not hear of its changes.
 #[tokio::test]
-async fn d5_changes_of_what_a_run_has_not_are_not_told_to_it() {
+async fn d5_a_run_gets_no_notifications_of_servers_that_are_not_attached() {
     let two = Two::of(Eras::Legacy).await;
     let (narrow, _token) =
         begin(&two.world, none(), vec![http_server("mine", &two.mine[0].url)]).await;
@@ -402,7 +402,7 @@ async fn d5_changes_of_what_a_run_has_not_are_not_told_to_it() {
 
 /// E7: a run keeps its own server also if the shared configuration begins to use its alias.
 #[tokio::test]
-async fn e7_a_later_shared_server_does_not_take_an_alias_over() {
+async fn e7_an_own_server_keeps_its_alias_when_a_shared_server_gets_the_same_one() {
     let scripts = Scripts::new();
     let world = World::settled(vec![], GatewayOptions::default()).await;
     let mine = fixture(Eras::Legacy).await;
@@ -423,7 +423,7 @@ async fn e7_a_later_shared_server_does_not_take_an_alias_over() {
 
 /// E7, D12: a session that servers may ask questions gets a process of the run's own server.
 #[tokio::test]
-async fn e7_sessions_have_links_of_their_own_to_own_servers() {
+async fn e7_a_session_that_takes_questions_gets_a_process_of_its_runs_own_server() {
     let scripts = Scripts::new();
     let world = World::settled(vec![], GatewayOptions::default()).await;
     let own = vec![scripts.server("mine", ["", "", ""])];
@@ -476,7 +476,7 @@ async fn e20_the_tools_of_a_run_are_recorded() {
 
 /// E7: state stored by alias is separate for entries of the shared configuration and own servers.
 #[tokio::test]
-async fn e7_own_servers_are_counted_under_no_name_of_theirs() {
+async fn e7_metrics_do_not_name_own_servers_of_runs() {
     let two = Two::of(Eras::Legacy).await;
     let caller = two.seen[0].modern_caller(transparent("mine"));
     let params = json!({"name": "echo", "arguments": {"message": "x"}});

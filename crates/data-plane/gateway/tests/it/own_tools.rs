@@ -75,7 +75,7 @@ async fn e19_resources_and_prompts_are_reached_through_tools() {
 /// E71: own tools exist only for declared primitives; E82: with schemas that list the required
 /// arguments.
 #[tokio::test]
-async fn e71_own_tools_exist_for_what_a_server_declared() {
+async fn e71_own_tools_exist_only_for_declared_primitives_of_a_server() {
     let scripts = Scripts::new();
     // Declares tools, logging and resources, and no prompts.
     let entries = vec![scripts.entry("one", ["", "", ""])];
@@ -123,7 +123,7 @@ async fn e82_required_arguments_are_in_the_schema_and_checked() {
 /// E80: a server's tool keeps its name if the gateway has a tool of the same name, and calls reach
 /// the server's tool.
 #[tokio::test]
-async fn e80_a_real_tool_is_never_hidden_by_one_of_our_own() {
+async fn e80_a_servers_tool_is_not_hidden_by_a_synthetic_tool_of_the_same_name() {
     const TALKS: &str = r#"case $line in
         *'"method":"tools/list"'*)
           answer '{"tools":[{"name":"list_resources"}]}'; continue ;;
@@ -150,7 +150,7 @@ async fn e80_a_real_tool_is_never_hidden_by_one_of_our_own() {
 
 /// D5: rules for resources and prompts hold for these tools too, as do those for tools.
 #[tokio::test]
-async fn d5_own_tools_show_nothing_that_a_rule_hides() {
+async fn d5_own_tools_do_not_show_items_hidden_by_a_rule() {
     let world = World::changed([("one", Eras::Both)], |definition| {
         definition.exposed.tools = NameRule::new(None, &["list_prompts"]);
         definition.exposed.resources = UriRule::new(None, &["test://static-*", "*template*"]);
@@ -179,7 +179,7 @@ async fn d5_own_tools_show_nothing_that_a_rule_hides() {
 
 /// E19: they can be switched off, and no transparent endpoint has them (D2).
 #[tokio::test]
-async fn e19_own_tools_are_at_the_aggregated_endpoint_alone_and_can_be_switched_off() {
+async fn e19_own_tools_exist_only_at_the_aggregated_endpoint_and_can_be_switched_off() {
     let world = World::with(&[("one", Eras::Both)]).await;
     let caller = world.modern_caller(transparent("one"));
     let listed = tools(&world, &caller).await;

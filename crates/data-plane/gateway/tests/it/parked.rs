@@ -150,7 +150,7 @@ async fn e184_several_questions_and_several_rounds() {
 /// E184: a prompt may ask, too, and so may calls at the same time: each has its own connection if a
 /// question does not identify its call.
 #[tokio::test]
-async fn e184_calls_side_by_side_are_asked_apart() {
+async fn e184_concurrent_calls_get_separate_questions() {
     for world in worlds().await {
         let caller = world.modern_caller(transparent("one"));
         let params = first("test_input_required_result_prompt", &everything());
@@ -170,7 +170,7 @@ async fn e184_calls_side_by_side_are_asked_apart() {
 /// E184: the server gets a decline; an undeclared question is refused at once, and a request that
 /// declares nothing opens no further session.
 #[tokio::test]
-async fn e184_only_what_is_declared_is_asked() {
+async fn e184_undeclared_questions_are_refused() {
     let (world, caller) = one().await;
     let counts = || world.fixtures[0].fixture.counts();
     let before = counts().initializes;
@@ -199,7 +199,7 @@ async fn e184_only_what_is_declared_is_asked() {
 /// E184, S26: a state is good once, for its run and for the call that it was given for. A refused
 /// retry sends nothing and takes nothing from the call that waits.
 #[tokio::test]
-async fn e184_a_state_is_good_once_and_for_its_call() {
+async fn e184_a_request_state_is_valid_once_and_only_for_its_call_and_run() {
     let (mut world, caller) = one().await;
     let params = first("test_input_required_result_elicitation", &everything());
     let answer = world.call(&caller, call(1, &params)).await;
@@ -298,7 +298,7 @@ fn parked(world: &World) -> bool {
 /// E184: a call waits for its client as long as the setting allows, and not longer: its server gets
 /// a cancellation, and the retry is refused.
 #[tokio::test]
-async fn e184_a_call_waits_for_so_long() {
+async fn e184_a_parked_call_is_cancelled_after_its_time_limit() {
     let (world, caller) = noting().await;
     let params = first("test_input_required_result_elicitation", &everything());
     let answer = world.call(&caller, call(1, &params)).await;
@@ -318,7 +318,7 @@ async fn e184_a_call_waits_for_so_long() {
 
 /// E184: the end of a run, and of the gateway, ends waiting calls.
 #[tokio::test]
-async fn e184_a_call_ends_with_its_run() {
+async fn e184_a_parked_call_ends_with_its_run_or_the_gateway() {
     for is_run in [true, false] {
         let (world, caller) = noting().await;
         let params = first("test_input_required_result_elicitation", &everything());
@@ -341,7 +341,7 @@ fn cleared() -> ClearedSecret {
 /// call that waits at once. Its retry is refused for that reason, and the server, which has not
 /// got the client's answer, is given up.
 #[tokio::test]
-async fn e184_what_cuts_off_a_server_ends_calls_that_wait() {
+async fn e184_disabling_a_server_or_clearing_a_secret_ends_parked_calls() {
     for why in ["server_disabled", "secret_cleared", "run"] {
         let options = Options { eras: Eras::Legacy, records_messages: true, ..Options::default() };
         let fixture = Running::http(options).await.unwrap();
@@ -427,7 +427,7 @@ async fn e184_processes_for_questions_end_with_their_run() {
 /// lists only to clients that can be asked questions is called at the server's own endpoint; a
 /// legacy client that can be asked sees it.
 #[tokio::test]
-async fn e184_lists_show_what_is_there_without_capabilities() {
+async fn e184_lists_do_not_depend_on_the_capabilities_of_a_modern_request() {
     const LISTS: &str = r#"case $line in
       *'"method":"initialize"'*) case $line in *'"roots":'*) more=',{"name":"more",
         "inputSchema":{"type":"object"}}' ;; esac ;;
@@ -459,7 +459,7 @@ async fn e184_lists_show_what_is_there_without_capabilities() {
 
 /// E184: when the server takes a question back or ends, nothing is left of the call.
 #[tokio::test]
-async fn e184_a_call_ends_with_its_server() {
+async fn e184_a_parked_call_ends_with_its_server() {
     const ASKS: &str = r#"case $line in *'"method":"tools/call"'*)
         echo '{"jsonrpc":"2.0","id":"q","method":"roots/list"}'; continue ;; esac"#;
     let Scripted { scripts, world, caller, params, answer } =
@@ -484,7 +484,7 @@ async fn message(answering: &mut Answering) -> Value {
 
 /// E184: progress goes to the request that is open, before the question and after it.
 #[tokio::test]
-async fn e184_progress_goes_to_the_request_that_is_open() {
+async fn e184_progress_is_sent_to_the_open_request_before_and_after_a_question() {
     let (world, caller) = one().await;
     let mut params = first("test_streaming_elicitation", &everything());
     params["_meta"]["progressToken"] = json!("first");
@@ -504,7 +504,7 @@ async fn e184_progress_goes_to_the_request_that_is_open() {
 /// E184: a question on the server's own stream belongs to the only open call. After several were
 /// open, each call has a link of its own.
 #[tokio::test]
-async fn e184_a_question_on_the_servers_own_stream_finds_its_call() {
+async fn e184_a_question_on_the_servers_stream_belongs_to_the_only_open_call() {
     let quirks = vec![Quirk::SpeakAside];
     let options = Options { eras: Eras::Legacy, quirks, ..Options::default() };
     let world = World::of([("one", options)]).await;
@@ -529,7 +529,7 @@ async fn e184_a_question_on_the_servers_own_stream_finds_its_call() {
 
 /// E44: the time for which a call waits for its client does not count.
 #[tokio::test]
-async fn e44_waiting_for_a_client_does_not_count() {
+async fn e44_time_of_a_parked_call_does_not_count_into_its_timeout() {
     let fixture = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await;
     let fixture = fixture.unwrap();
     let mut server = http_server("one", &fixture.url);
@@ -558,7 +558,7 @@ const LEADS: &str = r#"case $line in *'"method":"tools/call"'*)
 /// repeats the call. A client that cannot be led there gets an error that names the missing
 /// capability.
 #[tokio::test]
-async fn e185_a_wanted_url_leads_a_modern_client_there() {
+async fn e185_a_url_error_of_a_legacy_server_becomes_a_url_question() {
     let Scripted { scripts, world, caller, params, answer } =
         scripted(LEADS, &json!({"elicitation": {"url": {}}})).await;
     let key = only(&answer);
@@ -587,7 +587,7 @@ async fn e185_a_wanted_url_leads_a_modern_client_there() {
 
 /// E184: a call that waited is one event of the audit.
 #[tokio::test]
-async fn e184_a_call_that_waited_is_one_event() {
+async fn e184_a_parked_call_is_recorded_as_one_event() {
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(dir.path(), &AuditSettings::default()).unwrap();
     let fixture = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await;

@@ -126,7 +126,7 @@ async fn question_of(answering: &mut Answering) -> Value {
 /// questions. Its other clients are asked no more, but clients of another run are. An answer frees
 /// a place.
 #[tokio::test]
-async fn s31_a_run_leaves_questions_to_others() {
+async fn s31_one_run_cannot_take_all_places_for_questions() {
     let fixture = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await;
     let fixture = fixture.unwrap();
     let entries = vec![Entry::Server(http_server("one", &fixture.url))];
@@ -220,7 +220,7 @@ async fn d12_a_question_ends_with_its_call() {
 /// answer to its request. A legacy client's question waits for ten minutes, and then its call gets
 /// an answer.
 #[tokio::test]
-async fn e45_a_call_that_waits_for_a_person_is_answered_in_time() {
+async fn e45_a_call_with_an_unanswered_question_ends_after_ten_minutes() {
     let world = World::with(&[("one", Eras::Legacy)]).await;
     let mut params = json!({"name": "test_sampling", "arguments": {"prompt": "p"}});
     let session = world.session(&transparent("one"), json!({"sampling": {}})).await;
@@ -257,7 +257,7 @@ const TAKES_BACK: [&str; 3] = [
 
 /// D12: when a server takes back its question, the client hears of it under the id that it knows.
 #[tokio::test]
-async fn d12_a_question_is_taken_back_under_the_clients_id() {
+async fn d12_a_question_is_cancelled_under_the_id_that_the_client_knows() {
     let scripts = Scripts::new();
     let entries = vec![scripts.entry("one", TAKES_BACK)];
     let world = World::settled(entries, GatewayOptions::default()).await;
@@ -352,7 +352,7 @@ async fn modern_clients_listen() {
 
 /// Protocol 2026-07-28, multi-round requests: state is sealed, tampering is refused.
 #[tokio::test]
-async fn request_state_goes_round_sealed() {
+async fn request_states_are_sealed_and_tampered_ones_are_refused() {
     let world = World::with(&[("one", Eras::Modern)]).await;
     for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
         let caller = world.modern_caller(endpoint);

@@ -27,7 +27,7 @@ async fn act(world: &World, endpoint: Endpoint) -> Value {
 
 /// E81, R-E27, R-M1: every tool has the schema of an object, whatever its server lists.
 #[tokio::test]
-async fn e81_every_tool_has_an_object_schema() {
+async fn e81_every_listed_tool_has_an_object_schema() {
     const LISTS: &str = r#"case $line in *'"method":"tools/list"'*)
         answer '{"tools":[{"name":"none"},{"name":"text","inputSchema":{"type":"string"}},
           {"name":"bare","inputSchema":{"type":"object"}},
@@ -65,7 +65,7 @@ async fn e81_every_tool_has_an_object_schema() {
 /// E89: a result without content gets an empty content, and keeps its other members. Transparent
 /// endpoints change nothing.
 #[tokio::test]
-async fn e89_a_result_without_content_gets_an_empty_one_and_keeps_what_it_said() {
+async fn e89_a_result_without_content_gets_an_empty_content_and_keeps_its_members() {
     for (result, expected) in [
         ("{}", json!({"content": []})),
         (

@@ -36,7 +36,7 @@ async fn four_calls(world: &World, caller: &Caller, prefix: &str) {
 /// R-E45, D17: if a server has forgotten its session, calls are repeated once in a new session: on
 /// the shared link, on a link that all clients of a revision share, and on a client's own.
 #[tokio::test]
-async fn r_e45_a_session_that_a_server_forgot_costs_no_call() {
+async fn r_e45_a_call_in_a_session_that_its_server_forgot_is_repeated_in_a_new_one() {
     for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
         for (eras, revision, capabilities) in [
             (Eras::Legacy, "2025-11-25", json!({})),
@@ -61,7 +61,7 @@ async fn r_e45_a_session_that_a_server_forgot_costs_no_call() {
 /// R-E45: a session that is forgotten before it has listed, or before its handshake is over, is
 /// opened once more, too.
 #[tokio::test]
-async fn r_e45_a_session_that_is_forgotten_at_once_costs_no_call() {
+async fn r_e45_a_session_forgotten_during_its_handshake_is_opened_once_more() {
     for quirk in [Quirk::ForgetSecondSession, Quirk::ForgetSecondHandshake] {
         let forgets = Options { eras: Eras::Legacy, quirks: vec![quirk], ..Options::default() };
         let world = World::of([("one", forgets)]).await;
@@ -81,7 +81,7 @@ fn hanging() -> Options {
 /// E129: point 4: a server that hangs for one client holds up neither its calls to others nor its
 /// lists.
 #[tokio::test]
-async fn a_server_that_hangs_for_one_client_holds_up_no_other() {
+async fn a_server_that_hangs_does_not_delay_calls_of_its_client_to_other_servers() {
     let fine = Options { eras: Eras::Legacy, ..Options::default() };
     let world = World::of([("hangs", hanging()), ("fine", fine)]).await;
     let caller = caller(&world, Endpoint::Aggregated, json!({"sampling": {}})).await;
@@ -97,7 +97,7 @@ async fn a_server_that_hangs_for_one_client_holds_up_no_other() {
 
 /// E44: a client can give a call up while its server is not even connected.
 #[tokio::test]
-async fn a_call_is_given_up_before_it_is_sent() {
+async fn a_client_cancels_a_call_before_its_server_is_connected() {
     let world = World::of([("hangs", hanging())]).await;
     let caller = caller(&world, transparent("hangs"), json!({"sampling": {}})).await;
     let calling = Box::pin(async {

@@ -105,7 +105,7 @@ fn assert_forbidden(answer: &Value, rule: &str) {
 /// D13, S14: a forbidden call does not reach its server, and the caller gets the rule and the
 /// reason; a change of the rules counts for the next call of the same run.
 #[tokio::test(flavor = "multi_thread")]
-async fn d13_what_a_rule_forbids_does_not_reach_its_server() {
+async fn d13_a_forbidden_call_does_not_reach_its_server() {
     for eras in ERAS {
         let ruled = Ruled::new(eras).await;
         for caller in ruled.callers().await {
@@ -133,7 +133,7 @@ async fn d13_what_a_rule_forbids_does_not_reach_its_server() {
 
 /// D13, X-M55: a rule that asks for approval makes a call require its scope, which a grant gives.
 #[tokio::test(flavor = "multi_thread")]
-async fn d13_a_rule_that_asks_for_approval_is_met_by_a_grant() {
+async fn d13_a_grant_permits_a_call_whose_rule_requires_approval() {
     for eras in ERAS {
         let ruled = Ruled::new(eras).await;
         let rule = r#"@approval("x.loud") forbid(principal, action, resource is Tool)
@@ -156,7 +156,7 @@ async fn d13_a_rule_that_asks_for_approval_is_met_by_a_grant() {
 /// S14: resources, prompts, completion, the gateway's own tools for them and servers' additions to
 /// the protocol pass the same rules; a caller that asks for an absent item learns of no rule.
 #[tokio::test(flavor = "multi_thread")]
-async fn s14_everything_of_a_server_passes_the_rules() {
+async fn s14_resources_prompts_and_completion_pass_the_rules() {
     for eras in ERAS {
         let ruled = Ruled::new(eras).await;
         let rule = r#"@id("none") forbid(principal, action, resource in Server::"all");"#;
@@ -192,7 +192,7 @@ async fn s14_everything_of_a_server_passes_the_rules() {
 
 /// D13, S14: a rule sees the endpoint and the era, and decides alike where it does not ask.
 #[tokio::test(flavor = "multi_thread")]
-async fn d13_a_rule_may_tell_endpoints_and_eras_apart() {
+async fn d13_a_rule_sees_the_endpoint_and_the_era_of_a_call() {
     let ruled = Ruled::new(Eras::Modern).await;
     let callers = ruled.callers().await;
     for (condition, expected) in [
@@ -216,7 +216,7 @@ async fn d13_a_rule_may_tell_endpoints_and_eras_apart() {
 /// D13, S14: later requests about a task are decided on as the call that made the task, and by
 /// their own method; also if that call required no grant.
 #[tokio::test(flavor = "multi_thread")]
-async fn d13_a_rule_may_tell_calls_and_tasks_apart() {
+async fn d13_a_rule_distinguishes_calls_from_requests_about_their_tasks() {
     let ruled = Ruled::new(Eras::Modern).await;
     let with_tasks = |mut params: Value| {
         params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities":
@@ -319,7 +319,7 @@ const ASKS: &str = r#"@id("ask") @approval("x.read") forbid(principal, action, r
 /// D13, D5: a permitted stream ends when a new rule forbids its resource, or requires a scope that
 /// has not been granted. A stream that the new rules permit stays open.
 #[tokio::test(flavor = "multi_thread")]
-async fn d5_streams_end_when_a_rule_comes_to_forbid_them() {
+async fn d5_streams_end_when_a_new_rule_forbids_their_resource() {
     for eras in ERAS {
         let ruled = Ruled::new(eras).await;
         for (endpoint, prefix) in [(transparent("all"), ""), (Endpoint::Aggregated, "mcp__all__")] {
@@ -371,7 +371,7 @@ const GIVEN_UP: [&str; 3] = [
 
 /// D13, D5: the same for a legacy client's subscription, on a shared link and on its own.
 #[tokio::test(flavor = "multi_thread")]
-async fn d5_subscriptions_end_when_a_rule_comes_to_forbid_them() {
+async fn d5_subscriptions_end_when_a_new_rule_forbids_their_resource() {
     let scripts = Scripts::new();
     let entries = vec![scripts.entry("one", GIVEN_UP)];
     let ruled = Ruled::over(World::settled(entries, GatewayOptions::default()).await);

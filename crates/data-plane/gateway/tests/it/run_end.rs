@@ -44,7 +44,7 @@ async fn called(scripts: &Scripts, name: &str) {
 /// E7, D5, A-14: at the end of a run its token opens nothing, and its sessions and streams end. Its
 /// children are gone, and none of its state is stored; other runs keep working.
 #[tokio::test]
-async fn e7_the_end_of_a_run_leaves_nothing() {
+async fn e7_the_end_of_a_run_ends_its_token_sessions_streams_and_servers() {
     let scripts = Scripts::new();
     let entries = vec![scripts.entry("all", ["", "", ""])];
     let world = World::settled(entries, GatewayOptions::default()).await;

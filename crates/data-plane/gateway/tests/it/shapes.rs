@@ -69,7 +69,7 @@ async fn fail(world: &World, callers: &[Caller], server: &str, expected: [&str; 
 /// D16: whatever a call of such a tool fails of on its way, before it is sent, while it is under
 /// way, or since its server is not there.
 #[tokio::test]
-async fn d16_a_failure_fits_the_tools_own_schema() {
+async fn d16_the_error_of_a_failed_call_fits_the_output_schema_of_its_tool() {
     let scripts = Scripts::new();
     let mut silent = server(&scripts, "silent", "continue");
     // Long enough for its start on a busy machine.
@@ -94,7 +94,7 @@ async fn d16_a_failure_fits_the_tools_own_schema() {
 
 /// D5: an item that the rules of a server hide fails like an absent one, also in its form.
 #[tokio::test]
-async fn d5_what_is_hidden_has_no_shape() {
+async fn d5_a_hidden_tool_fails_in_the_same_form_as_an_absent_tool() {
     let scripts = Scripts::new();
     let mut definition = server(&scripts, "one", "continue");
     definition.exposed.tools = narthex_model::NameRule::new(None, &["act"]);

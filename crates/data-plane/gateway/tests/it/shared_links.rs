@@ -57,7 +57,7 @@ async fn cancel_all(world: &World, caller: &Caller, ids: impl Iterator<Item = u6
 /// S19: no notification reaches a link that others use too, in whatever spelling, and the id of a
 /// call there is nowhere near those of the caller's own.
 #[tokio::test]
-async fn s19_a_run_cannot_cancel_what_another_asked_on_a_shared_link() {
+async fn s19_a_run_cannot_cancel_a_call_of_another_run_on_a_shared_link() {
     let (scripts, dir) = (Scripts::new(), tempfile::tempdir().unwrap());
     let notes = dir.path().join("notes");
     let does = noting(&notes);
@@ -111,7 +111,7 @@ async fn d2_notifications_reach_a_server_that_serves_one_run() {
 
 /// S19: on a shared link, a log message of a server is sent to sessions that have set a level.
 #[tokio::test]
-async fn s19_log_messages_reach_only_who_has_set_a_level() {
+async fn s19_log_messages_reach_only_sessions_that_have_set_a_level() {
     let scripts = Scripts::new();
     let entries = vec![scripts.entry("one", TELLS)];
     let mut world = World::settled(entries, GatewayOptions::default()).await;

@@ -22,7 +22,7 @@ async fn open(world: &World, endpoint: &Endpoint) -> (Value, Option<Arc<Session>
 
 /// S31: one run cannot take the sessions of all.
 #[tokio::test]
-async fn s31_a_run_leaves_sessions_to_others() {
+async fn s31_one_run_cannot_take_all_sessions() {
     let options = GatewayOptions { sessions_max: 20, ..GatewayOptions::default() };
     let mut world = World::settled(Vec::new(), options).await;
     let mut held = Vec::new();
@@ -63,7 +63,7 @@ fn alive(scripts: &Scripts, name: &str) -> usize {
 /// S31, D12: processes of clients that left without a word give way to other clients' processes,
 /// the one that is idle for longest first. A process of a present client gives way to none.
 #[tokio::test]
-async fn s31_links_of_clients_that_are_gone_give_way() {
+async fn s31_processes_of_absent_clients_give_way_to_present_clients() {
     let scripts = Scripts::new();
     let world = World::with_processes(vec![scripts.entry("one", ["", "", ""])], 4).await;
     let there = client(&world, "one").await;
@@ -89,7 +89,7 @@ async fn s31_links_of_clients_that_are_gone_give_way() {
 
 /// S31: one run cannot take all processes of a server, not by clients that stay.
 #[tokio::test]
-async fn s31_a_run_leaves_processes_to_others() {
+async fn s31_one_run_cannot_take_all_processes_of_a_server() {
     let scripts = Scripts::new();
     let mut world = World::with_processes(vec![scripts.entry("one", ["", "", ""])], 8).await;
     let mut held = Vec::new();
@@ -118,7 +118,7 @@ async fn s31_a_run_leaves_processes_to_others() {
 
 /// S31: one run cannot open all streams of changes, nor follow all resources.
 #[tokio::test]
-async fn s31_a_run_leaves_streams_of_changes_to_others() {
+async fn s31_one_run_cannot_open_all_streams_of_changes() {
     let fixture = Running::http(Options::default()).await.unwrap();
     let entries = vec![Entry::Server(http_server("one", &fixture.url))];
     let options = GatewayOptions { followed_max: 40, ..GatewayOptions::default() };

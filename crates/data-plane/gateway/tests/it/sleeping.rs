@@ -67,7 +67,7 @@ fn subscription(method: &str) -> narthex_wire::Message {
 /// D12, E74: a follower of a resource waits for messages that the server sends by itself, so the
 /// server stays as long as there is one.
 #[tokio::test]
-async fn d12_a_server_that_is_followed_is_not_stopped() {
+async fn d12_a_server_with_a_subscription_is_not_stopped() {
     let scripts = Scripts::new();
     let world = one(&scripts, IDLE).await;
     let caller = world.legacy_caller(transparent("one")).await;
@@ -84,7 +84,7 @@ async fn d12_a_server_that_is_followed_is_not_stopped() {
 
 /// D12: a new follower wakes a server, at either endpoint and in either era.
 #[tokio::test]
-async fn d12_whoever_follows_wakes_a_server_that_sleeps() {
+async fn d12_a_new_subscription_wakes_a_sleeping_server() {
     let scripts = Scripts::new();
     let world = one(&scripts, IDLE).await;
     for endpoint in [transparent("one"), Endpoint::Aggregated] {
@@ -107,7 +107,7 @@ async fn d12_whoever_follows_wakes_a_server_that_sleeps() {
 
 /// D12, E74: a lost server is followed again, even if no other caller wants it meanwhile.
 #[tokio::test]
-async fn d12_a_server_that_is_followed_is_woken_for_it() {
+async fn d12_a_lost_server_with_a_subscription_is_started_again() {
     let scripts = Scripts::new();
     let world = one(&scripts, Duration::from_millis(1)).await;
     let caller = world.legacy_caller(transparent("one")).await;
@@ -198,7 +198,7 @@ async fn d12_the_end_of_a_task_lets_its_server_sleep() {
 /// D12: a task keeps its server awake no longer than the server keeps it, and not for ever without
 /// a word of it.
 #[tokio::test]
-async fn d12_a_task_without_a_word_keeps_no_server_for_ever() {
+async fn d12_a_task_without_messages_keeps_its_server_awake_until_its_ttl_or_one_hour() {
     let hour = Duration::from_secs(3600);
     for (does, ttl, expires) in [
         (MODERN, "1200000", 2 * IDLE),
@@ -219,7 +219,7 @@ async fn d12_a_task_without_a_word_keeps_no_server_for_ever() {
 /// D12: a level keeps no server from sleeping, as a server that sleeps logs nothing; the level is
 /// sent again when the server wakes.
 #[tokio::test]
-async fn d12_a_level_is_told_again_when_a_server_wakes() {
+async fn d12_a_log_level_is_sent_again_when_a_server_wakes() {
     let scripts = Scripts::new();
     let world = one(&scripts, IDLE).await;
     let caller = world.legacy_caller(Endpoint::Aggregated).await;
@@ -238,7 +238,7 @@ async fn d12_a_level_is_told_again_when_a_server_wakes() {
 /// D12: a sleeping server can be described, and does not wake for a request of its description
 /// alone.
 #[tokio::test]
-async fn d12_a_server_that_sleeps_is_told_of_as_before() {
+async fn d12_the_description_of_a_sleeping_server_is_unchanged() {
     let scripts = Scripts::new();
     let world = one(&scripts, IDLE).await;
     let caller = world.modern_caller(transparent("one"));

@@ -92,7 +92,7 @@ async fn modern_task_states_are_pushed_at_the_aggregated_endpoint() {
 /// S18: a task of another run is answered like a task that never existed. A client without the
 /// capability for tasks gets an error that names it.
 #[tokio::test]
-async fn s18_tasks_of_others_are_not_followed() {
+async fn s18_tasks_of_other_runs_cannot_be_followed() {
     let mut world = World::with(&[("one", Eras::Modern)]).await;
     let caller = world.modern_caller(Endpoint::Aggregated);
     let task =
@@ -161,7 +161,7 @@ async fn e74_followed_tasks_outlive_a_connection() {
 /// E79: tasks of two servers with one id stay apart: the later one has another id at the
 /// aggregated endpoint, in every message, and its own at the server's.
 #[tokio::test]
-async fn e79_equal_task_ids_of_two_servers_stay_apart() {
+async fn e79_an_equal_task_id_of_a_second_server_is_replaced() {
     let scripts = Scripts::new();
     let entries = vec![scripts.entry("one", MODERN), scripts.entry("two", MODERN)];
     let world = World::settled(entries, GatewayOptions::default()).await;
@@ -328,7 +328,7 @@ async fn a_legacy_task_asks_its_client_before_its_result() {
 /// E44, 2025-11-25: a server answers `tasks/result` when the task has ended, which may take
 /// longer than a call.
 #[tokio::test]
-async fn e44_the_result_of_a_task_is_waited_for_longer_than_a_call() {
+async fn e44_a_request_for_the_result_of_a_task_may_exceed_the_timeout_of_a_call() {
     let scripts = Scripts::new();
     let gate = scripts.pipe("gate");
     let waits = format!(
@@ -360,7 +360,7 @@ async fn e44_the_result_of_a_task_is_waited_for_longer_than_a_call() {
 
 /// S18: lists show the run's own tasks, page by page over all servers, whatever servers list.
 #[tokio::test]
-async fn s18_lists_of_tasks_show_those_of_the_run() {
+async fn s18_lists_of_tasks_show_only_tasks_of_the_run() {
     let (mut world, _scripts) = two_legacy_servers().await;
     let endpoint = Endpoint::Aggregated;
     let first = caller(&world, endpoint.clone(), json!({})).await;

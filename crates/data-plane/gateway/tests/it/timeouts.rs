@@ -96,7 +96,7 @@ async fn wait_for_one_cancelled(world: &World, caller: &Caller) {
 /// notification over stdio and for legacy servers, by the end of the stream for modern ones over
 /// HTTP.
 #[tokio::test]
-async fn e44_a_call_past_its_time_is_cancelled_over_every_transport() {
+async fn e44_a_call_past_its_timeout_is_cancelled_over_every_transport() {
     let everywhere = Everywhere::start().await;
     // Long enough for the counts of a server on a busy machine.
     let world = everywhere.world(Duration::from_secs(10), |_| true).await;
@@ -163,7 +163,7 @@ async fn slept(
 
 /// E86: no inner limit ends a call before its own limit, the longest included.
 #[tokio::test]
-async fn e86_no_inner_limit_ends_a_call_before_its_own() {
+async fn e86_no_inner_limit_ends_a_call_before_its_timeout() {
     let everywhere = Everywhere::start().await;
     let longest = Duration::from_millis(600_000);
     // A child process has its own clock.
@@ -186,7 +186,7 @@ async fn e86_no_inner_limit_ends_a_call_before_its_own() {
 /// E44: messages of a server before its answer, however fast, keep no call open beyond its limit.
 /// Messages that it has sent already count against the limit like later ones.
 #[tokio::test]
-async fn e44_a_server_that_talks_without_an_end_is_cut_off_in_time() {
+async fn e44_messages_of_a_server_do_not_extend_a_call_beyond_its_timeout() {
     let limit = Duration::from_secs(5);
     let (hands, mut given) = mpsc::channel(1);
     let peer = Peer::modern(move |seen| match seen.rpc() {

@@ -170,7 +170,7 @@ async fn o100_other_methods_are_refused_by_an_error() {
 
 /// O100: the gateway's own lists, pings, and calls that no server sees do not count.
 #[tokio::test]
-async fn o100_only_what_reaches_a_server_counts() {
+async fn o100_only_calls_that_reach_a_server_count() {
     let limited = Limited::with(&json!({"calls_per_day": 2})).await;
     for caller in limited.world.both_callers(&Endpoint::Aggregated).await {
         for method in ["tools/list", "prompts/list", "resources/list"] {
@@ -200,7 +200,7 @@ async fn o100_only_what_reaches_a_server_counts() {
 /// O100: an agent's limits hold for all of its runs together, a workspace's for all calls in it,
 /// and they change while runs live.
 #[tokio::test]
-async fn o100_limits_hold_over_runs_and_change_under_them() {
+async fn o100_limits_hold_across_runs_and_change_while_runs_live() {
     let limited = Limited::with(&json!({})).await;
     let callers: Vec<_> = [limited.world.run.clone(), limited.run()]
         .map(|run| Caller::new(run, Endpoint::Aggregated, None))
@@ -224,7 +224,7 @@ async fn o100_limits_hold_over_runs_and_change_under_them() {
 /// O100: a place among the open calls is given back by the answer, and by a caller that goes away:
 /// with the answer unread, or in the middle of sending.
 #[tokio::test]
-async fn o100_places_come_back_however_calls_end() {
+async fn o100_an_answered_or_dropped_call_gives_its_place_back() {
     let limited = Limited::with(&json!({"concurrent_calls": 1})).await;
     let caller = limited.world.modern_caller(transparent("one"));
     let slow =

@@ -15,7 +15,7 @@ fn kept(text: &str) -> Value {
 
 /// X-M64: a short text is stored as it is, in one piece.
 #[test]
-fn x_m64_what_is_short_is_kept_whole() {
+fn x_m64_a_short_text_is_stored_unchanged() {
     let text = r#"{"a":"ä","b":[1,null]}"#;
     assert_eq!(kept(text), json!({ "text": text, "bytes": text.len() }));
 }
@@ -23,7 +23,7 @@ fn x_m64_what_is_short_is_kept_whole() {
 /// X-M64: known secrets and texts that look like narthex's tokens are removed, also from keys, and
 /// also in base64.
 #[test]
-fn x_m64_secrets_and_tokens_are_taken_out() {
+fn x_m64_known_secrets_and_tokens_are_removed_from_stored_texts() {
     let token = crate::RunToken::generate().unwrap();
     let base64 = "aHVudGVyMi1odW50ZXIyLWh1bnRlcjI=";
     let text = json!({ SECRET: base64, "token": token.expose(), "requestState": SECRET });
@@ -42,7 +42,7 @@ fn x_m64_secrets_and_tokens_are_taken_out() {
 /// X-M64: wherever a secret stands, no part of it is left before the cut, and a text that had one
 /// gets no digest.
 #[test]
-fn x_m64_nothing_of_a_secret_is_left_at_the_cut() {
+fn x_m64_no_part_of_a_secret_remains_before_the_cut_of_a_long_text() {
     let end = 20_000;
     for at in ((EXCERPT_BYTES - 200)..(EXCERPT_BYTES + 200)).step_by(7) {
         let text = format!("{}{SECRET}{}", "a".repeat(at), "b".repeat(end - at));

@@ -196,7 +196,7 @@ mod tests {
     /// D28: a run gets the name of a failed server, the kind and the place of the cause. It gets no
     /// word of the cause, at no point of a call; operators get the cause.
     #[test]
-    fn d28_a_run_reads_no_cause_of_a_server_that_failed() {
+    fn d28_a_run_does_not_read_the_cause_of_a_failed_server() {
         let failure = |kind| ServerFailure::new(kind, CAUSE);
         let of_link = |error: LinkError| Refusal::failed(&error, "files");
         let row = |kind| {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_reads_what_follows_of_a_failure() {
+    fn a_run_reads_that_a_failed_call_may_have_taken_effect() {
         let closed = Refusal::failed(&LinkError::Closed(CAUSE.into()), "files");
         let [operator, run] = texts(closed);
         let acted = "; the call may have taken effect at the server";

@@ -133,7 +133,7 @@ mod tests {
 
     /// X-E89: a run acts while a call of it is open; sessions and streams alone are no act.
     #[test]
-    fn x_e89_an_open_call_is_an_act_and_a_stream_is_none() {
+    fn x_e89_a_run_acts_while_a_call_is_open_and_not_by_an_open_stream() {
         let token = RunToken::generate().unwrap();
         let run = Arc::new(RunView::new(&token, RunPolicy::default()));
         let later = SystemTime::now() + Duration::from_secs(3600);

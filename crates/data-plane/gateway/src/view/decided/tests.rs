@@ -68,7 +68,7 @@ fn samples(kind: Type) -> (&'static str, &'static [&'static str]) {
 
 /// S12: in each object of the table, a value that two readers may read differently is refused.
 #[test]
-fn s12_objects_that_are_decided_on_have_one_meaning() {
+fn s12_ambiguous_members_of_checked_objects_are_refused() {
     for place in places() {
         let good = place.with(r#""acme":{"a":1},"other":[]"#);
         assert_eq!(checked(place.handling, &good), Ok(()), "{good}");
@@ -104,7 +104,7 @@ fn s12_objects_that_are_decided_on_have_one_meaning() {
 
 /// S12: the objects themselves are there once, under their own name, where they are needed.
 #[test]
-fn s12_objects_that_are_decided_on_are_there_once() {
+fn s12_checked_objects_are_refused_if_duplicated_misspelt_or_missing() {
     for row in ROWS {
         let handling = row.handling.unwrap_or(Handling::Tool);
         let member = row.member;
@@ -122,7 +122,7 @@ fn s12_objects_that_are_decided_on_are_there_once() {
 
 /// S12: answers to questions have each key once, whatever the keys are, and are objects.
 #[test]
-fn s12_answers_to_questions_have_one_meaning() {
+fn s12_ambiguous_answers_to_questions_are_refused() {
     let given =
         |answers: &str| checked(Handling::Tool, &format!(r#"{{"inputResponses":{answers}}}"#));
     assert_eq!(given(r#"{"question-1":{"action":"accept"},"x":{}}"#), Ok(()));
@@ -139,7 +139,7 @@ fn s12_answers_to_questions_have_one_meaning() {
 
 /// S12: capabilities mean the same in the handshake as in a request, and a fault names its place.
 #[test]
-fn s12_capabilities_have_one_meaning_in_both_eras() {
+fn s12_ambiguous_capabilities_are_refused_with_their_place() {
     for (capabilities, place) in [
         (r#"{"sampling":{},"sampling":{}}"#, "`params.capabilities` has a key twice"),
         (r#"{"Sampling":{}}"#, "`params.capabilities` has the key `Sampling`"),
@@ -158,7 +158,7 @@ fn s12_capabilities_have_one_meaning_in_both_eras() {
 /// S12: a server's question has one meaning for the gateway, which compares it with the client's
 /// capabilities, and for the client.
 #[test]
-fn s12_questions_of_servers_have_one_meaning() {
+fn s12_ambiguous_questions_of_servers_are_refused() {
     let asked = |method: &str, params: &str| {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
         check_question(&Message::parse(Bytes::from(text), &Limits::default()).unwrap())
@@ -178,7 +178,7 @@ fn s12_questions_of_servers_have_one_meaning() {
 
 /// S12: so do the questions in an answer of a server; keys of vendors pass.
 #[test]
-fn s12_questions_in_answers_have_one_meaning() {
+fn s12_ambiguous_questions_in_answers_of_servers_are_refused() {
     let asked = |questions: &str| {
         let result = format!(r#"{{"resultType":"input_required","inputRequests":{questions}}}"#);
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);

@@ -9,7 +9,7 @@ fn answer(body: &str) -> Message {
 
 /// E172.
 #[test]
-fn only_questions_and_states_want_more() {
+fn only_questions_or_a_request_state_make_a_result_incomplete() {
     let wanted = |body: &str| wanted(&answer(body));
     let kind = r#""resultType":"input_required""#;
     for more in ["", r#","inputRequests":{}"#, r#","inputRequests":null"#] {
@@ -28,7 +28,7 @@ fn only_questions_and_states_want_more() {
 
 /// E175: the modes and parts of a capability are declared one by one.
 #[test]
-fn e175_what_is_declared_is_read_part_by_part() {
+fn e175_modes_and_parts_of_a_capability_are_declared_one_by_one() {
     let missing = |method: &str, params: &str, declared: &str| {
         let body = format!(r#"{{"method":"{method}","params":{params}}}"#);
         let question = Question::read("s", "q".into(), Raw::new(body.as_bytes())).ok().unwrap();
