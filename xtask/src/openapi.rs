@@ -12,7 +12,7 @@ use crate::process;
 use crate::workspace::{self, cargo};
 
 /// The test that compares the document with the one in the repository.
-const TEST: &str = "api::openapi::the_document_in_the_repository_is_true";
+const TEST: &str = "api::openapi::the_document_in_the_repository_equals_the_served_document";
 /// The places of the document, the present one first.
 const PLACES: [&str; 2] = ["docs/reference/openapi.json", "docs/openapi.json"];
 

@@ -131,7 +131,7 @@ mod tests {
     /// Work that never stops making events holds up no end, and events that wait already still
     /// come.
     #[tokio::test]
-    async fn a_flood_ends_with_its_stream() {
+    async fn a_flood_of_events_does_not_keep_its_stream_open() {
         let closing = CancellationToken::new();
         let end: End = Box::pin(closing.clone().cancelled_owned());
         let metrics = narthex_gateway::metrics::Metrics::default();

@@ -181,7 +181,7 @@ mod tests {
 
     /// The order of types says which one is preferred, where weights do not.
     #[test]
-    fn a_client_that_names_streams_first_gets_one() {
+    fn a_client_that_lists_event_streams_first_prefers_a_stream() {
         let prefers = |text| prefers_stream(&with(header::ACCEPT, &[text]));
         assert!(prefers("text/event-stream, application/json") && prefers("Text/Event-Stream"));
         assert!(!prefers("application/json, text/event-stream") && !prefers("*/*"));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn accept_is_read_as_clients_write_it() {
+    fn accept_headers_are_read_with_lists_wildcards_and_weights() {
         let table: [(&[&'static str], bool); 9] = [
             (&[], true),
             (&["application/json, text/event-stream"], true),

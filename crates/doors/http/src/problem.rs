@@ -262,7 +262,7 @@ mod tests {
     /// Invalid and denied requests are answered in one shape, field by field, also where the fault
     /// is about the request as a whole.
     #[test]
-    fn what_is_refused_has_a_list_of_faults() {
+    fn an_invalid_or_denied_request_gets_a_list_of_faults() {
         for (kind, text, message, remedy) in [
             (ErrorKind::Invalid, "it is broken; mend it", "it is broken", "mend it"),
             (ErrorKind::Denied, "not you", "not you", "see `/api/me` for the caller"),
@@ -291,7 +291,7 @@ mod tests {
 
     /// D24: each kind has a status of its own.
     #[test]
-    fn d24_every_kind_has_its_own_status() {
+    fn d24_each_kind_of_error_has_a_separate_status() {
         let mut statuses = ErrorKind::ALL.map(|kind| status_of_kind(kind).as_u16()).to_vec();
         statuses.sort_unstable();
         assert_eq!(statuses, [400, 401, 403, 404, 409, 429, 500, 503, 504]);

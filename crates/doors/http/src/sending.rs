@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ready_at_once_goes_out_at_once_and_in_order() {
+    fn messages_that_are_ready_together_are_sent_together_in_order() {
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let mut sending = Sending::default();
         let mut all = Vec::new();

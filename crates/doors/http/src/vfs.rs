@@ -322,7 +322,7 @@ mod tests {
 
     /// D24: each code is in the table of the page once, with the status that this door answers.
     #[test]
-    fn d24_the_page_has_each_code_with_its_status() {
+    fn d24_the_table_of_the_page_has_each_code_with_its_status() {
         let mut told = rows();
         let mut answered: Vec<_> =
             Code::ALL.iter().map(|code| (code.as_str(), status_of(*code).1.as_u16())).collect();

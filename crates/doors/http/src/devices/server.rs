@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn r_o13_the_pages_of_a_list_become_one() {
+    fn r_o13_pages_of_a_list_are_joined_into_one_list() {
         let one = r#"{"tools":[{"name":"a"}],"_meta":{"x":1}}"#;
         let single = joined(Kind::Tools, &pages(&[one])).expect("it is a list");
         assert_eq!(single, r#"{"tools":[{"name":"a"}]}"#, "what stands beside it is no entry");
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn r_o7_what_was_gone_before_the_call_is_disconnected() {
+    fn r_o7_an_unsent_call_of_a_lost_server_is_a_disconnected_device() {
         let of = |kind, is_unsent| of_call(RefusedCall { kind, is_unsent }, "no".to_owned()).code;
         assert_eq!(of(CallErrorKind::TransportError, true), Code::DeviceDisconnected);
         assert_eq!(of(CallErrorKind::TransportError, false), Code::ServiceUnavailable);

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn d22_a_path_is_told_without_secrets_however_they_are_spelled() {
+    fn d22_secrets_in_a_path_are_redacted_in_every_spelling() {
         fn without(text: &str) -> Cow<'_, str> {
             match text.contains("topsecret99") {
                 true => Cow::Owned(text.replace("topsecret99", "[redacted]")),

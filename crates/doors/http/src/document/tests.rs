@@ -18,7 +18,7 @@ fn served() -> BTreeSet<(String, String)> {
 }
 
 #[test]
-fn every_route_is_described_and_nothing_else() {
+fn every_served_route_has_one_description_and_every_description_a_route() {
     let said: Vec<_> =
         operations().map(|(path, method)| (path.to_owned(), method.to_owned())).collect();
     for (template, method) in served() {
@@ -74,7 +74,7 @@ fn names_of_operations_are_unique() {
 
 /// Every `$ref` leads somewhere, and everything that could be referred to is.
 #[test]
-fn references_lead_somewhere() {
+fn every_reference_has_a_target_and_every_component_is_referred_to() {
     let mut found = BTreeSet::new();
     references(openapi(), &mut found);
     for place in &found {
@@ -104,7 +104,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
 
 /// O81: our own objects have the members that are described and no others, at every level.
 #[test]
-fn objects_of_ours_are_closed() {
+fn our_own_objects_are_closed_at_every_level() {
     fn look(place: &str, value: &Value) {
         if value.get("properties").is_some() && value.get("type").is_some() {
             let is_said = value.get("additionalProperties").is_some();
@@ -158,7 +158,7 @@ fn o34_every_list_has_pages() {
 
 /// D24.
 #[test]
-fn limits_and_kinds_are_those_of_the_code() {
+fn the_document_has_the_limits_and_kinds_of_the_code() {
     let kinds: Vec<_> = ErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();
     let schemas = &openapi()["components"]["schemas"];
     assert_eq!(schemas["ErrorKind"]["enum"], json!(kinds));

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_go_where_there_are_fewest() {
+    fn a_connection_goes_to_the_worker_with_the_fewest_connections() {
         assert!(Workers::default().seat().is_none());
         let workers = Workers::start().unwrap();
         let count = workers.0.as_ref().unwrap().all.len();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_do_what_is_given_to_them_and_end_with_the_last_handle() {
+    fn worker_threads_run_their_tasks_and_end_with_the_last_handle() {
         let workers = Workers::start().unwrap();
         let seat = workers.seat().unwrap();
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stop_waits_until_what_was_begun_is_gone() {
+    async fn a_stop_waits_until_all_tasks_of_workers_are_dropped() {
         let workers = Workers::start().unwrap();
         let seat = workers.seat().unwrap();
         let kept = workers.clone();

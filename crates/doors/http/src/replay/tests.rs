@@ -21,7 +21,7 @@ fn replay(limits: ReplayLimits) -> Replay {
 }
 
 #[test]
-fn the_newest_event_stays_however_long_it_is() {
+fn the_newest_event_stays_even_if_it_exceeds_the_limit() {
     let mut replay = replay(limits(4, 10));
     replay.push(message(4));
     replay.push(message(100));
@@ -31,7 +31,7 @@ fn the_newest_event_stays_however_long_it_is() {
 }
 
 #[test]
-fn it_is_full_only_for_those_who_would_lose_something() {
+fn a_replay_is_full_only_for_readers_that_would_lose_an_event() {
     let mut replay = replay(limits(2, 1000));
     assert!(!replay.is_full_for(&message(5000), 1), "nothing is there to lose");
     replay.push(message(1));
@@ -45,7 +45,7 @@ fn it_is_full_only_for_those_who_would_lose_something() {
 proptest! {
     /// S31: with any events, the stored ones stay within the limits, and numbers never jump.
     #[test]
-    fn s31_what_is_kept_is_bounded(sizes in prop::collection::vec(0_usize..50, 1..200)) {
+    fn s31_stored_events_are_bounded_in_number_and_size(sizes in prop::collection::vec(0_usize..50, 1..200)) {
         let mut replay = replay(limits(8, 100));
         for (index, size) in sizes.iter().enumerate() {
             replay.push(message(*size));

@@ -85,7 +85,7 @@ mod tests {
     use super::{super::Target, *};
 
     #[test]
-    fn paths_find_their_route_and_nothing_else_does() {
+    fn known_paths_find_their_route_and_unknown_paths_find_none() {
         let found = |path| find(path).map(|place| (place.first().template, place.segments));
         let table = [
             ("/mcp", "/mcp", ["", "", ""]),

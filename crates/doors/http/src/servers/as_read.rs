@@ -106,7 +106,7 @@ mod tests {
 
     /// D39: members that are only shown go, and all others stay as they are written.
     #[test]
-    fn d39_what_is_only_shown_is_not_stored() {
+    fn d39_members_that_are_only_shown_are_not_stored() {
         let channel = Target::Outbound(OutboundTarget::Channel);
         let stored = |target, text: &str| to_be_stored(target, text.to_owned());
         let sent = r#"{"name":"a", "url":"x","updated_at":1,"url":"y"}"#;

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_read_as_they_are_written() {
+    fn a_cursor_of_the_audit_is_read_back_as_it_was_written() {
         let happened_at = UNIX_EPOCH + Duration::from_millis(1_790_000_000_123);
         let place = AuditPlace { happened_at, writer: "0a1b.1.ff-x".to_owned(), seq: 7 };
         assert_eq!(super::place(&cursor(&place)), Some(place));
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_its_beginning() {
+    fn a_day_in_a_query_means_the_first_moment_of_that_day() {
         let day = point("2026-11-22").unwrap();
         assert_eq!(point("2026-11-22T00:00:00Z"), Some(day));
         assert_eq!(point("2026-11-22T00:00:00.000Z"), Some(day));

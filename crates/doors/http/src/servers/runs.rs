@@ -360,7 +360,7 @@ mod tests {
 
     /// X-M47: special characters of socat are plain text in a path.
     #[test]
-    fn x_m47_socat_reads_a_path_as_it_is() {
+    fn x_m47_special_characters_of_socat_are_escaped_in_a_path() {
         for (path, text) in [
             ("/run/user/1000/narthex-0a/x_1.sock", "/run/user/1000/narthex-0a/x_1.sock"),
             ("/a,b/c:d!!e.sock", r"/a\,b/c\:d\!\!e.sock"),

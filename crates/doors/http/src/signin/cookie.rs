@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_found_by_its_whole_name_and_only_if_there_is_one() {
+    fn a_cookie_is_found_by_its_whole_name_and_only_if_it_is_unique() {
         let table: [(&[&str], Option<&str>); 8] = [
             (&["__Host-narthex=abc"], Some("abc")),
             (&["a=b; __Host-narthex=abc ;c=d"], Some("abc")),

@@ -281,14 +281,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_gets_out_of_a_text_or_an_attribute() {
+    fn special_characters_are_escaped_in_texts_and_attributes() {
         assert_eq!(escaped("<a b=\"c\" d='e'>&"), "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;");
         assert_eq!(escaped("größe"), "größe");
     }
 
     /// Inline scripts and styles would not work anyway: the policy forbids them.
     #[test]
-    fn pages_have_nothing_inline() {
+    fn pages_have_no_inline_scripts_or_styles() {
         for text in [
             include_str!("page.rs").split("#[cfg(test)]").next().unwrap(),
             include_str!("decision.rs"),

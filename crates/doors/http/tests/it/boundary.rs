@@ -71,7 +71,7 @@ async fn s6_no_route_answers_without_a_token() {
 }
 
 #[tokio::test]
-async fn s6_two_tokens_are_none() {
+async fn s6_a_request_with_two_tokens_is_refused() {
     let world = World::empty();
     let mut request = world.request(Method::GET, "/api/status");
     let token = request.request.headers()["authorization"].clone();
@@ -81,7 +81,7 @@ async fn s6_two_tokens_are_none() {
 
 /// D4, A-9, X-E14: each token opens its own part and nothing else, whatever the method.
 #[tokio::test]
-async fn d4_each_token_opens_its_own_part() {
+async fn d4_each_token_opens_only_routes_of_its_kind() {
     let world = World::empty();
     for route in ROUTES {
         let path = filled(route.template);
@@ -127,7 +127,7 @@ async fn d4_each_token_opens_its_own_part() {
 /// S27: no cache stores an answer, and no browser takes one for something else, whichever caller
 /// asks for it and whatever the answer is. Successful answers of MCP have rules of their own.
 #[tokio::test]
-async fn s27_no_answer_is_stored_or_taken_for_something_else() {
+async fn s27_answers_are_not_cached_and_their_type_is_not_guessed() {
     let world = World::empty();
     for (path, access) in paths() {
         let tokens = ["Bearer nxt_x".to_owned(), format!("Bearer {ADMIN}"), world.token.clone()];
@@ -147,7 +147,7 @@ async fn s27_no_answer_is_stored_or_taken_for_something_else() {
 
 /// A request by a method that a path does not have is answered with the methods that it has.
 #[tokio::test]
-async fn other_methods_are_told_what_is_allowed() {
+async fn a_wrong_method_is_answered_with_the_allowed_methods() {
     let world = World::empty();
     let own = |route: &&Route| !matches!(route.access, Access::Client | Access::Own(_));
     for route in ROUTES.iter().filter(own) {
@@ -220,7 +220,7 @@ async fn s8_other_content_types_have_no_effect() {
 }
 
 #[tokio::test]
-async fn clients_that_take_no_json_are_told() {
+async fn clients_that_do_not_accept_json_are_refused() {
     let world = World::empty();
     let list = || world.modern("/mcp", "tools/list", serde_json::json!({}));
     assert_eq!(status(list().header("accept", "text/html")).await, StatusCode::NOT_ACCEPTABLE);
@@ -254,7 +254,7 @@ async fn s12_bad_messages_are_refused() {
 /// S12: capabilities and hints of a client that two readers may read differently reach no server,
 /// in a request of the modern era as in the handshake of the legacy one.
 #[tokio::test]
-async fn s12_what_a_client_declares_has_one_meaning() {
+async fn s12_ambiguous_capabilities_and_hints_of_a_client_are_refused() {
     let world = World::with_fixture().await;
     let params = serde_json::json!({ "name": "echo", "arguments": { "message": "x" } });
     let proper = stamped("tools/call", params).to_string();
@@ -345,7 +345,7 @@ impl http_body::Body for Unsized {
 
 /// D5, R-M31, S18: a server that a run does not have looks like one that is not there.
 #[tokio::test]
-async fn d5_servers_of_other_runs_do_not_exist() {
+async fn d5_servers_of_other_runs_look_absent() {
     let world = World::with_fixture().await;
     let none = world.other_run(RunPolicy::Attached(std::collections::BTreeSet::new()));
     let list = |path, token: &str| {
@@ -371,7 +371,7 @@ async fn d5_servers_of_other_runs_do_not_exist() {
 /// D5, R-M31: a caller that misspells a server reads the name of one that the run has, and of no
 /// other.
 #[tokio::test]
-async fn d5_a_misspelt_server_is_told_of_those_that_the_run_has() {
+async fn d5_a_misspelt_server_name_suggests_only_servers_of_the_run() {
     let world = World::with_fixture().await;
     let none = world.other_run(RunPolicy::Attached(std::collections::BTreeSet::new()));
     for (token, meant) in [(&*world.token, "; did you mean `fixture`?"), (&*none, "")] {
@@ -386,7 +386,7 @@ async fn d5_a_misspelt_server_is_told_of_those_that_the_run_has() {
 }
 
 #[tokio::test]
-async fn status_and_tools_say_what_there_is() {
+async fn status_tools_and_metrics_show_the_servers_of_a_run() {
     let world = World::with_fixture().await;
     let status = world.request(Method::GET, "/api/status").send().await.json();
     let row = &status["items"][0];
@@ -436,7 +436,7 @@ async fn status_and_tools_say_what_there_is() {
 
 /// D5, S18, O78: counters name all servers, so a run that has not all of them gets none.
 #[tokio::test]
-async fn d5_counters_are_for_whoever_sees_every_server() {
+async fn d5_metrics_are_refused_to_runs_without_all_servers() {
     let world = World::with_fixture().await;
     let none = world.other_run(RunPolicy::default());
     let metrics = async |method: Method, token: &str| {
@@ -474,7 +474,7 @@ impl http_body::Body for Unfinished {
 /// S31: bodies that are long and do not come to their end take no more room than one run may have;
 /// meanwhile those of another run are taken, and short ones of the same.
 #[tokio::test]
-async fn s31_unfinished_bodies_leave_room_to_others() {
+async fn s31_unfinished_bodies_of_one_run_cannot_take_all_room() {
     let limits = Limits { message_bytes: MESSAGE_MAX };
     // Room for 16 bodies, of which a run may have half.
     let options =

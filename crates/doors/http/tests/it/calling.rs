@@ -24,7 +24,7 @@ fn error(answer: &Answer) -> Value {
 
 /// X-M53, S14: the result is what the same call over MCP gives, whatever era the server speaks.
 #[tokio::test]
-async fn s14_a_tool_that_is_posted_to_answers_as_over_mcp() {
+async fn s14_a_posted_tool_call_answers_as_over_mcp() {
     for eras in [Eras::Legacy, Eras::Modern] {
         let world = World::with(eras, |_options| {}).await;
         let answer = call(&world, ECHO, r#"{"message":"x"}"#).await;
@@ -40,7 +40,7 @@ async fn s14_a_tool_that_is_posted_to_answers_as_over_mcp() {
 /// A tool's messages before its answer are for those who listen; a failure is a result all the
 /// same.
 #[tokio::test]
-async fn a_tool_that_is_posted_to_answers_once() {
+async fn a_posted_tool_call_has_one_answer() {
     let world = World::with_fixture().await;
     let path = "/mcp/fixture/tools/progress";
     let answer = call(&world, path, r#"{"count":3,"pause_ms":0}"#).await;
@@ -58,7 +58,7 @@ async fn a_tool_that_is_posted_to_answers_once() {
 /// S8, S12: a body that is no object of arguments is refused with what it lacks, and reaches no
 /// server.
 #[tokio::test]
-async fn s12_only_one_object_is_taken_for_arguments() {
+async fn s12_a_posted_tool_call_takes_only_one_object_as_arguments() {
     let world = World::with_fixture().await;
     let bad = StatusCode::BAD_REQUEST;
     for (body, told) in [
@@ -86,7 +86,7 @@ async fn s12_only_one_object_is_taken_for_arguments() {
 
 /// D4, D5: a run's token opens its own servers, and nothing else does; another's server is absent.
 #[tokio::test]
-async fn d5_a_run_posts_to_the_tools_of_its_own_servers() {
+async fn d5_a_run_posts_only_to_tools_of_its_servers() {
     let world = World::with_fixture().await;
     call(&world, "/mcp/other/tools/echo", "{}").await.problem(StatusCode::NOT_FOUND, "not_found");
     let none = world.post(ECHO, "{}").header("authorization", "").send().await;
@@ -103,7 +103,7 @@ async fn d5_a_run_posts_to_the_tools_of_its_own_servers() {
 
 /// A client that goes away gives its call up.
 #[tokio::test]
-async fn who_goes_away_gives_the_call_up() {
+async fn a_client_that_disconnects_cancels_its_posted_call() {
     let world = World::with_fixture().await;
     let waiting = world.post("/mcp/fixture/tools/sleep", r#"{"ms":60000}"#).open();
     let counts = || world.fixture.as_ref().unwrap().fixture.counts();
@@ -117,7 +117,7 @@ async fn who_goes_away_gives_the_call_up() {
 /// D16: a call that its server does not answer in time is a result of the kind `timeout`, at the
 /// place that is posted to as over MCP, and the server is told that no caller waits.
 #[tokio::test]
-async fn d16_a_call_that_takes_too_long_is_a_result() {
+async fn d16_a_posted_call_past_its_timeout_is_a_result() {
     let server = json!({ "one": { "transport": "http", "url": "URL", "timeoutMs": 200 } });
     let api = Api::over(&server).await;
     let path = "/mcp/one/tools/sleep";

@@ -77,7 +77,7 @@ async fn i_m32_a_page_of_an_allowed_origin_uses_a_session() {
 
 /// I-M32: the pages of the sign-in stay with their own origin.
 #[tokio::test]
-async fn i_m32_the_sign_in_answers_no_page_of_another_origin() {
+async fn i_m32_preflights_of_sign_in_routes_are_not_allowed() {
     let world = world().await;
     let mut count = 0;
     for route in narthex_http::ROUTES {

@@ -105,7 +105,7 @@ async fn x_m56_a_human_decides_on_a_page() {
 
 /// D15: the page says when the tool of a request requires another scope than the one asked for.
 #[tokio::test]
-async fn d15_the_page_tells_of_the_scope_that_is_required() {
+async fn d15_the_page_names_the_scope_that_the_tool_requires() {
     let site = Site::new().await;
     agent_with_a_gated_tool(&site.api).await;
     let server = json!({ "url": site.api.fixture_url(), "transport": "http",
@@ -127,7 +127,7 @@ async fn d15_the_page_tells_of_the_scope_that_is_required() {
 /// D5, D15: a human who may not decide by the API may not here; a request that is not theirs looks
 /// as absent as one that is not there.
 #[tokio::test]
-async fn d15_the_page_lets_in_nobody_else() {
+async fn d15_the_page_is_closed_to_humans_who_may_not_decide() {
     let site = Site::new().await;
     agent_with_a_gated_tool(&site.api).await;
     let run = Run::begin(&site.api).await;
@@ -172,7 +172,7 @@ async fn d15_the_page_lets_in_nobody_else() {
 /// X-E82: a page is answered once, by the human it was shown to, and about its own text; another
 /// answer decides nothing, and leads to the page as it is now.
 #[tokio::test]
-async fn x_e82_a_page_is_answered_once_and_by_whom_it_was_shown_to() {
+async fn x_e82_a_page_is_answered_once_by_the_human_to_whom_it_was_shown() {
     let site = Site::new().await;
     agent_with_a_gated_tool(&site.api).await;
     let run = Run::begin(&site.api).await;
@@ -219,7 +219,7 @@ async fn x_e82_a_page_is_answered_once_and_by_whom_it_was_shown_to() {
 
 /// A cookie that another site has planted leads nowhere else.
 #[tokio::test]
-async fn a_planted_way_onward_leads_to_no_other_site() {
+async fn a_planted_redirect_cookie_does_not_lead_to_another_site() {
     let site = Site::new().await;
     for planted in ["//evil.example", "evil.example/x", "default/../../x", "default/grq_"] {
         let mut browser = Browser::new(&site);
@@ -232,7 +232,7 @@ async fn a_planted_way_onward_leads_to_no_other_site() {
 
 /// A human who comes back by a passkey goes on to the page as well.
 #[tokio::test]
-async fn a_passkey_leads_onward_too() {
+async fn a_sign_in_with_a_passkey_leads_to_the_page() {
     let (mut site, place) = (Site::new().await, tempfile::tempdir().unwrap());
     let keys = place.path().join("master.key");
     site.api = Api::with_proofs(site.store.clone(), options(), Some(&keys), None).await;
@@ -395,7 +395,7 @@ async fn x_m56_a_legacy_client_leads_its_user_to_the_page() {
 /// X-M56: all sessions that wait for one request hear that it is decided, each once however often
 /// it has asked; one that has gone is waited for no more.
 #[tokio::test]
-async fn x_m56_all_who_wait_for_a_request_hear_of_it() {
+async fn x_m56_all_sessions_that_wait_for_a_request_are_notified_once() {
     let site = Site::new().await;
     agent_with_a_gated_tool(&site.api).await;
     let run = Run::begin(&site.api).await;
@@ -445,7 +445,7 @@ async fn x_m56_all_who_wait_for_a_request_hear_of_it() {
 /// D15: the human who decides reads the arguments that a grant is to be for, as far as the run has
 /// given them; nothing in them hides.
 #[tokio::test]
-async fn d15_who_decides_reads_the_arguments() {
+async fn d15_a_human_who_decides_reads_the_arguments() {
     let site = Site::new().await;
     agent_with_a_gated_tool(&site.api).await;
     let run = Run::begin(&site.api).await;

@@ -46,7 +46,7 @@ async fn with_link<'s>(site: &'s Site, url: &str) -> Browser<'s> {
 /// D15, D28: where proof is needed, a link of a human who has proved to be one adds one passkey for
 /// another human; a link made with the admin token adds none.
 #[tokio::test]
-async fn d15_a_proved_human_invites_another() {
+async fn d15_a_proved_human_invites_another_human() {
     const LINKS: &str = "/api/principals/bob/sign-in-links";
     let place = tempfile::tempdir().unwrap();
     let site = site(&place).await;

@@ -230,7 +230,7 @@ fn ids(answer: &Value) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn batches_are_split_where_the_revision_has_them() {
+async fn batches_are_split_only_in_revisions_with_batches() {
     let world = World::with_fixture().await;
     let session = world.session("/mcp/fixture", "2025-03-26").await;
     let send = |body: Value| async {
@@ -260,7 +260,7 @@ async fn batches_are_split_where_the_revision_has_them() {
 }
 
 #[tokio::test]
-async fn a_batch_with_more_to_say_becomes_a_stream() {
+async fn a_batch_with_progress_messages_becomes_a_stream() {
     let world = World::with_fixture().await;
     let session = world.session("/mcp/fixture", "2025-03-26").await;
     let progress = tool_call(1, "progress", json!({"count": 3}));

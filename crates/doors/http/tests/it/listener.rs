@@ -80,7 +80,7 @@ async fn read_until(stream: &mut TcpStream, end: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_connection_is_kept_for_further_requests() {
+async fn a_connection_serves_several_requests() {
     let listener = Listener::start(World::empty().router, ServeOptions::default()).await;
     let mut stream = listener.connect().await;
     for _ in 0..3 {
@@ -164,7 +164,7 @@ async fn s31_slow_bodies_are_refused() {
 
 /// At the end what was asked is answered, and nothing new is taken.
 #[tokio::test]
-async fn open_requests_are_answered_at_the_end() {
+async fn open_requests_are_answered_during_a_shutdown() {
     let gate = Gate::default();
     let options = ServeOptions { grace: SOON, ..ServeOptions::default() };
     let listener = Listener::start(gate.clone(), options).await;
@@ -183,7 +183,7 @@ async fn open_requests_are_answered_at_the_end() {
 
 /// A request that does not end by itself is ended when the grace is over.
 #[tokio::test]
-async fn endless_requests_are_cut_off_after_the_grace() {
+async fn requests_without_an_end_are_closed_after_the_grace_period() {
     let options = ServeOptions { grace: Duration::from_millis(20), ..ServeOptions::default() };
     let gate = Gate::default();
     let listener = Listener::start(gate.clone(), options).await;

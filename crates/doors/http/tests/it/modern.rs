@@ -34,7 +34,7 @@ async fn a_small_call_is_answered_with_one_json_body() {
 
 /// S13: every pair of header and body that disagrees is refused, and nothing is forwarded.
 #[tokio::test]
-async fn s13_headers_that_belie_the_body_are_refused() {
+async fn s13_headers_that_disagree_with_the_body_are_refused() {
     let world = World::with_fixture().await;
     let call = || world.modern("/mcp/fixture", "tools/call", text_call());
     let table = [
@@ -94,7 +94,7 @@ async fn mirrored_arguments_are_checked(world: &World) {
 }
 
 #[tokio::test]
-async fn unknown_versions_are_answered_with_the_known_ones() {
+async fn an_unknown_version_is_answered_with_the_supported_versions() {
     let world = World::empty();
     let bodies = [
         json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"}),
@@ -118,7 +118,7 @@ async fn unknown_versions_are_answered_with_the_known_ones() {
 /// D2: the versions that an error names as supported are those of `server/discover` at the
 /// endpoint, and none of them is refused there, whatever the server behind it speaks.
 #[tokio::test]
-async fn what_is_named_as_supported_is_taken() {
+async fn versions_named_as_supported_are_accepted() {
     for eras in [Eras::Both, Eras::Legacy, Eras::Modern] {
         let world = World::with(eras, |_options| {}).await;
         for path in ["/mcp", "/mcp/fixture"] {
@@ -144,7 +144,7 @@ async fn what_is_named_as_supported_is_taken() {
 }
 
 #[tokio::test]
-async fn what_meta_must_have_is_demanded() {
+async fn requests_without_required_members_of_meta_are_refused() {
     let world = World::empty();
     let table = [
         json!({}),
@@ -187,7 +187,7 @@ async fn notifications_are_accepted_and_responses_are_not() {
 }
 
 #[tokio::test]
-async fn removed_methods_and_unknown_ones_are_not_found() {
+async fn removed_methods_are_not_found() {
     let world = World::with_fixture().await;
     for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe"] {
         let answer = world.modern("/mcp/fixture", method, json!({})).send().await;
@@ -196,7 +196,7 @@ async fn removed_methods_and_unknown_ones_are_not_found() {
 }
 
 #[tokio::test]
-async fn there_is_no_get_no_delete_and_no_session() {
+async fn modern_clients_have_no_get_no_delete_and_no_session() {
     let world = World::with_fixture().await;
     for method in [Method::GET, Method::DELETE, Method::PUT] {
         for session in ["", "n0-unknown"] {
@@ -241,7 +241,7 @@ async fn progress_comes_before_the_answer_on_a_stream_without_ids() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_no_stream_gets_the_answer_alone() {
+async fn a_client_that_accepts_no_stream_gets_only_the_answer() {
     let world = World::with_fixture().await;
     let call = world.modern("/mcp/fixture", "tools/call", progress_call(3, 0));
     let answer = call.header("accept", "application/json").send().await;
@@ -292,7 +292,7 @@ async fn closing_the_stream_cancels_the_call() {
 }
 
 #[tokio::test]
-async fn s14_the_era_is_told_by_the_body_whatever_the_header_says() {
+async fn s14_the_body_decides_the_era_of_a_request_and_not_the_header() {
     let world = World::empty();
     let body = stamped("tools/list", json!({})).to_string();
     let answer = world.post("/mcp", body).header("mcp-protocol-version", "2025-06-18").send().await;

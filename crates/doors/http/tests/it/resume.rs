@@ -23,7 +23,7 @@ fn id(event: &SseEvent) -> &str {
 }
 
 #[tokio::test]
-async fn streamed_calls_have_ids_and_begin_with_one_where_that_is_known() {
+async fn events_of_a_streamed_call_have_ids_and_a_first_empty_event_in_new_revisions() {
     let world = World::with_fixture().await;
     for (revision, first) in [("2025-11-25", 1), ("2025-06-18", 0), ("2025-03-26", 0)] {
         let session = world.session(PATH, revision).await;
@@ -39,7 +39,7 @@ async fn streamed_calls_have_ids_and_begin_with_one_where_that_is_known() {
 
 /// A connection that breaks does not end a legacy call: its client comes back for the rest.
 #[tokio::test]
-async fn s19_a_cut_stream_goes_on_where_it_was() {
+async fn s19_a_disconnected_stream_resumes_after_the_last_event() {
     let world = World::with_fixture().await;
     let session = world.session(PATH, "2025-11-25").await;
     let call = tool_call(4, "progress", json!({"count": 5, "pause_ms": 10}));
@@ -60,7 +60,7 @@ async fn s19_a_cut_stream_goes_on_where_it_was() {
 
 /// S19, D26: an event id leads to a stream of its own session only.
 #[tokio::test]
-async fn s19_foreign_event_ids_lead_nowhere() {
+async fn s19_event_ids_of_other_sessions_are_refused() {
     let world = World::with_fixture().await;
     let session = world.session(PATH, "2025-11-25").await;
     let call = tool_call(4, "progress", json!({"count": 1}));
@@ -132,7 +132,7 @@ async fn a_break_of_the_server_lets_the_client_poll() {
 
 /// Clients of older revisions would take the end of a stream for the end of the call.
 #[tokio::test]
-async fn older_clients_see_no_break() {
+async fn clients_of_older_revisions_see_no_break() {
     let world = World::with(Eras::Legacy, |_options| {}).await;
     let session = world.session(PATH, "2025-06-18").await;
     let call = tool_call(4, "test_reconnection", json!({}));
@@ -142,7 +142,7 @@ async fn older_clients_see_no_break() {
 
 /// The stream of messages outside calls: stored without a reader, read by the newest reader.
 #[tokio::test]
-async fn messages_outside_calls_wait_for_their_reader() {
+async fn messages_outside_of_calls_are_stored_until_a_reader_connects() {
     let world = World::with_fixture().await;
     let session = world.session(PATH, "2025-11-25").await;
     let change = |id| tool_call(id, "test_trigger_tool_change", json!({}));
@@ -171,7 +171,7 @@ async fn messages_outside_calls_wait_for_their_reader() {
 }
 
 #[tokio::test]
-async fn open_streams_end_when_the_door_closes() {
+async fn open_streams_end_when_the_daemon_shuts_down() {
     let world = World::with_fixture().await;
     let session = world.session(PATH, "2025-06-18").await;
     let mut stream = Stream::of(get(&world, &session, "").open().await);
@@ -214,7 +214,7 @@ fn reply(question: &serde_json::Value) -> serde_json::Value {
 /// once, at both endpoints; only its own session answers it, and a connection that breaks meanwhile
 /// changes nothing.
 #[tokio::test]
-async fn e174_servers_of_the_other_era_ask_in_the_stream_of_the_call() {
+async fn e174_questions_of_a_modern_server_are_in_the_stream_of_a_legacy_call() {
     let world = World::with(Eras::Modern, |_options| {}).await;
     for (path, prefix) in [("/mcp", "mcp__fixture__"), (PATH, "")] {
         let session = session_to_ask(&world, path).await;
@@ -248,7 +248,7 @@ async fn e174_servers_of_the_other_era_ask_in_the_stream_of_the_call() {
 
 /// E178: a call that its client takes back takes its questions back, in its stream.
 #[tokio::test]
-async fn e178_a_cancelled_call_takes_its_questions_back() {
+async fn e178_a_cancelled_call_cancels_its_questions() {
     let world = World::with(Eras::Modern, |_options| {}).await;
     let session = session_to_ask(&world, PATH).await;
     let call = tool_call(4, "test_input_required_result_elicitation", json!({}));
@@ -266,7 +266,7 @@ async fn e178_a_cancelled_call_takes_its_questions_back() {
 /// S31: a run that fills its streams loses its own oldest events, and a resume past them gets the
 /// answer of an event that never was. A client of another run resumes where it was.
 #[tokio::test]
-async fn s31_a_flood_of_streams_leaves_those_of_others() {
+async fn s31_a_run_that_fills_its_streams_loses_only_its_own_events() {
     let mut world = World::with_options(|options| options.replay.total_bytes = 40_000).await;
     // A call whose answer comes as a stream; gives the id of the event before it.
     let stream = async |world: &World, session: &str, number: u64| {

@@ -121,7 +121,7 @@ async fn s32_x_m63_humans_are_actors_and_their_sign_ins_are_recorded() {
 }
 
 #[tokio::test]
-async fn a_link_that_is_too_old_opens_nothing() {
+async fn an_expired_sign_in_link_is_refused() {
     let site = Site::new().await;
     let ada = PrincipalId::new(&site.ada).unwrap();
     let (hash, past) = (TokenHash::of("old"), SystemTime::now() - Duration::from_secs(1));
@@ -170,7 +170,7 @@ fn names_the_ways(told: &str, route: &str) {
 /// D15, X-M58: where proof is asked for, neither the operator's token nor a link grants anything,
 /// and a link adds the first passkey alone; an earlier grant counts no more.
 #[tokio::test]
-async fn d15_where_proof_is_asked_for_only_humans_who_proved_it_grant() {
+async fn d15_only_proved_humans_create_grants_if_proof_is_required() {
     const GRANTS: &str = "/api/workspaces/default/grants";
     let mut site = Site::new().await;
     site.api.send("PUT", "/api/workspaces/default/agents/writer", "{}").await.succeeded();
@@ -245,7 +245,7 @@ async fn d15_where_proof_is_asked_for_only_humans_who_proved_it_grant() {
 /// D28: from the first passkey on only humans who proved it grant, and what others have granted
 /// before counts no more; where the setting is off, nothing changes.
 #[tokio::test]
-async fn d28_the_first_passkey_has_grants_need_proof() {
+async fn d28_the_first_passkey_makes_proof_required_for_grants() {
     const GRANTS: &str = "/api/workspaces/default/grants";
     let grant = json!({
         "grant_type": "tool_scope",
@@ -350,7 +350,7 @@ async fn an_answer_of_a_passkey_counts_once() {
 }
 
 #[tokio::test]
-async fn a_ceremony_belongs_to_whoever_began_it() {
+async fn a_passkey_ceremony_belongs_to_the_human_who_started_it() {
     let site = Site::new().await;
     site.api.send("POST", "/api/principals", r#"{"name":"bob"}"#).await.succeeded();
     let (mut ada, mut bob) = (site.browser("ada").await, site.browser("bob").await);
@@ -377,7 +377,7 @@ async fn a_ceremony_belongs_to_whoever_began_it() {
 
 /// S19: a session is new at each sign-in, whatever the browser had before.
 #[tokio::test]
-async fn s19_no_session_is_fixed_beforehand() {
+async fn s19_each_sign_in_gives_a_new_session_and_ends_the_earlier_session() {
     let site = Site::new().await;
     let mut browser = Browser::new(&site);
     browser.cookie = Some("narthex=chosen-by-somebody-else".to_owned());
@@ -402,7 +402,7 @@ fn with<'w>(request: Builder<'w>, csrf: &str) -> Builder<'w> {
 }
 
 #[tokio::test]
-async fn a_cookie_changes_something_from_our_own_page_alone() {
+async fn a_request_with_a_cookie_changes_objects_only_from_our_own_page() {
     let site = Site::new().await;
     let mut browser = site.browser("ada").await;
     browser.page().await;
@@ -435,7 +435,7 @@ async fn a_cookie_changes_something_from_our_own_page_alone() {
 }
 
 #[tokio::test]
-async fn forms_come_from_our_own_page_alone() {
+async fn forms_are_accepted_only_from_our_own_page() {
     let site = Site::new().await;
     let link = site.link("ada").await;
     let browser = Browser::new(&site);
@@ -455,7 +455,7 @@ async fn forms_come_from_our_own_page_alone() {
 }
 
 #[tokio::test]
-async fn signing_out_and_being_disabled_end_a_session_at_once() {
+async fn a_session_ends_at_once_when_its_human_signs_out_or_is_disabled() {
     let site = Site::new().await;
     let mut browser = site.browser("ada").await;
     browser.page().await;
@@ -515,7 +515,7 @@ fn d4_routes_without_a_token_are_listed_with_their_proof() {
 }
 
 #[tokio::test]
-async fn pages_are_guarded_and_at_the_public_origin_only() {
+async fn pages_have_security_headers_and_exist_only_at_the_public_origin() {
     let site = Site::new().await;
     let browser = Browser::new(&site);
     for path in ["/signin", "/signin/script.js", "/signin/style.css", "/signin/link/nothing"] {

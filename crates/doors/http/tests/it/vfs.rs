@@ -35,7 +35,7 @@ fn failed(answer: &Answer, status: StatusCode, code: &str) -> Value {
 }
 
 #[tokio::test]
-async fn r_g1_directories_are_listed_and_paths_are_told_of() {
+async fn r_g1_directories_are_listed_and_stat_describes_paths() {
     let world = World::with_fixture().await;
     let root = get(&world, ROOT).await;
     assert_eq!(names(&root), ["0-fixture", "0-narthex"]);
@@ -56,7 +56,7 @@ async fn r_g1_directories_are_listed_and_paths_are_told_of() {
 
 /// S29: a folder hears when another server is behind a name, and of nothing that is the same.
 #[tokio::test]
-async fn s29_another_server_of_a_name_has_another_number() {
+async fn s29_a_different_server_of_the_same_name_has_a_new_number() {
     let world = World::with_fixture().await;
     let numbers = async || {
         let root = get(&world, &format!("{ROOT}?op=mounts")).await;
@@ -75,7 +75,7 @@ async fn s29_another_server_of_a_name_has_another_number() {
 
 /// R-O2, R-O13, R-M1: a write is the call, and a list is what the server says, in any era.
 #[tokio::test]
-async fn r_o2_a_write_is_the_call_and_is_answered_what_a_read_gives() {
+async fn r_o2_a_write_to_a_tool_calls_the_tool_and_reads_give_lists_and_resources() {
     for eras in [Eras::Legacy, Eras::Modern] {
         let world = World::with(eras, |_options| {}).await;
         let called = post(&world, ECHO, r#"{"message":"x"}"#).await;
@@ -101,7 +101,7 @@ async fn r_o2_a_write_is_the_call_and_is_answered_what_a_read_gives() {
 
 /// R-O12: a tool's own error is a result; an error of the gateway is a failure, by its kind.
 #[tokio::test]
-async fn r_o12_a_tools_own_error_is_readable_and_a_refusal_is_none() {
+async fn r_o12_a_tools_own_error_is_a_result_and_a_refusal_is_a_failure() {
     let world = World::with_fixture().await;
     let own = post(&world, "/vfs/mnt/mcp/0-fixture/tools/fail", "{}").await;
     assert_eq!((own.status, &own.json()["isError"]), (StatusCode::OK, &json!(true)));
@@ -118,7 +118,7 @@ async fn r_o12_a_tools_own_error_is_readable_and_a_refusal_is_none() {
 
 /// R-O3, R-O8: a request that makes no sense reaches no server.
 #[tokio::test]
-async fn r_o8_what_cannot_be_done_reaches_no_server() {
+async fn r_o8_an_invalid_file_operation_reaches_no_server() {
     let world = World::with_fixture().await;
     let bad = StatusCode::BAD_REQUEST;
     failed(&get(&world, ECHO).await, bad, "INVALID");
@@ -139,7 +139,7 @@ async fn r_o8_what_cannot_be_done_reaches_no_server() {
 
 /// D5, R-G4: a file of another run looks like one that is not there, and only runs have files.
 #[tokio::test]
-async fn d5_only_a_runs_own_files_are_there() {
+async fn d5_files_of_other_runs_are_absent() {
     let world = World::with_fixture().await;
     for path in [
         "/vfs/mnt/mcp/1-fixture/tools",
@@ -163,7 +163,7 @@ async fn d5_only_a_runs_own_files_are_there() {
 
 /// R-O11: a client that goes away gives its call up, and leaves no descriptor behind.
 #[tokio::test]
-async fn r_o11_who_goes_away_gives_the_call_up() {
+async fn r_o11_a_client_that_disconnects_cancels_its_call() {
     let world = World::with_fixture().await;
     let path = "/vfs/mnt/mcp/0-fixture/tools/sleep";
     let counts = || world.fixture.as_ref().unwrap().fixture.counts();

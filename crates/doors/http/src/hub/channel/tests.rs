@@ -49,7 +49,7 @@ fn text(number: u64, data: &str) -> Option<Option<String>> {
 }
 
 #[test]
-fn a_primed_reader_begins_with_an_id() {
+fn a_primed_reader_first_gets_an_event_with_an_id() {
     let channel = channel(ReplayLimits::default());
     let mut reader = channel.read(None, true).unwrap();
     assert_eq!(next(&mut reader), Some(Some(format!("id: {PREFIX}0\ndata:\n\n"))));
@@ -61,7 +61,7 @@ fn a_primed_reader_begins_with_an_id() {
 }
 
 #[test]
-fn a_second_reader_replaces_the_first_and_goes_on_where_it_was() {
+fn a_second_reader_replaces_the_first_reader_and_continues_at_its_position() {
     let channel = channel(ReplayLimits::default());
     let mut first = channel.read(None, false).unwrap();
     push(&channel, message("a"));
@@ -91,7 +91,7 @@ fn a_break_ends_the_connection_once() {
 }
 
 #[test]
-fn ids_that_were_never_given_lead_nowhere() {
+fn a_reader_with_an_unknown_event_id_is_refused() {
     let channel = channel(ReplayLimits::default());
     push(&channel, message("a"));
     assert!(channel.read(Some(2), false).is_none());
@@ -100,7 +100,7 @@ fn ids_that_were_never_given_lead_nowhere() {
 }
 
 #[test]
-fn a_slow_reader_slows_the_call_and_an_absent_one_does_not() {
+fn a_slow_reader_delays_the_call_and_an_absent_reader_does_not() {
     let channel = channel(ReplayLimits { events: 2, ..ReplayLimits::default() });
     let mut reader = channel.read(None, false).unwrap();
     assert!(push(&channel, message("1")) && push(&channel, message("2")));
@@ -126,7 +126,7 @@ fn rest(channel: &Arc<Channel>, last: u64) -> Vec<String> {
 /// S31: a run that floods its streams loses its own oldest events, in the order in which they came,
 /// and no event of another run; a dropped event gives its room back.
 #[test]
-fn s31_a_flood_of_events_leaves_room_to_others() {
+fn s31_a_run_that_floods_its_streams_loses_only_its_own_oldest_events() {
     let room = Room::new(100);
     let limits = ReplayLimits::default();
     let [first, second] = [1, 1].map(|run| in_room(&room, run, limits));
@@ -193,7 +193,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 proptest! {
     /// However often a connection breaks, a client that resumes gets every event exactly once.
     #[test]
-    fn s19_any_cut_and_resume_gives_every_event_once(ops in ops()) {
+    fn s19_a_client_that_resumes_after_any_break_gets_each_event_once(ops in ops()) {
         let channel = channel(ReplayLimits::default());
         let mut reader = channel.read(None, true).unwrap();
         let mut sent = 0_u64;

@@ -104,7 +104,7 @@ mod tests {
 
     /// R-M35: one line for each call, with the path under which a mount has the same.
     #[test]
-    fn r_m35_a_call_stands_as_the_operation_of_a_mount() {
+    fn r_m35_a_call_is_shown_as_the_operation_of_a_mount() {
         let git = Some("git");
         let cases = [
             (git, "tools/call", Some(("tool", "a.md")), "Write", "3-git/tools/a%2Emd"),

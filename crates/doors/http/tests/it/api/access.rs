@@ -67,7 +67,7 @@ async fn x_m7_authors_attach_what_admins_register() {
 
 /// X-M43, A-9: a token that an agent holds changes nothing of any workspace.
 #[tokio::test]
-async fn x_m43_a_run_attaches_and_registers_nothing() {
+async fn x_m43_the_token_of_a_run_changes_nothing_of_a_workspace() {
     let tenants = Tenants::with(&["team"]).await;
     let run = tenants.api.world.token.clone();
     for (method, path, body) in [
@@ -91,7 +91,7 @@ async fn x_m43_a_run_attaches_and_registers_nothing() {
 /// A token is shown once, stored as a hash, and opens nothing once it is revoked or its service may
 /// do nothing any more.
 #[tokio::test]
-async fn tokens_open_until_they_are_revoked() {
+async fn a_service_token_is_accepted_until_it_is_revoked() {
     let tenants = Tenants::with(&["team"]).await;
     let admin = tenants.token("team", Role::Admin);
     let token = tenants.service("team", "ci", &[Role::Author, Role::Auditor]).await;
@@ -144,7 +144,7 @@ async fn tokens_open_until_they_are_revoked() {
 
 /// A token whose time is over opens nothing, and is listed as such.
 #[tokio::test]
-async fn expired_tokens_open_nothing() {
+async fn expired_service_tokens_are_refused() {
     let tenants = Tenants::with(&["team"]).await;
     let store = Store::open(&tenants.place.path().join("store.db")).await.unwrap();
     let tokens = store.service_tokens();
@@ -180,7 +180,7 @@ async fn expired_tokens_open_nothing() {
 /// No more than 1000 tokens of a workspace open something at a time; those that do not any
 /// more do not count.
 #[tokio::test]
-async fn a_workspace_has_so_many_tokens_and_no_more() {
+async fn a_workspace_has_at_most_1000_live_tokens() {
     let tenants = Tenants::with(&["team"]).await;
     let store = Store::open(&tenants.place.path().join("store.db")).await.unwrap();
     let tokens = store.service_tokens();
@@ -237,7 +237,7 @@ async fn revocations_reach_other_daemons() {
 /// X-E66: a caller that may not read the catalog reads no name of it beside secrets and requests
 /// for grants.
 #[tokio::test]
-async fn names_of_the_catalog_are_for_who_may_read_it() {
+async fn names_of_the_catalog_are_hidden_from_callers_that_may_not_read_it() {
     let tenants = Tenants::with(&["team"]).await;
     let author = tenants.token("team", Role::Author);
     let auditor = tenants.token("team", Role::Auditor);
@@ -273,7 +273,7 @@ async fn names_of_the_catalog_are_for_who_may_read_it() {
 
 /// Roles are what members have now; only an operator brings in people.
 #[tokio::test]
-async fn members_have_the_roles_they_were_given_last() {
+async fn members_have_the_roles_that_were_set_last() {
     let tenants = Tenants::with(&["team", "rival"]).await;
     let admin = tenants.token("team", Role::Admin);
     let runner = tenants.token("team", Role::Runner);
@@ -318,7 +318,7 @@ async fn members_have_the_roles_they_were_given_last() {
 }
 
 #[tokio::test]
-async fn principals_have_names_of_their_own() {
+async fn names_of_principals_are_unique_and_checked() {
     let tenants = Tenants::with(&["team"]).await;
     let make =
         async |body: &str| tenants.api.send("POST", "/api/principals", body.to_owned()).await;
@@ -340,7 +340,7 @@ async fn principals_have_names_of_their_own() {
 }
 
 #[tokio::test]
-async fn workspaces_are_made_named_and_deleted() {
+async fn workspaces_are_created_renamed_and_deleted() {
     let tenants = Tenants::with(&[]).await;
     let api = &tenants.api;
     let made = api.send("POST", "/api/workspaces", r#"{"id": "team", "name": "Team"}"#).await;

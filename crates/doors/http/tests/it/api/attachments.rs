@@ -44,7 +44,7 @@ fn linear(further: &Value) -> Value {
 /// An attachment of a server that this daemon can never start is stored with a warning, which names
 /// the member of the request, as saving the whole agent does.
 #[tokio::test]
-async fn an_attached_server_that_never_starts_is_warned_of() {
+async fn attaching_a_server_that_never_starts_gives_a_warning() {
     let place = filled().await;
     let server = json!({ "image": "example.test/server:1" });
     let saved = place.put("/api/workspaces/default/mcp-servers/boxed", &server).await.succeeded();
@@ -85,7 +85,7 @@ async fn definition(place: &Place) -> Value {
 /// X-M36, X-M44, X-E18, X-E23, X-E26, X-M8: an attachment is made, shown as it is written, replaced
 /// and taken out; it is one with that of the agent.
 #[tokio::test]
-async fn x_e18_attachments_are_made_shown_replaced_and_removed() {
+async fn x_e18_attachments_are_created_shown_replaced_and_removed() {
     let place = filled().await;
     assert_eq!(place.get(ATTACHMENTS).await, json!({ "items": [], "next": null }));
     let body = linear(&json!({ "LINEAR_WORKSPACE_ID": "x1-org" }));
@@ -132,7 +132,7 @@ async fn x_e18_attachments_are_made_shown_replaced_and_removed() {
 /// X-M37, X-M38, X-M39, X-M40, X-M41, X-E21, X-E22, X-E123, X-E25, X-E28, X-E113, X-M34: all faults
 /// are reported at once, in the words of the request, and nothing of it is stored.
 #[tokio::test]
-async fn x_m41_all_faults_are_told_by_field_and_nothing_is_stored() {
+async fn x_m41_all_faults_are_reported_by_field_and_nothing_is_stored() {
     let place = filled().await;
     let before = place.get(AGENT).await;
     let wrong = json!({ "name": "linear", "env": {
@@ -200,7 +200,7 @@ async fn x_m41_all_faults_are_told_by_field_and_nothing_is_stored() {
 
 /// X-E17: an agent's earlier fault does not keep another attachment from being changed.
 #[tokio::test]
-async fn an_attachment_does_not_wait_for_another() {
+async fn a_broken_attachment_does_not_block_changes_of_another_attachment() {
     let place = filled().await;
     place.put(ATTACHMENTS, &linear(&json!({}))).await.succeeded();
     let mail = "/api/workspaces/default/mcp-servers/mail";
@@ -278,7 +278,7 @@ async fn x_e24_attachments_stay_in_their_workspace() {
 /// X-E27: only servers that a human signs in to are listed, also those of capabilities; no human
 /// can sign in yet.
 #[tokio::test]
-async fn x_e27_connections_are_those_that_a_human_signs_in_to() {
+async fn x_e27_the_connection_status_lists_only_servers_that_a_human_signs_in_to() {
     let place = filled().await;
     let servers = "/api/workspaces/default/mcp-servers";
     for (id, kind) in [("notion", "remote_oauth"), ("drive", "remote_oauth"), ("open", "stdio")] {
@@ -319,7 +319,7 @@ fn mail() -> Value {
 /// X-M15, X-E31: a server that a person signs in to is refused on an agent that is no worker, in
 /// whatever order the two come together, until the workspace allows it.
 #[tokio::test]
-async fn x_m15_what_people_sign_in_to_is_for_workers() {
+async fn x_m15_servers_that_a_person_signs_in_to_are_refused_on_agents_that_are_no_workers() {
     let place = filled().await;
     place.put(MAIL, &mail()).await.succeeded();
     place.put(FILES, &json!({ "mcpServers": { "box": { "ref": "mail" } } })).await.succeeded();
@@ -362,7 +362,7 @@ async fn x_m15_what_people_sign_in_to_is_for_workers() {
 /// X-M15: a server and a capability do not become what agents that have them may not have; the
 /// refusal says which agents, and nothing is stored. An import is the same.
 #[tokio::test]
-async fn x_m15_users_are_not_given_what_they_may_not_have() {
+async fn x_m15_a_server_cannot_become_personal_while_agents_that_may_not_have_it_use_it() {
     let place = filled().await;
     let open = json!({ "url": "https://mail.test/mcp" });
     place.put(MAIL, &open).await.succeeded();

@@ -105,7 +105,7 @@ async fn x_m59_x_m60_x_m63_changes_are_in_the_audit_without_values() {
 
 /// X-M59: a change that the store refuses after it was begun is there as well, as failed.
 #[tokio::test]
-async fn what_fails_is_in_the_audit() {
+async fn a_failed_change_is_in_the_audit() {
     let (_dir, api) = api().await;
     let secret = "/api/workspaces/default/secrets/NEVER_SET";
     let answer = api.ask("DELETE", secret).send().await;
@@ -117,7 +117,7 @@ async fn what_fails_is_in_the_audit() {
 
 /// X-M63.
 #[tokio::test]
-async fn events_are_found_and_come_in_pages() {
+async fn audit_events_are_filtered_and_listed_in_pages() {
     let (_dir, api) = api().await;
     for number in 0..7 {
         put_secret(&api, &format!("S{number}"), "value").await.succeeded();
@@ -219,7 +219,7 @@ async fn s32_x_m63_services_are_actors_and_access_is_recorded() {
 
 /// D25: an event that cannot be moved to where it is read is not passed over in silence.
 #[tokio::test]
-async fn what_cannot_be_moved_is_told() {
+async fn an_audit_event_that_cannot_be_moved_is_reported_as_waiting() {
     let (_dir, api) = api().await;
     // It has a file's name and cannot be read.
     let unreadable = api.dir.path().join("audit/audit-01-ffffffffffff-000001.jsonl");

@@ -20,7 +20,7 @@ const HERE: &str = "/api/workspaces/default";
 /// in, take half of the room; meanwhile others are answered. A body that is given up gives its room
 /// back.
 #[tokio::test]
-async fn s31_unfinished_bodies_of_the_api_leave_room_to_others() {
+async fn s31_unfinished_bodies_of_one_principal_cannot_take_all_room_of_the_api() {
     let place = tempfile::tempdir().unwrap();
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let api = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;

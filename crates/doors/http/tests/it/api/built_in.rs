@@ -157,7 +157,7 @@ async fn x_m2_the_core_tools_are_in_every_run() {
 /// D29: a run has few tools unless its agent, or else its request, says otherwise; a tool that it
 /// does not have is as absent as one that does not exist.
 #[tokio::test]
-async fn d29_builtin_says_which_tools_a_run_has() {
+async fn d29_builtin_sets_the_built_in_tools_of_a_run() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let here = "/api/workspaces/default";
@@ -204,7 +204,7 @@ async fn d29_builtin_says_which_tools_a_run_has() {
 /// D29: the built-in server under another alias has the tools of orchestrators, also at the
 /// aggregated endpoint, and `start_agent` starts one as `spawn_session` does.
 #[tokio::test]
-async fn d29_another_alias_has_the_tools_of_orchestrators() {
+async fn d29_the_orchestrator_server_under_an_alias_has_the_tools_of_orchestrators() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let here = "/api/workspaces/default";
@@ -242,7 +242,7 @@ async fn d29_another_alias_has_the_tools_of_orchestrators() {
 /// with the right name when it is saved, and a check of `start_agent` answers for the call that
 /// rules see.
 #[tokio::test]
-async fn d13_rules_and_grants_know_one_name_of_the_tool_that_starts_agents() {
+async fn d13_rules_and_grants_accept_spawn_session_and_refuse_start_agent() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let policy = "/api/workspaces/default/policy";
@@ -277,7 +277,7 @@ async fn d13_rules_and_grants_know_one_name_of_the_tool_that_starts_agents() {
 /// X-E100, D16: an unknown tool and arguments that do not fit are results; all faults of the
 /// arguments are reported at once.
 #[tokio::test]
-async fn x_e100_what_does_not_fit_is_a_failed_result() {
+async fn x_e100_an_unknown_tool_or_invalid_arguments_are_a_failed_result() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let run = Run::begin(&api).await;
@@ -295,7 +295,7 @@ async fn x_e100_what_does_not_fit_is_a_failed_result() {
 /// D15, D5: no human is asked for a grant for a tool that the run does not have; a tool that is
 /// hidden from the run is as one that does not exist.
 #[tokio::test]
-async fn d15_a_grant_for_nothing_is_not_asked_for() {
+async fn d15_a_request_for_a_tool_that_the_run_does_not_have_is_refused() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let server = json!({ "url": api.fixture_url(), "transport": "http",
@@ -340,7 +340,7 @@ async fn d15_a_grant_for_nothing_is_not_asked_for() {
 /// D15, D5: a scope that nearly spells one that the run's servers require is not asked for; one
 /// that only hidden tools require is as what does not exist.
 #[tokio::test]
-async fn d15_a_misspelt_scope_is_not_asked_for() {
+async fn d15_a_request_for_a_misspelt_scope_is_refused() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let server = json!({ "url": api.fixture_url(), "transport": "http",
@@ -393,7 +393,7 @@ async fn d15_a_misspelt_scope_is_not_asked_for() {
 /// D5: of the built-in tools a request names those that its run is offered, and one that is hidden
 /// is as what does not exist.
 #[tokio::test]
-async fn d15_a_hidden_built_in_tool_is_as_what_does_not_exist() {
+async fn d15_a_request_for_a_hidden_built_in_tool_is_refused_like_an_absent_tool() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let agent = json!({ "builtin": ["request_grant", "emit_status"] });
@@ -423,7 +423,7 @@ async fn d15_a_hidden_built_in_tool_is_as_what_does_not_exist() {
 /// D5, D15: a request for `start_agent` names `spawn_session` to no run that is not offered it, and
 /// is one for the tool that grants know where the run is offered `start_agent`.
 #[tokio::test]
-async fn d15_a_request_names_no_hidden_name_of_a_tool() {
+async fn d15_answers_for_start_agent_do_not_reveal_spawn_session() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let start = json!({ "request_id": "x", "grant_type": "tool_scope", "scope": "session",
@@ -452,7 +452,7 @@ async fn d15_a_request_names_no_hidden_name_of_a_tool() {
 
 /// D15: a human sees that the tool of a request requires another scope than the one asked for.
 #[tokio::test]
-async fn d15_a_request_for_another_scope_is_told_to_the_human() {
+async fn d15_a_request_for_a_wrong_scope_has_a_warning_for_the_human() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let server = json!({ "url": api.fixture_url(), "transport": "http",
@@ -511,7 +511,7 @@ async fn x_e74_details_have_bounds() {
 /// D15, X-E83, X-M55: a request that no human decides in time is reported to the run that asked,
 /// once, also by several daemons and after a restart in between.
 #[tokio::test]
-async fn d15_what_nobody_decides_in_time_is_told() {
+async fn d15_an_expired_request_is_reported_to_its_run_once() {
     let place = tempfile::tempdir().unwrap();
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let keys = place.path().join("master.key");
@@ -561,7 +561,7 @@ async fn d15_a_request_ends_with_its_session() {
 /// D15, X-M55: one `request_id` is one request: a decision under it says which. A request by
 /// `request_permission` is asked for as a whole.
 #[tokio::test]
-async fn d15_a_request_id_is_one_thing() {
+async fn d15_a_request_id_belongs_to_one_request() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let run = Run::begin(&api).await;
@@ -589,7 +589,7 @@ async fn d15_a_request_id_is_one_thing() {
 /// X-M55, X-M56, X-E80: a gated call is refused, the run asks and gets an answer at once, a human
 /// decides, and the same call succeeds in the same run.
 #[tokio::test]
-async fn x_m56_what_was_asked_for_can_be_granted_in_the_same_run() {
+async fn x_m56_a_requested_grant_allows_the_call_in_the_same_run() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let run = Run::begin(&api).await;
@@ -623,7 +623,7 @@ async fn x_m56_what_was_asked_for_can_be_granted_in_the_same_run() {
 /// makes nothing else of it by another alias, and it counts under each; refusals and requests name
 /// it by its id.
 #[tokio::test]
-async fn d14_a_grant_follows_the_server_and_not_its_alias() {
+async fn d14_a_grant_applies_to_the_server_of_the_catalog_and_not_to_an_alias() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let here = "/api/workspaces/default";
@@ -667,7 +667,7 @@ async fn d14_a_grant_follows_the_server_and_not_its_alias() {
 
 /// X-E80: a workspace can say that its runs ask no human; requests that wait can still be decided.
 #[tokio::test]
-async fn x_e80_a_workspace_lets_no_runs_ask() {
+async fn x_e80_a_workspace_can_disable_requests_of_its_runs() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let run = Run::begin(&api).await;
@@ -699,7 +699,7 @@ async fn x_e80_a_workspace_lets_no_runs_ask() {
 
 /// X-M58, D15, A-12: no attempt of an agent writes a grant.
 #[tokio::test]
-async fn x_m58_an_agent_never_grants_itself_anything() {
+async fn x_m58_an_agent_cannot_write_a_grant() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let run = Run::begin(&api).await;
@@ -820,7 +820,7 @@ async fn x_m58_an_agent_with_every_trick_gets_no_grant() {
 /// X-M53, X-M57, X-D15: the required scopes are frozen with the run, and the grants are not; a
 /// server that names no tool requires nothing.
 #[tokio::test]
-async fn x_m53_what_requires_a_scope_is_frozen_with_the_run() {
+async fn x_m53_required_scopes_are_frozen_with_the_run() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let gated = Run::begin(&api).await;
@@ -849,7 +849,7 @@ async fn x_m53_what_requires_a_scope_is_frozen_with_the_run() {
 /// X-M56: a run's request is not granted for that run once it has ended; a request for longer still
 /// is.
 #[tokio::test]
-async fn x_m56_nothing_is_granted_for_a_run_that_has_ended() {
+async fn x_m56_a_request_for_an_ended_run_is_not_granted() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let run = Run::begin(&api).await;
@@ -870,7 +870,7 @@ async fn x_m56_nothing_is_granted_for_a_run_that_has_ended() {
 /// D15, X-M58: no run decides, neither on what it asked for itself nor on what another one did, of
 /// scopes and of children; nothing is decided and nothing granted by that.
 #[tokio::test]
-async fn d15_no_run_decides_on_requests() {
+async fn d15_runs_cannot_decide_on_requests_for_grants() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let (run, other) = (Run::begin(&api).await, Run::begin(&api).await);
@@ -901,7 +901,7 @@ async fn d15_no_run_decides_on_requests() {
 
 /// X-E98, X-E99: a run's reports are in the order in which it sent them.
 #[tokio::test]
-async fn x_e98_what_a_run_tells_is_numbered() {
+async fn x_e98_reports_of_a_run_are_numbered_in_order() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let run = Run::begin(&api).await;
@@ -926,7 +926,7 @@ async fn x_e98_what_a_run_tells_is_numbered() {
 
 /// A session ends once, after its agent has its answer; then its token opens nothing.
 #[tokio::test]
-async fn an_agent_ends_its_session_once() {
+async fn a_session_ends_once_when_its_agent_ends_it() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let run = Run::begin(&api).await;

@@ -138,7 +138,7 @@ pub(super) fn of(field: &str, code: &str) -> (String, String) {
 /// O1, O2, O33, O38, O99, X-M8, X-E7, X-E13: each kind is made, shown, replaced and removed, with
 /// revision and times.
 #[tokio::test]
-async fn o2_objects_are_made_shown_replaced_and_removed() {
+async fn o2_objects_are_created_shown_replaced_and_removed() {
     let place = Place::new().await;
     let server = json!({ "id": "docs", "url": "https://docs.test/mcp" });
     let capability = json!({ "name": "papers", "text": "read them" });
@@ -222,7 +222,7 @@ async fn o36_patches_merge() {
 
 /// D9, X-M41, O35, X-E12, X-E15: all faults are reported at once, by field, and nothing is stored.
 #[tokio::test]
-async fn d9_all_faults_are_told_and_nothing_is_stored() {
+async fn d9_all_faults_of_an_object_are_reported_and_nothing_is_stored() {
     let place = Place::filled().await;
     let before = place.get(READER).await;
     let agent = json!({
@@ -289,7 +289,7 @@ async fn x_m37_references_are_checked_when_they_are_saved() {
 /// O41, X-E17: users of a server or a capability are reported, and with `force` it goes all the
 /// same.
 #[tokio::test]
-async fn o41_what_is_in_use_stays_unless_forced() {
+async fn o41_an_object_in_use_is_deleted_only_with_force() {
     let place = Place::filled().await;
     let refused = place.delete(DOCS).await;
     refused.problem(StatusCode::CONFLICT, "conflict");
@@ -315,7 +315,7 @@ async fn o41_what_is_in_use_stays_unless_forced() {
 
 /// A change can be bound to what was read; a tag means one state of one object for good.
 #[tokio::test]
-async fn changes_can_be_bound_to_what_was_read() {
+async fn changes_can_be_bound_to_the_etag_that_was_read() {
     let place = Place::new().await;
     let agent = |text: &str| json!({ "description": text });
     let missing = place.put_if(("if-match", "*"), READER, &agent("a")).await;
@@ -475,7 +475,7 @@ async fn s27_refused_values_are_not_repeated() {
 /// X-E114: a changed server may leave its users broken: that is reported, and they report it
 /// themselves.
 #[tokio::test]
-async fn users_that_no_longer_fit_are_told_of() {
+async fn saving_a_server_reports_users_that_no_longer_fit() {
     let place = Place::filled().await;
     let mut server = docs();
     let schema = server["config_schema"].as_object_mut().unwrap();
@@ -495,7 +495,7 @@ async fn users_that_no_longer_fit_are_told_of() {
 
 /// S18, X-E24: objects belong to one workspace, and one that is not there has none.
 #[tokio::test]
-async fn s18_objects_belong_to_one_workspace() {
+async fn s18_objects_of_a_workspace_are_absent_in_other_workspaces() {
     let place = Place::filled().await;
     for path in [SERVERS, CAPABILITIES, AGENTS] {
         let there = path.replace("default", "team");
@@ -580,7 +580,7 @@ async fn bodies_are_bounded_json() {
 
 /// R-E29, X-E30: a process without a store says so.
 #[tokio::test]
-async fn without_a_store_there_is_no_catalog() {
+async fn a_daemon_without_a_store_has_no_catalog() {
     let api = Api::over(&json!({})).await;
     let told = api.ask("GET", SERVERS).send().await.problem(StatusCode::CONFLICT, "conflict");
     assert!(told.contains("narthex up"), "{told}");
@@ -589,7 +589,7 @@ async fn without_a_store_there_is_no_catalog() {
 
 /// O15, O68, O101, A-1: an allowed variable is named, set or not; its value is in no answer.
 #[tokio::test]
-async fn o68_variables_are_named_if_the_operator_allows_it() {
+async fn o68_allowed_variables_may_be_named_and_their_values_are_not_shown() {
     let place = Place::new().await;
     let server = json!({ "url": "${env.DOCS_URL}", "config_schema": { "region": {} },
         "default_config": { "region": "in ${env.DOCS_REGION}" } });

@@ -15,7 +15,7 @@ const NOWHERE: &str = r#"{"transport": "http", "url": "http://127.0.0.1:1/", "ti
 
 /// E142, E143: an entry is stored, in the settings alone, and the row is there at once.
 #[tokio::test]
-async fn e143_a_put_stores_and_says_whether_it_is_new() {
+async fn e143_a_put_stores_an_entry_and_states_whether_the_entry_is_new() {
     let api = Api::one().await;
     let project = api.file("mcp.json");
     let first = api.send("PUT", "/api/servers/two", NOWHERE).await;
@@ -32,7 +32,7 @@ async fn e143_a_put_stores_and_says_whether_it_is_new() {
 
 /// E142: a caller that does not want to overwrite can say so.
 #[tokio::test]
-async fn e142_a_name_that_is_taken_is_told() {
+async fn e142_a_conditional_put_to_a_used_name_is_refused() {
     let api = Api::one().await;
     let add = || {
         let request = api.ask("PUT", "/api/servers/two").header("if-none-match", "*");
@@ -45,7 +45,7 @@ async fn e142_a_name_that_is_taken_is_told() {
 
 /// D9: an entry that would be refused when it is read is not stored, nor is text that is no entry.
 #[tokio::test]
-async fn d9_a_bad_entry_stores_nothing() {
+async fn d9_an_invalid_entry_is_not_stored() {
     let api = Api::one().await;
     let table = [
         ("/api/servers/two", "{", StatusCode::BAD_REQUEST),
@@ -75,7 +75,7 @@ async fn d9_a_bad_entry_stores_nothing() {
 
 /// E141, E142: a patch keeps what it does not name, and the transport.
 #[tokio::test]
-async fn e141_a_patch_keeps_the_rest() {
+async fn e141_a_patch_keeps_unnamed_members_and_the_transport() {
     let api = Api::one().await;
     api.send("PUT", "/api/servers/two", NOWHERE).await.succeeded();
     let url = r#"{"url": "http://127.0.0.1:2/"}"#;
@@ -97,7 +97,7 @@ async fn e141_a_patch_keeps_the_rest() {
 
 /// E139, E144: only entries of the settings can be changed or taken out.
 #[tokio::test]
-async fn e139_entries_of_the_project_are_not_ours() {
+async fn e139_only_entries_of_the_settings_can_be_changed_or_removed() {
     let api = Api::one().await;
     let project = api.file("mcp.json");
     let removed = api.ask("DELETE", "/api/servers/one").send().await;
@@ -117,7 +117,7 @@ async fn e139_entries_of_the_project_are_not_ours() {
 /// E139, E140: an entry of the settings that the project's hides can still be changed and taken
 /// out; nothing happens to the server that counts.
 #[tokio::test]
-async fn e140_a_hidden_entry_can_be_changed_and_taken_out() {
+async fn e140_an_overridden_entry_can_be_changed_and_removed() {
     let api = Api::one().await;
     let before = api.row("one").connection;
     api.send("PUT", "/api/servers/one", NOWHERE).await.succeeded();
@@ -145,7 +145,7 @@ async fn e142_a_name_is_new_once() {
 
 /// E141: changes that say two things of one field are refused, also inside `auth`.
 #[tokio::test]
-async fn e141_a_patch_says_one_thing_of_a_field() {
+async fn e141_a_patch_with_a_duplicate_field_is_refused() {
     let api = Api::one().await;
     let entry = r#"{"transport": "http", "url": "http://127.0.0.1:1/",
         "auth": {"mode": "apiKey", "key": "a"}}"#;
@@ -194,7 +194,7 @@ async fn e57_servers_are_switched_off_and_on() {
 
 /// E47, E59: by hand, a server is connected anew; one that needs no sign-in is left as it is.
 #[tokio::test]
-async fn e47_a_server_is_connected_anew() {
+async fn e47_reconnect_opens_a_new_connection_and_reauthorize_keeps_it() {
     let api = Api::over(&json!({ "one": shell() })).await;
     let before = api.row("one").connection;
     let again = api.post("/api/servers/one/reauthorize").await.succeeded();
@@ -207,7 +207,7 @@ async fn e47_a_server_is_connected_anew() {
 
 /// E58, E148: each verb says of an unknown server that there is none.
 #[tokio::test]
-async fn e148_every_verb_knows_what_is_not_there() {
+async fn e148_every_verb_answers_not_found_for_an_unknown_server() {
     let api = Api::one().await;
     for verb in ["disable", "enable", "reconnect", "reauthorize", "test"] {
         let answer = api.post(&format!("/api/servers/two/{verb}")).await;
@@ -218,7 +218,7 @@ async fn e148_every_verb_knows_what_is_not_there() {
 
 /// A change that has begun is made whole, even if its caller does not wait.
 #[tokio::test]
-async fn a_verb_goes_to_its_end_without_its_caller() {
+async fn a_change_of_a_server_completes_without_its_caller() {
     let api = Api::one().await;
     {
         let by = By::system();

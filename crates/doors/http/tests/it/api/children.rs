@@ -62,7 +62,7 @@ async fn granted(api: &Api, duration: &str) {
 /// claimed. If only an operator can mend a fault, a model hears that there is a fault, and nothing
 /// of scopes.
 #[tokio::test]
-async fn x_m3_a_parent_is_told_whether_anything_carries_its_child_out() {
+async fn x_m3_a_parent_run_learns_whether_a_platform_claims_its_child() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = Run::of(&api, "lead").await;
@@ -87,7 +87,7 @@ async fn x_m3_a_parent_is_told_whether_anything_carries_its_child_out() {
 /// X-M55, D28: a run that may not start an agent learns how to ask a human, by the name that its
 /// own tool has where it calls, and not at all if it has no such tool.
 #[tokio::test]
-async fn d28_a_refused_child_is_asked_for_with_a_tool_that_the_run_has() {
+async fn d28_a_refused_spawn_names_request_grant_only_if_the_run_has_that_tool() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     api.send("PUT", &format!("{HERE}/agents/other"), "{}").await.succeeded();
@@ -121,7 +121,7 @@ async fn d28_a_refused_child_is_asked_for_with_a_tool_that_the_run_has() {
 /// X-M3, X-E84, X-E92, X-D10: an agent starts another, which waits until a platform claims it; both
 /// talk, and the child's end is the parent's to say.
 #[tokio::test]
-async fn x_m3_an_agent_starts_another_and_follows_it() {
+async fn x_m3_an_agent_starts_a_child_and_follows_the_child() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = Run::of(&api, "lead").await;
@@ -190,7 +190,7 @@ async fn x_m3_an_agent_starts_another_and_follows_it() {
 /// S18, X-E84: only the children of one's own session are children; any other is as good as absent,
 /// be it one's own session, that of another run, a grandchild, or none at all.
 #[tokio::test]
-async fn s18_only_own_children_are_children() {
+async fn s18_a_session_can_use_only_its_direct_children() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let (lead, other) = (Run::of(&api, "lead").await, Run::of(&api, "lead").await);
@@ -239,7 +239,7 @@ async fn s18_only_own_children_are_children() {
 /// X-M54, D25, X-M3: of a hundred at once, one uses a grant for a single use up; the others are
 /// refused, and so are all later ones.
 #[tokio::test]
-async fn x_m54_one_spawn_grant_is_one_child() {
+async fn x_m54_a_spawn_grant_for_a_single_use_starts_one_child() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = Run::of(&api, "lead").await;
@@ -275,7 +275,7 @@ async fn x_m54_one_spawn_grant_is_one_child() {
 
 /// A child that fails on its way uses no grant up.
 #[tokio::test]
-async fn a_child_that_does_not_begin_leaves_its_grant() {
+async fn a_child_that_fails_to_start_uses_no_grant() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = Run::of(&api, "lead").await;
@@ -304,7 +304,7 @@ fn in_minutes(minutes: u64) -> SystemTime {
 /// X-E88, X-E89, X-D10: an orchestrator hears of a silent child at each step of the ladder once;
 /// other agents do not.
 #[tokio::test]
-async fn x_e89_an_orchestrator_hears_of_silent_children() {
+async fn x_e89_an_orchestrator_gets_one_message_for_each_stage_of_a_silent_child() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let worker = with_tools(json!({ "spawnable_agents": ["reader"] }));
@@ -338,7 +338,7 @@ async fn x_e89_an_orchestrator_hears_of_silent_children() {
 /// X-E90, X-E91: a worker that an executor carries out and that says nothing for half an hour ends,
 /// unless it has said that it would; the newest such note counts.
 #[tokio::test]
-async fn x_e90_a_silent_worker_ends() {
+async fn x_e90_a_silent_worker_expires_after_half_an_hour_or_its_announced_quiet_time() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = Run::of(&api, "lead").await;
@@ -370,7 +370,7 @@ async fn x_e90_a_silent_worker_ends() {
 
 /// X-E81: the token of a run is worth what was granted to its driver, so no other human claims it.
 #[tokio::test]
-async fn x_e81_no_other_human_claims_a_run() {
+async fn x_e81_only_the_driver_claims_a_run() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = Run::of(&api, "lead").await;
@@ -390,7 +390,7 @@ async fn x_e81_no_other_human_claims_a_run() {
 /// X-M3: costs that runners report add up, for the session, for its children, and for the agent; a
 /// report that comes twice is one, and no run reports anything.
 #[tokio::test]
-async fn what_sessions_cost_adds_up() {
+async fn costs_of_sessions_and_their_children_add_up() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = Run::of(&api, "lead").await;
@@ -445,7 +445,7 @@ async fn what_sessions_cost_adds_up() {
 
 /// A session has so many active children, and no more; one that ends makes room.
 #[tokio::test]
-async fn a_session_has_so_many_children_at_once() {
+async fn a_session_has_at_most_32_active_children() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = Run::of(&api, "lead").await;
@@ -465,7 +465,7 @@ async fn a_session_has_so_many_children_at_once() {
 /// X-M3: a run that waits is claimed by one; the token of a claim that is over opens nothing once
 /// the run is claimed anew.
 #[tokio::test]
-async fn a_run_is_claimed_by_one_at_a_time() {
+async fn a_waiting_run_is_claimed_by_one_executor_at_a_time() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let lead = Run::of(&api, "lead").await;
@@ -526,7 +526,7 @@ async fn a_run_is_claimed_by_one_at_a_time() {
 /// the same words, before anything is looked for; the arguments are those of the tool, and a grant
 /// for a single use is one child.
 #[tokio::test]
-async fn s14_rules_on_starting_agents_count_whatever_the_way() {
+async fn s14_rules_on_starting_agents_apply_to_the_tool_and_to_the_api() {
     const TOOL: &str = r#"resource == Tool::"narthex/spawn_session""#;
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
@@ -581,7 +581,7 @@ async fn s14_rules_on_starting_agents_count_whatever_the_way() {
 /// S14: a child that a run creates by its own token is counted as a call of the tool, and is none
 /// any more when there are as many as there may be.
 #[tokio::test]
-async fn s14_limits_of_calls_count_whatever_the_way() {
+async fn s14_limits_of_calls_apply_to_children_started_over_the_api() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let limits = json!({ "calls_per_minute": 1 }).to_string();

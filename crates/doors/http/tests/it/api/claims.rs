@@ -85,7 +85,7 @@ fn tells_all(claim: &Value, run: &str) {
 /// runtime, and the way to reach it. Values of secrets are sent in direct mode alone, once, to an
 /// executor that asks with a new claim.
 #[tokio::test]
-async fn o81_a_claim_tells_secrets_in_direct_mode_alone() {
+async fn o81_a_claim_contains_secrets_only_in_direct_mode() {
     let place = tempfile::tempdir().unwrap();
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let api = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;

@@ -141,7 +141,7 @@ async fn s23_many_runs_at_two_daemons_pin_one_text() {
 /// S23, S32: the audit's record of a call names the check that refused it: a server's changed
 /// definition is put under review by `definitions`.
 #[tokio::test]
-async fn s32_the_record_says_that_a_definition_refused_a_call() {
+async fn s32_the_audit_names_definitions_as_the_check_that_refused_a_call() {
     let server = Running::http(Options::default()).await.unwrap();
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
@@ -174,7 +174,7 @@ async fn s32_the_record_says_that_a_definition_refused_a_call() {
 /// S23, D10: a definition that changes in the midst of a run answers so at once, is looked at while
 /// the run is used, and waits for a human from then on; one that changes back is there again.
 #[tokio::test]
-async fn s23_a_change_in_the_midst_of_a_run_is_told_and_waits() {
+async fn s23_a_definition_changed_during_a_run_is_refused_and_goes_under_review() {
     let server = Running::http(Options::default()).await.unwrap();
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
@@ -284,7 +284,7 @@ async fn x_m58_no_service_decides_on_definitions() {
 /// S23, D10: two daemons on one store that read the same file have the same pins of a live server,
 /// and each lets hold what was decided at the other.
 #[tokio::test]
-async fn s23_daemons_follow_each_others_decisions_on_live_servers() {
+async fn s23_daemons_share_pins_and_decisions_of_live_servers() {
     let server = Running::http(Options::default()).await.unwrap();
     server.fixture.redefine("tools/list", "echo", &[echo("Returns the message")]);
     let place = tempfile::tempdir().unwrap();

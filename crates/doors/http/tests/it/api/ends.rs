@@ -173,7 +173,7 @@ async fn executor_at(api: &Api, folder: &Path) {
 /// X-E57: the outcome of a run is stored when it can be, and the run is not done twice; also that
 /// of a worker whose program ended well while the keys were away.
 #[tokio::test]
-async fn x_e57_a_known_end_is_stored_as_soon_as_it_can_be() {
+async fn x_e57_the_end_of_a_run_is_stored_as_soon_as_the_store_accepts_it() {
     let place = tempfile::tempdir().unwrap();
     let before = Before::new(&place, "hand", HOUR).await;
     let api = before.daemon().await;
@@ -201,7 +201,7 @@ async fn x_e57_a_known_end_is_stored_as_soon_as_it_can_be() {
 
 /// X-E90: a child whose end fails keeps no other one from its own.
 #[tokio::test]
-async fn x_e90_an_end_that_fails_stops_no_other() {
+async fn x_e90_a_child_that_cannot_end_does_not_delay_the_end_of_another_child() {
     let place = tempfile::tempdir().unwrap();
     let before = Before::new(&place, "reader", 10 * HOUR).await;
     let api = before.daemon().await;
@@ -223,7 +223,7 @@ async fn x_e90_an_end_that_fails_stops_no_other() {
 
 /// A run that no executor carries out any more keeps no other waiting, either.
 #[tokio::test]
-async fn a_run_that_cannot_be_failed_keeps_no_other_waiting() {
+async fn an_unserved_run_that_cannot_be_failed_does_not_block_other_runs() {
     let place = tempfile::tempdir().unwrap();
     let before = Before::new(&place, "hand", HOUR).await;
     let api = before.daemon().await;
@@ -258,7 +258,7 @@ async fn listening(api: &Api, run: RunId) -> Option<(String, Stream)> {
 /// The token of a run opens nothing once its time is over, also while that cannot be stored; it is
 /// stored as soon as it can be.
 #[tokio::test]
-async fn a_run_is_over_with_its_time_whatever_is_stored() {
+async fn an_expired_runs_token_is_refused_even_if_the_end_cannot_be_stored() {
     // A slow machine takes longer to begin it.
     for seconds in (3..).step_by(3) {
         let place = tempfile::tempdir().unwrap();

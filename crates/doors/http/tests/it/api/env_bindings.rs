@@ -51,7 +51,7 @@ impl Tenants {
 /// X-E59, X-E63, X-E66, X-M31, X-E60: a binding is made, listed, replaced and removed by an admin,
 /// by name; all faults are reported at once, and the audit has each change.
 #[tokio::test]
-async fn x_e63_bindings_are_made_listed_replaced_and_removed() {
+async fn x_e63_bindings_are_created_listed_replaced_and_removed() {
     let tenants = team().await;
     let admin = tenants.token("team", Role::Admin);
     let body = json!({ "scope": "agent", "scope_id": "reader", "name": "GITHUB_TOKEN",
@@ -114,7 +114,7 @@ async fn x_e63_bindings_are_made_listed_replaced_and_removed() {
 /// X-E59, D9, X-M24, X-E62: faults of a binding are reported at once, field by field, and nothing
 /// is stored.
 #[tokio::test]
-async fn x_e59_a_binding_names_what_is_there() {
+async fn x_e59_a_binding_to_an_absent_subject_or_secret_is_refused() {
     let tenants = team().await;
     let body = json!({ "scope": "agent", "scope_id": "nobody", "name": "A", "secret": "NONE" });
     assert_eq!(tenants.wrong(&body).await, ["scope_id", "secret"]);
@@ -190,7 +190,7 @@ async fn x_e62_a_binding_reaches_no_token_and_no_key() {
 
 /// X-E67, X-M32: a caller who clears a secret that agents have is told that they keep it.
 #[tokio::test]
-async fn x_m32_clearing_a_bound_secret_says_who_keeps_it() {
+async fn x_m32_clearing_a_bound_secret_warns_of_agents_that_have_its_value() {
     let tenants = team().await;
     tenants.bind("agent", "reader", "TOKEN", "OTHER").await;
     let cleared = tenants.send(ADMIN, "DELETE", &at("secrets/OTHER"), "").await;
@@ -205,7 +205,7 @@ async fn x_m32_clearing_a_bound_secret_says_who_keeps_it() {
 /// X-E64: a preview environment gets the secrets that it lists and that are bound, for it or for
 /// the workspace; missing ones are left out.
 #[tokio::test]
-async fn x_e64_preview_environments_get_what_they_list() {
+async fn x_e64_a_preview_environment_gets_only_listed_and_bound_secrets() {
     let tenants = team().await;
     tenants.bind("workspace", "", "BOTH", "OTHER").await;
     tenants.bind("preview_environment", "pr-7", "BOTH", "GITHUB_CI").await;

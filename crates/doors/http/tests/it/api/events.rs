@@ -80,7 +80,7 @@ fn typed(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 /// each request that is decided; a stream resumes where it was disconnected, and ends with the
 /// session.
 #[tokio::test]
-async fn x_e83_what_happens_in_a_session_is_told_in_order() {
+async fn x_e83_events_of_a_session_are_reported_in_order() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     let run = begun(&api).await;
@@ -140,7 +140,7 @@ async fn x_e83_what_happens_in_a_session_is_told_in_order() {
 /// X-E93, X-E99: a person's message comes to each follower, once under its id, with its author; the
 /// audit has that it was sent, and not its text.
 #[tokio::test]
-async fn x_e93_a_message_comes_once_and_says_whose_it_is() {
+async fn x_e93_a_message_is_delivered_once_and_names_its_author() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     let run = begun(&api).await;
@@ -185,7 +185,7 @@ async fn x_e93_a_message_comes_once_and_says_whose_it_is() {
 /// A run sees and follows its own session, and nothing else of its workspace, of which others look
 /// like absent ones (S18); its stream ends with it.
 #[tokio::test]
-async fn s18_a_run_sees_its_own_session_alone() {
+async fn s18_a_run_sees_only_events_of_its_own_session() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     let (own, other) = (begun(&api).await, begun(&api).await);
@@ -223,7 +223,7 @@ async fn s18_a_run_sees_its_own_session_alone() {
 /// Another daemon on the store, as after a kill: every event is there in its order, and more
 /// follow.
 #[tokio::test]
-async fn another_daemon_goes_on_where_a_stream_was_cut_off() {
+async fn another_daemon_continues_a_stream_at_the_last_event() {
     let tenants = Tenants::with(&["team"]).await;
     let at = |rest: &str| format!("/api/workspaces/team/{rest}");
     tenants.api.send("POST", &at("agents"), r#"{"name": "reader"}"#).await.succeeded();
@@ -291,7 +291,7 @@ async fn a_workspace_can_be_watched() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_wrong_is_told() {
+async fn wrong_queries_and_event_ids_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     let run = begun(&api).await;
@@ -309,7 +309,7 @@ async fn an_address_that_is_wrong_is_told() {
 
 /// The examples of `docs/reference/events.md` are what is taken and sent.
 #[tokio::test]
-async fn the_page_shows_what_is() {
+async fn the_examples_of_the_events_page_match_real_events() {
     let page =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/events.md");
     let page = fs_err::read_to_string(page).unwrap();
@@ -334,7 +334,7 @@ async fn the_page_shows_what_is() {
 /// X-E98: a place behind the end of a stream is refused, since what comes up to it would be missed;
 /// the end itself is one.
 #[tokio::test]
-async fn x_e98_a_place_behind_the_end_is_refused() {
+async fn x_e98_a_position_after_the_last_event_is_refused() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     let run = begun(&api).await;

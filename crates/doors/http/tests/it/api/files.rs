@@ -46,7 +46,7 @@ async fn pid(api: &Api, run: &Value) -> u64 {
 /// R-D9, R-G5, D5: a child's use of its parent's path is its own; it knows that its parent's other
 /// servers are there, and nothing of others' servers.
 #[tokio::test]
-async fn r_d9_a_parents_path_means_the_childs_own_server() {
+async fn r_d9_a_childs_use_of_its_parents_path_means_the_childs_own_server() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let lead = begun(&api, json!({ "agent_name": "lead" })).await;
@@ -84,7 +84,7 @@ async fn r_d9_a_parents_path_means_the_childs_own_server() {
 /// R-D9, R-M15: after a restart of the daemon a child has its parent's paths as soon as the parent
 /// has shown its token, in whichever order they come.
 #[tokio::test]
-async fn r_d9_a_child_finds_its_parent_again_after_a_restart() {
+async fn r_d9_a_child_has_its_parents_paths_again_after_a_restart() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let lead = begun(&api, json!({ "agent_name": "lead" })).await;
@@ -112,7 +112,7 @@ async fn r_d9_a_child_finds_its_parent_again_after_a_restart() {
 /// R-M25, R-D1, R-M22: a session is resumed with a new number, and the old paths still lead to its
 /// servers; a run that has ended has no files.
 #[tokio::test]
-async fn r_m25_a_session_goes_on_under_a_new_number_and_its_old_paths() {
+async fn r_m25_a_resumed_session_has_a_new_number_and_its_old_paths() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let first = begun(&api, json!({ "agent_name": "lead" })).await;

@@ -38,7 +38,7 @@ async fn cell(tenants: &Tenants, token: &str, method: &str, path: &str) -> &'sta
 /// cell, which is what really happens; a new route is in no golden table and fails. With
 /// `UPDATE_GOLDEN` set, the page is written.
 #[tokio::test]
-async fn s6_the_table_of_routes_and_roles_is_true() {
+async fn s6_the_table_of_routes_and_roles_matches_real_answers() {
     let tenants = Tenants::with(&["team", "rival"]).await;
     let mine = |role| tenants.token("team", role).to_owned();
     let callers = [
@@ -88,7 +88,7 @@ async fn s6_the_table_of_routes_and_roles_is_true() {
 /// D28: the words of any refusal to a run's token, at any route, lead a model to no other token and
 /// to no command.
 #[tokio::test]
-async fn d28_a_refusal_to_a_run_leads_to_no_other_token() {
+async fn d28_a_refusal_to_a_run_names_no_other_token_and_no_command() {
     const MARKS: [&str; 5] = ["NARTHEX_TOKEN", "--token", "admin", "operator", "`narthex "];
     let tenants = Tenants::with(&["team"]).await;
     let token = tenants.api.world.token.clone();

@@ -101,7 +101,7 @@ impl Api {
 /// X-M54, X-M55, X-E76, X-M18, X-E79: refused without a grant, permitted with one, refused once it
 /// is revoked; revoking twice is no fault, and a revoked grant is shown to who asks for it.
 #[tokio::test]
-async fn x_m54_a_call_goes_through_while_its_grant_counts() {
+async fn x_m54_a_call_is_permitted_until_its_grant_is_revoked() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     let (token, _) = run(&api, json!({})).await;
@@ -125,7 +125,7 @@ async fn x_m54_a_call_goes_through_while_its_grant_counts() {
 /// that is known, with the name that was probably meant: else a typo leaves open what its author
 /// meant to gate.
 #[tokio::test]
-async fn x_m57_a_gate_for_nothing_is_told_of() {
+async fn x_m57_a_gate_for_an_unlisted_tool_gives_a_warning() {
     let place = tempfile::tempdir().unwrap();
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let gates = json!({ "ecko": "demo.write", "add": "demo.read" });
@@ -171,7 +171,7 @@ async fn x_m57_a_gate_for_nothing_is_told_of() {
 /// X-M57: a grant for a user who is no member is refused, with the command that adds the member;
 /// the refusal is the same for a user that does not exist.
 #[tokio::test]
-async fn x_m57_a_grant_for_no_member_names_the_command_that_makes_one() {
+async fn x_m57_a_refused_grant_for_a_non_member_names_the_command_that_adds_members() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     api.send("POST", "/api/principals", json!({ "name": "bob2" }).to_string()).await.succeeded();
@@ -232,7 +232,7 @@ async fn x_m62_x_m65_a_call_names_its_grant() {
 /// X-E75, D25: of a hundred calls at once on a grant for one, one reaches the server; after a
 /// restart the grant is still used up.
 #[tokio::test]
-async fn x_e75_one_of_many_calls_uses_a_grant_up() {
+async fn x_e75_one_of_many_concurrent_calls_uses_a_grant_for_a_single_call() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     let (token, run_id) = run(&api, json!({})).await;
@@ -261,7 +261,7 @@ async fn x_e75_one_of_many_calls_uses_a_grant_up() {
 
 /// X-E81, A-13: grants to one user count in the runs that they drive, and in no others.
 #[tokio::test]
-async fn x_e81_grants_count_for_who_drives_the_run() {
+async fn x_e81_grants_to_a_user_apply_only_to_runs_driven_by_that_user() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     for name in ["ada", "bob"] {
@@ -294,7 +294,7 @@ async fn x_e81_grants_count_for_who_drives_the_run() {
 
 /// D14: exact arguments are kept as their digest alone, and let nothing else through.
 #[tokio::test]
-async fn d14_a_grant_for_exact_arguments_is_for_no_others() {
+async fn d14_a_grant_for_exact_arguments_permits_only_these_arguments() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     let (token, _) = run(&api, json!({})).await;
@@ -315,7 +315,7 @@ async fn d14_a_grant_for_exact_arguments_is_for_no_others() {
 
 /// X-E71, X-E72, X-E73, X-E74: all faults of a grant are reported at once, with their codes.
 #[tokio::test]
-async fn x_e71_all_that_is_wrong_with_a_grant_is_told() {
+async fn x_e71_all_faults_of_a_grant_are_reported_with_codes() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     let cases = [
@@ -364,7 +364,7 @@ async fn x_e71_all_that_is_wrong_with_a_grant_is_told() {
 
 /// X-M58, X-E79, D15, A-12: neither services nor runs write a grant, whatever role they have.
 #[tokio::test]
-async fn x_m58_only_humans_grant() {
+async fn x_m58_only_humans_create_grants() {
     let tenants = Tenants::with(&["team"]).await;
     let put =
         tenants.send(ADMIN, "PUT", "/api/workspaces/team/agents/reader", r#"{"name":"reader"}"#);
@@ -398,7 +398,7 @@ async fn x_m58_only_humans_grant() {
 
 /// A granted scope that nearly spells one that a server requires is warned of.
 #[tokio::test]
-async fn d15_a_misspelt_scope_is_warned_of() {
+async fn d15_a_grant_for_a_misspelt_scope_gives_a_warning() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     let grant = async |scope: &str| {
@@ -432,7 +432,7 @@ async fn d15_a_misspelt_scope_is_warned_of() {
 /// A granted server that there is none of, and a granted thing that no server has listed, are
 /// warned of, when a grant is created and when a request is approved.
 #[tokio::test]
-async fn d15_unknown_servers_and_things_of_a_grant_are_warned_of() {
+async fn d15_a_grant_for_an_unknown_server_or_tool_gives_a_warning() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     let warnings = async |details: Value| {
@@ -468,7 +468,7 @@ async fn d15_unknown_servers_and_things_of_a_grant_are_warned_of() {
 /// D15, X-E80, X-E83, A-12: a run asks, a human decides, and what is approved lets the next call of
 /// that run through.
 #[tokio::test]
-async fn d15_a_run_asks_and_a_human_decides() {
+async fn d15_a_run_requests_a_grant_and_a_human_decides() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     let (token, _) = run(&api, json!({})).await;
@@ -507,7 +507,7 @@ async fn d15_a_run_asks_and_a_human_decides() {
 
 /// X-E76: another daemon on the same store sees what was granted and what was revoked.
 #[tokio::test]
-async fn x_e76_other_daemons_see_grants_come_and_go() {
+async fn x_e76_other_daemons_see_new_and_revoked_grants() {
     let place = tempfile::tempdir().unwrap();
     let (api, other) = (gated(&place).await, gated(&place).await);
     let (token, _) = run(&api, json!({})).await;

@@ -136,7 +136,7 @@ async fn x_e93_messages_are_read_until_they_are_acknowledged() {
 
 /// S18, X-E93: only a run acknowledges messages, those of its own session, by its own token.
 #[tokio::test]
-async fn s18_a_run_acknowledges_its_own_messages_alone() {
+async fn s18_a_run_acknowledges_only_messages_of_its_own_session() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let (run, other) = (Run::of(&api, "lead").await, Run::of(&api, "lead").await);
@@ -165,7 +165,7 @@ async fn s18_a_run_acknowledges_its_own_messages_alone() {
 /// X-E93: a call that waits ends with the first message, with its client, with its run, and after
 /// the time that it names.
 #[tokio::test]
-async fn x_e93_a_call_waits_for_the_first_message() {
+async fn x_e93_a_waiting_call_ends_with_the_first_message_or_its_run() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let run = Run::of(&api, "lead").await;
@@ -204,7 +204,7 @@ async fn x_e93_a_call_waits_for_the_first_message() {
 /// X-E93: of two calls that wait in a session the newer one gets new messages; the older one is
 /// answered with those there were.
 #[tokio::test]
-async fn x_e93_a_newer_call_ends_the_one_that_waits() {
+async fn x_e93_a_newer_waiting_call_ends_the_older_waiting_call() {
     let place = tempfile::tempdir().unwrap();
     let (api, _store) = daemon(&place).await;
     let run = Run::of(&api, "lead").await;
@@ -222,7 +222,7 @@ async fn x_e93_a_newer_call_ends_the_one_that_waits() {
 
 /// X-E93: a client of an older revision gives a call up that waits.
 #[tokio::test]
-async fn a_call_that_waits_is_given_up() {
+async fn a_legacy_client_cancels_a_call_that_waits_for_messages() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let run = Run::of(&api, "lead").await;
@@ -249,7 +249,7 @@ async fn a_call_that_waits_is_given_up() {
 /// X-E93: agents say for how long what they write counts; a child that has not read it in time is
 /// not given it, and its sender hears of that.
 #[tokio::test]
-async fn x_e93_agents_say_how_long_a_message_counts() {
+async fn x_e93_agents_set_an_expiry_for_messages() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = Run::of(&api, "lead").await;

@@ -110,7 +110,7 @@ fn paths(template: &str, ids: &[String]) -> Vec<String> {
 /// byte for byte what an installation answers in which the first workspace never was; and so does
 /// every route of the first workspace itself. New routes are asked as they come.
 #[tokio::test]
-async fn s18_what_belongs_to_others_never_was() {
+async fn s18_objects_of_another_workspace_look_like_objects_that_do_not_exist() {
     let ((full, ids), without) = (full().await, Tenants::with(&["rival"]).await);
     let (chief, other) = (full.token("rival", Role::Admin), without.token("rival", Role::Admin));
     let mut asked = 0;
@@ -161,7 +161,7 @@ async fn s18_what_belongs_to_others_never_was() {
 /// S18, I-M7: the token of a registered client opens no route but those of MCP, in its own
 /// workspace as little as in another, and nothing begins for it.
 #[tokio::test]
-async fn s18_a_clients_token_opens_nothing_but_mcp() {
+async fn s18_the_token_of_a_registered_client_opens_only_routes_of_mcp() {
     let (tenants, ids) = full().await;
     let made = json!({ "client": "ide", "agent_name": "a-agent" }).to_string();
     let place = "/api/workspaces/team/mcp-clients";

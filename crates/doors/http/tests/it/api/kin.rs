@@ -140,7 +140,7 @@ async fn x_e85_an_orchestrator_is_started_once() {
 
 /// X-E87: a short name is the newest enabled model of that name; a disabled model is refused.
 #[tokio::test]
-async fn x_e87_short_names_of_models() {
+async fn x_e87_short_names_of_models_are_resolved() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = lead(&api).await;
@@ -166,7 +166,7 @@ async fn x_e87_short_names_of_models() {
 /// X-E74, X-E87: a grant for a short name is for the model that it means, whatever it is asked for
 /// by; and for what no name means there is none.
 #[tokio::test]
-async fn x_e87_a_grant_for_a_short_name_is_for_its_model() {
+async fn x_e87_a_grant_for_a_short_name_applies_to_the_model_of_that_name() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let models = json!([{ "id": "opus-5", "short_names": ["opus"] }, { "id": "small" }]);
@@ -226,7 +226,7 @@ async fn waiting(api: &Api, session: &str) -> Value {
 /// or has sent it a message, with the scope of the very run that began the child, and once; others,
 /// whose run is active, hear of it by an event.
 #[tokio::test]
-async fn o80_a_parent_goes_on_by_itself() {
+async fn o80_an_ended_parent_is_resumed_when_a_child_ends_or_sends_a_message() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = lead(&api).await;
@@ -273,7 +273,7 @@ async fn o80_a_parent_goes_on_by_itself() {
 /// O80, X-E88: an orchestrator whose run is over while one child is active, and another has ended
 /// meanwhile, is resumed for that one, once, and hears so; where it knew of the end it rests.
 #[tokio::test]
-async fn x_e88_an_end_that_no_run_was_given_is_made_up_for() {
+async fn x_e88_an_orchestrator_is_resumed_for_a_child_whose_end_it_did_not_read() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     for is_given in [true, false] {
@@ -337,7 +337,7 @@ pub(super) fn in_minutes(minutes: u64) -> SystemTime {
 /// X-E88: an orchestrator with a heartbeat is woken when nothing has happened for so long, but not
 /// while it waits to be carried out; where it rests it is resumed, driven by no user.
 #[tokio::test]
-async fn x_e88_an_orchestrator_has_a_heartbeat() {
+async fn x_e88_an_orchestrator_is_woken_by_its_heartbeat() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let path = format!("{HERE}/agents/boss");
@@ -393,7 +393,7 @@ async fn x_e88_an_orchestrator_has_a_heartbeat() {
 /// once an hour when the watchdog has sent all its warnings, and once for a message that it never
 /// took note of.
 #[tokio::test]
-async fn x_e88_a_child_is_checked_up() {
+async fn x_e88_a_parent_is_asked_to_check_a_silent_or_unclaimed_child() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = lead(&api).await;
@@ -439,7 +439,7 @@ async fn x_e88_a_child_is_checked_up() {
 /// S18: where two daemons are on a store, the token of a claim opens nothing at either of them once
 /// another executor has claimed the run at the other.
 #[tokio::test]
-async fn s18_a_claim_elsewhere_shuts_out_the_one_before() {
+async fn s18_a_claim_at_another_daemon_revokes_the_token_of_the_earlier_claim() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let lead = lead(&api).await;

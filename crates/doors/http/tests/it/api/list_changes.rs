@@ -54,7 +54,7 @@ async fn announcing(announces: Arc<AtomicBool>) -> Peer {
 /// E74: a server that announces a change after each reading is read ever more seldom, and the API's
 /// row of it says so, until it is quiet.
 #[tokio::test]
-async fn e74_a_row_warns_of_changes_without_an_end() {
+async fn e74_the_row_of_a_server_warns_of_endless_list_changes() {
     let announces = Arc::new(AtomicBool::new(true));
     let peer = announcing(announces.clone()).await;
     let api = Api::over(&json!({ "x": { "transport": "http", "url": peer.url } })).await;

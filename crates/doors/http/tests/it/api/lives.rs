@@ -58,7 +58,7 @@ async fn pending(api: &Api, session: &str) -> usize {
 /// O80: a session that should be resumed, and cannot, is kept; one of two daemons resumes it as
 /// soon as it can.
 #[tokio::test]
-async fn o80_what_a_session_is_owed_outlives_a_failure() {
+async fn o80_a_session_that_cannot_be_resumed_is_resumed_later_by_one_daemon() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let lead = lead(&api).await;
@@ -207,7 +207,7 @@ async fn has_damaged_child(store: &Store, parent: RunId) -> SessionId {
 /// O80: where it cannot be found out what a session is owed for the end of a child, nothing ends,
 /// and the next try ends it with the debt; a debt that can never be opened keeps no try from it.
 #[tokio::test]
-async fn o80_an_end_fails_with_what_is_owed_for_it() {
+async fn o80_a_child_does_not_end_while_its_parents_resume_cannot_be_stored() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let lead = lead(&api).await;
@@ -238,7 +238,7 @@ async fn o80_an_end_fails_with_what_is_owed_for_it() {
 
 /// S18: a token that is made up for a run does not shut out the one that opens it.
 #[tokio::test]
-async fn s18_a_wrong_token_shuts_out_no_right_one() {
+async fn s18_a_forged_token_does_not_block_the_right_token_of_a_run() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let lead = lead(&api).await;
@@ -258,7 +258,7 @@ async fn s18_a_wrong_token_shuts_out_no_right_one() {
 /// A child's session ends with the time of its run, claimed or not, and its parent hears of it; a
 /// session that a person has begun stays for them.
 #[tokio::test]
-async fn a_childs_session_ends_with_its_time() {
+async fn a_childs_session_ends_when_its_run_expires() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     // A slow machine takes longer to begin the child.
@@ -317,7 +317,7 @@ async fn x_e85_two_daemons_start_one_orchestrator() {
 /// X-E84: runs below another end with the time of the run above, also below a parent that is over;
 /// a person who resumes a child's session gives its run a time of its own.
 #[tokio::test]
-async fn x_e84_a_person_gives_a_childs_session_its_own_time() {
+async fn x_e84_a_person_who_resumes_a_childs_session_may_extend_its_time() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let asked = json!({ "agent_name": "lead", "scope": { "tenant": "t1" }, "expires_in": 3600 });
@@ -344,7 +344,7 @@ async fn x_e84_a_person_gives_a_childs_session_its_own_time() {
 /// and the end of the session leaves that to the next one, and one that could not end it tries
 /// again.
 #[tokio::test]
-async fn o80_what_an_agent_has_ended_ends_at_the_next_start() {
+async fn o80_a_session_completed_by_its_agent_ends_at_the_next_start() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let (one, two) = (lead(&api).await, lead(&api).await);
@@ -379,7 +379,7 @@ async fn o80_what_an_agent_has_ended_ends_at_the_next_start() {
 
 /// A claim of a run that cannot begin is given back at once, and does not count.
 #[tokio::test]
-async fn a_claim_of_which_nothing_comes_is_given_back() {
+async fn a_claim_of_a_run_that_cannot_start_is_released() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let lead = lead(&api).await;
@@ -403,7 +403,7 @@ async fn a_claim_of_which_nothing_comes_is_given_back() {
 /// A run that waits for an executor that no daemon has for its workspace any more fails, and says
 /// why; no other executor claims it meanwhile.
 #[tokio::test]
-async fn runs_of_an_executor_that_is_gone_fail() {
+async fn waiting_runs_of_a_removed_executor_fail() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let hand = with_tools(json!({ "executor": "crew" }));
@@ -436,7 +436,7 @@ async fn runs_of_an_executor_that_is_gone_fail() {
 /// X-E89, X-E90: a stream that a child holds open, and messages of its parent, are no sign of life;
 /// a call of the child is.
 #[tokio::test]
-async fn x_e90_only_what_a_child_does_itself_is_life() {
+async fn x_e90_only_calls_of_a_child_count_as_signs_of_life() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = lead(&api).await;
@@ -478,7 +478,7 @@ async fn x_e90_only_what_a_child_does_itself_is_life() {
 /// one that ends first leaves it to the other; but for programs, which belong to one run unless
 /// they are to be shared.
 #[tokio::test]
-async fn r_e36_a_run_beside_another_reuses_its_mounts() {
+async fn r_e36_a_second_run_of_a_session_reuses_the_mounts_of_the_first() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let script = shell()["args"][1].as_str().unwrap().replace("$${", "${");
@@ -531,7 +531,7 @@ async fn r_e36_a_run_beside_another_reuses_its_mounts() {
 
 /// Only a caller resumes a suspended session, whatever its children do.
 #[tokio::test]
-async fn r_m23_nothing_has_a_suspended_session_go_on() {
+async fn r_m23_only_a_caller_resumes_a_suspended_session() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let lead = lead(&api).await;
@@ -553,7 +553,7 @@ async fn r_m23_nothing_has_a_suspended_session_go_on() {
 
 /// S2: a session that works in a folder of the host is resumed by operators alone.
 #[tokio::test]
-async fn s2_nobody_gets_a_folder_of_the_host_by_a_resume() {
+async fn s2_only_operators_resume_a_session_with_a_folder_of_the_host() {
     let tenants = Tenants::with(&["team"]).await;
     let at = |rest: &str| format!("/api/workspaces/team/{rest}");
     tenants.api.send("POST", &at("agents"), r#"{"name": "reader"}"#).await.succeeded();

@@ -46,7 +46,7 @@ fn of_type(schema: &Value) -> Value {
 /// D28: each built-in tool is called without arguments, with some that fit, and with wrong ones, in
 /// a run with servers and in one that may ask for nothing; and so is what is gated, absent and off.
 #[tokio::test]
-async fn d28_no_answer_to_a_model_names_what_operators_do() {
+async fn d28_no_answer_to_a_model_names_a_command_or_route_of_operators() {
     let place = tempfile::tempdir().unwrap();
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let api = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;
@@ -93,7 +93,7 @@ async fn d28_no_answer_to_a_model_names_what_operators_do() {
 /// A request for a run that is no JSON object gets its fault with a place, and a sentence without
 /// empty quotes.
 #[tokio::test]
-async fn a_request_that_cannot_be_read_has_a_place() {
+async fn a_fault_of_an_unreadable_request_names_the_body() {
     let place = tempfile::tempdir().unwrap();
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let api = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;
@@ -108,7 +108,7 @@ async fn a_request_that_cannot_be_read_has_a_place() {
 /// D28: the token of a run reads no secret, key, command, path, line of a program or id of the
 /// catalog, whether a server that fails is required or optional; operators do.
 #[tokio::test]
-async fn d28_a_runs_token_reads_nothing_of_how_servers_are_set_up() {
+async fn d28_the_token_of_a_run_does_not_read_the_configuration_of_servers() {
     const SET_UP: [&str; 4] = ["hush", "api_key", "default_config", "config."];
     let place = tempfile::tempdir().unwrap();
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
@@ -210,7 +210,7 @@ async fn while_away(run: &Run<'_>, mark: &str, read: impl AsyncFn() -> String) -
 /// D28: of its own server that ended a run reads neither the command nor a line of standard error,
 /// in the answer of the call, in later ones, and in rows; operators do.
 #[tokio::test]
-async fn d28_a_run_reads_no_cause_of_a_server_that_ended() {
+async fn d28_a_run_does_not_read_the_cause_of_an_ended_server() {
     let place = tempfile::tempdir().unwrap();
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let api = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;

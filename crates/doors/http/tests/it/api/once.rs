@@ -80,7 +80,7 @@ async fn x_e105_a_write_is_done_once() {
 /// X-E104, X-E106: a key belongs to who used it: no other caller gets their answer, and a caller
 /// who may not do a thing any more gets no answer to it either.
 #[tokio::test]
-async fn x_e106_a_key_is_nobody_elses() {
+async fn x_e106_an_idempotency_key_belongs_to_one_caller() {
     let place = Place::new().await;
     let asked = json!({ "service": "ci", "roles": ["author"] }).to_string();
     let tokens = "/api/workspaces/default/service-tokens";
@@ -106,7 +106,7 @@ async fn x_e106_a_key_is_nobody_elses() {
 /// X-E105: of many at one time one is done, and the others hear that it is being done, or what came
 /// of it.
 #[tokio::test(flavor = "multi_thread")]
-async fn x_e105_many_at_once_are_one() {
+async fn x_e105_concurrent_writes_with_one_key_are_done_once() {
     let place = Arc::new(Place::new().await);
     let body = writer("one");
     let mut asking = JoinSet::new();
@@ -133,7 +133,7 @@ async fn x_e105_many_at_once_are_one() {
 
 /// A client that goes away in the middle finds what it asked for done, once.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_goes_on_without_its_client() {
+async fn a_write_completes_without_its_client() {
     let place = Place::new().await;
     for round in 0..8 {
         let body = writer(&round.to_string());
@@ -180,7 +180,7 @@ async fn x_e104_keys_have_1_to_200_characters() {
 /// The value of a secret that was set with a key is not in what is kept, and setting it again with
 /// the key makes no further version.
 #[tokio::test]
-async fn a_secret_is_set_once_and_not_kept() {
+async fn a_secret_set_with_a_key_is_set_once_and_its_value_is_not_stored() {
     let place = Place::new().await;
     let path = "/api/workspaces/default/secrets/TOKEN";
     let body = json!({ "value": "canary-7731-once" });

@@ -12,7 +12,7 @@ use crate::world::CONTRACT;
 
 /// The document in the repository is the one that is served. `cargo xtask openapi` writes it.
 #[test]
-fn the_document_in_the_repository_is_true() {
+fn the_document_in_the_repository_equals_the_served_document() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/openapi.json");
     let mut renewed = serde_json::to_string_pretty(openapi()).unwrap();
     renewed.push('\n');
@@ -31,7 +31,7 @@ fn the_document_in_the_repository_is_true() {
 }
 
 #[tokio::test]
-async fn it_is_served_to_whoever_is_known() {
+async fn the_document_is_served_to_operators_and_not_to_runs() {
     let api = Api::over(&serde_json::json!({})).await;
     assert_eq!(api.get("/api/openapi.json").await, *openapi());
     let run = api.world.request(http::Method::GET, "/api/openapi.json").send().await;
@@ -72,7 +72,7 @@ fn bodies() -> Vec<String> {
 
 /// A request with an unknown parameter is answered with the known ones, as the document has them.
 #[tokio::test]
-async fn parameters_are_those_that_are_known() {
+async fn described_parameters_are_the_known_parameters() {
     let place = super::catalog::Place::filled().await;
     let ada = serde_json::json!({ "name": "ada" });
     place.post("/api/principals", &ada).await.succeeded();
@@ -263,7 +263,7 @@ async fn child(api: &Api, of: &Value) -> Value {
 /// The examples are sent to a daemon with nothing in it, and all of them are taken; then everything
 /// is read. Each test of the door sees that the answers are those that are described.
 #[tokio::test]
-async fn examples_are_taken() {
+async fn examples_of_the_document_are_accepted() {
     let place = super::catalog::Place::new().await;
     let operations = operations();
     for asked in operations.iter().filter(|asked| asked.example().is_some()) {

@@ -206,7 +206,7 @@ async fn messages_are_signed_and_tried_again() {
 
 /// X-M3: the outcomes of the table are ordinary results with a word for programs.
 #[tokio::test]
-async fn what_does_not_arrive_is_told_by_a_word() {
+async fn a_failed_message_is_a_result_with_an_error_code() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let mut receiver = Receiver::new([403]).await;
@@ -248,7 +248,7 @@ async fn what_does_not_arrive_is_told_by_a_word() {
 /// X-E37: an author of a channel or a webhook reaches nothing by it that only this host can: not
 /// even a connection is made, at any attempt.
 #[tokio::test]
-async fn x_e37_nothing_inside_is_posted_to() {
+async fn x_e37_channels_and_webhooks_do_not_connect_to_this_host() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     // No code accepts connections here, so that one that was made is still there at the end.
@@ -285,7 +285,7 @@ async fn x_e37_nothing_inside_is_posted_to() {
 /// X-E37: a receiver that redirects to another place has not taken the message, and nothing goes to
 /// that place.
 #[tokio::test]
-async fn x_e37_redirects_lead_nowhere_else() {
+async fn x_e37_redirects_of_receivers_are_not_followed() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let (mut first, mut second) = (Receiver::new([307, 302]).await, Receiver::new([]).await);
@@ -305,7 +305,7 @@ async fn x_e37_redirects_lead_nowhere_else() {
 
 /// X-M3: all faults of a channel or a webhook are reported at once, and no value is repeated.
 #[tokio::test]
-async fn what_is_configured_is_checked() {
+async fn faults_of_channels_and_webhooks_are_reported_without_values() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     api.set_secret("PLAIN_URL", "http://hooks.example.com/a-path-that-is-secret").await;
@@ -357,7 +357,7 @@ async fn what_is_configured_is_checked() {
 /// Requests, decisions and ends come in their order, signed, each until it has arrived; their
 /// deliveries can be seen.
 #[tokio::test]
-async fn decisions_are_told_until_they_arrive() {
+async fn requests_decisions_and_ends_are_sent_in_order_until_they_arrive() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let mut receiver = Receiver::new([]).await;
@@ -424,7 +424,7 @@ async fn decisions_are_told_until_they_arrive() {
 /// X-M56, X-M58: a request of the process's own run is sent to webhooks, is decided on its page,
 /// and reaches that run, as for any other.
 #[tokio::test]
-async fn x_m56_what_the_processs_own_run_asks_for_is_told_and_decided() {
+async fn x_m56_a_request_of_the_daemons_own_run_is_sent_to_webhooks_and_decided() {
     let site = Site::new().await;
     let mut receiver = Receiver::new([]).await;
     site.api.set_secret("OPS_URL", &receiver.url()).await;
@@ -476,7 +476,7 @@ async fn x_m56_what_the_processs_own_run_asks_for_is_told_and_decided() {
 /// D13, X-M3: a rule on a channel counts however an agent writes its name, and the message comes to
 /// the channel that the rule was asked about.
 #[tokio::test]
-async fn d13_a_rule_on_a_channel_counts_for_every_spelling() {
+async fn d13_a_rule_on_a_channel_applies_to_every_spelling_of_its_name() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     for name in ["general", "notes"] {
@@ -526,7 +526,7 @@ async fn d13_a_rule_on_a_channel_counts_for_every_spelling() {
 /// X-M3: the next event goes where the webhook is set to go by then, signed and chosen as it is
 /// set, also while others are waiting to be sent; one that is removed gets no more.
 #[tokio::test]
-async fn a_webhook_is_looked_at_anew_before_each_attempt() {
+async fn settings_of_a_webhook_are_read_again_before_each_attempt() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let (mut first, mut second) = (Receiver::held().await, Receiver::new([]).await);

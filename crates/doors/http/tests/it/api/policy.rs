@@ -45,7 +45,7 @@ impl Api {
 /// changes nothing; they count for the next call of a run that has begun, and go when they are
 /// cleared.
 #[tokio::test]
-async fn d13_rules_are_written_over_rest_and_count_at_once() {
+async fn d13_rules_written_over_rest_apply_at_once() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let none = api.ask("GET", POLICY).send().await;
@@ -84,7 +84,7 @@ async fn d13_rules_are_written_over_rest_and_count_at_once() {
 
 /// D13: another daemon on the same store sees rules come and go.
 #[tokio::test]
-async fn d13_other_daemons_see_rules_come_and_go() {
+async fn d13_other_daemons_see_new_and_removed_rules() {
     let place = tempfile::tempdir().unwrap();
     let (api, other) = (daemon(&place).await, daemon(&place).await);
     let asked = json!({ "tools": ["one"] }).to_string();
@@ -164,7 +164,7 @@ async fn d13_stored_rules_that_do_not_compile_fail_closed() {
 /// D13, D9: faults of rules are reported at once, with line, rule and remedy, and nothing is
 /// stored.
 #[tokio::test]
-async fn d13_wrong_rules_are_refused_whole() {
+async fn d13_a_document_with_a_wrong_rule_is_refused_as_a_whole() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     api.put_rules(RULE).await.succeeded();
@@ -186,7 +186,7 @@ async fn d13_wrong_rules_are_refused_whole() {
 
 /// D13: a check warns of names that nothing has, as far as that is known, with what was meant.
 #[tokio::test]
-async fn d13_a_check_warns_of_names_that_nothing_has() {
+async fn d13_a_check_warns_of_unknown_agents_servers_and_tools() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let agent = json!({ "mcpServers": {} }).to_string();
@@ -251,7 +251,7 @@ async fn d13_rules_are_stored_with_warnings_of_unknown_names() {
 
 /// D13: a check says what the rules say, of those that are stored or of others, and is no call.
 #[tokio::test]
-async fn d13_a_check_asks_the_rules() {
+async fn d13_a_check_answers_with_the_decision_of_the_rules() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     api.put_rules(RULE).await.succeeded();
@@ -294,7 +294,7 @@ async fn d13_a_check_asks_the_rules() {
 
 /// D13: every fact that a rule may look at can be asked about.
 #[tokio::test]
-async fn d13_a_check_asks_about_all_that_rules_see() {
+async fn d13_a_check_can_set_every_fact_that_rules_see() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     for (condition, more, otherwise) in [
@@ -342,7 +342,7 @@ async fn d13_a_check_asks_about_all_that_rules_see() {
 
 /// S18: the rules of one workspace can be neither seen nor changed in another.
 #[tokio::test]
-async fn s18_rules_are_a_workspaces_own() {
+async fn s18_rules_of_a_workspace_are_hidden_from_other_workspaces() {
     let tenants = Tenants::with(&["team", "rival"]).await;
     let (mine, theirs) = ("/api/workspaces/team/policy", "/api/workspaces/rival/policy");
     let admin = tenants.token("team", Role::Admin).to_owned();

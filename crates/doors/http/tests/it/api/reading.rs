@@ -12,7 +12,7 @@ use crate::world::{Stream, World, message};
 
 /// E46, E139, E147: a row has what an operator wants to know, and nothing secret.
 #[tokio::test]
-async fn e147_rows_say_how_servers_are_and_no_secret() {
+async fn e147_rows_show_the_state_of_servers_and_no_secret() {
     let api = Api::over(&json!({
         "web": { "transport": "http", "url": "URL?key=secret-query",
             "headers": { "X-Api-Key": "secret-header" },
@@ -72,7 +72,7 @@ async fn e140_a_hidden_entry_is_shown_as_overridden() {
 /// O34: rows come in pages by name. A row that comes, goes or changes between two pages neither
 /// repeats another row nor hides one.
 #[tokio::test]
-async fn o34_rows_come_in_pages_that_changes_do_not_shift() {
+async fn o34_changes_between_pages_neither_repeat_nor_hide_rows() {
     let off = json!({ "transport": "http", "url": "http://127.0.0.1:1/", "disabled": true });
     for (path, name) in [("/api/servers", "name"), ("/api/status", "alias")] {
         let api = Api::over(&json!({ "e": off, "B, x": off })).await;
@@ -112,7 +112,7 @@ async fn o34_rows_come_in_pages_that_changes_do_not_shift() {
 
 /// E148: names in paths are decoded, and what is not there is a problem with a kind.
 #[tokio::test]
-async fn e148_names_are_decoded_and_unknown_ones_are_not_found() {
+async fn e148_names_in_paths_are_decoded_and_unknown_names_are_not_found() {
     let api =
         Api::over(&json!({ "one": { "transport": "http", "url": "URL" }, "A b/c": {} })).await;
     assert_eq!(api.get("/api/servers/%6Fne").await["name"], "one");
@@ -145,7 +145,7 @@ async fn wrong_methods_and_unknown_paths_are_problems() {
 
 /// D5, A-7: servers that a run has not are absent for it, one by one too.
 #[tokio::test]
-async fn d5_a_run_sees_its_own_servers() {
+async fn d5_a_run_sees_only_rows_of_its_servers() {
     let api = Api::one().await;
     let own = api.world.request(http::Method::GET, "/api/servers/one").send().await;
     assert_eq!(own.succeeded()["state"], "ready");
@@ -217,7 +217,7 @@ async fn a9_logs_are_for_operators() {
 
 /// Logs can be followed: stored and new lines, over a new start, until the server is removed.
 #[tokio::test]
-async fn logs_are_followed_until_the_server_is_gone() {
+async fn logs_are_followed_until_the_server_is_removed() {
     let api = Api::one().await;
     api.send("PUT", "/api/servers/two", shell().to_string()).await.succeeded();
     let request = api.ask("GET", "/api/servers/two/logs").header("accept", "text/event-stream");
@@ -233,7 +233,7 @@ async fn logs_are_followed_until_the_server_is_gone() {
 
 /// A test has four stages, each with its outcome, and leaves nothing behind.
 #[tokio::test]
-async fn a_test_tells_each_stage() {
+async fn a_test_of_a_server_reports_each_stage() {
     let api = Api::over(&json!({
         "web": { "transport": "http", "url": "URL" },
         "shell": shell(),
@@ -269,7 +269,7 @@ async fn a_test_tells_each_stage() {
 
 /// R-M11, R-M10: a test keeps to the limits of the entry that it tries, as its start does.
 #[tokio::test]
-async fn r_m11_a_test_has_the_limits_of_the_entry() {
+async fn r_m11_a_test_of_a_server_has_the_limits_of_its_entry() {
     let mut entry = shell();
     let script = entry["args"][1].as_str().unwrap();
     entry["args"][1] = script.replace("*'\"id\"'*)", "*tools/list*) ;;\n*'\"id\"'*)").into();
@@ -288,7 +288,7 @@ async fn r_m11_a_test_has_the_limits_of_the_entry() {
 
 /// The same as a stream: a stage is reported when it ends.
 #[tokio::test]
-async fn a_test_can_be_watched() {
+async fn a_test_of_a_server_can_be_streamed() {
     let api = Api::one().await;
     let request = || api.ask("POST", "/api/servers/one/test").header("accept", "text/event-stream");
     let events: Vec<_> = request().events().await.iter().map(message).collect();
@@ -300,7 +300,7 @@ async fn a_test_can_be_watched() {
 
 /// E118: the status of files, and that a broken one is reported while the last good set is used on.
 #[tokio::test]
-async fn e118_files_are_told_and_reloaded() {
+async fn e118_files_are_listed_with_their_status_and_reloaded() {
     let api = Api::one().await;
     let path = api.dir.path().join("mcp.json");
     let text = fs::read_to_string(&path).unwrap();
@@ -354,7 +354,7 @@ async fn e65_events_show_every_change_until_the_end() {
 
 /// D5: a run hears nothing of servers that it has not, not even that something has changed.
 #[tokio::test]
-async fn d5_events_of_hidden_servers_are_not_heard() {
+async fn d5_a_run_gets_no_events_of_hidden_servers() {
     let api = Api::over(&json!({ "one": shell(), "two": shell() })).await;
     let two = [narthex_model::Alias::new("two").unwrap()].into();
     let token = format!("Bearer {}", api.world.other_run(RunPolicy::Attached(two)));
@@ -370,7 +370,7 @@ async fn d5_events_of_hidden_servers_are_not_heard() {
 
 /// R-E29, X-E30: where nothing can be changed, the answer says so.
 #[tokio::test]
-async fn without_a_control_plane_servers_are_only_shown() {
+async fn a_daemon_without_a_control_plane_only_shows_servers() {
     let world = World::with_fixture().await;
     let ask = |method: &str, path: &str| {
         let request = world.request(method.parse().unwrap(), path);

@@ -219,7 +219,7 @@ async fn a_daemon_without_its_store_is_not_ready() {
 /// D10, S18: a secret that is cleared, a server that is switched off, a run that is ended and a
 /// workspace that is deleted at one daemon end at the other, however long it was disconnected.
 #[tokio::test(flavor = "multi_thread")]
-async fn d10_what_is_taken_away_ends_at_every_daemon() {
+async fn d10_revoked_secrets_servers_runs_and_workspaces_end_at_every_daemon() {
     let all = [Some(Both::in_a_file().await), Both::on_a_server().await];
     for both in all.into_iter().flatten() {
         let other = daemon(&both.second, &both.keys()).await;

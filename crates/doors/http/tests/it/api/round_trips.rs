@@ -172,7 +172,7 @@ async fn read(api: &Api, template: &str, path: &str) -> Vec<Value> {
 /// D39, X-E26: every document is taken as it was read, and then nothing has changed; of a route
 /// that is new the test says that it has no example.
 #[tokio::test]
-async fn d39_what_was_read_can_be_written_and_changes_nothing() {
+async fn d39_a_document_written_back_as_it_was_read_changes_nothing() {
     let place = tempfile::tempdir().unwrap();
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let servers = json!({});

@@ -109,7 +109,7 @@ async fn x_m23_secrets_are_set_listed_and_cleared() {
 
 /// X-M23, X-M22: a caller that clears a secret hears which places name it, of each kind.
 #[tokio::test]
-async fn x_m23_clearing_a_secret_names_its_users() {
+async fn x_m23_clearing_a_secret_lists_the_places_that_name_the_secret() {
     let place = Place::new();
     let api = place.api().await;
     api.send("PUT", ONE, body("long-enough")).await.succeeded();
@@ -214,7 +214,7 @@ async fn x_m20_bad_names_are_refused_with_the_field() {
 
 /// S18: a workspace that is not there has no secrets, and another's are its own.
 #[tokio::test]
-async fn s18_secrets_belong_to_one_workspace() {
+async fn s18_secrets_of_a_workspace_are_absent_in_other_workspaces() {
     let place = Place::new();
     let store = place.store().await;
     let team = Workspace::new(WorkspaceId::new("team").unwrap(), "");
@@ -242,7 +242,7 @@ async fn s18_secrets_belong_to_one_workspace() {
 /// S27: the files hold no value, also where it was replaced, sealed anew or cleared; a cleared
 /// value is gone from the database even as it was sealed.
 #[tokio::test]
-async fn s27_the_store_holds_no_value() {
+async fn s27_files_of_the_store_do_not_contain_values_of_secrets() {
     let place = Place::new();
     let api = place.api().await;
     api.send("PUT", ONE, body(CANARY)).await.succeeded();
@@ -264,7 +264,7 @@ async fn s27_the_store_holds_no_value() {
 
 /// X-F6: the key is changed over the API while the daemon runs.
 #[tokio::test]
-async fn x_f6_the_key_is_changed_over_the_api() {
+async fn x_f6_the_key_is_rotated_over_the_api() {
     let place = Place::new();
     let api = place.api().await;
     api.send("PUT", ONE, body("one")).await.succeeded();
@@ -279,7 +279,7 @@ async fn x_f6_the_key_is_changed_over_the_api() {
 
 /// R-E29, X-E30, X-M23: a process without a vault says so.
 #[tokio::test]
-async fn without_a_vault_there_are_no_secrets() {
+async fn a_daemon_without_a_vault_has_no_secrets() {
     let api = Api::over(&json!({})).await;
     let told = api.ask("GET", ALL).send().await.problem(StatusCode::CONFLICT, "conflict");
     assert!(told.contains("narthex up"), "{told}");

@@ -138,7 +138,7 @@ async fn x_e94_a_run_shares_its_folder() {
 
 /// X-E94, X-E97, X-E95: files that cannot be shared or read are refused with a word for programs.
 #[tokio::test]
-async fn x_e97_what_cannot_be_shared_has_a_code() {
+async fn x_e97_a_refused_share_has_an_error_code() {
     let place = Place::new().await;
     let run = place.run().await;
     let outside = tempfile::tempdir().unwrap();
@@ -200,7 +200,7 @@ async fn x_e97_a_share_is_replaced_in_place() {
 /// other agents; an agent's own comment does not wake it. An author in a thread hears of the
 /// others.
 #[tokio::test]
-async fn own_comments_wake_nobody() {
+async fn an_agents_own_comment_does_not_wake_the_agent() {
     let place = Place::new().await;
     let (run, other) = (place.run().await, place.run().await);
     place.write("a.md", "one");
@@ -251,7 +251,7 @@ async fn own_comments_wake_nobody() {
 /// S6, X-E95, S11: a browser never takes a shared page for one of ours; a deleted share is gone
 /// with its copy.
 #[tokio::test]
-async fn files_are_given_out_to_be_saved() {
+async fn shared_files_are_served_as_downloads() {
     let place = Place::new().await;
     let run = place.run().await;
     let page = "<script>1</script>".repeat(20_000);
@@ -315,7 +315,7 @@ async fn comments_are_checked() {
 /// X-E95: a thread has so many comments, over the API and for agents; one too many is sent to no
 /// reader.
 #[tokio::test]
-async fn a_thread_has_an_end() {
+async fn a_thread_has_a_limited_number_of_comments() {
     let place = Place::new().await;
     let (run, other) = (place.run().await, place.run().await);
     place.write("a", "x");

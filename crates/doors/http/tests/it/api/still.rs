@@ -51,7 +51,7 @@ async fn while_it_waits(run: &Run<'_>, above: &Run<'_>, done: impl AsyncFnOnce()
 /// X-E89, X-E90, D26: where two daemons are on a store, a child that was claimed at the one and
 /// calls at the other is not silent at either, and has what it has of silence from both.
 #[tokio::test]
-async fn x_e90_who_is_active_at_another_daemon_is_not_silent() {
+async fn x_e90_a_child_that_is_active_at_another_daemon_is_not_silent() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let other = other(&store, &place).await;
@@ -74,7 +74,7 @@ async fn x_e90_who_is_active_at_another_daemon_is_not_silent() {
 /// X-E90: a child's call before a restart counts after it, though since then it has only opened its
 /// stream again.
 #[tokio::test]
-async fn x_e90_what_was_called_before_a_restart_counts_after_it() {
+async fn x_e90_a_childs_call_before_a_restart_counts_after_the_restart() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let lead = lead(&api).await;
@@ -103,7 +103,7 @@ async fn x_e90_what_was_called_before_a_restart_counts_after_it() {
 /// X-E90: without a daemon no child could say anything: one that is silent then is silent from the
 /// start of the next one on.
 #[tokio::test]
-async fn x_e90_the_time_without_a_daemon_is_no_silence() {
+async fn x_e90_time_without_a_daemon_does_not_count_as_silence() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let lead = lead(&api).await;
@@ -124,7 +124,7 @@ async fn x_e90_the_time_without_a_daemon_is_no_silence() {
 /// X-E91: a child's note that it will be silent counts at every daemon on the store, whichever
 /// daemon got the note, and after a restart.
 #[tokio::test]
-async fn x_e91_a_quiet_time_counts_at_every_daemon() {
+async fn x_e91_an_announced_quiet_time_counts_at_every_daemon() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let lead = lead(&api).await;
@@ -145,7 +145,7 @@ async fn x_e91_a_quiet_time_counts_at_every_daemon() {
 /// X-E85, X-E89: the parent of a child hears once when its last run has ended and the session has
 /// not; and such a session ends with the time of that run.
 #[tokio::test]
-async fn x_e89_a_child_that_nobody_goes_on_with_is_told_and_ends_in_time() {
+async fn x_e89_a_child_without_a_run_is_reported_to_its_parent_once_and_expires() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let lead = lead(&api).await;
@@ -182,7 +182,7 @@ fn id(run: &Run<'_>) -> SessionId {
 /// X-D10, X-E92: the status of a child is what its session says: it is active while it rests or is
 /// suspended, though no run of it is, and is cancelled when it was, also then.
 #[tokio::test]
-async fn x_e92_how_a_child_stands_is_what_its_session_says() {
+async fn x_e92_the_status_of_a_child_is_the_status_of_its_session() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = lead(&api).await;
@@ -214,7 +214,7 @@ async fn x_e92_how_a_child_stands_is_what_its_session_says() {
 /// X-E92: with a child that is cancelled ends all that it has begun, and what that has; also where
 /// the daemon stopped between.
 #[tokio::test]
-async fn x_e92_all_below_a_cancelled_child_ends() {
+async fn x_e92_all_descendants_of_a_cancelled_child_end() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     for stops_between in [false, true] {
@@ -246,7 +246,7 @@ async fn x_e92_all_below_a_cancelled_child_ends() {
 /// D10, X-E88: the agent of a session is the one that its run was frozen with: an edit or deletion
 /// of the agent changes neither who hears of children nor who ends for silence.
 #[tokio::test]
-async fn d10_an_edit_of_an_agent_changes_no_session_of_it() {
+async fn d10_an_edit_of_an_agent_does_not_change_its_sessions() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = lead(&api).await;

@@ -179,7 +179,7 @@ fn parameters(tool: &Value) -> BTreeMap<String, String> {
 /// X-M2, X-M3: every tool takes what the table says, of the types that it says, and there is no
 /// other one.
 #[tokio::test]
-async fn x_m3_tools_take_what_the_table_says() {
+async fn x_m3_built_in_tools_take_the_parameters_of_the_table() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place, &[("writer", json!({}))]).await;
     let run = Run::begin(&api).await;
@@ -207,7 +207,7 @@ async fn x_m3_tools_take_what_the_table_says() {
 /// X-M2: a question that is asked twice is one; another one under its id is refused, and the first
 /// stays.
 #[tokio::test]
-async fn x_m2_a_request_id_is_one_question() {
+async fn x_m2_a_request_id_belongs_to_one_question() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place, &[("writer", json!({}))]).await;
     let run = Run::begin(&api).await;
@@ -230,7 +230,7 @@ async fn x_m2_a_request_id_is_one_question() {
 
 /// X-M2: the agent says if work can continue after a failure.
 #[tokio::test]
-async fn x_m2_a_failure_says_whether_work_goes_on() {
+async fn x_m2_a_reported_failure_must_state_whether_it_is_recoverable() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place, &[("writer", json!({}))]).await;
     let run = Run::begin(&api).await;
@@ -245,7 +245,7 @@ async fn x_m2_a_failure_says_whether_work_goes_on() {
 
 /// X-M2: an agent whose document says so does not end its session; people do.
 #[tokio::test]
-async fn x_m2_people_may_end_sessions_themselves() {
+async fn x_m2_an_agent_set_to_reject_end_session_cannot_end_its_session() {
     let place = tempfile::tempdir().unwrap();
     let agents = [
         ("guide", json!({ "end_session": "reject" })),
@@ -270,7 +270,7 @@ async fn x_m2_people_may_end_sessions_themselves() {
 /// X-M3, X-E99: a child's message to its caller is an event of its own session, even if no caller
 /// hears it; a caller that is no orchestrator does not, which is no failure.
 #[tokio::test]
-async fn x_m3_a_caller_that_is_no_orchestrator_hears_nothing() {
+async fn x_m3_a_message_is_not_delivered_to_a_caller_that_is_no_orchestrator() {
     let place = tempfile::tempdir().unwrap();
     let agents = [
         ("reader", json!({})),
@@ -305,7 +305,7 @@ async fn x_m3_a_caller_that_is_no_orchestrator_hears_nothing() {
 
 /// X-M3: without a folder nothing of a child's can come to the caller, which has a word of its own.
 #[tokio::test]
-async fn x_m3_files_need_a_folder_to_come_to() {
+async fn x_m3_files_are_not_exchanged_with_a_child_without_a_folder() {
     let place = tempfile::tempdir().unwrap();
     let lead = json!({ "agent_type": "orchestrator", "spawnable_agents": ["reader"] });
     let api = daemon(&place, &[("reader", json!({})), ("lead", lead)]).await;

@@ -16,7 +16,7 @@ const CANARY: &str = "canary-9c1e";
 /// S5: an import warns of each server by itself as saving it alone does, with its place in the
 /// document: here of a package without a version.
 #[tokio::test]
-async fn s5_an_import_warns_of_what_each_object_has_by_itself() {
+async fn s5_an_import_gives_the_warnings_of_each_object() {
     let place = Place::new().await;
     let server = json!({ "id": "files", "command": "npx", "args": ["-y", "some-server"] });
     let document = json!({ "servers": [server] });
@@ -30,7 +30,7 @@ async fn s5_an_import_warns_of_what_each_object_has_by_itself() {
 
 /// O83, D9: many objects are stored together or not at all, and those from before are reported.
 #[tokio::test]
-async fn o83_a_document_is_imported_whole_or_not_at_all() {
+async fn o83_a_document_is_imported_as_a_whole_or_not_at_all() {
     let place = Place::new().await;
     let import = "/api/workspaces/default/import";
     let dry = "/api/workspaces/default/import?dry_run=true";
@@ -106,7 +106,7 @@ async fn o83_a_document_is_imported_whole_or_not_at_all() {
 /// One document stands for so many events and holds up all who write in the workspace: it is
 /// bounded, and so is what a workspace may have.
 #[tokio::test]
-async fn o83_a_document_has_an_end() {
+async fn o83_a_document_has_at_most_1000_objects() {
     let place = Place::new().await;
     let import = "/api/workspaces/default/import";
     let agents = |count: usize| {
@@ -126,7 +126,7 @@ async fn o83_a_document_has_an_end() {
 
 /// O83: a workspace with all the objects that it may have takes no more, and changes those.
 #[tokio::test]
-async fn a_workspace_has_only_so_many_objects() {
+async fn a_workspace_has_a_limited_number_of_objects() {
     let place = Place::new().await;
     let store = Store::open(&place.store_file()).await.unwrap();
     let ids: Vec<_> = (0..10_000).map(|number| format!("a{number}")).collect();
@@ -158,7 +158,7 @@ async fn a_workspace_has_only_so_many_objects() {
 /// O83, S27: an export has everything but secrets, can be imported elsewhere, and gives the same
 /// there.
 #[tokio::test]
-async fn o83_an_export_has_no_secret_and_gives_the_same_elsewhere() {
+async fn o83_an_export_has_no_secrets_and_its_import_gives_the_same_export() {
     let place = Place::filled().await;
     let literal = json!({ "url": "https://x.test/mcp",
         "auth": { "mode": "apiKey", "key": "canary-auth-5d" },
@@ -204,7 +204,7 @@ async fn o83_an_export_has_no_secret_and_gives_the_same_elsewhere() {
 
 /// X-M24: a secret in a document is a name and a flag, and no value.
 #[tokio::test]
-async fn secrets_of_a_document_are_names() {
+async fn secrets_of_a_document_are_names_without_values() {
     let place = Place::new().await;
     let document = json!({ "secrets": [{ "name": "OTHER", "is_set": "yes" }] });
     let refused = place.post("/api/workspaces/default/import", &document).await;
@@ -221,7 +221,7 @@ async fn secrets_of_a_document_are_names() {
 /// R-M4, A-1: manifests among the agents of a document are taken apart, and every fault names the
 /// place where it was written; nothing is stored then.
 #[tokio::test]
-async fn r_m4_manifests_are_taken_apart() {
+async fn r_m4_manifests_are_split_into_servers_and_agents() {
     let place = Place::new().await;
     let import =
         async |document: &Value| place.post("/api/workspaces/default/import", document).await;
@@ -256,7 +256,7 @@ async fn r_m4_manifests_are_taken_apart() {
 /// R-M4: everything that is wrong is reported at once, whichever check finds it, and in the words
 /// of the manifest.
 #[tokio::test]
-async fn r_m4_all_faults_of_a_manifest_are_told_at_once() {
+async fn r_m4_all_faults_of_a_manifest_are_reported_at_once() {
     let place = Place::new().await;
     let import =
         async |document: &Value| place.post("/api/workspaces/default/import", document).await;
@@ -302,7 +302,7 @@ async fn r_m4_all_faults_of_a_manifest_are_told_at_once() {
 /// R-M4: a server that a manifest has no more is reported, or deleted where that was asked for and
 /// nothing else uses it.
 #[tokio::test]
-async fn r_m4_a_server_that_is_taken_out_is_told_of() {
+async fn r_m4_a_server_removed_from_a_manifest_is_reported_or_pruned() {
     let place = Place::new().await;
     let import = async |query: &str, document: &Value| {
         place.post(&format!("/api/workspaces/default/import{query}"), document).await.succeeded()
@@ -360,7 +360,7 @@ async fn r_m4_a_server_that_is_taken_out_is_told_of() {
 
 /// R-M8: the mark of an agent that it has no servers is kept, and shown; with servers it is none.
 #[tokio::test]
-async fn r_m8_the_mark_that_there_are_none_is_kept() {
+async fn r_m8_an_agent_keeps_its_empty_mcp_member_until_it_has_servers() {
     let place = Place::new().await;
     let agents = "/api/workspaces/default/agents";
     let stored = place.post(agents, &json!({ "name": "a", "mcp": {} })).await.succeeded();
@@ -381,7 +381,7 @@ async fn r_m8_the_mark_that_there_are_none_is_kept() {
 /// R-M4: a server inside a manifest does not take the place of one that no manifest of its agent
 /// has made: neither of a plain one, nor of one that was made of another agent's.
 #[tokio::test]
-async fn r_m4_a_manifest_overwrites_no_server_of_others() {
+async fn r_m4_a_manifest_overwrites_no_server_from_elsewhere() {
     let place = Place::new().await;
     let import =
         async |document: &Value| place.post("/api/workspaces/default/import", document).await;
@@ -409,7 +409,7 @@ async fn r_m4_a_manifest_overwrites_no_server_of_others() {
 /// its name is and whichever agent attaches it; a person who takes the mark of a manifest away has
 /// made the server.
 #[tokio::test]
-async fn r_m4_what_a_person_has_made_stays() {
+async fn r_m4_a_manifest_neither_overwrites_nor_prunes_a_server_created_by_a_person() {
     let place = Place::new().await;
     let import = async |query: &str, document: &Value| {
         place.post(&format!("/api/workspaces/default/import{query}"), document).await

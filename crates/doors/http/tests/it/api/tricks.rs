@@ -98,7 +98,7 @@ fn addresses(route: &Route, value: &str) -> Vec<(&'static str, String)> {
 
 /// S12: any text behind `?` or in the place of an id is refused or finds nothing.
 #[tokio::test]
-async fn s12_odd_addresses_break_nothing() {
+async fn s12_odd_paths_and_queries_cause_no_server_error() {
     let tenants = Tenants::with(&["team"]).await;
     let mut asked = 0;
     for route in routes() {
@@ -114,7 +114,7 @@ async fn s12_odd_addresses_break_nothing() {
 
 /// S12: no body breaks a route, and none with a name twice is taken.
 #[tokio::test]
-async fn s12_odd_bodies_break_nothing() {
+async fn s12_odd_bodies_cause_no_server_error_on_any_route() {
     let tenants = Tenants::with(&["team"]).await;
     let bodies = bodies();
     for route in routes() {
@@ -144,7 +144,7 @@ fn takes_no_body(route: &Route) -> bool {
 
 /// S18, O78: where a list of one workspace has ended says nothing in another, whose it is alone.
 #[tokio::test]
-async fn s18_places_in_others_lists_show_nothing() {
+async fn s18_a_cursor_of_another_workspace_reveals_nothing() {
     let tenants = Tenants::with(&["team", "rival"]).await;
     for (workspace, name) in [("team", "A_SECRET"), ("team", "B_SECRET"), ("rival", "C_SECRET")] {
         let path = format!("/api/workspaces/{workspace}/secrets/{name}");
@@ -199,7 +199,7 @@ async fn x_e104_a_key_in_two_workspaces_is_two_keys() {
 
 /// S18, O78: an id of a session that another tenant chose first is as free as any other.
 #[tokio::test]
-async fn s18_a_chosen_session_tells_nothing_of_others() {
+async fn s18_a_session_id_used_in_another_workspace_can_be_chosen() {
     let tenants = Tenants::with(&["team", "rival"]).await;
     let begin = async |api: &Api, workspace: &str, id: &str| {
         let path = format!("/api/workspaces/{workspace}/runs");

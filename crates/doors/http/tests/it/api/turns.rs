@@ -126,7 +126,7 @@ async fn x_e81_a_grant_applies_to_the_turn_of_its_user() {
 
 /// X-E81: the audit says for whom each call was made, and who takes the turn by a message.
 #[tokio::test]
-async fn x_e81_the_audit_says_whose_turn_it_is() {
+async fn x_e81_the_audit_names_the_user_of_the_turn() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     ada_and_bob(&api).await;
@@ -156,7 +156,7 @@ async fn x_e81_the_audit_says_whose_turn_it_is() {
 /// X-E81: another daemon on the store knows whose turn it is before a caller reads the messages
 /// there, and soon in any case.
 #[tokio::test]
-async fn x_e81_another_daemon_knows_the_turn_with_what_was_said() {
+async fn x_e81_another_daemon_knows_the_turn_when_it_shows_the_message() {
     let place = tempfile::tempdir().unwrap();
     let (api, other) = (gated(&place).await, gated(&place).await);
     ada_and_bob(&api).await;
@@ -279,7 +279,7 @@ async fn x_e81_a_spawn_grant_applies_to_the_turn_of_its_user() {
 /// X-E81: a request of a run without an agent is for the user whose turn it is then; the same in
 /// the turn of another is another request.
 #[tokio::test]
-async fn x_e81_a_request_is_for_whose_turn_it_is() {
+async fn x_e81_a_request_is_for_the_user_of_the_turn() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     ada_and_bob(&api).await;
@@ -302,7 +302,7 @@ async fn x_e81_a_request_is_for_whose_turn_it_is() {
 
 /// X-E81: a decision in the turn of one user answers no request for the same in another's.
 #[tokio::test]
-async fn x_e81_a_decision_answers_whose_turn_it_was() {
+async fn x_e81_a_decision_does_not_answer_a_request_in_another_users_turn() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     ada_and_bob(&api).await;
@@ -337,7 +337,7 @@ async fn say_as(browser: &mut Browser<'_>, session: &str, said: Value) -> Answer
 
 /// X-E81: a human speaks for themselves, and names no other; a non-member cannot be named.
 #[tokio::test]
-async fn x_e81_a_human_takes_their_own_turn_alone() {
+async fn x_e81_a_human_cannot_take_the_turn_of_another_user() {
     let site = Site::new().await;
     let api = &site.api;
     for name in ["bob", "eve"] {
@@ -392,7 +392,7 @@ async fn x_e81_an_unproved_human_has_no_turn() {
 
 /// X-E81: a human's comment on a share is a message to the sharing agent, and takes the turn.
 #[tokio::test]
-async fn x_e81_a_comment_takes_the_turn_of_who_hears_it() {
+async fn x_e81_a_comment_takes_the_turn_for_its_author() {
     let site = Site::new().await;
     let api = &site.api;
     agent_with_a_gated_tool(api).await;
@@ -409,7 +409,7 @@ async fn x_e81_a_comment_takes_the_turn_of_who_hears_it() {
 /// S26, X-E83: an approval for one call out of a request is for the session that asked: another run
 /// of the same user does not use it up.
 #[tokio::test]
-async fn s26_one_call_is_of_the_session_that_asked() {
+async fn s26_an_approval_for_a_single_call_applies_to_the_session_that_asked() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     let (token, id) = run(&api, json!({})).await;

@@ -73,7 +73,7 @@ async fn daemon(place: &tempfile::TempDir) -> Api {
 /// R-M35: each call is reported with sizes and a duration, a list too, a refused one with the kind
 /// of its error; the contents of calls are sent to no watcher.
 #[tokio::test]
-async fn r_m35_each_call_is_one_line_without_what_it_carried() {
+async fn r_m35_each_call_is_reported_once_without_its_contents() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let run = Begun::of(&api).await;
@@ -127,7 +127,7 @@ async fn r_m35_each_call_is_one_line_without_what_it_carried() {
 /// R-M35: a watcher that names servers hears of those alone, and the end of the run ends the
 /// stream.
 #[tokio::test]
-async fn r_m35_servers_are_picked_and_the_end_is_told() {
+async fn r_m35_a_watcher_can_pick_servers_and_gets_the_end_of_the_run() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let run = Begun::of(&api).await;
@@ -149,7 +149,7 @@ async fn r_m35_servers_are_picked_and_the_end_is_told() {
 
 /// S18: a run watches itself and no other; the runs of other workspaces are absent.
 #[tokio::test]
-async fn s18_nobody_watches_what_they_may_not_see() {
+async fn s18_a_caller_cannot_watch_runs_that_the_caller_may_not_see() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let (own, other) = (Begun::of(&api).await, Begun::of(&api).await);
@@ -188,7 +188,7 @@ async fn s18_nobody_watches_what_they_may_not_see() {
 
 /// R-M35: operations with the files of a run are reported, and so is the call behind them.
 #[tokio::test]
-async fn r_m35_files_are_told_with_the_calls_behind_them() {
+async fn r_m35_file_operations_are_reported_with_the_calls_behind_them() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let run = Begun::of(&api).await;
@@ -216,7 +216,7 @@ async fn r_m35_files_are_told_with_the_calls_behind_them() {
 /// R-M35: a refusal by the folder itself is reported as a failure, and the folder's own look is
 /// nothing that the run does.
 #[tokio::test]
-async fn r_m35_what_a_folder_refuses_is_told_and_its_own_look_is_not() {
+async fn r_m35_refusals_of_a_folder_are_reported_and_its_own_requests_are_not() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let run = Begun::of(&api).await;
@@ -257,7 +257,7 @@ async fn r_m35_what_a_folder_refuses_is_told_and_its_own_look_is_not() {
 /// A run is watched by a stream alone, and a caller without one hears so; `top` is a document as
 /// well.
 #[tokio::test]
-async fn a_stream_is_for_those_who_ask_for_one() {
+async fn a_run_is_watched_only_over_an_event_stream() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let run = Begun::of(&api).await;
@@ -269,7 +269,7 @@ async fn a_stream_is_for_those_who_ask_for_one() {
 
 /// `top`: runs with what they do; the first document has counted nothing yet.
 #[tokio::test]
-async fn the_busy_are_told_apart() {
+async fn top_counts_calls_and_errors_of_each_run() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
     let (busy, idle) = (Begun::of(&api).await, Begun::of(&api).await);
