@@ -2,35 +2,38 @@
 //! requests to it: it costs no process, no link and no task. A [`BuiltInServer`] defines and runs
 //! its tools.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    fmt,
-    pin::{Pin, pin},
-    sync::{Arc, Mutex, PoisonError, Weak},
-};
+mod offered;
+mod tools;
+
+use std::{pin::pin, sync::Arc};
 
 use bytes::Bytes;
 use narthex_audit::Outcome;
-use narthex_model::{Alias, BuiltInTools, CallError, Gates, ToolScope, ToolScopes, TrafficLimits};
+use narthex_model::{Alias, BuiltInTools, TrafficLimits};
 use narthex_policy::{Item, Request, RunPolicy};
 use narthex_registry::{ServerRow, Snapshot};
-use narthex_upstream::{Inventory, InventoryEntry, Listed, ServerCapabilities};
-use narthex_wire::{Era, Message, Raw, json::encode_string, rpc};
-use serde_json::Value;
+use narthex_upstream::{Inventory, ServerCapabilities};
+use narthex_wire::{Era, Message, Raw, rpc};
 
-use crate::view::Handling;
-use crate::view::{Part, View, parts};
+pub use self::tools::{
+    BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInServer, BuiltInTool, Lacking,
+};
+pub(crate) use self::{offered::Offered, tools::BuiltIn};
 use crate::{
-    Answering, Caller, Endpoint, RunView, ToPage,
+    Answering, Caller, Endpoint, RunView,
     call::{
+        admit::admit,
         authorize::Target,
+        names::text,
         own_answer::result,
-        record::{CallRecord, unrecorded},
-        refusal::Refusal,
-        route::{not_found, own_item, text},
+        record::CallRecord,
+        recording::unrecorded,
+        refusal::{Refusal, not_found},
+        route::own_item,
     },
-    gateway::Shared,
     lists::pages::leads_to_pages,
+    shared::Shared,
+    view::{Handling, Part, parts},
 };
 
 /// The capabilities that the built-in server declares.
@@ -44,203 +47,9 @@ pub(crate) const BUILT_IN: ServerCapabilities = ServerCapabilities {
     tasks: false,
     list_changed: true,
 };
-/// Number of sets of tools from which on sets that no run has any more are removed.
-const PRUNED_FROM: usize = 64;
 
 /// Prefix of its tools' names at aggregated endpoints.
 const PREFIX: &str = "mcp__narthex__";
-
-/// The tools of the built-in server (X-M2). A run has only the tools of its [`BuiltInTools`].
-pub trait BuiltInServer: fmt::Debug + Send + Sync {
-    /// The definitions of all its tools.
-    fn definitions(&self) -> Vec<BuiltInTool<'_>>;
-
-    /// The arguments with which a run asks for this grant by the asking tool; `None` if the run may
-    /// not ask for grants.
-    fn ask(&self, run: &RunView, lacking: &Lacking<'_>) -> Option<Value>;
-
-    /// Instructions for a model before it calls any of these tools; empty if there are none.
-    fn instructions(&self, has: &BuiltInTools) -> String;
-
-    /// The tool of which `name` is another name, with the arguments in this tool's form. `None` if
-    /// `name` is no other name of a tool.
-    fn meant(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<(&'static str, Vec<u8>)>;
-
-    /// The arguments of a tool in the form for rules, if the same arguments have several spellings:
-    /// otherwise a rule for one spelling would not apply to another. `None` if rules see the
-    /// arguments as they are.
-    fn shown(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<Vec<u8>>;
-
-    /// Checks the arguments of a tool against its input schema. Called before policy: a call that
-    /// cannot be made uses no grant up.
-    ///
-    /// # Errors
-    /// The fault in the arguments, for the caller.
-    fn check(&self, name: &str, arguments: Option<Raw<'_>>) -> Result<(), CallError>;
-
-    /// Calls a tool. A call that has started runs to its end, also if its caller stops waiting.
-    fn call<'a>(&'a self, call: BuiltInCall<'a>) -> BuiltInAnswer<'a>;
-}
-
-/// The definition of a built-in tool.
-#[derive(Debug, Clone)]
-pub struct BuiltInTool<'a> {
-    /// The tool's own name, without a prefix.
-    pub name: &'a str,
-    /// The tool's entry in `tools/list`: a JSON object.
-    pub definition: Bytes,
-    /// The scopes that a caller needs grants for.
-    pub scopes: ToolScopes,
-    /// True for the one tool with which runs ask for grants.
-    pub is_for_asking: bool,
-}
-
-/// The permission that a call lacks.
-#[derive(Debug, Clone, Copy)]
-pub struct Lacking<'a> {
-    /// The scope that has not been granted.
-    pub scope: &'a ToolScope,
-    /// The server's name in grants.
-    pub server: &'a str,
-    /// The server's own name of the tool, prompt or resource; empty for the server as such.
-    pub name: &'a str,
-}
-
-/// A call of a built-in tool.
-#[derive(Debug, Clone, Copy)]
-pub struct BuiltInCall<'a> {
-    /// The caller.
-    pub caller: &'a Caller,
-    /// The tool's own name.
-    pub name: &'a str,
-    /// The arguments: JSON of any kind, or absent.
-    pub arguments: Option<Raw<'a>>,
-    /// True if the client can lead its user to a page, and this call has not asked it to yet.
-    pub leads_to_pages: bool,
-    /// The [`ToPage::id`] of an earlier question, as the client repeats the id: it proves nothing.
-    pub asked: Option<Raw<'a>>,
-}
-
-/// The answer of a built-in tool.
-pub type BuiltInAnswer<'a> =
-    Pin<Box<dyn Future<Output = Result<BuiltInResult, CallError>> + Send + 'a>>;
-
-/// The result of a built-in tool.
-#[derive(Debug)]
-pub struct BuiltInResult {
-    /// The text for a model.
-    pub text: String,
-    /// The result for programs: an object.
-    pub structured: Value,
-    /// True if the text has all that a model needs. Otherwise the object follows the text as JSON,
-    /// for clients that show only text to their model.
-    pub is_told: bool,
-    /// The page to which the client leads its user as well; only if the client can do that.
-    pub to_page: Option<ToPage>,
-}
-
-/// The tools, and the lists and gates made once from their definitions.
-#[derive(Debug)]
-pub(crate) struct BuiltIn {
-    pub(crate) tools: Arc<dyn BuiltInServer>,
-    all: Arc<Inventory>,
-    /// The tool that asks for grants.
-    asking: String,
-    /// The tools for callers that see all that is configured, where any of it requires a grant.
-    live: Arc<Offered>,
-    /// The tools that the built-in server has under another alias.
-    orchestration: Arc<Offered>,
-    /// The tools of runs by their set, for as long as one run has them.
-    kept: Mutex<HashMap<BuiltInTools, Weak<Offered>>>,
-    gates: Gates,
-}
-
-/// The tools that a run has of the built-in server.
-#[derive(Debug)]
-pub(crate) struct Offered {
-    pub(crate) inventory: Arc<Inventory>,
-    facts: Bytes,
-    /// Its own endpoint's.
-    view: View,
-}
-
-impl Offered {
-    fn new(shared: &Shared, tools: &dyn BuiltInServer, has: &BuiltInTools) -> Self {
-        let mut all = tools.definitions();
-        all.retain(|tool| has.has(tool.name));
-        let entry = |tool: &BuiltInTool<'_>| {
-            (Listed::Tool, InventoryEntry::new(tool.name, tool.definition.clone()))
-        };
-        let inventory = Arc::new(Inventory::new(all.iter().map(entry)));
-        let bare: Vec<_> = all.iter().map(|tool| tool.definition.clone()).collect();
-        let view = shared.build_view(0, &[]).listing(&bare, &shared.options.server_info);
-        let instructions = tools.instructions(has);
-        let facts = match instructions.is_empty() {
-            true => Bytes::from_static(b"{}"),
-            false => {
-                let instructions = encode_string(&instructions);
-                [br#"{"instructions":"#, &instructions[..], b"}"].concat().into()
-            }
-        };
-        Self { inventory, facts, view }
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.inventory.tool(name).is_some()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.inventory.tools.is_empty()
-    }
-
-    /// The instructions of its endpoint for a model; a JSON string.
-    pub(crate) fn instructions(&self) -> Option<&[u8]> {
-        Raw::new(&self.facts).get("instructions").map(Raw::as_bytes)
-    }
-
-    /// True if its endpoint has instructions for a model.
-    pub(crate) fn tells_models(&self) -> bool {
-        self.instructions().is_some()
-    }
-}
-
-impl BuiltIn {
-    pub(crate) fn new(shared: &Shared, tools: Arc<dyn BuiltInServer>) -> Self {
-        let all = tools.definitions();
-        let scopes = all.iter().map(|tool| (tool.name.to_owned(), tool.scopes.clone()));
-        let gates = Gates::new(scopes.collect(), &BTreeMap::new(), BTreeMap::new());
-        let asking = all.iter().find(|tool| tool.is_for_asking);
-        let asking = asking.map(|tool| tool.name.to_owned()).unwrap_or_default();
-        let offered = |has: &BuiltInTools| Arc::new(Offered::new(shared, &*tools, has));
-        let (live, orchestration) =
-            (offered(&BuiltInTools::live()), offered(&BuiltInTools::orchestration()));
-        let all = offered(&BuiltInTools::All).inventory.clone();
-        Self { tools, all, asking, live, orchestration, kept: Mutex::default(), gates }
-    }
-
-    /// The target for policy, besides the run and the call.
-    pub(crate) fn target(&self) -> Target<'_> {
-        Target::built_in(&self.all, &self.gates)
-    }
-
-    pub(crate) fn inventory(&self) -> &Arc<Inventory> {
-        &self.all
-    }
-
-    /// The tools of runs whose set of tools this is; the same for all of them.
-    fn offered(&self, shared: &Shared, has: &BuiltInTools) -> Arc<Offered> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(offered) = kept.get(has).and_then(Weak::upgrade) {
-            return offered;
-        }
-        if kept.len() >= PRUNED_FROM {
-            kept.retain(|_, offered| offered.strong_count() > 0);
-        }
-        let offered = Arc::new(Offered::new(shared, &*self.tools, has));
-        kept.insert(has.clone(), Arc::downgrade(&offered));
-        offered
-    }
-}
 
 impl Shared {
     /// The parts of a view: the servers that policy attaches, and the built-in one.
@@ -313,7 +122,7 @@ impl Shared {
     ) -> Option<Arc<Offered>> {
         let built_in = self.built_in.get()?;
         if let Some((run, has)) = run.and_then(|run| Some((run, run.built_in_tools()?))) {
-            return Some(run.offered(|| built_in.offered(self, has)).clone());
+            return Some(run.offered(|| built_in.offered(&self.options, has)).clone());
         }
         let is_gated = |row: &Arc<ServerRow>| {
             let is_attached = row.alias.as_ref().is_some_and(|alias| policy.is_attached(alias));
@@ -393,7 +202,7 @@ impl Shared {
             }
             Handling::List(kind) => match self.offered_here(caller) {
                 Some(offered) => Self::page(&offered.view, caller, kind, &request),
-                None => Self::page(&self.build_view(0, &[]), caller, kind, &request),
+                None => Self::page(&self.options.view_of(0, &[]), caller, kind, &request),
             },
             Handling::Listen => self.listen(caller, request).await,
             Handling::Tool => self.built_in_tool(caller, request).await,
@@ -474,11 +283,19 @@ impl Shared {
         let name = request.item.name().to_owned();
         let built_in = built_in.ok_or_else(|| not_found(Handling::Tool, &name))?;
         let no_limits = TrafficLimits::default;
-        record.admitted(self.admit(caller, Some(&request.alias), no_limits, true)?);
+        record.admitted(admit(
+            &self.options.meters,
+            &self.metrics,
+            caller,
+            Some(&request.alias),
+            no_limits,
+            true,
+        )?);
         let arguments = request.shown.as_deref().map(Raw::new);
         let arguments = arguments.or_else(|| request.message.get("arguments"));
         built_in.tools.check(&name, arguments).map_err(Refusal::Own)?;
-        let permitted = self.permit(caller, built_in.target(), request, &[]).await?;
+        let target = Target::built_in(&built_in.all, &built_in.gates);
+        let permitted = self.permit(caller, target, request, &[]).await?;
         record.allowed(permitted.basis());
         record.set_sent(true);
         let request = &permitted.message;
@@ -499,7 +316,7 @@ impl Shared {
         let (body, first) = match (to_page, &caller.session) {
             (Some(page), None) => (page.result(), None),
             (Some(page), Some(session)) => {
-                let first = self.lead_to(session, page);
+                let first = page.lead(session, &self.tracker, &self.stopping);
                 (rpc::tool_result(texts(), &structured, is_modern), first)
             }
             (None, _) => (rpc::tool_result(texts(), &structured, is_modern), None),

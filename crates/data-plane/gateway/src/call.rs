@@ -6,6 +6,8 @@
 //! more where the server certainly did nothing.
 
 pub(crate) mod admit;
+pub(crate) mod again;
+pub(crate) mod answer;
 pub(crate) mod answering;
 pub(crate) mod authorize;
 pub(crate) mod clock;
@@ -16,10 +18,12 @@ pub(crate) mod forward;
 pub(crate) mod identify;
 pub(crate) mod internal_request;
 mod large;
+pub(crate) mod names;
 pub(crate) mod own_answer;
 pub(crate) mod parked;
 pub(crate) mod prepare;
 pub(crate) mod record;
+pub(crate) mod recording;
 pub(crate) mod refusal;
 pub(crate) mod request_facts;
 pub(crate) mod results;
@@ -27,26 +31,32 @@ pub(crate) mod retry;
 pub(crate) mod review_refusal;
 pub(crate) mod rounds;
 pub(crate) mod route;
+pub(crate) mod routed;
 pub(crate) mod seal;
 pub(crate) mod tool_equivalents;
 pub(crate) mod trace;
 
-use std::{pin::pin, sync::Arc};
+use std::{
+    pin::{Pin, pin},
+    sync::Arc,
+};
 
+use bytes::Bytes;
 use narthex_traffic::Admission;
 use narthex_wire::Message;
 
 use self::{
     admit::Unfound,
+    again::Tried,
     connect::Target,
     forward::Sent,
     identify::{Call, Identity, Place},
+    own_answer::result,
     parked::ParkedId,
     refusal::Refusal,
-    retry::Tried,
-    route::Routed,
+    routed::Routed,
 };
-use crate::{Answering, Caller, gateway::Shared, runs::run::Act, view::Handling};
+use crate::{Answering, Caller, runs::run::Act, shared::Shared, view::Handling};
 
 impl Shared {
     /// Answers one request.
@@ -67,6 +77,33 @@ impl Shared {
         let answering = answered.unwrap_or_else(|refusal| identity.refuse(caller, refusal));
         // A recorded request is reported to watchers where its record ends.
         answering.with_act(act).told(watched, is_ok)
+    }
+
+    /// Answers requests that need no server. The future is boxed, so that forwarded calls do not
+    /// carry the memory that it needs.
+    fn answer_itself<'a>(
+        self: &'a Arc<Self>,
+        caller: &'a Caller,
+        handling: Handling,
+        request: Message,
+    ) -> Boxed<'a, Result<Answering, Refusal>> {
+        Box::pin(async move {
+            match handling {
+                Handling::Ping => Ok(result(&request, &Bytes::from_static(b"{}"))),
+                Handling::Discover => self.discover(caller, &request).await,
+                Handling::List(kind) => self.list(caller, kind, &request).await,
+                Handling::SetLevel => self.set_level(caller, request).await,
+                Handling::Subscribe { is_start } => self.subscribe(caller, is_start, request).await,
+                Handling::Listen => self.listen(caller, request).await,
+                Handling::TaskList => self.task_list(caller, &request).await,
+                Handling::Tool
+                | Handling::Prompt
+                | Handling::Resource
+                | Handling::Complete
+                | Handling::Task
+                | Handling::Vendor => self.call_server(caller, handling, request).await,
+            }
+        })
     }
 
     /// Has a server answer a request.
@@ -124,6 +161,9 @@ impl Shared {
         sent.inspect_err(|refusal| tried.record.set_sent(!refusal.is_unsent()))
     }
 }
+
+/// A boxed future.
+type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The result of the search for the server of a call.
 #[expect(clippy::large_enum_variant, reason = "it lives for a moment, and the large one is usual")]

@@ -1,20 +1,10 @@
-//! The caller of a request, and the endpoint that it uses.
+//! The caller of a request.
 
 use std::sync::Arc;
 
-use narthex_model::Alias;
 use narthex_wire::Era;
 
-use crate::{RunView, Session};
-
-/// An endpoint of a run; each run has both kinds (D2).
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Endpoint {
-    /// All servers of the run, with qualified names.
-    Aggregated,
-    /// One server, with its own names.
-    Transparent(Alias),
-}
+use crate::{Endpoint, RunView, Session};
 
 /// Proof of the caller's identity: only [`crate::RunTable::identify`] and the doors' sockets make
 /// one.

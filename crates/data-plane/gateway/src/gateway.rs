@@ -1,169 +1,39 @@
 //! The gateway: the methods that doors call.
 
 use std::{
-    collections::HashMap,
-    num::NonZeroU64,
-    sync::{Arc, Mutex, OnceLock, Weak},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
 use arc_swap::ArcSwapOption;
-use bytes::Bytes;
 use narthex_audit::Audit;
-use narthex_model::QUALIFIED_NAME_MAX;
-use narthex_registry::{Registry, ServerKey, ServerRow};
-use narthex_traffic::Meters;
+use narthex_registry::{Registry, ServerRow};
 use narthex_upstream::Inventory;
-use narthex_wire::{Limits, Message, Raw, Revision, headers::HeaderParams, method};
-use tokio::{
-    sync::OnceCell,
-    task::{JoinHandle, JoinSet},
-    time::timeout,
-};
+use narthex_wire::{Limits, Message, Raw, headers::HeaderParams, method};
+use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::metrics::Metrics;
-use crate::tasks::TaskRoutes;
-use crate::view::{View, exposed};
 use crate::{
-    Answering, Caller, Endpoint, GrantLedger, Places, RunSource, RunTable, RunView, Session,
-    Tracer,
+    Answering, Caller, Endpoint, GatewayOptions, GrantLedger, Places, RunTable, RunView, Session,
     built_in::{BuiltIn, BuiltInServer},
     call::{parked::ParkedCalls, seal::Sealer},
-    links::{OwnLink, STOP_DEADLINE, stop_all},
-    lists::views::Kept,
+    links::{LinkPool, STOP_DEADLINE},
+    metrics::Metrics,
+    options::body_bytes,
+    runs::Source,
     session::table::SessionTable,
+    shared::Shared,
     subscriptions::Hub,
+    view::exposed,
 };
 
-/// Options of a gateway.
-#[derive(Debug, Clone)]
-pub struct GatewayOptions {
-    /// Limits of single messages.
-    pub limits: Limits,
-    /// The name of this process among replicas, which session and event ids contain (D26).
-    pub node_id: String,
-    /// Longest time of a call if the server's configuration sets none (E44).
-    pub call_timeout: Duration,
-    /// Longest wait of a call for a server that is still starting.
-    pub settle_timeout: Duration,
-    /// The most sessions at one time.
-    pub sessions_max: usize,
-    /// Number of bytes of long bodies of requests that are held at one time. `None`: four of the
-    /// longest messages, and no less than 256 MiB.
-    pub body_bytes_max: Option<usize>,
-    /// Number of resources and tasks that are followed, and streams of changes open, at one time.
-    pub followed_max: usize,
-    /// Number of questions of servers that may wait for answers of clients at one time.
-    pub questions_max: usize,
-    /// Largest number of calls of modern clients that wait for answers to questions of legacy
-    /// servers.
-    pub parked_max: usize,
-    /// Longest wait of such a call for its client.
-    pub input_timeout: Duration,
-    /// Idle time after which a session without any sign of its client ends.
-    pub session_idle: Duration,
-    /// Idle time after which a run's view and task end.
-    pub run_idle: Duration,
-    /// Largest number of tokens of one result at aggregated endpoints, if the server's
-    /// configuration sets none (R-E20). `None`: no limit.
-    pub output_tokens: Option<NonZeroU64>,
-    /// True if aggregated endpoints offer the gateway's tools for resources and prompts (E19).
-    pub synthetic_tools: bool,
-    /// Largest length of a name at aggregated endpoints, 64 to 128 bytes (D1).
-    pub name_limit: usize,
-    /// The gateway's own description, a JSON object (`name`, `version`).
-    pub server_info: Bytes,
-    /// Longest time that open calls get to finish when the gateway stops.
-    pub drain_timeout: Duration,
-    /// Counts calls against limits (O100).
-    pub meters: Meters,
-    /// Makes spans of calls, if tracing is on.
-    pub tracer: Option<Arc<dyn Tracer>>,
-    /// Reports the calls of a run to its watchers.
-    pub tap: narthex_run_events::Tap,
-}
-
-impl Default for GatewayOptions {
-    fn default() -> Self {
-        let version = env!("CARGO_PKG_VERSION");
-        Self {
-            limits: Limits::default(),
-            node_id: "n0".to_owned(),
-            call_timeout: Duration::from_secs(30),
-            settle_timeout: Duration::from_secs(30),
-            sessions_max: 10_000,
-            body_bytes_max: None,
-            followed_max: 20_000,
-            questions_max: 10_000,
-            parked_max: 1_000,
-            input_timeout: Duration::from_secs(600),
-            session_idle: Duration::from_secs(60 * 60),
-            run_idle: Duration::from_secs(60),
-            output_tokens: NonZeroU64::new(25_000),
-            synthetic_tools: true,
-            name_limit: QUALIFIED_NAME_MAX,
-            server_info: format!(r#"{{"name":"narthex","version":"{version}"}}"#).into(),
-            drain_timeout: Duration::from_secs(10),
-            meters: Meters::default(),
-            tracer: None,
-            tap: narthex_run_events::Tap::default(),
-        }
-    }
-}
-
-/// The least room for long bodies of requests, in bytes.
-const BODY_BYTES_MIN: usize = 256 << 20;
-
-/// The room for long bodies: each run may have two of the longest messages.
-fn body_bytes(options: &GatewayOptions) -> usize {
-    let usual = options.limits.message_bytes.saturating_mul(4).max(BODY_BYTES_MIN);
-    // Bodies take it in steps of 1 MiB, so half of it must be whole steps.
-    options.body_bytes_max.unwrap_or(usual).next_multiple_of(2 << 20)
-}
-
-/// Links that all legacy sessions of one revision share.
-type Pool = HashMap<(ServerKey, Revision), Arc<OnceCell<OwnLink>>>;
+/// Interval between searches for idle sessions, and for tasks that keep no server awake any more.
+const SWEEP: Duration = Duration::from_secs(30);
 
 /// The data plane. All clones are one gateway.
 #[derive(Debug, Clone)]
 pub struct Gateway {
     pub(crate) shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) registry: Registry,
-    pub(crate) runs: RunTable,
-    pub(crate) run_source: OnceLock<Arc<dyn RunSource>>,
-    pub(crate) ledger: OnceLock<Arc<dyn GrantLedger>>,
-    pub(crate) built_in: OnceLock<BuiltIn>,
-    pub(crate) options: GatewayOptions,
-    pub(crate) metrics: Metrics,
-    pub(crate) audit: Audit,
-    pub(crate) sessions: SessionTable,
-    /// Bytes of long bodies of requests.
-    pub(crate) bodies: Places,
-    /// Resources and tasks that are followed, and streams of changes.
-    pub(crate) followed: Places,
-    /// Calls of modern clients that wait for answers to questions of legacy servers.
-    pub(crate) parked: ParkedCalls,
-    pub(crate) parked_places: Places,
-    pub(crate) sealer: Arc<Sealer>,
-    pub(crate) tasks: Arc<TaskRoutes>,
-    pub(crate) hub: Hub,
-    pub(crate) pool: Mutex<Pool>,
-    pub(crate) live_view: ArcSwapOption<View>,
-    pub(crate) kept_views: Mutex<Kept>,
-    /// The gateway itself, for tasks that begin in a method which has only `&self`.
-    pub(crate) this: Weak<Self>,
-    /// Ends streams that have no end of their own; open calls continue.
-    pub(crate) stopping: CancellationToken,
-    /// Ends all tasks, streams and calls.
-    pub(crate) shutdown: CancellationToken,
-    /// Open calls, each as long as it lives.
-    pub(crate) calls: TaskTracker,
-    tracker: TaskTracker,
 }
 
 impl Gateway {
@@ -186,7 +56,7 @@ impl Gateway {
             parked_places: Places::new(options.parked_max),
             registry,
             runs: RunTable::default(),
-            run_source: OnceLock::new(),
+            run_source: Source::default(),
             ledger: OnceLock::new(),
             built_in: OnceLock::new(),
             options,
@@ -194,7 +64,7 @@ impl Gateway {
             audit,
             tasks: Arc::default(),
             hub: Hub::new(),
-            pool: Mutex::default(),
+            pool: LinkPool::default(),
             live_view: ArcSwapOption::empty(),
             kept_views: Mutex::default(),
             this: this.clone(),
@@ -205,7 +75,7 @@ impl Gateway {
         });
         shared.spawn(crate::subscriptions::watch_registry(shared.clone()));
         shared.spawn(crate::subscriptions::spread_notices(shared.clone()));
-        shared.spawn(crate::session::table::expire(shared.clone()));
+        shared.spawn(expire(shared.clone()));
         Ok(Self { shared })
     }
 
@@ -269,7 +139,7 @@ impl Gateway {
     /// Gives the built-in server its tools; without this call it has none. Call this before clients
     /// are served.
     pub fn set_built_in_tools(&self, tools: Arc<dyn BuiltInServer>) {
-        if self.shared.built_in.set(BuiltIn::new(&self.shared, tools)).is_err() {
+        if self.shared.built_in.set(BuiltIn::new(&self.shared.options, tools)).is_err() {
             tracing::error!("the built-in server has its tools already");
         }
         // The view that was built before the tools were known.
@@ -369,7 +239,23 @@ impl Gateway {
     /// The arguments of a called tool that must be mirrored as headers, if there are any.
     #[must_use]
     pub fn header_params(&self, caller: &Caller, request: &Message) -> Option<Arc<HeaderParams>> {
-        self.shared.header_params(caller, request)
+        let shared = &self.shared;
+        if request.method() != method::TOOLS_CALL {
+            return None;
+        }
+        let name = request.get("name")?.as_str()?;
+        let snapshot = shared.snapshot(&caller.run);
+        let (alias, original) = match &caller.endpoint {
+            Endpoint::Transparent(alias) => (alias.clone(), Arc::from(name.as_ref())),
+            Endpoint::Aggregated => {
+                let view = shared.run_view(&caller.run, &snapshot);
+                let (alias, original) = view.tool(&name)?;
+                (alias.clone(), original.clone())
+            }
+        };
+        let row = snapshot.get(alias.as_str())?;
+        let is_shown = exposed(&row).tools.lets(&original);
+        row.inventory.tool(&original).filter(|_| is_shown)?.header_params.clone()
     }
 
     /// Handles a client's notification.
@@ -412,62 +298,32 @@ impl Gateway {
     }
 }
 
+/// Ends sessions whose clients have not been heard of for long, and lets servers sleep whose tasks
+/// have expired without a word.
+async fn expire(shared: Arc<Shared>) {
+    let mut ticks = tokio::time::interval(SWEEP);
+    loop {
+        tokio::select! {
+            biased;
+            () = shared.shutdown.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        shared.forget_all_gone();
+        shared.tasks.expire();
+        for session in shared.sessions.all() {
+            if session.last_used().elapsed() >= shared.options.session_idle {
+                tracing::debug!(session.id = %session.id, "ended an idle session");
+                // On its own: servers that are slow to end hold up no other session.
+                let ending = shared.clone();
+                shared.spawn(async move { ending.end_session(&session).await });
+            }
+        }
+    }
+}
+
 /// Waits for one step of the end, but not for ever.
 async fn in_time(what: &str, step: impl Future<Output = ()>) {
     if timeout(STOP_DEADLINE, step).await.is_err() {
         tracing::warn!("{what} did not end within {} s", STOP_DEADLINE.as_secs());
-    }
-}
-
-impl Shared {
-    /// Runs a task that outlives a door's request; drain waits for it.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.tracker.spawn(task);
-    }
-
-    /// As [`Self::spawn`], for a task whose end the caller may wait for.
-    pub(crate) fn spawn_awaited(
-        &self,
-        task: impl Future<Output = ()> + Send + 'static,
-    ) -> JoinHandle<()> {
-        self.tracker.spawn(task)
-    }
-
-    fn header_params(&self, caller: &Caller, request: &Message) -> Option<Arc<HeaderParams>> {
-        if request.method() != method::TOOLS_CALL {
-            return None;
-        }
-        let name = request.get("name")?.as_str()?;
-        let snapshot = self.snapshot(&caller.run);
-        let (alias, original) = match &caller.endpoint {
-            Endpoint::Transparent(alias) => (alias.clone(), Arc::from(name.as_ref())),
-            Endpoint::Aggregated => {
-                let view = self.run_view(&caller.run, &snapshot);
-                let (alias, original) = view.tool(&name)?;
-                (alias.clone(), original.clone())
-            }
-        };
-        let row = snapshot.get(alias.as_str())?;
-        let is_shown = exposed(&row).tools.lets(&original);
-        row.inventory.tool(&original).filter(|_| is_shown)?.header_params.clone()
-    }
-
-    pub(crate) async fn end_session(&self, session: &Arc<Session>) {
-        self.sessions.remove(&session.id);
-        session.close();
-        session.end_subscriptions();
-        stop_all(session.take_own_links()).await;
-    }
-
-    /// Ends all sessions side by side.
-    async fn end_sessions(self: &Arc<Self>) {
-        let sessions = self.sessions.all();
-        sessions.iter().for_each(|session| session.close());
-        let mut ending = JoinSet::new();
-        for session in sessions {
-            let shared = self.clone();
-            ending.spawn(async move { shared.end_session(&session).await });
-        }
-        while ending.join_next().await.is_some() {}
     }
 }

@@ -2,43 +2,43 @@
 
 pub(crate) mod bridge;
 
+mod bridging;
 mod heard;
 mod open;
+mod own_link;
+mod pool;
 mod room;
 
-use std::{
-    collections::HashSet,
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use narthex_model::{Alias, CallError, CallErrorKind, TransportKind};
-use narthex_registry::{HeldNames, ServerKey, ServerRow};
+use narthex_registry::{ServerKey, ServerRow};
 use narthex_upstream::{ClientIdentity, InUse, Inventory, Link, ServerFacts};
 use narthex_wire::Revision;
 use tokio::{
-    sync::{OnceCell, oneshot},
-    task::JoinSet,
+    sync::oneshot,
     time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
     Caller, Endpoint, RunView, Session,
-    call::{clock::CallClock, refusal::Refusal, route::unknown_server},
-    gateway::Shared,
+    call::{
+        clock::CallClock,
+        refusal::{Refusal, unknown_server},
+    },
     runs::run::{Changes, RunRow, RunRows},
+    shared::Shared,
 };
 
 pub(crate) use self::{
+    bridging::answerable,
     heard::{Hearers, hear},
-    open::OwnLink,
+    own_link::{Lent, LinkKind, OwnLink, STOP_DEADLINE, stop_all},
+    pool::LinkPool,
 };
 
 /// Number of messages of a server that wait for one session.
 const EVENT_QUEUE: usize = 256;
-/// Longest time that servers get to end: more than the end of their input, SIGTERM and SIGKILL
-/// take.
-pub(crate) const STOP_DEADLINE: Duration = Duration::from_secs(10);
 /// Pause before a pooled link that could not be opened is tried again.
 const REOPEN_PAUSE: Duration = Duration::from_secs(4);
 
@@ -50,24 +50,6 @@ pub(crate) struct Chosen {
     pub(crate) link: InUse,
     pub(crate) inventory: Arc<Inventory>,
     pub(crate) kind: LinkKind,
-}
-
-/// A link that was opened besides the shared one, and the lists of its server on it.
-pub(crate) struct Lent {
-    pub(crate) link: InUse,
-    pub(crate) inventory: Arc<Inventory>,
-}
-
-/// The users of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum LinkKind {
-    /// All callers that need nothing special.
-    Shared,
-    /// Legacy sessions of one revision that servers cannot ask questions.
-    Pooled(Revision),
-    /// A link of one session: the server knows the client's capabilities, so that it may ask the
-    /// client.
-    Own,
 }
 
 /// The kind of link that a session needs to a server (D12). Pairs of one era are never translated
@@ -114,7 +96,7 @@ impl Shared {
         }
         let mut row = row.clone();
         loop {
-            let deadline = clock.deadline(self.timeout(&row));
+            let deadline = clock.deadline(self.options.timeout(&row));
             if let Some(chosen) = self.try_link(caller, &row, deadline).await? {
                 return Ok(chosen);
             }
@@ -166,7 +148,8 @@ impl Shared {
                 match opened {
                     Ok(Lent { link, inventory }) => {
                         let client = ClientIdentity { revision, ..self.own_identity() };
-                        let seen = self.unchanged(&caller.run, alias, &client, inventory);
+                        let seen =
+                            self.run_source.unchanged(&caller.run, alias, &client, inventory);
                         Box::pin(seen).await.map(|inventory| Lent { link, inventory })
                     }
                     Err(refusal) => Err(refusal),
@@ -206,7 +189,7 @@ impl Shared {
 
     /// The shared link of a ready server, which may have to be woken or checked.
     pub(crate) async fn enter(&self, row: &RunRow) -> Option<InUse> {
-        self.enter_by(row, Instant::now() + self.timeout(row)).await
+        self.enter_by(row, Instant::now() + self.options.timeout(row)).await
     }
 
     async fn enter_by(&self, row: &RunRow, deadline: Instant) -> Option<InUse> {
@@ -251,7 +234,7 @@ impl Shared {
         revision: Revision,
     ) -> Result<Lent, Refusal> {
         let (shared, server) = (self.clone(), server.clone());
-        let cell = self.pooled_link_cell(&server, revision);
+        let cell = self.pool.place(&server, revision);
         if let Some(lent) = cell.get().and_then(OwnLink::lend) {
             return Ok(lent);
         }
@@ -314,12 +297,6 @@ impl Shared {
         Ok(own)
     }
 
-    /// The place of the link that all sessions of one revision share.
-    fn pooled_link_cell(&self, server: &ServerKey, revision: Revision) -> Arc<OnceCell<OwnLink>> {
-        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        OwnLink::place(pool.entry((server.clone(), revision)).or_default())
-    }
-
     /// The link that all sessions of one revision share.
     async fn pooled_link(
         self: &Arc<Self>,
@@ -327,29 +304,12 @@ impl Shared {
         revision: Revision,
     ) -> Result<Lent, Refusal> {
         loop {
-            let cell = self.pooled_link_cell(server, revision);
+            let cell = self.pool.place(server, revision);
             let own = cell.get_or_try_init(|| self.open_pooled(server, revision)).await?;
             if let Some(lent) = own.lend() {
                 return Ok(lent);
             }
         }
-    }
-
-    /// The definitions of live servers under review on the links of a caller besides the shared
-    /// ones.
-    pub(crate) fn held_on_links(&self, caller: &Caller) -> HeldNames {
-        let mut all = HeldNames::default();
-        let Some(session) = &caller.session else { return all };
-        session.held_on_own_links().iter().for_each(|held| all.extend(held));
-        let is_its = |(server, revision): &(ServerKey, Revision)| {
-            let run = &caller.run;
-            let is_seen = run.policy.is_attached(&server.alias);
-            *revision == session.revision && is_seen && run.key(&server.alias) == *server
-        };
-        let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        let pooled = pool.iter().filter(|(key, _)| is_its(key));
-        pooled.filter_map(|(_, cell)| cell.get()?.held()).for_each(|held| all.extend(&held));
-        all
     }
 
     async fn open_pooled(
@@ -384,17 +344,12 @@ impl Shared {
     /// As [`Self::forget_gone`], for all servers: a server may have lived a moment longer than its
     /// last run.
     pub(crate) fn forget_all_gone(&self) {
-        let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        let pooled: HashSet<_> = pool.keys().map(|(server, _)| server.clone()).collect();
-        drop(pool);
-        self.forget_gone(pooled.into_iter().chain(self.hub.told()));
+        self.forget_gone(self.pool.servers().into_iter().chain(self.hub.told()));
     }
 
     /// Lets go of the state of links to a server that is gone.
     pub(crate) fn forget_pooled(&self, server: &ServerKey) {
-        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        pool.retain(|(other, _), _| other != server);
-        drop(pool);
+        self.pool.forget(server);
         self.hub.forget_levels(server);
     }
 
@@ -408,7 +363,7 @@ impl Shared {
 
     /// Longest time of a server to answer requests that the gateway sends for its callers.
     pub(crate) fn patience(&self, server: &ServerKey) -> Duration {
-        self.row_of(server).map_or(self.options.call_timeout, |row| self.timeout(&row))
+        self.row_of(server).map_or(self.options.call_timeout, |row| self.options.timeout(&row))
     }
 
     /// Waits for a server's link of this kind, however long the server is away; for one whose run
@@ -459,17 +414,4 @@ where
     }
     drop(lent);
     open().await
-}
-
-/// Stops links side by side.
-pub(crate) async fn stop_all(links: Vec<Arc<Link>>) {
-    let mut stopping = JoinSet::new();
-    for link in links {
-        stopping.spawn(async move {
-            if timeout(STOP_DEADLINE, link.stop()).await.is_err() {
-                tracing::warn!(server.name = link.name(), "a server does not stop in time");
-            }
-        });
-    }
-    while stopping.join_next().await.is_some() {}
 }

@@ -2,52 +2,35 @@
 
 pub(crate) mod run;
 
-use std::{borrow::Cow, pin::Pin, sync::Arc};
+mod reviews;
+mod source;
+
+use std::{borrow::Cow, sync::Arc};
 
 use narthex_audit::{AuditFull, ToolSet};
 use narthex_model::Alias;
 use narthex_registry::Snapshot;
-use narthex_upstream::Inventory;
 use narthex_wire::{ListKind, Notification, rpc};
 use tokio::{task::JoinSet, time::Duration};
 
-use crate::view::View;
+pub(crate) use self::source::Source;
+pub use self::source::{FindingRun, LookingAt, RunSource};
 use crate::{
     Endpoint, Gateway, RunId, RunToken, RunView, Session,
-    call::review_refusal::{LookedAt, LookingAt},
-    gateway::Shared,
     links::LinkKind,
-    runs::run::{Changes, RunRows},
+    runs::{
+        reviews::LookedAt,
+        run::{Changes, RunRows},
+    },
+    shared::Shared,
     subscriptions::{Change, Seen},
+    view::View,
 };
-
-/// The future of a search for a run.
-pub type FindingRun<'a> = Pin<Box<dyn Future<Output = Option<Arc<RunView>>> + Send + 'a>>;
-
-/// The source of live runs that this process has not seen since its start.
-pub trait RunSource: Send + Sync + std::fmt::Debug {
-    /// Starts the run that a token opens, and returns the run; `None` if there is no such run, or
-    /// it cannot start now.
-    fn find<'a>(&'a self, token: &'a RunToken) -> FindingRun<'a>;
-
-    /// Stores the first lists of a run's servers on links besides the shared ones
-    /// ([`RunView::further_lists`]), after a new list was added. Returns without a wait.
-    fn keep_lists(&self, run: &Arc<RunView>);
-
-    /// Reviews a server's first lists on a link besides the shared one: returns the part that the
-    /// run may have. The rest is under review. `None` if the review fails.
-    fn look_at<'a>(
-        &'a self,
-        run: &'a Arc<RunView>,
-        alias: &'a Alias,
-        listed: &'a Arc<Inventory>,
-    ) -> LookingAt<'a>;
-}
 
 impl Gateway {
     /// Sets the source of runs that are not in the table. Only the first call counts.
     pub fn set_run_source(&self, source: Arc<dyn RunSource>) {
-        if self.shared.run_source.set(source).is_err() {
+        if !self.shared.run_source.set(source) {
             tracing::warn!("a second source of runs was set and is ignored");
         }
     }
@@ -261,7 +244,7 @@ async fn watch_run(
     let mut looks = tokio::time::interval(shared.options.run_idle);
     let mut looked = LookedAt::new();
     // Changes from before the watching began.
-    shared.look_at_changed(&run, &mut looked);
+    shared.run_source.look_at_changed(&run, &mut looked, &shared.tracker);
     loop {
         tokio::select! {
             biased;
@@ -275,7 +258,7 @@ async fn watch_run(
         }
         changes.mark_seen();
         let snapshot = shared.snapshot(&run);
-        shared.look_at_changed(&run, &mut looked);
+        shared.run_source.look_at_changed(&run, &mut looked, &shared.tracker);
         for key in run.own_keys() {
             let row = snapshot.get(key.alias.as_str());
             if let Some(link) = row.as_ref().and_then(|row| row.link.as_ref()) {

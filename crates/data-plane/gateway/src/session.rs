@@ -29,15 +29,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::asks::Ask;
 pub(crate) use self::asks::{ASKS_MAX, Asker, TWO_MEANINGS};
-use crate::metrics::OpenCount;
-use crate::tasks::TaskRoutes;
-use crate::view::View;
 use crate::{
     Endpoint, Place, Places, RunView,
     links::OwnLink,
-    lists::pages::Pages,
+    lists::awaited_pages::Pages,
+    metrics::OpenCount,
     runs::run::Held,
     subscriptions::{FollowKey, Following},
+    tasks::TaskRoutes,
+    view::View,
 };
 
 /// Number of messages that wait for a client without an open stream.

@@ -4,172 +4,37 @@ pub(crate) mod places;
 
 mod ears;
 mod follow;
+mod followed;
+mod hub;
+mod listen;
 mod listening;
 mod renewal;
 mod tasks;
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::Arc,
     time::Duration,
 };
 
 use narthex_model::{Alias, ServerState};
 use narthex_registry::{ConnectionId, ServerKey, Snapshot};
-use narthex_upstream::Link;
+use narthex_upstream::Frame;
 use narthex_wire::{
     Era, LogLevel, Message, Notification, Payload, Raw, Rewrite, meta_key, notification::About, rpc,
 };
 use tokio::sync::broadcast;
 
-use self::follow::Followed;
 pub(crate) use self::{
     ears::{Ear, Ears},
-    follow::Following,
+    followed::Following,
+    hub::{Change, FollowKey, Hub, Seen, Subject},
     listening::Listening,
 };
-use crate::{Endpoint, RunId, RunView, Session, gateway::Shared, links::LinkKind};
+use crate::{Endpoint, RunView, Session, links::LinkKind, shared::Shared};
 
 /// The longest that a call can take (E86): a session of a server that is gone lives no longer.
 const QUIET_MAX: Duration = Duration::from_secs(600);
-/// Number of changes that wait for a slow listener before it misses some.
-const CHANGES: usize = 1024;
-
-/// A change that listeners may want to know.
-#[derive(Debug, Clone)]
-pub(crate) enum Change {
-    /// Lists of an endpoint differ: those of the notification.
-    List(Seen, &'static Notification),
-    /// A resource has changed, by its server's report.
-    Resource(ServerKey, Arc<str>),
-    /// The status of a task has changed, by a modern server's report. Its text may be long: it
-    /// waits once for all.
-    Task(ServerKey, Arc<str>),
-}
-
-/// The place where lists are seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Seen {
-    /// At the aggregated endpoint, by every run that sees exactly the shared servers.
-    Everything,
-    /// At the aggregated endpoint of one run.
-    Run(RunId),
-    /// At the endpoint of one server.
-    Server(ServerKey),
-}
-
-impl Seen {
-    /// The place of a caller's lists.
-    pub(crate) fn by(run: &RunView, endpoint: &Endpoint) -> Self {
-        match endpoint {
-            Endpoint::Transparent(alias) => Self::Server(run.key(alias)),
-            Endpoint::Aggregated if run.is_plain() => Self::Everything,
-            Endpoint::Aggregated => Self::Run(run.id),
-        }
-    }
-}
-
-/// The followers of resources and tasks, per server.
-#[derive(Debug)]
-pub(crate) struct Hub {
-    changes: broadcast::Sender<Change>,
-    followed: Mutex<HashMap<FollowKey, Arc<Followed>>>,
-    levels: Mutex<HashMap<(ServerKey, LinkKind), Told>>,
-    pub(crate) ears: Arc<Ears>,
-}
-
-/// The resource or task that is followed over a link which several callers share.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct FollowKey {
-    pub(crate) server: ServerKey,
-    pub(crate) subject: Subject,
-    pub(crate) kind: LinkKind,
-}
-
-/// A single thing of a server that changes, under the server's own name for it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Subject {
-    /// A resource, by URI.
-    Resource(Arc<str>),
-    /// A modern task, by id.
-    Task(Arc<str>),
-}
-
-/// The lowest level that any caller asked a server for, and the link on which it was sent.
-#[derive(Debug, Default)]
-struct Told {
-    level: Option<LogLevel>,
-    link: Weak<Link>,
-}
-
-impl Hub {
-    pub(crate) fn new() -> Self {
-        Self {
-            changes: broadcast::Sender::new(CHANGES),
-            followed: Mutex::default(),
-            levels: Mutex::default(),
-            ears: Arc::default(),
-        }
-    }
-
-    fn followed(&self) -> MutexGuard<'_, HashMap<FollowKey, Arc<Followed>>> {
-        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The level to send on a link that several share when a caller asks for one; `None` if a level
-    /// as low was sent before.
-    pub(crate) fn lowers(
-        &self,
-        link: &Arc<Link>,
-        server: &ServerKey,
-        kind: LinkKind,
-        level: LogLevel,
-    ) -> Option<LogLevel> {
-        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = levels.entry((server.clone(), kind)).or_default();
-        let earlier = told.level.filter(|_| told.is_on(link));
-        if earlier.is_some_and(|earlier| earlier < level) {
-            return None;
-        }
-        *told = Told { level: Some(level), link: Arc::downgrade(link) };
-        Some(level)
-    }
-
-    /// True if a link is another than its server had before. From then on it is not.
-    pub(crate) fn is_new(&self, link: &Arc<Link>, server: &ServerKey, kind: LinkKind) -> bool {
-        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = levels.entry((server.clone(), kind)).or_default();
-        let is_new = !told.is_on(link);
-        if is_new {
-            *told = Told { level: None, link: Arc::downgrade(link) };
-        }
-        is_new
-    }
-
-    /// The servers whose links have got a level.
-    pub(crate) fn told(&self) -> Vec<ServerKey> {
-        let levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        levels.keys().map(|(server, _)| server.clone()).collect()
-    }
-
-    /// Forgets the levels of the links of a server that is gone.
-    pub(crate) fn forget_levels(&self, server: &ServerKey) {
-        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        levels.retain(|(told, _), _| told != server);
-    }
-
-    pub(crate) fn announce(&self, change: Change) {
-        if self.changes.send(change).is_err() {
-            tracing::trace!("nobody listens to changes");
-        }
-    }
-}
-
-impl Told {
-    fn is_on(&self, link: &Arc<Link>) -> bool {
-        std::ptr::eq(self.link.as_ptr(), Arc::as_ptr(link))
-    }
-}
 
 /// Announces how the aggregated lists change as servers come, go and change.
 pub(crate) async fn watch_registry(shared: Arc<Shared>) {
@@ -375,6 +240,29 @@ impl Shared {
                 is_at(session, &server.alias) || session.endpoint == Endpoint::Aggregated;
             is_heard && level.is_none_or(|level| level >= wanted)
         });
+    }
+
+    /// Brings a log message of a server's shared link to the call that is alone on it.
+    fn tell_only_call(&self, server: &ServerKey, message: &Message) {
+        if self.hub.ears.is_empty() {
+            return;
+        }
+        let link = self.row_of(server).and_then(|row| row.link.clone());
+        if let Some(link) = link.filter(|link| !link.is_one_channel()) {
+            let is_told = self.hub.ears.tell(&link, || Frame::Notification(message.clone()));
+            tracing::trace!(is_told, "a log message for the only call on its link");
+        }
+    }
+
+    /// Takes a legacy server's word on a task to the sessions of the run that owns it.
+    fn task_told(&self, server: &ServerKey, kind: LinkKind, state: &Message) {
+        for session in self.sessions.all() {
+            if self.uses(&session, server, kind)
+                && let Some(payload) = session.task_told(&server.alias, state, false)
+            {
+                session.deliver(payload);
+            }
+        }
     }
 
     /// Delivers to those sessions of `concerned` that may see this server and use this link of it.

@@ -1,47 +1,31 @@
 //! Permission by grants (D14): the checks of a gated request, and the error that it gets.
 
 mod asking;
+mod ledger;
 mod revocation;
+mod standing;
 
-use std::{fmt::Debug, pin::Pin, time::SystemTime};
+use std::time::SystemTime;
 
 use narthex_model::{CallError, CallErrorKind, EVERYTHING, ErrorKind, Gates, GrantId};
 use narthex_policy::{
-    Attempt, Forbidding, Item, Payment, Permitted, Request, ServerRules, Site, Unpaid, Verdict,
+    Attempt, Denial, Forbidding, Item, Payment, Permitted, Request, ServerRules, Site, Unpaid,
+    Verdict,
 };
 use narthex_registry::ServerRow;
 use narthex_upstream::{Inventory, InventoryEntry};
 use narthex_wire::{Era, Raw};
 use serde_json::json;
 
-pub(crate) use self::revocation::{Over, Standing};
+pub use self::ledger::{Consumed, Consuming, GrantLedger, LedgerError};
+pub(crate) use self::standing::{Over, Standing};
 use crate::{
-    Caller, Endpoint, RunView, call::refusal::Refusal, gateway::Shared, lists::exposure::rules,
+    Caller, Endpoint, RunView,
+    call::refusal::{Refusal, not_found, unknown_server},
+    lists::exposure::rules,
+    shared::Shared,
+    view::Handling,
 };
-
-/// Stores which grants for a single call are used up, for all daemons on one store.
-pub trait GrantLedger: Debug + Send + Sync {
-    /// Uses up all of these grants for one call, or none of them. A caller that stops waiting does
-    /// not stop the write.
-    fn consume<'a>(&'a self, run: &'a RunView, grants: Vec<GrantId>) -> Consuming<'a>;
-}
-
-/// Future of a ledger's answer.
-pub type Consuming<'a> = Pin<Box<dyn Future<Output = Result<Consumed, LedgerError>> + Send + 'a>>;
-
-/// The outcome of using grants up.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Consumed {
-    /// All grants were used up for this call.
-    All,
-    /// No grant was used up, since these grants do not count any more.
-    Gone(Vec<GrantId>),
-}
-
-/// The ledger cannot be asked. The text names the remedy, and nothing secret.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{0}")]
-pub struct LedgerError(pub String);
 
 /// The facts about the server of a request.
 #[derive(Debug, Clone, Copy)]
@@ -189,13 +173,36 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// A denial looks like absence, except where a person may grant the scopes that it requires.
+    fn refusal_of(&self, caller: &Caller, denial: Denial) -> Refusal {
+        match denial {
+            Denial::NotAttached(alias) => unknown_server(&alias),
+            Denial::Hidden(item) => {
+                let handling = match &item {
+                    Item::Tool(_) => Handling::Tool,
+                    Item::Prompt(_) => Handling::Prompt,
+                    Item::Resource(_) => Handling::Resource,
+                    Item::Task(_) => Handling::Task,
+                    Item::Server => Handling::Vendor,
+                };
+                not_found(handling, item.name())
+            }
+            Denial::Forbidden { item, by } => forbidden(&item, &by),
+            Denial::Ungranted { server, item, name, missing, has_digest } => {
+                self.ungranted(caller, (&server, &item, &name), &missing, has_digest)
+            }
+        }
+    }
+}
+
 fn unavailable(text: &str) -> Refusal {
     Refusal::Kind(ErrorKind::Unavailable, format!("a grant cannot be used: {text}"))
 }
 
 /// The answer to a call that a rule of the workspace forbids (D16): no grant can allow it, so the
 /// answer names no scopes.
-pub(crate) fn forbidden(item: &Item, by: &Forbidding) -> Refusal {
+fn forbidden(item: &Item, by: &Forbidding) -> Refusal {
     let Forbidding { rule, reason } = by;
     let what = match item {
         Item::Server => "this".to_owned(),

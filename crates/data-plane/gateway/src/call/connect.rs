@@ -1,9 +1,8 @@
 //! The link of a call to its server (the `connect` step).
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use narthex_policy::Item;
-use narthex_registry::ServerRow;
 use narthex_upstream::{Hop, InUse};
 
 use crate::{
@@ -11,11 +10,11 @@ use crate::{
     call::{
         clock::CallClock,
         identify::Call,
-        refusal::Refusal,
-        route::{Routed, not_found, with_cause},
+        refusal::{Refusal, not_found, with_cause},
+        routed::Routed,
     },
-    gateway::Shared,
-    links::{Chosen, bridge::answerable},
+    links::{Chosen, answerable},
+    shared::Shared,
     view::{Handling, exposed},
 };
 
@@ -70,12 +69,6 @@ impl Shared {
         let (bridged, turn) = self.bridged(caller, &row, answerable, clock).await?;
         routed.turn = Some((answerable, turn));
         Ok(bridged)
-    }
-
-    /// The time that a call to a server may take.
-    pub(crate) fn timeout(&self, row: &ServerRow) -> Duration {
-        let configured = row.definition.as_ref().and_then(|definition| definition.timeout);
-        configured.unwrap_or(self.options.call_timeout)
     }
 }
 

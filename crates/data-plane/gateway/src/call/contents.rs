@@ -9,11 +9,7 @@ use bytes::Bytes;
 use narthex_audit::{AuditSlot, EXCERPT_BYTES, Excerpt};
 use narthex_wire::{Era, Message, Payload, REDACTED, Raw, Redactor};
 
-use crate::{
-    Caller, RunView,
-    call::{identify::id_of, refusal::Refusal},
-    gateway::Shared,
-};
+use crate::{RunView, call::refusal::Refusal};
 
 /// Prefixes of tokens of runs and services. Other places store only hashes of these tokens.
 const TOKENS: [&[u8; 4]; 3] = [b"nxt_", b"nxs_", b"nxc_"];
@@ -25,31 +21,10 @@ const TOKEN_MAX: usize = 128;
 /// State for recording the contents of a call, from its beginning to its end.
 #[derive(Debug)]
 pub(crate) struct Keeping {
-    run: Arc<RunView>,
-    redactor: Arc<Redactor>,
-    id: Bytes,
-    era: Era,
-}
-
-impl Shared {
-    /// Starts to record the contents of a call, if its workspace has this turned on.
-    pub(crate) fn keeping(&self, caller: &Caller, request: &Message) -> Option<Box<Keeping>> {
-        if !caller.run.contents.are_kept() {
-            return None;
-        }
-        self.keeping_of(caller, request)
-    }
-
-    #[cold]
-    fn keeping_of(&self, caller: &Caller, request: &Message) -> Option<Box<Keeping>> {
-        let run = caller.run.clone();
-        let redactor = run.contents.redactor(&self.snapshot(&run));
-        // A run that has ended sees no servers any more, and so knows none of their secrets.
-        if run.has_ended() {
-            return None;
-        }
-        Some(Box::new(Keeping { run, redactor, id: id_of(request), era: caller.era() }))
-    }
+    pub(super) run: Arc<RunView>,
+    pub(super) redactor: Arc<Redactor>,
+    pub(super) id: Bytes,
+    pub(super) era: Era,
 }
 
 impl Keeping {

@@ -4,8 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use narthex_audit::Outcome;
-use narthex_model::{Alias, CallErrorKind};
-use narthex_policy::Paid;
+use narthex_model::CallErrorKind;
 use narthex_upstream::{InUse, KeptAwake, Link, LinkError};
 use narthex_wire::{
     Era, LogLevel, Message, MessageKind, Notification, Payload, Raw, Rewrite, meta_key, method,
@@ -13,19 +12,17 @@ use narthex_wire::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::view::check_questions;
 use crate::{
     Answer, Step,
     call::{
-        prepare::state_binding,
         record::CallRecord,
-        refusal::{Refusal, status_of_code},
+        refusal::{Refusal, outcome_of_refusal, status_of_code},
         request_facts::RequestFacts,
-        review_refusal::may_be_told,
-        seal::Sealer,
+        seal::state_binding,
     },
-    lists::exposure::{hide, is_filtered, keep_private},
+    lists::exposure::{hide, is_filtered, keep_private, may_be_told},
     session::OpenCall,
+    view::check_questions,
 };
 
 /// The parts of a forwarded call that its answer needs.
@@ -54,16 +51,6 @@ impl Held {
             Self::Awake(link) => link,
         }
     }
-}
-
-/// Seals a modern server's request state, so that the client can neither read nor change it.
-#[derive(Debug)]
-pub(crate) struct StateSeal {
-    pub(crate) sealer: Arc<Sealer>,
-    pub(crate) run: crate::RunId,
-    pub(crate) alias: Alias,
-    /// The grants for a single call that the call has used up so far.
-    pub(crate) paid: Paid,
 }
 
 impl Finish {
@@ -320,22 +307,6 @@ fn with_id(rewrite: &Rewrite<'_>, message: &Message, id: &Bytes) -> Payload {
     let text = text.and_then(Raw::as_str).unwrap_or_default();
     let data = message.get("data").map(Raw::as_bytes);
     rpc::error_response(Some(Raw::new(id)), code, &text, data)
-}
-
-/// The recorded outcome of a call that the gateway answered itself.
-pub(crate) fn outcome_of_refusal(refusal: &Refusal) -> Outcome {
-    match refusal {
-        Refusal::Call(error)
-        | Refusal::Unsent(error)
-        | Refusal::Forbidden(error, _)
-        | Refusal::Own(error) => Outcome::Failed(error.kind),
-        Refusal::Failed(failing) => Outcome::Failed(failing.kind()),
-        Refusal::Shaped(refusal) => outcome_of_refusal(refusal),
-        Refusal::Rpc { code, .. } => Outcome::RpcError(*code),
-        Refusal::Mismatch => Outcome::RpcError(rpc::code::HEADER_MISMATCH),
-        Refusal::Kind(..) => Outcome::Denied,
-        Refusal::Cancelled => Outcome::Cancelled,
-    }
 }
 
 fn outcome_of(message: &Message) -> Outcome {

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Answering,
     call::{
+        again::{Again, Tried},
         answering::ForwardedCall,
         authorize::Over,
         clock::CallLimit,
@@ -20,11 +21,10 @@ use crate::{
         prepare::Prepared,
         refusal::Refusal,
         request_facts::RequestFacts,
-        retry::{Again, Tried},
         rounds::Rounds,
     },
-    gateway::Shared,
     session::inbound::has_levels,
+    shared::Shared,
     subscriptions::Ear,
 };
 

@@ -8,16 +8,19 @@ use std::{
 };
 
 use bytes::Bytes;
-use narthex_model::Alias;
 use narthex_policy::Item;
 use narthex_run_events::Open;
 use narthex_wire::{Message, Raw, rpc};
 
 use crate::{
     Answering, Caller, Endpoint,
-    call::{clock::CallClock, refusal::Refusal},
-    gateway::Shared,
+    call::{
+        clock::CallClock,
+        names::{id_of, name_of, own_alias},
+        refusal::Refusal,
+    },
     session::OpenCall,
+    shared::Shared,
     view::{Handling, check_decided, handling, is_like_known, known_name},
 };
 
@@ -60,7 +63,7 @@ impl Identity {
     /// The answer to a refused request.
     pub(crate) fn refuse(&self, caller: &Caller, refusal: Refusal) -> Answering {
         let to = (caller.era(), caller.run.reader());
-        refusal.explained(caller).into_answering(Raw::new(&self.id), &self.name, to)
+        explained(refusal, caller).into_answering(Raw::new(&self.id), &self.name, to)
     }
 }
 
@@ -185,6 +188,17 @@ impl Call<'_> {
     }
 }
 
+/// The same refusal. A caller that did not itself give the call up gets an explanation.
+fn explained(refusal: Refusal, caller: &Caller) -> Refusal {
+    match (refusal, &caller.session) {
+        (Refusal::Cancelled, Some(session)) if session.closed().is_cancelled() => {
+            Refusal::session_over()
+        }
+        (Refusal::Cancelled, None) if caller.run.has_ended() => Refusal::run_over(),
+        (refusal, _) => refusal,
+    }
+}
+
 /// Registers a session's call.
 fn open_call(caller: &Caller, request: &Message) -> Result<Option<OpenCall>, Refusal> {
     let Some(session) = &caller.session else { return Ok(None) };
@@ -196,26 +210,4 @@ fn open_call(caller: &Caller, request: &Message) -> Result<Option<OpenCall>, Ref
         call.cancelled.cancel();
     }
     Ok(Some(call))
-}
-
-/// The caller's id, as JSON, shared with the message.
-pub(crate) fn id_of(message: &Message) -> Bytes {
-    let id = message.id().map(|id| message.bytes().slice_ref(id.as_bytes()));
-    id.unwrap_or_else(|| Bytes::from_static(b"null"))
-}
-
-/// The method's name, without an allocation where it is a known one.
-pub(crate) fn name_of(message: &Message) -> Cow<'static, str> {
-    match known_name(message.method()) {
-        Some(name) => Cow::Borrowed(name),
-        None => Cow::Owned(message.method().to_owned()),
-    }
-}
-
-/// The alias of a transparent endpoint.
-pub(crate) fn own_alias(caller: &Caller) -> Option<&Alias> {
-    match &caller.endpoint {
-        Endpoint::Transparent(alias) => Some(alias),
-        Endpoint::Aggregated => None,
-    }
 }

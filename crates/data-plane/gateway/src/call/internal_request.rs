@@ -11,12 +11,14 @@ use tokio::time::timeout;
 use crate::{
     Caller,
     call::{
+        admit::admit,
         authorize::{Standing, Target},
-        record::{CallRecord, unrecorded},
+        record::CallRecord,
+        recording::unrecorded,
         refusal::Refusal,
     },
-    gateway::Shared,
     runs::run::RunRow,
+    shared::Shared,
 };
 
 /// Proof that policy allowed a caller's request to a server, and its place in the record. An errand
@@ -42,7 +44,14 @@ impl Shared {
         let row = self.snapshot(&caller.run).get(request.alias.as_str());
         let definition = row.as_ref().and_then(|row| row.definition.as_ref());
         let configured = || definition.map(|one| one.traffic).unwrap_or_default();
-        match self.admit(caller, Some(&request.alias), configured, true) {
+        match admit(
+            &self.options.meters,
+            &self.metrics,
+            caller,
+            Some(&request.alias),
+            configured,
+            true,
+        ) {
             Ok(admission) => record.admitted(admission),
             Err(refusal) => {
                 record.refused(&refusal);

@@ -22,14 +22,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::asking::Answered;
 pub(crate) use self::asking::Asking;
-use crate::metrics::OpenCount;
 use crate::{
     Answering, Caller, Step,
     call::{
-        answering::ForwardedCall, identify::id_of, refusal::Refusal, rounds::has_rounds,
-        route::Routed,
+        answering::ForwardedCall, names::id_of, refusal::Refusal, rounds::has_rounds,
+        routed::Routed,
     },
-    gateway::Shared,
+    metrics::OpenCount,
+    shared::Shared,
 };
 
 /// Longest time for notifying a server that its question gets no answer.

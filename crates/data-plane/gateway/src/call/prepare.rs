@@ -4,9 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use narthex_model::Alias;
 use narthex_policy::{Basis, Origin, Paid, Payment, Permitted, Request, bound_arguments};
-use narthex_upstream::{Booked, ClientIdentity, Hop, InUse};
+use narthex_upstream::{Booked, ClientIdentity, Hop, InUse, Link};
 use narthex_wire::{
     Era, Revision, Rewrite,
     json::encode_string,
@@ -15,21 +14,25 @@ use narthex_wire::{
 };
 
 use crate::{
-    Caller, RunId, Session,
+    Caller, RunId, Session, TraceContext,
     call::{
+        again::Tried,
         authorize::Standing,
         clock::CallLimit,
         connect::Target,
         identify::Call,
         parked::Asking,
+        record::CallRecord,
         refusal::Refusal,
-        request_facts::RequestFacts,
-        retry::Tried,
+        request_facts::{RequestFacts, Sources},
         rounds::{INPUT_RESPONSES, REQUEST_STATE, Rounds, has_rounds},
-        route::Routed,
+        routed::Routed,
+        seal::state_binding,
+        trace,
+        trace::TracedCall,
     },
-    gateway::Shared,
     runs::run::RunRow,
+    shared::Shared,
 };
 
 /// Longest time of a task's result (2025-11-25): servers answer when the task has ended.
@@ -71,11 +74,11 @@ impl Shared {
         self.trace(caller, &link, &mut routed.request, &mut hop, &mut tried.record);
         // Until the call is known to be unsent: a call that is given up meanwhile counts as sent.
         tried.record.set_sent(true);
-        let rounds = self.rounds(caller, &routed, &link, &hop);
+        let rounds = Rounds::of(self, caller, &routed, &link, &hop);
         let booked = tried.record.booked()?;
         let limit = self.limit(call, &routed);
         let up = link.facts().revision;
-        let facts = RequestFacts::read(self, caller, &routed, up);
+        let facts = RequestFacts::read(self.fact_sources(), caller, &routed, up);
         let asking = |turn| Box::new(Asking::new(self, caller, &routed.request, turn));
         let asking = routed.turn.take().map(asking);
         let Routed { row, mut request, listening, .. } = routed;
@@ -86,13 +89,55 @@ impl Shared {
         Ok((prepared, request))
     }
 
+    /// Begins the call's span and sends its context to the server, in `_meta` and as headers.
+    /// Without a tracer, the caller's context passes unchanged; a context in headers also goes into
+    /// `_meta` if `_meta` has none.
+    fn trace(
+        &self,
+        caller: &Caller,
+        link: &Link,
+        request: &mut Request,
+        hop: &mut Hop,
+        record: &mut CallRecord,
+    ) {
+        let own = trace::own_context(request);
+        let is_own = own.is_some();
+        let mut context = own.or_else(|| caller.trace.as_deref().cloned());
+        let mut in_meta = !is_own && link.is_one_channel();
+        if let Some(tracer) = &self.options.tracer {
+            let item = self.clean_found(caller, &request.item);
+            let span = tracer.start(&TracedCall {
+                parent: context.as_ref().map(|context| &*context.parent),
+                state: context.as_ref().and_then(|context| context.state.as_deref()),
+                server: &request.alias,
+                method: request.message.method(),
+                item: item.name(),
+            });
+            let parent = span.trace_parent().into();
+            let (state, baggage) =
+                context.map(|context| (context.state, context.baggage)).unwrap_or_default();
+            context = Some(TraceContext { parent, state, baggage });
+            in_meta = true;
+            record.trace(span);
+        }
+        let Some(context) = context else { return };
+        if in_meta {
+            trace::write(&context, !is_own, request);
+        }
+        hop.trace = trace::headers(&context).map(Box::new);
+    }
+
+    fn fact_sources(&self) -> Sources<'_> {
+        Sources { sealer: &self.sealer, tasks: &self.tasks, options: &self.options }
+    }
+
     /// The deadline of a call to a server; `None` for a stream.
     fn limit(&self, call: &Call<'_>, routed: &Routed) -> Option<CallLimit> {
         let row = &routed.row;
         let each = match routed.request.message.method() {
             method::SUBSCRIPTIONS_LISTEN => return None,
-            method::TASKS_RESULT => self.timeout(row).max(TASK_RESULT_TIMEOUT),
-            _ => self.timeout(row),
+            method::TASKS_RESULT => self.options.timeout(row).max(TASK_RESULT_TIMEOUT),
+            _ => self.options.timeout(row),
         };
         let most = row.definition.as_ref().and_then(|definition| definition.progress_extends);
         Some(call.clock.limit(each, most))
@@ -185,12 +230,6 @@ impl Prepared {
 /// The bytes that a sealed state is bound to.
 fn binding(run: RunId, request: &Request) -> Vec<u8> {
     state_binding(run, &request.alias, request.message.method(), request.item.name())
-}
-
-/// The bytes that a sealed state is bound to: run, server, method and item.
-pub(crate) fn state_binding(run: RunId, alias: &Alias, method: &str, item: &str) -> Vec<u8> {
-    let run = run.to_text();
-    [&run, alias.as_str(), method, item].map(str::as_bytes).join(&0)
 }
 
 /// The description of a legacy client in its requests to a modern server: its identity, its

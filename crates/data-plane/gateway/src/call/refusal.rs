@@ -1,17 +1,21 @@
 //! Answers of the gateway itself, and their codes at each door (D24).
 
+mod absent;
+mod answered;
 mod failing;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use narthex_model::{CallError, CallErrorKind, ErrorKind, Reader, for_models};
-use narthex_wire::{Era, Raw, method, rpc};
-use serde_json::json;
+use narthex_audit::Outcome;
+use narthex_model::{CallError, CallErrorKind, ErrorKind, Reader};
+use narthex_wire::{Era, rpc};
 
 use self::failing::Failing;
-pub(crate) use self::failing::{unusable, withheld};
-use crate::{Answering, Caller, RefusedCall};
+pub(crate) use self::{
+    absent::{not_found, unknown_server, with_cause},
+    failing::{unusable, withheld},
+};
 
 /// The reason why a request is answered without a server, or instead of one.
 #[derive(Debug, Clone)]
@@ -73,17 +77,6 @@ impl Refusal {
     pub(crate) fn run_over() -> Self {
         let text = "the run has ended before the call was answered";
         Self::Kind(ErrorKind::Conflict, text.to_owned())
-    }
-
-    /// The same refusal. A caller that did not itself give the call up gets an explanation.
-    pub(crate) fn explained(self, caller: &Caller) -> Self {
-        match (self, &caller.session) {
-            (Self::Cancelled, Some(session)) if session.closed().is_cancelled() => {
-                Self::session_over()
-            }
-            (Self::Cancelled, None) if caller.run.has_ended() => Self::run_over(),
-            (refusal, _) => refusal,
-        }
     }
 
     /// True if the refusal means "not found".
@@ -212,19 +205,6 @@ impl Refusal {
         }
     }
 
-    /// The answer to a request, in the caller's era and with the details that its reader may have.
-    pub(crate) fn into_answering(
-        self,
-        id: Raw<'_>,
-        name: &str,
-        (era, reader): (Era, Reader),
-    ) -> Answering {
-        let settled = self.settled();
-        let is_unsent = settled.is_unsent();
-        let refused = settled.call_kind().map(|kind| RefusedCall { kind, is_unsent });
-        settled.read_by(reader).answering(id, name, era).refused(refused)
-    }
-
     /// The refusal in the words that this reader may have.
     pub(crate) fn read_by(self, reader: Reader) -> Self {
         match self {
@@ -232,64 +212,6 @@ impl Refusal {
             Self::Failed(failing) => Self::Call(failing.read_by(reader)),
             Self::Shaped(refusal) => Self::Shaped(Box::new(refusal.read_by(reader))),
             other => other,
-        }
-    }
-
-    fn answering(self, id: Raw<'_>, name: &str, era: Era) -> Answering {
-        let (refusal, is_shaped) = match self {
-            Self::Shaped(refusal) => (*refusal, true),
-            refusal => (refusal, false),
-        };
-        match refusal {
-            Self::Shaped(refusal) => refusal.answering(id, name, era),
-            Self::Call(error)
-            | Self::Unsent(error)
-            | Self::Forbidden(error, _)
-            | Self::Own(error)
-                if name == method::TOOLS_CALL =>
-            {
-                let result = rpc::tool_error_result(&error.for_models(), era, is_shaped);
-                Answering::ready(rpc::result_response(id, &Bytes::from(result)), 200)
-            }
-            Self::Call(error)
-            | Self::Unsent(error)
-            | Self::Forbidden(error, _)
-            | Self::Own(error) => {
-                let (kind, error) = (kind_of(error.kind), error.for_models());
-                let mut data = json!({ "kind": error.kind });
-                if let Some(details) = &error.details {
-                    data["details"] = details.clone();
-                }
-                let (code, data) = (rpc::code_for(kind), data.to_string());
-                let payload =
-                    rpc::error_response(Some(id), code, &error.text(), Some(data.as_bytes()));
-                let answering = Answering::ready(payload, status_of_kind(kind, era));
-                answering.retry_after(retry_after(&error))
-            }
-            Self::Rpc { code, message, data } => {
-                // The legacy revisions have their own code for an absent resource.
-                let is_absent = name == method::RESOURCES_READ && data.is_some();
-                let code = match (era, code) {
-                    (Era::Legacy, rpc::code::INVALID_PARAMS) if is_absent => {
-                        rpc::code::LEGACY_RESOURCE_NOT_FOUND
-                    }
-                    (_, code) => code,
-                };
-                let message = for_models(&message);
-                let payload = rpc::error_response(Some(id), code, &message, data.as_deref());
-                Answering::ready(payload, status_of_code(code, era))
-            }
-            Self::Kind(kind, message) => {
-                let (code, message) = (rpc::code_for(kind), for_models(&message));
-                let payload = rpc::error_response(Some(id), code, &message, None);
-                Answering::ready(payload, status_of_kind(kind, era))
-            }
-            // `into_answering` names the reader first; the words for runs are safe for every one.
-            Self::Failed(failing) => {
-                let read = Self::Call(failing.read_by(Reader::Run));
-                read.answering(id, name, era)
-            }
-            Self::Mismatch | Self::Cancelled => Answering::nothing(),
         }
     }
 }
@@ -302,14 +224,6 @@ fn is_before_sending(kind: CallErrorKind) -> bool {
             | CallErrorKind::DefinitionChanged
             | CallErrorKind::PermissionRequired
     )
-}
-
-/// The time until there is room again, if a limit was reached, or until the server works again.
-fn retry_after(error: &CallError) -> Option<Duration> {
-    let wait = error.details.as_ref()?.get("retry_after_ms")?.as_u64()?;
-    let is_later =
-        matches!(error.kind, CallErrorKind::LimitExceeded | CallErrorKind::TransportError);
-    is_later.then(|| Duration::from_millis(wait))
 }
 
 impl From<CallError> for Refusal {
@@ -365,8 +279,27 @@ pub(crate) fn kind_of(kind: CallErrorKind) -> ErrorKind {
     }
 }
 
+/// The recorded outcome of a call that the gateway answered itself.
+pub(crate) fn outcome_of_refusal(refusal: &Refusal) -> Outcome {
+    match refusal {
+        Refusal::Call(error)
+        | Refusal::Unsent(error)
+        | Refusal::Forbidden(error, _)
+        | Refusal::Own(error) => Outcome::Failed(error.kind),
+        Refusal::Failed(failing) => Outcome::Failed(failing.kind()),
+        Refusal::Shaped(refusal) => outcome_of_refusal(refusal),
+        Refusal::Rpc { code, .. } => Outcome::RpcError(*code),
+        Refusal::Mismatch => Outcome::RpcError(rpc::code::HEADER_MISMATCH),
+        Refusal::Kind(..) => Outcome::Denied,
+        Refusal::Cancelled => Outcome::Cancelled,
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use narthex_wire::{Raw, method};
+    use serde_json::json;
+
     use super::*;
 
     /// D28: a model never reads the part of a refusal that is for operators. This holds at each

@@ -11,14 +11,13 @@ use narthex_wire::{LogLevel, Raw, Revision, meta_key, method};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Caller, Endpoint, RunView, Session,
+    Caller, Endpoint, GatewayOptions, RunView, Session,
     call::{
-        finish::StateSeal,
-        identify::{id_of, name_of},
-        route::Routed,
+        names::{id_of, name_of},
+        routed::Routed,
+        seal::{Sealer, StateSeal},
     },
-    gateway::Shared,
-    tasks::TaskOwner,
+    tasks::{TaskOwner, TaskRoutes},
     view::{OwnCall, shown},
 };
 
@@ -62,14 +61,17 @@ pub(crate) struct RequestFacts {
     pub(crate) reader: Reader,
 }
 
+/// The parts of the gateway that the facts are read from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sources<'a> {
+    pub(crate) sealer: &'a Arc<Sealer>,
+    pub(crate) tasks: &'a Arc<TaskRoutes>,
+    pub(crate) options: &'a GatewayOptions,
+}
+
 impl RequestFacts {
     /// Reads the facts from a request of `caller` to a server of revision `up`.
-    pub(crate) fn read(
-        shared: &Arc<Shared>,
-        caller: &Caller,
-        routed: &Routed,
-        up: Revision,
-    ) -> Self {
+    pub(crate) fn read(from: Sources<'_>, caller: &Caller, routed: &Routed, up: Revision) -> Self {
         let Routed { row, request, own_tool, frozen, listening: _, turn: _, is_shaped } = routed;
         let message = &request.message;
         let id = id_of(message);
@@ -94,13 +96,13 @@ impl RequestFacts {
             log_level,
             session,
             state: is_modern_pair.then(|| StateSeal {
-                sealer: shared.sealer.clone(),
+                sealer: from.sealer.clone(),
                 run: caller.run.id,
                 alias: request.alias.clone(),
                 paid: Paid::default(),
             }),
             tasks: has_tasks.then(|| TaskOwner {
-                routes: shared.tasks.clone(),
+                routes: from.tasks.clone(),
                 server: caller.run.key(&request.alias),
                 run: caller.run.id,
                 is_aggregated: caller.endpoint == Endpoint::Aggregated,
@@ -110,9 +112,9 @@ impl RequestFacts {
                 },
                 origin: None,
             }),
-            server_info: shared.options.server_info.clone(),
+            server_info: from.options.server_info.clone(),
             item: request.item.clone(),
-            limits: shared.output_limits(caller, row),
+            limits: from.options.output_limits(&caller.endpoint, row),
             is_aggregated: caller.endpoint == Endpoint::Aggregated,
             definition: row.definition.clone(),
             own_call: own_tool.map(|tool| Box::new(OwnCall { tool, inventory: shown(row) })),

@@ -1,31 +1,16 @@
 //! Changes to a result besides its id and its era: answers to the gateway's own tools, results
 //! without content, and results that are too long.
 
-use narthex_model::{EVERYTHING, Exposed, OutputLimits};
-use narthex_registry::ServerRow;
+use narthex_model::{EVERYTHING, Exposed};
 use narthex_wire::{Limits, Message, MessageKind, Raw, Rewrite, cut_result, method, rpc};
 
 use crate::{
-    Caller, Endpoint,
     call::{finish::Finish, refusal::Refusal},
-    gateway::Shared,
     lists::exposure::hide,
 };
 
 /// The members of a result that describe it and are no part of its data.
 const ABOUT: [&str; 4] = ["_meta", "isError", "resultType", "content"];
-
-impl Shared {
-    /// The limits on a result's length, from the server's entry. At the aggregated endpoint, where
-    /// models read results, a default applies as well (R-E20). A transparent endpoint has only the
-    /// entry's limits (D2).
-    pub(crate) fn output_limits(&self, caller: &Caller, row: &ServerRow) -> OutputLimits {
-        let own = row.definition.as_ref().map(|definition| definition.output).unwrap_or_default();
-        let is_aggregated = caller.endpoint == Endpoint::Aggregated;
-        let usual = self.options.output_tokens.filter(|_| is_aggregated);
-        OutputLimits { tokens: own.tokens.or(usual), ..own }
-    }
-}
 
 impl Finish {
     /// The exposure rules of the server.

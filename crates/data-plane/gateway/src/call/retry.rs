@@ -2,129 +2,43 @@
 //! had read a byte of the call (E133). Or a server refused the headers, which follow from its
 //! tools.
 
-use std::{
-    borrow::Cow,
-    fmt,
-    pin::{Pin, pin},
-    sync::Arc,
-};
+use std::{borrow::Cow, pin::pin, sync::Arc};
 
 use bytes::Bytes;
-use narthex_policy::Payment;
 use narthex_registry::ServerRow;
-use narthex_upstream::{Doubt, Link};
-use narthex_wire::Message;
+use narthex_upstream::Doubt;
 
 use crate::{
-    Answering, Caller,
+    Answering,
     call::{
+        again::{Again, FirstTry, Tried, Unseen},
         clock::CallClock,
         connect::Target,
         identify::{Call, Identity},
-        record::CallRecord,
         refusal::Refusal,
     },
-    gateway::Shared,
-    runs::run::{RunRow, RunRows},
-    session::OpenCall,
-    view::Handling,
+    runs::run::RunRows,
+    shared::Shared,
 };
 
-/// A recorded call, through its tries.
-pub(crate) struct Tried {
-    pub(crate) record: CallRecord,
-    /// The grants for a single call that the tries have used up.
-    pub(crate) payment: Payment,
-    pub(super) first: FirstTry,
-    /// True if no further try is made.
-    pub(super) is_last: bool,
-}
-
-/// The facts about the first try that a second one needs.
-pub(super) struct FirstTry {
-    row: RunRow,
-    /// The link of the first try.
-    pub(super) lost: Arc<Link>,
-    /// True if the item is a tool with an output schema.
-    is_shaped: bool,
-}
-
-/// The parts for a second try of a sent call.
-pub(crate) struct Again {
-    shared: Arc<Shared>,
-    caller: Caller,
-    handling: Handling,
-    asked: Message,
-    first: FirstTry,
-}
-
-/// A sent call that its server did not see.
-pub(crate) struct Unseen {
-    pub(crate) refusal: Refusal,
-    pub(crate) record: CallRecord,
-    pub(crate) open_call: Option<OpenCall>,
-    pub(crate) clock: CallClock,
-    pub(crate) payment: Payment,
-}
-
-/// A second try that has begun.
-pub(crate) struct SecondTry(Pin<Box<dyn Future<Output = Answering> + Send>>);
-
-impl fmt::Debug for Again {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Again").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for SecondTry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SecondTry").finish_non_exhaustive()
-    }
-}
-
-impl Tried {
-    /// The first try of a recorded call.
-    pub(crate) fn first(record: CallRecord, target: &Target) -> Self {
-        let (row, lost) = (target.routed.row.clone(), Arc::clone(&target.link));
-        let first = FirstTry { row, lost, is_shaped: target.routed.is_shaped };
-        Self { record, payment: Payment::default(), first, is_last: false }
-    }
-}
-
-impl Again {
-    pub(super) fn new(
-        shared: &Arc<Shared>,
-        caller: &Caller,
-        handling: Handling,
-        asked: Message,
-        first: FirstTry,
-    ) -> Self {
-        let (shared, caller) = (shared.clone(), caller.clone());
-        Self { shared, caller, handling, asked, first }
-    }
-
-    /// Tries a call once more. `id` is the caller's, as JSON.
-    pub(crate) fn begin(self, unseen: Unseen, id: Bytes, method: Cow<'static, str>) -> SecondTry {
-        let identity = Identity { id, name: method };
-        let Self { shared, caller, handling, asked, first } = self;
-        let Unseen { refusal, record, open_call, clock, payment } = unseen;
-        SecondTry(Box::pin(async move {
-            let call = Call { caller: &caller, handling, asked, clock, open_call };
-            let tried = Tried { record, payment, first, is_last: false };
-            let answered = shared.retry(call, tried, refusal).await;
-            answered.unwrap_or_else(|refusal| identity.refuse(&caller, refusal))
-        }))
-    }
-}
-
-impl SecondTry {
-    /// Waits for the second try, and returns the call's answering. Cancel safe until then.
-    pub(crate) async fn answering(&mut self) -> Answering {
-        self.0.as_mut().await
-    }
-}
-
 impl Shared {
+    /// Tries a sent call once more. `id` is the caller's, as JSON.
+    pub(super) async fn try_again(
+        self: Arc<Self>,
+        again: Again,
+        unseen: Unseen,
+        id: Bytes,
+        method: Cow<'static, str>,
+    ) -> Answering {
+        let Again { caller, handling, asked, first, .. } = again;
+        let Unseen { refusal, record, open_call, clock, payment } = unseen;
+        let call = Call { caller: &caller, handling, asked, clock, open_call };
+        let tried = Tried { record, payment, first, is_last: false };
+        let answered = self.retry(call, tried, refusal).await;
+        let identity = Identity { id, name: method };
+        answered.unwrap_or_else(|refusal| identity.refuse(&caller, refusal))
+    }
+
     /// Tries a call once more if its server certainly did nothing; otherwise the call fails.
     ///
     /// # Errors
@@ -196,7 +110,7 @@ impl Shared {
                 None => row.is_decided(),
             },
         };
-        let left = call.clock.left(self.timeout(row));
+        let left = call.clock.left(self.options.timeout(row));
         self.wait_until(&call.caller.run, left, has_recovered).await;
     }
 
@@ -204,7 +118,7 @@ impl Shared {
     /// changed.
     async fn list_anew(&self, row: &ServerRow, clock: CallClock) {
         let listing = self.registry.list_anew(row);
-        if tokio::time::timeout(clock.left(self.timeout(row)), listing).await.is_err() {
+        if tokio::time::timeout(clock.left(self.options.timeout(row)), listing).await.is_err() {
             tracing::warn!(server.name = row.name, "listing the tools again took too long");
         }
     }

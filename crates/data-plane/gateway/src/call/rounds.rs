@@ -10,15 +10,15 @@ use std::{collections::VecDeque, fmt, pin::Pin, sync::Arc, time::Duration};
 use narthex_model::CallErrorKind;
 use narthex_policy::{Payment, Request};
 use narthex_registry::ServerRow;
-use narthex_upstream::{Booked, Forwarded, Frame, Hop, Link};
+use narthex_upstream::{Forwarded, Frame, Hop, Link};
 use narthex_wire::{Era, Message, Payload, method};
 use tokio::time::sleep;
 
 use self::questions::{Asking, Given, Wanted, state_of, wanted};
 use crate::{
     Caller,
-    call::{finish::Finish, record::CallRecord, refusal::Refusal, route::Routed},
-    gateway::Shared,
+    call::{finish::Finish, record::CallRecord, refusal::Refusal, routed::Routed},
+    shared::Shared,
 };
 
 /// Number of further rounds that one call may have.
@@ -62,24 +62,24 @@ impl fmt::Debug for Rounds {
     }
 }
 
-impl Shared {
+impl Rounds {
     /// The parts for further rounds of a call; `None` if the call can have none. Only calls of a
     /// legacy client to a modern server have further rounds, by one of the methods of
     /// [`has_rounds`].
-    pub(crate) fn rounds(
-        self: &Arc<Self>,
+    pub(crate) fn of(
+        shared: &Arc<Shared>,
         caller: &Caller,
         routed: &Routed,
         link: &Arc<Link>,
         hop: &Hop,
-    ) -> Option<Box<Rounds>> {
+    ) -> Option<Box<Self>> {
         let is_modern = link.facts().revision.is_modern();
         let is_bridged = caller.era() == Era::Legacy && is_modern;
         if !is_bridged || !has_rounds(routed.request.message.method()) {
             return None;
         }
-        Some(Box::new(Rounds {
-            shared: self.clone(),
+        Some(Box::new(Self {
+            shared: shared.clone(),
             caller: caller.clone(),
             row: Arc::clone(&routed.row),
             link: link.clone(),
@@ -94,22 +94,6 @@ impl Shared {
         }))
     }
 
-    async fn send_round(
-        &self,
-        caller: &Caller,
-        row: &ServerRow,
-        mut request: Request,
-        (link, hop, booked): (&Link, Hop, Booked),
-        payment: &mut Payment,
-    ) -> Result<Forwarded, Refusal> {
-        self.rewrite(caller, &mut request, link.facts().revision, payment)?;
-        let permitted = self.authorize(caller, row, request, payment).await?;
-        let sent = link.forward(permitted, hop, booked).await;
-        sent.map_err(|error| Refusal::failed(&error, link.name()))
-    }
-}
-
-impl Rounds {
     /// Sets the grants for a single call that the call has used up.
     pub(crate) fn paid(mut self: Box<Self>, payment: Payment) -> Box<Self> {
         self.payment = payment;
@@ -181,9 +165,13 @@ impl Rounds {
         let mut payment = std::mem::take(&mut self.payment);
         self.sending = Some(Box::pin(async move {
             sleep(pause).await;
-            let link = (&*link, hop, booked);
-            let sending = shared.send_round(&caller, &row, request, link, &mut payment);
-            let sent = sending.await;
+            let sent = async {
+                shared.rewrite(&caller, &mut request, link.facts().revision, &mut payment)?;
+                let permitted = shared.authorize(&caller, &row, request, &mut payment).await?;
+                let sent = link.forward(permitted, hop, booked).await;
+                sent.map_err(|error| Refusal::failed(&error, link.name()))
+            };
+            let sent = sent.await;
             (payment, sent)
         }));
         Ok(())

@@ -1,66 +1,30 @@
 //! Finds the server of a request, and the server's own name for its item (the `route` step).
 
 mod expected;
-mod own_tasks;
-mod shapes;
+pub(crate) mod own_tasks;
+pub(crate) mod shapes;
 
 use std::{borrow::Cow, sync::Arc};
 
-use narthex_model::{Alias, CallErrorKind, ServerState, for_operators};
+use narthex_model::{Alias, CallErrorKind, ServerState};
 use narthex_policy::{Item, Request};
 use narthex_registry::ServerRow;
-use narthex_upstream::Inventory;
-use narthex_wire::{
-    Answerable, Era, Message, Raw, json::encode_string, meta_key, rpc, with_member,
-};
+use narthex_wire::{Era, Message, Raw, json::encode_string, meta_key, rpc, with_member};
 
-use crate::view::Handling;
-use crate::view::{OwnTool, View, exposed};
 use crate::{
     Caller, Endpoint, RunView,
     call::{
         authorize::Standing,
         clock::CallClock,
         identify::Call,
-        refusal::{Refusal, unusable},
+        names::text,
+        refusal::{Refusal, not_found, unknown_server, unusable, with_cause},
+        routed::Routed,
     },
-    gateway::Shared,
-    links::bridge::Turn,
     runs::run::{RunRow, RunRows},
+    shared::Shared,
+    view::{Handling, OwnTool, View},
 };
-
-/// A routed request.
-pub(crate) struct Routed {
-    pub(crate) row: RunRow,
-    pub(crate) request: Request,
-    /// The gateway's own tool, if its call became this request.
-    pub(crate) own_tool: Option<OwnTool>,
-    /// The server's whole inventory, if it is pinned, or frozen in the run.
-    pub(crate) frozen: Option<Arc<Inventory>>,
-    /// The permission for the resources of a stream of changes.
-    pub(crate) listening: Standing,
-    /// The questions that the client can be asked, and the call's turn on a link on which the
-    /// server may ask.
-    pub(crate) turn: Option<(Answerable, Turn)>,
-    /// True if the item is a tool with an output schema. Set once the link is known.
-    pub(crate) is_shaped: bool,
-}
-
-impl Routed {
-    fn new(row: RunRow, request: Request, own_tool: Option<OwnTool>, listening: Standing) -> Self {
-        Self { row, request, own_tool, frozen: None, listening, turn: None, is_shaped: false }
-    }
-
-    /// Refuses an item that the server's rules hide, as if the item did not exist.
-    fn visible(self, handling: Handling) -> Result<Self, Refusal> {
-        let item = &self.request.item;
-        match self.own_tool {
-            _ if item.is_exposed(exposed(&self.row)) => Ok(self),
-            Some(tool) => Err(tool.absent(item.name()).into()),
-            None => Err(with_cause(not_found(handling, item.name()), &self.row)),
-        }
-    }
-}
 
 /// A request found in a view, and the gateway's own tool that it came from.
 type Found = (Request, Option<OwnTool>);
@@ -93,10 +57,10 @@ impl Shared {
                     return Err(not_found(handling, id));
                 }
                 if handling == Handling::Listen {
-                    self.owns_tasks(caller, alias, &request)?;
+                    own_tasks::owns_tasks(&self.tasks, caller, alias, &request)?;
                 }
                 let mut request = Request::new(alias.clone(), request, item);
-                self.know_origin(caller, &mut request);
+                own_tasks::know_origin(&self.tasks, caller, &mut request);
                 let listening = match handling {
                     Handling::Listen => {
                         Box::pin(self.permit_listening(caller, &row, &mut request)).await
@@ -145,7 +109,7 @@ impl Shared {
         (alias, row): (&Alias, &ServerRow),
         clock: CallClock,
     ) -> Result<RunRow, Refusal> {
-        let left = || clock.left(self.timeout(row));
+        let left = || clock.left(self.options.timeout(row));
         if row.is_probed {
             self.registry.probe(row, left()).await;
         }
@@ -181,7 +145,14 @@ impl Shared {
             if !row.is_decided() {
                 Box::pin(self.wait_for(&caller.run, (alias, row), clock)).await?;
             } else if is_as_before() {
-                let taken_away = self.taken_away(caller, (row, alias), handling, &request);
+                let taken_away = shapes::taken_away(
+                    self.options.name_limit,
+                    caller,
+                    row,
+                    alias,
+                    handling,
+                    &request,
+                );
                 if taken_away.is_some() && row.is_probed {
                     Box::pin(self.wait_for(&caller.run, (alias, row), clock)).await?;
                     continue;
@@ -285,7 +256,7 @@ impl Shared {
                 };
                 let is_same = *id == *shown;
                 let mut routed = Request::new(alias, request, Item::Task(id.clone()));
-                self.know_origin(caller, &mut routed);
+                own_tasks::know_origin(&self.tasks, caller, &mut routed);
                 if !is_same {
                     routed.rewrite.body.set("taskId", encode_string(&id));
                 }
@@ -313,11 +284,6 @@ fn cut_off(row: &ServerRow) -> Option<Refusal> {
         _ => false,
     };
     is_told.then(|| unusable(row))
-}
-
-pub(crate) fn unknown_server(alias: &Alias) -> Refusal {
-    let kind = narthex_model::ErrorKind::NotFound;
-    Refusal::Kind(kind, format!("there is no server `{alias}` here"))
 }
 
 /// Refuses requests about tasks of a client that does not declare tasks in the request.
@@ -400,48 +366,4 @@ fn reference(request: &Message) -> Result<(Reference, String), Refusal> {
         _ => None,
     }
     .ok_or_else(|| Refusal::invalid("`params.ref` must name a prompt or a resource template"))
-}
-
-pub(crate) fn text<'a>(request: &'a Message, member: &str) -> Result<Cow<'a, str>, Refusal> {
-    let found = request.get(member).and_then(Raw::as_str);
-    found.ok_or_else(|| Refusal::invalid(format!("`params.{member}` must be a string")))
-}
-
-/// Adds the cause to the refusal of an absent tool, if its server cannot list its tools: every tool
-/// of that server gets this answer (D5).
-pub(crate) fn with_cause(refusal: Refusal, row: &ServerRow) -> Refusal {
-    match (refusal, row.inventory.unlisted_tools()) {
-        (Refusal::Call(error), Some(cause)) if error.kind == CallErrorKind::ToolNotFound => {
-            let (said, name, cause) = (&error.message, &row.name, for_operators(cause));
-            let text = format!("{said}: the tools of server `{name}` cannot be listed; {cause}");
-            Refusal::call(error.kind, text)
-        }
-        (refusal, _) => refusal,
-    }
-}
-
-/// The one answer for an item that does not exist and for one that the caller may not see (D5).
-pub(crate) fn not_found(handling: Handling, name: &str) -> Refusal {
-    let shown: String = name.chars().take(200).collect();
-    match handling {
-        Handling::Tool => {
-            Refusal::call(CallErrorKind::ToolNotFound, format!("there is no tool `{shown}`"))
-        }
-        Handling::Resource | Handling::Subscribe { .. } => Refusal::Rpc {
-            code: rpc::code::INVALID_PARAMS,
-            message: format!("there is no resource `{shown}`"),
-            data: Some([br#"{"uri":"#, &encode_string(&shown)[..], b"}"].concat().into()),
-        },
-        Handling::Prompt | Handling::Complete => {
-            Refusal::invalid(format!("there is no prompt `{shown}`"))
-        }
-        Handling::Task => Refusal::invalid(format!("there is no task `{shown}`")),
-        Handling::Ping
-        | Handling::Discover
-        | Handling::List(_)
-        | Handling::SetLevel
-        | Handling::Listen
-        | Handling::TaskList
-        | Handling::Vendor => Refusal::invalid(format!("there is no `{shown}`")),
-    }
 }

@@ -4,14 +4,18 @@
 //! expires. The state begins with the node's id in clear, so that any replica can find the owner
 //! (D26).
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use aes_gcm::{
     Aes256Gcm, KeyInit,
     aead::{Aead, Payload},
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use narthex_policy::{SpentStates, StateId};
+use narthex_model::{Alias, RunId};
+use narthex_policy::{Paid, SpentStates, StateId};
 
 const NONCE_BYTES: usize = 12;
 
@@ -75,6 +79,22 @@ impl Sealer {
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Seals a modern server's request state, so that the client can neither read nor change it.
+#[derive(Debug)]
+pub(crate) struct StateSeal {
+    pub(crate) sealer: Arc<Sealer>,
+    pub(crate) run: RunId,
+    pub(crate) alias: Alias,
+    /// The grants for a single call that the call has used up so far.
+    pub(crate) paid: Paid,
+}
+
+/// The bytes that a sealed state is bound to: run, server, method and item.
+pub(crate) fn state_binding(run: RunId, alias: &Alias, method: &str, item: &str) -> Vec<u8> {
+    let run = run.to_text();
+    [&run, alias.as_str(), method, item].map(str::as_bytes).join(&0)
 }
 
 #[cfg(test)]

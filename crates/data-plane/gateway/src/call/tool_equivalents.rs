@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 use crate::{
     Caller, Endpoint, Gateway, RunView,
     call::{
+        admit::admit,
         authorize::Target,
-        record::{CallRecord, unrecorded},
+        record::CallRecord,
+        recording::unrecorded,
         refusal::{Refusal, kind_of},
     },
-    gateway::Shared,
     runs::run::Act,
 };
 
@@ -63,13 +64,13 @@ impl Gateway {
         tool: &str,
         arguments: &Value,
     ) -> Result<DoneAlike, NotAllowed> {
-        self.shared.permit_alike(run, tool, arguments).await.map_err(NotAllowed::from)
+        self.allowed_alike(run, tool, arguments).await.map_err(NotAllowed::from)
     }
 }
 
-impl Shared {
-    async fn permit_alike(
-        self: &Arc<Self>,
+impl Gateway {
+    async fn allowed_alike(
+        &self,
         run: &Arc<RunView>,
         tool: &str,
         arguments: &Value,
@@ -77,17 +78,17 @@ impl Shared {
         let act = Act::of(run);
         let params = json!({ "name": tool, "arguments": arguments });
         let call = json!({ "jsonrpc": "2.0", "id": 0, "method": "tools/call", "params": params });
-        let call = Message::parse(Bytes::from(call.to_string()), &self.options.limits);
+        let call = Message::parse(Bytes::from(call.to_string()), &self.shared.options.limits);
         let call = call.map_err(|error| Refusal::invalid(error.to_string()))?;
         let alias = Alias::built_in();
         let caller = Caller::new(run.clone(), Endpoint::Transparent(alias.clone()), None);
         let item = Item::Tool(tool.into());
-        let open = Some(self.calls.token());
-        let told = self.clean_item(&caller, &item);
-        let record = self.begin_record(&caller, Some(alias.clone()), &call, told, open);
+        let open = Some(self.shared.calls.token());
+        let told = self.shared.clean_item(&caller, &item);
+        let record = self.shared.begin_record(&caller, Some(alias.clone()), &call, told, open);
         let mut record = record.map_err(unrecorded)?;
         let mut asked = Request::new(alias, call, item);
-        let built_in = self.built_in.get();
+        let built_in = self.shared.built_in.get();
         let shown = built_in
             .and_then(|built_in| built_in.tools.shown(tool, asked.message.get("arguments")));
         asked.shown = shown.map(Into::into);
@@ -106,10 +107,18 @@ impl Shared {
         asked: Request,
         record: &mut CallRecord,
     ) -> Result<Permitted<Request>, Refusal> {
-        record.admitted(self.admit(caller, Some(&asked.alias), TrafficLimits::default, true)?);
-        let built_in = self.built_in.get();
-        let target = built_in.map_or(Target::of(None), |one| one.target());
-        let permitted = self.permit(caller, target, asked, &[]).await?;
+        record.admitted(admit(
+            &self.shared.options.meters,
+            &self.shared.metrics,
+            caller,
+            Some(&asked.alias),
+            TrafficLimits::default,
+            true,
+        )?);
+        let built_in = self.shared.built_in.get();
+        let target =
+            built_in.map_or(Target::of(None), |one| Target::built_in(&one.all, &one.gates));
+        let permitted = self.shared.permit(caller, target, asked, &[]).await?;
         record.allowed(permitted.basis());
         record.set_sent(true);
         Ok(permitted)

@@ -1,9 +1,6 @@
 //! Delivers messages that servers send by themselves on links besides the shared ones.
 
-use std::{
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use narthex_registry::ServerKey;
 use narthex_upstream::{Frame, Inventory, Link, LinkEvent, ListChanges};
@@ -11,7 +8,7 @@ use narthex_wire::{Era, Message, Notification, Revision, method, notification::A
 use tokio::sync::mpsc;
 
 use super::{LinkKind, OwnLink};
-use crate::{Endpoint, Session, gateway::Shared, links::bridge::Bridge, subscriptions::Ears};
+use crate::{Endpoint, Session, links::bridge::Bridge, shared::Shared, subscriptions::Ears};
 
 /// Longest time of a new listing on a link that serves one session or run.
 const RELIST: Duration = Duration::from_secs(30);
@@ -78,10 +75,7 @@ impl Hearers {
     async fn relist(&self, link: &Arc<Link>) {
         match self {
             Self::Pool(shared, server, revision) => {
-                let cell = {
-                    let pool = shared.pool.lock().unwrap_or_else(PoisonError::into_inner);
-                    pool.get(&(server.clone(), *revision)).cloned()
-                };
+                let cell = shared.pool.get(server, *revision);
                 let own = cell.as_ref().and_then(|cell| cell.get());
                 let Some(own) = own.filter(|own| Arc::ptr_eq(&own.link, link)) else { return };
                 own.relist(shared.options.settle_timeout).await;

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use narthex_model::{EVERYTHING, Exposed, NO_GATES};
-use narthex_policy::{Denial, Item, Request, ServerRules};
+use narthex_policy::{Item, Request, ServerRules};
 use narthex_registry::ServerRow;
 use narthex_upstream::{Inventory, Listed};
 use narthex_wire::{
@@ -13,17 +13,7 @@ use narthex_wire::{
     notification::RESOURCES_FILTER,
 };
 
-use crate::view::Handling;
-use crate::view::exposed;
-use crate::{
-    Caller,
-    call::{
-        authorize::forbidden,
-        refusal::Refusal,
-        route::{not_found, unknown_server},
-    },
-    gateway::Shared,
-};
+use crate::{RunView, view::exposed};
 
 /// All rules of a server, as policy asks for them.
 pub(crate) fn rules(row: Option<&ServerRow>) -> ServerRules<'_> {
@@ -33,27 +23,11 @@ pub(crate) fn rules(row: Option<&ServerRow>) -> ServerRules<'_> {
     }
 }
 
-impl Shared {
-    /// A denial looks like absence, except where a person may grant the scopes that it requires.
-    pub(crate) fn refusal_of(&self, caller: &Caller, denial: Denial) -> Refusal {
-        match denial {
-            Denial::NotAttached(alias) => unknown_server(&alias),
-            Denial::Hidden(item) => {
-                let handling = match &item {
-                    Item::Tool(_) => Handling::Tool,
-                    Item::Prompt(_) => Handling::Prompt,
-                    Item::Resource(_) => Handling::Resource,
-                    Item::Task(_) => Handling::Task,
-                    Item::Server => Handling::Vendor,
-                };
-                not_found(handling, item.name())
-            }
-            Denial::Forbidden { item, by } => forbidden(&item, &by),
-            Denial::Ungranted { server, item, name, missing, has_digest } => {
-                self.ungranted(caller, (&server, &item, &name), &missing, has_digest)
-            }
-        }
-    }
+/// True if models may read this text of a server about itself: the text is part of the run's frozen
+/// lists, or of the pinned ones.
+pub(crate) fn may_be_told(run: &RunView, row: &ServerRow, text: &str) -> bool {
+    let is_of_run = row.alias.as_ref().is_none_or(|alias| run.may_be_told(alias, text));
+    is_of_run && row.lets_tell(text)
 }
 
 /// A list, its member in the result, and the member that identifies an entry.

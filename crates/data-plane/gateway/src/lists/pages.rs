@@ -2,60 +2,17 @@
 //!
 //! The client's answer decides nothing: it shows at most that the user has opened the page.
 
-use std::{
-    collections::HashSet,
-    fmt,
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{fmt, pin::Pin, sync::Arc};
 
 use narthex_wire::{Era, Message, Payload, Raw, Revision, meta_key, method, rpc};
 use serde_json::{Value, json};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Caller, Session, gateway::Shared};
+use super::awaited_pages::Waited;
+use crate::{Caller, Session};
 
 /// The key of the question in a result that asks for input.
 const KEY: &str = "narthex_page";
-
-/// Number of pages that one session waits for at a time.
-const PAGES_MAX: usize = 32;
-
-/// The pages whose end is reported to a session, by their ids.
-#[derive(Debug, Default)]
-pub(crate) struct Pages(Mutex<HashSet<String>>);
-
-/// Outcome of a session's attempt to wait for a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waited {
-    /// The session waits for the page from now on.
-    New,
-    /// The session waits for the page already, and is notified once.
-    Already,
-    /// There is no room to wait for it.
-    Full,
-}
-
-impl Pages {
-    fn wait_for(&self, id: &str) -> Waited {
-        let mut all = self.lock();
-        if all.contains(id) {
-            return Waited::Already;
-        }
-        if all.len() == PAGES_MAX {
-            return Waited::Full;
-        }
-        all.insert(id.to_owned());
-        Waited::New
-    }
-
-    fn done(&self, id: &str) {
-        self.lock().remove(id);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// The page to which a client leads its user, and the reason.
 pub struct ToPage {
@@ -77,6 +34,24 @@ impl ToPage {
             params["elicitationId"] = id.into();
         }
         params
+    }
+
+    /// Leads the user of a legacy client to the page: returns the message for the client. The
+    /// client is notified when the page is done, as long as it is there, and `tasks` waits for
+    /// that. `None`, and the user is not led there, if the session waits for as many pages as it
+    /// may.
+    pub(crate) fn lead(
+        self,
+        session: &Arc<Session>,
+        tasks: &TaskTracker,
+        stopping: &CancellationToken,
+    ) -> Option<Payload> {
+        let waited = session.pages.wait_for(&self.id);
+        let question = (waited != Waited::Full).then(|| self.question(session));
+        if waited == Waited::New {
+            tasks.spawn(tell_when_done(session.clone(), self, stopping.clone()));
+        }
+        question
     }
 
     /// For a modern client: it calls again when its user has been asked.
@@ -104,40 +79,19 @@ impl fmt::Debug for ToPage {
     }
 }
 
-impl Shared {
-    /// The message that leads the user of a legacy client to a page. The client is notified when
-    /// the page is done, as long as it is there. `None`, and the user is not led there, if the
-    /// session waits for as many pages as it may.
-    pub(crate) fn lead_to(
-        self: &Arc<Self>,
-        session: &Arc<Session>,
-        page: ToPage,
-    ) -> Option<Payload> {
-        let waited = session.pages.wait_for(&page.id);
-        let question = (waited != Waited::Full).then(|| page.question(session));
-        if waited == Waited::New {
-            self.tell_when_done(session, page);
-        }
-        question
-    }
-
-    fn tell_when_done(self: &Arc<Self>, session: &Arc<Session>, page: ToPage) {
-        let (shared, session) = (self.clone(), session.clone());
-        self.spawn(async move {
-            let ToPage { id, done, .. } = page;
-            let is_done = tokio::select! {
-                biased;
-                () = shared.stopping.cancelled() => false,
-                () = session.closed().cancelled() => false,
-                is_done = done => is_done,
-            };
-            session.pages.done(&id);
-            if is_done {
-                let params = json!({"elicitationId": id}).to_string();
-                let notice = method::ELICITATION_COMPLETE;
-                session.deliver(rpc::notification(notice, Some(params.as_bytes())));
-            }
-        });
+async fn tell_when_done(session: Arc<Session>, page: ToPage, stopping: CancellationToken) {
+    let ToPage { id, done, .. } = page;
+    let is_done = tokio::select! {
+        biased;
+        () = stopping.cancelled() => false,
+        () = session.closed().cancelled() => false,
+        is_done = done => is_done,
+    };
+    session.pages.done(&id);
+    if is_done {
+        let params = json!({"elicitationId": id}).to_string();
+        let notice = method::ELICITATION_COMPLETE;
+        session.deliver(rpc::notification(notice, Some(params.as_bytes())));
     }
 }
 
@@ -157,23 +111,5 @@ pub(crate) fn leads_to_pages(caller: &Caller, request: &Message) -> bool {
             let is_first = answers.and_then(|answers| answers.get(KEY)).is_none();
             is_first && request.meta_value(meta_key::CLIENT_CAPABILITIES).is_some_and(by_url)
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// X-M55: a session is notified once of the end of a page, and waits for a limited number of
-    /// pages.
-    #[test]
-    fn a_session_waits_for_a_limited_number_of_pages() {
-        let pages = Pages::default();
-        for number in 0..PAGES_MAX {
-            assert_eq!(pages.wait_for(&number.to_string()), Waited::New);
-        }
-        assert_eq!((pages.wait_for("0"), pages.wait_for("more")), (Waited::Already, Waited::Full));
-        pages.done("0");
-        assert_eq!((pages.wait_for("more"), pages.wait_for("0")), (Waited::New, Waited::Full));
     }
 }

@@ -13,11 +13,11 @@ use narthex_upstream::{Asking, ServerFacts};
 use narthex_wire::{Message, Raw, json::encode_string, method, rpc};
 use tokio::task::JoinSet;
 
-use crate::tasks::{TaskOwner, with_id};
 use crate::{
     Answering, Caller, Endpoint, RunId,
     call::{own_answer::result, refusal::Refusal},
-    gateway::Shared,
+    shared::Shared,
+    tasks::{TaskOwner, with_id},
 };
 
 /// Largest number of a server's pages without a task of the run that are skipped for one page of

@@ -2,8 +2,12 @@
 
 mod kept;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, MutexGuard, PoisonError},
+    time::Duration,
+};
 
+use narthex_audit::ToolSet;
 use narthex_model::Alias;
 use narthex_policy::RunPolicy;
 use narthex_registry::Snapshot;
@@ -14,13 +18,13 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use crate::view::{Part, View, ViewOptions};
 use crate::{
     Answering, Caller, RunView, Session,
     call::{own_answer::result, refusal::Refusal},
-    gateway::Shared,
     links::{LinkKind, link_kind},
     runs::run::{LastView, RunRows},
+    shared::Shared,
+    view::View,
 };
 
 /// Longest wait of a view for servers that list for one client alone. Slower servers show their
@@ -28,6 +32,7 @@ use crate::{
 const VIEW_PATIENCE: Duration = Duration::from_secs(3);
 
 pub(crate) use self::kept::Kept;
+use self::kept::sources;
 
 impl Shared {
     pub(crate) async fn list(
@@ -101,7 +106,7 @@ impl Shared {
                 seen[index].sees(&inventory, Era::Legacy);
             }
         }
-        let view = Arc::new(self.build_view(snapshot.seq, &seen));
+        let view = Arc::new(self.options.view_of(snapshot.seq, &seen));
         session.set_view(view.clone());
         // From here on, a late list finds no receiver and retracts the view. A list that came while
         // the view was built is in the queue.
@@ -131,18 +136,42 @@ impl Shared {
             return view;
         }
         let parts = self.parts(snapshot, &RunPolicy::AllAttached, None);
-        let view = Arc::new(self.build_view(snapshot.seq, &parts));
+        let view = Arc::new(self.options.view_of(snapshot.seq, &parts));
         self.live_view.store(Some(view.clone()));
         view
     }
+}
 
-    pub(crate) fn build_view(&self, seq: u64, parts: &[Part]) -> View {
-        let options = ViewOptions {
-            name_limit: self.options.name_limit,
-            server_info: &self.options.server_info,
-            has_own_tools: self.options.synthetic_tools,
-        };
-        View::build(seq, parts, options)
+impl Shared {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept_views.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The view of a run on a snapshot: all runs that see the same share one view.
+    pub(crate) fn kept_view(&self, snapshot: &Snapshot, run: &RunView) -> Arc<View> {
+        let policy = &run.policy;
+        let offers = self.offers(snapshot, policy, Some(run));
+        let sources = sources(snapshot, policy, &offers);
+        if let (Some(view), _) = self.kept().find(&sources) {
+            return view;
+        }
+        // Without the lock, as it may take long.
+        let view =
+            Arc::new(self.options.view_of(snapshot.seq, &self.parts(snapshot, policy, Some(run))));
+        self.kept().keep(sources, view)
+    }
+
+    /// The tools that a run sees of a snapshot. Nothing is built if a run has the same.
+    pub(crate) fn kept_tools(&self, snapshot: &Snapshot, run: &RunView) -> Arc<ToolSet> {
+        let offers = self.offers(snapshot, &run.policy, Some(run));
+        let sources = sources(snapshot, &run.policy, &offers);
+        let (_, tools) = self.kept().find(&sources);
+        tools.unwrap_or_else(|| self.tools_of(&self.kept_view(snapshot, run)))
+    }
+
+    /// The tools of a view, for the record.
+    pub(crate) fn tools_of(&self, view: &View) -> Arc<ToolSet> {
+        self.kept().set_of(view)
     }
 }
 

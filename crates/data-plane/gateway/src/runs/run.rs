@@ -36,8 +36,7 @@ pub(crate) use self::{
     rows::{RunRow, RunRows},
     usage::{Act, Held, Usage},
 };
-use crate::view::View;
-use crate::{built_in::Offered, links::bridge::Bridges};
+use crate::{built_in::Offered, links::bridge::Bridges, view::View};
 
 /// A run as the data plane sees it: its permissions never change.
 #[derive(Debug)]

@@ -9,8 +9,7 @@ use narthex_wire::{Message, Payload, Raw, Rewrite, rpc};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{ASK_TIMEOUT, OpenCall, Session, State};
-use crate::view::check_question;
-use crate::{Place, RunView};
+use crate::{Place, RunView, view::check_question};
 
 /// Number of questions of servers that may wait for one client.
 pub(crate) const ASKS_MAX: usize = 64;

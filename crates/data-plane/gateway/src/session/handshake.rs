@@ -12,20 +12,19 @@ use narthex_wire::{
     supported_versions,
 };
 
-use crate::view::{Handling, View, check_capabilities};
 use crate::{
     Answering, Caller, Endpoint, RunView, Session,
     built_in::BUILT_IN,
     call::{
-        identify::own_alias,
+        names::own_alias,
         own_answer::result,
         refusal::{Refusal, withheld},
-        review_refusal::may_be_told,
     },
-    gateway::Shared,
     links::{LinkKind, link_kind},
-    lists::task_list::has_tasks,
+    lists::{exposure::may_be_told, task_list::has_tasks},
     runs::run::{RunRow, RunRows},
+    shared::Shared,
+    view::{Handling, View, check_capabilities},
 };
 
 /// The time for which clients may cache the endpoint's description.

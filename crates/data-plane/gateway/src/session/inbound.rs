@@ -10,13 +10,13 @@ use narthex_upstream::{Asking, Link};
 use narthex_wire::{Era, LogLevel, Message, Rewrite, rpc, translate};
 use tokio::task::JoinSet;
 
-use crate::view::{Handling, Notice, notice};
 use crate::{
     Answering, Caller, Session,
-    call::{identify::own_alias, own_answer::result, refusal::Refusal},
-    gateway::Shared,
+    call::{names::own_alias, own_answer::result, refusal::Refusal},
     links::{Chosen, LinkKind},
     session::{Asker, handshake::aggregated},
+    shared::Shared,
+    view::{Handling, Notice, notice},
 };
 
 impl Shared {

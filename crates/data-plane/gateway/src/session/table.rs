@@ -1,13 +1,10 @@
 //! All live sessions by id, with a cap and an idle limit (S31).
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use papaya::HashMap;
 
-use crate::{Full, Place, Places, RunId, RunView, Session, SessionId, gateway::Shared};
-
-/// Interval between searches for idle sessions, and for tasks that keep no server awake any more.
-const SWEEP: Duration = Duration::from_secs(30);
+use crate::{Full, Place, Places, RunId, RunView, Session, SessionId};
 
 /// The live sessions. Lookups take no lock.
 #[derive(Debug)]
@@ -60,28 +57,5 @@ impl SessionTable {
 
     pub(crate) fn all(&self) -> Vec<Arc<Session>> {
         self.sessions.pin().values().cloned().collect()
-    }
-}
-
-/// Ends sessions whose clients have not been heard of for long, and lets servers sleep whose tasks
-/// have expired without a word.
-pub(crate) async fn expire(shared: Arc<Shared>) {
-    let mut ticks = tokio::time::interval(SWEEP);
-    loop {
-        tokio::select! {
-            biased;
-            () = shared.shutdown.cancelled() => return,
-            _ = ticks.tick() => {}
-        }
-        shared.forget_all_gone();
-        shared.tasks.expire();
-        for session in shared.sessions.all() {
-            if session.last_used().elapsed() >= shared.options.session_idle {
-                tracing::debug!(session.id = %session.id, "ended an idle session");
-                // On its own: servers that are slow to end hold up no other session.
-                let ending = shared.clone();
-                shared.spawn(async move { ending.end_session(&session).await });
-            }
-        }
     }
 }

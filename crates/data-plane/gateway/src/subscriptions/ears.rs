@@ -7,12 +7,8 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use narthex_registry::ServerKey;
 use narthex_upstream::{Frame, Link};
-use narthex_wire::Message;
 use tokio::sync::mpsc;
-
-use crate::gateway::Shared;
 
 /// Number of messages that wait for one call.
 const QUEUE: usize = 64;
@@ -42,6 +38,11 @@ pub(crate) struct Ear {
 impl Ears {
     fn open(&self) -> MutexGuard<'_, Vec<Listed>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// True if no call hears such messages.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open().is_empty()
     }
 
     /// A place for a call on a link.
@@ -76,19 +77,5 @@ impl Ear {
 impl Drop for Ear {
     fn drop(&mut self) {
         self.ears.open().retain(|one| one.number != self.number);
-    }
-}
-
-impl Shared {
-    /// Brings a log message of a server's shared link to the call that is alone on it.
-    pub(super) fn tell_only_call(&self, server: &ServerKey, message: &Message) {
-        if self.hub.ears.open().is_empty() {
-            return;
-        }
-        let link = self.row_of(server).and_then(|row| row.link.clone());
-        if let Some(link) = link.filter(|link| !link.is_one_channel()) {
-            let is_told = self.hub.ears.tell(&link, || Frame::Notification(message.clone()));
-            tracing::trace!(is_told, "a log message for the only call on its link");
-        }
     }
 }

@@ -3,36 +3,32 @@
 //!
 //! Each followed subject has an actor of its own, so that no server waits for another.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use narthex_upstream::{Asking, Link, LinkError};
-use narthex_wire::{
-    Message,
-    json::encode_string,
-    notification::{RESOURCES_FILTER, TASKS_FILTER},
-};
+use narthex_wire::{Message, json::encode_string};
 use tokio::{
-    sync::{oneshot, watch},
+    sync::oneshot,
     time::{Instant, sleep, timeout},
 };
 
-use super::{FollowKey, Hub, Subject};
-use crate::view::Handling;
+use super::{
+    FollowKey, Subject,
+    followed::{End, Followed, Following, lost},
+};
 use crate::{
     Answering, Caller, Place, Session,
     call::{
         clock::CallClock,
         internal_request::Errand,
         own_answer::result,
-        refusal::Refusal,
-        route::{Routed, not_found},
+        refusal::{Refusal, not_found},
+        routed::Routed,
     },
-    gateway::Shared,
     links::LinkKind,
+    shared::Shared,
+    view::Handling,
 };
 
 /// The shortest pause before a lost subscription is made again.
@@ -40,150 +36,6 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Longest wait for a modern server's acknowledgement; most resources change later anyway.
 const ACKNOWLEDGE_DEADLINE: Duration = Duration::from_secs(1);
-
-/// A resource or task that has followers.
-#[derive(Debug, Default)]
-pub(super) struct Followed {
-    /// Number of followers. Rises only under the lock of the hub's table.
-    count: watch::Sender<usize>,
-    /// The server's answer; `None` until it came.
-    outcome: watch::Sender<Option<Result<(), Refusal>>>,
-    /// The status of a followed task; a later status replaces an unread one.
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    last: Option<Message>,
-    /// A task that has ended: a lost subscription needs not be made again.
-    has_ended: bool,
-}
-
-/// One follower's share of a followed subject: it follows until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Following(Arc<Followed>);
-
-impl Following {
-    /// The last reported status of the task that is followed.
-    pub(super) fn state(&self) -> Option<Message> {
-        self.0.state().last.clone()
-    }
-}
-
-impl Drop for Following {
-    fn drop(&mut self) {
-        self.0.count.send_modify(|count| *count = count.saturating_sub(1));
-    }
-}
-
-/// The reason why a subject is not followed on a link any more.
-enum End {
-    /// No follower is left.
-    Unwanted,
-    /// The server refused, or the link was lost.
-    Lost(Refusal),
-}
-
-/// The link ended.
-fn lost(link: &Link) -> End {
-    End::Lost(Refusal::failed(&LinkError::Closed("it was lost".into()), link.name()))
-}
-
-impl Subject {
-    /// The subjects that a modern server shall report, as members of `params`.
-    fn filter(&self) -> Vec<u8> {
-        let (member, name) = match self {
-            Self::Resource(uri) => (RESOURCES_FILTER, uri),
-            Self::Task(id) => (TASKS_FILTER, id),
-        };
-        let head = format!(r#""notifications":{{"{member}":["#);
-        [head.as_bytes(), &encode_string(name), b"]}"].concat()
-    }
-}
-
-impl Followed {
-    fn is_wanted(&self) -> bool {
-        *self.count.borrow() > 0
-    }
-
-    /// Waits until no follower is left.
-    async fn unwanted(&self) {
-        let mut count = self.count.subscribe();
-        // This cannot fail: `self` holds the sender.
-        drop(count.wait_for(|count| *count == 0).await);
-    }
-
-    /// Waits until no follower is left, or the link ends.
-    async fn unwanted_on(&self, link: &Link) -> End {
-        tokio::select! {
-            biased;
-            () = self.unwanted() => End::Unwanted,
-            () = link.closed().cancelled() => lost(link),
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn has_ended(&self) -> bool {
-        self.state().has_ended
-    }
-
-    fn is_followed(&self) -> bool {
-        matches!(*self.outcome.borrow(), Some(Ok(())))
-    }
-}
-
-impl Hub {
-    /// Counts one more follower; the second is true for the first one.
-    fn join(&self, key: &FollowKey) -> (Following, bool) {
-        let mut table = self.followed();
-        let is_first = !table.contains_key(key);
-        let followed = table.entry(key.clone()).or_default().clone();
-        followed.count.send_modify(|count| *count += 1);
-        (Following(followed), is_first)
-    }
-
-    /// Forgets a subject without followers; `false` if there are some.
-    fn forget(&self, key: &FollowKey, followed: &Followed) -> bool {
-        let mut table = self.followed();
-        let is_over = !followed.is_wanted();
-        if is_over {
-            table.remove(key);
-        }
-        is_over
-    }
-
-    /// Stores the status of a task; `false` if it has no followers.
-    pub(super) fn keep_state(&self, key: &FollowKey, state: &Message, has_ended: bool) -> bool {
-        let followed = self.followed().get(key).cloned();
-        if let Some(followed) = &followed {
-            *followed.state() = State { last: Some(state.clone()), has_ended };
-        }
-        followed.is_some()
-    }
-
-    /// Makes later followers wait for a new outcome, unless there still is a follower.
-    fn leave(&self, followed: &Followed) -> bool {
-        let _table = self.followed();
-        let is_over = !followed.is_wanted();
-        if is_over {
-            followed.outcome.send_replace(None);
-        }
-        is_over
-    }
-
-    /// Reports to all waiting followers that a subject cannot be followed.
-    fn fail(&self, key: &FollowKey, followed: &Followed, refusal: Refusal) {
-        let mut table = self.followed();
-        // Another follower may have started anew under the same key.
-        if table.get(key).is_some_and(|entry| std::ptr::eq(Arc::as_ptr(entry), followed)) {
-            table.remove(key);
-        }
-        followed.outcome.send_replace(Some(Err(refusal)));
-    }
-}
 
 impl Shared {
     /// `resources/subscribe` and `resources/unsubscribe` of a legacy client.
@@ -369,6 +221,30 @@ impl Shared {
             );
         }
         End::Unwanted
+    }
+
+    /// Asks for the status of a task that changed while there was no stream to its server, and
+    /// reports it as if the server had.
+    async fn catch_up(&self, link: &Link, key: &FollowKey, followed: &Followed) {
+        let Subject::Task(id) = &key.subject else { return };
+        let members = [br#""taskId":"#, &encode_string(id)[..]].concat();
+        let state = match self.asked(&key.server, link, Asking::TaskState, &members).await {
+            Ok(answer) => super::tasks::state_of(&answer),
+            Err(refusal) => {
+                tracing::debug!(
+                    server.name = link.name(),
+                    ?refusal,
+                    "did not report the state of a task"
+                );
+                None
+            }
+        };
+        let Some(state) = state else { return };
+        self.tasks.heard(&key.server, state.get("taskId"), state.get("status"));
+        // A later state may have come on the stream.
+        if !followed.has_ended() {
+            self.hub.task_changed(&key.server, &state);
+        }
     }
 
     /// Keeps a modern server's stream of one resource's or task's changes open.

@@ -16,10 +16,10 @@ const SHARED_FROM: usize = 8;
 
 /// The places of one kind. All clones share the same places.
 #[derive(Debug, Clone)]
-pub struct Places(Arc<Shared>);
+pub struct Places(Arc<Room>);
 
 #[derive(Debug)]
-struct Shared {
+struct Room {
     total: usize,
     taken: Mutex<Taken>,
 }
@@ -34,7 +34,7 @@ struct Taken {
 /// Some places of one holder, which are free again when this is dropped.
 #[derive(Debug)]
 pub struct Place {
-    of: Arc<Shared>,
+    of: Arc<Room>,
     workspace: Option<WorkspaceId>,
     holder: Holder,
     amount: usize,
@@ -88,7 +88,7 @@ impl Places {
     /// quarters.
     #[must_use]
     pub fn new(total: usize) -> Self {
-        Self(Arc::new(Shared { total, taken: Mutex::default() }))
+        Self(Arc::new(Room { total, taken: Mutex::default() }))
     }
 
     /// Largest number of places of one run.
@@ -164,7 +164,7 @@ impl Full {
     }
 }
 
-impl Shared {
+impl Room {
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }

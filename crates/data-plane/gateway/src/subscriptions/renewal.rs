@@ -12,8 +12,8 @@ use super::is_at;
 use crate::{
     Caller, Endpoint, Session,
     call::{internal_request::Errand, refusal::Refusal},
-    gateway::Shared,
     links::{LinkKind, bridge::Bridge, link_kind},
+    shared::Shared,
 };
 
 /// Longest wait of a call until its server has taken the level that it names.

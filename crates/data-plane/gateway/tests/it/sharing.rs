@@ -143,7 +143,7 @@ async fn s31_one_run_cannot_open_all_streams_of_changes() {
         let Step::Answer(answer) = refused else { panic!("{refused:?}") };
         assert_eq!(answer.status, 429);
         let text = String::from_utf8(answer.payload.into_bytes().to_vec()).unwrap();
-        assert!(text.contains("this run has 20 streams"), "{text}");
+        assert!(text.contains("this run has 20 change streams"), "{text}");
         let first = world.run.clone();
         world.run_as(RunPolicy::AllAttached);
         assert!(matches!(listen(&world).await.1, Step::Message(_)));

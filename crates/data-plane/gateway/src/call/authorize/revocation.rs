@@ -6,52 +6,24 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_policy::{Basis, Item, Permitted, Request, Verdict};
+use narthex_policy::{Item, Permitted, Request, Verdict};
 use narthex_registry::ServerRow;
 use narthex_upstream::Asking;
 use narthex_wire::{Raw, json::encode_string, notification::RESOURCES_FILTER};
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::Target;
-use crate::view::exposed;
+use super::{Over, Standing, Target};
 use crate::{
     Caller, Session,
-    gateway::Shared,
     lists::exposure::{hide_from_listening, rules},
+    shared::Shared,
     subscriptions::FollowKey,
+    view::exposed,
 };
 
 /// Longest wait for a time that grants or rules name, since the clock may be set meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-
-/// Permission for a stream or subscription that stays open: its grants, and the requests that the
-/// rules of the workspace may refuse later.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Standing {
-    basis: Basis,
-    requests: Vec<Request>,
-}
-
-/// Cancels its token when a permission has ended. Dropping this stops the watch.
-#[derive(Debug)]
-pub(crate) struct Over {
-    pub(crate) token: CancellationToken,
-    _kept: DropGuard,
-}
-
-impl Standing {
-    /// The permission of the request that was just decided on.
-    pub(crate) fn of(permitted: &Permitted<Request>) -> Self {
-        Self { basis: permitted.basis().clone(), requests: vec![Request::clone(permitted)] }
-    }
-
-    /// Adds the permission for another subject.
-    pub(crate) fn join(&mut self, other: Self) {
-        self.basis.join(&other.basis);
-        self.requests.extend(other.requests);
-    }
-}
 
 impl Shared {
     /// True if the whole permission still holds: its grants count, also in this turn, and the rules

@@ -13,13 +13,13 @@ use narthex_wire::{
 use tokio::time::Instant;
 
 use super::{AGAIN, PARKED, ParkedId};
-use crate::view::check_question;
 use crate::{
     Answer, Caller, Place, RunView, Step,
-    call::{answering::ForwardedCall, prepare::state_binding, refusal::Refusal},
-    gateway::Shared,
+    call::{answering::ForwardedCall, refusal::Refusal, seal::state_binding},
     links::bridge::{Bridge, Turn},
     session::TWO_MEANINGS,
+    shared::Shared,
+    view::check_question,
 };
 
 /// Time to wait for further questions that a server asks at the same time.

@@ -12,11 +12,11 @@ use narthex_wire::{
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::view::check_question;
 use crate::{
     Session,
     call::refusal::Refusal,
     session::{ASK_TIMEOUT, ASKS_MAX, OpenCall},
+    view::check_question,
 };
 
 /// Number of characters of a server's name for a question that an error shows.

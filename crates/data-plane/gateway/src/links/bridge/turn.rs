@@ -15,7 +15,7 @@ const QUEUE: usize = 64;
 
 /// The open calls of a link.
 #[derive(Debug, Default)]
-pub(super) struct Turns(Mutex<Open>);
+pub(in crate::links) struct Turns(Mutex<Open>);
 
 #[derive(Debug, Default)]
 struct Open {
@@ -57,7 +57,7 @@ impl Turns {
 
 impl Turn {
     /// The next turn on a link.
-    pub(super) fn of(bridge: &Arc<Bridge>) -> Self {
+    pub(in crate::links) fn of(bridge: &Arc<Bridge>) -> Self {
         let (sender, heard) = mpsc::channel(QUEUE);
         let mut open = bridge.turns.open();
         let number = open.next;

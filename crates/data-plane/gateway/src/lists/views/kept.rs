@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     hash::{Hash, Hasher},
-    sync::{Arc, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use narthex_audit::{DefinitionDigest, ToolSet};
@@ -12,8 +12,10 @@ use narthex_policy::RunPolicy;
 use narthex_registry::{ConnectionId, Snapshot};
 use narthex_upstream::Inventory;
 
-use crate::view::{View, seen_rows};
-use crate::{RunView, built_in::Offered, gateway::Shared};
+use crate::{
+    built_in::Offered,
+    view::{View, seen_rows},
+};
 
 /// Number of entries from which on unused ones are looked for.
 const PRUNED_FROM: usize = 64;
@@ -29,7 +31,7 @@ pub(crate) struct Kept {
 
 /// The values from which a server's part of a view is made, without a strong reference to any.
 #[derive(Debug, Clone)]
-struct Source {
+pub(super) struct Source {
     alias: Alias,
     connection: Option<ConnectionId>,
     inventory_version: u64,
@@ -62,7 +64,7 @@ impl Hash for Source {
     }
 }
 
-fn sources(
+pub(super) fn sources(
     snapshot: &Snapshot,
     policy: &RunPolicy,
     built_in: &[(Alias, Arc<Offered>)],
@@ -87,13 +89,13 @@ fn sources(
 }
 
 impl Kept {
-    fn find(&self, sources: &[Source]) -> (Option<Arc<View>>, Option<Arc<ToolSet>>) {
+    pub(super) fn find(&self, sources: &[Source]) -> (Option<Arc<View>>, Option<Arc<ToolSet>>) {
         let found = self.views.get(sources);
         found.map(|(view, tools)| (view.upgrade(), tools.upgrade())).unwrap_or_default()
     }
 
     /// Stores a view; returns the one that another caller has built meanwhile, if there is one.
-    fn keep(&mut self, sources: Vec<Source>, view: Arc<View>) -> Arc<View> {
+    pub(super) fn keep(&mut self, sources: Vec<Source>, view: Arc<View>) -> Arc<View> {
         if let (Some(view), _) = self.find(&sources) {
             return view;
         }
@@ -107,7 +109,7 @@ impl Kept {
         view
     }
 
-    fn set_of(&mut self, view: &View) -> Arc<ToolSet> {
+    pub(super) fn set_of(&mut self, view: &View) -> Arc<ToolSet> {
         let shared = |set: ToolSet| {
             let known = self.sets.get(&set.digest).and_then(Weak::upgrade);
             let set = known.unwrap_or_else(|| Arc::new(set));
@@ -115,38 +117,5 @@ impl Kept {
             set
         };
         view.tool_set(shared)
-    }
-}
-
-impl Shared {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept_views.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The view of a run on a snapshot: all runs that see the same share one view.
-    pub(crate) fn kept_view(&self, snapshot: &Snapshot, run: &RunView) -> Arc<View> {
-        let policy = &run.policy;
-        let offers = self.offers(snapshot, policy, Some(run));
-        let sources = sources(snapshot, policy, &offers);
-        if let (Some(view), _) = self.kept().find(&sources) {
-            return view;
-        }
-        // Without the lock, as it may take long.
-        let view =
-            Arc::new(self.build_view(snapshot.seq, &self.parts(snapshot, policy, Some(run))));
-        self.kept().keep(sources, view)
-    }
-
-    /// The tools that a run sees of a snapshot. Nothing is built if a run has the same.
-    pub(crate) fn kept_tools(&self, snapshot: &Snapshot, run: &RunView) -> Arc<ToolSet> {
-        let offers = self.offers(snapshot, &run.policy, Some(run));
-        let sources = sources(snapshot, &run.policy, &offers);
-        let (_, tools) = self.kept().find(&sources);
-        tools.unwrap_or_else(|| self.tools_of(&self.kept_view(snapshot, run)))
-    }
-
-    /// The tools of a view, for the record.
-    pub(crate) fn tools_of(&self, view: &View) -> Arc<ToolSet> {
-        self.kept().set_of(view)
     }
 }
