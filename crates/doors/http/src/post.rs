@@ -190,7 +190,7 @@ mod tests {
 
     /// S8: a body that a foreign page can send without asking first is not taken.
     #[test]
-    fn s8_only_json_is_json() {
+    fn s8_only_json_content_types_count_as_json() {
         for good in ["application/json", "Application/JSON; charset=utf-8", "application/json;"] {
             assert!(is_json(&with(header::CONTENT_TYPE, &[good])), "{good}");
         }

@@ -158,7 +158,7 @@ fn s31_a_run_that_floods_its_streams_loses_only_its_own_oldest_events() {
 
 /// S31: a reader that is there loses nothing: its call waits until it has read.
 #[test]
-fn s31_a_slow_reader_waits_for_room_and_loses_nothing() {
+fn s31_a_call_waits_for_its_slow_reader_and_no_event_is_lost() {
     let room = Room::new(100);
     let limits = ReplayLimits::default();
     let [slow, flood] = [1, 1].map(|run| in_room(&room, run, limits));

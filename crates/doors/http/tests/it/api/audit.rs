@@ -370,7 +370,7 @@ async fn s32_changes_in_the_store_are_found() {
 /// agents may have what people sign in to. Each change is an event of its own; a wrong one changes
 /// nothing.
 #[tokio::test]
-async fn x_m64_the_switch_is_an_admins_and_is_recorded() {
+async fn x_m64_only_admins_set_the_switch_for_contents_and_each_change_is_recorded() {
     let tenants = Tenants::with(&["team"]).await;
     let (admin, place) = (tenants.token("team", Role::Admin), "/api/workspaces/team");
     let switch = |is_on: bool| json!({ "audits_contents": is_on }).to_string();

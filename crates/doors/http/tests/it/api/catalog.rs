@@ -408,7 +408,7 @@ async fn o101_the_merged_view_shows_origins_and_hides_secrets() {
 /// S5: a server whose package has no fixed version is stored, and the answer has the pin to write;
 /// so has the answer to a question before.
 #[tokio::test]
-async fn s5_saving_names_packages_without_a_version() {
+async fn s5_saving_a_server_warns_of_a_package_without_a_version() {
     let place = Place::new().await;
     let with = |package| json!({ "id": "docs", "command": "npx", "args": ["-y", package] });
     let valid = "/api/workspaces/default/validate?kind=server";

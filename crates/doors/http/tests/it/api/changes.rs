@@ -134,7 +134,7 @@ async fn e140_an_overridden_entry_can_be_changed_and_removed() {
 
 /// E142: of callers that store a name at one time, one hears that it is new.
 #[tokio::test]
-async fn e142_a_name_is_new_once() {
+async fn e142_one_of_several_concurrent_puts_of_a_name_creates_the_entry() {
     let api = Api::one().await;
     let put = || api.send("PUT", "/api/servers/two", NOWHERE);
     let answers: [_; 4] = tokio::join!(put(), put(), put(), put()).into();

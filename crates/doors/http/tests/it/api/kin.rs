@@ -116,7 +116,7 @@ async fn x_e86_a_workspace_limits_children() {
 /// X-E85: of an orchestrator a session has one child at a time, however often callers ask at once;
 /// it is given again whatever model is asked for.
 #[tokio::test]
-async fn x_e85_an_orchestrator_is_started_once() {
+async fn x_e85_a_session_has_one_child_of_an_orchestrator_at_a_time() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let lead = lead(&api).await;
