@@ -83,7 +83,7 @@ mod tests {
 
     /// D30: progress extends a call only where the entry asks, and up to the maximum.
     #[tokio::test(start_paused = true)]
-    async fn d30_progress_extends_up_to_the_maximum() {
+    async fn d30_progress_extends_a_call_up_to_the_maximum() {
         let clock = CallClock::start();
         let mut fixed = clock.limit(SECOND * 4, None);
         let mut extended = clock.limit(SECOND * 4, Some(SECOND * 6));

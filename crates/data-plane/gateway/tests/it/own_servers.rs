@@ -402,7 +402,7 @@ async fn d5_a_run_gets_no_notifications_of_servers_that_are_not_attached() {
 
 /// E7: a run keeps its own server also if the shared configuration begins to use its alias.
 #[tokio::test]
-async fn e7_an_own_server_keeps_its_alias_when_a_shared_server_gets_the_same_one() {
+async fn e7_an_own_server_keeps_its_alias_when_a_shared_server_gets_that_alias() {
     let scripts = Scripts::new();
     let world = World::settled(vec![], GatewayOptions::default()).await;
     let mine = fixture(Eras::Legacy).await;

@@ -113,7 +113,7 @@ async fn e184_a_legacy_server_asks_a_modern_client() {
 /// E184: questions that a server asks at the same time are in one result; later ones, in the next;
 /// questions that the client leaves out are asked again.
 #[tokio::test]
-async fn e184_several_questions_and_several_rounds() {
+async fn e184_concurrent_questions_are_in_one_result_and_later_questions_in_the_next() {
     for world in worlds().await {
         let caller = world.modern_caller(transparent("one"));
         let params = first("test_input_required_result_multiple_inputs", &everything());

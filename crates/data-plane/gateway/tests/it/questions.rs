@@ -331,7 +331,7 @@ async fn next_tagged(answering: &mut Answering) -> Value {
 
 /// D11: issue point 5: a modern client listens at both kinds of endpoint, to servers of both eras.
 #[tokio::test]
-async fn modern_clients_listen() {
+async fn modern_clients_get_list_changes_at_both_endpoints() {
     for eras in [Eras::Legacy, Eras::Modern] {
         for endpoint in [transparent("one"), Endpoint::Aggregated] {
             let world = World::with(&[("one", eras)]).await;
@@ -352,7 +352,7 @@ async fn modern_clients_listen() {
 
 /// Protocol 2026-07-28, multi-round requests: state is sealed, tampering is refused.
 #[tokio::test]
-async fn request_states_are_sealed_and_tampered_ones_are_refused() {
+async fn request_states_are_sealed_and_tampered_states_are_refused() {
     let world = World::with(&[("one", Eras::Modern)]).await;
     for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
         let caller = world.modern_caller(endpoint);

@@ -36,7 +36,7 @@ async fn four_calls(world: &World, caller: &Caller, prefix: &str) {
 /// R-E45, D17: if a server has forgotten its session, calls are repeated once in a new session: on
 /// the shared link, on a link that all clients of a revision share, and on a client's own.
 #[tokio::test]
-async fn r_e45_a_call_in_a_session_that_its_server_forgot_is_repeated_in_a_new_one() {
+async fn r_e45_a_call_in_a_forgotten_session_is_repeated_in_a_new_session() {
     for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
         for (eras, revision, capabilities) in [
             (Eras::Legacy, "2025-11-25", json!({})),

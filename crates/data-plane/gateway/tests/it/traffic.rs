@@ -147,7 +147,7 @@ async fn o100_a_servers_quota_holds_for_all_its_callers() {
 /// O100, D16: a request other than a tool call is refused by an error with the same details, and
 /// 429.
 #[tokio::test]
-async fn o100_other_methods_are_refused_by_an_error() {
+async fn o100_requests_that_are_no_tool_calls_are_refused_by_an_error() {
     let limited = Limited::with(&json!({"calls_per_day": 1})).await;
     let caller = limited.world.modern_caller(transparent("one"));
     let params = || json!({"uri": "test://static-text"});

@@ -115,7 +115,7 @@ mod tests {
 
     /// S27: a token does not print.
     #[test]
-    fn s27_tokens_do_not_print() {
+    fn s27_debug_output_does_not_contain_tokens() {
         let token = RunToken::generate().unwrap();
         let view = RunView::new(&token, RunPolicy::AllAttached);
         assert!(!format!("{token:?} {view:?}").contains(&token.expose()[20..]));
