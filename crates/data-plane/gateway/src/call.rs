@@ -7,24 +7,26 @@
 
 pub(crate) mod admit;
 pub(crate) mod again;
-pub(crate) mod answer;
 pub(crate) mod answering;
 pub(crate) mod authorize;
-pub(crate) mod clock;
+mod built_in;
 pub(crate) mod connect;
 pub(crate) mod contents;
 pub(crate) mod finish;
+mod follow;
 pub(crate) mod forward;
+mod handshake;
 pub(crate) mod identify;
+mod inbound;
 pub(crate) mod internal_request;
-mod large;
-pub(crate) mod names;
+mod listen;
 pub(crate) mod own_answer;
 pub(crate) mod parked;
 pub(crate) mod prepare;
 pub(crate) mod record;
 pub(crate) mod recording;
-pub(crate) mod refusal;
+mod refused;
+mod renewal;
 pub(crate) mod request_facts;
 pub(crate) mod results;
 pub(crate) mod retry;
@@ -32,9 +34,7 @@ pub(crate) mod review_refusal;
 pub(crate) mod rounds;
 pub(crate) mod route;
 pub(crate) mod routed;
-pub(crate) mod seal;
-pub(crate) mod tool_equivalents;
-pub(crate) mod trace;
+mod task_list;
 
 use std::{
     pin::{Pin, pin},
@@ -53,10 +53,9 @@ use self::{
     identify::{Call, Identity, Place},
     own_answer::result,
     parked::ParkedId,
-    refusal::Refusal,
     routed::Routed,
 };
-use crate::{Answering, Caller, runs::run::Act, shared::Shared, view::Handling};
+use crate::{Answering, Caller, refusal::Refusal, runs::run::Act, shared::Shared, view::Handling};
 
 impl Shared {
     /// Answers one request.

@@ -1,5 +1,10 @@
 //! The gateway: the methods that doors call.
 
+mod large;
+mod runs;
+mod tool_equivalents;
+
+pub use self::tool_equivalents::{DoneAlike, NotAllowed};
 use std::{
     sync::{Arc, Mutex, OnceLock},
     time::Duration,
@@ -16,11 +21,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Answering, Caller, Endpoint, GatewayOptions, GrantLedger, Places, RunTable, RunView, Session,
     built_in::{BuiltIn, BuiltInServer},
-    call::{parked::ParkedCalls, seal::Sealer},
+    call::parked::ParkedCalls,
     links::{LinkPool, STOP_DEADLINE},
     metrics::Metrics,
     options::body_bytes,
     runs::Source,
+    seal::Sealer,
     session::table::SessionTable,
     shared::Shared,
     subscriptions::Hub,

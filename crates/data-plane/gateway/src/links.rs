@@ -22,10 +22,8 @@ use tokio::{
 
 use crate::{
     Caller, Endpoint, RunView, Session,
-    call::{
-        clock::CallClock,
-        refusal::{Refusal, unknown_server},
-    },
+    clock::CallClock,
+    refusal::{Refusal, unknown_server},
     runs::run::{Changes, RunRow, RunRows},
     shared::Shared,
 };
@@ -106,7 +104,7 @@ impl Shared {
             }
             row = self.settled_by(&caller.run, row.alias(), clock).await?;
         }
-        Err(crate::call::refusal::unusable(&row))
+        Err(crate::refusal::unusable(&row))
     }
 
     /// Waits until a server has changed since it was seen; `false` if it has not at the deadline.
@@ -414,4 +412,10 @@ where
     }
     drop(lent);
     open().await
+}
+
+/// True if a server takes levels: modern ones have one in each request.
+pub(crate) fn has_levels(link: &Link) -> bool {
+    let facts = link.facts();
+    facts.capabilities.logging && !facts.revision.is_modern()
 }

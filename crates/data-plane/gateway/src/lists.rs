@@ -4,5 +4,4 @@
 pub(crate) mod awaited_pages;
 pub(crate) mod exposure;
 pub(crate) mod pages;
-pub(crate) mod task_list;
 pub(crate) mod views;

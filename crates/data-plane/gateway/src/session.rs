@@ -1,7 +1,5 @@
 //! One MCP session of a legacy client (revisions up to 2025-11-25).
 
-pub(crate) mod handshake;
-pub(crate) mod inbound;
 pub(crate) mod table;
 
 mod asks;

@@ -11,11 +11,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     GatewayOptions, GrantLedger, Places, RunTable, Session,
     built_in::BuiltIn,
-    call::{parked::ParkedCalls, seal::Sealer},
+    call::parked::ParkedCalls,
     links::{LinkPool, stop_all},
     lists::views::Kept,
     metrics::Metrics,
     runs::Source,
+    seal::Sealer,
     session::table::SessionTable,
     subscriptions::Hub,
     tasks::TaskRoutes,

@@ -1,15 +1,10 @@
 //! Changes on their way to listeners: list changes, resource updates, log messages.
 
-pub(crate) mod places;
-
 mod ears;
-mod follow;
-mod followed;
+pub(crate) mod followed;
 mod hub;
-mod listen;
-mod listening;
-mod renewal;
-mod tasks;
+pub(crate) mod listening;
+pub(crate) mod tasks;
 
 use std::{
     collections::{HashMap, HashSet},

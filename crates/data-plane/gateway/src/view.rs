@@ -16,6 +16,6 @@ pub(crate) use aggregate::{Part, View, ViewOptions, exposed, parts, seen_rows};
 pub(crate) use decided::{check_capabilities, check_decided, check_question, check_questions};
 #[cfg(test)]
 pub(crate) use method::names as method_names;
-pub(crate) use method::{Handling, handling, is_like_known, known_name};
+pub(crate) use method::{Handling, handling, has_rounds, is_like_known, known_name};
 pub(crate) use notice::{Notice, notice};
 pub(crate) use own_tool::{OwnCall, OwnTool};

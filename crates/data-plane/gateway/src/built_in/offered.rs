@@ -12,17 +12,17 @@ use crate::view::View;
 #[derive(Debug)]
 pub(crate) struct Offered {
     pub(crate) inventory: Arc<Inventory>,
-    pub(super) facts: Bytes,
+    pub(crate) facts: Bytes,
     /// Its own endpoint's.
-    pub(super) view: View,
+    pub(crate) view: View,
 }
 
 impl Offered {
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.inventory.tool(name).is_some()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.inventory.tools.is_empty()
     }
 

@@ -111,11 +111,11 @@ pub(crate) struct BuiltIn {
     pub(crate) tools: Arc<dyn BuiltInServer>,
     pub(crate) all: Arc<Inventory>,
     /// The tool that asks for grants.
-    pub(super) asking: String,
+    pub(crate) asking: String,
     /// The tools for callers that see all that is configured, where any of it requires a grant.
-    pub(super) live: Arc<Offered>,
+    pub(crate) live: Arc<Offered>,
     /// The tools that the built-in server has under another alias.
-    pub(super) orchestration: Arc<Offered>,
+    pub(crate) orchestration: Arc<Offered>,
     /// The tools of runs by their set, for as long as one run has them.
     kept: Mutex<HashMap<BuiltInTools, Weak<Offered>>>,
     pub(crate) gates: Gates,
@@ -140,7 +140,7 @@ impl BuiltIn {
     }
 
     /// The tools of runs whose set of tools this is; the same for all of them.
-    pub(super) fn offered(&self, options: &GatewayOptions, has: &BuiltInTools) -> Arc<Offered> {
+    pub(crate) fn offered(&self, options: &GatewayOptions, has: &BuiltInTools) -> Arc<Offered> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(offered) = kept.get(has).and_then(Weak::upgrade) {
             return offered;

@@ -4,7 +4,7 @@ use narthex_model::{Alias, CallError, CallErrorKind, TrafficLimits};
 use narthex_traffic::{Admission, Exceeded, LimitScope, Meters};
 use serde_json::json;
 
-use crate::{Caller, call::refusal::Refusal, metrics::Metrics};
+use crate::{Caller, metrics::Metrics, refusal::Refusal};
 
 /// The reason why a call finds no server.
 pub(crate) struct Unfound {

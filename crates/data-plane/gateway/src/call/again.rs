@@ -8,12 +8,8 @@ use narthex_upstream::Link;
 use narthex_wire::Message;
 
 use crate::{
-    Answering, Caller,
-    call::{clock::CallClock, record::CallRecord, refusal::Refusal},
-    runs::run::RunRow,
-    session::OpenCall,
-    shared::Shared,
-    view::Handling,
+    Answering, Caller, call::record::CallRecord, clock::CallClock, refusal::Refusal,
+    runs::run::RunRow, session::OpenCall, shared::Shared, view::Handling,
 };
 
 /// A recorded call, through its tries.

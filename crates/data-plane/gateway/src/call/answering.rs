@@ -16,15 +16,15 @@ use crate::{
     Answer, Place, RefusedCall, Step,
     call::{
         again::{Again, SecondTry, Unseen},
-        authorize::Over,
-        clock::{CallClock, CallLimit},
         finish::Finish,
         parked::Asking,
-        refusal::Refusal,
         rounds::{Rounds, wants_more},
     },
+    clock::{CallClock, CallLimit},
+    refusal::Refusal,
     runs::run::Act,
     session::ASK_TIMEOUT,
+    standing::Over,
     subscriptions::{Ear, Listening},
 };
 

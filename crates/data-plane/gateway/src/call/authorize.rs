@@ -1,9 +1,7 @@
 //! Permission by grants (D14): the checks of a gated request, and the error that it gets.
 
 mod asking;
-mod ledger;
 mod revocation;
-mod standing;
 
 use std::time::SystemTime;
 
@@ -17,12 +15,11 @@ use narthex_upstream::{Inventory, InventoryEntry};
 use narthex_wire::{Era, Raw};
 use serde_json::json;
 
-pub use self::ledger::{Consumed, Consuming, GrantLedger, LedgerError};
-pub(crate) use self::standing::{Over, Standing};
 use crate::{
     Caller, Endpoint, RunView,
-    call::refusal::{Refusal, not_found, unknown_server},
+    ledger::Consumed,
     lists::exposure::rules,
+    refusal::{Refusal, not_found, unknown_server},
     shared::Shared,
     view::Handling,
 };

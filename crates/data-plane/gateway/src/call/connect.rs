@@ -7,13 +7,10 @@ use narthex_upstream::{Hop, InUse};
 
 use crate::{
     Caller,
-    call::{
-        clock::CallClock,
-        identify::Call,
-        refusal::{Refusal, not_found, with_cause},
-        routed::Routed,
-    },
+    call::{identify::Call, routed::Routed},
+    clock::CallClock,
     links::{Chosen, answerable},
+    refusal::{Refusal, not_found, with_cause},
     shared::Shared,
     view::{Handling, exposed},
 };

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use narthex_audit::{AuditSlot, EXCERPT_BYTES, Excerpt};
 use narthex_wire::{Era, Message, Payload, REDACTED, Raw, Redactor};
 
-use crate::{RunView, call::refusal::Refusal};
+use crate::{RunView, refusal::Refusal};
 
 /// Prefixes of tokens of runs and services. Other places store only hashes of these tokens.
 const TOKENS: [&[u8; 4]; 3] = [b"nxt_", b"nxs_", b"nxc_"];

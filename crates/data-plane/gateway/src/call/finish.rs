@@ -14,13 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Answer, Step,
-    call::{
-        record::CallRecord,
-        refusal::{Refusal, outcome_of_refusal, status_of_code},
-        request_facts::RequestFacts,
-        seal::state_binding,
-    },
+    call::{record::CallRecord, request_facts::RequestFacts},
     lists::exposure::{hide, is_filtered, keep_private, may_be_told},
+    refusal::{Refusal, outcome_of_refusal, status_of_code},
+    seal::state_binding,
     session::OpenCall,
     view::check_questions,
 };

@@ -13,18 +13,18 @@ use crate::{
     call::{
         again::{Again, Tried},
         answering::ForwardedCall,
-        authorize::Over,
-        clock::CallLimit,
         finish::{Finish, Held},
         identify::Call,
         parked::Asking,
         prepare::Prepared,
-        refusal::Refusal,
         request_facts::RequestFacts,
         rounds::Rounds,
     },
-    session::inbound::has_levels,
+    clock::CallLimit,
+    links::has_levels,
+    refusal::Refusal,
     shared::Shared,
+    standing::Over,
     subscriptions::Ear,
 };
 

@@ -14,11 +14,9 @@ use narthex_wire::{Message, Raw, rpc};
 
 use crate::{
     Answering, Caller, Endpoint,
-    call::{
-        clock::CallClock,
-        names::{id_of, name_of, own_alias},
-        refusal::Refusal,
-    },
+    clock::CallClock,
+    names::{id_of, name_of, own_alias},
+    refusal::Refusal,
     session::OpenCall,
     shared::Shared,
     view::{Handling, check_decided, handling, is_like_known, known_name},

@@ -10,15 +10,11 @@ use tokio::time::timeout;
 
 use crate::{
     Caller,
-    call::{
-        admit::admit,
-        authorize::{Standing, Target},
-        record::CallRecord,
-        recording::unrecorded,
-        refusal::Refusal,
-    },
+    call::{admit::admit, authorize::Target, record::CallRecord, recording::unrecorded},
+    refusal::Refusal,
     runs::run::RunRow,
     shared::Shared,
+    standing::Standing,
 };
 
 /// Proof that policy allowed a caller's request to a server, and its place in the record. An errand

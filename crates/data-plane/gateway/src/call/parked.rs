@@ -24,12 +24,12 @@ use self::asking::Answered;
 pub(crate) use self::asking::Asking;
 use crate::{
     Answering, Caller, Step,
-    call::{
-        answering::ForwardedCall, names::id_of, refusal::Refusal, rounds::has_rounds,
-        routed::Routed,
-    },
+    call::{answering::ForwardedCall, routed::Routed},
     metrics::OpenCount,
+    names::id_of,
+    refusal::Refusal,
     shared::Shared,
+    view::has_rounds,
 };
 
 /// Longest time for notifying a server that its question gets no answer.

@@ -13,11 +13,9 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
     CallSpan,
-    call::{
-        contents::Keeping,
-        refusal::{Refusal, outcome_of_refusal},
-    },
+    call::contents::Keeping,
     metrics::Metrics,
+    refusal::{Refusal, outcome_of_refusal},
 };
 
 /// The record of an open call. It ends exactly once: a dropped record ends as abandoned.

@@ -12,11 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Caller, Endpoint, GatewayOptions, RunView, Session,
-    call::{
-        names::{id_of, name_of},
-        routed::Routed,
-        seal::{Sealer, StateSeal},
-    },
+    call::routed::Routed,
+    names::{id_of, name_of},
+    seal::{Sealer, StateSeal},
     tasks::{TaskOwner, TaskRoutes},
     view::{OwnCall, shown},
 };

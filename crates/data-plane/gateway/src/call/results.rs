@@ -4,10 +4,7 @@
 use narthex_model::{EVERYTHING, Exposed};
 use narthex_wire::{Limits, Message, MessageKind, Raw, Rewrite, cut_result, method, rpc};
 
-use crate::{
-    call::{finish::Finish, refusal::Refusal},
-    lists::exposure::hide,
-};
+use crate::{call::finish::Finish, lists::exposure::hide, refusal::Refusal};
 
 /// The members of a result that describe it and are no part of its data.
 const ABOUT: [&str; 4] = ["_meta", "isError", "resultType", "content"];

@@ -12,11 +12,11 @@ use crate::{
     Answering,
     call::{
         again::{Again, FirstTry, Tried, Unseen},
-        clock::CallClock,
         connect::Target,
         identify::{Call, Identity},
-        refusal::Refusal,
     },
+    clock::CallClock,
+    refusal::Refusal,
     runs::run::RunRows,
     shared::Shared,
 };

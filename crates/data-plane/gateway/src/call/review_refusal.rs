@@ -9,7 +9,9 @@ use narthex_wire::Message;
 
 use crate::{
     Caller, RunView,
-    call::{names::own_alias, refusal::Refusal, route::own_item},
+    call::route::own_item,
+    names::own_alias,
+    refusal::Refusal,
     runs::run::RunRows,
     view::{Handling, exposed},
 };

@@ -11,14 +11,16 @@ use narthex_model::CallErrorKind;
 use narthex_policy::{Payment, Request};
 use narthex_registry::ServerRow;
 use narthex_upstream::{Forwarded, Frame, Hop, Link};
-use narthex_wire::{Era, Message, Payload, method};
+use narthex_wire::{Era, Message, Payload};
 use tokio::time::sleep;
 
 use self::questions::{Asking, Given, Wanted, state_of, wanted};
 use crate::{
     Caller,
-    call::{finish::Finish, record::CallRecord, refusal::Refusal, routed::Routed},
+    call::{finish::Finish, record::CallRecord, routed::Routed},
+    refusal::Refusal,
     shared::Shared,
+    view::has_rounds,
 };
 
 /// Number of further rounds that one call may have.
@@ -239,11 +241,6 @@ impl Rounds {
         self.end = Some(refusal);
         None
     }
-}
-
-/// True if calls of a method may have further rounds.
-pub(crate) fn has_rounds(method: &str) -> bool {
-    matches!(method, method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
 }
 
 /// True if an answer does not end its call, which needs a further round.

@@ -13,16 +13,13 @@ use narthex_wire::{Era, Message, Raw, json::encode_string, meta_key, rpc, with_m
 
 use crate::{
     Caller, Endpoint, RunView,
-    call::{
-        authorize::Standing,
-        clock::CallClock,
-        identify::Call,
-        names::text,
-        refusal::{Refusal, not_found, unknown_server, unusable, with_cause},
-        routed::Routed,
-    },
+    call::{identify::Call, routed::Routed},
+    clock::CallClock,
+    names::text,
+    refusal::{Refusal, not_found, unknown_server, unusable, with_cause},
     runs::run::{RunRow, RunRows},
     shared::Shared,
+    standing::Standing,
     view::{Handling, OwnTool, View},
 };
 

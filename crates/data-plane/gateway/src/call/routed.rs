@@ -7,12 +7,10 @@ use narthex_upstream::Inventory;
 use narthex_wire::Answerable;
 
 use crate::{
-    call::{
-        authorize::Standing,
-        refusal::{Refusal, not_found, with_cause},
-    },
     links::bridge::Turn,
+    refusal::{Refusal, not_found, with_cause},
     runs::run::RunRow,
+    standing::Standing,
     view::{Handling, OwnTool, exposed},
 };
 

@@ -16,13 +16,11 @@ use super::{
 };
 use crate::{
     Caller, RunView,
-    call::{
-        clock::CallClock,
-        refusal::{Refusal, unknown_server},
-        rounds::has_rounds,
-    },
+    clock::CallClock,
+    refusal::{Refusal, unknown_server},
     runs::run::RunRow,
     shared::Shared,
+    view::has_rounds,
 };
 
 /// The questions that the client of a modern request to a legacy server can be asked; none for any

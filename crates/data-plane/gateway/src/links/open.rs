@@ -9,7 +9,7 @@ use narthex_upstream::{ClientIdentity, Dialect, Inventory, LinkEvent};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::EVENT_QUEUE;
-use crate::{RunView, call::refusal::Refusal, links::OwnLink, shared::Shared};
+use crate::{RunView, links::OwnLink, refusal::Refusal, shared::Shared};
 
 impl Shared {
     /// Opens a link besides the shared one, and reads the server's lists for it.

@@ -13,16 +13,16 @@ use tokio::{sync::OnceCell, task::JoinSet, time::timeout};
 pub(crate) struct OwnLink {
     pub(crate) link: Arc<Link>,
     /// The server's lists for a client with these capabilities, as far as the caller may see them.
-    pub(super) inventory: ArcSwap<Inventory>,
+    pub(crate) inventory: ArcSwap<Inventory>,
     /// The server's first lists on such a link, if the run is frozen to these.
-    pub(super) first: Option<FirstList>,
+    pub(crate) first: Option<FirstList>,
     /// The part of its lists that is accepted, if they are pinned.
-    pub(super) pinned: Option<Arc<PinnedList>>,
+    pub(crate) pinned: Option<Arc<PinnedList>>,
 }
 
 impl OwnLink {
     /// Notes the server's lists, as far as callers may see them.
-    pub(super) async fn lists(&self, inventory: Inventory) {
+    pub(crate) async fn lists(&self, inventory: Inventory) {
         match (&self.first, &self.pinned) {
             (_, Some(pinned)) => pinned.lists(inventory).await,
             (Some(first), None) => self.inventory.store(first.of(&Arc::new(inventory))),

@@ -7,7 +7,7 @@ use narthex_registry::ServerKey;
 use narthex_upstream::Link;
 
 use super::stop_all;
-use crate::{Session, call::refusal::Refusal, runs::run::RunRow, shared::Shared};
+use crate::{Session, refusal::Refusal, runs::run::RunRow, shared::Shared};
 
 impl Shared {
     /// Ends own links of sessions that could not be used now until this session's run may have one

@@ -12,16 +12,16 @@ use narthex_model::Alias;
 use narthex_policy::RunPolicy;
 use narthex_registry::Snapshot;
 use narthex_upstream::Inventory;
-use narthex_wire::{Era, ListKind, Message, method, rpc};
+use narthex_wire::{Era, method, rpc};
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout_at},
 };
 
 use crate::{
-    Answering, Caller, RunView, Session,
-    call::{own_answer::result, refusal::Refusal},
+    Caller, RunView, Session,
     links::{LinkKind, link_kind},
+    refusal::Refusal,
     runs::run::{LastView, RunRows},
     shared::Shared,
     view::View,
@@ -35,37 +35,6 @@ pub(crate) use self::kept::Kept;
 use self::kept::sources;
 
 impl Shared {
-    pub(crate) async fn list(
-        self: &Arc<Self>,
-        caller: &Caller,
-        kind: ListKind,
-        request: &Message,
-    ) -> Result<Answering, Refusal> {
-        let view = self.view(caller).await;
-        caller.run.note_shown(&self.snapshot(&caller.run));
-        Self::page(&view, caller, kind, request)
-    }
-
-    /// One page out of a view.
-    pub(crate) fn page(
-        view: &View,
-        caller: &Caller,
-        kind: ListKind,
-        request: &Message,
-    ) -> Result<Answering, Refusal> {
-        let cursor = request.get("cursor").filter(|raw| raw.as_bytes() != b"null");
-        let cursor = match cursor {
-            None => None,
-            Some(raw) => {
-                Some(raw.as_str().ok_or_else(|| Refusal::invalid("`cursor` must be a string"))?)
-            }
-        };
-        let page = view.page(kind, caller.era(), cursor.as_deref());
-        let page =
-            page.ok_or_else(|| Refusal::invalid("`cursor` was not given by this endpoint"))?;
-        Ok(result(request, page))
-    }
-
     /// The view of a caller at the aggregated endpoint. Built once per registry snapshot; clients
     /// that servers may ask questions see the lists that the servers make for their capabilities.
     pub(crate) async fn view(self: &Arc<Self>, caller: &Caller) -> Arc<View> {

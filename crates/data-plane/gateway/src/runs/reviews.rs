@@ -8,7 +8,7 @@ use narthex_upstream::{ClientIdentity, Inventory};
 use tokio_util::task::TaskTracker;
 
 use super::source::Source;
-use crate::{RunView, call::refusal::Refusal};
+use crate::{RunView, refusal::Refusal};
 
 /// The lists of a run's servers that were sent to review.
 pub(crate) type LookedAt = HashMap<Alias, Arc<Inventory>>;

@@ -6,33 +6,33 @@ use narthex_upstream::{Link, LinkError};
 use narthex_wire::Message;
 use tokio::sync::watch;
 
-use crate::call::refusal::Refusal;
+use crate::refusal::Refusal;
 
 /// A resource or task that has followers.
 #[derive(Debug, Default)]
-pub(super) struct Followed {
+pub(crate) struct Followed {
     /// Number of followers. Rises only under the lock of the hub's table.
-    pub(super) count: watch::Sender<usize>,
+    pub(crate) count: watch::Sender<usize>,
     /// The server's answer; `None` until it came.
-    pub(super) outcome: watch::Sender<Option<Result<(), Refusal>>>,
+    pub(crate) outcome: watch::Sender<Option<Result<(), Refusal>>>,
     /// The status of a followed task; a later status replaces an unread one.
-    pub(super) state: Mutex<State>,
+    pub(crate) state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) last: Option<Message>,
+pub(crate) struct State {
+    pub(crate) last: Option<Message>,
     /// A task that has ended: a lost subscription needs not be made again.
-    pub(super) has_ended: bool,
+    pub(crate) has_ended: bool,
 }
 
 /// One follower's share of a followed subject: it follows until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Following(pub(super) Arc<Followed>);
+pub(crate) struct Following(pub(crate) Arc<Followed>);
 
 impl Following {
     /// The last reported status of the task that is followed.
-    pub(super) fn state(&self) -> Option<Message> {
+    pub(crate) fn state(&self) -> Option<Message> {
         self.0.state().last.clone()
     }
 }
@@ -44,7 +44,7 @@ impl Drop for Following {
 }
 
 /// The reason why a subject is not followed on a link any more.
-pub(super) enum End {
+pub(crate) enum End {
     /// No follower is left.
     Unwanted,
     /// The server refused, or the link was lost.
@@ -52,24 +52,24 @@ pub(super) enum End {
 }
 
 /// The link ended.
-pub(super) fn lost(link: &Link) -> End {
+pub(crate) fn lost(link: &Link) -> End {
     End::Lost(Refusal::failed(&LinkError::Closed("it was lost".into()), link.name()))
 }
 
 impl Followed {
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         *self.count.borrow() > 0
     }
 
     /// Waits until no follower is left.
-    pub(super) async fn unwanted(&self) {
+    pub(crate) async fn unwanted(&self) {
         let mut count = self.count.subscribe();
         // This cannot fail: `self` holds the sender.
         drop(count.wait_for(|count| *count == 0).await);
     }
 
     /// Waits until no follower is left, or the link ends.
-    pub(super) async fn unwanted_on(&self, link: &Link) -> End {
+    pub(crate) async fn unwanted_on(&self, link: &Link) -> End {
         tokio::select! {
             biased;
             () = self.unwanted() => End::Unwanted,
@@ -77,15 +77,15 @@ impl Followed {
         }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.state().has_ended
     }
 
-    pub(super) fn is_followed(&self) -> bool {
+    pub(crate) fn is_followed(&self) -> bool {
         matches!(*self.outcome.borrow(), Some(Ok(())))
     }
 }

@@ -18,7 +18,7 @@ use super::{
     ears::Ears,
     followed::{Followed, Following, State},
 };
-use crate::{Endpoint, RunId, RunView, call::refusal::Refusal, links::LinkKind, tasks::has_ended};
+use crate::{Endpoint, RunId, RunView, links::LinkKind, refusal::Refusal, tasks::has_ended};
 
 /// Number of changes that wait for a slow listener before it misses some.
 const CHANGES: usize = 1024;
@@ -60,7 +60,7 @@ impl Seen {
 /// The followers of resources and tasks, per server.
 #[derive(Debug)]
 pub(crate) struct Hub {
-    pub(super) changes: broadcast::Sender<Change>,
+    pub(crate) changes: broadcast::Sender<Change>,
     followed: Mutex<HashMap<FollowKey, Arc<Followed>>>,
     levels: Mutex<HashMap<(ServerKey, LinkKind), Told>>,
     pub(crate) ears: Arc<Ears>,
@@ -161,7 +161,7 @@ impl Told {
 
 impl Hub {
     /// Counts one more follower; the second is true for the first one.
-    pub(super) fn join(&self, key: &FollowKey) -> (Following, bool) {
+    pub(crate) fn join(&self, key: &FollowKey) -> (Following, bool) {
         let mut table = self.followed();
         let is_first = !table.contains_key(key);
         let followed = table.entry(key.clone()).or_default().clone();
@@ -170,7 +170,7 @@ impl Hub {
     }
 
     /// Forgets a subject without followers; `false` if there are some.
-    pub(super) fn forget(&self, key: &FollowKey, followed: &Followed) -> bool {
+    pub(crate) fn forget(&self, key: &FollowKey, followed: &Followed) -> bool {
         let mut table = self.followed();
         let is_over = !followed.is_wanted();
         if is_over {
@@ -180,7 +180,7 @@ impl Hub {
     }
 
     /// Stores the status of a task; `false` if it has no followers.
-    pub(super) fn keep_state(&self, key: &FollowKey, state: &Message, has_ended: bool) -> bool {
+    pub(crate) fn keep_state(&self, key: &FollowKey, state: &Message, has_ended: bool) -> bool {
         let followed = self.followed().get(key).cloned();
         if let Some(followed) = &followed {
             *followed.state() = State { last: Some(state.clone()), has_ended };
@@ -189,7 +189,7 @@ impl Hub {
     }
 
     /// Makes later followers wait for a new outcome, unless there still is a follower.
-    pub(super) fn leave(&self, followed: &Followed) -> bool {
+    pub(crate) fn leave(&self, followed: &Followed) -> bool {
         let _table = self.followed();
         let is_over = !followed.is_wanted();
         if is_over {
@@ -199,7 +199,7 @@ impl Hub {
     }
 
     /// Reports to all waiting followers that a subject cannot be followed.
-    pub(super) fn fail(&self, key: &FollowKey, followed: &Followed, refusal: Refusal) {
+    pub(crate) fn fail(&self, key: &FollowKey, followed: &Followed, refusal: Refusal) {
         let mut table = self.followed();
         // Another follower may have started anew under the same key.
         if table.get(key).is_some_and(|entry| std::ptr::eq(Arc::as_ptr(entry), followed)) {
@@ -209,7 +209,7 @@ impl Hub {
     }
 
     /// Takes a modern server's report on a task to its listeners.
-    pub(super) fn task_changed(&self, server: &ServerKey, state: &Message) {
+    pub(crate) fn task_changed(&self, server: &ServerKey, state: &Message) {
         let Some(id) = state.get("taskId").and_then(Raw::as_str) else { return };
         let id: Arc<str> = id.as_ref().into();
         let subject = Subject::Task(id.clone());
@@ -222,7 +222,7 @@ impl Hub {
 
 impl Subject {
     /// The subjects that a modern server shall report, as members of `params`.
-    pub(super) fn filter(&self) -> Vec<u8> {
+    pub(crate) fn filter(&self) -> Vec<u8> {
         let (member, name) = match self {
             Self::Resource(uri) => (RESOURCES_FILTER, uri),
             Self::Task(id) => (TASKS_FILTER, id),

@@ -18,33 +18,29 @@ use super::{
     followed::Following,
     hub::{Change, FollowKey, Seen, Subject},
 };
-use crate::{
-    Answer, RunView, Step,
-    call::{authorize::Over, refusal::Refusal},
-    runs::run::Held,
-};
+use crate::{Answer, RunView, Step, refusal::Refusal, runs::run::Held, standing::Over};
 
 /// A resource or task of which a listener hears.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(crate) struct Heard {
     /// The caller's URI or id.
-    pub(super) shown: Arc<str>,
-    pub(super) key: FollowKey,
-    pub(super) following: Following,
+    pub(crate) shown: Arc<str>,
+    pub(crate) key: FollowKey,
+    pub(crate) following: Following,
     /// The last status of a task that was reported.
-    pub(super) told: Option<Bytes>,
+    pub(crate) told: Option<Bytes>,
 }
 
 /// The changes that a listener wants to get.
 #[derive(Debug)]
-pub(super) struct Filter {
-    pub(super) lists: Vec<&'static Notification>,
-    pub(super) resources: Vec<Arc<str>>,
-    pub(super) tasks: Vec<Arc<str>>,
+pub(crate) struct Filter {
+    pub(crate) lists: Vec<&'static Notification>,
+    pub(crate) resources: Vec<Arc<str>>,
+    pub(crate) tasks: Vec<Arc<str>>,
 }
 
 impl Filter {
-    pub(super) fn read(request: &Message) -> Result<Self, Refusal> {
+    pub(crate) fn read(request: &Message) -> Result<Self, Refusal> {
         let Some(wanted) = request.get("notifications").filter(|raw| raw.is_object()) else {
             return Err(Refusal::invalid("`params.notifications` must be an object"));
         };
@@ -71,17 +67,17 @@ impl Filter {
 #[derive(Debug)]
 pub(crate) struct Listening {
     /// Ends all streams when the gateway stops.
-    pub(super) stopping: CancellationToken,
-    pub(super) id: Bytes,
-    pub(super) run: Arc<RunView>,
-    pub(super) seen: Seen,
-    pub(super) changes: broadcast::Receiver<Change>,
-    pub(super) filter: Filter,
-    pub(super) followed: Vec<Heard>,
-    pub(super) is_acknowledged: bool,
+    pub(crate) stopping: CancellationToken,
+    pub(crate) id: Bytes,
+    pub(crate) run: Arc<RunView>,
+    pub(crate) seen: Seen,
+    pub(crate) changes: broadcast::Receiver<Change>,
+    pub(crate) filter: Filter,
+    pub(crate) followed: Vec<Heard>,
+    pub(crate) is_acknowledged: bool,
     /// Ends when the followed subjects are not allowed any more.
-    pub(super) over: Option<Over>,
-    pub(super) _held: Held,
+    pub(crate) over: Option<Over>,
+    pub(crate) _held: Held,
 }
 
 impl Listening {

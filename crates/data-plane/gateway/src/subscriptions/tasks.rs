@@ -36,7 +36,7 @@ impl Session {
 }
 
 /// The answer to `tasks/get` as a notification: both have the same members.
-pub(super) fn state_of(answer: &Message) -> Option<Message> {
+pub(crate) fn state_of(answer: &Message) -> Option<Message> {
     let body = answer.body_raw().filter(|_| answer.kind() == MessageKind::Result)?;
     let is_state = |name: &str| name != "resultType" && name != "_meta";
     let members = body.entries().into_iter().filter(|(name, _)| is_state(name));

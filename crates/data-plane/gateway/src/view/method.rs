@@ -130,6 +130,11 @@ pub(crate) fn known_name(name: &str) -> Option<&'static str> {
     ROWS.iter().map(|row| row.name).chain(notification_names()).find(|known| *known == name)
 }
 
+/// True if calls of a method may have further rounds.
+pub(crate) fn has_rounds(method: &str) -> bool {
+    matches!(method, method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use narthex_model::{Alias, CallError, CallErrorKind, ToolScope};
 use narthex_policy::Item;
 use serde_json::{Value, json};
 
-use crate::{Caller, Lacking, call::refusal::Refusal, shared::Shared};
+use crate::{Caller, Lacking, refusal::Refusal, shared::Shared};
 
 /// The longest message, in bytes: in the text for a model the instructions how to ask follow it.
 const MESSAGE_MAX: usize = 140;

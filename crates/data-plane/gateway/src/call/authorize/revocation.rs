@@ -13,11 +13,12 @@ use narthex_wire::{Raw, json::encode_string, notification::RESOURCES_FILTER};
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Over, Standing, Target};
+use super::Target;
 use crate::{
     Caller, Session,
     lists::exposure::{hide_from_listening, rules},
     shared::Shared,
+    standing::{Over, Standing},
     subscriptions::FollowKey,
     view::exposed,
 };

@@ -15,8 +15,10 @@ use tokio::time::Instant;
 use super::{AGAIN, PARKED, ParkedId};
 use crate::{
     Answer, Caller, Place, RunView, Step,
-    call::{answering::ForwardedCall, refusal::Refusal, seal::state_binding},
+    call::answering::ForwardedCall,
     links::bridge::{Bridge, Turn},
+    refusal::Refusal,
+    seal::state_binding,
     session::TWO_MEANINGS,
     shared::Shared,
     view::check_question,

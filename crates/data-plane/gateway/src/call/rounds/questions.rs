@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     Session,
-    call::refusal::Refusal,
+    refusal::Refusal,
     session::{ASK_TIMEOUT, ASKS_MAX, OpenCall},
     view::check_question,
 };

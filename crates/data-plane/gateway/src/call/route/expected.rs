@@ -6,7 +6,7 @@ use narthex_model::Alias;
 use narthex_registry::ServerRow;
 use narthex_wire::Message;
 
-use crate::{call::names::text, runs::run::RunRows, view::Handling};
+use crate::{names::text, runs::run::RunRows, view::Handling};
 
 /// The server to which an item seems to belong, by the prefix of its tools and prompts or by its
 /// earlier lists. A server that is being connected comes first.

@@ -6,7 +6,7 @@ use narthex_wire::{Message, Raw, notification::TASKS_FILTER};
 
 use crate::{
     Caller,
-    call::refusal::{Refusal, not_found},
+    refusal::{Refusal, not_found},
     tasks::TaskRoutes,
     view::Handling,
 };

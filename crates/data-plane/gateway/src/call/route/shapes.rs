@@ -7,10 +7,8 @@ use narthex_wire::Message;
 use super::expected::expected;
 use crate::{
     Caller, Endpoint,
-    call::{
-        names::text,
-        refusal::{Refusal, unusable},
-    },
+    names::text,
+    refusal::{Refusal, unusable},
     runs::run::RunRows,
     view::{Handling, exposed},
 };

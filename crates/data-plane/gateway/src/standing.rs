@@ -7,15 +7,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// rules of the workspace may refuse later.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Standing {
-    pub(super) basis: Basis,
-    pub(super) requests: Vec<Request>,
+    pub(crate) basis: Basis,
+    pub(crate) requests: Vec<Request>,
 }
 
 /// Cancels its token when a permission has ended. Dropping this stops the watch.
 #[derive(Debug)]
 pub(crate) struct Over {
     pub(crate) token: CancellationToken,
-    pub(super) _kept: DropGuard,
+    pub(crate) _kept: DropGuard,
 }
 
 impl Standing {

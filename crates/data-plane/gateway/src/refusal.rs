@@ -1,7 +1,6 @@
 //! Answers of the gateway itself, and their codes at each door (D24).
 
 mod absent;
-mod answered;
 mod failing;
 
 use std::sync::Arc;
@@ -194,7 +193,7 @@ impl Refusal {
     }
 
     /// Kind of the failed call, unless the error is a tool's own.
-    fn call_kind(&self) -> Option<CallErrorKind> {
+    pub(crate) fn call_kind(&self) -> Option<CallErrorKind> {
         match self {
             Self::Call(error) | Self::Unsent(error) | Self::Forbidden(error, _) => Some(error.kind),
             Self::Failed(failing) => Some(failing.kind()),
@@ -248,7 +247,7 @@ pub(crate) fn status_of_code(code: i64, era: Era) -> u16 {
     }
 }
 
-fn status_of_kind(kind: ErrorKind, era: Era) -> u16 {
+pub(crate) fn status_of_kind(kind: ErrorKind, era: Era) -> u16 {
     if era == Era::Legacy {
         return 200;
     }

@@ -10,14 +10,16 @@ use std::{collections::BTreeMap, sync::Arc};
 use narthex_model::Alias;
 use narthex_policy::{Item, Request};
 use narthex_upstream::{Asking, ServerFacts};
-use narthex_wire::{Message, Raw, json::encode_string, method, rpc};
+use narthex_wire::{ListKind, Message, Raw, json::encode_string, method, rpc};
 use tokio::task::JoinSet;
 
 use crate::{
     Answering, Caller, Endpoint, RunId,
-    call::{own_answer::result, refusal::Refusal},
+    call::own_answer::result,
+    refusal::Refusal,
     shared::Shared,
     tasks::{TaskOwner, with_id},
+    view::View,
 };
 
 /// Largest number of a server's pages without a task of the run that are skipped for one page of
@@ -37,6 +39,18 @@ struct Page {
 }
 
 impl Shared {
+    /// One page of a list of a caller's servers.
+    pub(crate) async fn list(
+        self: &Arc<Self>,
+        caller: &Caller,
+        kind: ListKind,
+        request: &Message,
+    ) -> Result<Answering, Refusal> {
+        let view = self.view(caller).await;
+        caller.run.note_shown(&self.snapshot(&caller.run));
+        page(&view, caller, kind, request)
+    }
+
     /// Answers with the run's tasks, as far as a page goes.
     pub(crate) async fn task_list(
         self: &Arc<Self>,
@@ -171,4 +185,23 @@ pub(crate) fn has_tasks(facts: &ServerFacts, part: &str) -> bool {
 /// The bytes that a cursor is bound to.
 fn binding(run: RunId) -> Vec<u8> {
     [run.to_text().as_bytes(), method::TASKS_LIST.as_bytes()].join(&0)
+}
+
+/// One page out of a view.
+pub(crate) fn page(
+    view: &View,
+    caller: &Caller,
+    kind: ListKind,
+    request: &Message,
+) -> Result<Answering, Refusal> {
+    let cursor = request.get("cursor").filter(|raw| raw.as_bytes() != b"null");
+    let cursor = match cursor {
+        None => None,
+        Some(raw) => {
+            Some(raw.as_str().ok_or_else(|| Refusal::invalid("`cursor` must be a string"))?)
+        }
+    };
+    let page = view.page(kind, caller.era(), cursor.as_deref());
+    let page = page.ok_or_else(|| Refusal::invalid("`cursor` was not given by this endpoint"))?;
+    Ok(result(request, page))
 }

@@ -12,9 +12,11 @@ use tokio::task::JoinSet;
 
 use crate::{
     Answering, Caller, Session,
-    call::{names::own_alias, own_answer::result, refusal::Refusal},
-    links::{Chosen, LinkKind},
-    session::{Asker, handshake::aggregated},
+    call::{handshake::aggregated, own_answer::result},
+    links::{Chosen, LinkKind, has_levels},
+    names::own_alias,
+    refusal::Refusal,
+    session::Asker,
     shared::Shared,
     view::{Handling, Notice, notice},
 };
@@ -247,12 +249,6 @@ impl Shared {
 /// any request on its link: on a shared one it could end the calls of others.
 fn is_shared(caller: &Caller, alias: &Alias, kind: LinkKind) -> bool {
     kind != LinkKind::Own && !caller.run.is_alone_at(alias)
-}
-
-/// True if a server takes levels: modern ones have one in each request.
-pub(crate) fn has_levels(link: &Link) -> bool {
-    let facts = link.facts();
-    facts.capabilities.logging && !facts.revision.is_modern()
 }
 
 fn unknown_notice(name: &str) -> Refusal {

@@ -8,21 +8,19 @@ use narthex_policy::{Item, Request};
 use narthex_wire::{Message, Raw, notification::Filter as Member};
 use tokio::task::JoinSet;
 
-use super::{
-    FollowKey, Following, Listening, Seen, Subject,
-    listening::{Filter, Heard},
-};
 use crate::{
     Answering, Caller, Place,
-    call::{
-        authorize::Standing,
-        names::own_alias,
-        refusal::Refusal,
-        route::{declares_tasks, own_tasks::know_origin},
-    },
+    call::route::{declares_tasks, own_tasks::know_origin},
     links::LinkKind,
+    names::own_alias,
+    refusal::Refusal,
     runs::run::Held,
     shared::Shared,
+    standing::Standing,
+    subscriptions::{
+        FollowKey, Following, Listening, Seen, Subject,
+        listening::{Filter, Heard},
+    },
     view::Handling,
 };
 

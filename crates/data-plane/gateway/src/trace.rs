@@ -40,7 +40,7 @@ pub trait CallSpan: Send + Sync + std::fmt::Debug {
 }
 
 /// The trace context in the request itself.
-pub(super) fn own_context(request: &Request) -> Option<TraceContext> {
+pub(crate) fn own_context(request: &Request) -> Option<TraceContext> {
     let text = |key| request.message.meta_value(key).and_then(Raw::as_str).map(Box::<str>::from);
     let parent = text(meta_key::TRACEPARENT)?;
     let (state, baggage) = (text(meta_key::TRACESTATE), text(meta_key::BAGGAGE));
@@ -48,7 +48,7 @@ pub(super) fn own_context(request: &Request) -> Option<TraceContext> {
 }
 
 /// Writes the context into `_meta`; the request's other members stay.
-pub(super) fn write(context: &TraceContext, with_rest: bool, request: &mut Request) {
+pub(crate) fn write(context: &TraceContext, with_rest: bool, request: &mut Request) {
     let meta = &mut request.rewrite.meta;
     meta.set(meta_key::TRACEPARENT, encode_string(&context.parent));
     let rest = [(meta_key::TRACESTATE, &context.state), (meta_key::BAGGAGE, &context.baggage)];
@@ -60,7 +60,7 @@ pub(super) fn write(context: &TraceContext, with_rest: bool, request: &mut Reque
 }
 
 /// The headers; `None` if the context does not fit into headers.
-pub(super) fn headers(context: &TraceContext) -> Option<TraceHeaders> {
+pub(crate) fn headers(context: &TraceContext) -> Option<TraceHeaders> {
     let value = |text: &str| HeaderValue::from_str(text).ok();
     Some(TraceHeaders {
         parent: value(&context.parent)?,

@@ -12,13 +12,8 @@ use serde_json::{Value, json};
 
 use crate::{
     Caller, Endpoint, Gateway, RunView,
-    call::{
-        admit::admit,
-        authorize::Target,
-        record::CallRecord,
-        recording::unrecorded,
-        refusal::{Refusal, kind_of},
-    },
+    call::{admit::admit, authorize::Target, record::CallRecord, recording::unrecorded},
+    refusal::{Refusal, kind_of},
     runs::run::Act,
 };
 

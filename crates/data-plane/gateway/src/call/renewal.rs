@@ -8,12 +8,13 @@ use narthex_upstream::{Asking, Link};
 use narthex_wire::{Limits, LogLevel, Message, Raw, json::encode_string, rpc};
 use tokio::time::timeout;
 
-use super::is_at;
 use crate::{
     Caller, Endpoint, Session,
-    call::{internal_request::Errand, refusal::Refusal},
+    call::internal_request::Errand,
     links::{LinkKind, bridge::Bridge, link_kind},
+    refusal::Refusal,
     shared::Shared,
+    subscriptions::is_at,
 };
 
 /// Longest wait of a call until its server has taken the level that it names.
@@ -51,7 +52,7 @@ impl Shared {
     }
 
     /// True if a session may see a server, and uses links of this kind to it.
-    pub(super) fn uses(&self, session: &Session, server: &ServerKey, kind: LinkKind) -> bool {
+    pub(crate) fn uses(&self, session: &Session, server: &ServerKey, kind: LinkKind) -> bool {
         let (run, alias) = (&session.run, &server.alias);
         if !run.policy.is_attached(alias) || run.key(alias) != *server {
             return false;
@@ -69,7 +70,7 @@ impl Shared {
         link: &Arc<Link>,
         level: LogLevel,
     ) {
-        if !crate::session::inbound::has_levels(link) {
+        if !crate::links::has_levels(link) {
             return;
         }
         let members = format!(r#""level":"{}""#, level.as_str());
@@ -150,7 +151,7 @@ impl Shared {
         level: LogLevel,
         bridge: Option<&Bridge>,
     ) {
-        if !crate::session::inbound::has_levels(link) {
+        if !crate::links::has_levels(link) {
             return;
         }
         let server = caller.run.key(link.alias());

@@ -7,8 +7,10 @@ use narthex_model::{CallError, CallErrorKind, Reader, for_models};
 use narthex_wire::{Era, Raw, method, rpc};
 use serde_json::json;
 
-use super::{Refusal, kind_of, status_of_code, status_of_kind};
-use crate::{Answering, RefusedCall};
+use crate::{
+    Answering, RefusedCall,
+    refusal::{Refusal, kind_of, status_of_code, status_of_kind},
+};
 
 impl Refusal {
     /// The answer to a request, in the caller's era and with the details that its reader may have.

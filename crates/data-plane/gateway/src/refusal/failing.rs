@@ -51,7 +51,7 @@ impl Failing {
     }
 
     /// The error for this reader.
-    pub(super) fn read_by(&self, reader: Reader) -> CallError {
+    pub(crate) fn read_by(&self, reader: Reader) -> CallError {
         let Self { server, when, failure, is_unsent: _ } = self;
         let before = match (when, reader) {
             (When::Down, _) => format!("server `{server}` is down: "),

@@ -15,13 +15,11 @@ use narthex_wire::{
 use crate::{
     Answering, Caller, Endpoint, RunView, Session,
     built_in::BUILT_IN,
-    call::{
-        names::own_alias,
-        own_answer::result,
-        refusal::{Refusal, withheld},
-    },
+    call::{own_answer::result, task_list::has_tasks},
     links::{LinkKind, link_kind},
-    lists::{exposure::may_be_told, task_list::has_tasks},
+    lists::exposure::may_be_told,
+    names::own_alias,
+    refusal::{Refusal, withheld},
     runs::run::{RunRow, RunRows},
     shared::Shared,
     view::{Handling, View, check_capabilities},
@@ -105,7 +103,7 @@ impl Shared {
                 let row = self.settled(run, alias).await?;
                 let caller = Caller::new(run.clone(), endpoint.clone(), Some(session.clone()));
                 let shared =
-                    self.enter(&row).await.ok_or_else(|| crate::call::refusal::unusable(&row))?;
+                    self.enter(&row).await.ok_or_else(|| crate::refusal::unusable(&row))?;
                 // The server's description may depend on the revision. A session's own link is
                 // opened when it is first needed, unless its revision or era is another.
                 let kind = link_kind(session, &row, shared.facts());
@@ -186,7 +184,7 @@ impl Shared {
         };
         let row = self.settled(&caller.run, alias).await?;
         // A sleeping server has facts as well.
-        let facts = row.facts.as_ref().ok_or_else(|| crate::call::refusal::unusable(&row))?;
+        let facts = row.facts.as_ref().ok_or_else(|| crate::refusal::unusable(&row))?;
         if facts.revision.is_modern() {
             // In the server's own words, fresh: they may depend on the caller's capabilities.
             return self.call_server(caller, Handling::Vendor, request.clone()).await;

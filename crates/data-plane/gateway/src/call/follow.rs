@@ -13,21 +13,17 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{
-    FollowKey, Subject,
-    followed::{End, Followed, Following, lost},
-};
 use crate::{
     Answering, Caller, Place, Session,
-    call::{
-        clock::CallClock,
-        internal_request::Errand,
-        own_answer::result,
-        refusal::{Refusal, not_found},
-        routed::Routed,
-    },
+    call::{internal_request::Errand, own_answer::result, routed::Routed},
+    clock::CallClock,
     links::LinkKind,
+    refusal::{Refusal, not_found},
     shared::Shared,
+    subscriptions::{
+        FollowKey, Subject,
+        followed::{End, Followed, Following, lost},
+    },
     view::Handling,
 };
 
@@ -229,7 +225,7 @@ impl Shared {
         let Subject::Task(id) = &key.subject else { return };
         let members = [br#""taskId":"#, &encode_string(id)[..]].concat();
         let state = match self.asked(&key.server, link, Asking::TaskState, &members).await {
-            Ok(answer) => super::tasks::state_of(&answer),
+            Ok(answer) => crate::subscriptions::tasks::state_of(&answer),
             Err(refusal) => {
                 tracing::debug!(
                     server.name = link.name(),

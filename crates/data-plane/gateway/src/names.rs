@@ -6,7 +6,7 @@ use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_wire::{Message, Raw};
 
-use crate::{Caller, Endpoint, call::refusal::Refusal, view::known_name};
+use crate::{Caller, Endpoint, refusal::Refusal, view::known_name};
 
 /// The caller's id, as JSON, shared with the message.
 pub(crate) fn id_of(message: &Message) -> Bytes {
