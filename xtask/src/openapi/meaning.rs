@@ -75,8 +75,18 @@ fn normal_members<'v>(
 /// A schema in one of its spellings.
 fn spelled(mut schema: Map<String, Value>) -> Value {
     let is_any = |value: &Value| *value == json!(true) || *value == json!({});
+    let has_type = schema.contains_key("type");
     if schema.get("additionalProperties").is_some_and(is_any) {
         schema.remove("additionalProperties");
+    }
+    if schema.get("required").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        schema.remove("required");
+    }
+    // Null among words is a type beside them.
+    if let Some(Value::Array(words)) = schema.get_mut("enum").filter(|_| !has_type)
+        && words.iter().any(Value::is_null)
+    {
+        schema.insert("type".to_owned(), json!(["string", "null"]));
     }
     if let Some(word) = schema.remove("const") {
         schema.insert("enum".to_owned(), json!([word]));
@@ -124,6 +134,8 @@ mod tests {
             "properties": {
                 "a": { "type": ["string", "null"], "maxLength": 3 },
                 "b": { "const": "x" },
+                "c": { "enum": ["y", null] },
+                "d": { "type": "object", "required": [] },
             },
             "required": ["b", "a"],
         }));
@@ -132,6 +144,8 @@ mod tests {
             "properties": {
                 "a": { "anyOf": [{ "type": "null" }, { "type": "string", "maxLength": 3 }] },
                 "b": { "type": "string", "enum": ["x"] },
+                "c": { "type": ["string", "null"], "enum": ["y", null] },
+                "d": { "type": "object" },
             },
             "required": ["a", "b"],
         }));

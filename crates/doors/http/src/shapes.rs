@@ -9,21 +9,31 @@
 //! A layer of its own: imports no other module of this crate.
 
 mod access;
+mod audit;
 mod files;
+mod grants;
 mod ids;
 mod limits;
+mod outbound;
 mod page;
+mod policy;
 mod schema;
 mod secrets;
 mod servers;
+mod shares;
 
 pub(crate) use self::{
     access::*,
+    audit::*,
     files::*,
+    grants::*,
     ids::*,
     limits::*,
+    outbound::*,
     page::{Listed, PAGE_MAX, Page},
+    policy::*,
     schema::{Nullable, Schemas, Shape},
     secrets::*,
     servers::*,
+    shares::*,
 };

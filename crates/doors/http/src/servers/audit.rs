@@ -8,29 +8,24 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body::Body;
-use narthex_control::{AuditItem, AuditPlace, AuditQuery, AuditSettings, Control, FieldError};
+use narthex_control::{AuditItem, AuditPlace, AuditQuery, Control, FieldError};
 use narthex_model::{Timestamp, WorkspaceId};
-use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::{
     Answered, Asked, ok,
     query::{self, Query},
 };
-use crate::{lines::LinesStream, problem::Problem, respond::Response};
+use crate::{
+    lines::LinesStream,
+    problem::Problem,
+    respond::Response,
+    shapes::{AuditEvent, AuditPage, AuditSettings, AuditWaiting, Page},
+};
 
 /// The parameters that a list of events takes.
 const KNOWN: [&str; 9] =
     ["actor", "resource", "run", "kind", "since", "until", "order", "after", "limit"];
 const LINES: &str = "application/x-ndjson";
-
-/// The limits of stored events, as they are sent.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Kept {
-    kept_days: u64,
-    kept_events: u64,
-}
 
 impl Asked<'_> {
     /// Some events; all of them for a caller that accepts lines.
@@ -43,12 +38,8 @@ impl Asked<'_> {
         let query = read(&Query::of(&self.parts.uri, &KNOWN)?, workspace)?;
         let page = control.audit_list(&query).await?;
         let next = page.items.last().filter(|_| page.has_more).map(|item| cursor(&item.place));
-        let items: Vec<_> = page.items.into_iter().map(shown).collect();
-        let mut shown = json!({ "items": items, "next": next });
-        if let Some(waiting) = page.waiting {
-            shown["waiting"] = json!(waiting);
-        }
-        Ok(ok(&shown))
+        let items = page.items.into_iter().map(shown).collect();
+        Ok(ok(&AuditPage { page: Page { items, next }, waiting: page.waiting.map(waiting) }))
     }
 
     /// Reads or sets the limits of stored events.
@@ -60,18 +51,19 @@ impl Asked<'_> {
         Query::of(&self.parts.uri, &[])?;
         if self.parts.method == Method::PUT {
             let text = self.entry(body, &[]).await?;
-            let Kept { kept_days, kept_events } = serde_json::from_str(&text).map_err(|error| {
+            let wanted = serde_json::from_str(&text).map_err(|error| {
                 let remedy = "write {\"kept_days\": 0, \"kept_events\": 0}; 0 is for ever";
                 let fault = FieldError::invalid("", error.to_string(), remedy);
                 let text = format!("the settings of the audit cannot be used: {fault}");
                 Problem::of_fields(text, &[fault])
             })?;
-            let settings = AuditSettings { kept_days, kept_events };
+            let AuditSettings { kept_days, kept_events } = wanted;
+            let settings = narthex_control::AuditSettings { kept_days, kept_events };
             control.audit_keep(workspace.as_ref(), settings, self.by()).await?;
         }
-        let AuditSettings { kept_days, kept_events } =
+        let narthex_control::AuditSettings { kept_days, kept_events } =
             control.audit_settings(workspace.as_ref()).await?;
-        Ok(ok(&json!({ "kept_days": kept_days, "kept_events": kept_events })))
+        Ok(ok(&AuditSettings { kept_days, kept_events }))
     }
 
     async fn audit_export(&self, control: &Control, workspace: Option<&WorkspaceId>) -> Answered {
@@ -171,12 +163,15 @@ fn place(text: &str) -> Option<AuditPlace> {
 }
 
 /// An event with a name of its own.
-fn shown(item: AuditItem) -> Value {
-    let AuditItem { mut event, place } = item;
-    event["id"] = json!(format!("{}-{}", place.writer, place.seq));
-    // The value that `after` takes.
-    event["place"] = json!(cursor(&place));
-    event
+fn shown(item: AuditItem) -> AuditEvent {
+    let AuditItem { event, place } = item;
+    let id = format!("{}-{}", place.writer, place.seq);
+    AuditEvent { id, place: cursor(&place), written: event }
+}
+
+fn waiting(waiting: narthex_audit::Waiting) -> AuditWaiting {
+    let narthex_audit::Waiting { workspace, events, is_more, since, is_stuck } = waiting;
+    AuditWaiting { workspace, events, is_more, since, is_stuck }
 }
 
 #[cfg(test)]

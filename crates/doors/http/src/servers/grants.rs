@@ -1,6 +1,6 @@
 //! Grants of humans, and requests of runs: listed, granted, revoked and decided.
 
-use std::{fmt, time::SystemTime};
+use std::fmt;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -9,11 +9,15 @@ use narthex_control::{
     Control, ControlError, GrantError, GrantRequestRow, GrantRequestStatus, GrantRow, Granter,
 };
 use narthex_definitions::harmless;
-use narthex_model::{GrantId, RunId, SessionId, Timestamp};
-use serde_json::{Value, json};
+use narthex_model::{GrantOf, SpawnGrant, ToolScopeGrant};
 
 use super::{Answered, Asked, access::created, ok};
-use crate::{auth::Principal, problem::Problem, respond};
+use crate::{
+    auth::Principal,
+    problem::Problem,
+    respond,
+    shapes::{Grant, GrantDetails, GrantRequest, GrantScope, Page},
+};
 
 /// Characters of arguments that are shown: all that are stored, also if much of them is unseen.
 const ARGUMENTS_MAX: usize = 50_000;
@@ -53,8 +57,9 @@ impl Asked<'_> {
         let with_revoked = query.flag("include_revoked")?;
         let (after, limit) = (query.text("after"), query.limit()?);
         let page = self.control()?.grants(&workspace, after, limit, with_revoked).await?;
-        let items: Result<Vec<_>, _> = page.items.iter().map(|row| self.shown_grant(row)).collect();
-        Ok(ok(&json!({ "items": items?, "next": page.next })))
+        let control = self.control()?;
+        let items = page.items.iter().map(|row| shown(control, row)).collect();
+        Ok(ok(&Page { items, next: page.next }))
     }
 
     async fn create_grant<B>(&self, body: B) -> Answered
@@ -66,27 +71,17 @@ impl Asked<'_> {
         let text = self.entry(body, &[]).await?;
         let made = self.control()?.grant_create(&workspace, text.as_bytes(), by).await?;
         let place = format!("/api/workspaces/{workspace}/grants/{}", made.grant.id);
-        let mut shown = self.shown_grant(&made)?;
         let warnings = self.warnings_of_grant(&made.grant.of).await?;
-        if !warnings.is_empty() {
-            shown["warnings"] = json!(warnings);
-        }
-        Ok(created(&shown, &place))
+        let warnings = Some(warnings).filter(|warnings| !warnings.is_empty());
+        let grant = Grant { warnings, ..shown(self.control()?, &made) };
+        Ok(created(&grant, &place))
     }
 
     async fn show_grant(&self) -> Answered {
         self.query(&[])?;
         let (workspace, id) = (self.workspace()?, self.segment(1));
-        Ok(ok(&self.shown_grant(&self.control()?.grant(&workspace, &id).await?)?))
-    }
-
-    /// A grant, and whether it counts now.
-    fn shown_grant(&self, row: &GrantRow) -> Result<Value, Problem> {
-        let (control, mut shown) = (self.control()?, shown(row));
-        let user = row.grant.subject.parts().0;
-        shown["user_name"] = json!(user.map(|id| control.principal_name(id)));
-        shown["counts"] = json!(control.grant_counts(row));
-        Ok(shown)
+        let control = self.control()?;
+        Ok(ok(&shown(control, &control.grant(&workspace, &id).await?)))
     }
 
     async fn revoke_grant(&self) -> Answered {
@@ -114,15 +109,12 @@ impl Asked<'_> {
             true => Some(control.required_scopes(&workspace).await?),
             false => None,
         };
-        let shown = page.items.iter().map(|row| {
-            let mut shown = request(control, row);
-            if let Some(required) = required.as_ref().filter(|_| is_pending(row)) {
-                shown["warnings"] = required.warning_of(&row.of).into_iter().collect();
-            }
-            shown
-        });
-        let items: Vec<_> = shown.collect();
-        Ok(ok(&json!({ "items": items, "next": page.next })))
+        let shown = |row: &GrantRequestRow| {
+            let required = required.as_ref().filter(|_| is_pending(row));
+            let warning = required.and_then(|required| required.warning_of(&row.of));
+            request(control, row, warning.into_iter().collect())
+        };
+        Ok(ok(&Page { items: page.items.iter().map(shown).collect(), next: page.next }))
     }
 
     /// Approves or denies what a run has asked for.
@@ -139,12 +131,12 @@ impl Asked<'_> {
             true => control.grant_request_approve(&workspace, &id, text.as_bytes(), by).await?,
             false => control.grant_request_deny(&workspace, &id, text.as_bytes(), by).await?,
         };
-        let mut shown = request(control, &decided);
-        if is_approved {
-            shown["is_advisory"] = json!(is_advisory);
-            shown["warnings"] = json!(self.warnings_of_grant(&decided.of).await?);
-        }
-        Ok(ok(&shown))
+        let warnings = match is_approved {
+            true => self.warnings_of_grant(&decided.of).await?,
+            false => Vec::new(),
+        };
+        let is_advisory = is_approved.then_some(is_advisory);
+        Ok(ok(&GrantRequest { is_advisory, ..request(control, &decided, warnings) }))
     }
 }
 
@@ -158,56 +150,78 @@ impl Principal {
     }
 }
 
-fn shown(row: &GrantRow) -> Value {
+/// A grant, and whether it counts now.
+fn shown(control: &Control, row: &GrantRow) -> Grant {
     let GrantRow { grant, reason, granted_at, granted_by, is_advisory, .. } = row;
     let (run, session) = grant.duration.places();
     let (user, agent) = grant.subject.parts();
-    json!({
-        "id": grant.id.to_text(),
-        "grant_type": grant.of.word(),
-        "details": grant.of.details(),
-        "scope": grant.duration.word(),
-        "session_id": session.map(SessionId::to_text),
-        "run_id": run.map(RunId::to_text),
-        "user_subject_id": user,
-        "agent_subject_id": agent,
-        "expires_at": grant.expires_at.map(time),
-        "reason": reason,
-        "granted_at": time(*granted_at),
-        "granted_by": granted_by,
-        "is_advisory": is_advisory,
-        "consumed_at": row.consumed.as_ref().map(|(at, _)| time(*at)),
-        "consumed_by": row.consumed.as_ref().map(|(_, run)| run),
-        "revoked_at": row.revoked.as_ref().map(|(at, _)| time(*at)),
-        "revoked_by": row.revoked.as_ref().map(|(_, by)| by),
-    })
+    Grant {
+        id: grant.id.to_text().into(),
+        grant_type: (&grant.of).into(),
+        details: details(&grant.of),
+        scope: grant.duration.into(),
+        session_id: session.map(|session| session.to_text().into()),
+        run_id: run.map(|run| run.to_text().into()),
+        user_subject_id: user.map(Into::into),
+        user_name: user.map(|id| control.principal_name(id)),
+        agent_subject_id: agent.map(Into::into),
+        expires_at: grant.expires_at.map(Into::into),
+        reason: reason.clone(),
+        granted_at: (*granted_at).into(),
+        granted_by: granted_by.clone(),
+        is_advisory: *is_advisory,
+        warnings: None,
+        counts: control.grant_counts(row),
+        consumed_at: row.consumed.as_ref().map(|(at, _)| (*at).into()),
+        consumed_by: row.consumed.as_ref().map(|(_, run)| run.into()),
+        revoked_at: row.revoked.as_ref().map(|(at, _)| (*at).into()),
+        revoked_by: row.revoked.as_ref().map(|(_, by)| by.clone()),
+    }
 }
 
-fn request(control: &Control, row: &GrantRequestRow) -> Value {
-    json!({
-        "id": row.id.to_text(),
-        "status": row.status.as_str(),
-        "run_id": row.run.to_text(),
-        "session_id": row.session.map(SessionId::to_text),
-        "user_subject_id": row.user,
-        "user_name": row.user.as_ref().map(|id| control.principal_name(id)),
-        "agent_subject_id": row.agent,
-        "grant_type": row.of.word(),
-        "details": row.of.details(),
-        "arguments": (!row.arguments.is_empty()).then(|| harmless(&row.arguments, ARGUMENTS_MAX)),
-        "scope": row.duration,
-        "reason": row.reason,
-        "requested_at": time(row.requested_at),
-        "expires_at": time(row.expires_at),
-        "decided_at": row.decided.as_ref().map(|(at, _)| time(*at)),
-        "decided_by": row.decided.as_ref().map(|(_, by)| by),
-        "decision_reason": row.decision_reason,
-        "grant_id": row.grant.map(GrantId::to_text),
-        "page": control.grant_request_page(&row.workspace, &row.id.to_text()),
-        "warnings": [],
-    })
+fn details(of: &GrantOf) -> GrantDetails {
+    match of {
+        GrantOf::ToolScope(ToolScopeGrant { scope, server, tool, arguments }) => GrantDetails {
+            scope: Some(scope.to_string()),
+            server: server.as_ref().map(Into::into),
+            tool: tool.clone(),
+            arguments_digest: arguments.map(|digest| digest.to_string()),
+            ..GrantDetails::default()
+        },
+        GrantOf::Spawn(SpawnGrant { child_agent, allowed_runtime_types, allowed_models }) => {
+            GrantDetails {
+                child_agent_id: Some(child_agent.into()),
+                allowed_runtime_types: allowed_runtime_types.clone(),
+                allowed_models: allowed_models.clone(),
+                ..GrantDetails::default()
+            }
+        }
+    }
 }
 
-fn time(time: SystemTime) -> String {
-    Timestamp::new(time).to_string()
+fn request(control: &Control, row: &GrantRequestRow, warnings: Vec<String>) -> GrantRequest {
+    let has_arguments = !row.arguments.is_empty();
+    GrantRequest {
+        id: row.id.to_text().into(),
+        status: row.status.as_str(),
+        run_id: row.run.to_text().into(),
+        session_id: row.session.map(|session| session.to_text().into()),
+        user_subject_id: row.user.as_ref().map(Into::into),
+        user_name: row.user.as_ref().map(|id| control.principal_name(id)),
+        agent_subject_id: row.agent.as_ref().map(Into::into),
+        grant_type: (&row.of).into(),
+        details: details(&row.of),
+        arguments: has_arguments.then(|| harmless(&row.arguments, ARGUMENTS_MAX).into()),
+        scope: GrantScope::stored(row.duration),
+        reason: row.reason.clone(),
+        requested_at: row.requested_at.into(),
+        expires_at: row.expires_at.into(),
+        decided_at: row.decided.as_ref().map(|(at, _)| (*at).into()),
+        decided_by: row.decided.as_ref().map(|(_, by)| by.clone()),
+        decision_reason: row.decision_reason.clone(),
+        grant_id: row.grant.map(|grant| grant.to_text().into()),
+        page: control.grant_request_page(&row.workspace, &row.id.to_text()),
+        is_advisory: None,
+        warnings,
+    }
 }

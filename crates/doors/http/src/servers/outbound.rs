@@ -7,12 +7,15 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body::Body;
 use narthex_control::FieldError;
-use narthex_model::{ErrorKind, SecretName, Timestamp};
+use narthex_model::{ErrorKind, SecretName};
 use narthex_outbound::{ChannelRow, DeliveryRow, Outbound, OutboundError, WebhookRow, is_retrying};
-use serde_json::{Value, json};
 
 use super::{Answered, Asked, ok};
-use crate::{problem::Problem, respond};
+use crate::{
+    problem::Problem,
+    respond,
+    shapes::{Channel, Page, Webhook, WebhookDelivery},
+};
 
 /// The target of a request about channels, webhooks and deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,8 +122,8 @@ impl Asked<'_> {
         let has_more = rows.len() > limit;
         let last = rows.iter().take(limit).next_back();
         let next = last.filter(|_| has_more).map(|row| row.number.to_string());
-        let items: Vec<_> = rows.iter().take(limit).map(shown_delivery).collect();
-        Ok(ok(&json!({ "items": items, "next": next })))
+        let items = rows.iter().take(limit).map(shown_delivery).collect();
+        Ok(ok(&Page { items, next }))
     }
 
     fn outbound(&self) -> Result<&Outbound, Problem> {
@@ -135,40 +138,41 @@ fn reference(name: &SecretName) -> String {
     format!("${{{name}}}")
 }
 
-fn shown(row: &ChannelRow) -> Value {
-    json!({
-        "name": row.name.as_str(),
-        "provider": row.provider,
-        "url": row.url.as_ref().map(reference),
-        "signing_key": row.signing_key.as_ref().map(reference),
-        "updated_at": Timestamp::new(row.updated_at).to_string(),
-        "updated_by": row.updated_by,
-    })
+fn shown(row: &ChannelRow) -> Channel {
+    let ChannelRow { name, provider, url, signing_key, updated_at, updated_by } = row;
+    Channel {
+        name: name.as_str().into(),
+        provider: provider.clone(),
+        url: url.as_ref().map(reference),
+        signing_key: signing_key.as_ref().map(reference),
+        updated_at: (*updated_at).into(),
+        updated_by: updated_by.clone(),
+    }
 }
 
-fn shown_webhook(row: &WebhookRow) -> Value {
-    let due_at = is_retrying(row).then(|| Timestamp::new(row.due_at).to_string());
-    json!({
-        "name": row.name.as_str(),
-        "url": reference(&row.url),
-        "signing_key": reference(&row.signing_key),
-        "events": row.kinds,
-        "attempts": row.attempts,
-        "next_attempt_at": due_at,
-        "updated_at": Timestamp::new(row.updated_at).to_string(),
-        "updated_by": row.updated_by,
-    })
+fn shown_webhook(row: &WebhookRow) -> Webhook {
+    Webhook {
+        name: row.name.as_str().into(),
+        url: reference(&row.url),
+        signing_key: reference(&row.signing_key),
+        events: row.kinds.clone(),
+        attempts: row.attempts.into(),
+        next_attempt_at: is_retrying(row).then(|| row.due_at.into()),
+        updated_at: row.updated_at.into(),
+        updated_by: row.updated_by.clone(),
+    }
 }
 
-fn shown_delivery(row: &DeliveryRow) -> Value {
-    json!({
-        "number": row.number,
-        "type": row.kind,
-        "outcome": row.outcome,
-        "attempts": row.attempts,
-        "detail": (!row.detail.is_empty()).then_some(&row.detail),
-        "happened_at": Timestamp::new(row.happened_at).to_string(),
-    })
+fn shown_delivery(row: &DeliveryRow) -> WebhookDelivery {
+    let DeliveryRow { number, kind, outcome, attempts, detail, happened_at } = row;
+    WebhookDelivery {
+        number: *number,
+        event_type: kind.clone(),
+        outcome: outcome.clone(),
+        attempts: (*attempts).into(),
+        detail: Some(detail.clone()).filter(|detail| !detail.is_empty()),
+        happened_at: (*happened_at).into(),
+    }
 }
 
 impl From<OutboundError> for Problem {

@@ -5,13 +5,15 @@ use std::fmt;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body::Body;
-use narthex_control::{RulesChecked, WrittenRules};
-use narthex_model::Timestamp;
+use narthex_control::WrittenRules;
 use narthex_wire::Raw;
-use serde_json::{Value, json};
 
 use super::{Answered, Asked, catalog::with_tag, ok};
-use crate::{respond, routes::Target};
+use crate::{
+    respond,
+    routes::Target,
+    shapes::{RuleFault, Rules, RulesChecked},
+};
 
 impl Asked<'_> {
     /// Rules: shown, replaced, cleared, and asked.
@@ -37,9 +39,7 @@ impl Asked<'_> {
         let as_ruled =
             |tool: &str, written: &[u8]| gateway.built_in_as_ruled(tool, Raw::new(written));
         let said = control.rules_check(&workspace, text.as_bytes(), as_ruled).await?;
-        let mut told = checked(&said);
-        told["warnings"] = json!(self.unknown_names(&text).await?);
-        Ok(ok(&told))
+        Ok(ok(&checked(&said, self.unknown_names(&text).await?)))
     }
 
     /// Rules: shown, replaced and cleared.
@@ -61,11 +61,11 @@ impl Asked<'_> {
             }
             _ => control.rules(&workspace).await?,
         };
-        let mut document = shown(&rules);
-        if self.parts.method == Method::PUT {
-            document["warnings"] = json!(self.unknown_in_rules(&rules).await?);
-        }
-        let answer = ok(&document);
+        let warnings = match self.parts.method {
+            Method::PUT => Some(self.unknown_in_rules(&rules).await?),
+            _ => None,
+        };
+        let answer = ok(&shown(&rules, warnings));
         Ok(match &rules.tag {
             Some(tag) => with_tag(answer, tag),
             None => answer,
@@ -73,27 +73,39 @@ impl Asked<'_> {
     }
 }
 
-fn shown(rules: &WrittenRules) -> Value {
+fn shown(rules: &WrittenRules, warnings: Option<Vec<String>>) -> Rules {
     let row = rules.row.as_ref();
-    json!({
-        "rules": rules.text(),
-        "ids": rules.ids,
-        "faults": rules.faults,
-        "revision": row.map_or(0, |row| row.head.revision),
-        "updated_at": row.map(|row| Timestamp::new(row.head.updated_at).to_string()),
-        "updated_by": row.map(|row| row.updated_by.clone()),
-    })
+    Rules {
+        rules: rules.text().into(),
+        ids: rules.ids.clone(),
+        faults: rules.faults.iter().map(fault).collect(),
+        revision: row.map_or(0, |row| row.head.revision),
+        updated_at: row.map(|row| row.head.updated_at.into()),
+        updated_by: row.map(|row| row.updated_by.clone()),
+        warnings,
+    }
 }
 
-fn checked(checked: &RulesChecked) -> Value {
+fn fault(fault: &narthex_control::RuleFault) -> RuleFault {
+    let narthex_control::RuleFault { line, rule, message, remedy } = fault;
+    RuleFault {
+        line: line.and_then(|line| line.try_into().ok()),
+        rule: rule.clone(),
+        message: message.clone(),
+        remedy: remedy.clone(),
+    }
+}
+
+fn checked(checked: &narthex_control::RulesChecked, warnings: Vec<String>) -> RulesChecked {
     let ruling = &checked.ruling;
-    let scopes: Vec<_> = ruling.scopes.iter().map(|scope| scope.as_str()).collect();
-    json!({
-        "decision": checked.decision(),
-        "rule": ruling.forbidden.as_ref().map(|by| &*by.rule),
-        "reason": ruling.forbidden.as_ref().map(|by| &*by.reason),
-        "scopes": scopes,
-        "matched": ruling.matched.iter().map(|id| &**id).collect::<Vec<_>>(),
-        "failed": ruling.failed.iter().map(|id| &**id).collect::<Vec<_>>(),
-    })
+    let ids = |ids: &[_]| ids.iter().map(ToString::to_string).collect();
+    RulesChecked {
+        decision: checked.decision(),
+        rule: ruling.forbidden.as_ref().map(|by| by.rule.to_string()),
+        reason: ruling.forbidden.as_ref().map(|by| by.reason.to_string()),
+        scopes: ruling.scopes.iter().map(ToString::to_string).collect(),
+        matched: ids(&ruling.matched),
+        failed: ids(&ruling.failed),
+        warnings,
+    }
 }

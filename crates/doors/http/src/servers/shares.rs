@@ -6,22 +6,22 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_body::Body;
 use narthex_control::FieldError;
-use narthex_model::{ShareId, ThreadId, Timestamp, written};
-use narthex_runs::{CommentOn, Commenter, SeenThread, ShareRow, SharedFileRow};
+use narthex_model::{ShareId, ThreadId, written};
+use narthex_runs::{CommentOn, CommentRow, Commenter, SeenThread, ShareRow, SharedFileRow};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
 
 use super::{Answered, Asked, access::created, ok};
 use crate::{
     file::FileStream,
     problem::Problem,
     respond::{self, Response},
+    shapes::{
+        Page, Share, ShareComment, ShareCommentNew, ShareFile, ShareThread, ShareThreadChange,
+        ShareWhole,
+    },
 };
 
-/// The longest comment, and passage that it is about, in characters.
-const TEXT_MAX: usize = 10_000;
-const ANCHOR_MAX: usize = 2000;
 /// The characters that are percent-encoded in a name in a header (RFC 8187).
 const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
 
@@ -38,21 +38,6 @@ pub(crate) enum ShareTarget {
     Comments,
     /// A thread of comments, which can be settled.
     Thread,
-}
-
-/// A comment as it is sent.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CommentNew {
-    text: String,
-    thread_id: Option<String>,
-    anchor: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ThreadChange {
-    resolved: bool,
 }
 
 impl Asked<'_> {
@@ -78,17 +63,16 @@ impl Asked<'_> {
         let query = self.query(&["after", "limit"])?;
         let page = self.known_runs()?.shares(&workspace, query.text("after"), query.limit()?);
         let page = page.await?;
-        let items: Vec<_> = page.items.iter().map(shown).collect();
-        Ok(ok(&json!({ "items": items, "next": page.next.map(ShareId::to_text) })))
+        let items = page.items.iter().map(shown).collect();
+        Ok(ok(&Page { items, next: page.next.map(ShareId::to_text) }))
     }
 
     async fn show_share(&self) -> Answered {
         self.query(&[])?;
         let (workspace, id) = (self.workspace()?, self.segment(1));
         let share = self.known_runs()?.share_get(&workspace, &id).await?;
-        let mut told = shown(&share.row);
-        told["files"] = share.files.iter().map(shown_file).collect();
-        Ok(ok(&told))
+        let files = share.files.iter().map(shown_file).collect();
+        Ok(ok(&ShareWhole { share: shown(&share.row), files }))
     }
 
     async fn delete_share(&self) -> Answered {
@@ -115,8 +99,8 @@ impl Asked<'_> {
         let (workspace, id) = (self.workspace()?, self.segment(1));
         let (runs, limit) = (self.known_runs()?, query.limit()?);
         let page = runs.share_threads(&workspace, &id, query.text("after"), limit).await?;
-        let items: Vec<_> = page.items.iter().map(shown_thread).collect();
-        Ok(ok(&json!({ "items": items, "next": page.next.map(ThreadId::to_text) })))
+        let items = page.items.iter().map(shown_thread).collect();
+        Ok(ok(&Page { items, next: page.next.map(ThreadId::to_text) }))
     }
 
     async fn comment_share<B>(&self, body: B) -> Answered
@@ -125,7 +109,7 @@ impl Asked<'_> {
     {
         self.query(&[])?;
         let (workspace, id) = (self.workspace()?, self.segment(1));
-        let said: CommentNew = read(&self.entry(body, &[]).await?)?;
+        let said: ShareCommentNew = read(&self.entry(body, &[]).await?)?;
         check(&said)?;
         let (runs, by) = (self.known_runs()?, Commenter::outside(&self.by(), self.speaker()));
         let on = match said.thread_id {
@@ -146,7 +130,7 @@ impl Asked<'_> {
     {
         self.query(&[])?;
         let (workspace, share, id) = (self.workspace()?, self.segment(1), self.segment(2));
-        let ThreadChange { resolved } = read(&self.entry(body, &[]).await?)?;
+        let ShareThreadChange { resolved } = read(&self.entry(body, &[]).await?)?;
         let (runs, by) = (self.known_runs()?, Commenter::outside(&self.by(), self.speaker()));
         runs.share_has_thread(&workspace, &share, &id).await?;
         let thread = runs.share_resolve(&workspace, by, &id, resolved).await?;
@@ -165,7 +149,7 @@ fn read<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     })
 }
 
-fn check(said: &CommentNew) -> Result<(), Problem> {
+fn check(said: &ShareCommentNew) -> Result<(), Problem> {
     let mut faults = Vec::new();
     let mut text = |name: &str, text: &str, most: usize| {
         let is_fit = !text.trim().is_empty() && text.chars().count() <= most;
@@ -174,9 +158,9 @@ fn check(said: &CommentNew) -> Result<(), Problem> {
             faults.push(FieldError::invalid(name, "it is empty or too long", remedy));
         }
     };
-    text("text", &said.text, TEXT_MAX);
+    text("text", &said.text, ShareCommentNew::TEXT_MAX);
     if let Some(anchor) = &said.anchor {
-        text("anchor", anchor, ANCHOR_MAX);
+        text("anchor", anchor, ShareCommentNew::ANCHOR_MAX);
     }
     if said.anchor.is_some() && said.thread_id.is_some() {
         let remedy = "leave `anchor` out, or leave `thread_id` out to start another thread";
@@ -200,47 +184,50 @@ fn add_headers(headers: &mut HeaderMap, file: &SharedFileRow) {
     headers.insert(header::CONTENT_SECURITY_POLICY, alone);
 }
 
-fn shown(row: &ShareRow) -> Value {
-    json!({
-        "share_id": row.id.to_text(),
-        "session_id": row.session.to_text(),
-        "run_id": row.run.to_text(),
-        "title": row.title,
-        "share_type": row.kind,
-        "entry_point": row.entry_point,
-        "total_size": row.total_size,
-        "revision": row.revision,
-        "created_at": Timestamp::new(row.created_at).to_string(),
-        "updated_at": Timestamp::new(row.updated_at).to_string(),
-    })
+fn shown(row: &ShareRow) -> Share {
+    Share {
+        share_id: row.id.to_text().into(),
+        session_id: row.session.to_text().into(),
+        run_id: row.run.to_text().into(),
+        title: row.title.clone(),
+        share_type: row.kind.clone(),
+        entry_point: row.entry_point.clone(),
+        total_size: row.total_size,
+        revision: row.revision,
+        created_at: row.created_at.into(),
+        updated_at: row.updated_at.into(),
+    }
 }
 
-fn shown_file(file: &SharedFileRow) -> Value {
-    json!({
-        "path": file.path,
-        "size": file.size,
-        "content_type": file.content_type,
-        "sha256": file.hash,
-    })
+fn shown_file(file: &SharedFileRow) -> ShareFile {
+    let SharedFileRow { path, size, content_type, hash } = file;
+    ShareFile {
+        path: path.clone(),
+        size: *size,
+        content_type: content_type.clone(),
+        sha256: hash.clone(),
+    }
 }
 
-fn shown_thread(thread: &SeenThread) -> Value {
+fn shown_thread(thread: &SeenThread) -> ShareThread {
     let SeenThread { row, comments } = thread;
-    let comments = comments.iter().map(|comment| {
-        json!({
-            "number": comment.number,
-            "author": comment.author,
-            "text": comment.text,
-            "created_at": Timestamp::new(comment.created_at).to_string(),
-        })
-    });
-    json!({
-        "thread_id": row.id.to_text(),
-        "share_id": row.share.to_text(),
-        "anchor": (!row.anchor.is_empty()).then_some(&row.anchor),
-        "created_at": Timestamp::new(row.created_at).to_string(),
-        "resolved_at": row.resolved.as_ref().map(|(at, _)| Timestamp::new(*at).to_string()),
-        "resolved_by": row.resolved.as_ref().map(|(_, by)| by),
-        "comments": comments.collect::<Vec<_>>(),
-    })
+    ShareThread {
+        thread_id: row.id.to_text().into(),
+        share_id: row.share.to_text().into(),
+        anchor: Some(row.anchor.clone()).filter(|anchor| !anchor.is_empty()),
+        created_at: row.created_at.into(),
+        resolved_at: row.resolved.as_ref().map(|(at, _)| (*at).into()),
+        resolved_by: row.resolved.as_ref().map(|(_, by)| by.clone()),
+        comments: comments.iter().map(shown_comment).collect(),
+    }
+}
+
+fn shown_comment(comment: &CommentRow) -> ShareComment {
+    let CommentRow { number, author, text, created_at } = comment;
+    ShareComment {
+        number: *number,
+        author: author.clone(),
+        text: text.clone(),
+        created_at: (*created_at).into(),
+    }
 }

@@ -66,6 +66,13 @@ macro_rules! each {
     }};
 }
 
+impl GrantScope {
+    /// The scope of a stored request, by one of [`narthex_model::GrantDuration::WORDS`].
+    pub(crate) fn stored(word: &'static str) -> Self {
+        Self(word)
+    }
+}
+
 /// A time in UTC with milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(extend("format" = "date-time", "examples" = ["2026-11-22T13:00:00.000Z"]))]
@@ -131,6 +138,31 @@ texts! {
     #[schemars(extend("pattern" = "^ses_[0-9a-f]{12}$"))]
     SessionId;
 
+    /// Id of a grant.
+    #[schemars(extend("examples" = ["gra_0a1b2c3d4e5f6071"]))]
+    #[schemars(extend("pattern" = "^gra_[0-9a-f]{16}$"))]
+    GrantId;
+
+    /// Id of a run's request for a grant.
+    #[schemars(extend("examples" = ["grq_0a1b2c3d4e5f6071"]))]
+    #[schemars(extend("pattern" = "^grq_[0-9a-f]{16}$"))]
+    GrantRequestId;
+
+    /// Id of a share.
+    #[schemars(extend("examples" = ["shr_0a1b2c3d4e5f"]))]
+    #[schemars(extend("pattern" = "^shr_[0-9a-f]{12}$"))]
+    ShareId;
+
+    /// Id of a thread of comments.
+    #[schemars(extend("examples" = ["thr_0a1b2c3d4e5f"]))]
+    #[schemars(extend("pattern" = "^thr_[0-9a-f]{12}$"))]
+    ThreadId;
+
+    /// Name of a channel or a webhook.
+    #[schemars(extend("examples" = ["team"]))]
+    #[schemars(extend("pattern" = "^[a-z0-9][a-z0-9_-]{0,63}$"))]
+    ChannelName;
+
     /// Id or name of a human or a service.
     #[schemars(extend("examples" = ["ada"]))]
     #[schemars(extend("minLength" = 1))]
@@ -160,6 +192,12 @@ texts! {
 words! {
     /// A role in one workspace.
     Role(narthex_model::Role, as_str) = narthex_model::Role::ALL.map(narthex_model::Role::as_str);
+
+    /// Kind of a permission.
+    GrantType(&narthex_model::GrantOf, word) = narthex_model::GrantOf::WORDS;
+
+    /// Number of uses, or time, of a grant.
+    GrantScope(narthex_model::GrantDuration, word) = narthex_model::GrantDuration::WORDS;
 
     /// Kind of a failure, the same at every door.
     ErrorKind(narthex_model::ErrorKind, as_str) =

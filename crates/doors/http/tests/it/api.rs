@@ -21,6 +21,7 @@ mod isolation;
 mod kin;
 mod list_changes;
 mod lives;
+mod members;
 mod model_texts;
 mod once;
 mod openapi;

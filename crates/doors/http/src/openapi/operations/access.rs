@@ -1,6 +1,6 @@
 //! Permissions: workspaces, principals, members, tokens, secrets, and their audit.
 
-use super::super::operation::{Content, Operation, delete, get, of, patch, post, put, written};
+use super::super::operation::{Content, Operation, delete, get, of, patch, post, put};
 use crate::shapes;
 
 const PAGES: &[&str] = &["after", "limit"];
@@ -128,34 +128,34 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .gives(of::<shapes::UsagePage>()),
     get("/api/workspaces/{workspace}/audit", "audit_list", "Lists events of the workspace")
         .asks(AUDIT)
-        .answers(200, Content::JsonOrLines(written("AuditPage")), &[]),
+        .answers(200, Content::JsonOrLines(of::<shapes::AuditPage>()), &[]),
     get(
         "/api/workspaces/{workspace}/audit/settings",
         "audit_settings_show",
         "Shows how long events are kept",
     )
-    .gives(written("AuditSettings")),
+    .gives(of::<shapes::AuditSettings>()),
     put(
         "/api/workspaces/{workspace}/audit/settings",
         "audit_settings_set",
         "Sets how long events are kept",
     )
-    .takes(written("AuditSettings"))
-    .gives(written("AuditSettings")),
+    .takes(of::<shapes::AuditSettings>())
+    .gives(of::<shapes::AuditSettings>()),
     get("/api/audit", "installation_audit_list", "Lists events of the installation")
         .asks(AUDIT)
-        .answers(200, Content::JsonOrLines(written("AuditPage")), &[]),
+        .answers(200, Content::JsonOrLines(of::<shapes::AuditPage>()), &[]),
     get(
         "/api/audit/settings",
         "installation_audit_settings_show",
         "Shows how long events of the installation are kept",
     )
-    .gives(written("AuditSettings")),
+    .gives(of::<shapes::AuditSettings>()),
     put(
         "/api/audit/settings",
         "installation_audit_settings_set",
         "Sets how long events of the installation are kept",
     )
-    .takes(written("AuditSettings"))
-    .gives(written("AuditSettings")),
+    .takes(of::<shapes::AuditSettings>())
+    .gives(of::<shapes::AuditSettings>()),
 ];

@@ -1,6 +1,7 @@
 //! Channels that agents post to, and webhooks.
 
-use super::super::operation::{Operation, delete, get, put, written};
+use super::super::operation::{Operation, delete, get, of, put};
+use crate::shapes;
 
 pub(super) const OPERATIONS: &[Operation] = &[
     get(
@@ -9,30 +10,30 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "Lists the channels that agents can post to",
     )
     .asks(&["after", "limit"])
-    .gives(written("ChannelPage")),
+    .gives(of::<shapes::Page<shapes::Channel>>()),
     get("/api/workspaces/{workspace}/channels/{name}", "channel_show", "Shows one channel")
-        .gives(written("Channel")),
+        .gives(of::<shapes::Channel>()),
     put(
         "/api/workspaces/{workspace}/channels/{name}",
         "channel_set",
         "Creates or replaces a channel",
     )
-    .takes(written("ChannelNew"))
-    .gives(written("Channel")),
+    .takes(of::<shapes::ChannelNew>())
+    .gives(of::<shapes::Channel>()),
     delete("/api/workspaces/{workspace}/channels/{name}", "channel_delete", "Removes a channel")
         .ends(),
     get("/api/workspaces/{workspace}/webhooks", "webhook_list", "Lists the webhooks")
         .asks(&["after", "limit"])
-        .gives(written("WebhookPage")),
+        .gives(of::<shapes::Page<shapes::Webhook>>()),
     get("/api/workspaces/{workspace}/webhooks/{name}", "webhook_show", "Shows one webhook")
-        .gives(written("Webhook")),
+        .gives(of::<shapes::Webhook>()),
     put(
         "/api/workspaces/{workspace}/webhooks/{name}",
         "webhook_set",
         "Creates or replaces a webhook",
     )
-    .takes(written("WebhookNew"))
-    .gives(written("Webhook")),
+    .takes(of::<shapes::WebhookNew>())
+    .gives(of::<shapes::Webhook>()),
     delete("/api/workspaces/{workspace}/webhooks/{name}", "webhook_delete", "Removes a webhook")
         .ends(),
     get(
@@ -41,5 +42,5 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "Lists the deliveries to a webhook, the newest first",
     )
     .asks(&["run_after", "limit"])
-    .gives(written("WebhookDeliveryPage")),
+    .gives(of::<shapes::Page<shapes::WebhookDelivery>>()),
 ];

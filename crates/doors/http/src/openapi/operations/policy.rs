@@ -1,6 +1,7 @@
 //! The rules of a workspace.
 
-use super::super::operation::{Content, Operation, delete, get, post, put, written};
+use super::super::operation::{Content, Operation, delete, get, of, post, put};
+use crate::shapes;
 
 const RULES: &str = "/api/workspaces/{workspace}/policy";
 const CONDITION: &[&str] = &["IfMatch", "IfNoneMatch"];
@@ -8,13 +9,13 @@ const CONDITION: &[&str] = &["IfMatch", "IfNoneMatch"];
 pub(super) const OPERATIONS: &[Operation] = &[
     get(RULES, "policy_show", "Shows the rules").answers(
         200,
-        Content::Json(written("Rules")),
+        Content::Json(of::<shapes::Rules>()),
         &["ETag"],
     ),
     put(RULES, "policy_set", "Replaces the rules, from the next call on")
-        .takes(written("RulesNew"))
+        .takes(of::<shapes::RulesNew>())
         .asks(CONDITION)
-        .answers(200, Content::Json(written("Rules")), &["ETag"])
+        .answers(200, Content::Json(of::<shapes::Rules>()), &["ETag"])
         .refuses(&[400, 412]),
     delete(RULES, "policy_clear", "Removes all rules").asks(CONDITION).ends().refuses(&[412]),
     post(
@@ -22,6 +23,6 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "policy_check",
         "Tests the rules for a call, without making it",
     )
-    .takes(written("RulesQuestion"))
-    .gives(written("RulesChecked")),
+    .takes(of::<shapes::RulesQuestion>())
+    .gives(of::<shapes::RulesChecked>()),
 ];

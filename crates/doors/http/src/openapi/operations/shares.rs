@@ -1,13 +1,14 @@
 //! The shares of agents, and comments on them.
 
-use super::super::operation::{Content, Operation, delete, get, patch, post, written};
+use super::super::operation::{Content, Operation, delete, get, of, patch, post};
+use crate::shapes;
 
 pub(super) const OPERATIONS: &[Operation] = &[
     get("/api/workspaces/{workspace}/shares", "share_list", "Lists the shares")
         .asks(&["after", "limit"])
-        .gives(written("SharePage")),
+        .gives(of::<shapes::Page<shapes::Share>>()),
     get("/api/workspaces/{workspace}/shares/{id}", "share_show", "Shows one share with its files")
-        .gives(written("ShareWhole")),
+        .gives(of::<shapes::ShareWhole>()),
     delete(
         "/api/workspaces/{workspace}/shares/{id}",
         "share_delete",
@@ -28,20 +29,20 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "Lists the threads of comments on a share",
     )
     .asks(&["after", "limit"])
-    .gives(written("ShareThreads")),
+    .gives(of::<shapes::Page<shapes::ShareThread>>()),
     post(
         "/api/workspaces/{workspace}/shares/{id}/comments",
         "share_comment",
         "Comments on a share; its agent gets the comment as a message",
     )
-    .takes(written("ShareCommentNew"))
-    .makes(written("ShareThread"))
+    .takes(of::<shapes::ShareCommentNew>())
+    .makes(of::<shapes::ShareThread>())
     .refuses(&[429]),
     patch(
         "/api/workspaces/{workspace}/shares/{id}/comments/{thread}",
         "share_thread_change",
         "Resolves or reopens a thread of comments",
     )
-    .takes(written("ShareThreadChange"))
-    .gives(written("ShareThread")),
+    .takes(of::<shapes::ShareThreadChange>())
+    .gives(of::<shapes::ShareThread>()),
 ];
