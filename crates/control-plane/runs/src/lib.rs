@@ -36,7 +36,7 @@ use tokio::{
     time::Instant,
 };
 
-pub use narthex_shares::path_spelling;
+pub use narthex_shares::{ShareKind, path_spelling};
 pub use narthex_store::{
     CommentRow, Cost, CostSum, DefinitionHead, DefinitionState, RunFilter, RunRow, SessionRow,
     ShareRow, SharedFileRow, SuspendedSession, ThreadRow, Waiting,

@@ -58,6 +58,10 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
+    /// The spellings in JSON.
+    pub const WORDS: [&'static str; 6] =
+        ["running", "pending", "ended", "expired", "cancelled", "failed"];
+
     /// The spelling in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -97,32 +97,37 @@ pub(crate) fn pid_of(principal: &Principal) -> Option<Pid> {
     }
 }
 
-/// One row for a reader.
+/// One row for a reader, with the list of its tools on demand.
 pub(crate) fn one(
     row: &ServerRow,
     reader: Reader,
     pid: Option<Pid>,
     has_tools: bool,
 ) -> shapes::ServerRow {
-    shapes::ServerRow { name: row.name.clone(), server: details(row, reader, pid, has_tools) }
-}
-
-/// A row without its name, for a reader: with its path in a run's files (R-C1), and with the list
-/// of its tools on demand.
-pub(crate) fn details(
-    row: &ServerRow,
-    reader: Reader,
-    pid: Option<Pid>,
-    has_tools: bool,
-) -> ServerDetails {
-    // Only what is ready has anything (E33, E72), and of that only what callers may see (D5).
-    let inventory = if row.is_ready() { shown(row) } else { Arc::default() };
-    let revision = row.facts.as_ref().map(|facts| facts.revision);
     let tool = |raw: Raw<'_>, name: &str| {
         let description = raw.get("description").and_then(Raw::as_str);
         ListedTool { name: name.to_owned(), description: description.map(Cow::into_owned) }
     };
-    let tools = inventory.tools.iter().map(|entry| tool(Raw::new(&entry.raw), &entry.key));
+    let list = || match row.is_ready() {
+        true => {
+            let inventory = shown(row);
+            let tools = inventory.tools.iter();
+            tools.map(|entry| tool(Raw::new(&entry.raw), &entry.key)).collect()
+        }
+        false => Vec::new(),
+    };
+    shapes::ServerRow {
+        name: row.name.clone(),
+        server: details(row, reader, pid),
+        tool_list: has_tools.then(list),
+    }
+}
+
+/// A row without its name, for a reader: with its path in a run's files (R-C1).
+pub(crate) fn details(row: &ServerRow, reader: Reader, pid: Option<Pid>) -> ServerDetails {
+    // Only what is ready has anything (E33, E72), and of that only what callers may see (D5).
+    let inventory = if row.is_ready() { shown(row) } else { Arc::default() };
+    let revision = row.facts.as_ref().map(|facts| facts.revision);
     let details = ServerDetails {
         brief: ServerBrief {
             era: revision.map(|revision| revision.era().into()),
@@ -144,7 +149,6 @@ pub(crate) fn details(
         last_check: row.last_check.map(Into::into),
         is_probed: row.is_probed,
         is_asleep: row.is_asleep,
-        tool_list: has_tools.then(|| tools.collect()),
     };
     match reader {
         Reader::Operator => details,

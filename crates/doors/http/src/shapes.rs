@@ -10,6 +10,8 @@
 
 mod access;
 mod audit;
+mod claims;
+mod events;
 mod files;
 mod grants;
 mod ids;
@@ -17,14 +19,19 @@ mod limits;
 mod outbound;
 mod page;
 mod policy;
+mod runs;
 mod schema;
 mod secrets;
 mod servers;
+mod sessions;
 mod shares;
+mod watching;
 
 pub(crate) use self::{
     access::*,
     audit::*,
+    claims::*,
+    events::*,
     files::*,
     grants::*,
     ids::*,
@@ -32,8 +39,11 @@ pub(crate) use self::{
     outbound::*,
     page::{Listed, PAGE_MAX, Page},
     policy::*,
+    runs::*,
     schema::{Nullable, Schemas, Shape},
     secrets::*,
     servers::*,
+    sessions::*,
     shares::*,
+    watching::*,
 };

@@ -323,9 +323,7 @@ impl Runs {
     /// The addresses of a run's endpoints and its token, for the platform that carries it out.
     #[must_use]
     pub fn entries(&self, base: &str, run: &RunView, token: &RunToken) -> Value {
-        let endpoint = |alias: Alias| (alias.to_string(), format!("{base}/{alias}"));
-        let aliases = self.shared.gateway.aliases(run).into_iter();
-        let endpoints: BTreeMap<_, _> = aliases.map(endpoint).collect();
+        let endpoints = self.endpoints(base, run);
         let entry = |url: &str| client_entry(url, token.expose());
         let own: BTreeMap<_, _> =
             endpoints.iter().map(|(alias, url)| (alias, entry(url))).collect();
@@ -339,6 +337,13 @@ impl Runs {
             "mcpServers": { "narthex": entry(base) },
             "mcpServersByAlias": own,
         })
+    }
+
+    /// The addresses of the endpoints of a run's servers, by alias.
+    #[must_use]
+    pub fn endpoints(&self, base: &str, run: &RunView) -> BTreeMap<String, String> {
+        let endpoint = |alias: Alias| (alias.to_string(), format!("{base}/{alias}"));
+        self.shared.gateway.aliases(run).into_iter().map(endpoint).collect()
     }
 }
 

@@ -1,14 +1,20 @@
 //! Runs that wait for an executor, and what their executor reports of them.
 
-use std::{fmt, time::SystemTime};
+use std::fmt;
 
 use bytes::Bytes;
 use http_body::Body;
-use narthex_model::Timestamp;
-use narthex_runs::{Brief, Claiming, SeenRun};
-use serde_json::{Value, json};
+use narthex_runs::{Brief, Claimed, Claiming};
 
-use super::{Answered, Asked, ok, once::ToldOnce};
+use super::{
+    Answered, Asked, ok,
+    once::ToldOnce,
+    runs::{head, stored},
+};
+use crate::{
+    problem::Problem,
+    shapes::{ClaimedRun, RunBrief, RunClaimed, SessionUsage},
+};
 
 impl Asked<'_> {
     /// Gives a run to the executor that claims it, or extends a claim.
@@ -21,30 +27,41 @@ impl Asked<'_> {
         let text = self.entry(body, &[]).await?;
         let runs = self.known_runs()?;
         let claimed = match runs.claim(&workspace, &id, text.as_bytes(), &self.creator()).await? {
-            Claiming::Held { claim, until } => return Ok(ok(&lease(&claim, until))),
+            Claiming::Held { claim, until } => {
+                return Ok(ok(&RunClaimed { claim, claimed_until: until.into(), new: None }));
+            }
             Claiming::New(claimed) => claimed,
         };
-        let seen = SeenRun { row: Some(claimed.row), view: Some(claimed.run.clone()) };
-        let mut shown = lease(&claimed.claim, claimed.until);
-        let Brief { prompt, params, system_prompt, direct } = &claimed.brief;
-        let waiting = seen.row.as_ref().and_then(|row| row.waiting.as_ref());
-        let text = |text: &String| (!text.is_empty()).then(|| text.clone());
-        shown["prompt"] = json!(prompt);
-        shown["params"] = json!(params);
-        shown["system_prompt"] = json!(system_prompt);
-        shown["model"] = json!(waiting.and_then(|waiting| text(&waiting.model)));
-        shown["runtime_type"] = json!(waiting.and_then(|waiting| text(&waiting.runtime)));
-        if let Some(direct) = direct {
-            shown["resolved_mcp_servers"] = json!(direct.expose());
-        }
-        let mut run = self.shown_run(&seen, false)?;
-        self.add_entries(&claimed.run, &claimed.token, &mut run)?;
-        shown["run"] = run;
-        let mut response = ok(&shown);
-        if direct.is_some() {
+        let brief = self.brief(&claimed)?;
+        let is_once = brief.resolved_mcp_servers.is_some();
+        let (claim, claimed_until) = (claimed.claim, claimed.until.into());
+        let mut response = ok(&RunClaimed { claim, claimed_until, new: Some(brief) });
+        if is_once {
             response.extensions_mut().insert(ToldOnce);
         }
         Ok(response)
+    }
+
+    /// The members of a new claim.
+    fn brief(&self, claimed: &Claimed) -> Result<RunBrief, Problem> {
+        let Brief { prompt, params, system_prompt, direct } = &claimed.brief;
+        let waiting = claimed.row.waiting.as_ref();
+        let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+        let (row, token) = (&claimed.row, claimed.token.expose());
+        Ok(RunBrief {
+            prompt: prompt.clone(),
+            params: params.clone(),
+            system_prompt: system_prompt.clone(),
+            model: waiting.and_then(|waiting| text(&waiting.model)),
+            runtime_type: waiting.and_then(|waiting| text(&waiting.runtime)),
+            resolved_mcp_servers: direct.as_ref().map(|direct| direct.expose().clone()),
+            run: ClaimedRun {
+                head: head(row),
+                stored: stored(row),
+                live: self.live(&claimed.run, row.pid, false)?,
+                entries: self.entries(&claimed.run, token, token, |endpoints| endpoints)?,
+            },
+        })
     }
 
     /// Keeps what a session has used.
@@ -57,17 +74,13 @@ impl Asked<'_> {
         let text = self.entry(body, &[]).await?;
         let runs = self.known_runs()?;
         let kept = runs.cost_report(&workspace, &id, text.as_bytes(), &self.by()).await?;
-        Ok(ok(&json!({
-            "id": kept.id,
-            "model": kept.model,
-            "input_tokens": kept.input_tokens,
-            "output_tokens": kept.output_tokens,
-            "cost_micros": kept.cost,
-            "currency": kept.currency,
-        })))
+        Ok(ok(&SessionUsage {
+            id: kept.id,
+            model: kept.model,
+            input_tokens: Some(kept.input_tokens),
+            output_tokens: Some(kept.output_tokens),
+            cost_micros: Some(kept.cost),
+            currency: Some(kept.currency),
+        }))
     }
-}
-
-fn lease(claim: &str, until: SystemTime) -> Value {
-    json!({ "claim": claim, "claimed_until": Timestamp::new(until).to_string() })
 }

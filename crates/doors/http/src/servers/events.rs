@@ -9,16 +9,24 @@ use narthex_control::{Control, ControlError, FieldError, MessageError, Speaker};
 use narthex_events::{EventKind, EventRow, Events, EventsError, Follower, Wanted};
 use narthex_model::{ErrorKind, SessionId, WorkspaceId, json::shortened};
 use narthex_wire::headers::LAST_EVENT_ID;
-use serde_json::{Value, json};
 use tokio::{sync::OwnedSemaphorePermit, time::sleep};
 
 use super::{Answered, Asked, Query, access::created, ok};
 use crate::listener::single;
-use crate::{auth::Principal, feed, post::prefers_stream, problem::Problem};
+use crate::{
+    auth::Principal,
+    feed,
+    post::prefers_stream,
+    problem::Problem,
+    shapes::{
+        EVENTS_MAX, MessagesAcknowledged, SessionEvent, SessionEventPage, SessionEventType,
+        SessionStreamEnd, SessionStreamed, WorkspaceStreamBegin, WorkspaceStreamed,
+    },
+};
 
 /// Number of events of a page, by default and at most.
 const PAGE: u64 = 500;
-const PAGE_MAX: u64 = narthex_events::WINDOW;
+const PAGE_MAX: u64 = EVENTS_MAX;
 /// The time after which a stream ends, so that its reader shows anew who they are (S6).
 pub(super) const STREAM_LIFE: Duration = Duration::from_secs(15 * 60);
 /// The events of a workspace's feed by default: what a dashboard shows.
@@ -40,16 +48,13 @@ const OF_WORKSPACE: [EventKind; 15] = [
     EventKind::SessionEnded,
 ];
 
-/// The number of an event in its stream.
-type Numbered = fn(&EventRow) -> u64;
-
-/// The frames of a stream that are no events.
-#[derive(Debug, Default)]
-struct Frame {
-    /// First, under the number that it begins behind.
-    begin: Option<(u64, Value)>,
-    /// When there is nothing more to come.
-    end: Option<Value>,
+/// A stream of events.
+#[derive(Debug, Clone, Copy)]
+enum Stream {
+    /// Those of a session, until it ends.
+    Session(SessionId),
+    /// Those of a workspace behind this number.
+    Workspace(u64),
 }
 
 /// The target of a request about events.
@@ -91,23 +96,20 @@ impl Asked<'_> {
             let page = events.read(&workspace, session, wanted).await?;
             heard(self.control()?, &page.events).await?;
             let read = |event: EventRow| as_read(event, self.principal.is_model());
-            let items: Vec<_> = page.events.into_iter().map(read).collect();
             let next = (page.next < page.last).then_some(page.next);
-            return Ok(ok(&json!({
-                "items": items,
-                "oldest": page.oldest,
-                "last": page.last,
-                "next": next.map(|next| next.to_string()),
-            })));
+            return Ok(ok(&SessionEventPage {
+                items: page.events.into_iter().map(read).collect(),
+                oldest: page.oldest,
+                last: page.last,
+                next: next.map(|next| next.to_string()),
+            }));
         }
         // An absent session is answered as such, and not as the end of a stream.
         let page = events.read(&workspace, session, Wanted { limit: 1, ..wanted }).await?;
         let after = last_event_id(&self.parts.headers)?.or(after).unwrap_or(0);
         check_place(after, page.last)?;
         let follower = events.follow(&workspace, session, after, kinds);
-        let end = json!({ "type": "stream.end", "session_id": session.to_text() });
-        let frame = Frame { end: Some(end), ..Frame::default() };
-        self.following(follower, |event| event.seq, frame)
+        self.following(follower, Stream::Session(session))
     }
 
     /// Events of all sessions of a workspace, as a stream: from now on, unless the caller names a
@@ -124,9 +126,7 @@ impl Asked<'_> {
         let after = last_event_id(&self.parts.headers)?.or(after).unwrap_or(last);
         check_place(after, last)?;
         let follower = events.follow_workspace(&workspace, after, kinds);
-        // Else a reader that is disconnected before the first event has no place to resume from.
-        let begin = Some((after, json!({ "type": "stream.begin" })));
-        self.following(follower, |event| event.number, Frame { begin, ..Frame::default() })
+        self.following(follower, Stream::Workspace(after))
     }
 
     /// Takes a message for the agent of a session.
@@ -153,7 +153,7 @@ impl Asked<'_> {
             "/api/workspaces/{workspace}/sessions/{}/events?after={after}&limit=1",
             sent.place.session
         );
-        Ok(created(&sent.envelope(), &place))
+        Ok(created(&shown(sent), &place))
     }
 
     /// The principal that sends an agent a message, and whose turn it is then (X-E81).
@@ -182,7 +182,7 @@ impl Asked<'_> {
         let runs = self.known_runs()?;
         let done = runs.acknowledge(&workspace, session, text.as_bytes()).await?;
         let (acknowledged, unread) = done;
-        Ok(ok(&json!({ "acknowledged": acknowledged, "unread": unread })))
+        Ok(ok(&MessagesAcknowledged { acknowledged, unread }))
     }
 
     /// The session of the path. Of others a run does not even know that they are there.
@@ -208,7 +208,7 @@ impl Asked<'_> {
     }
 
     /// A stream of what a follower gets.
-    fn following(&self, follower: Follower, id: Numbered, frame: Frame) -> Answered {
+    fn following(&self, follower: Follower, stream: Stream) -> Answered {
         let streams = self.door.event_streams.clone();
         let place = streams.try_acquire_owned().map_err(|_none| {
             let text = "the limit of open event streams is reached; try again later";
@@ -230,7 +230,7 @@ impl Asked<'_> {
                 biased;
                 () = over => {}
                 () = sleep(STREAM_LIFE) => {}
-                () = put_all(&control, follower, (id, frame, is_model), &events, place) => {}
+                () = put_all(&control, follower, (stream, is_model), &events, place) => {}
             }
         }))
     }
@@ -240,12 +240,14 @@ impl Asked<'_> {
 async fn put_all(
     control: &Control,
     mut follower: Follower,
-    (id, frame, is_model): (Numbered, Frame, bool),
+    (stream, is_model): (Stream, bool),
     events: &feed::Events,
     _place: OwnedSemaphorePermit,
 ) {
-    if let Some((after, begin)) = &frame.begin {
-        events.put_as(*after, begin).await;
+    // Else a reader that is disconnected before the first event has no place to resume from.
+    if let Stream::Workspace(after) = stream {
+        let begin = WorkspaceStreamed::Begin(WorkspaceStreamBegin::new());
+        events.put_as(after, &begin).await;
     }
     loop {
         let found = match follower.next().await {
@@ -256,12 +258,13 @@ async fn put_all(
         match found {
             Ok(Some(found)) => {
                 for event in found {
-                    events.put_as(id(&event), &as_read(event, is_model)).await;
+                    stream.put(event, is_model, events).await;
                 }
             }
             Ok(None) => {
-                if let Some(end) = &frame.end {
-                    events.put(end).await;
+                if let Stream::Session(session) = stream {
+                    let end = SessionStreamEnd::new(session.to_text().into());
+                    events.put(&SessionStreamed::End(end)).await;
                 }
                 return;
             }
@@ -274,9 +277,33 @@ async fn put_all(
     }
 }
 
+impl Stream {
+    /// Puts out an event under its number in the stream.
+    async fn put(self, event: EventRow, is_model: bool, events: &feed::Events) {
+        let (seq, number, event) = (event.seq, event.number, as_read(event, is_model));
+        match self {
+            Self::Session(_) => events.put_as(seq, &SessionStreamed::Event(event)).await,
+            Self::Workspace(_) => events.put_as(number, &WorkspaceStreamed::Event(event)).await,
+        }
+    }
+}
+
 /// An event as its reader sees it: the token of a run is a model's (D28).
-fn as_read(event: EventRow, is_model: bool) -> Value {
-    if is_model { event.for_models().envelope() } else { event.envelope() }
+fn as_read(event: EventRow, is_model: bool) -> SessionEvent {
+    shown(if is_model { event.for_models() } else { event })
+}
+
+fn shown(event: EventRow) -> SessionEvent {
+    let EventRow { place, seq, number: _, at, kind, message_id, payload } = event;
+    SessionEvent {
+        session_id: place.session.to_text().into(),
+        timestamp: at.into(),
+        sequence: seq,
+        event_type: SessionEventType(kind),
+        payload,
+        run_id: place.run.map(|run| run.to_text().into()),
+        message_id,
+    }
 }
 
 /// Counts whose turn it is since these messages, before any caller acts on them (X-E81).

@@ -101,18 +101,17 @@ impl Asked<'_> {
         let (after, limit) = (query.text("after"), query.limit()?);
         let page = self.control()?.grant_requests(&workspace, status, after, limit).await?;
         let control = self.control()?;
-        // Warnings name scopes of servers.
         let is_pending = |row: &GrantRequestRow| row.status == GrantRequestStatus::Pending;
-        let is_warned =
-            self.principal.may_read_catalog(&workspace) && page.items.iter().any(is_pending);
-        let required = match is_warned {
+        let reads_catalog = self.principal.may_read_catalog(&workspace);
+        let required = match reads_catalog && page.items.iter().any(is_pending) {
             true => Some(control.required_scopes(&workspace).await?),
             false => None,
         };
         let shown = |row: &GrantRequestRow| {
             let required = required.as_ref().filter(|_| is_pending(row));
             let warning = required.and_then(|required| required.warning_of(&row.of));
-            request(control, row, warning.into_iter().collect())
+            let shown = request(control, row, warning.into_iter().collect());
+            if reads_catalog { shown } else { shown.without_catalog() }
         };
         Ok(ok(&Page { items: page.items.iter().map(shown).collect(), next: page.next }))
     }

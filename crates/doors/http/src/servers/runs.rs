@@ -1,28 +1,32 @@
 //! Runs of workspaces: created, seen and ended.
 
-use std::{fmt, path::Path};
+mod socat;
+
+use std::fmt;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body::Body;
 use narthex_audit::ToolSet;
 use narthex_control::{Control, FieldError};
-use narthex_gateway::{RunToken, RunView};
-use narthex_model::{Alias, EnvName, ErrorKind, Pid, Reader, RunEnd, RunId, SessionId, Timestamp};
+use narthex_gateway::RunView;
+use narthex_model::{Alias, CallError, EnvName, ErrorKind, Pid, Reader, RunEnd, SessionId};
 use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
-use narthex_runs::{
-    Created, Creator, OpenSockets, RunFilter, RunRow, RunStatus, Runs, SeenRun, Waiting,
-};
-use serde_json::{Map, Value, json};
+use narthex_runs::{Created, Creator, RunFilter, RunStatus, Runs, SeenRun, Waiting, events_url};
 
 use super::{Answered, Asked, document, ok, once::ToldOnce};
 use crate::listener::single;
-use crate::{auth::Principal, problem::Problem, respond, rows};
-
-/// The statuses of runs, and `all` for every status.
-const STATUSES: [&str; 7] =
-    ["all", "running", "pending", "ended", "expired", "cancelled", "failed"];
+use crate::{
+    auth::Principal,
+    problem::Problem,
+    respond, rows,
+    shapes::{
+        CallFault, ClientEntry, ClientHeaders, OmittedKey, Page, Run, RunClaim, RunEndpoints,
+        RunEntries, RunHead, RunLive, RunMade, RunMadeEndpoints, RunRow, RunServer,
+        RunServerFailed, RunServerRow, RunStored, SeenTool,
+    },
+};
 
 impl Asked<'_> {
     /// All runs of a workspace, page by page, or a new one.
@@ -58,7 +62,7 @@ impl Asked<'_> {
         let workspace = self.workspace()?;
         let query = self.query(&["after", "limit", "session", "status"])?;
         let is_pending = query.text("status") == "pending";
-        let status = match query.word("status", &STATUSES)? {
+        let status = match query.word("status", &[&["all"], &RunStatus::WORDS[..]].concat())? {
             "running" | "pending" => Some(None),
             "ended" => Some(Some(RunEnd::Ended)),
             "expired" => Some(Some(RunEnd::Expired)),
@@ -89,7 +93,7 @@ impl Asked<'_> {
         let page = self.known_runs()?.list(&workspace, filter, after, query.limit()?).await?;
         let items: Result<Vec<_>, _> =
             page.items.iter().map(|run| self.shown_run(run, false)).collect();
-        Ok(ok(&json!({ "items": items?, "next": page.next.map(|pid| pid.to_string()) })))
+        Ok(ok(&Page { items: items?, next: page.next.map(|pid| pid.to_string()) }))
     }
 
     async fn create_run<B>(&self, body: B) -> Answered
@@ -104,10 +108,7 @@ impl Asked<'_> {
 
     /// The answer to a caller that created a run.
     pub(super) fn made_run(&self, created: Created) -> Answered {
-        let run = SeenRun { row: Some(created.row.clone()), view: Some(created.run.clone()) };
-        let mut shown = self.shown_run(&run, false)?;
-        self.add_secrets(&created, &mut shown)?;
-        let mut response = document(StatusCode::CREATED, &shown);
+        let mut response = document(StatusCode::CREATED, &self.shown_made(&created)?);
         if created.direct.is_some() || !created.agent_env.is_empty() {
             response.extensions_mut().insert(ToldOnce);
         }
@@ -148,64 +149,88 @@ impl Asked<'_> {
         })
     }
 
-    /// Adds the secrets that the creator of a run is sent, and no later caller.
-    fn add_secrets(&self, created: &Created, shown: &mut Value) -> Result<(), Problem> {
-        let Created { row, run, token, faults, skipped, warnings, unmatched, .. } = created;
-        let Created { omitted, missing, .. } = created;
+    /// A run as its creator sees it, with the secrets that no later caller is sent.
+    fn shown_made(&self, created: &Created) -> Result<RunMade, Problem> {
         // A caller that creates a run by the token of another may be a model.
         let is_model = self.principal.is_model();
+        let Created { row, run, warnings, unmatched, omitted, missing, .. } = created;
+        let mut live = self.live(run, row.pid, false)?;
+        live.servers.extend(self.failed_servers(created));
         // Only its executor gets the token of a run that an executor carries out.
         let is_carried = row.waiting.is_some();
-        if !is_carried {
-            self.add_entries(run, token, shown)?;
-            token_once(shown);
-        }
-        if let Some(sockets) = created.sockets.as_ref().filter(|_| !is_carried) {
-            shown["endpoints"]["sockets"] = json!(sockets.folder);
-            shown["socat"] = socat(sockets);
-        }
-        if !created.agent_env.is_empty() && !is_carried {
-            let value = |(name, value): (&EnvName, &str)| (name.to_string(), json!(value));
-            let values: Map<_, _> = created.agent_env.expose().map(value).collect();
-            shown["agent_env"] = values.into();
-        }
-        if let Some(direct) = &created.direct {
-            shown["resolved_mcp_servers"] = json!(direct.expose());
-        }
-        let reader = self.principal.reader();
-        let failed = faults.iter().map(|fault| {
-            let error = fault.error.read_by(reader);
-            json!({ "alias": fault.alias, "state": "error", "error": error })
-        });
-        let skipped = skipped.iter().map(|fault| {
-            let error = json!({ "kind": fault.kind, "message": fault.read_by(reader) });
-            json!({ "alias": fault.server, "state": "error", "error": error })
-        });
-        if let Some(servers) = shown["servers"].as_array_mut() {
-            servers.extend(failed.chain(skipped));
-        }
-        shown["former_pids"] = created.former_pids.iter().map(|pid| pid.get()).collect();
+        let sockets = created.sockets.as_ref().filter(|_| !is_carried);
+        let entries = match is_carried {
+            true => None,
+            false => Some(self.entries(run, created.token.expose(), TOKEN, |known| {
+                let sockets = sockets.map(|sockets| sockets.folder.display().to_string());
+                RunMadeEndpoints { known, sockets }
+            })?),
+        };
+        let has_env = !created.agent_env.is_empty() && !is_carried;
+        let value = |(name, value): (&EnvName, &str)| (name.to_string(), value.to_owned());
         let gates = unmatched.iter().map(|one| one.told(is_model));
-        let warnings = warnings.iter().filter_map(|one| one.read_by(is_model));
-        shown["warnings"] = warnings.map(str::to_owned).chain(gates).collect();
-        // Keys of servers and of the scope are their author's.
-        shown["omitted"] = if is_model { json!([]) } else { json!(omitted) };
-        shown["missing"] = json!(missing);
-        Ok(())
+        let warnings = warnings.iter().filter_map(|one| one.read_by(is_model)).map(str::to_owned);
+        let made = RunMade {
+            head: head(row),
+            stored: stored(row),
+            live,
+            entries,
+            warnings: warnings.chain(gates).collect(),
+            omitted: omitted.iter().map(omitted_key).collect(),
+            missing: missing.iter().map(ToString::to_string).collect(),
+            resolved_mcp_servers: created.direct.as_ref().map(|direct| direct.expose().clone()),
+            agent_env: has_env.then(|| created.agent_env.expose().map(value).collect()),
+            socat: sockets.map(socat::entries),
+            former_pids: created.former_pids.iter().map(|pid| pid.get()).collect(),
+        };
+        Ok(if is_model { made.for_models() } else { made })
     }
 
-    /// The entries by which a run is reached, with its token.
-    pub(super) fn add_entries(
+    /// The servers that a run was created without.
+    fn failed_servers(&self, created: &Created) -> impl Iterator<Item = RunServer> {
+        let reader = self.principal.reader();
+        let failed = created.faults.iter().map(move |fault| {
+            let error = fault.error.read_by(reader);
+            let CallError { kind, message, details } = error;
+            failed_server(&fault.alias, CallFault { kind: kind.as_str().into(), message, details })
+        });
+        let skipped = created.skipped.iter().map(move |fault| {
+            let message = fault.read_by(reader).to_owned();
+            let kind = fault.kind.to_owned();
+            failed_server(&fault.server, CallFault { kind, message, details: None })
+        });
+        failed.chain(skipped)
+    }
+
+    /// The entries by which a run is reached: its token, and the text in place of the token in the
+    /// entries for clients.
+    pub(super) fn entries<E>(
         &self,
         run: &RunView,
-        token: &RunToken,
-        shown: &mut Value,
-    ) -> Result<(), Problem> {
-        let entries = self.known_runs()?.entries(&self.endpoint(), run, token);
-        if let (Some(shown), Value::Object(entries)) = (shown.as_object_mut(), entries) {
-            shown.extend(entries);
-        }
-        Ok(())
+        token: &str,
+        in_entries: &str,
+        endpoints: impl FnOnce(RunEndpoints) -> E,
+    ) -> Result<RunEntries<E>, Problem> {
+        let aggregated = self.endpoint();
+        let servers = self.known_runs()?.endpoints(&aggregated, run);
+        let entry = |url: &String| ClientEntry {
+            transport: "http",
+            url: url.clone(),
+            headers: ClientHeaders { authorization: format!("Bearer {in_entries}") },
+        };
+        Ok(RunEntries {
+            token: token.to_owned(),
+            mcp_servers: [("narthex".to_owned(), entry(&aggregated))].into(),
+            mcp_servers_by_alias: servers
+                .iter()
+                .map(|(alias, url)| (alias.clone(), entry(url)))
+                .collect(),
+            endpoints: endpoints(RunEndpoints {
+                events: events_url(&aggregated, run),
+                aggregated,
+                servers,
+            }),
+        })
     }
 
     /// The aggregated endpoint, under the very name of the request's `Host`, which the guard has
@@ -215,158 +240,122 @@ impl Asked<'_> {
         format!("http://{host}/mcp")
     }
 
-    pub(super) fn shown_run(&self, run: &SeenRun, is_whole: bool) -> Result<Value, Problem> {
-        let mut shown = match (&run.row, &run.view) {
-            (Some(row), _) => shown_row(row),
-            (None, Some(view)) => json!({
-                "run_id": view.id.to_text(),
-                "pid": Pid::OWN.get(),
-                "created_at": Timestamp::new(view.began).to_string(),
-            }),
-            (None, None) => json!({}),
+    pub(super) fn shown_run(&self, run: &SeenRun, is_whole: bool) -> Result<Run, Problem> {
+        let head = match (&run.row, &run.view) {
+            (Some(row), _) => head(row),
+            (None, Some(view)) => RunHead {
+                run_id: view.id.to_text().into(),
+                status: run.status().into(),
+                created_at: view.began.into(),
+                pid: Pid::OWN.get(),
+            },
+            (None, None) => return Err(super::nothing_here()),
         };
-        shown["status"] = json!(run.status().as_str());
-        // A run that was not used since the process started has nothing to show here.
-        let Some(view) = &run.view else { return Ok(shown) };
-        let gateway = &self.door.gateway;
-        let snapshot = gateway.snapshot(view);
-        let own = view.own_servers().filter_map(|alias| snapshot.get(alias.as_str()));
-        shown["is_local"] = json!(self.known_runs()?.is_local(view));
-        shown["mcp_sessions"] = json!(gateway.sessions_of(view.id));
-        shown["tools"] = shared(view);
         let pid = run.row.as_ref().map_or(Pid::OWN, |row| row.pid);
+        // A run that was not used since the process started has no live members.
+        let live = run.view.as_ref().map(|view| self.live(view, pid, is_whole)).transpose()?;
+        Ok(Run { head, stored: run.row.as_ref().map(stored), live })
+    }
+
+    pub(super) fn live(&self, run: &RunView, pid: Pid, is_whole: bool) -> Result<RunLive, Problem> {
+        let gateway = &self.door.gateway;
+        let snapshot = gateway.snapshot(run);
+        let own = run.own_servers().filter_map(|alias| snapshot.get(alias.as_str()));
         let reader = self.principal.reader();
-        let own = own.map(|row| own_server(row, reader, pid));
-        shown["servers"] = own.collect();
-        shown["tool_set"] = json!(view.tools().map(|tools| tool_set(&tools, is_whole)));
-        Ok(shown)
+        Ok(RunLive {
+            is_local: self.known_runs()?.is_local(run),
+            mcp_sessions: gateway.sessions_of(run.id).try_into().unwrap_or(u64::MAX),
+            tools: shared(run),
+            servers: own.map(|row| own_server(row, reader, pid)).collect(),
+            tool_set: run.tools().map(|tools| tool_set(&tools, is_whole)),
+        })
     }
 }
 
-/// For clients that start a program for each server: one that only carries bytes, with nothing in
-/// its environment (X-M47).
-fn socat(sockets: &OpenSockets) -> Value {
-    let entry = |path: &Path| {
-        let address = format!("UNIX-CONNECT:{}", socat_text(path));
-        json!({ "command": "socat", "args": ["-", address], "env": {} })
-    };
-    let servers = sockets.servers.iter().map(|(alias, path)| (alias.to_string(), entry(path)));
-    json!({
-        "mcpServers": { "narthex": entry(&sockets.aggregated) },
-        "mcpServersByAlias": servers.collect::<Map<_, _>>(),
-    })
-}
+/// The text in place of the token in entries for clients: the variable that clients fill in. So
+/// neither logs nor files have the token many times.
+const TOKEN: &str = "${NARTHEX_TOKEN}";
 
-/// A path as socat reads it: its special characters are marked as plain text.
-fn socat_text(path: &Path) -> String {
-    let mut text = String::new();
-    for letter in path.to_string_lossy().chars() {
-        if letter.is_ascii_punctuation() && !matches!(letter, '/' | '.' | '-' | '_') {
-            text.push('\\');
-        }
-        text.push(letter);
-    }
-    text
-}
-
-/// Leaves the token of a run in `token` alone: entries for clients name the variable that clients
-/// fill in, so that neither logs nor files have the token many times.
-fn token_once(shown: &mut Value) {
-    for group in ["mcpServers", "mcpServersByAlias"] {
-        let entries = shown[group].as_object_mut().into_iter().flatten();
-        for (_, entry) in entries {
-            entry["headers"]["Authorization"] = json!("Bearer ${NARTHEX_TOKEN}");
-        }
-    }
+fn omitted_key(omitted: &narthex_runs::OmittedKey) -> OmittedKey {
+    let narthex_runs::OmittedKey { server, key, missing } = omitted;
+    OmittedKey { server_name: server.into(), key: key.clone(), missing: missing.clone() }
 }
 
 /// The shared servers that a run has.
-fn shared(run: &RunView) -> Value {
+fn shared(run: &RunView) -> Vec<String> {
     match &run.policy {
-        RunPolicy::AllAttached => json!(["*"]),
+        RunPolicy::AllAttached => vec!["*".to_owned()],
         RunPolicy::Attached(named) => {
             let is_own = |alias: &&Alias| run.own_servers().any(|own| own == *alias);
-            json!(named.iter().filter(|alias| !is_own(alias)).collect::<Vec<_>>())
+            named.iter().filter(|alias| !is_own(alias)).map(ToString::to_string).collect()
         }
     }
 }
 
 /// The stored row of a run, without its frozen configuration (O81).
-pub(super) fn shown_row(row: &RunRow) -> Value {
-    let RunRow { id, session, pid, agent, parent, created_at, created_by, expires_at, .. } = row;
-    json!({
-        "run_id": id.to_text(),
-        "session_id": session.to_text(),
-        "pid": pid.get(),
-        "agent_name": (!agent.is_empty()).then_some(agent),
+pub(super) fn shown_row(row: &narthex_runs::RunRow) -> RunRow {
+    RunRow { head: head(row), stored: stored(row) }
+}
+
+pub(super) fn head(row: &narthex_runs::RunRow) -> RunHead {
+    RunHead {
+        run_id: row.id.to_text().into(),
+        status: RunStatus::of(row).into(),
+        created_at: row.created_at.into(),
+        pid: row.pid.get(),
+    }
+}
+
+pub(super) fn stored(row: &narthex_runs::RunRow) -> RunStored {
+    RunStored {
+        session_id: row.session.to_text().into(),
+        agent_name: (!row.agent.is_empty()).then(|| (&row.agent).into()),
         // Names that are declared to hold credentials from outside the gateway (X-E60).
-        "agent_env_names": row.agent_env,
-        "parent_run_id": parent.map(RunId::to_text),
-        "user": row.driver,
-        "acts_for": row.acts_for(),
-        "status": RunStatus::of(row).as_str(),
-        "claim": row.waiting.as_ref().map(shown_claim),
-        "created_at": Timestamp::new(*created_at).to_string(),
-        "created_by": created_by,
-        "expires_at": Timestamp::new(*expires_at).to_string(),
-        "ended_at": row.ended.map(|(at, _)| Timestamp::new(at).to_string()),
-    })
+        agent_env_names: row.agent_env.iter().map(ToString::to_string).collect(),
+        parent_run_id: row.parent.map(|run| run.to_text().into()),
+        user: row.driver.as_ref().map(Into::into),
+        acts_for: row.acts_for().map(Into::into),
+        claim: row.waiting.as_ref().map(shown_claim),
+        created_by: row.created_by.clone(),
+        expires_at: row.expires_at.into(),
+        ended_at: row.ended.map(|(at, _)| at.into()),
+    }
 }
 
 /// The claim of a run by its executor.
-fn shown_claim(waiting: &Waiting) -> Value {
+fn shown_claim(waiting: &Waiting) -> RunClaim {
+    let Waiting { model, runtime, executor, attempts, claim } = waiting;
     let text = |text: &String| (!text.is_empty()).then(|| text.clone());
-    let claim = waiting.claim.as_ref();
-    json!({
-        "model": text(&waiting.model),
-        "runtime_type": text(&waiting.runtime),
-        "executor": waiting.executor,
-        "attempts": waiting.attempts,
-        "claimed_by": claim.map(|(by, _)| by),
-        "claimed_until": claim.map(|(_, until)| Timestamp::new(*until).to_string()),
-    })
+    RunClaim {
+        model: text(model),
+        runtime_type: text(runtime),
+        executor: executor.as_ref().map(Into::into),
+        attempts: (*attempts).into(),
+        claimed_by: claim.as_ref().map(|(by, _)| by.clone()),
+        claimed_until: claim.as_ref().map(|(_, until)| (*until).into()),
+    }
 }
 
-fn own_server(row: &ServerRow, reader: Reader, pid: Pid) -> Value {
-    let mut shown = json!(rows::one(row, reader, Some(pid), false));
+fn failed_server(alias: impl ToString, error: CallFault) -> RunServer {
+    RunServer::Failed(RunServerFailed::new(alias, error))
+}
+
+fn own_server(row: &ServerRow, reader: Reader, pid: Pid) -> RunServer {
     // Here it is known by its alias, as in calls.
-    if let Some(members) = shown.as_object_mut()
-        && let Some(name) = members.remove("name")
-    {
-        members.insert("alias".to_owned(), name);
-    }
-    shown
+    let (alias, server) = (row.name.clone(), rows::details(row, reader, Some(pid)));
+    RunServer::Row(Box::new(RunServerRow { alias, server }))
 }
 
 /// The tool set that a run was recorded to see (E20).
-fn tool_set(set: &ToolSet, is_whole: bool) -> Value {
-    let mut shown = json!({ "count": set.tools.len(), "digest": set.digest.to_string() });
-    if is_whole {
-        let tool = |tool: &narthex_audit::SeenTool| {
-            json!({
-                "name": &*tool.name,
-                "server": tool.server,
-                "digest": tool.digest.to_string(),
-            })
-        };
-        shown["tools"] = set.tools.iter().map(tool).collect();
-    }
-    shown
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// X-M47: special characters of socat are plain text in a path.
-    #[test]
-    fn x_m47_special_characters_of_socat_are_escaped_in_a_path() {
-        for (path, text) in [
-            ("/run/user/1000/narthex-0a/x_1.sock", "/run/user/1000/narthex-0a/x_1.sock"),
-            ("/a,b/c:d!!e.sock", r"/a\,b/c\:d\!\!e.sock"),
-            ("/a b/é.sock", "/a b/é.sock"),
-        ] {
-            assert_eq!(socat_text(Path::new(path)), text);
-        }
+fn tool_set(set: &ToolSet, is_whole: bool) -> crate::shapes::ToolSet {
+    let tool = |tool: &narthex_audit::SeenTool| SeenTool {
+        name: tool.name.to_string(),
+        server: tool.server.to_string(),
+        digest: tool.digest.to_string(),
+    };
+    crate::shapes::ToolSet {
+        count: set.tools.len().try_into().unwrap_or(u64::MAX),
+        digest: set.digest.to_string(),
+        tools: is_whole.then(|| set.tools.iter().map(tool).collect()),
     }
 }

@@ -5,12 +5,16 @@ use std::{collections::BTreeSet, fmt};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body::Body;
-use narthex_model::{EnvName, ErrorKind, RunId, SessionId, Timestamp, WorkspaceId, json::Node};
-use narthex_runs::{SessionRow, SuspendedSession};
-use serde_json::{Map, Value, json};
+use narthex_model::{EnvName, ErrorKind, SessionId, WorkspaceId, json::Node};
+use narthex_runs::SuspendedSession;
+use serde_json::{Map, Value};
 
 use super::{Answered, Asked, ok, runs::shown_row};
-use crate::{problem::Problem, respond};
+use crate::{
+    problem::Problem,
+    respond,
+    shapes::{Page, Session, SessionRow, SessionStatus},
+};
 
 impl Asked<'_> {
     /// All sessions of a workspace, page by page.
@@ -19,12 +23,12 @@ impl Asked<'_> {
         let query = self.query(&["after", "limit"])?;
         let page = self.known_runs()?;
         let page = page.sessions(&workspace, query.text("after"), query.limit()?).await?;
-        let shown = |row: &SessionRow| {
+        let shown = |row: &narthex_runs::SessionRow| {
             let env = page.agent_env.get(&row.id).into_iter().flatten();
             shown(row, page.suspended.get(&row.id), env)
         };
-        let items: Vec<_> = page.items.iter().map(shown).collect();
-        Ok(ok(&json!({ "items": items, "next": page.next.map(SessionId::to_text) })))
+        let items = page.items.iter().map(shown).collect();
+        Ok(ok(&Page { items, next: page.next.map(SessionId::to_text) }))
     }
 
     /// Shows, ends, suspends or resumes one session with its runs, or takes the report of what it
@@ -67,15 +71,16 @@ impl Asked<'_> {
         self.made_run(Box::pin(resuming).await?)
     }
 
-    async fn shown_session(&self, workspace: &WorkspaceId, id: &str) -> Result<Value, Problem> {
+    async fn shown_session(&self, workspace: &WorkspaceId, id: &str) -> Result<Session, Problem> {
         let known = self.known_runs()?;
         let (session, runs) = known.session(workspace, id).await?;
         let suspended = known.suspended(workspace, session.id).await?;
         let env: BTreeSet<_> = runs.iter().flat_map(|run| &run.agent_env).collect();
-        let mut shown = shown(&session, suspended.as_ref(), env);
-        shown["pids"] = runs.iter().map(|run| run.pid.get()).collect();
-        shown["runs"] = runs.iter().map(shown_row).collect();
-        Ok(shown)
+        Ok(Session {
+            row: shown(&session, suspended.as_ref(), env),
+            pids: runs.iter().map(|run| run.pid.get()).collect(),
+            runs: runs.iter().map(shown_row).collect(),
+        })
     }
 }
 
@@ -97,26 +102,27 @@ fn members(text: &str) -> Result<Map<String, Value>, Problem> {
 }
 
 fn shown<'n>(
-    session: &SessionRow,
+    session: &narthex_runs::SessionRow,
     suspended: Option<&SuspendedSession>,
     env: impl IntoIterator<Item = &'n EnvName>,
-) -> Value {
+) -> SessionRow {
     let status = match (session.ended_at, suspended) {
         (Some(_), _) => "ended",
         (None, Some(_)) => "suspended",
         (None, None) => "running",
     };
-    let SessionRow { id, agent, parent, created_at, created_by, ended_at, .. } = session;
-    json!({
-        "session_id": id.to_text(),
-        "agent_name": (!agent.is_empty()).then_some(agent),
-        "agent_env_names": env.into_iter().collect::<Vec<_>>(),
-        "parent_run_id": parent.map(RunId::to_text),
-        "status": status,
-        "suspended_at": suspended.map(|one| Timestamp::new(one.at).to_string()),
-        "suspended_by": suspended.map(|one| &one.by),
-        "created_at": Timestamp::new(*created_at).to_string(),
-        "created_by": created_by,
-        "ended_at": ended_at.map(|at| Timestamp::new(at).to_string()),
-    })
+    let narthex_runs::SessionRow { id, agent, parent, created_at, created_by, ended_at, .. } =
+        session;
+    SessionRow {
+        session_id: id.to_text().into(),
+        agent_name: (!agent.is_empty()).then(|| agent.into()),
+        agent_env_names: env.into_iter().map(ToString::to_string).collect(),
+        parent_run_id: parent.map(|run| run.to_text().into()),
+        status: SessionStatus(status),
+        suspended_at: suspended.map(|one| one.at.into()),
+        suspended_by: suspended.map(|one| one.by.clone()),
+        created_at: (*created_at).into(),
+        created_by: created_by.clone(),
+        ended_at: ended_at.map(Into::into),
+    }
 }

@@ -2,14 +2,19 @@
 
 use http::StatusCode;
 use narthex_control::FieldError;
-use narthex_model::{Alias, ErrorKind, Timestamp};
+use narthex_model::{Alias, ErrorKind, RunEnd};
 use narthex_run_events::Watcher;
 use narthex_runs::{RunError, RunStatus, SeenRun};
-use serde_json::json;
 use tokio::{sync::OwnedSemaphorePermit, time::sleep};
 
 use super::{Answered, Asked, Query, events::STREAM_LIFE};
-use crate::{auth::Principal, feed::Events, post::prefers_stream, problem::Problem};
+use crate::{
+    auth::Principal,
+    feed::Events,
+    post::prefers_stream,
+    problem::Problem,
+    shapes::{RunTraceBegin, RunTraceEnd, RunTraceLost, RunTraced},
+};
 
 mod lines;
 mod top;
@@ -61,21 +66,23 @@ impl Asked<'_> {
         let place = self.stream_place()?;
         let is_local = run.view.as_ref().is_some_and(|view| runs.is_local(view));
         let shown = Shown::new(run.row.as_ref().map_or(0, |row| row.pid.get()));
-        let begin = json!({
-            "type": "begin",
-            "run_id": id.to_text(),
-            "pid": shown.pid,
-            "is_local": is_local,
-            "agent_name": run.row.as_ref().map(|row| &row.agent).filter(|name| !name.is_empty()),
-            "at": Timestamp::new(shown.since).to_string(),
+        let agent = run.row.as_ref().map(|row| &row.agent).filter(|name| !name.is_empty());
+        let begin = RunTraced::Begin(RunTraceBegin {
+            event: RunTraceBegin::TYPE,
+            run_id: id.to_text().into(),
+            pid: shown.pid,
+            is_local,
+            agent_name: agent.map(Into::into),
+            at: shown.since.into(),
         });
         Ok(self.stream(async move |events: Events| {
             let put = async {
                 events.put(&begin).await;
                 put_all(watcher, &shown, &events, place).await;
                 let ended = runs.get(&workspace, &id.to_text()).await;
-                let status = ended.map_or("ended", |run| run.status().as_str());
-                events.put(&json!({ "type": "end", "status": status })).await;
+                let over = RunStatus::Over(RunEnd::Ended);
+                let status = ended.map_or(over, |run| run.status()).into();
+                events.put(&RunTraced::End(RunTraceEnd { event: RunTraceEnd::TYPE, status })).await;
             };
             tokio::select! {
                 biased;
@@ -125,11 +132,10 @@ async fn put_all(
 ) {
     while let Some(seen) = watcher.next().await {
         if seen.lost > 0 {
-            events.put(&json!({ "type": "lost", "count": seen.lost })).await;
+            let lost = RunTraceLost { event: RunTraceLost::TYPE, count: seen.lost };
+            events.put(&RunTraced::Lost(lost)).await;
         }
-        let mut told = json!(line(&seen.operation, shown));
-        told["type"] = "operation".into();
-        events.put(&told).await;
+        events.put(&RunTraced::Operation(line(&seen.operation, shown))).await;
     }
 }
 

@@ -4,17 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{Digest, Listed, Page, WorkspaceId};
+use super::{ActorKind, Digest, Listed, Page, WorkspaceId};
 
 /// The principal of an event.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(example = json!({ "id": "admin", "kind": "local_admin" }))]
 pub(crate) struct AuditActor {
     pub(crate) id: String,
-    #[schemars(extend("enum" = [
-        "human", "service", "run", "client", "local_admin", "anonymous", "system"
-    ]))]
-    pub(crate) kind: String,
+    pub(crate) kind: ActorKind,
 }
 
 /// The object of an event.

@@ -1,5 +1,6 @@
 //! Shapes of grants, and of requests of runs for grants.
 
+use narthex_control::GrantRequestStatus;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -153,7 +154,7 @@ pub(crate) struct GrantNew {
 }))]
 pub(crate) struct GrantRequest {
     pub(crate) id: GrantRequestId,
-    #[schemars(extend("enum" = ["pending", "approved", "denied", "expired"]))]
+    #[schemars(extend("enum" = GrantRequestStatus::ALL.map(GrantRequestStatus::as_str)))]
     pub(crate) status: &'static str,
     pub(crate) run_id: RunId,
     pub(crate) session_id: Option<SessionId>,
@@ -185,6 +186,58 @@ pub(crate) struct GrantRequest {
     /// answer one can name an unknown server or tool. Empty for callers that may not read the
     /// catalog.
     pub(crate) warnings: Vec<String>,
+}
+
+impl GrantRequest {
+    /// The part for callers that may not read the catalog: warnings name scopes of servers.
+    pub(crate) fn without_catalog(self) -> Self {
+        let Self {
+            id,
+            status,
+            run_id,
+            session_id,
+            user_subject_id,
+            user_name,
+            agent_subject_id,
+            grant_type,
+            details,
+            arguments,
+            scope,
+            reason,
+            requested_at,
+            expires_at,
+            decided_at,
+            decided_by,
+            decision_reason,
+            grant_id,
+            page,
+            is_advisory,
+            warnings: _,
+        } = self;
+        Self {
+            id,
+            status,
+            run_id,
+            session_id,
+            user_subject_id,
+            user_name,
+            agent_subject_id,
+            grant_type,
+            details,
+            arguments,
+            scope,
+            reason,
+            requested_at,
+            expires_at,
+            decided_at,
+            decided_by,
+            decision_reason,
+            grant_id,
+            page,
+            is_advisory,
+            warnings: Vec::new(),
+        }
+    }
 }
 
 impl Listed for GrantRequest {

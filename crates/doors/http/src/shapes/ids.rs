@@ -193,6 +193,15 @@ words! {
     /// A role in one workspace.
     Role(narthex_model::Role, as_str) = narthex_model::Role::ALL.map(narthex_model::Role::as_str);
 
+    /// Kind of the principal of an event of the audit.
+    ActorKind(narthex_audit::ActorKind, as_str) = each!(
+        narthex_audit::ActorKind, as_str:
+        Human, Service, Client, Run, LocalAdmin, Anonymous, System
+    ), inline;
+
+    /// Status of a run.
+    RunStatus(narthex_runs::RunStatus, as_str) = narthex_runs::RunStatus::WORDS;
+
     /// Kind of a permission.
     GrantType(&narthex_model::GrantOf, word) = narthex_model::GrantOf::WORDS;
 

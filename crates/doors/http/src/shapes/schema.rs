@@ -51,7 +51,8 @@ impl<T: JsonSchema> JsonSchema for Nullable<T> {
     }
 }
 
-/// The mark of [`Nullable`], which the document does not have.
+/// The mark of [`Nullable`], and of a member that is absent with its group and can be null in it.
+/// The document does not have the mark.
 const NULLABLE: &str = "x-nullable";
 
 /// The schemas of shapes, and of all types in them.
@@ -135,6 +136,13 @@ impl Transform for Plain {
         for property in properties.into_iter().flat_map(Map::values_mut) {
             property.as_object_mut().and_then(|property| property.remove(NULLABLE));
         }
+    }
+}
+
+/// Each value of an untagged enum fits exactly one of its variants.
+pub(super) fn one_of(schema: &mut Schema) {
+    if let Some(variants) = schema.remove("anyOf") {
+        schema.insert("oneOf".to_owned(), variants);
     }
 }
 

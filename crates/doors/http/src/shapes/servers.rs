@@ -143,9 +143,6 @@ pub(crate) struct ServerDetails {
     pub(crate) is_probed: bool,
     /// True if the server was stopped while unused, and starts with the next call.
     pub(crate) is_asleep: bool,
-    /// The server's tools. Only with `tools=true`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) tool_list: Option<Vec<ListedTool>>,
 }
 
 /// The members of a row in the words for the agent of a run, which replace those for operators
@@ -220,7 +217,6 @@ impl ServerDetails {
             last_check,
             is_probed,
             is_asleep,
-            tool_list,
         } = self;
         Self {
             brief: brief.for_runs(words),
@@ -235,7 +231,6 @@ impl ServerDetails {
             last_check,
             is_probed,
             is_asleep,
-            tool_list,
         }
     }
 }
@@ -246,6 +241,9 @@ pub(crate) struct ServerRow {
     pub(crate) name: String,
     #[serde(flatten)]
     pub(crate) server: ServerDetails,
+    /// The server's tools. Only with `tools=true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tool_list: Option<Vec<ListedTool>>,
 }
 
 impl Listed for ServerRow {

@@ -1,5 +1,6 @@
 //! Shapes of shares, and of comments on them.
 
+use narthex_runs::ShareKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -28,9 +29,7 @@ pub(crate) struct Share {
     pub(crate) run_id: RunId,
     pub(crate) title: String,
     /// Kind of display.
-    #[schemars(extend("enum" = [
-        "site", "image", "svg", "csv", "json", "archive", "document", "code", "file"
-    ]))]
+    #[schemars(extend("enum" = ShareKind::ALL.map(ShareKind::as_str)))]
     pub(crate) share_type: String,
     /// Path of the file to show first. Null if there is none.
     pub(crate) entry_point: Option<String>,

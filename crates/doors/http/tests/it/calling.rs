@@ -62,12 +62,12 @@ async fn s12_a_posted_tool_call_takes_only_one_object_as_arguments() {
     let world = World::with_fixture().await;
     let bad = StatusCode::BAD_REQUEST;
     for (body, told) in [
-        ("", "no JSON"),
-        ("[]", "no object"),
-        (r#""x""#, "no object"),
-        (r#"{"message":"x"},"name":"sleep""#, "no JSON"),
-        (r#"{"message":"x"}}"#, "no JSON"),
-        (r#"{"message":"x",}"#, "no JSON"),
+        ("", "not JSON"),
+        ("[]", "not an object"),
+        (r#""x""#, "not an object"),
+        (r#"{"message":"x"},"name":"sleep""#, "not JSON"),
+        (r#"{"message":"x"}}"#, "not JSON"),
+        (r#"{"message":"x",}"#, "not JSON"),
     ] {
         let answer = call(&world, ECHO, body).await;
         answer.problem(bad, "invalid");

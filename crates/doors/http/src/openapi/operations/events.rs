@@ -1,6 +1,7 @@
 //! The events of sessions, and messages for their agents.
 
-use super::super::operation::{Content, Operation, get, post, written};
+use super::super::operation::{Content, Operation, get, of, post};
+use crate::shapes;
 
 pub(super) const OPERATIONS: &[Operation] = &[
     get(
@@ -11,7 +12,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     .asks(&["session_event_after", "session_event_limit", "session_event_type", "LastEventId"])
     .answers(
         200,
-        Content::JsonOrEvents(written("SessionEventPage"), written("SessionStreamed")),
+        Content::JsonOrEvents(of::<shapes::SessionEventPage>(), of::<shapes::SessionStreamed>()),
         &[],
     )
     .refuses(&[400, 429]),
@@ -20,21 +21,21 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "session_message",
         "Sends a message to the agent of a session",
     )
-    .takes(written("SessionMessage"))
-    .makes(written("SessionEvent")),
+    .takes(of::<shapes::SessionMessage>())
+    .makes(of::<shapes::SessionEvent>()),
     post(
         "/api/workspaces/{workspace}/sessions/{id}/messages/acknowledgement",
         "session_messages_acknowledge",
         "Acknowledges the messages that a run has read",
     )
-    .takes(written("MessageAcknowledgement"))
-    .gives(written("MessagesAcknowledged")),
+    .takes(of::<shapes::MessageAcknowledgement>())
+    .gives(of::<shapes::MessagesAcknowledged>()),
     get(
         "/api/workspaces/{workspace}/events",
         "workspace_events",
         "Streams the events of all sessions of a workspace",
     )
     .asks(&["session_event_after", "session_event_type", "LastEventId"])
-    .answers(200, Content::Events(written("WorkspaceStreamed")), &[])
+    .answers(200, Content::Events(of::<shapes::WorkspaceStreamed>()), &[])
     .refuses(&[400, 429]),
 ];

@@ -3,9 +3,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use narthex_model::Timestamp;
-use narthex_run_events::{Line, Operation, Source, What};
+use narthex_run_events::{Operation, What};
 use narthex_vfs::{Kind, Node, ROOT};
+
+use crate::shapes::{OperationName, RunOperation};
 
 /// The facts that a watcher's lines have in common.
 #[derive(Debug, Clone, Copy)]
@@ -24,21 +25,22 @@ impl Shown {
 }
 
 /// An operation as watchers get it.
-pub(super) fn line(operation: &Operation, shown: &Shown) -> Line {
+pub(super) fn line(operation: &Operation, shown: &Shown) -> RunOperation {
     let (name, path, fd, source, method) = match &operation.what {
-        What::File { name, path, fd } => (*name, path.to_string(), *fd, Source::File, None),
+        What::File { name, path, fd } => (*name, path.to_string(), *fd, "file", None),
         What::Call { alias, method, item } => {
             let item = item.as_ref().map(|(kind, name)| (*kind, &**name));
             let (name, node) = as_file(method, item);
             let alias = alias.as_ref().map_or("*", |alias| alias.as_str());
             let path = format!("{ROOT}/{}-{alias}{node}", shown.pid);
-            (name, path, None, Source::Call, Some(method.to_string()))
+            (name, path, None, "call", Some(method.to_string()))
         }
     };
-    Line {
-        at: Timestamp::new(operation.began).to_string(),
+    RunOperation {
+        event: RunOperation::TYPE,
+        at: operation.began.into(),
         after_us: micros(operation.began.duration_since(shown.since).unwrap_or_default()),
-        operation: name.to_owned(),
+        operation: OperationName(name.to_owned()),
         path,
         fd,
         size: operation.size,
@@ -84,7 +86,11 @@ mod tests {
 
     use super::*;
 
-    fn told(alias: Option<&str>, method: &'static str, item: Option<(&'static str, &str)>) -> Line {
+    fn told(
+        alias: Option<&str>,
+        method: &'static str,
+        item: Option<(&'static str, &str)>,
+    ) -> RunOperation {
         let shown = Shown::new(3);
         let operation = Operation {
             what: What::Call {
@@ -121,7 +127,7 @@ mod tests {
         ];
         for (alias, method, item, name, path) in cases {
             let line = told(alias, method, item);
-            assert_eq!(line.operation, name, "{method}");
+            assert_eq!(line.operation.0, name, "{method}");
             assert_eq!(line.path, format!("/mnt/mcp/{path}"), "{method}");
             assert_eq!((line.after_us, line.duration_us), (1_234_000, 2000));
             assert_eq!(line.method.as_deref(), Some(method));

@@ -8,18 +8,22 @@ use std::{
 
 use narthex_control::FieldError;
 use narthex_gateway::{Gateway, RunView};
-use narthex_model::{RunId, Timestamp, WorkspaceId};
+use narthex_model::{RunId, WorkspaceId};
 use narthex_registry::{ServerRow, TreeUse, trees};
 use narthex_run_events::{Counted, Counting};
 use narthex_runs::{RunFilter, RunStatus, Runs, SeenRun};
-use serde_json::{Value, json};
 use tokio::{
     task::spawn_blocking,
     time::{Instant, sleep},
 };
 
 use super::super::{Answered, Asked, Query, events::STREAM_LIFE, ok};
-use crate::{feed::Events, post::prefers_stream, problem::Problem};
+use crate::{
+    feed::Events,
+    post::prefers_stream,
+    problem::Problem,
+    shapes::{RunsTop, RunsTopRow, RunsTopServer},
+};
 
 /// Number of runs that are shown at most.
 const RUNS_MAX: u32 = 1000;
@@ -61,7 +65,7 @@ impl Asked<'_> {
 }
 
 /// Puts out documents for as long as runs can be looked at.
-async fn put_all(top: &mut Top, first: &Value, interval: Duration, events: &Events) {
+async fn put_all(top: &mut Top, first: &RunsTop, interval: Duration, events: &Events) {
     events.put(first).await;
     loop {
         sleep(interval).await;
@@ -82,7 +86,7 @@ struct Top {
     runs: Runs,
     workspace: WorkspaceId,
     counting: Counting,
-    last: HashMap<RunId, (Counted, Option<Duration>)>,
+    last: HashMap<RunId, Found>,
     at: Option<Instant>,
 }
 
@@ -90,7 +94,7 @@ struct Top {
 type Trees = HashMap<u32, TreeUse>;
 
 impl Top {
-    async fn look(&mut self) -> Result<Value, Problem> {
+    async fn look(&mut self) -> Result<RunsTop, Problem> {
         let filter = RunFilter { status: Some(None), ..RunFilter::default() };
         let page = self.runs.list(&self.workspace, filter, 0, RUNS_MAX).await?;
         let living = page.items.iter().filter(|run| run.status() == RunStatus::Running);
@@ -116,16 +120,17 @@ impl Top {
             let Some(id) = run.id() else { continue };
             let found = (self.counting.of(id), computed(servers, trees.as_ref()));
             let before = self.last.get(&id).zip(passed);
-            shown.push(self.row(run, servers, trees.as_ref(), &found, before));
+            let of = (id, *run, servers.as_slice());
+            shown.push(row(of, trees.as_ref(), &found, before));
             last.insert(id, found);
         }
         self.last = last;
-        Ok(json!({
-            "at": Timestamp::new(SystemTime::now()).to_string(),
-            "interval_ms": passed.map(|passed| passed.as_millis()),
-            "runs": shown,
-            "has_more": page.next.is_some(),
-        }))
+        Ok(RunsTop {
+            at: SystemTime::now().into(),
+            interval_ms: passed.map(|passed| whole(passed.as_millis())),
+            runs: shown,
+            has_more: page.next.is_some(),
+        })
     }
 
     /// The servers that a run has, each once.
@@ -138,52 +143,58 @@ impl Top {
         };
         snapshot.servers.iter().filter(has).cloned().collect()
     }
+}
 
-    fn row(
-        &self,
-        run: &SeenRun,
-        servers: &[Arc<ServerRow>],
-        trees: Option<&Trees>,
-        (counted, computed): &(Counted, Option<Duration>),
-        before: Option<(&(Counted, Option<Duration>), Duration)>,
-    ) -> Value {
-        let view = run.view.as_ref();
-        let rates = before.map(|((earlier, _), passed)| (counted.since(earlier), passed));
-        let per_second =
-            |count: u64, passed: Duration| rounded(count as f64 / passed.as_secs_f64().max(0.001));
-        let cpu = before.and_then(|((_, earlier), passed)| {
-            let worked = computed.as_ref()?.saturating_sub((*earlier)?);
-            Some(rounded(100.0 * worked.as_secs_f64() / passed.as_secs_f64().max(0.001)))
-        });
-        let memory = trees.map(|trees| sum(servers, trees, |tree| tree.memory_bytes));
-        let row = run.row.as_ref();
-        json!({
-            "run_id": run.id().map(RunId::to_text),
-            "pid": row.map_or(0, |row| row.pid.get()),
-            "is_local": row.is_none(),
-            "agent_name": row.map(|row| &row.agent).filter(|name| !name.is_empty()),
-            "session_id": row.map(|row| row.session.to_text()),
-            "calls": rates.map(|(rates, _)| rates.calls),
-            "calls_per_second": rates.map(|(rates, passed)| per_second(rates.calls, passed)),
-            "errors": rates.map(|(rates, _)| rates.errors),
-            "p50_us": rates.and_then(|(rates, _)| Some(rates.p50?.as_micros())),
-            "open_calls": view.map_or(0, |view| view.open_calls()),
-            "memory_bytes": memory,
-            "cpu_percent": cpu,
-            "servers": servers.iter().map(|one| server(one, trees)).collect::<Vec<_>>(),
-        })
+/// What was counted of a run, and the computing time of its servers.
+type Found = (Counted, Option<Duration>);
+
+fn row(
+    (id, run, servers): (RunId, &SeenRun, &[Arc<ServerRow>]),
+    trees: Option<&Trees>,
+    (counted, computed): &Found,
+    before: Option<(&Found, Duration)>,
+) -> RunsTopRow {
+    let view = run.view.as_ref();
+    let rates = before.map(|((earlier, _), passed)| (counted.since(earlier), passed));
+    let per_second =
+        |count: u64, passed: Duration| rounded(count as f64 / passed.as_secs_f64().max(0.001));
+    let cpu = before.and_then(|((_, earlier), passed)| {
+        let worked = computed.as_ref()?.saturating_sub((*earlier)?);
+        Some(rounded(100.0 * worked.as_secs_f64() / passed.as_secs_f64().max(0.001)))
+    });
+    let row = run.row.as_ref();
+    let agent = row.map(|row| &row.agent).filter(|name| !name.is_empty());
+    RunsTopRow {
+        run_id: id.to_text().into(),
+        pid: row.map_or(0, |row| row.pid.get()),
+        is_local: row.is_none(),
+        agent_name: agent.map(Into::into),
+        session_id: row.map(|row| row.session.to_text().into()),
+        calls: rates.as_ref().map(|(rates, _)| rates.calls),
+        calls_per_second: rates.as_ref().map(|(rates, passed)| per_second(rates.calls, *passed)),
+        errors: rates.as_ref().map(|(rates, _)| rates.errors),
+        p50_us: rates.as_ref().and_then(|(rates, _)| Some(whole(rates.p50?.as_micros()))),
+        open_calls: view.map_or(0, |view| whole(view.open_calls())),
+        memory_bytes: trees.map(|trees| sum(servers, trees, |tree| tree.memory_bytes)),
+        cpu_percent: cpu,
+        servers: servers.iter().map(|one| server(one, trees)).collect(),
     }
 }
 
-fn server(row: &ServerRow, trees: Option<&Trees>) -> Value {
+fn server(row: &ServerRow, trees: Option<&Trees>) -> RunsTopServer {
     let tree = leader(row).and_then(|leader| trees?.get(&leader));
-    json!({
-        "alias": row.alias,
-        "state": row.state,
-        "is_asleep": row.is_asleep,
-        "processes": tree.map_or(0, |tree| tree.processes),
-        "memory_bytes": tree.map(|tree| tree.memory_bytes),
-    })
+    RunsTopServer {
+        alias: row.alias.as_ref().map(Into::into),
+        state: row.state.into(),
+        is_asleep: row.is_asleep,
+        processes: tree.map_or(0, |tree| whole(tree.processes)),
+        memory_bytes: tree.map(|tree| tree.memory_bytes),
+    }
+}
+
+/// A number as documents have it.
+fn whole<N: TryInto<u64>>(number: N) -> u64 {
+    number.try_into().unwrap_or(u64::MAX)
 }
 
 /// The first process of a server that was started here.

@@ -115,7 +115,7 @@ async fn o83_a_document_has_at_most_1000_objects() {
     };
     let refused = place.post(import, &agents(1001)).await;
     assert_eq!(faults(&refused), [of("body", "value_invalid")]);
-    assert!(refused.text().contains("may have 1000"), "{}", refused.text());
+    assert!(refused.text().contains("the limit is 1000"), "{}", refused.text());
     assert_eq!(place.get("/api/workspaces/default/agents").await["items"], json!([]));
     let stored = place.post(import, &agents(1000)).await.succeeded();
     assert_eq!(stored["changes"].as_array().unwrap().len(), 1000);

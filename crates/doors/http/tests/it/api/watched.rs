@@ -141,7 +141,7 @@ async fn r_m35_a_watcher_can_pick_servers_and_gets_the_end_of_the_run() {
     assert_eq!(next(&mut stream).await, json!({ "type": "end", "status": "ended" }));
     assert!(stream.next().await.is_none());
     let late = api.as_whom(ADMIN, Method::GET, &trace(&run), "").await;
-    assert!(late.problem(StatusCode::CONFLICT, "conflict").contains("is over (ended)"));
+    assert!(late.problem(StatusCode::CONFLICT, "conflict").contains("has ended (ended)"));
     let unfit = format!("{}?alias=No", trace(&run));
     let unfit = api.as_whom(ADMIN, Method::GET, &unfit, "").await;
     unfit.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
