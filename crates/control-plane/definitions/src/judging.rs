@@ -4,10 +4,10 @@
 //! Takes lists and rows of the store and returns verdicts; calls neither runs nor a store. Reviews
 //! of many servers run in waves, and findings on a list are stored for as long as the list exists.
 //!
-//! A layer above the rest of the crate, which does not import it.
+//! A layer above the rest of the crate. Only [`reviews`](crate::reviews) imports it.
 
 mod by_list;
-pub mod judge;
-pub mod waves;
+pub(crate) mod judge;
+pub(crate) mod waves;
 
-pub use by_list::ByList;
+pub(crate) use by_list::ByList;

@@ -2,9 +2,10 @@
 //! read. Finds forbidden content (S22), changes (S23), and names that resemble those of others
 //! (S24).
 //!
-//! Every function here depends on its inputs alone. A definition is screened up to
-//! [`DEFINITION_MAX`] bytes, every step takes time in proportion to its text, and results are
-//! bounded and harmless to show: see [`harmless()`].
+//! Every function outside of [`reviews`] depends on its inputs alone. A definition is screened up
+//! to [`DEFINITION_MAX`] bytes, every step takes time in proportion to its text, and results are
+//! bounded and harmless to show: see [`harmless()`]. [`reviews`] applies them: it reads lists and
+//! rows of the store, and notes decisions of humans.
 //!
 //! The rules find known patterns. They read English and a few phrases of other languages, each
 //! string by itself. Instructions in other words, or spread over several strings, escape them. So a
@@ -21,10 +22,11 @@ mod folded;
 mod harmless;
 mod hidden;
 mod instructions;
-pub mod judging;
+mod judging;
 mod markup;
 mod names;
 mod place;
+pub mod reviews;
 mod screen;
 
 pub use compare::{Change, Unwanted, compare};

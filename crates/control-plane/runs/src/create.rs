@@ -24,10 +24,11 @@ pub(crate) mod servers;
 mod sockets;
 pub(crate) mod warnings;
 
-use std::sync::Arc;
+use std::{mem::take, sync::Arc};
 
 use narthex_catalog::{Parsed, RunRequest};
 use narthex_control::ControlError;
+use narthex_definitions::reviews::Screened;
 use narthex_gateway::RunView;
 use narthex_model::WorkspaceId;
 use narthex_registry::{FirstLists, HeldBack, KeptFurther};
@@ -45,7 +46,6 @@ use crate::{
         servers::RunServers,
         warnings::{RunWarning, unmatched},
     },
-    definitions::Screened,
     frozen::{Frozen, FrozenAgent, ServerSource, run_place},
     instant,
     server_events::StartedServers,
@@ -139,8 +139,8 @@ impl Runs {
         let servers = StartedServers::of(&set).without(&skipped);
         let (unmatched, faults) = (unmatched(&set), set.faults().to_vec());
         let (place, first) = ((&requested.workspace, id), FirstLists::of(&set));
-        let mut screened = self.screen_all(place, &resolved.pinned, first).await?;
-        warnings.append(&mut screened.warnings);
+        let mut screened = self.shared.reviews.screen_all(place, &resolved.pinned, first).await?;
+        warnings.extend(take(&mut screened.warnings).into_iter().map(RunWarning::of_review));
         let tools = source.built_in_tools(requested.session.parent.is_some());
         let agent_type = source.agent().map(FrozenAgent::agent_type);
         let executor = source.agent().and_then(FrozenAgent::executor);

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use narthex_audit::AuditFull;
 use narthex_catalog::{Fault, FaultCode, Faults};
+use narthex_definitions::reviews::ReviewError;
 use narthex_gateway::NotAllowed;
 use narthex_model::{
-    AgentName, Alias, ErrorKind, ExecutorName, OverBudget, Reader, RunId, SessionId, WorkspaceId,
+    AgentName, ErrorKind, ExecutorName, OverBudget, Reader, RunId, SessionId, WorkspaceId,
     command::narthex, written,
 };
-use narthex_registry::{LookError, MountFault};
+use narthex_registry::MountFault;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -174,21 +175,9 @@ pub enum RunError {
     /// The system has no randomness to give.
     #[error("the operating system gives no random bytes for a token")]
     Randomness(#[source] getrandom::Error),
-    /// Two servers whose definitions are stored have this name.
-    #[error(
-        "there is a server `{0}` in the catalog and one in the live configuration; choose one with \
-         `source=catalog` or `source=live`, on the command line with `--catalog` or `--live`"
-    )]
-    TwoServers(String),
-    /// A live server whose definitions are not stored.
-    #[error(
-        "the definitions of the server `{0}` of the live configuration are not pinned; set \
-         `\"pinDefinitions\": true` in its entry"
-    )]
-    NotPinned(Alias),
-    /// The decision is stored, and not applied yet.
-    #[error("the decision is stored but not applied yet; the daemon retries until it is")]
-    NotYet(#[source] LookError),
+    /// The definitions of its servers cannot be reviewed.
+    #[error(transparent)]
+    Review(ReviewError),
     /// There is no such run.
     #[error("there is no run `{0}`")]
     Unknown(String),
@@ -253,6 +242,15 @@ impl RunFault {
     }
 }
 
+impl From<ReviewError> for RunError {
+    fn from(error: ReviewError) -> Self {
+        match error {
+            ReviewError::Control(error) => Self::Control(error),
+            error => Self::Review(error),
+        }
+    }
+}
+
 impl RunError {
     /// The kind of failure (D24).
     #[must_use]
@@ -288,8 +286,8 @@ impl RunError {
             Self::Mount { .. } | Self::Randomness(_) | Self::Folder { .. } => {
                 ErrorKind::Unavailable
             }
-            Self::NoExecutor(_) | Self::TwoServers(_) | Self::NotPinned(_) => ErrorKind::Conflict,
-            Self::NotYet(_) => ErrorKind::Unavailable,
+            Self::NoExecutor(_) => ErrorKind::Conflict,
+            Self::Review(error) => error.kind(),
             Self::TooMany(_) => ErrorKind::Exhausted,
             Self::Sockets(error) => error.kind,
             Self::Record(full) => full.kind(),

@@ -5,7 +5,6 @@ mod children;
 mod claims;
 mod clients;
 mod create;
-mod definitions;
 mod end;
 mod error;
 mod frozen;
@@ -26,6 +25,7 @@ use std::{
 };
 
 use narthex_control::{CatalogError, Control, ControlError, KeyedLock};
+use narthex_definitions::reviews::Reviews;
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{McpClientId, RunId, SessionId, WorkspaceId};
 use narthex_registry::config::Variables;
@@ -38,8 +38,8 @@ use tokio::{
 
 pub use narthex_shares::{ShareKind, path_spelling};
 pub use narthex_store::{
-    CommentRow, Cost, CostSum, DefinitionHead, DefinitionState, RunFilter, RunRow, SessionRow,
-    ShareRow, SharedFileRow, SuspendedSession, ThreadRow, Waiting,
+    CommentRow, Cost, CostSum, RunFilter, RunRow, SessionRow, ShareRow, SharedFileRow,
+    SuspendedSession, ThreadRow, Waiting,
 };
 
 pub use self::{
@@ -57,9 +57,6 @@ pub use self::{
         servers::OmittedKey,
         warnings::{RunWarning, UnmatchedOf},
     },
-    definitions::{
-        DefinitionPage, DefinitionReason, DefinitionSource, DefinitionVerdict, SeenDefinition,
-    },
     end::completed::COMPLETED,
     error::{ModelWords, RunError, RunFault},
     secret_users::SecretRun,
@@ -71,7 +68,6 @@ pub use self::{
     view::{RunPage, RunStatus, SeenRun, SessionPage},
 };
 use self::{
-    definitions::{Decided, ReadLists},
     shares::Copying,
     state::{
         claims::{Claims, StoredRuns},
@@ -130,12 +126,8 @@ struct Shared {
     restarts: Restarts,
     /// Changes whenever a run may wait for an executor.
     awaited: watch::Sender<()>,
-    /// Locks per server for storing new definitions.
-    looking: KeyedLock<String>,
-    /// The definitions read from lists of servers.
-    read_lists: ReadLists,
-    /// The decisions on definitions of live servers that are applied here.
-    decided: Decided,
+    /// Reviews of definitions of servers.
+    reviews: Reviews,
     /// Sessions that are to resume by themselves.
     resting: Resting,
     /// Locks per session for creating a child of it.
@@ -162,6 +154,7 @@ impl Runs {
     /// The runs of this gateway, of which none is active before [`start`](Self::start).
     #[must_use]
     pub fn new(gateway: Gateway, control: Control, options: RunsOptions) -> Self {
+        let reviews = Reviews::new(gateway.clone(), control.clone(), options.local);
         let shared = Arc::new_cyclic(|this| Shared {
             this: this.clone(),
             gateway,
@@ -171,9 +164,7 @@ impl Runs {
             expiries: Expiries::default(),
             restarts: Restarts::default(),
             awaited: watch::Sender::new(()),
-            looking: KeyedLock::default(),
-            read_lists: ReadLists::default(),
-            decided: Decided::default(),
+            reviews,
             resting: Resting::default(),
             spawning: KeyedLock::default(),
             claimed: Claims::default(),
@@ -192,6 +183,12 @@ impl Runs {
     #[must_use]
     pub fn gateway(&self) -> &Gateway {
         &self.shared.gateway
+    }
+
+    /// The reviews of definitions of servers.
+    #[must_use]
+    pub fn reviews(&self) -> &Reviews {
+        &self.shared.reviews
     }
 
     /// Loads the active runs of earlier processes, each of which continues when its token is shown;
@@ -221,8 +218,8 @@ impl Runs {
                 runs.until_closed(|_| async move { events.deliver().await });
             }
             runs.shared.gateway.set_run_source(runs.shared.clone());
-            runs.shared.gateway.registry().set_pins(runs.shared.clone());
-            runs.until_closed(|runs| async move { runs.follow_live().await });
+            runs.shared.reviews.pin();
+            runs.until_closed(|runs| async move { runs.shared.reviews.follow_live().await });
             if runs.shared.options.shares.is_some() {
                 runs.until_closed(|runs| async move { runs.sweep_daily().await });
             }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use http::{HeaderValue, StatusCode, header};
 use narthex_control::{CatalogError, ControlError, FieldCode, FieldError, RulesError};
+use narthex_definitions::reviews::ReviewError;
 use narthex_model::{ErrorKind, WorkspaceId, command::completed_in, for_models, value_for_models};
 use narthex_runs::{ModelWords, RunError};
 use serde_json::{Map, Value, json};
@@ -230,6 +231,15 @@ impl From<ControlError> for Problem {
                 Self { errors, ..problem }
             }
             _ => problem,
+        }
+    }
+}
+
+impl From<ReviewError> for Problem {
+    fn from(error: ReviewError) -> Self {
+        match error {
+            ReviewError::Control(error) => error.into(),
+            error => Self::new(error.kind(), error.to_string()),
         }
     }
 }

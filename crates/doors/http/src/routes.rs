@@ -2,8 +2,8 @@
 
 mod place;
 
+use narthex_definitions::reviews::DefinitionVerdict;
 use narthex_model::{CatalogKind, Role};
-use narthex_runs::DefinitionVerdict;
 
 use crate::openapi::Access;
 use crate::{

@@ -10,7 +10,7 @@ use narthex_upstream::Inventory;
 /// One value for each list, by the list's address. No other list gets the address of a dropped one
 /// as long as this map points to it.
 #[derive(Debug)]
-pub struct ByList<T>(HashMap<usize, (Weak<Inventory>, T)>);
+pub(crate) struct ByList<T>(HashMap<usize, (Weak<Inventory>, T)>);
 
 impl<T> Default for ByList<T> {
     fn default() -> Self {
@@ -21,23 +21,23 @@ impl<T> Default for ByList<T> {
 impl<T> ByList<T> {
     /// The value for a list, if there is one.
     #[must_use]
-    pub fn get(&self, list: &Arc<Inventory>) -> Option<&T> {
+    pub(crate) fn get(&self, list: &Arc<Inventory>) -> Option<&T> {
         self.0.get(&Arc::as_ptr(list).addr()).map(|(_, value)| value)
     }
 
     /// Stores the value for a list, and replaces an earlier one.
-    pub fn insert(&mut self, list: &Arc<Inventory>, value: T) {
+    pub(crate) fn insert(&mut self, list: &Arc<Inventory>, value: T) {
         self.0.insert(Arc::as_ptr(list).addr(), (Arc::downgrade(list), value));
     }
 
     /// Removes the lists that no caller holds.
-    pub fn forget_gone(&mut self) {
+    pub(crate) fn forget_gone(&mut self) {
         self.0.retain(|_, (list, _)| list.strong_count() > 0);
     }
 
     /// Number of lists with a value.
     #[must_use]
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 }

@@ -22,14 +22,14 @@ const NAME_BYTES_MAX: usize = 500;
 const UNREAD_MAX: usize = 2000;
 
 /// The lists whose definitions are stored.
-pub const LISTS: [(Listed, &str); 4] = [
+pub(crate) const LISTS: [(Listed, &str); 4] = [
     (Listed::Tool, "tool"),
     (Listed::Prompt, "prompt"),
     (Listed::Template, "template"),
     (Listed::Resource, "resource"),
 ];
 /// Kind and name of a server's instructions to models.
-pub const INSTRUCTIONS: &str = "instructions";
+pub(crate) const INSTRUCTIONS: &str = "instructions";
 /// Members of a resource that a model reads. All other members, such as its size, change with its
 /// content.
 const TOLD: [&str; 5] = ["uri", "name", "title", "description", "mimeType"];
@@ -38,7 +38,7 @@ const PROSE: [&str; 2] = ["title", "description"];
 
 /// The reason why a human must review a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DefinitionReason {
+pub(crate) enum DefinitionReason {
     /// The content differs from that of an earlier definition of the name.
     Changed,
     /// A definition that runs have, or that no run may get, had another name before.
@@ -52,7 +52,7 @@ pub enum DefinitionReason {
 impl DefinitionReason {
     /// The name in JSON.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Changed => "changed",
             Self::Renamed => "renamed",
@@ -64,38 +64,38 @@ impl DefinitionReason {
 
 /// A definition that a server lists.
 #[derive(Debug)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// The list; `None` for the server's instructions to models.
-    pub list: Option<Listed>,
+    pub(crate) list: Option<Listed>,
     kind: &'static str,
-    pub name: String,
+    pub(crate) name: String,
     text: String,
     /// Digest of the content and the key.
-    pub digest: String,
+    pub(crate) digest: String,
     definition: Option<Definition>,
     findings: Vec<Value>,
 }
 
 /// The stored data with which a list is compared.
 #[derive(Debug, Default)]
-pub struct Known {
+pub(crate) struct Known {
     /// The server's texts that runs have; of one name the first counts.
-    pub texts: Vec<KnownDefinition>,
+    pub(crate) texts: Vec<KnownDefinition>,
     /// Definitions under review, and rejected ones.
-    pub unwanted: Vec<KnownDefinition>,
+    pub(crate) unwanted: Vec<KnownDefinition>,
     /// All definitions that the server ever listed, by kind and name. Only a definition with a new
     /// name can be pinned without a review (S23).
-    pub names: HashSet<(String, String)>,
+    pub(crate) names: HashSet<(String, String)>,
     /// The tools of other servers, as pairs of server and tool.
-    pub others: Vec<(String, String)>,
+    pub(crate) others: Vec<(String, String)>,
     /// Names of further servers, shared by the comparisons of many lists.
-    pub beside: Vec<Arc<Names>>,
+    pub(crate) beside: Vec<Arc<Names>>,
 }
 
 impl Seen {
     /// All definitions of a server, and its instructions to models. Of two entries of one name the
     /// first counts. At this point only unreadable definitions have findings.
-    pub fn all(inventory: &Inventory, told: Option<&str>) -> Vec<Self> {
+    pub(crate) fn all(inventory: &Inventory, told: Option<&str>) -> Vec<Self> {
         let told = told.filter(|told| !told.trim().is_empty()).map(|told| {
             let raw = json!({ INSTRUCTIONS: told }).to_string().into();
             Self::new(None, INSTRUCTIONS, &InventoryEntry::new(INSTRUCTIONS, raw))
@@ -161,7 +161,7 @@ impl Seen {
     }
 
     /// True if the name can be stored.
-    pub fn can_be_kept(&self) -> bool {
+    pub(crate) fn can_be_kept(&self) -> bool {
         self.name.len() <= NAME_BYTES_MAX && !self.name.contains('\0')
     }
 }
@@ -170,7 +170,7 @@ impl Seen {
 ///
 /// Each costs a screening of its whole text. `shows_flagged` lets runs have a new definition that
 /// is flagged.
-pub fn judge(
+pub(crate) fn judge(
     server: &str,
     all: &[Seen],
     (is_known, most): (impl Fn(&Seen) -> bool, usize),
@@ -243,18 +243,18 @@ pub fn judge(
 
 /// A pinned definition that must be reviewed now: its digest, its name, and the reason.
 #[derive(Debug)]
-pub struct Doubted {
-    pub digest: String,
-    pub name: String,
-    pub why: String,
+pub(crate) struct Doubted {
+    pub(crate) digest: String,
+    pub(crate) name: String,
+    pub(crate) why: String,
     /// The server and the name that the definition's name resembles.
-    pub like_server: String,
-    pub like_name: String,
+    pub(crate) like_server: String,
+    pub(crate) like_name: String,
 }
 
 /// The trusted tools of a list that can be mistaken for a tool of `others`, which were unknown at
 /// their first review.
-pub fn doubted(
+pub(crate) fn doubted(
     server: &str,
     all: &[Seen],
     is_trusted: impl Fn(&Seen) -> bool,
@@ -350,14 +350,14 @@ fn as_json(findings: &[crate::Finding]) -> Vec<Value> {
 }
 
 /// The differences from one text to another; `None` if one of the texts cannot be read.
-pub fn difference(name: &str, old: &str, new: &str) -> Option<Difference> {
+pub(crate) fn difference(name: &str, old: &str, new: &str) -> Option<Difference> {
     let old = Definition::read(name, old.as_bytes()).ok()?;
     let new = Definition::read(name, new.as_bytes()).ok()?;
     Some(crate::difference(&old, &new))
 }
 
 /// The tools of a list whose names count: those under review do, rejected ones do not.
-pub fn tools<'a>(
+pub(crate) fn tools<'a>(
     list: &'a Inventory,
     rejected: &'a HashSet<String>,
 ) -> impl Iterator<Item = &'a str> {

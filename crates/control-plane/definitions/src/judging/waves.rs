@@ -32,7 +32,7 @@ struct Waves<T> {
 /// Runs as long as both channels are open. A slow review delays others only if seven more are slow.
 /// `behind` must return a different subject when the data for its review has changed. No subject is
 /// reviewed twice at a time; `is_same` compares two subjects without that data.
-pub async fn follow<A, B, T, F>(
+pub(crate) async fn follow<A, B, T, F>(
     (mut one, mut other): (watch::Receiver<A>, watch::Receiver<B>),
     mut behind: impl FnMut() -> Vec<T>,
     is_same: impl Fn(&T, &T) -> bool,

@@ -1,5 +1,6 @@
 //! Warnings of a run that was created, in words for humans and for models.
 
+use narthex_definitions::reviews::ReviewWarning;
 use narthex_model::{Alias, UnmatchedGate};
 use narthex_registry::MountSet;
 
@@ -41,9 +42,10 @@ impl RunWarning {
         Self { text, for_models: None }
     }
 
-    /// The same warning, of which models read these words.
-    pub(crate) fn or_for_models(self, words: String) -> Self {
-        Self { for_models: Some(words), ..self }
+    /// A warning that definitions of a server are under review.
+    pub(crate) fn of_review(warning: ReviewWarning) -> Self {
+        let ReviewWarning { for_operators, for_models } = warning;
+        Self { text: for_operators, for_models: Some(for_models) }
     }
 
     /// The words for a reader; `None` if a model reads nothing of it.

@@ -9,6 +9,7 @@ use std::{
 };
 
 use narthex_control::ControlError;
+use narthex_definitions::reviews::Screened;
 use narthex_gateway::{FindingRun, LookingAt, RunSource, RunToken, RunView};
 use narthex_model::{Alias, RunId};
 use narthex_registry::{FirstLists, HeldBack, MountFault, MountSet};
@@ -23,7 +24,6 @@ use crate::{
         own_servers, servers,
         servers::{OpenedSecrets, RunServers, ServerInputs, UnopenedServer},
     },
-    definitions::Screened,
     frozen::{Frozen, FrozenAgent, ServerSource, run_place},
     server_events::StartedServers,
 };
@@ -72,7 +72,7 @@ impl RunSource for Shared {
         alias: &'a Alias,
         listed: &'a Arc<Inventory>,
     ) -> LookingAt<'a> {
-        self.look_at_later(run, alias, listed)
+        self.reviews.review_later(run, alias, listed)
     }
 
     fn keep_lists(&self, run: &Arc<RunView>) {
@@ -180,7 +180,8 @@ impl Runs {
         let (meters, _) = self.control().run_limits(&row.workspace, agent, counted).await?;
         // Lists from before are not looked at again: they stay as they were.
         let first = FirstLists::again(&frozen.lists, &set);
-        let looked = self.screen_all((&row.workspace, row.id), &pinned, first).await?;
+        let looked =
+            self.shared.reviews.screen_all((&row.workspace, row.id), &pinned, first).await?;
         let Screened { first, mut held, .. } = looked;
         held.extend(&frozen.held);
         let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);

@@ -5,10 +5,10 @@ use std::{fmt, time::SystemTime};
 
 use bytes::Bytes;
 use http_body::Body;
-use narthex_model::{ErrorKind, Timestamp};
-use narthex_runs::{
+use narthex_definitions::reviews::{
     DefinitionHead, DefinitionSource, DefinitionState, DefinitionVerdict, SeenDefinition,
 };
+use narthex_model::{ErrorKind, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, ok, query::Query};
@@ -39,8 +39,8 @@ impl Asked<'_> {
         let word = query.word("state", &[&["all"], &words[..]].concat())?;
         let state = DefinitionState::ALL.into_iter().find(|state| state.as_str() == word);
         let page = (query.text("after"), query.limit()?);
-        let runs = self.known_runs()?;
-        let page = runs.definitions(&workspace, (&server, source), state, page).await?;
+        let reviews = self.known_runs()?.reviews();
+        let page = reviews.page(&workspace, (&server, source), state, page).await?;
         let items: Vec<_> = page.items.iter().map(shown).collect();
         Ok(ok(&json!({ "items": items, "next": page.next })))
     }
@@ -57,9 +57,9 @@ impl Asked<'_> {
             return Err(Problem::new(ErrorKind::Denied, text));
         }
         let text = self.entry(body, &[]).await?;
-        let (runs, decision) = (self.known_runs()?, (text.as_bytes(), verdict));
+        let (reviews, decision) = (self.known_runs()?.reviews(), (text.as_bytes(), verdict));
         let server = (&*server, source);
-        let decided = runs.definitions_decide(&workspace, server, decision, &self.by()).await?;
+        let decided = reviews.decide(&workspace, server, decision, &self.by()).await?;
         let items: Vec<_> = decided.iter().map(head).collect();
         Ok(ok(&json!({ "items": items })))
     }

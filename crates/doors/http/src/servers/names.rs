@@ -92,7 +92,7 @@ impl Asked<'_> {
         let (Some(runs), Ok(id)) = (runs, ServerId::new(id)) else {
             return Ok(Vec::new());
         };
-        let seen = runs.definition_names(&self.workspace()?, &id).await?;
+        let seen = runs.reviews().names(&self.workspace()?, &id).await?;
         let seen: Vec<_> = seen.iter().map(|(kind, name)| (kind.as_str(), name.as_str())).collect();
         let all = narthex("servers definitions {}", &[&id]).in_workspace(self.workspace()?);
         let told = unmatched_in(definition, &seen).into_iter().map(|gate| {
@@ -271,7 +271,7 @@ impl<'a> Names<'a> {
         {
             let known = listed.get_or_insert_default();
             if let Some(runs) = &self.asked.door.options.runs {
-                known.extend(runs.definition_names(&self.workspace, &id).await?);
+                known.extend(runs.reviews().names(&self.workspace, &id).await?);
             }
         }
         Ok(listed)

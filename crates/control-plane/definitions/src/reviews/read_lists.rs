@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use narthex_control::ControlError;
 use narthex_upstream::Inventory;
 
-use narthex_definitions::judging::{ByList, judge::Seen};
+use crate::judging::{ByList, judge::Seen};
 
-use crate::RunError;
+use crate::reviews::ReviewError;
 
 /// The definitions read from each list that is still in use.
 #[derive(Debug, Default)]
@@ -25,11 +25,11 @@ impl ReadLists {
     ///
     /// # Errors
     /// When the thread that reads fails.
-    pub(super) async fn of(
+    pub(crate) async fn of(
         &self,
         list: &Arc<Inventory>,
         told: Option<String>,
-    ) -> Result<Arc<Vec<Seen>>, RunError> {
+    ) -> Result<Arc<Vec<Seen>>, ReviewError> {
         let known = self.all().get(list).filter(|read| read.told == told).map(Read::seen);
         if let Some(known) = known {
             return Ok(known);

@@ -8,64 +8,69 @@ use std::{
 };
 
 use narthex_control::ControlError;
-use narthex_definitions::judging::judge::{self, Doubted, Seen};
-use narthex_definitions::{Names, harmless};
 use narthex_model::{Alias, ServerId, WorkspaceId, command::narthex};
 use narthex_store::{DefinitionHead, DefinitionState, DefinitionsOf};
 use narthex_upstream::Listed;
 
-use super::{NAME_TOLD, NAMES_TOLD, Of, Told, named::NamesDigest};
-use crate::{RunError, Runs};
+use crate::{
+    Names, harmless,
+    judging::judge::{self, Doubted, Seen},
+    reviews::{
+        ReviewError, Reviews,
+        live_names::NamesDigest,
+        server::{NAME_SHOWN, NAMES_SHOWN, NamesByState, ReviewedServer},
+    },
+};
 
 /// Length of a digest in messages: enough to be unique.
-const DIGEST_TOLD: usize = 12;
+const DIGEST_SHOWN: usize = 12;
 
 /// The name of another server, and of a tool of it.
-pub(super) type Tool = (String, String);
+pub(crate) type Tool = (String, String);
 
 /// The names with which the definitions of a server are compared.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(crate) struct OtherNames {
     /// Lists of the servers of the catalog in the same run: only for new definitions.
-    pub(super) first: Vec<(ServerId, Arc<Vec<Seen>>)>,
+    pub(crate) first: Vec<(ServerId, Arc<Vec<Seen>>)>,
     /// Names also for definitions that were trusted before.
-    pub(super) later: Vec<Arc<Names>>,
+    pub(crate) later: Vec<Arc<Names>>,
 }
 
-impl Runs {
+impl Reviews {
     /// The names with which a server of the catalog is compared, with these other servers of its
     /// run.
-    pub(super) async fn beside_catalog(
+    pub(crate) async fn beside_catalog(
         &self,
         workspace: &WorkspaceId,
         first: Vec<(ServerId, Arc<Vec<Seen>>)>,
-    ) -> Result<Beside, RunError> {
+    ) -> Result<OtherNames, ReviewError> {
         let mut later = Vec::new();
-        if self.is_home(workspace) {
+        if workspace == self.control().home() {
             let rows = || self.shared.gateway.registry().snapshot();
-            later.push(self.shared.decided.known.live(rows).await?.names);
+            later.push(self.shared.applied.known.live(rows).await?.names);
         }
-        Ok(Beside { first, later })
+        Ok(OtherNames { first, later })
     }
 
     /// The names with which a live server is compared, and their digest.
-    pub(super) async fn beside_live(
+    pub(crate) async fn beside_live(
         &self,
         alias: &Alias,
-    ) -> Result<(Beside, NamesDigest), RunError> {
-        let known = &self.shared.decided.known;
+    ) -> Result<(OtherNames, NamesDigest), ReviewError> {
+        let known = &self.shared.applied.known;
         let number = match known.number() {
             Some(number) => number,
             None => self.follow_catalog().await?,
         };
         let catalog = Box::pin(known.catalog(number, self.catalog_tools())).await?;
         let live = known.live(|| self.shared.gateway.registry().snapshot()).await?;
-        let digest = live.standing.beside(alias.as_str(), number);
-        Ok((Beside { first: Vec::new(), later: vec![live.names, catalog] }, digest))
+        let digest = live.sums.beside(alias.as_str(), number);
+        Ok((OtherNames { first: Vec::new(), later: vec![live.names, catalog] }, digest))
     }
 
     /// All tools of the catalog of the workspace of the live configuration, and the built-in ones.
-    async fn catalog_tools(&self) -> Result<Vec<Tool>, RunError> {
+    async fn catalog_tools(&self) -> Result<Vec<Tool>, ReviewError> {
         let Ok(built_in) = ServerId::new(Alias::built_in().as_str()) else {
             return Ok(Vec::new());
         };
@@ -79,17 +84,17 @@ impl Runs {
     }
 
     /// Has live servers compared with the present names of the catalog, and returns their number.
-    pub(super) async fn follow_catalog(&self) -> Result<i64, RunError> {
+    pub(crate) async fn follow_catalog(&self) -> Result<i64, ReviewError> {
         let number = self.store()?.catalog_named(self.control().home()).await;
         let number = number.map_err(ControlError::Store)?;
-        self.shared.decided.known.note_number(number);
+        self.shared.applied.known.note_number(number);
         Ok(number)
     }
 
     /// The same, once a definition of this server has changed.
-    pub(super) async fn named(&self, of: DefinitionsOf<'_>) -> Result<(), RunError> {
+    pub(crate) async fn names_changed(&self, of: DefinitionsOf<'_>) -> Result<(), ReviewError> {
         match of {
-            DefinitionsOf::Catalog(workspace, _) if self.is_home(workspace) => {
+            DefinitionsOf::Catalog(workspace, _) if workspace == self.control().home() => {
                 self.follow_catalog().await.map(drop)
             }
             DefinitionsOf::Catalog(..) | DefinitionsOf::Live(..) => Ok(()),
@@ -97,15 +102,15 @@ impl Runs {
     }
 
     /// The tools of the servers of a run, except those of one server and rejected ones.
-    pub(super) async fn first_tools(
+    pub(crate) async fn tools_of_run(
         &self,
-        of: Of<'_>,
-        beside: &Beside,
-    ) -> Result<Vec<Tool>, RunError> {
+        of: ReviewedServer<'_>,
+        beside: &OtherNames,
+    ) -> Result<Vec<Tool>, ReviewError> {
         let mut tools = Vec::new();
         for (server, all) in beside.first.iter().filter(|(server, _)| server.as_str() != of.name())
         {
-            let heads = self.heads(Of { server: of.beside(server), ..of }).await?;
+            let heads = self.heads(ReviewedServer { server: of.beside(server), ..of }).await?;
             let has_name = |one: &&Seen| {
                 let state = heads.get(&one.digest).map(|head| head.state);
                 one.list == Some(Listed::Tool) && state != Some(DefinitionState::Rejected)
@@ -118,13 +123,13 @@ impl Runs {
 
     /// Puts trusted definitions under review that can be taken for a tool known by now, and returns
     /// the states of all of the server then.
-    pub(super) async fn keep_doubted(
+    pub(crate) async fn store_doubted(
         &self,
-        of: Of<'_>,
+        of: ReviewedServer<'_>,
         seen: &Arc<Vec<Seen>>,
         heads: HashMap<String, DefinitionHead>,
-        beside: &Beside,
-    ) -> Result<HashMap<String, DefinitionHead>, RunError> {
+        beside: &OtherNames,
+    ) -> Result<HashMap<String, DefinitionHead>, ReviewError> {
         let is_trusted = |head: &&DefinitionHead| head.state == DefinitionState::Pinned;
         let trusted = heads.values().filter(is_trusted).map(|head| head.digest.clone());
         let trusted: HashSet<_> = trusted.collect();
@@ -138,9 +143,9 @@ impl Runs {
         if doubted.is_empty() {
             return Ok(heads);
         }
-        let told = Told::new(doubted.iter().map(|one| (&*one.name, true)));
-        let noted = self.note_looked_at(of, &told).await?;
-        for one in doubted.iter().take(NAMES_TOLD) {
+        let told = NamesByState::new(doubted.iter().map(|one| (&*one.name, true)));
+        let noted = self.note_reviewed(of, &told).await?;
+        for one in doubted.iter().take(NAMES_SHOWN) {
             tell(of, one);
         }
         let whys: Vec<_> = doubted.into_iter().map(|one| (one.digest, one.why)).collect();
@@ -154,8 +159,8 @@ impl Runs {
 }
 
 /// Logs the other server and the command by which a human accepts.
-fn tell(of: Of<'_>, one: &Doubted) {
-    let (server, digest) = (of.name(), &one.digest[..DIGEST_TOLD.min(one.digest.len())]);
+fn tell(of: ReviewedServer<'_>, one: &Doubted) {
+    let (server, digest) = (of.name(), &one.digest[..DIGEST_SHOWN.min(one.digest.len())]);
     let accept = match of.server {
         DefinitionsOf::Catalog(workspace, id) => {
             narthex("servers accept {} --catalog --digest {}", &[id, &digest])
@@ -167,9 +172,9 @@ fn tell(of: Of<'_>, one: &Doubted) {
     };
     tracing::warn!(
         server.name = server,
-        definition.name = harmless(&one.name, NAME_TOLD),
-        like.server = harmless(&one.like_server, NAME_TOLD),
-        like.name = harmless(&one.like_name, NAME_TOLD),
+        definition.name = harmless(&one.name, NAME_SHOWN),
+        like.server = harmless(&one.like_server, NAME_SHOWN),
+        like.name = harmless(&one.like_name, NAME_SHOWN),
         "a tool that was accepted on first use is under review: its name is easily confused with a \
          tool of another server that is known now; if the tool is right, accept it with `{accept}`"
     );

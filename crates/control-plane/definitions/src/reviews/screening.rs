@@ -1,125 +1,70 @@
-//! Definitions of servers of the catalog, and of live servers whose entries pin them. Callers get
-//! those that were there before, or that a human has accepted (D10, S22 to S24).
-//!
-//! The first text of a name is pinned; callers get the pinned or accepted texts, and nothing else.
-//! This covers tools, prompts, templates, resources, and the server's instructions to models. Rows
-//! of the store decide all of it, so that restarts and other daemons change nothing.
-
-mod beside;
-mod decide;
-mod live;
-mod named;
-mod read;
+//! Screening of the lists of servers, before callers have their definitions.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
-use narthex_audit::{ActorKind, AuditEvent, kind};
+use narthex_audit::{ActorKind, kind};
 use narthex_control::{By, ControlError};
-use narthex_definitions::harmless;
 use narthex_gateway::{LookingAt, RunView};
-use narthex_model::{Alias, CatalogKind, RunId, ServerId, WorkspaceId, command::narthex};
+use narthex_model::{Alias, RunId, WorkspaceId, command::narthex};
 use narthex_registry::{FirstLists, HeldNames, KeptLists, PinnedServer};
 use narthex_store::{DefinitionHead, DefinitionState, DefinitionsOf, StatementError};
 use narthex_upstream::{Inventory, Listed};
 
-use narthex_definitions::judging::judge::{self, Known, Seen};
-
-use self::beside::Beside;
-pub use narthex_definitions::judging::judge::DefinitionReason;
-
-pub use self::{
-    decide::{DefinitionPage, DefinitionVerdict, SeenDefinition},
-    live::DefinitionSource,
+use crate::{
+    judging::judge::{self, Known, Seen},
+    reviews::{
+        ReviewError, Reviews,
+        other_names::OtherNames,
+        server::{NamesByState, ReviewedServer, STORED_MAX, event, turn_of},
+    },
 };
-pub(crate) use self::{live::Decided, read::ReadLists};
-use crate::{RunError, RunWarning, Runs, Shared};
 
-/// The most stored definitions of one server; no run gets later ones.
-const KEPT_MAX: usize = 5000;
-/// Number of names in an event, and the longest text of each, in characters.
-const NAMES_TOLD: usize = 50;
-const NAME_TOLD: usize = 100;
-
-/// The server whose lists are looked at.
-#[derive(Debug, Clone, Copy)]
-struct Of<'a> {
-    workspace: &'a WorkspaceId,
-    run: RunId,
-    server: DefinitionsOf<'a>,
-    /// True if a definition that is the first of its name is shown although it is flagged.
-    shows_flagged: bool,
-}
-
-impl<'a> Of<'a> {
-    fn catalog(workspace: &'a WorkspaceId, run: RunId, server: &'a PinnedServer) -> Self {
-        let shows_flagged = server.shows_flagged;
-        let server = DefinitionsOf::Catalog(workspace, &server.id);
-        Self { workspace, run, server, shows_flagged }
-    }
-
-    /// Another server of the same catalog; for a live server, the server itself.
-    fn beside(&self, server: &'a ServerId) -> DefinitionsOf<'a> {
-        match self.server {
-            DefinitionsOf::Catalog(workspace, _) => DefinitionsOf::Catalog(workspace, server),
-            DefinitionsOf::Live(..) => self.server,
-        }
-    }
-
-    /// The name of the server.
-    fn name(&self) -> &'a str {
-        name_of(self.server)
-    }
-}
-
-/// The name of a server, in its catalog or its file.
-fn name_of(server: DefinitionsOf<'_>) -> &str {
-    match server {
-        DefinitionsOf::Catalog(_, id) => id.as_str(),
-        DefinitionsOf::Live(_, alias) => alias.as_str(),
-    }
-}
-
-/// The key of the lock under which new definitions are stored. Live servers of one place share it,
-/// since their names are compared with each other's.
-fn turn_of(server: DefinitionsOf<'_>) -> String {
-    match server {
-        DefinitionsOf::Catalog(workspace, id) => format!("catalog {workspace} {id}"),
-        DefinitionsOf::Live(place, _) => format!("live {place}"),
-    }
+/// A warning that definitions of a server are under review.
+#[derive(Debug)]
+pub struct ReviewWarning {
+    /// With the command that shows them.
+    pub for_operators: String,
+    /// Without a word of the server, and without a command.
+    pub for_models: String,
 }
 
 /// Definitions under review of the servers of a new run, and the part of their lists that it gets.
-pub(crate) struct Screened {
+#[derive(Debug)]
+pub struct Screened {
     /// The first lists; a server that has listed nothing yet is absent.
-    pub(crate) first: FirstLists,
+    pub first: FirstLists,
     /// The part of the lists to freeze: a server that has listed nothing is looked at when it has.
-    pub(crate) lists: KeptLists,
-    pub(crate) held: HeldNames,
-    /// Warnings for the creator. No word of a server is in them: a model may read them.
-    pub(crate) warnings: Vec<RunWarning>,
+    pub lists: KeptLists,
+    /// The names under review.
+    pub held: HeldNames,
+    /// Warnings for the creator.
+    pub warnings: Vec<ReviewWarning>,
 }
 
 /// The result of a look at the lists of a server.
 #[derive(Debug)]
-struct Looked {
+pub(crate) struct ServerReview {
     /// Definitions under review; the server's instructions are in no list.
-    held: Vec<(Option<Listed>, String)>,
+    pub(crate) held: Vec<(Option<Listed>, String)>,
     /// The tools among these that a human has rejected.
-    rejected: HashSet<String>,
+    pub(crate) rejected: HashSet<String>,
 }
 
-impl Runs {
+impl Reviews {
     /// Looks at the first lists of the servers of a run. Definitions that were under review before
     /// stay so.
-    pub(crate) async fn screen_all(
+    ///
+    /// # Errors
+    /// When there is no store, or it fails, or the audit cannot record a definition.
+    pub async fn screen_all(
         &self,
         (workspace, run): (&WorkspaceId, RunId),
         servers: &BTreeMap<Alias, PinnedServer>,
         first: FirstLists,
-    ) -> Result<Screened, RunError> {
+    ) -> Result<Screened, ReviewError> {
         let mut held = HeldNames::default();
         let mut warnings = Vec::new();
         let listed: Vec<_> =
@@ -133,9 +78,9 @@ impl Runs {
         let beside = self.beside_catalog(workspace, own).await?;
         for (alias, inventory) in &listed {
             let Some(server) = servers.get(alias) else { continue };
-            let of = Of::catalog(workspace, run, server);
+            let of = ReviewedServer::catalog(workspace, run, server);
             let told = first.told(alias).map(str::to_owned);
-            let names = self.look_at_one(of, (inventory, told), &beside).await?.held;
+            let names = self.review_list(of, (inventory, told), &beside).await?.held;
             if !names.is_empty() {
                 let (count, id) = (names.len(), &server.id);
                 let see = narthex("servers definitions {}", &[id]).in_workspace(workspace);
@@ -144,7 +89,7 @@ impl Runs {
                 );
                 let warning = format!("server `{id}`: {held} them: see `{see}`");
                 let plain = format!("server `{alias}`: {held} them");
-                warnings.push(RunWarning::of_operators(warning).or_for_models(plain));
+                warnings.push(ReviewWarning { for_operators: warning, for_models: plain });
             }
             for (list, name) in &names {
                 match list {
@@ -160,12 +105,12 @@ impl Runs {
     }
 
     /// Finds the definitions of a server, and instructions to models, that are under review.
-    async fn look_at_one(
+    pub(crate) async fn review_list(
         &self,
-        of: Of<'_>,
+        of: ReviewedServer<'_>,
         (inventory, told): (&Arc<Inventory>, Option<String>),
-        beside: &Beside,
-    ) -> Result<Looked, RunError> {
+        beside: &OtherNames,
+    ) -> Result<ServerReview, ReviewError> {
         let seen = self.shared.read_lists.of(inventory, told).await?;
         let heads = self.heads(of).await?;
         let is_kept = |heads: &HashMap<String, DefinitionHead>, one: &Seen| {
@@ -173,7 +118,7 @@ impl Runs {
         };
         let unknown = seen.iter().filter(|one| !is_kept(&heads, one)).count();
         // At the limit of stored definitions, no new ones are judged.
-        let is_full = heads.len() >= KEPT_MAX;
+        let is_full = heads.len() >= STORED_MAX;
         if is_full && unknown > 0 {
             beyond(of, unknown);
         }
@@ -185,10 +130,10 @@ impl Runs {
             false => {
                 let _turn = self.shared.looking.take(&turn_of(of.server)).await;
                 let heads = self.heads(of).await?;
-                self.keep_new(of, &seen, heads, beside).await?
+                self.store_new(of, &seen, heads, beside).await?
             }
         };
-        let heads = self.keep_doubted(of, &seen, heads, beside).await?;
+        let heads = self.store_doubted(of, &seen, heads, beside).await?;
         let is_held = |one: &&Seen| heads.get(&one.digest).is_none_or(|head| !head.state.is_seen());
         let held = seen.iter().filter(is_held).map(|one| (one.list, one.name.clone())).collect();
         let is_rejected = |one: &&Seen| {
@@ -197,33 +142,36 @@ impl Runs {
                 && head.is_some_and(|head| head.state == DefinitionState::Rejected)
         };
         let rejected = seen.iter().filter(is_rejected).map(|one| one.name.clone()).collect();
-        Ok(Looked { held, rejected })
+        Ok(ServerReview { held, rejected })
     }
 
-    async fn heads(&self, of: Of<'_>) -> Result<HashMap<String, DefinitionHead>, RunError> {
+    pub(crate) async fn heads(
+        &self,
+        of: ReviewedServer<'_>,
+    ) -> Result<HashMap<String, DefinitionHead>, ReviewError> {
         let heads = self.store()?.definitions(of.server).heads().await;
         Ok(by_digest(heads.map_err(ControlError::Store)?))
     }
 
     async fn note_seen(
         &self,
-        of: Of<'_>,
+        of: ReviewedServer<'_>,
         seen: &[Seen],
         heads: &HashMap<String, DefinitionHead>,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), ReviewError> {
         let seen: Vec<_> = seen.iter().filter_map(|one| heads.get(&one.digest)).collect();
         let noted = self.store()?.definitions(of.server).seen(&seen).await;
         Ok(noted.map_err(ControlError::Store)?)
     }
 
     /// Stores new definitions, and returns the states of all of the server then.
-    async fn keep_new(
+    async fn store_new(
         &self,
-        of: Of<'_>,
+        of: ReviewedServer<'_>,
         seen: &Arc<Vec<Seen>>,
         heads: HashMap<String, DefinitionHead>,
-        beside: &Beside,
-    ) -> Result<HashMap<String, DefinitionHead>, RunError> {
+        beside: &OtherNames,
+    ) -> Result<HashMap<String, DefinitionHead>, ReviewError> {
         let (name, run, shows) = (of.name(), of.run, of.shows_flagged);
         let definitions = self.store()?.definitions(of.server);
         let texts = definitions.texts().await.map_err(ControlError::Store)?;
@@ -234,7 +182,7 @@ impl Runs {
             let rows = self.shared.gateway.registry().snapshot();
             others.retain(|(server, _)| rows.get(server).is_some());
         }
-        others.extend(self.first_tools(of, beside).await?);
+        others.extend(self.tools_of_run(of, beside).await?);
         if let Some(built_in) = self.shared.gateway.built_in_inventory() {
             let tools = built_in.tools.iter().map(|tool| tool.key.to_string());
             others.extend(tools.map(|tool| (Alias::built_in().to_string(), tool)));
@@ -243,7 +191,7 @@ impl Runs {
         let known = Known { texts, unwanted, names, others, beside: beside.later.clone() };
         let (all, id) = (seen.clone(), name.to_owned());
         let before = heads.len();
-        let room = KEPT_MAX.saturating_sub(before);
+        let room = STORED_MAX.saturating_sub(before);
         let judged = tokio::task::spawn_blocking(move || {
             let is_known = |one: &Seen| heads.contains_key(&one.digest) || !one.can_be_kept();
             let unknown = all.iter().filter(|one| !is_known(one)).count();
@@ -253,8 +201,8 @@ impl Runs {
         if unknown > room {
             beyond(of, unknown - room);
         }
-        let intended = Told::new(new.iter().map(|one| (&*one.name, one.is_quarantined)));
-        let noted = self.note_looked_at(of, &intended).await?;
+        let intended = NamesByState::new(new.iter().map(|one| (&*one.name, one.is_quarantined)));
+        let noted = self.note_reviewed(of, &intended).await?;
         let heads = match definitions.add(run, &new).await {
             Ok(heads) => heads,
             // No decision is needed on a server that is no longer in the catalog.
@@ -266,14 +214,14 @@ impl Runs {
         let is_own =
             |head: &&DefinitionHead| head.run == run && digests.contains(head.digest.as_str());
         let own = heads.iter().filter(is_own);
-        let done = Told::new(own.map(|head| (&*head.name, !head.state.is_seen())));
+        let done = NamesByState::new(own.map(|head| (&*head.name, !head.state.is_seen())));
         if new.iter().any(|one| one.kind == "tool") {
-            self.named(of.server).await?;
+            self.names_changed(of.server).await?;
         }
         // Otherwise another writer was faster, and the noted event has not happened.
         let noted = match done == intended {
             true => noted,
-            false => self.note_looked_at(of, &done).await?,
+            false => self.note_reviewed(of, &done).await?,
         };
         for one in noted {
             one.done().await;
@@ -281,11 +229,11 @@ impl Runs {
         Ok(by_digest(heads))
     }
 
-    async fn note_looked_at(
+    pub(crate) async fn note_reviewed(
         &self,
-        of: Of<'_>,
-        told: &Told,
-    ) -> Result<Vec<narthex_audit::Noted>, RunError> {
+        of: ReviewedServer<'_>,
+        told: &NamesByState,
+    ) -> Result<Vec<narthex_audit::Noted>, ReviewError> {
         let mut noted = Vec::new();
         let lists = [
             (kind::DEFINITION_PINNED, &told.pinned),
@@ -300,24 +248,27 @@ impl Runs {
     }
 }
 
-impl Shared {
-    /// See [`narthex_gateway::RunSource::look_at`].
-    pub(crate) fn look_at_later<'a>(
+impl Reviews {
+    /// Reviews a list that a server of a run has given first, as
+    /// [`narthex_gateway::RunSource::look_at`] describes.
+    pub fn review_later<'a>(
         &'a self,
         run: &'a Arc<RunView>,
         alias: &'a Alias,
         listed: &'a Arc<Inventory>,
     ) -> LookingAt<'a> {
         Box::pin(async move {
-            let runs = Runs { shared: self.this.upgrade()? };
+            let reviews = self.clone();
             let (run, alias, listed) = (run.clone(), alias.clone(), listed.clone());
             let id = run.id;
             let looking = async move {
                 let server = run.held_back().server(&alias).cloned()?;
-                let of = Of::catalog(&run.workspace, run.id, &server);
+                let of = ReviewedServer::catalog(&run.workspace, run.id, &server);
                 let looked = async {
-                    let beside = runs.beside_catalog(&run.workspace, Vec::new()).await?;
-                    Ok::<_, RunError>(runs.look_at_one(of, (&listed, None), &beside).await?.held)
+                    let beside = reviews.beside_catalog(&run.workspace, Vec::new()).await?;
+                    Ok::<_, ReviewError>(
+                        reviews.review_list(of, (&listed, None), &beside).await?.held,
+                    )
                 };
                 let names = match looked.await {
                     Ok(names) => names,
@@ -337,8 +288,8 @@ impl Shared {
                 run.held_back().add(&held);
                 Some(seen)
             };
-            // Runs to its end, also if the caller disconnects: a noted event is then done.
-            match self.control.spawn(looking).await {
+            // Reviews to its end, also if the caller disconnects: a noted event is then done.
+            match self.control().spawn(looking).await {
                 Ok(seen) => seen,
                 Err(error) => {
                     tracing::error!(
@@ -353,50 +304,11 @@ impl Shared {
 }
 
 /// Logs the number of definitions of a server that no run gets, as too many are stored already.
-fn beyond(of: Of<'_>, count: usize) {
+fn beyond(of: ReviewedServer<'_>, count: usize) {
     tracing::warn!(
         server.name = of.name(), workspace = %of.workspace,
-        "no run gets {count} of its definitions: at most {KEPT_MAX} are stored"
+        "no run gets {count} of its definitions: at most {STORED_MAX} are stored"
     );
-}
-
-/// Names of definitions, by their new state.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Told {
-    pinned: Vec<String>,
-    quarantined: Vec<String>,
-}
-
-impl Told {
-    fn new<'a>(all: impl Iterator<Item = (&'a str, bool)>) -> Self {
-        let mut told = Self::default();
-        for (name, is_quarantined) in all {
-            let names = if is_quarantined { &mut told.quarantined } else { &mut told.pinned };
-            names.push(name.to_owned());
-        }
-        told.pinned.sort();
-        told.quarantined.sort();
-        told
-    }
-}
-
-/// An event of definitions of a server. Names are a server's words, and may be many.
-fn event(
-    kind: &'static str,
-    workspace: &WorkspaceId,
-    server: DefinitionsOf<'_>,
-    by: By,
-    names: &[String],
-) -> AuditEvent<'static> {
-    let told: Vec<_> =
-        names.iter().take(NAMES_TOLD).map(|name| harmless(name, NAME_TOLD)).collect();
-    let event = AuditEvent::new(kind, by).in_workspace(workspace);
-    let event = event.on(CatalogKind::Server.to_string(), name_of(server).to_owned());
-    let event = match server {
-        DefinitionsOf::Catalog(..) => event,
-        DefinitionsOf::Live(file, _) => event.with("source", "live").with("file", file),
-    };
-    event.with("names", told).with("count", names.len())
 }
 
 fn by_digest(heads: Vec<DefinitionHead>) -> HashMap<String, DefinitionHead> {

@@ -39,11 +39,11 @@ fn rejected(names: &[&str]) -> HashSet<String> {
 /// compared with the same names, which are made once.
 #[tokio::test]
 async fn s24_lists_are_read_once_for_all_servers() {
-    let named = Named::default();
+    let named = KnownNames::default();
     let mut rows = many();
-    let before = named.standing(&snapshot(&rows));
+    let before = named.sums(&snapshot(&rows));
     for at in 0..SERVERS {
-        let now = named.standing(&snapshot(&rows));
+        let now = named.sums(&snapshot(&rows));
         let server = format!("s{at}");
         assert_eq!(now.beside(&server, 0), before.beside(&server, 0));
     }
@@ -57,7 +57,7 @@ async fn s24_lists_are_read_once_for_all_servers() {
 
     rows[3] = row("s3", &list(&["write"]));
     let shown = snapshot(&rows);
-    let after = named.standing(&shown);
+    let after = named.sums(&shown);
     assert_eq!(named.lists().read, SERVERS as u64 + 1);
     // The digest for a server does not include its own list.
     assert_eq!(after.beside("s3", 0), before.beside("s3", 0));
@@ -75,7 +75,7 @@ async fn s24_lists_are_read_once_for_all_servers() {
 /// are made; no caller gets names older than its request.
 #[tokio::test]
 async fn s24_servers_that_start_at_the_same_time_share_the_names() {
-    let named = Arc::new(Named::default());
+    let named = Arc::new(KnownNames::default());
     let moments = Arc::new(AtomicU64::new(0));
     let mut asking = tokio::task::JoinSet::new();
     for _ in 0..SERVERS {
@@ -102,27 +102,27 @@ async fn s24_servers_that_start_at_the_same_time_share_the_names() {
 /// those of another two.
 #[test]
 fn s24_the_digest_does_not_depend_on_the_order_of_names() {
-    let named = Named::default();
+    let named = KnownNames::default();
     let [docs, mail] = [row("docs", &list(&["a", "b"])), row("mail", &list(&["c"]))];
-    let one = named.standing(&snapshot(&[docs.clone(), mail.clone()]));
-    assert_eq!(named.standing(&snapshot(&[mail.clone(), docs])).total, one.total);
+    let one = named.sums(&snapshot(&[docs.clone(), mail.clone()]));
+    assert_eq!(named.sums(&snapshot(&[mail.clone(), docs])).total, one.total);
     let turned = row("docs", &list(&["b", "a", "b"]));
-    assert_eq!(named.standing(&snapshot(&[turned, mail])).total, one.total);
+    assert_eq!(named.sums(&snapshot(&[turned, mail])).total, one.total);
     let others = [row("docs", &list(&["a", "c"])), row("mail", &list(&["b"]))];
-    assert_ne!(named.standing(&snapshot(&others)).total, one.total);
-    let nothing = named.standing(&snapshot(&[row("docs", &list(&[]))]));
+    assert_ne!(named.sums(&snapshot(&others)).total, one.total);
+    let nothing = named.sums(&snapshot(&[row("docs", &list(&[]))]));
     assert_eq!(nothing.total, Sum::default());
 }
 
 /// S24: a rejected tool has no name; its loss notifies the others, once.
 #[tokio::test]
 async fn s24_a_rejected_tool_has_no_name() {
-    let named = Named::default();
+    let named = KnownNames::default();
     let own = list(&["docs_greet", "wave"]);
     let rows = snapshot(&[row("rival", &own), row("docs", &list(&["greet"]))]);
     let mut news = named.news();
     news.borrow_and_update();
-    let before = named.standing(&rows);
+    let before = named.sums(&rows);
     let live = named.live(|| rows.clone()).await.unwrap();
     assert!(live.names.look_alike("other", "rival_wave").is_some());
     named.rejects("rival", &own, rejected(&[]));
@@ -132,7 +132,7 @@ async fn s24_a_rejected_tool_has_no_name() {
     news.borrow_and_update();
     named.rejects("rival", &own, rejected(&["wave"]));
     assert!(!news.has_changed().unwrap(), "that was known");
-    let after = named.standing(&rows);
+    let after = named.sums(&rows);
     assert_ne!(after.beside("docs", 0), before.beside("docs", 0));
     assert_eq!(after.beside("rival", 0), before.beside("rival", 0));
     let live = named.live(|| rows.clone()).await.unwrap();
@@ -140,14 +140,14 @@ async fn s24_a_rejected_tool_has_no_name() {
     assert!(live.names.look_alike("other", "rival_docs_greet").is_some());
     // A human may reverse the decision.
     named.rejects("rival", &own, rejected(&[]));
-    assert_eq!(named.standing(&rows).beside("docs", 0), before.beside("docs", 0));
+    assert_eq!(named.sums(&rows).beside("docs", 0), before.beside("docs", 0));
     assert!(news.has_changed().unwrap());
 }
 
 /// S24: the names of the catalog are read once for each number of it.
 #[tokio::test]
 async fn s24_the_catalog_is_read_once_for_each_number() {
-    let named = Named::default();
+    let named = KnownNames::default();
     let reads = AtomicU64::new(0);
     let mut news = named.news();
     for (number, count) in [(1, 1), (1, 1), (2, 2)] {

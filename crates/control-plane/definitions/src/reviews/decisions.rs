@@ -4,8 +4,6 @@ use std::collections::HashSet;
 
 use narthex_audit::kind;
 use narthex_control::{By, CatalogError, Control, ControlError, FieldError};
-use narthex_definitions::judging::judge;
-use narthex_definitions::{DEFINITION_MAX, Definition, Difference, harmless};
 use narthex_model::{CatalogKind, ServerId, WorkspaceId};
 use narthex_store::{
     DefinitionHead, DefinitionRow, DefinitionState, Definitions, DefinitionsOf, StatementError,
@@ -13,11 +11,15 @@ use narthex_store::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    KEPT_MAX, event,
-    live::{DefinitionSource, KeptServer},
+use crate::{
+    DEFINITION_MAX, Definition, Difference, harmless,
+    judging::judge,
+    reviews::{
+        ReviewError, Reviews,
+        live::{DefinitionSource, StoredServer},
+        server::{STORED_MAX, event},
+    },
 };
-use crate::{RunError, Runs};
 
 /// A definition, with the facts for a human's decision.
 #[derive(Debug, Clone)]
@@ -55,25 +57,25 @@ struct DefinitionChoice {
 pub enum DefinitionVerdict {
     /// New runs get it, and callers of a live server get it at once.
     Accept,
-    /// Runs and callers do not get it, and no human is asked about it again.
+    /// Reviews and callers do not get it, and no human is asked about it again.
     Reject,
 }
 
-impl Runs {
+impl Reviews {
     /// The first `limit` definitions of a server after the one of the digest `after`, which is
     /// empty for the beginning. Without a source it is the one that has a server of this name.
     ///
     /// # Errors
     /// When there is no such workspace or server, both sources have one, it is a live one that pins
     /// nothing, or the store fails.
-    pub async fn definitions(
+    pub async fn page(
         &self,
         workspace: &WorkspaceId,
         (server, source): (&str, Option<DefinitionSource>),
         state: Option<DefinitionState>,
         (after, limit): (&str, u32),
-    ) -> Result<DefinitionPage, RunError> {
-        let server = self.kept_server(workspace, server, source).await?;
+    ) -> Result<DefinitionPage, ReviewError> {
+        let server = self.stored_server(workspace, server, source).await?;
         let definitions = self.store()?.definitions(server.of());
         let mut heads = definitions.heads().await.map_err(ControlError::Store)?;
         // Sorted here, since databases differ in how they order texts.
@@ -99,11 +101,11 @@ impl Runs {
     ///
     /// # Errors
     /// When there is no store, or it fails.
-    pub async fn definition_names(
+    pub async fn names(
         &self,
         workspace: &WorkspaceId,
         server: &ServerId,
-    ) -> Result<Vec<(String, String)>, RunError> {
+    ) -> Result<Vec<(String, String)>, ReviewError> {
         let definitions = self.store()?.definitions(DefinitionsOf::Catalog(workspace, server));
         let heads = definitions.heads().await.map_err(ControlError::Store)?;
         Ok(heads.into_iter().map(|head| (head.kind, head.name)).collect())
@@ -114,20 +116,20 @@ impl Runs {
     /// must be a human.
     ///
     /// # Errors
-    /// As for [`Runs::definitions`], and when the document is faulty, it names a definition that is
+    /// As for [`Reviews::page`], and when the document is faulty, it names a definition that is
     /// not there, that has this decision already, or that could not be shown to a human, it cannot
     /// be recorded, or the store fails.
-    pub async fn definitions_decide(
+    pub async fn decide(
         &self,
         workspace: &WorkspaceId,
         (server, source): (&str, Option<DefinitionSource>),
         (text, verdict): (&[u8], DefinitionVerdict),
         by: &By,
-    ) -> Result<Vec<DefinitionHead>, RunError> {
-        let server = self.kept_server(workspace, server, source).await?;
+    ) -> Result<Vec<DefinitionHead>, ReviewError> {
+        let server = self.stored_server(workspace, server, source).await?;
         let choice = read(text)?;
         let rows = self.chosen(&server, &choice, verdict).await?;
-        let (runs, workspace, by) = (self.clone(), workspace.clone(), by.clone());
+        let (reviews, workspace, by) = (self.clone(), workspace.clone(), by.clone());
         let deciding = self.control().to_the_end(async move |control: Control| {
             let kind = match verdict {
                 DefinitionVerdict::Accept => kind::DEFINITION_ACCEPTED,
@@ -148,7 +150,7 @@ impl Runs {
             }
             noted.done().await;
             let heads = definitions.heads().await;
-            let holds = runs.decided_on(&server).await;
+            let holds = reviews.decided_on(&server).await;
             let digests = digests.iter().map(|&one| one.to_owned()).collect::<HashSet<_>>();
             Ok((digests, heads, holds))
         });
@@ -161,10 +163,10 @@ impl Runs {
     /// The chosen definitions, if the decision is possible for all of them.
     async fn chosen(
         &self,
-        server: &KeptServer,
+        server: &StoredServer,
         choice: &DefinitionChoice,
         verdict: DefinitionVerdict,
-    ) -> Result<Vec<DefinitionRow>, RunError> {
+    ) -> Result<Vec<DefinitionRow>, ReviewError> {
         let definitions = self.store()?.definitions(server.of());
         let (mut rows, mut faults) = (Vec::new(), Vec::new());
         for (at, digest) in choice.digests.iter().enumerate() {
@@ -193,11 +195,11 @@ impl Runs {
     }
 
     /// The id of a server, if it is in the catalog.
-    pub(super) async fn catalogued(
+    pub(crate) async fn catalogued(
         &self,
         workspace: &WorkspaceId,
         server: &str,
-    ) -> Result<Option<ServerId>, RunError> {
+    ) -> Result<Option<ServerId>, ReviewError> {
         let store = self.control().catalog_store(workspace).await?;
         let found = store.catalog(CatalogKind::Server).find(workspace, server).await;
         let found = found.map_err(ControlError::Store)?;
@@ -224,12 +226,12 @@ fn fault(row: &DefinitionRow, verdict: DefinitionVerdict) -> Option<(&'static st
     }
 }
 
-fn read(text: &[u8]) -> Result<DefinitionChoice, RunError> {
+fn read(text: &[u8]) -> Result<DefinitionChoice, ReviewError> {
     let refused = |message: String| {
         let remedy =
             "write digests that the list of definitions shows, as in {\"digests\": [\"…\"]}";
         let fault = FieldError::invalid("digests", message, remedy);
-        RunError::from(ControlError::from(CatalogError::Refused(vec![fault])))
+        ReviewError::from(ControlError::from(CatalogError::Refused(vec![fault])))
     };
     let mut choice: DefinitionChoice =
         serde_json::from_slice(text).map_err(|error| refused(error.to_string()))?;
@@ -237,7 +239,7 @@ fn read(text: &[u8]) -> Result<DefinitionChoice, RunError> {
     choice.digests.retain(|digest| seen.insert(digest.clone()));
     match choice.digests.len() {
         0 => Err(refused("there is no digest".to_owned())),
-        KEPT_MAX.. => Err(refused("there are too many digests".to_owned())),
+        STORED_MAX.. => Err(refused("there are too many digests".to_owned())),
         _ => Ok(choice),
     }
 }

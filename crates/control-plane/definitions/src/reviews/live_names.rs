@@ -10,24 +10,24 @@ use std::{
     },
 };
 
+use crate::Names;
 use narthex_control::ControlError;
-use narthex_definitions::Names;
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::Inventory;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
-use narthex_definitions::judging::{ByList, judge::tools};
+use crate::judging::{ByList, judge::tools};
 
-use crate::RunError;
+use crate::reviews::ReviewError;
 
 /// A digest of names in any order: a sum of digests, one of each list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Sum([u64; 4]);
+pub(crate) struct Sum([u64; 4]);
 
 /// The digest of the names with which a live server is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NamesDigest {
+pub(crate) struct NamesDigest {
     /// The names of all other live servers.
     others: Sum,
     /// Names of the catalog: their number in the store.
@@ -36,7 +36,7 @@ pub(super) struct NamesDigest {
 
 /// The known names.
 #[derive(Debug, Default)]
-pub(super) struct Named {
+pub(crate) struct KnownNames {
     /// Changes whenever there may be other names though no row has changed.
     news: watch::Sender<()>,
     lists: Mutex<Lists>,
@@ -65,18 +65,18 @@ struct OfList {
 
 /// The digests of the lists of all live servers at one moment.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Standing {
+pub(crate) struct NameSums {
     total: Sum,
     of: HashMap<String, Sum>,
 }
 
 /// The names of all live servers at one moment: most servers are compared with the same ones.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LiveNames {
+pub(crate) struct LiveNames {
     /// Requests with a smaller number may use these.
     covers: u64,
-    pub(super) standing: Arc<Standing>,
-    pub(super) names: Arc<Names>,
+    pub(crate) sums: Arc<NameSums>,
+    pub(crate) names: Arc<Names>,
     /// Number of times that names were made.
     made: u64,
 }
@@ -112,9 +112,9 @@ impl Sum {
     }
 }
 
-impl Standing {
+impl NameSums {
     /// The digest of the names with which a server is compared, with this number of the catalog.
-    pub(super) fn beside(&self, server: &str, catalog: i64) -> NamesDigest {
+    pub(crate) fn beside(&self, server: &str, catalog: i64) -> NamesDigest {
         let own = self.of.get(server).copied().unwrap_or_default();
         NamesDigest { others: self.total.minus(own), catalog }
     }
@@ -145,19 +145,19 @@ impl Lists {
     }
 }
 
-impl Named {
+impl KnownNames {
     /// Changes whenever there may be other names though no row has changed.
-    pub(super) fn news(&self) -> watch::Receiver<()> {
+    pub(crate) fn news(&self) -> watch::Receiver<()> {
         self.news.subscribe()
     }
 
     /// The last number of the catalog; `None` if it was never read.
-    pub(super) fn number(&self) -> Option<i64> {
+    pub(crate) fn number(&self) -> Option<i64> {
         *self.number.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes the number of the catalog that was read.
-    pub(super) fn note_number(&self, number: i64) {
+    pub(crate) fn note_number(&self, number: i64) {
         let before = self.number.lock().unwrap_or_else(PoisonError::into_inner).replace(number);
         if before != Some(number) {
             self.news.send_modify(|()| ());
@@ -166,7 +166,7 @@ impl Named {
 
     /// Notes the tools of a list that a human has rejected: these have no name. If they differ from
     /// before, watchers of names are notified.
-    pub(super) fn rejects(&self, server: &str, list: &Arc<Inventory>, rejected: HashSet<String>) {
+    pub(crate) fn rejects(&self, server: &str, list: &Arc<Inventory>, rejected: HashSet<String>) {
         let is_other = {
             let mut lists = self.lists();
             let is_other = *lists.rejected(server, list) != rejected;
@@ -181,29 +181,29 @@ impl Named {
     }
 
     /// The digests of the lists of all live servers at this moment.
-    pub(super) fn standing(&self, rows: &Snapshot) -> Standing {
+    pub(crate) fn sums(&self, rows: &Snapshot) -> NameSums {
         let mut lists = self.lists();
-        let mut standing = Standing::default();
+        let mut sums = NameSums::default();
         for row in shown(rows) {
             let sum = lists.sum(&row.name, listed(row));
             if sum != Sum::default() {
-                standing.total = standing.total.plus(sum);
-                standing.of.insert(row.name.clone(), sum);
+                sums.total = sums.total.plus(sum);
+                sums.of.insert(row.name.clone(), sum);
             }
         }
         // Lists of removed servers are forgotten, some at a time.
         if lists.all.count() > rows.servers.len() * 2 {
             lists.all.forget_gone();
         }
-        standing
+        sums
     }
 
     /// The names of all live servers, at a moment after this call. Callers during the making of
     /// others share the next ones.
-    pub(super) async fn live(
+    pub(crate) async fn live(
         &self,
         rows: impl Fn() -> Arc<Snapshot>,
-    ) -> Result<LiveNames, RunError> {
+    ) -> Result<LiveNames, ReviewError> {
         let asked = self.asked.fetch_add(1, Ordering::Relaxed);
         let mut last = self.live.lock().await;
         if last.covers > asked {
@@ -211,9 +211,9 @@ impl Named {
         }
         let covers = self.asked.load(Ordering::Relaxed);
         let rows = rows();
-        let standing = Arc::new(self.standing(&rows));
-        if standing.total == last.standing.total {
-            *last = LiveNames { covers, standing, ..last.clone() };
+        let sums = Arc::new(self.sums(&rows));
+        if sums.total == last.sums.total {
+            *last = LiveNames { covers, sums, ..last.clone() };
             return Ok(last.clone());
         }
         let lists: Vec<_> = {
@@ -232,16 +232,16 @@ impl Named {
             Arc::new(Names::new(all))
         };
         let names = tokio::task::spawn_blocking(naming).await.map_err(ControlError::Bug)?;
-        *last = LiveNames { covers, standing, names, made: last.made + 1 };
+        *last = LiveNames { covers, sums, names, made: last.made + 1 };
         Ok(last.clone())
     }
 
     /// The names of the catalog of this number, which are read if they are unknown.
-    pub(super) async fn catalog(
+    pub(crate) async fn catalog(
         &self,
         number: i64,
-        read: impl Future<Output = Result<Vec<(String, String)>, RunError>>,
-    ) -> Result<Arc<Names>, RunError> {
+        read: impl Future<Output = Result<Vec<(String, String)>, ReviewError>>,
+    ) -> Result<Arc<Names>, ReviewError> {
         let mut last = self.catalog.lock().await;
         if let Some((known, names)) = last.as_ref()
             && *known == number
