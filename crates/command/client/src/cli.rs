@@ -8,9 +8,9 @@ mod clients;
 mod env_bindings;
 mod files;
 mod grants;
+mod local;
 mod operate;
 mod outbound;
-mod own;
 mod policy;
 mod runs;
 mod secrets;
@@ -34,11 +34,11 @@ pub use clients::{ClientsCommand, RegisterClientArgs};
 pub use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
 pub use files::{MountArgs, VfsCommand};
 pub use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
+pub use local::{CallArgs, ConnectArgs, ToolsArgs, TrustArgs, UpArgs};
 pub use operate::{
     AddArgs, BackupArgs, CheckCommand, DaemonCommand, InitArgs, LogsArgs, McpCommand, StopArgs,
 };
 pub use outbound::{ChannelsCommand, SetChannelArgs, SetWebhookArgs, WebhooksCommand};
-pub use own::{CallArgs, ConnectArgs, ToolsArgs, TrustArgs, UpArgs};
 pub use policy::{CheckPolicyArgs, PolicyCommand, SetPolicyArgs};
 pub use runs::{ClaimArgs, CreateArgs, EndArgs, RunCommand, SessionsCommand};
 pub use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};

@@ -11,7 +11,7 @@ pub mod definitions;
 pub mod env_bindings;
 mod files;
 pub mod grants;
-mod made;
+mod manifest_servers;
 pub mod mcp;
 pub mod members;
 pub mod runs;

@@ -1,10 +1,10 @@
 //! Grants of humans to users and agents (D14, D15): created, listed and revoked here, and consumed
 //! for the gateway.
 
-mod asked;
 mod asking;
 mod expiring;
 mod ledger;
+mod requested;
 mod requests;
 mod scopes;
 
@@ -188,7 +188,7 @@ impl Control {
             sign_in: self.sign_in_origin().map(|origin| origin.at("/signin")),
             route: format!("/api/workspaces/{workspace}/grants"),
         })?;
-        let asked = asked::read(text)?;
+        let asked = requested::read(text)?;
         let grant = self.checked(store, workspace, asked).await?;
         let reason = grant.1;
         let row = new_row(workspace, grant.0, reason, &by);

@@ -7,8 +7,8 @@ use narthex_store::{EventStream, EventsOf, NewEvent, StatementError};
 use serde_json::Value;
 
 use crate::{
-    Along, EventKind, EventPlace, EventRow, Events, EventsError, MESSAGE_ID_MAX, PAYLOAD_MAX, Told,
-    read,
+    Along, Appended, EventKind, EventPlace, EventRow, Events, EventsError, MESSAGE_ID_MAX,
+    PAYLOAD_MAX, read,
 };
 
 impl Events {
@@ -41,7 +41,7 @@ impl Events {
         kind: EventKind,
         payload: &Value,
         along: Along<'_>,
-    ) -> Result<Told, EventsError> {
+    ) -> Result<Appended, EventsError> {
         let (told, stream) = self.add(place, kind, payload, along).await?;
         if let Some(stream) = stream {
             self.keep_within_bounds(&place.stream(), stream).await;
@@ -56,7 +56,7 @@ impl Events {
         kind: EventKind,
         payload: &Value,
         Along { message_id, turn, owed }: Along<'_>,
-    ) -> Result<(Told, Option<EventStream>), EventsError> {
+    ) -> Result<(Appended, Option<EventStream>), EventsError> {
         let happened_at = SystemTime::now();
         let unread = self.new_unread(kind, payload, happened_at);
         let payload = payload.to_string();
@@ -76,14 +76,14 @@ impl Events {
                 self.shared.wakers.wake(&of);
                 self.added(&of, kind).await;
                 let turn = turn.map(|_| appended.turn);
-                let told = Told { row: read(appended.row)?, is_new: true, turn };
+                let told = Appended { row: read(appended.row)?, is_new: true, turn };
                 return Ok((told, Some(appended.stream)));
             }
             let message = message_id.unwrap_or_default();
             let found = self.shared.store.events().message(&of, word, message).await;
             // If the message was removed meanwhile, it is added as a new one.
             if let Some(row) = found.map_err(EventsError::Store)? {
-                return Ok((Told { row: read(row)?, is_new: false, turn: None }, None));
+                return Ok((Appended { row: read(row)?, is_new: false, turn: None }, None));
             }
         }
     }

@@ -11,12 +11,12 @@
 //! Independent of runs and interfaces. No forwarded call waits for this crate.
 
 mod adding;
+mod appended;
 mod delivery;
 mod event;
 mod follow;
 mod inbox;
 mod kind;
-mod said;
 #[cfg(test)]
 mod tests;
 mod upkeep;
@@ -34,18 +34,18 @@ use narthex_model::{ErrorKind, SessionId, WorkspaceId};
 use narthex_store::{EventFilter, EventsOf, StatementError, Store};
 use tokio::sync::Notify;
 
+pub use self::{
+    appended::{Along, Appended},
+    event::{EventPlace, EventRow},
+    follow::Follower,
+    inbox::Unread,
+    kind::EventKind,
+};
 use self::{
     delivery::Waits,
     follow::Followed,
     upkeep::Bounds,
     wake::{Key, Wakers},
-};
-pub use self::{
-    event::{EventPlace, EventRow},
-    follow::Follower,
-    inbox::Unread,
-    kind::EventKind,
-    said::{Along, Told},
 };
 
 /// The longest payload, as JSON, in bytes.

@@ -5,7 +5,7 @@
 //! its program lives. So daemons on one store agree, and the next daemon sees the runs that a dead
 //! one has left.
 
-mod carrying;
+mod dispatch;
 mod failures;
 mod instance;
 mod program;

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderMap, Method, Request, StatusCode};
-use narthex_http_client::{ClientError, ClientSettings, HttpClient, Proxies, Reach};
+use narthex_http_client::{AllowedAddresses, ClientError, ClientSettings, HttpClient, Proxies};
 use narthex_model::Secret;
 use narthex_wire::Payload;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -94,7 +94,7 @@ impl Poster {
         }
     }
 
-    fn target(&self, address: &Secret) -> Result<(Url, Reach), PostFailure> {
+    fn target(&self, address: &Secret) -> Result<(Url, AllowedAddresses), PostFailure> {
         let url = Url::parse(address.expose().trim());
         let url = url.map_err(|_unfit| PostFailure::Unfit("it is not a URL"))?;
         let Some(host) = url.host_str() else {
@@ -107,9 +107,9 @@ impl Poster {
         let is_allowed =
             self.allowed_hosts.iter().any(|one| one == host || Some(one) == with_port.as_ref());
         match url.scheme() {
-            "https" if is_allowed => Ok((url, Reach::Anywhere)),
-            "https" => Ok((url, Reach::Public)),
-            "http" if is_allowed => Ok((url, Reach::Anywhere)),
+            "https" if is_allowed => Ok((url, AllowedAddresses::Anywhere)),
+            "https" => Ok((url, AllowedAddresses::Public)),
+            "http" if is_allowed => Ok((url, AllowedAddresses::Anywhere)),
             "http" => Err(PostFailure::Unfit("it is not https")),
             _ => Err(PostFailure::Unfit("it is neither https nor http")),
         }

@@ -10,11 +10,11 @@ pub mod config;
 pub mod layers;
 pub mod watch;
 
+mod baseline_diff;
 mod connection;
 mod digest;
 mod event;
 mod first_lists;
-mod first_said;
 mod first_variants;
 mod handshakes;
 mod held_back;
@@ -29,9 +29,9 @@ mod server_key;
 mod snapshot;
 mod subscription;
 
+pub use baseline_diff::Baseline;
 pub use event::ServerEvent;
 pub use first_lists::{FirstList, FirstLists, KeptFurther, KeptLists, KeptServer, KeptVariant};
-pub use first_said::FirstSaid;
 pub use first_variants::FirstVariants;
 pub use handshakes::LegacySupport;
 pub use held_back::{HeldBack, HeldNames, PinnedServer};

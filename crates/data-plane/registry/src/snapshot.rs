@@ -16,7 +16,7 @@ use narthex_upstream::{Dialect, Health, Inventory, InventoryEntry, Link, ServerF
 use narthex_wire::Template;
 use tokio::sync::Mutex;
 
-use crate::{LegacySupport, connection::Connection, first_said::FirstSaid, pins::PinnedSaid};
+use crate::{LegacySupport, baseline_diff::Baseline, connection::Connection, pins::PinnedSaid};
 
 /// The registry's state at one moment.
 #[derive(Debug, Clone)]
@@ -85,7 +85,7 @@ pub struct Found {
     /// Rises when the inventory changes.
     pub inventory_version: u64,
     /// Definitions and instructions from the first listing of the server in this process.
-    pub first: Option<Arc<FirstSaid>>,
+    pub first: Option<Arc<Baseline>>,
     /// Number of first definitions that differ now, under the same names.
     pub changed: usize,
     /// Gates of the connection's definition without a match in its lists, as logged.

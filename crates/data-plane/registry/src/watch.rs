@@ -8,9 +8,9 @@
 
 mod content;
 mod follow;
-mod sight;
 mod state;
 mod subscription;
+mod system_events;
 mod trail;
 
 use std::{
@@ -35,9 +35,9 @@ use self::{
 };
 
 pub use content::{FollowError, Refused};
-pub use sight::Watching;
 pub use state::{FileState, LayersState};
 pub use subscription::{LayersEvent, Subscription};
+pub use system_events::Watching;
 
 /// Time that a file must be quiet before it is read (E121).
 const DEBOUNCE: Duration = Duration::from_millis(200);

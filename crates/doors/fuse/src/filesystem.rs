@@ -22,9 +22,9 @@ use crate::{
     callers::lineage,
     errno::{absent, busy, cancelled, errno_for, errno_of, too_large, unread},
     handle::{Handle, Mode, Opened},
-    kept::Call,
     lists::{BELIEVED_FOR, Listed},
     next::{Flushing, Reading, Refused, Written},
+    result_cache::Call,
     running::{Shared, appends, lock, may_wait, mode},
     tree::{Inode, Tree, child, child_path, kind, number},
     waiting::{PendingFlush, PendingRead},
@@ -314,7 +314,7 @@ impl Filesystem for Files {
             }
             Flushing::Dropped(PendingFlush { thread, reply }) => {
                 let lineage = lineage(thread);
-                self.shared.kept.keep(&handle, &lineage, Err(cancelled()));
+                self.shared.results.keep(&handle, &lineage, Err(cancelled()));
                 reply.error(Errno::EINTR);
             }
             Flushing::TooLarge(PendingFlush { thread, reply }) => {
@@ -548,7 +548,7 @@ impl Files {
             _ => return None,
         };
         let lineage: Vec<_> = lineage(thread).into_iter().take(near).collect();
-        self.shared.kept.find(handle, &lineage)
+        self.shared.results.find(handle, &lineage)
     }
 
     /// A read of a file that nothing was written to: what its tree of processes has left there, or

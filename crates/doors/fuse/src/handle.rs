@@ -15,12 +15,12 @@ use narthex_vfs::{Failure, Lease, Node};
 use crate::{
     callers::{Caller, is_interrupted, lineage, process_of},
     errno::{errno_for, too_large, unread},
-    kept::Outcome,
     next::{Flushing, Reading, Refused, Written},
+    request_text::{ObjectReader, is_blank, is_incomplete},
+    result_cache::Outcome,
     sizes::{PendingSize, end_of},
     tree::Inode,
     waiting::{PendingFlush, PendingRead, Waiting},
-    whole::{Object, is_blank, is_incomplete},
 };
 
 /// An open file.
@@ -68,7 +68,7 @@ struct State {
     /// The offset where the request begins.
     request_at: u64,
     /// The progress of the request's object.
-    object: Object,
+    object: ObjectReader,
     /// True if the request has not been called.
     is_unsent: bool,
     /// True if the request has been called, and is gone with the call.
@@ -157,7 +157,7 @@ impl Handle {
             return Err(Refused::TooLarge);
         }
         if at == 0 || at < state.request.len() {
-            state.object = Object::default();
+            state.object = ObjectReader::default();
         }
         state.request.truncate(at);
         state.request.extend_from_slice(data);

@@ -6,25 +6,25 @@
 //! alone.
 #![cfg(target_os = "linux")]
 
-mod awake;
-mod begun;
 mod callers;
+mod cpu_latency;
 mod errno;
 mod filesystem;
 mod handle;
-mod kept;
+mod inline_task;
+mod interrupt_timer;
 mod kernel;
 mod lists;
-mod looks;
 pub mod mounter;
 mod mountinfo;
 mod mounting;
 mod next;
+mod request_text;
+mod result_cache;
 mod running;
 mod sizes;
 mod tree;
 mod waiting;
-mod whole;
 
 pub use kernel::free;
 pub use mountinfo::is_mounted;

@@ -16,11 +16,11 @@ use tokio::runtime::Handle as Runtime;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    awake::{Awake, DEVICE},
+    cpu_latency::{CpuLatency, DEVICE},
     filesystem::Files,
+    interrupt_timer::InterruptTimer,
     kernel::{self, Folder, free, quoted},
     lists::Lists,
-    looks::Looks,
     running::Shared,
 };
 
@@ -190,14 +190,14 @@ impl Mounted {
         }
         let awake = options.keeps_awake.then(|| PathBuf::from(DEVICE));
         if let Some(device) = &awake {
-            drop(Awake::begin(device).map_err(|cause| MountError::Sleeps { cause })?);
+            drop(CpuLatency::begin(device).map_err(|cause| MountError::Sleeps { cause })?);
         }
         let stopping = CancellationToken::new();
         let shared = Arc::new(Shared {
-            looks: Looks::new(runtime.clone(), stopping.clone(), awake),
+            interrupts: InterruptTimer::new(runtime.clone(), stopping.clone(), awake),
             lists: Lists::new(process.clone()),
             process,
-            kept: <_>::default(),
+            results: <_>::default(),
             handles: <_>::default(),
             runtime,
             tasks: TaskTracker::new(),

@@ -16,13 +16,13 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    begun::begin,
     callers::{Caller, is_interrupted, lineage},
     errno::{cancelled, errno_for, unmounted},
     handle::{Handle, Mode},
-    kept::{Call, Kept, Outcome},
+    inline_task::begin,
+    interrupt_timer::InterruptTimer,
     lists::{Listed, Lists},
-    looks::Looks,
+    result_cache::{Call, Outcome, ResultCache},
     waiting::PendingFlush,
 };
 
@@ -38,12 +38,12 @@ const LOOKED_UP_WITHIN: Duration = Duration::from_millis(250);
 pub(crate) struct Shared {
     pub(crate) process: Arc<Process>,
     pub(crate) lists: Lists,
-    pub(crate) kept: Kept,
+    pub(crate) results: ResultCache,
     /// The open files, by number.
     pub(crate) handles: Mutex<HashMap<u64, Arc<Handle>>>,
     pub(crate) runtime: Runtime,
     pub(crate) tasks: TaskTracker,
-    pub(crate) looks: Arc<Looks>,
+    pub(crate) interrupts: Arc<InterruptTimer>,
     /// Ends everything that is under way.
     pub(crate) stopping: CancellationToken,
     /// The most bytes of one request.
@@ -182,7 +182,7 @@ impl Shared {
         handle.wait_to_close(flush);
         self.begin(request.len(), async move {
             let outcome = shared.call(&handle, Some(request), &call).await;
-            shared.kept.end(&call, &outcome);
+            shared.results.end(&call, &outcome);
             handle.end(&outcome);
         });
     }
@@ -191,9 +191,9 @@ impl Shared {
     /// programs write to.
     pub(crate) fn keep(&self, handle: &Handle, closer: u32, call: Arc<Call>) {
         if let Some(opener) = handle.other_opener(closer) {
-            self.kept.keep_call(handle, opener, call.clone());
+            self.results.keep_call(handle, opener, call.clone());
         }
-        self.kept.keep_call(handle, &lineage(closer), call);
+        self.results.keep_call(handle, &lineage(closer), call);
     }
 
     /// Has what is no whole request fail as it does when it is called, for those who closed it.
@@ -208,7 +208,7 @@ impl Shared {
         self.spawn(async move {
             let outcome = shared.call(&handle, Some(request), &Call::begun(&handle)).await;
             let failed = outcome.as_ref().err().map(errno_for);
-            shared.kept.keep(&handle, &lineage, outcome);
+            shared.results.keep(&handle, &lineage, outcome);
             match (reply, failed) {
                 (Some(reply), Some(errno)) => reply.error(errno),
                 (Some(reply), None) => reply.ok(),
@@ -252,7 +252,7 @@ impl Shared {
 
     /// Resolves once a thread that waits was sent a signal that should end it, or is gone.
     async fn interrupt(&self, thread: u32) {
-        let watched = self.looks.watch();
+        let watched = self.interrupts.watch();
         loop {
             watched.look().await;
             if is_interrupted(thread) {
@@ -263,7 +263,7 @@ impl Shared {
 
     /// Answers each waiting reader of a call that is interrupted; resolves once no reader is left.
     async fn given_up(&self, call: &Call) {
-        let watched = self.looks.watch();
+        let watched = self.interrupts.watch();
         loop {
             watched.look().await;
             if call.is_given_up() {

@@ -15,8 +15,8 @@ use crate::{
     callers::{lineage, process_of},
     filesystem::Files,
     handle::{Handle, Mode},
-    kept::Outcome,
     lists::BELIEVED_FOR,
+    result_cache::Outcome,
     running::{Shared, lock},
     tree::Inode,
 };

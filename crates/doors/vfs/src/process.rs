@@ -3,7 +3,7 @@
 mod held;
 mod kin;
 mod lease;
-mod telling;
+mod reports;
 
 use std::{
     collections::BTreeMap,

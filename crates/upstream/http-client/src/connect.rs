@@ -16,7 +16,7 @@ use tokio::{
 use tokio_rustls::client::TlsStream;
 use url::Host;
 
-use super::{ClientError, Reach, origin::Origin};
+use super::{AllowedAddresses, ClientError, origin::Origin};
 
 /// Time for an address before the next one is tried in parallel (RFC 8305).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
@@ -31,7 +31,10 @@ pub(super) enum Stream {
 }
 
 /// Resolves the host and connects to the first of its addresses that answers.
-pub(super) async fn tcp(origin: &Origin, reach: Reach) -> Result<TcpStream, ClientError> {
+pub(super) async fn tcp(
+    origin: &Origin,
+    reach: AllowedAddresses,
+) -> Result<TcpStream, ClientError> {
     let addresses = permitted(origin, reach).await?;
     let stream = race(interleave(addresses)).await.map_err(|cause| {
         let address = origin.address.clone();
@@ -50,7 +53,7 @@ pub(super) async fn tcp(origin: &Origin, reach: Reach) -> Result<TcpStream, Clie
 /// The addresses of the host that may be connected to, at least one.
 pub(super) async fn permitted(
     origin: &Origin,
-    reach: Reach,
+    reach: AllowedAddresses,
 ) -> Result<Vec<SocketAddr>, ClientError> {
     let mut addresses = resolve(origin).await?;
     addresses.retain(|address| reach.permits(address.ip()));

@@ -3,6 +3,7 @@
 //! The future of a request polls the connection itself, so that a forwarded call runs in the one
 //! task that answers it. The client never sends a request twice once a byte of it was written.
 
+mod allowed_addresses;
 mod coding;
 mod connect;
 mod connection;
@@ -10,7 +11,6 @@ mod error;
 mod origin;
 mod pool;
 mod proxy;
-mod reach;
 mod relay;
 mod response;
 mod route;
@@ -26,6 +26,12 @@ use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use url::Url;
 
+pub use self::{
+    allowed_addresses::AllowedAddresses,
+    error::{ClientError, without_secrets},
+    proxy::{Proxies, ProxyFault},
+    response::{HttpResponse, ResponseBody},
+};
 use self::{
     connect::Stream,
     connection::{Begun, Connection, SendFailure},
@@ -33,12 +39,6 @@ use self::{
     pool::{Lease, Pool, Slot},
     proxy::Proxy,
     route::Route,
-};
-pub use self::{
-    error::{ClientError, without_secrets},
-    proxy::{Proxies, ProxyFault},
-    reach::Reach,
-    response::{HttpResponse, ResponseBody},
 };
 
 /// Number of redirects that one request follows.
@@ -62,7 +62,7 @@ pub struct ClientSettings {
     /// Longest head of an answer, in bytes.
     pub response_head_bytes: usize,
     /// The addresses to which the client may connect.
-    pub reach: Reach,
+    pub reach: AllowedAddresses,
     /// The proxies for servers; none by default.
     pub proxies: Arc<Proxies>,
     /// Certificates to trust besides the machine's.
@@ -77,7 +77,7 @@ impl Default for ClientSettings {
             max_idle: 64,
             max_connections: 1024,
             response_head_bytes: 64 * 1024,
-            reach: Reach::Anywhere,
+            reach: AllowedAddresses::Anywhere,
             proxies: Arc::default(),
             extra_roots: Vec::new(),
         }
@@ -119,8 +119,9 @@ impl HttpClient {
             Pool::new(settings.max_connections, settings.max_idle, settings.idle_timeout).into();
         let (tls, route) = (OnceCell::new(), Route::default());
         let proxy = settings.proxies.of(&origin);
-        let is_relayed =
-            proxy.is_some() && origin.tls_name.is_none() && settings.reach == Reach::Anywhere;
+        let is_relayed = proxy.is_some()
+            && origin.tls_name.is_none()
+            && settings.reach == AllowedAddresses::Anywhere;
         let shared = Shared { origin, proxy, is_relayed, settings, builder, pool, tls, route };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -326,10 +327,12 @@ impl Shared {
     /// that must be public, so that its own names lead nowhere else.
     async fn open_through(&self, proxy: &Proxy) -> Result<Stream, ClientError> {
         let address = match self.settings.reach {
-            Reach::Anywhere => self.origin.address.clone(),
-            Reach::Public => connect::permitted(&self.origin, Reach::Public).await?[0].to_string(),
+            AllowedAddresses::Anywhere => self.origin.address.clone(),
+            AllowedAddresses::Public => {
+                connect::permitted(&self.origin, AllowedAddresses::Public).await?[0].to_string()
+            }
         };
-        let reached = connect::tcp(&proxy.origin, Reach::Anywhere).await;
+        let reached = connect::tcp(&proxy.origin, AllowedAddresses::Anywhere).await;
         let stream = reached.map_err(|error| proxy.fault(&error.to_string()))?;
         let stream = match &proxy.origin.tls_name {
             None => Stream::Plain(stream),

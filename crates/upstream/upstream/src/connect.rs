@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     Health, LinkError, LinkEvent,
-    link::{ClientIdentity, Inner, Link, ServerFacts, Uses},
+    link::{ClientIdentity, Inner, Link, ServerFacts, UseCount},
     outlet::Outlet,
 };
 
@@ -379,7 +379,7 @@ pub async fn connect(
                 facts.result = clean.into();
             }
             let (identity, alias) = (context.identity.clone(), definition.alias.clone());
-            let uses = Uses::new();
+            let uses = UseCount::new();
             let log = match &inner {
                 Inner::Stdio(stdio) => stdio.log().clone(),
                 Inner::Http(_) | Inner::Sse(_) => context.log.clone().unwrap_or_default(),

@@ -7,7 +7,7 @@ mod facts;
 mod forwarded;
 mod pages;
 mod questions;
-mod uses;
+mod use_count;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -26,12 +26,12 @@ use tokio_util::sync::CancellationToken;
 pub use self::asking::Asking;
 pub(crate) use self::facts::modern_meta;
 use self::forwarded::Call;
-pub(crate) use self::uses::Uses;
+pub(crate) use self::use_count::UseCount;
 pub use self::{
     end::Ended,
     facts::{ClientIdentity, ServerCapabilities, ServerFacts},
     forwarded::Forwarded,
-    uses::{InUse, KeptAwake},
+    use_count::{InUse, KeptAwake},
 };
 use crate::{
     Booked, Frame, LinkError, LinkEvent, duplex::Wants, http::OwnedHttp, outlet::Outlet,
@@ -55,7 +55,7 @@ pub struct Link {
     pub(crate) alias: Alias,
     /// Redacts all messages that come from the server.
     pub(crate) redactor: Option<Arc<Redactor>>,
-    pub(crate) uses: Uses,
+    pub(crate) uses: UseCount,
     /// The log of the server: events of its link, and the stderr of its program.
     pub(crate) log: LogRing,
     /// Time of the start and the handshake, without a download.

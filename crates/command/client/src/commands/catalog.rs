@@ -8,7 +8,7 @@ use narthex_model::{CatalogKind, command::narthex};
 use serde_json::{Value, json};
 
 use super::{
-    made::{self, Made},
+    manifest_servers::{self, ManifestServer},
     waiting::waiting,
 };
 use crate::{
@@ -150,7 +150,7 @@ async fn delete(
     let of_agent = match kind {
         CatalogKind::Agent => {
             let clients = tell_clients(&client, args).await;
-            Some((clients, made::after_delete(&client, args).await))
+            Some((clients, manifest_servers::after_delete(&client, args).await))
         }
         CatalogKind::Server | CatalogKind::Capability => None,
     };
@@ -158,7 +158,7 @@ async fn delete(
         let mut done = json!({ "id": args.id });
         if let Some((clients, made)) = of_agent {
             done["clients"] = clients.into();
-            done["servers"] = made.iter().map(Made::json).collect();
+            done["servers"] = made.iter().map(ManifestServer::json).collect();
         }
         output::done(&done)?;
         return Ok(ExitCode::SUCCESS);

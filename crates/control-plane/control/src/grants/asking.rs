@@ -4,7 +4,7 @@ use narthex_gateway::RunView;
 use narthex_model::{GrantOf, SpawnGrant, WorkspaceId};
 use narthex_store::OPEN_MAX;
 
-use super::{GrantError, RequestOf, asked::own};
+use super::{GrantError, RequestOf, requested::fault};
 use crate::{CatalogError, Control, ControlError};
 
 impl Control {
@@ -27,7 +27,7 @@ impl Control {
             match models.resolve(name) {
                 Some(id) if ids.iter().any(|known| known == id) => {}
                 Some(id) => ids.push(id.to_owned()),
-                None => faults.push(own(
+                None => faults.push(fault(
                     &format!("details.allowed_models[{index}]"),
                     "model_not_enabled",
                     &format!("the workspace has not enabled a model `{name}`"),

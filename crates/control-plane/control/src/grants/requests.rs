@@ -14,7 +14,7 @@ use narthex_model::{
 use narthex_store::{GrantDecision, GrantRequestRow, GrantRequestStatus, OPEN_MAX};
 use serde_json::json;
 
-use super::{GrantError, Granter, ProvedWay, asked, asked::random, granted, new_row, page};
+use super::{GrantError, Granter, ProvedWay, granted, new_row, page, requested, requested::random};
 use crate::{CatalogError, Control, ControlError, FieldError, Page};
 
 /// The longest stored reason of a run, in characters.
@@ -52,7 +52,7 @@ impl RequestOf {
     /// # Errors
     /// All faults of the fields.
     pub fn read(text: &[u8]) -> Result<Self, CatalogError> {
-        asked::read_request(text)
+        requested::read_request(text)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Unacknowledged messages of sessions, and the times of their next reminders.
 
-mod going;
+mod dropped;
 
 use std::time::SystemTime;
 

@@ -19,7 +19,7 @@ use super::{
     pins::Seen,
 };
 use crate::{
-    FirstSaid, Found, ServerEvent,
+    Baseline, Found, ServerEvent,
     registry::{EVENT_QUEUE, Shared},
 };
 
@@ -516,7 +516,7 @@ impl Connection {
             return;
         }
         let first = found.first.get_or_insert_with(|| {
-            let first = FirstSaid::new(&found.inventory, &facts);
+            let first = Baseline::new(&found.inventory, &facts);
             Arc::new(first)
         });
         let changed = first.changed(&found.inventory, &facts);

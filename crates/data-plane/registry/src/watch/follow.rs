@@ -9,8 +9,8 @@ use tokio::{
 
 use super::{
     WatchMode, Watching,
-    sight::Sight,
     state::{Examined, Shared},
+    system_events::SystemEvents,
 };
 
 /// Multiple of the quiet time after which a file that keeps changing is read all the same.
@@ -25,7 +25,7 @@ pub(super) struct Follower {
     index: usize,
     wake: Arc<Notify>,
     /// The system's events; `None` when the file is polled instead.
-    sight: Option<Sight>,
+    sight: Option<SystemEvents>,
     paths: Vec<PathBuf>,
 }
 
@@ -42,7 +42,7 @@ impl Drop for Unmark<'_> {
 impl Follower {
     pub(super) fn new(shared: Arc<Shared>, index: usize) -> Self {
         let wake = Arc::new(Notify::new());
-        let sight = Some(Sight::new(wake.clone()));
+        let sight = Some(SystemEvents::new(wake.clone()));
         Self::with(shared, index, wake, sight)
     }
 
@@ -50,7 +50,7 @@ impl Follower {
         shared: Arc<Shared>,
         index: usize,
         wake: Arc<Notify>,
-        sight: Option<Sight>,
+        sight: Option<SystemEvents>,
     ) -> Self {
         let paths = shared.sources[index].paths();
         Self { shared, index, wake, sight, paths }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use narthex_http_client::{ClientError, ClientSettings, HttpClient, Proxies, Reach};
+use narthex_http_client::{AllowedAddresses, ClientError, ClientSettings, HttpClient, Proxies};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -38,7 +38,7 @@ impl Proxy {
         Self { address, heads, _task: task }
     }
 
-    fn client(&self, url: &str, reach: Reach) -> HttpClient {
+    fn client(&self, url: &str, reach: AllowedAddresses) -> HttpClient {
         let address = format!("http://me:hush@{}", self.address);
         let proxies = Arc::new(Proxies::new(Some(&address), Some(&address), "").unwrap());
         let settings = ClientSettings { proxies, reach, ..ClientSettings::default() };
@@ -58,7 +58,7 @@ async fn head(stream: &mut TcpStream) -> String {
 #[tokio::test]
 async fn e169_a_server_without_tls_is_asked_through_the_proxy() {
     let mut proxy = Proxy::start("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await;
-    let client = proxy.client("http://mcp.corp.invalid/mcp", Reach::Anywhere);
+    let client = proxy.client("http://mcp.corp.invalid/mcp", AllowedAddresses::Anywhere);
     let response = in_time(client.send(post("/mcp?a=b"))).await.unwrap();
     assert_eq!(in_time(response.body.collect(LIMIT)).await.unwrap(), "{}");
     let head = proxy.heads.recv().await.unwrap().to_ascii_lowercase();
@@ -76,7 +76,7 @@ async fn e169_a_server_with_tls_is_reached_by_a_tunnel() {
         ("SSH-2.0\r\n\r\n", "its answer is not HTTP"),
     ] {
         let mut proxy = Proxy::start(answer).await;
-        let client = proxy.client("https://far.invalid:8443/mcp", Reach::Anywhere);
+        let client = proxy.client("https://far.invalid:8443/mcp", AllowedAddresses::Anywhere);
         let error = in_time(client.send(post("/mcp"))).await.unwrap_err();
         assert!(matches!(error, ClientError::Proxy { .. }), "{error}");
         assert!(error.to_string().contains(why) && !error.to_string().contains("hush"), "{error}");
@@ -93,16 +93,16 @@ async fn e169_a_server_with_tls_is_reached_by_a_tunnel() {
 async fn x_e37_no_proxy_leads_to_an_address_that_is_not_public() {
     let mut proxy = Proxy::start("HTTP/1.1 403 Forbidden\r\n\r\n").await;
     for private in ["https://10.0.0.1/", "http://169.254.169.254/", "https://[fd00::1]/"] {
-        let client = proxy.client(private, Reach::Public);
+        let client = proxy.client(private, AllowedAddresses::Public);
         let error = in_time(client.send(post("/"))).await.unwrap_err();
         assert!(matches!(error, ClientError::NotPublic { .. }), "{private}: {error}");
     }
-    let client = proxy.client("https://internal.invalid/", Reach::Public);
+    let client = proxy.client("https://internal.invalid/", AllowedAddresses::Public);
     let error = in_time(client.send(post("/"))).await.unwrap_err();
     assert!(matches!(error, ClientError::Dns { .. }), "no name is left to the proxy: {error}");
     assert!(proxy.heads.try_recv().is_err(), "the proxy was asked for none of them");
     for public in ["https://1.1.1.1/", "http://1.1.1.1:443/"] {
-        let client = proxy.client(public, Reach::Public);
+        let client = proxy.client(public, AllowedAddresses::Public);
         in_time(client.send(post("/"))).await.unwrap_err();
         let head = proxy.heads.recv().await.unwrap();
         assert!(head.starts_with("CONNECT 1.1.1.1:443 HTTP/1.1\r\n"), "{head}");

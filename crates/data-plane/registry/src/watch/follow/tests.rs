@@ -59,8 +59,9 @@ async fn a_file_that_cannot_be_watched_is_polled() {
     let file = folder.path().join("settings.json");
     let shared = shared(&file);
     let wake = Arc::new(Notify::new());
-    let sight =
-        Sight::with(wake.clone(), |_| Err(notify::Error::new(notify::ErrorKind::MaxFilesWatch)));
+    let sight = SystemEvents::with(wake.clone(), |_| {
+        Err(notify::Error::new(notify::ErrorKind::MaxFilesWatch))
+    });
     let follower = Follower::with(shared.clone(), 0, wake, Some(sight));
     let _task = AbortOnDropHandle::new(shared.tasks.spawn(follower.run()));
     shared.wait_until_loaded().await;

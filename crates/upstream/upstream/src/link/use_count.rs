@@ -27,7 +27,7 @@ const USES: u64 = u32::MAX as u64 & !RETIRED;
 const KEPT: u64 = 1 << 32;
 
 /// The number of a link's users, and the time since the last one.
-pub(crate) struct Uses {
+pub(crate) struct UseCount {
     /// The retired flag, the number of users and the number of guards that keep the server awake:
     /// one word, so that no user slips in between.
     state: AtomicU64,
@@ -44,7 +44,7 @@ pub(crate) struct Uses {
     pub(super) checking: Mutex<()>,
 }
 
-impl Uses {
+impl UseCount {
     pub(crate) fn new() -> Self {
         Self {
             state: AtomicU64::new(0),
@@ -144,7 +144,7 @@ impl Uses {
     }
 }
 
-impl fmt::Debug for Uses {
+impl fmt::Debug for UseCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state.load(Ordering::Relaxed);
         f.debug_struct("Uses")
@@ -250,7 +250,7 @@ mod tests {
     /// E40: the end waits for the last use, and no use enters after the link is retired.
     #[tokio::test]
     async fn e40_a_retired_link_ends_with_its_last_use() {
-        let uses = Uses::new();
+        let uses = UseCount::new();
         assert!(uses.enter() && uses.enter());
         assert_eq!(uses.idle(), None);
         let mut draining = tokio_test_poll(uses.drained());
@@ -266,7 +266,7 @@ mod tests {
     /// D12: a guard that keeps it awake delays no end, and no user slips in before it is retired.
     #[tokio::test]
     async fn d12_a_link_that_is_kept_awake_is_not_idle_and_can_end() {
-        let uses = Uses::new();
+        let uses = UseCount::new();
         uses.keep();
         assert_eq!(uses.idle(), None);
         assert!(!uses.retire_unused() && uses.enter());
@@ -274,7 +274,7 @@ mod tests {
         assert!(!draining.is_done().await);
         uses.leave();
         assert!(draining.is_done().await, "although it is kept awake");
-        let uses = Uses::new();
+        let uses = UseCount::new();
         assert!(uses.enter() && !uses.retire_unused());
         uses.leave();
         assert!(uses.retire_unused() && !uses.enter());
@@ -283,7 +283,7 @@ mod tests {
     /// D12: a caller with a promised message has time to fetch it when it is there.
     #[tokio::test(start_paused = true)]
     async fn d12_a_link_is_idle_from_the_moment_of_its_release() {
-        let uses = Uses::new();
+        let uses = UseCount::new();
         uses.keep();
         tokio::time::advance(Duration::from_secs(60)).await;
         uses.let_go();

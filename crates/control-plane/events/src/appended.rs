@@ -18,7 +18,7 @@ pub struct Along<'a> {
 
 /// An event that was added.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct Appended {
     /// The event. For a message that was stored before, the stored event.
     pub row: EventRow,
     /// True if the event is new.

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The addresses to which a client may connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reach {
+pub enum AllowedAddresses {
     /// Any address: the host is an operator's choice.
     #[default]
     Anywhere,
@@ -13,7 +13,7 @@ pub enum Reach {
     Public,
 }
 
-impl Reach {
+impl AllowedAddresses {
     /// True if a client may connect to an address.
     #[must_use]
     pub fn permits(self, address: IpAddr) -> bool {
@@ -77,8 +77,8 @@ mod tests {
         ";
         for special in special.split_whitespace() {
             let address = special.parse().unwrap();
-            assert!(!Reach::Public.permits(address), "{special}");
-            assert!(Reach::Anywhere.permits(address), "{special}");
+            assert!(!AllowedAddresses::Public.permits(address), "{special}");
+            assert!(AllowedAddresses::Anywhere.permits(address), "{special}");
         }
         let public = "
             1.1.1.1 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.0.0.1 128.0.0.1
@@ -86,7 +86,7 @@ mod tests {
             223.255.255.255 2001:200::1 2606:4700::1111 2a00:1450::1 3ffe::1
         ";
         for public in public.split_whitespace() {
-            assert!(Reach::Public.permits(public.parse().unwrap()), "{public}");
+            assert!(AllowedAddresses::Public.permits(public.parse().unwrap()), "{public}");
         }
     }
 }

@@ -41,7 +41,7 @@ const TEXTS_MAX: usize = 100;
 const TEXT_MAX: usize = 200;
 
 /// The fields of a document, before any reference is looked up.
-pub(super) struct Asked {
+pub(super) struct RequestedGrant {
     of: GrantOf,
     duration: GrantDuration,
     user: Option<String>,
@@ -64,7 +64,7 @@ struct ExactDetails {
     arguments: Box<RawValue>,
 }
 
-pub(super) fn own(field: &str, code: &'static str, message: &str, remedy: &str) -> FieldError {
+pub(super) fn fault(field: &str, code: &'static str, message: &str, remedy: &str) -> FieldError {
     FieldError {
         field: field.to_owned(),
         code: FieldCode::Own(code),
@@ -74,7 +74,7 @@ pub(super) fn own(field: &str, code: &'static str, message: &str, remedy: &str) 
 }
 
 /// Reads a document.
-pub(super) fn read(text: &[u8]) -> Result<Asked, CatalogError> {
+pub(super) fn read(text: &[u8]) -> Result<RequestedGrant, CatalogError> {
     let mut fields = Fields::read(text, &FIELDS)?;
     let mut faults = Vec::new();
     let of = read_of(&mut fields, (text, granted_tool), &mut faults);
@@ -85,7 +85,7 @@ pub(super) fn read(text: &[u8]) -> Result<Asked, CatalogError> {
     let (user, agent) = (fields.text("user_subject_id"), fields.text("agent_subject_id"));
     if user.is_some() == agent.is_some() {
         let message = "a grant is for one user or for one agent";
-        faults.push(own("user_subject_id", ONE_SUBJECT, message, "keep one of the two"));
+        faults.push(fault("user_subject_id", ONE_SUBJECT, message, "keep one of the two"));
     }
     let agent = agent.map(|name| AgentName::new(&name));
     if let Some(Err(error)) = &agent {
@@ -99,7 +99,7 @@ pub(super) fn read(text: &[u8]) -> Result<Asked, CatalogError> {
     let reason = fields.text("reason").unwrap_or_default();
     fields.done_with(faults)?;
     let missing = "what is missing is a fault";
-    Ok(Asked {
+    Ok(RequestedGrant {
         of: of.expect(missing),
         duration: duration.expect(missing),
         user,
@@ -124,7 +124,7 @@ fn read_of(
         Some(Node::Object(details)) => read_details(word, details, text, faults),
         _ => {
             let remedy = "write an object, such as {\"scope\": \"linear.write\"}";
-            faults.push(own("details", SHAPE, "it is missing, or not an object", remedy));
+            faults.push(fault("details", SHAPE, "it is missing, or not an object", remedy));
             None
         }
     })
@@ -183,7 +183,7 @@ fn read_details(
     for (name, _) in details.iter().filter(|(name, _)| !known.contains(&name.as_str())) {
         let unknown = UnknownKey::new(name, known);
         let place = format!("details.{}", shortened(name));
-        faults.push(own(&place, SHAPE, &unknown.message(), &unknown.remedy()));
+        faults.push(fault(&place, SHAPE, &unknown.message(), &unknown.remedy()));
     }
     let mut details = Details { details, faults };
     let of = match word == tool_scope {
@@ -229,7 +229,7 @@ struct Details<'a> {
 
 impl Details<'_> {
     fn fault(&mut self, name: &str, message: &str, remedy: &str) {
-        self.faults.push(own(&format!("details.{name}"), SHAPE, message, remedy));
+        self.faults.push(fault(&format!("details.{name}"), SHAPE, message, remedy));
     }
 
     fn needed<T, E: Display>(
@@ -321,7 +321,7 @@ fn read_duration(
     ] {
         let place = format!("{name}_id");
         if is_meant && !given {
-            faults.push(own(
+            faults.push(fault(
                 &place,
                 missing,
                 "it is missing",
@@ -330,7 +330,7 @@ fn read_duration(
         }
         if !is_meant && given {
             let message = format!("a grant for `{word}` takes no such id");
-            faults.push(own(&place, extra, &message, "leave it out"));
+            faults.push(fault(&place, extra, &message, "leave it out"));
         }
     }
     if faults.len() > before {
@@ -356,9 +356,9 @@ impl Control {
         &self,
         store: &Store,
         workspace: &WorkspaceId,
-        asked: Asked,
+        asked: RequestedGrant,
     ) -> Result<(Grant, String), ControlError> {
-        let Asked { of, duration, user, agent, expires_at, reason } = asked;
+        let RequestedGrant { of, duration, user, agent, expires_at, reason } = asked;
         let mut faults = Vec::new();
         let mut absent = |place: &str, what: String| {
             faults.push(FieldError::invalid(place, what, "name one of the workspace"));

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 /// The progress through a text that is an object, in pieces of any size. The content of the object
 /// is not judged: its reader does that.
 #[derive(Debug, Default)]
-pub(crate) struct Object {
+pub(crate) struct ObjectReader {
     /// Number of bytes read.
     seen: usize,
     place: Place,
@@ -26,7 +26,7 @@ enum Place {
     Other,
 }
 
-impl Object {
+impl ObjectReader {
     /// Looks at what has come to a text since the last time, which is at its end. `true` if it is
     /// one object from begin to end.
     pub(crate) fn is_whole(&mut self, text: &[u8]) -> bool {
@@ -103,7 +103,7 @@ mod tests {
     fn an_object_is_whole_with_its_last_brace_in_pieces_of_any_size() {
         for (text, end) in TEXTS {
             for size in 1..=text.len() {
-                let mut object = Object::default();
+                let mut object = ObjectReader::default();
                 let ends = (size..text.len() + size).step_by(size).map(|to| to.min(text.len()));
                 for to in ends {
                     let is_whole = object.is_whole(&text.as_bytes()[..to]);
@@ -115,11 +115,11 @@ mod tests {
 
     #[test]
     fn text_behind_an_object_makes_the_request_invalid() {
-        let mut object = Object::default();
+        let mut object = ObjectReader::default();
         assert!(object.is_whole(b"{} ") && !object.is_none());
         assert!(!object.is_whole(b"{} x") && object.is_none());
         assert!(!object.is_whole(b"{} x{}"));
-        assert!(!Object::default().is_whole(b"{}{}"));
+        assert!(!ObjectReader::default().is_whole(b"{}{}"));
     }
 
     /// A text that a JSON reader accepts as an object is whole, and no shorter prefix of it is.
@@ -129,7 +129,7 @@ mod tests {
             let value: serde_json::Map<_, _> =
                 entries.iter().map(|(key, texts)| (key.clone(), texts.clone().into())).collect();
             let text = serde_json::Value::from(value).to_string();
-            let mut object = Object::default();
+            let mut object = ObjectReader::default();
             for to in 1..text.len() {
                 assert!(!object.is_whole(&text.as_bytes()[..to]), "{text} {to}");
             }

@@ -37,7 +37,7 @@ fn e43_only_changes_on_the_path_of_the_file_cause_a_reading() {
 fn a_refused_file_watch_is_reported_with_its_remedy() {
     let refused = |make: MakeWatcher| {
         let folder = tempfile::tempdir().unwrap();
-        let mut sight = Sight::with(Arc::new(Notify::new()), make);
+        let mut sight = SystemEvents::with(Arc::new(Notify::new()), make);
         sight.refresh(&[folder.path().join("mcp.json")]).unwrap_err()
     };
     let told = refused(|_| Err(notify::Error::new(notify::ErrorKind::MaxFilesWatch)));

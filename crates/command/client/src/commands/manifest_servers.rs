@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A server that a manifest has made.
-pub(super) struct Made {
+pub(super) struct ManifestServer {
     id: String,
     is_deleted: bool,
     /// The reason why the server still exists, and the remedy.
@@ -25,7 +25,7 @@ pub(super) struct Made {
 
 /// Deletes the servers of an agent that is deleted already, or says why they stay: nothing fails
 /// any more.
-pub(super) async fn after_delete(client: &DaemonClient, args: &DeleteArgs) -> Vec<Made> {
+pub(super) async fn after_delete(client: &DaemonClient, args: &DeleteArgs) -> Vec<ManifestServer> {
     let listed = client.api_all(&objects_path(CatalogKind::Server, &args.place)).await;
     let listed = listed.unwrap_or_else(|failure| {
         let text = format!(
@@ -49,7 +49,7 @@ pub(super) async fn after_delete(client: &DaemonClient, args: &DeleteArgs) -> Ve
             Some(Err(failure)) => Some(failure.message),
             None => Some(format!("`{}` removes it", command(&id))),
         };
-        all.push(Made { id, is_deleted, message: why });
+        all.push(ManifestServer { id, is_deleted, message: why });
     }
     all
 }
@@ -66,7 +66,7 @@ fn command(id: &str) -> CommandLine {
     narthex("servers delete {}", &[&id])
 }
 
-impl Made {
+impl ManifestServer {
     /// For programs.
     pub(super) fn json(&self) -> Value {
         json!({ "id": self.id, "deleted": self.is_deleted, "message": self.message })

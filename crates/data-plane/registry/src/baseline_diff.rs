@@ -10,12 +10,12 @@ const NAME_TOLD: usize = 100;
 
 /// Definitions and instructions from the first listing of a server in this process.
 #[derive(Debug)]
-pub struct FirstSaid {
+pub struct Baseline {
     inventory: Arc<Inventory>,
     instructions: Option<String>,
 }
 
-impl FirstSaid {
+impl Baseline {
     pub(crate) fn new(inventory: &Arc<Inventory>, facts: &ServerFacts) -> Self {
         let instructions = facts.instructions().map(Cow::into_owned);
         Self { inventory: inventory.clone(), instructions }
@@ -82,14 +82,14 @@ mod tests {
     /// S23: another text under a name is a change; a new, removed or restored name is none.
     #[test]
     fn s23_a_different_text_under_a_name_is_a_change() {
-        let first = FirstSaid::new(&inventory(&[("a", "1"), ("b", "2")]), &facts("x"));
+        let first = Baseline::new(&inventory(&[("a", "1"), ("b", "2")]), &facts("x"));
         let changed = |tools: &[(&str, &str)], told| first.changed(&inventory(tools), &facts(told));
         assert!(changed(&[("b", "2"), ("c", "3")], "x").is_empty());
         assert_eq!(changed(&[("a", "!"), ("b", "2")], "x"), ["tool \"a\""]);
         assert_eq!(changed(&[], "y"), ["its instructions"]);
         let silent = facts("x").without_instructions();
         assert_eq!((silent.instructions(), &silent.result[..]), (None, &br#"{"a":1}"#[..]));
-        let odd = FirstSaid::new(&inventory(&[("a\nb", "1")]), &facts("x"));
+        let odd = Baseline::new(&inventory(&[("a\nb", "1")]), &facts("x"));
         assert_eq!(odd.changed(&inventory(&[("a\nb", "2")]), &facts("x")), ["tool \"a\\nb\""]);
     }
 }

@@ -36,7 +36,7 @@ pub(super) type MakeWatcher =
     fn(Box<dyn Fn(notify::Result<Event>) + Send>) -> notify::Result<Box<dyn Watcher + Send>>;
 
 /// Watches the way to some files.
-pub(super) struct Sight {
+pub(super) struct SystemEvents {
     make: MakeWatcher,
     /// The paths that matter now, for the thread that receives events.
     names: Arc<ArcSwap<HashSet<PathBuf>>>,
@@ -45,7 +45,7 @@ pub(super) struct Sight {
     watched: Vec<PathBuf>,
 }
 
-impl Sight {
+impl SystemEvents {
     /// Wakes `wake` for whatever happens.
     pub(super) fn new(wake: Arc<Notify>) -> Self {
         Self::with(wake, |hear| {
@@ -120,7 +120,7 @@ impl Sight {
     }
 }
 
-impl fmt::Debug for Sight {
+impl fmt::Debug for SystemEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sight").field("watched", &self.watched).finish_non_exhaustive()
     }

@@ -12,7 +12,7 @@ use tokio::runtime::Handle as Runtime;
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A started task that waits.
-struct Begun {
+struct InlineTask {
     runtime: Runtime,
     rest: Mutex<Rest>,
 }
@@ -31,7 +31,7 @@ enum Rest {
 /// Begins a task here: what it can do without waiting is done when this returns. Whatever ends its
 /// waiting hands it to the runtime, so that none of the runtime's threads is waked for it before.
 pub(crate) fn begin(runtime: &Runtime, mut task: Task) {
-    let begun = Arc::new(Begun { runtime: runtime.clone(), rest: Mutex::new(Rest::Begins) });
+    let begun = Arc::new(InlineTask { runtime: runtime.clone(), rest: Mutex::new(Rest::Begins) });
     let waker = Waker::from(begun.clone());
     let _entered = runtime.enter();
     if task.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
@@ -48,13 +48,13 @@ pub(crate) fn begin(runtime: &Runtime, mut task: Task) {
     }
 }
 
-impl Begun {
+impl InlineTask {
     fn rest(&self) -> MutexGuard<'_, Rest> {
         self.rest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Wake for Begun {
+impl Wake for InlineTask {
     fn wake(self: Arc<Self>) {
         let mut rest = self.rest();
         match mem::replace(&mut *rest, Rest::IsHandedOn) {

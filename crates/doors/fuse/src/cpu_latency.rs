@@ -14,12 +14,12 @@ pub(crate) const DEVICE: &str = "/dev/cpu_dma_latency";
 
 /// Keeps all processors from sleeping for as long as the value lives.
 #[derive(Debug)]
-pub(crate) struct Awake {
+pub(crate) struct CpuLatency {
     /// The wish holds as long as the file is open.
     _wish: File,
 }
 
-impl Awake {
+impl CpuLatency {
     /// Sets the most µs that waking a processor may take: none.
     pub(crate) fn begin(device: &Path) -> io::Result<Self> {
         let mut wish = OpenOptions::new().write(true).open(device)?.into_parts().0;

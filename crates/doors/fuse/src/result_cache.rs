@@ -110,7 +110,7 @@ impl Call {
 
 /// Results by file.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct ResultCache {
     files: Mutex<Files>,
 }
 
@@ -128,7 +128,7 @@ struct One {
     at: u64,
 }
 
-impl Kept {
+impl ResultCache {
     /// Keeps a result for the next reader of the file in its tree.
     pub(crate) fn keep(&self, handle: &Handle, lineage: &[Caller], outcome: Outcome) {
         self.keep_call(handle, lineage, Call::over(outcome));
