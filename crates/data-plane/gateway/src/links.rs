@@ -28,6 +28,7 @@ use crate::{
     shared::Shared,
 };
 
+use self::room::Room;
 pub(crate) use self::{
     bridging::answerable,
     heard::{Hearers, hear},
@@ -35,8 +36,6 @@ pub(crate) use self::{
     pool::LinkPool,
 };
 
-/// Number of messages of a server that wait for one session.
-const EVENT_QUEUE: usize = 256;
 /// Pause before a pooled link that could not be opened is tried again.
 const REOPEN_PAUSE: Duration = Duration::from_secs(4);
 
@@ -105,6 +104,10 @@ impl Shared {
             row = self.settled_by(&caller.run, row.alias(), clock).await?;
         }
         Err(crate::refusal::unusable(&row))
+    }
+
+    fn room(&self) -> Room<'_> {
+        Room { registry: &self.registry, sessions: &self.sessions, runs: &self.runs }
     }
 
     /// Waits until a server has changed since it was seen; `false` if it has not at the deadline.
@@ -274,7 +277,7 @@ impl Shared {
         let row = rows.get(alias.as_str()).ok_or_else(|| unknown_server(alias))?;
         let opening = async {
             if row.definition.as_ref().is_some_and(|one| one.transport() == TransportKind::Stdio) {
-                self.room_of_run(session, &row).await?;
+                self.room().of_run(session, &row).await?;
             }
             self.open_link(&row, session.client.clone(), Some(&session.run)).await
         };

@@ -152,9 +152,10 @@ impl Finish {
         };
         let message = changed.as_ref().unwrap_or(message);
         let mut rewrite = self.translated(message);
-        let rules = (self.exposed(), self.request.frozen.as_deref());
-        let mut is_filtered = is_filtered(&self.request.method, rules) || self.is_for_some();
-        hide(&self.request.method, message, &mut rewrite, rules);
+        let (exposed, frozen) = (self.exposed(), self.request.frozen.as_deref());
+        let mut is_filtered =
+            is_filtered(&self.request.method, exposed, frozen) || self.is_for_some();
+        hide(&self.request.method, message, &mut rewrite, exposed, frozen);
         if let Some((run, row)) = self.request.told_by.as_deref() {
             if message.get("supportedVersions").is_some() {
                 rewrite.body.set("supportedVersions", supported_versions().into_bytes());

@@ -67,7 +67,7 @@ impl Shared {
         let done = match place {
             Some(place) => {
                 let link = Arc::clone(&chosen.link);
-                self.follow_in((session, place), &errand, &key, link).await
+                self.follow_in(session, place, &errand, &key, link).await
             }
             None => {
                 session.unsubscribe(&key);
@@ -83,7 +83,8 @@ impl Shared {
 
     async fn follow_in(
         self: &Arc<Self>,
-        (session, place): (&Session, Place),
+        session: &Session,
+        place: Place,
         errand: &Errand,
         key: &FollowKey,
         link: Arc<Link>,
@@ -143,7 +144,7 @@ impl Shared {
             let ended = match (link.facts().revision.is_modern(), &key.subject) {
                 (true, _) => self.follow_modern(key, followed, &link).await,
                 (false, Subject::Resource(uri)) => {
-                    self.follow_legacy((key, uri), followed, &link).await
+                    self.follow_legacy(key, uri, followed, &link).await
                 }
                 // The server speaks another era than when it made the task.
                 (false, Subject::Task(_)) => followed.unwanted_on(&link).await,
@@ -191,7 +192,8 @@ impl Shared {
     /// Subscribes at a legacy server, and unsubscribes when no follower is left.
     async fn follow_legacy(
         &self,
-        (key, uri): (&FollowKey, &str),
+        key: &FollowKey,
+        uri: &str,
         followed: &Followed,
         link: &Link,
     ) -> End {

@@ -80,8 +80,10 @@ impl Shared {
         let limit = self.limit(call, &routed);
         let up = link.facts().revision;
         let facts = RequestFacts::read(self.fact_sources(), caller, &routed, up);
-        let asking = |turn| Box::new(Asking::new(self, caller, &routed.request, turn));
-        let asking = routed.turn.take().map(asking);
+        let turn = routed.turn.take();
+        let asking = turn.map(|(answerable, turn)| {
+            Box::new(Asking::new(self, caller, &routed.request, answerable, turn))
+        });
         let Routed { row, mut request, listening, .. } = routed;
         self.rewrite(caller, &mut request, up, &mut tried.payment)?;
         let basis = Basis::default();

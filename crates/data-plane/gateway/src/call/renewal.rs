@@ -104,7 +104,7 @@ impl Shared {
         self.spawn(async move {
             let telling = async {
                 for (item, members) in all {
-                    shared.tell_one(&session, &link, asking, (item, &members)).await;
+                    shared.tell_one(&session, &link, asking, item, &members).await;
                 }
             };
             tokio::select! {
@@ -121,7 +121,8 @@ impl Shared {
         session: &Arc<Session>,
         link: &Link,
         asking: Asking,
-        (item, members): (Item, &str),
+        item: Item,
+        members: &str,
     ) {
         let (run, endpoint) = (session.run.clone(), session.endpoint.clone());
         let caller = Caller::new(run, endpoint, Some(session.clone()));

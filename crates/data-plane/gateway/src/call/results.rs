@@ -28,8 +28,8 @@ impl Finish {
     fn own_answer(&self, message: &Message) -> Result<Option<Message>, Refusal> {
         let Some(call) = &self.request.own_call else { return Ok(None) };
         let mut rewrite = Rewrite::default();
-        let seen = (self.exposed(), self.request.frozen.as_deref());
-        hide(call.tool.method(), message, &mut rewrite, seen);
+        let frozen = self.request.frozen.as_deref();
+        hide(call.tool.method(), message, &mut rewrite, self.exposed(), frozen);
         let shown = match rewrite.is_empty() {
             true => message.clone(),
             false => parsed(rewrite.apply(message)).unwrap_or_else(|| message.clone()),

@@ -93,7 +93,7 @@ impl Shared {
         match self.snapshot(run).get(alias.as_str()) {
             Some(row) if row.is_ready() => Ok(row),
             Some(row) if row.is_decided() && !row.is_probed => Err(unusable(&row)),
-            Some(row) => Box::pin(self.wait_for(run, (alias, &row), clock)).await,
+            Some(row) => Box::pin(self.wait_for(run, alias, &row, clock)).await,
             None => Err(unknown_server(alias)),
         }
     }
@@ -103,7 +103,8 @@ impl Shared {
     async fn wait_for(
         &self,
         run: &RunView,
-        (alias, row): (&Alias, &ServerRow),
+        alias: &Alias,
+        row: &ServerRow,
         clock: CallClock,
     ) -> Result<RunRow, Refusal> {
         let left = || clock.left(self.options.timeout(row));
@@ -140,7 +141,7 @@ impl Shared {
             };
             let is_as_before = || before.get(alias.as_str()).is_some_and(|b| Arc::ptr_eq(&b, row));
             if !row.is_decided() {
-                Box::pin(self.wait_for(&caller.run, (alias, row), clock)).await?;
+                Box::pin(self.wait_for(&caller.run, alias, row, clock)).await?;
             } else if is_as_before() {
                 let taken_away = shapes::taken_away(
                     self.options.name_limit,
@@ -151,7 +152,7 @@ impl Shared {
                     &request,
                 );
                 if taken_away.is_some() && row.is_probed {
-                    Box::pin(self.wait_for(&caller.run, (alias, row), clock)).await?;
+                    Box::pin(self.wait_for(&caller.run, alias, row, clock)).await?;
                     continue;
                 }
                 let away = row.is_backing_off.then(|| unusable(row));

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use narthex_model::CallErrorKind;
-use narthex_registry::ServerKey;
 use narthex_upstream::{ClientIdentity, InUse, Inventory};
 use narthex_wire::{Answerable, Message, meta_key};
 use tokio::{sync::oneshot, time::timeout_at};
@@ -12,7 +11,7 @@ use tokio::{sync::oneshot, time::timeout_at};
 use super::{
     Chosen, Hearers, LinkKind,
     bridge::{Bridge, Group, GroupKey, LINKS_MAX, Look, Turn, Turns},
-    hear, slow, stop_all,
+    hear, slow,
 };
 use crate::{
     Caller, RunView,
@@ -130,7 +129,7 @@ impl Shared {
         let rows = self.snapshot(run);
         let row = rows.get(server.alias.as_str());
         let row = row.ok_or_else(|| unknown_server(&server.alias))?;
-        self.room_for_bridge(run, server).await?;
+        self.room().of_bridge(run, server).await?;
         let capabilities = Bytes::from(answerable.to_legacy());
         let identity = ClientIdentity { capabilities, ..self.own_identity() };
         let (own, events) = self.open_link(&row, identity, Some(run)).await?;
@@ -153,43 +152,6 @@ impl Shared {
             run.bridges.forget(&key, &bridge);
         });
         Ok(())
-    }
-
-    /// Makes room for one more link of a run: an unused one gives way.
-    async fn room_for_bridge(&self, run: &RunView, server: &ServerKey) -> Result<(), Refusal> {
-        let most = self.registry.processes_of_run();
-        if run.bridges.of(server).len() < most || self.reclaim_bridge(run, server).await {
-            return Ok(());
-        }
-        let text = format!(
-            "this run has {most} connections to server `{}` for clients that answer questions, \
-             which is the limit; try again later",
-            server.alias
-        );
-        Err(Refusal::call(CallErrorKind::LimitExceeded, text))
-    }
-
-    /// Ends the link of a run to a server that has been idle for longest; `false` if all are in
-    /// use.
-    async fn reclaim_bridge(&self, run: &RunView, server: &ServerKey) -> bool {
-        let idle = |bridge: Arc<Bridge>| Some((bridge.link().idle()?, bridge));
-        let mut idle: Vec<_> = run.bridges.of(server).into_iter().filter_map(idle).collect();
-        idle.sort_by_key(|(since, _)| std::cmp::Reverse(*since));
-        let Some((_, bridge)) = idle.into_iter().find(|(_, one)| one.link().retire_unused()) else {
-            return false;
-        };
-        stop_all(vec![bridge.link().clone()]).await;
-        true
-    }
-
-    /// As [`Self::reclaim_bridge`], for a link of any run.
-    pub(crate) async fn reclaim_any_bridge(&self, server: &ServerKey) -> bool {
-        for run in self.runs.all() {
-            if self.reclaim_bridge(&run, server).await {
-                return true;
-            }
-        }
-        false
     }
 }
 

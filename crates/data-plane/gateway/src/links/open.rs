@@ -8,8 +8,10 @@ use narthex_registry::{OpenError, ServerRow};
 use narthex_upstream::{ClientIdentity, Dialect, Inventory, LinkEvent};
 use tokio::{sync::mpsc, time::timeout};
 
-use super::EVENT_QUEUE;
 use crate::{RunView, links::OwnLink, refusal::Refusal, shared::Shared};
+
+/// Number of messages of a server that wait for one session.
+const EVENT_QUEUE: usize = 256;
 
 impl Shared {
     /// Opens a link besides the shared one, and reads the server's lists for it.
@@ -51,7 +53,7 @@ impl Shared {
             Err(OpenError::Full(full)) => {
                 let server = run.zip(row.alias.as_ref()).map(|(run, alias)| run.key(alias));
                 match server {
-                    Some(server) if self.room_of_all(&server).await => {
+                    Some(server) if self.room().of_all(&server).await => {
                         self.registry.open_link_to(row, identity, dialect, events).await
                     }
                     _ => Err(OpenError::Full(full)),

@@ -77,7 +77,7 @@ fn keep_entries(member: &'static str, list: &Message, rewrite: &mut Rewrite<'_>)
 
 /// True if callers may see another list than the server's. A cache must give such a list to no
 /// other caller (S21).
-pub(crate) fn is_filtered(name: &str, (exposed, frozen): (&Exposed, Option<&Inventory>)) -> bool {
+pub(crate) fn is_filtered(name: &str, exposed: &Exposed, frozen: Option<&Inventory>) -> bool {
     listed(name).is_some() && !(exposed.is_everything() && frozen.is_none())
 }
 
@@ -97,7 +97,8 @@ pub(crate) fn hide(
     name: &str,
     list: &Message,
     rewrite: &mut Rewrite<'_>,
-    (exposed, frozen): (&Exposed, Option<&Inventory>),
+    exposed: &Exposed,
+    frozen: Option<&Inventory>,
 ) {
     let Some(ListMembers { list: kind, member, key, item }) = listed(name) else { return };
     if exposed.is_everything() && frozen.is_none() {
@@ -179,7 +180,7 @@ mod tests {
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{list}}}"#);
             let message = Message::parse(text.into(), &Limits::default()).unwrap();
             let mut rewrite = Rewrite::default();
-            hide(method::TOOLS_LIST, &message, &mut rewrite, (&EVERYTHING, frozen));
+            hide(method::TOOLS_LIST, &message, &mut rewrite, &EVERYTHING, frozen);
             let bytes = rewrite.apply(&message).into_bytes();
             let message = Message::parse(bytes, &Limits::default()).unwrap();
             String::from_utf8(message.body_raw().unwrap().as_bytes().to_vec()).unwrap()

@@ -75,7 +75,8 @@ impl Asking {
         shared: &Arc<Shared>,
         caller: &Caller,
         request: &Request,
-        (answerable, turn): (Answerable, Turn),
+        answerable: Answerable,
+        turn: Turn,
     ) -> Self {
         Self {
             shared: shared.clone(),
