@@ -210,7 +210,7 @@ fn request(control: &Control, row: &GrantRequestRow, warnings: Vec<String>) -> G
         agent_subject_id: row.agent.as_ref().map(Into::into),
         grant_type: (&row.of).into(),
         details: details(&row.of),
-        arguments: has_arguments.then(|| harmless(&row.arguments, ARGUMENTS_MAX).into()),
+        arguments: has_arguments.then(|| harmless(&row.arguments, ARGUMENTS_MAX)),
         scope: GrantScope::stored(row.duration),
         reason: row.reason.clone(),
         requested_at: row.requested_at.into(),
