@@ -14,6 +14,7 @@ pub mod grants;
 mod manifest_servers;
 pub mod mcp;
 pub mod members;
+pub mod policy;
 pub mod runs;
 pub mod secrets;
 pub mod sessions;
