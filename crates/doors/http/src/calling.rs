@@ -22,6 +22,7 @@ use crate::{
     problem::Problem,
     respond::{Response, closing, json},
     servers::changes::of_body,
+    shapes::ProblemCode,
 };
 
 /// The `clientInfo` of a client of the API, which sends none of its own.
@@ -98,11 +99,10 @@ fn answered(reply: Reply) -> Response {
         Err(error) => error,
     };
     let (code, data) = rpc::own_error(error.code, error.data);
-    let mut problem =
-        Problem::new(rpc::kind_of(error.code), error.message).with("code", code.into());
-    if let Some(data) = data {
-        problem = problem.with("data", data);
-    }
+    let problem = Problem::new(rpc::kind_of(error.code), error.message).with(|members| {
+        members.code = Some(ProblemCode::Rpc(code));
+        members.data = data;
+    });
     let mut response = problem.answer();
     if let Some(wait) = reply.retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, retry_after(wait));

@@ -1,7 +1,6 @@
 //! The OpenAPI document of all served routes, made once of four sources. The table of routes has
 //! the access rules, and [`operations`] has the purpose of each route. The types in `shapes` have
-//! the schemas. Files of JSON in its folder have parameters, headers, and the schemas of areas that
-//! have no types yet.
+//! the schemas. Files of JSON in its folder have parameters and headers.
 //!
 //! Tests of the door compare the document with the daemon: each route and method is described and
 //! nothing else, and every answer that a test gets is a described one.
@@ -19,34 +18,11 @@ use serde_json::{Map, Value, json};
 
 pub use self::access::Access;
 pub(crate) use self::access::Place;
-use self::operation::{Answer, Content, JSON, Named, Operation, meaning, of, written};
+use self::operation::{Answer, Content, JSON, Operation, meaning, of};
 use crate::shapes::{self, Schemas, Shape};
 
-/// The schemas of areas that have no types yet.
-const SCHEMAS: [&str; 5] = [
-    include_str!("openapi/schemas/common.json"),
-    include_str!("openapi/schemas/door.json"),
-    include_str!("openapi/schemas/signin.json"),
-    include_str!("openapi/schemas/clients.json"),
-    include_str!("openapi/schemas/catalog.json"),
-];
-/// The types that files of JSON refer to.
-const IN_FILES: [Shape; 12] = [
-    Shape::of::<shapes::CallError>(),
-    Shape::of::<shapes::Digest>(),
-    Shape::of::<shapes::EnvScope>(),
-    Shape::of::<shapes::ErrorKind>(),
-    Shape::of::<shapes::PrincipalName>(),
-    Shape::of::<shapes::PrincipalId>(),
-    Shape::of::<shapes::Role>(),
-    Shape::of::<shapes::RowWarnings>(),
-    Shape::of::<shapes::ServerCapabilities>(),
-    Shape::of::<shapes::ServerFailure>(),
-    Shape::of::<shapes::ServerState>(),
-    Shape::of::<shapes::Time>(),
-];
-/// And those of bodies.
-const IN_FILES_OF_BODIES: [Shape; 1] = [Shape::of::<shapes::TrafficLimitsNew>()];
+/// The bodies of refusals.
+const REFUSALS: [Shape; 2] = [Shape::of::<shapes::McpError>(), Shape::of::<shapes::Problem>()];
 const PARAMETERS: &str = include_str!("openapi/parameters.json");
 const HEADERS: &str = include_str!("openapi/headers.json");
 
@@ -55,28 +31,28 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// The schema and the description of a name in braces, by the segment in front of it.
-const SEGMENTS: [(&str, Named, &str); 26] = [
+const SEGMENTS: [(&str, Shape, &str); 26] = [
     ("mcp", of::<shapes::Alias>(), "A server of the run."),
     (
         "vfs",
-        written("VfsPath"),
+        of::<shapes::VfsPath>(),
         "The rest of the path: a path of the namespace without its first slash.",
     ),
-    ("link", written("SignInToken"), "The token of the link."),
-    ("oidc", written("ProviderName"), "The provider."),
+    ("link", of::<shapes::SignInToken>(), "The token of the link."),
+    ("oidc", of::<shapes::ProviderName>(), "The provider."),
     ("servers", of::<shapes::ServerName>(), "The server."),
     ("principals", of::<shapes::PrincipalRef>(), "The id or the name of a human or a service."),
     ("passkeys", of::<shapes::PasskeyId>(), "The passkey."),
     ("workspaces", of::<shapes::WorkspaceId>(), "The workspace."),
     ("members", of::<shapes::PrincipalRef>(), "The id or the name of a human or a service."),
     ("service-tokens", of::<shapes::TokenId>(), "The token."),
-    ("mcp-clients", written("McpClientId"), "The client."),
+    ("mcp-clients", of::<shapes::McpClientId>(), "The client."),
     ("secrets", of::<shapes::SecretName>(), "The secret."),
     ("env-bindings", of::<shapes::EnvBindingId>(), "The binding."),
     ("grants", of::<shapes::GrantId>(), "The grant."),
     ("grant-requests", of::<shapes::GrantRequestId>(), "The request."),
     ("mcp-servers", of::<shapes::Alias>(), "The server."),
-    ("tools", written("ToolName"), "The tool, by the server's own name."),
+    ("tools", of::<shapes::ToolName>(), "The tool, by the server's own name."),
     ("capabilities", of::<shapes::ObjectName>(), "The capability."),
     ("agents", of::<shapes::ObjectName>(), "The agent."),
     ("mcp-attachments", of::<shapes::Alias>(), "The alias of the attachment."),
@@ -129,18 +105,13 @@ pub(crate) fn document(places: impl IntoIterator<Item = Place>) -> Value {
 fn schemas() -> Map<String, Value> {
     let mut typed = Schemas::new();
     for one in operations::OPERATIONS.iter().flat_map(|(_, all)| *all) {
-        if let Some(shape) = one.body.and_then(|body| body.schema.shape()) {
-            typed.add_body(shape);
-        }
+        one.body.iter().for_each(|body| typed.add_body(body.schema));
         let answers = one.answers.iter().flatten().flat_map(|answer| answer.content.schemas());
-        answers.filter_map(Named::shape).for_each(|shape| typed.add_answer(shape));
+        answers.for_each(|shape| typed.add_answer(shape));
     }
-    let segments = SEGMENTS.iter().filter_map(|(_, schema, _)| schema.shape());
-    segments.chain(IN_FILES).for_each(|shape| typed.add_answer(shape));
-    IN_FILES_OF_BODIES.into_iter().for_each(|shape| typed.add_body(shape));
-    let mut all = typed.all();
-    all.extend(SCHEMAS.into_iter().flat_map(embedded));
-    all
+    let segments = SEGMENTS.iter().map(|(_, shape, _)| *shape);
+    segments.chain(REFUSALS).for_each(|shape| typed.add_answer(shape));
+    typed.all()
 }
 
 fn described(paths: Map<String, Value>, schemas: &Map<String, Value>) -> Value {
@@ -302,14 +273,16 @@ fn problems(route: &Place, said: &Operation) -> BTreeSet<u16> {
 /// The body of a refusal. Browsers get a page, and a reader of MCP messages gets a JSON-RPC error
 /// if the request was a message.
 fn refusal(route: &Place, said: &Operation) -> Value {
-    let mut content = json!({ PROBLEM: { "schema": reference("schemas", "Problem") } });
+    let refer = |shape: Shape| reference("schemas", &shape.name());
+    let problem = refer(Shape::of::<shapes::Problem>());
+    let mut content = json!({ PROBLEM: { "schema": problem } });
     let reads_json = said.body.is_some_and(|body| body.media.contains(&JSON));
     match route.access {
         Access::Own(_) if !reads_json => {
             content["text/html"] = json!({ "schema": { "type": "string" } });
         }
         Access::Client => {
-            content[JSON] = json!({ "schema": reference("schemas", "McpError") });
+            content[JSON] = json!({ "schema": refer(Shape::of::<shapes::McpError>()) });
         }
         _ => {}
     }
@@ -317,7 +290,7 @@ fn refusal(route: &Place, said: &Operation) -> Value {
 }
 
 fn content(answer: &Answer) -> Map<String, Value> {
-    let refer = |schema: Named| reference("schemas", &schema.name());
+    let refer = |schema: Shape| reference("schemas", &schema.name());
     let schema = |name| json!({ "schema": refer(name) });
     let text = |media| match media {
         // Messages of others, which have their own description.

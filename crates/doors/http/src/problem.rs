@@ -7,11 +7,12 @@ use narthex_control::{CatalogError, ControlError, FieldCode, FieldError, RulesEr
 use narthex_definitions::reviews::ReviewError;
 use narthex_model::{ErrorKind, WorkspaceId, command::completed_in, for_models, value_for_models};
 use narthex_runs::{ModelWords, RunError};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::{
     auth::Principal,
     respond::{self, Response},
+    shapes::{self, As, Fault, ProblemCode, ProblemMembers},
 };
 
 /// Why a request of the API is refused.
@@ -20,10 +21,13 @@ pub(crate) struct Problem {
     kind: ErrorKind,
     status: StatusCode,
     detail: String,
-    /// Everything that is wrong, one by one: servers of a run, or fields of an object.
-    errors: Vec<Value>,
-    /// Further members, for readers that know one error only (O61).
-    members: Box<Map<String, Value>>,
+    /// The faults of a run's servers or of an object's fields, and members for readers that know
+    /// one error only (O61).
+    members: Box<ProblemMembers>,
+    /// The workspace of the commands in the texts.
+    workspace: Option<WorkspaceId>,
+    /// True if a model reads the texts.
+    is_for_model: bool,
     /// The words that a run's token reads instead of all this, where only a human mends it (D28).
     for_models: Option<Box<ModelWords>>,
 }
@@ -45,9 +49,15 @@ pub(crate) fn status_of_kind(kind: ErrorKind) -> StatusCode {
 
 impl Problem {
     pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
-        let (errors, members) = (Vec::new(), Box::default());
-        let (status, for_models) = (status_of_kind(kind), None);
-        Self { kind, status, detail: detail.into(), errors, members, for_models }
+        Self {
+            kind,
+            status: status_of_kind(kind),
+            detail: detail.into(),
+            members: Box::default(),
+            workspace: None,
+            is_for_model: false,
+            for_models: None,
+        }
     }
 
     /// For a workspace that is not there, or not for the caller.
@@ -60,31 +70,31 @@ impl Problem {
         Self { status, ..self }
     }
 
-    /// With a further member.
-    pub(crate) fn with(mut self, name: &str, value: Value) -> Self {
-        self.members.insert(name.to_owned(), value);
+    /// With further members.
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut ProblemMembers)) -> Self {
+        change(&mut self.members);
         self
     }
 
-    /// With everything that is wrong with what was sent.
+    /// With a code for programs.
+    pub(crate) fn with_code(self, code: impl Into<String>) -> Self {
+        self.with(|members| members.code = Some(ProblemCode::Word(code.into())))
+    }
+
+    /// With all faults of the body.
     pub(crate) fn of_fields(detail: impl Into<String>, fields: &[FieldError]) -> Self {
-        let errors = fields.iter().map(|field| json!(field)).collect();
-        let problem = Self { errors, ..Self::new(ErrorKind::Invalid, detail) };
+        let problem = Self::new(ErrorKind::Invalid, detail).with_fields(fields);
         problem.with_status(StatusCode::UNPROCESSABLE_ENTITY)
+    }
+
+    fn with_fields(self, fields: &[FieldError]) -> Self {
+        self.with(|members| members.errors = faults(fields))
     }
 
     /// With commands that are about this workspace.
     pub(crate) fn in_workspace(mut self, workspace: &WorkspaceId) -> Self {
-        let complete = |text: &mut String| {
-            if let Cow::Owned(completed) = completed_in(text, workspace.as_str()) {
-                *text = completed;
-            }
-        };
-        complete(&mut self.detail);
-        let members = self.members.values_mut();
-        for value in self.errors.iter_mut().chain(members) {
-            for_each_text(value, &complete);
-        }
+        complete(&mut self.detail, workspace);
+        self.workspace = Some(workspace.clone());
         self
     }
 
@@ -96,13 +106,13 @@ impl Problem {
         }
         if let Some(ModelWords { code, what }) = self.for_models.take().map(|words| *words) {
             let detail = format!("no run was created: {what}");
-            let problem = Self::new(self.kind, &*detail).with("error", json!(detail));
-            return problem.with("code", json!(code)).with_status(self.status);
+            let problem = Self::new(self.kind, &*detail).with_status(self.status).with_code(code);
+            return problem.with(|members| members.error = Some(detail));
         }
         if let Cow::Owned(detail) = for_models(&self.detail) {
             self.detail = detail;
         }
-        self.errors.iter_mut().chain(self.members.values_mut()).for_each(value_for_models);
+        self.is_for_model = true;
         self
     }
 
@@ -126,23 +136,29 @@ impl Problem {
         response
     }
 
+    /// # Panics
+    /// When the problem is no JSON: no member of a shape has a fault, and all names are text.
     fn body(&self) -> Vec<u8> {
-        let mut body = json!({
-            "type": "about:blank",
-            "title": self.status.canonical_reason().unwrap_or_default(),
-            "status": self.status.as_u16(),
-            "detail": self.detail,
-            "kind": self.kind.as_str(),
+        let members = As::<ProblemMembers>::of(&self.members).with(|members| {
+            if let Some(whole) = self.whole() {
+                members["errors"] = json!([whole]);
+            }
+            if self.is_for_model {
+                value_for_models(members);
+            }
+            if let Some(workspace) = &self.workspace {
+                for_each_text(members, &|text| complete(text, workspace));
+            }
         });
-        for (name, value) in self.members.iter() {
-            body[name] = value.clone();
-        }
-        match self.whole() {
-            Some(whole) => body["errors"] = json!([whole]),
-            None if self.errors.is_empty() => {}
-            None => body["errors"] = json!(self.errors),
-        }
-        body.to_string().into_bytes()
+        let shown = shapes::Problem {
+            about: "about:blank",
+            title: self.status.canonical_reason().unwrap_or_default(),
+            status: self.status.as_u16(),
+            detail: self.detail.clone(),
+            kind: self.kind.into(),
+            members,
+        };
+        serde_json::to_vec(&shown).expect("a problem is JSON")
     }
 }
 
@@ -150,7 +166,7 @@ impl Problem {
     /// The one fault of a request that is refused as a whole, in the shape of all others.
     fn whole(&self) -> Option<FieldError> {
         let remedy = match self.kind {
-            _ if !self.errors.is_empty() || self.members.contains_key("errors") => return None,
+            _ if self.members.errors.is_some() => return None,
             ErrorKind::Invalid => "see `/api/openapi.json` for what this request takes",
             ErrorKind::Denied => {
                 "see `/api/me` for the caller of this token, and use a token that may do this"
@@ -165,6 +181,19 @@ impl Problem {
         };
         Some(fault("", self.kind.as_str(), &self.detail, remedy))
     }
+}
+
+/// Adds the workspace to the commands of a text.
+fn complete(text: &mut String, workspace: &WorkspaceId) {
+    if let Cow::Owned(completed) = completed_in(text, workspace.as_str()) {
+        *text = completed;
+    }
+}
+
+/// The faults for an answer. `None` if there is none.
+fn faults(fields: &[FieldError]) -> Option<Vec<Fault>> {
+    let faults = fields.iter().map(|field| Fault::Field(As::of(field)));
+    (!fields.is_empty()).then(|| faults.collect())
 }
 
 fn for_each_text(value: &mut Value, change: &impl Fn(&mut String)) {
@@ -224,12 +253,9 @@ impl From<ControlError> for Problem {
             | ControlError::Rules(RulesError::Changed) => {
                 problem.with_status(StatusCode::PRECONDITION_FAILED)
             }
-            ControlError::Grant(error) => problem.with("code", json!(error.code())),
-            ControlError::Keyed(error) => problem.with("code", json!(error.code())),
-            ControlError::Catalog(error) => {
-                let errors = error.fields().iter().map(|field| json!(field)).collect();
-                Self { errors, ..problem }
-            }
+            ControlError::Grant(error) => problem.with_code(error.code()),
+            ControlError::Keyed(error) => problem.with_code(error.code()),
+            ControlError::Catalog(error) => problem.with_fields(error.fields()),
             _ => problem,
         }
     }
@@ -251,14 +277,26 @@ impl From<RunError> for Problem {
             RunError::Control(error) => return Self { for_models, ..error.into() },
             error => error,
         };
-        let mut errors: Vec<_> = error.faults().iter().map(|fault| json!(fault)).collect();
-        errors.extend(run_field(&error).map(|field| json!(field)));
-        let members = match members {
-            Some(Value::Object(members)) => Box::new(members),
-            _ => Box::default(),
-        };
-        Self { errors, members, for_models, ..Self::new(error.kind(), error.to_string()) }
+        let servers = error.faults();
+        let servers = servers.iter().map(|fault| Fault::Server(As::of(fault)));
+        let field = run_field(&error).map(|field| Fault::Field(As::of(&field)));
+        let errors: Vec<_> = servers.chain(field).collect();
+        let mut members = members.map(members_of).unwrap_or_default();
+        if !errors.is_empty() {
+            members.errors = Some(errors);
+        }
+        let problem = Self::new(error.kind(), error.to_string());
+        Self { members: Box::new(members), for_models, ..problem }
     }
+}
+
+/// The members of a refused run.
+fn members_of(members: Value) -> ProblemMembers {
+    serde_json::from_value(members).unwrap_or_else(|error| {
+        debug_assert!(false, "a refused run has a member that problems have not: {error}");
+        tracing::error!("a refused run has a member that problems have not: {error}");
+        ProblemMembers::default()
+    })
 }
 
 #[cfg(test)]

@@ -8,9 +8,35 @@
 //!
 //! A layer of its own: imports no other module of this crate.
 
+/// Types of values whose schema no type of Rust has, with the schema at each use.
+macro_rules! raw {
+    ($($(#[doc = $about:literal])+ $name:ident = $schema:tt;)*) => {$(
+        $(#[doc = $about])+
+        #[derive(Debug, serde::Serialize)]
+        pub(crate) struct $name(serde_json::Value);
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                std::borrow::Cow::Borrowed(stringify!($name))
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    )*};
+}
+
 mod access;
 mod audit;
+mod catalog;
 mod claims;
+mod clients;
+mod door;
 mod events;
 mod files;
 mod grants;
@@ -18,7 +44,9 @@ mod ids;
 mod limits;
 mod outbound;
 mod page;
+mod part;
 mod policy;
+mod problem;
 mod runs;
 mod schema;
 mod secrets;
@@ -30,7 +58,10 @@ mod watching;
 pub(crate) use self::{
     access::*,
     audit::*,
+    catalog::*,
     claims::*,
+    clients::*,
+    door::*,
     events::*,
     files::*,
     grants::*,
@@ -38,9 +69,11 @@ pub(crate) use self::{
     limits::*,
     outbound::*,
     page::{Listed, PAGE_MAX, Page},
+    part::As,
     policy::*,
+    problem::*,
     runs::*,
-    schema::{Nullable, Schemas, Shape},
+    schema::{Nullable, Schemas, Shape, members},
     secrets::*,
     servers::*,
     sessions::*,

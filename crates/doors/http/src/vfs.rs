@@ -26,6 +26,7 @@ use crate::{
     problem::Problem,
     respond::{self, Response},
     servers::{Query, changes::of_body},
+    shapes::FileFailure,
 };
 
 /// The operations of a GET; the first is the default.
@@ -294,12 +295,19 @@ fn problem(error: &VfsError) -> Problem {
     // The path of the request may be as long as a URL.
     let path = shortened(&error.path);
     let told = VfsError::new(error.operation, path, (*error.failure).clone());
-    let failure: Value = serde_json::from_str(&error.failure.to_json()).unwrap_or_default();
+    let Failure { code, kind: word, message, details, is_told: _ } = &*error.failure;
+    let failure = FileFailure {
+        code: code.as_str().to_owned(),
+        family: code.family().as_str().to_owned(),
+        kind: word.clone(),
+        message: message.clone(),
+        details: details.as_deref().and_then(|text| serde_json::from_str(text).ok()),
+    };
     let problem = Problem::new(kind, told.to_string()).with_status(status);
-    problem
-        .with("code", error.code().as_str().into())
-        .with("operation", error.operation.as_str().into())
-        .with("failure", failure)
+    problem.with_code(error.code().as_str()).with(|members| {
+        members.operation = Some(error.operation.as_str().to_owned());
+        members.failure = Some(failure);
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! The description of one operation; all other facts follow from its row in the table of routes.
 
-use std::borrow::Cow;
-
 use schemars::JsonSchema;
 
 use crate::shapes::Shape;
@@ -30,45 +28,15 @@ pub(super) struct Operation {
     pub(super) problems: &'static [u16],
 }
 
-/// A schema of the document.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Named {
-    /// The schema of a type.
-    Of(Shape),
-    /// A schema in a file of JSON.
-    Written(&'static str),
-}
-
 /// The schema of a type.
-pub(super) const fn of<T: JsonSchema>() -> Named {
-    Named::Of(Shape::of::<T>())
-}
-
-/// The schema of this name in a file of JSON.
-pub(super) const fn written(name: &'static str) -> Named {
-    Named::Written(name)
-}
-
-impl Named {
-    pub(super) fn name(self) -> Cow<'static, str> {
-        match self {
-            Self::Of(shape) => shape.name(),
-            Self::Written(name) => Cow::Borrowed(name),
-        }
-    }
-
-    pub(super) fn shape(self) -> Option<Shape> {
-        match self {
-            Self::Of(shape) => Some(shape),
-            Self::Written(_) => None,
-        }
-    }
+pub(super) const fn of<T: JsonSchema>() -> Shape {
+    Shape::of::<T>()
 }
 
 /// The body of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Body {
-    pub(super) schema: Named,
+    pub(super) schema: Shape,
     /// Its media types.
     pub(super) media: &'static [&'static str],
 }
@@ -84,7 +52,7 @@ pub(super) struct Answer {
 
 impl Content {
     /// The schemas of the body.
-    pub(super) fn schemas(self) -> impl Iterator<Item = Named> {
+    pub(super) fn schemas(self) -> impl Iterator<Item = Shape> {
         let (one, other) = match self {
             Self::Json(one) | Self::Events(one) | Self::JsonOrLines(one) => (Some(one), None),
             Self::Either(one, other) | Self::JsonOrEvents(one, other) => (Some(one), Some(other)),
@@ -99,15 +67,15 @@ impl Content {
 pub(super) enum Content {
     None,
     /// JSON of this schema.
-    Json(Named),
+    Json(Shape),
     /// JSON of one of these schemas.
-    Either(Named, Named),
+    Either(Shape, Shape),
     /// JSON of the first schema, or a stream of events of the second for a client that prefers one.
-    JsonOrEvents(Named, Named),
+    JsonOrEvents(Shape, Shape),
     /// A stream of events of this schema.
-    Events(Named),
+    Events(Shape),
     /// JSON of this schema, or lines of JSON for a client that accepts these.
-    JsonOrLines(Named),
+    JsonOrLines(Shape),
     /// A file of any type.
     File,
     /// Text of these media types.
@@ -146,26 +114,26 @@ impl Operation {
     }
 
     /// Adds a body of JSON.
-    pub(super) const fn takes(self, schema: Named) -> Self {
+    pub(super) const fn takes(self, schema: Shape) -> Self {
         self.takes_as(schema, &[JSON])
     }
 
     /// Adds a body with the members to change.
-    pub(super) const fn merges(self, schema: Named) -> Self {
+    pub(super) const fn merges(self, schema: Shape) -> Self {
         self.takes_as(schema, &[JSON, MERGE_PATCH])
     }
 
-    pub(super) const fn takes_as(self, schema: Named, media: &'static [&'static str]) -> Self {
+    pub(super) const fn takes_as(self, schema: Shape, media: &'static [&'static str]) -> Self {
         Self { body: Some(Body { schema, media }), ..self }
     }
 
     /// Answers 200 with JSON.
-    pub(super) const fn gives(self, schema: Named) -> Self {
+    pub(super) const fn gives(self, schema: Shape) -> Self {
         self.answers(200, Content::Json(schema), &[])
     }
 
     /// Answers 201 with JSON, and the place of the new object.
-    pub(super) const fn makes(self, schema: Named) -> Self {
+    pub(super) const fn makes(self, schema: Shape) -> Self {
         self.answers(201, Content::Json(schema), &["Location"])
     }
 

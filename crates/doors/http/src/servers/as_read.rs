@@ -1,7 +1,8 @@
 //! Documents that clients send back as they were read: these change nothing (D39).
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
+use schemars::JsonSchema;
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
@@ -9,7 +10,13 @@ use serde::{
 use serde_json::{Value, value::RawValue};
 
 use super::outbound::OutboundTarget;
-use crate::routes::Target;
+use crate::{
+    routes::Target,
+    shapes::{
+        AgentWritten, AttachmentNew, AttachmentWritten, Channel, ChannelNew, EnvBinding,
+        EnvBindingSecret, Member, MemberRoles, Rules, RulesNew, Webhook, WebhookNew, members,
+    },
+};
 
 /// The members of an object in their order, also those of one name.
 struct Members(Vec<(String, Box<RawValue>)>);
@@ -38,57 +45,49 @@ impl<'de> Deserialize<'de> for Members {
     }
 }
 
-/// The members that answers show of an object beside its definition.
-const AROUND: [&str; 9] = [
-    "id",
-    "revision",
-    "etag",
-    "created_at",
-    "updated_at",
-    "updated_by",
-    "warnings",
-    "errors",
-    "agent_env_names",
-];
 /// The member that has the definition.
 const DEFINITION: &str = "definition";
 
 /// The document to store, from one as it was read or as its author writes it: without the members
 /// that are only shown.
 pub(super) fn to_be_stored(target: Target, text: String) -> String {
-    let only_shown: &[&str] = match target {
+    let only_shown = match target {
         Target::Object(_) => return definition(&text).unwrap_or(text),
-        Target::Attachments | Target::Attachment => &["warnings"],
-        Target::Policy => &["ids", "faults", "revision", "updated_at", "updated_by", "warnings"],
-        Target::Outbound(OutboundTarget::Channel) => &["name", "updated_at", "updated_by"],
-        Target::Outbound(OutboundTarget::Webhook) => {
-            &["name", "attempts", "next_attempt_at", "updated_at", "updated_by"]
+        Target::Attachments | Target::Attachment => {
+            only_shown::<AttachmentWritten, AttachmentNew>()
         }
-        Target::EnvBinding => {
-            &["id", "scope", "scope_id", "name", "created_at", "updated_at", "updated_by"]
-        }
-        Target::MemberSet => &["id", "kind", "name", "is_disabled"],
+        Target::Policy => only_shown::<Rules, RulesNew>(),
+        Target::Outbound(OutboundTarget::Channel) => only_shown::<Channel, ChannelNew>(),
+        Target::Outbound(OutboundTarget::Webhook) => only_shown::<Webhook, WebhookNew>(),
+        Target::EnvBinding => only_shown::<EnvBinding, EnvBindingSecret>(),
+        Target::MemberSet => only_shown::<Member, MemberRoles>(),
         _ => return text,
     };
-    without(&text, only_shown).unwrap_or(text)
+    without(&text, &only_shown).unwrap_or(text)
+}
+
+/// The members that an answer has and the body has not.
+fn only_shown<Answer: JsonSchema, Body: JsonSchema>() -> BTreeSet<String> {
+    members::<Answer>().difference(&members::<Body>()).cloned().collect()
 }
 
 /// The definition of an object that is sent as it was shown. `None` if the text is another.
 fn definition(text: &str) -> Option<String> {
-    let Members(members) = serde_json::from_str(text).ok()?;
-    let is_around = |name: &str| AROUND.contains(&name);
-    let is_shown = members.iter().any(|(name, _)| name == "revision")
-        && members.iter().all(|(name, _)| name == DEFINITION || is_around(name));
-    let mut found = members.iter().filter(|(name, _)| name == DEFINITION);
+    let Members(sent) = serde_json::from_str(text).ok()?;
+    // An agent has all members that any object has.
+    let shown = members::<AgentWritten>();
+    let is_shown = sent.iter().any(|(name, _)| name == "revision")
+        && sent.iter().all(|(name, _)| shown.contains(name));
+    let mut found = sent.iter().filter(|(name, _)| name == DEFINITION);
     let (_, definition) = found.next().filter(|_| is_shown)?;
     found.next().is_none().then(|| definition.get().to_owned())
 }
 
 /// The text without these members. `None` if it has none of them, or is no object.
-fn without(text: &str, names: &[&str]) -> Option<String> {
+fn without(text: &str, names: &BTreeSet<String>) -> Option<String> {
     let Members(mut members) = serde_json::from_str(text).ok()?;
     let before = members.len();
-    members.retain(|(name, _)| !names.contains(&name.as_str()));
+    members.retain(|(name, _)| !names.contains(name));
     if members.len() == before {
         return None;
     }

@@ -8,10 +8,13 @@ use http_body::Body;
 use narthex_control::{CatalogAttachment, CatalogConnection, CatalogError, ControlError};
 use narthex_model::{CatalogKind, json::shortened};
 use percent_encoding::percent_decode_str;
-use serde_json::{Value, json};
 
 use super::{Answered, Asked, catalog::with_tag, document, ok};
-use crate::{respond, routes::Target};
+use crate::{
+    respond,
+    routes::Target,
+    shapes::{As, Attachment, AttachmentMembers, AttachmentWritten, Connection},
+};
 
 impl Asked<'_> {
     /// All attachments of an agent, or one of them.
@@ -81,10 +84,10 @@ impl Asked<'_> {
         let change = self.change(CatalogKind::Agent)?;
         let text = self.entry(body, &[]).await?.into_bytes();
         let attached = self.control()?.attachment_put(change, &self.agent(), alias, text).await?;
-        let mut told = shown(&attached.attachment);
-        told["warnings"] = json!(attached.warnings);
+        let Attachment { members } = shown(&attached.attachment);
+        let warnings = attached.warnings.iter().map(As::of).collect();
         let status = if attached.was_there { StatusCode::OK } else { StatusCode::CREATED };
-        let mut response = document(status, &told);
+        let mut response = document(status, &AttachmentWritten { members, warnings });
         if !attached.was_there {
             let own = self.parts.uri.path();
             let place = match alias {
@@ -103,20 +106,24 @@ impl Asked<'_> {
     }
 }
 
-fn shown(attachment: &CatalogAttachment) -> Value {
+fn shown(attachment: &CatalogAttachment) -> Attachment {
     let CatalogAttachment { alias, reference, config, optional, tools } = attachment;
-    let mut shown = json!({ "alias": alias, "name": reference, "env": config });
-    if let Some(optional) = optional {
-        shown["optional"] = json!(optional);
-    }
-    if let Some(tools) = tools {
-        shown["tools"] = json!(tools);
-    }
-    shown
+    let members = AttachmentMembers {
+        alias: alias.to_string(),
+        name: reference.to_string(),
+        env: config.clone(),
+        optional: *optional,
+        tools: tools.clone(),
+    };
+    Attachment { members }
 }
 
-fn connection(connection: &CatalogConnection) -> Value {
+fn connection(connection: &CatalogConnection) -> Connection {
     let CatalogConnection { server, name, is_connected } = connection;
-    json!({ "catalog_entry_id": server, "name": server, "display_name": name,
-            "connected": is_connected })
+    Connection {
+        catalog_entry_id: server.to_string(),
+        name: server.to_string(),
+        display_name: name.clone(),
+        connected: *is_connected,
+    }
 }

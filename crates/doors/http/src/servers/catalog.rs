@@ -9,12 +9,21 @@ use narthex_control::{
     CatalogChange, CatalogObject, CatalogValid, CatalogWritten, EnvNames, ManifestDocument,
     Precondition,
 };
-use narthex_model::{CatalogKind, ErrorKind, Role, Timestamp, WorkspaceId};
+use narthex_model::{CatalogKind, ErrorKind, Role, WorkspaceId};
 use percent_encoding::percent_decode_str;
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::{Answered, Asked, document, ok, query::Query, transfer::Apart};
-use crate::{problem::Problem, respond};
+use crate::{
+    problem::Problem,
+    respond,
+    shapes::{
+        Agent, AgentObject, AgentWritten, As, Capability, CapabilityObject, CapabilityWritten,
+        CatalogServer, Definition, Merged, ObjectMembers, Page, ServerObject, ServerWritten,
+        Stored, Validated,
+    },
+};
 
 impl Asked<'_> {
     /// All objects of a kind, page by page, or a new one.
@@ -34,10 +43,14 @@ impl Asked<'_> {
         let (after, limit) = (query.text("after"), query.limit()?);
         let page = control.catalog_list(&workspace, kind, after, limit).await?;
         let is_whole = self.sees_all_of(kind, &workspace);
-        let env = self.env_names(kind).await?;
-        let item = |one| with_env(seen(kind, one, is_whole), one, env.as_ref());
-        let items: Vec<_> = page.items.iter().map(item).collect();
-        Ok(ok(&json!({ "items": items, "next": page.next })))
+        Ok(match kind {
+            CatalogKind::Server => ok(&listed(&page, |one| server(one, is_whole))),
+            CatalogKind::Capability => ok(&listed(&page, |one| capability(one, is_whole))),
+            CatalogKind::Agent => {
+                let env = control.env_names(&workspace).await?;
+                ok(&listed(&page, |one| agent(one, is_whole, &env)))
+            }
+        })
     }
 
     /// One object: shown, replaced, changed or removed.
@@ -85,7 +98,8 @@ impl Asked<'_> {
         let text = self.entry(body, &[]).await?.into_bytes();
         let valid = control.catalog_validate(&workspace, kind, text).await?;
         let CatalogValid { id, definition, warnings } = valid;
-        Ok(ok(&json!({ "id": id, "definition": definition, "warnings": warnings })))
+        let warnings = warnings.iter().map(As::of).collect();
+        Ok(ok(&Validated { id, definition, warnings }))
     }
 
     /// The merged view of the agent that is sent.
@@ -97,7 +111,7 @@ impl Asked<'_> {
         self.query(&[])?;
         let apart = Apart::of(self.entry(body, &[]).await?, ManifestDocument::of_agent);
         let shown = control.catalog_preview(&workspace, apart.text.clone().into_bytes()).await;
-        Ok(ok(&apart.told(shown)?))
+        Ok(ok(&As::<Merged>::written(apart.told(shown)?)))
     }
 
     async fn show(&self, kind: CatalogKind, id: &str) -> Answered {
@@ -117,12 +131,17 @@ impl Asked<'_> {
             return Err(Problem::new(ErrorKind::Denied, text));
         }
         if is_merged {
-            return Ok(ok(&control.catalog_merged(&workspace, id).await?));
+            return Ok(ok(&As::<Merged>::written(control.catalog_merged(&workspace, id).await?)));
         }
         let object = control.catalog_get(&workspace, kind, id).await?;
-        let env = self.env_names(kind).await?;
-        let shown = with_env(seen(kind, &object, is_whole), &object, env.as_ref());
-        Ok(with_tag(ok(&shown), &object.tag))
+        let shown = match kind {
+            CatalogKind::Server => ok(&server(&object, is_whole)),
+            CatalogKind::Capability => ok(&capability(&object, is_whole)),
+            CatalogKind::Agent => {
+                ok(&agent(&object, is_whole, &control.env_names(&workspace).await?))
+            }
+        };
+        Ok(with_tag(shown, &object.tag))
     }
 
     /// Of servers only who changes them sees how they are reached and configured (X-D12), and of
@@ -179,28 +198,28 @@ impl Asked<'_> {
         Ok(all)
     }
 
-    /// The names that agents get in their own environment, if the request is about agents.
-    async fn env_names(&self, kind: CatalogKind) -> Result<Option<EnvNames>, Problem> {
-        match kind {
-            CatalogKind::Agent => Ok(Some(self.control()?.env_names(&self.workspace()?).await?)),
-            CatalogKind::Server | CatalogKind::Capability => Ok(None),
-        }
-    }
-
     async fn written(&self, kind: CatalogKind, written: &CatalogWritten) -> Answered {
         let CatalogWritten { object, was_there, warnings } = written;
-        let env = self.env_names(kind).await?;
-        let mut told = with_env(shown(object), object, env.as_ref());
-        let gates = match kind {
+        let mut warnings: Vec<_> = warnings.iter().map(As::of).collect();
+        let status = if *was_there { StatusCode::OK } else { StatusCode::CREATED };
+        let mut response = match kind {
             CatalogKind::Server => {
                 let definition = object.definition.as_ref().unwrap_or(&Value::Null);
-                self.gates_unmatched(&object.id, definition).await?
+                let gates = self.gates_unmatched(&object.id, definition).await?;
+                warnings.extend(gates.iter().map(As::of));
+                let ServerObject { object } = server(object, true);
+                document(status, &ServerWritten { object, warnings })
             }
-            CatalogKind::Agent | CatalogKind::Capability => Vec::new(),
+            CatalogKind::Capability => {
+                let CapabilityObject { object } = capability(object, true);
+                document(status, &CapabilityWritten { object, warnings })
+            }
+            CatalogKind::Agent => {
+                let env = self.control()?.env_names(&self.workspace()?).await?;
+                let AgentObject { object, agent_env_names } = agent(object, true, &env);
+                document(status, &AgentWritten { object, agent_env_names, warnings })
+            }
         };
-        told["warnings"] = warnings.iter().chain(&gates).map(|one| json!(one)).collect();
-        let status = if *was_there { StatusCode::OK } else { StatusCode::CREATED };
-        let mut response = document(status, &told);
         if !was_there {
             let own = self.parts.uri.path();
             let place = match self.parts.method == Method::POST {
@@ -223,66 +242,55 @@ pub(super) fn with_tag(mut response: respond::Response, tag: &str) -> respond::R
     response
 }
 
-/// The members of a server that an author may know: names and what attaching takes (X-D12).
-const MANIFEST: [&str; 7] = [
-    "id",
-    "name",
-    "description",
-    "config_schema",
-    "tool_scopes",
-    "resource_scopes",
-    "prompt_scopes",
-];
-
-/// The members of an attachment that are no value.
-const ATTACHED: [&str; 3] = ["ref", "optional", "tools"];
-
-/// An object; of a server the part that authors see, and of an agent the part that runners see.
-fn seen(kind: CatalogKind, object: &CatalogObject, is_whole: bool) -> Value {
-    let mut told = shown(object);
-    if is_whole {
-        return told;
-    }
-    if let Some(members) = told["definition"].as_object_mut() {
-        match kind {
-            CatalogKind::Server => members.retain(|name, _| MANIFEST.contains(&name.as_str())),
-            CatalogKind::Agent | CatalogKind::Capability => {
-                let attached = members.get_mut("mcpServers").and_then(Value::as_object_mut);
-                let each = attached.into_iter().flat_map(|all| all.values_mut());
-                for members in each.filter_map(Value::as_object_mut) {
-                    members.retain(|name, _| ATTACHED.contains(&name.as_str()));
-                }
-            }
-        }
-    }
-    // Faults of the hidden members would reveal them.
-    if let Some(members) = told.as_object_mut() {
-        members.remove("errors");
-    }
-    told
+/// A page of stored objects.
+fn listed<S>(
+    page: &narthex_control::Page<CatalogObject>,
+    shown: impl Fn(&CatalogObject) -> S,
+) -> Page<S> {
+    Page { items: page.items.iter().map(shown).collect(), next: page.next.clone() }
 }
 
-/// Says of an agent that it holds credentials which the gateway does not keep from it (X-E60).
-fn with_env(mut shown: Value, object: &CatalogObject, env: Option<&EnvNames>) -> Value {
-    if let Some(env) = env {
-        shown["agent_env_names"] = json!(env.of_agent(&object.id));
-    }
-    shown
+/// A server; the part that authors see if a caller does not see all.
+fn server(object: &CatalogObject, is_whole: bool) -> ServerObject {
+    ServerObject { object: seen(object, is_whole, CatalogServer::for_authors) }
 }
 
-fn shown(object: &CatalogObject) -> Value {
-    let CatalogObject { id, definition, revision, tag, .. } = object;
-    let mut shown = json!({
-        "id": id,
-        "definition": definition,
-        "revision": revision,
-        "etag": format!("\"{tag}\""),
-        "created_at": Timestamp::new(object.created_at).to_string(),
-        "updated_at": Timestamp::new(object.updated_at).to_string(),
-        "updated_by": object.updated_by,
-    });
-    if !object.errors.is_empty() {
-        shown["errors"] = json!(object.errors);
+/// A capability; the part that runners see if a caller does not see all.
+fn capability(object: &CatalogObject, is_whole: bool) -> CapabilityObject {
+    CapabilityObject { object: seen(object, is_whole, Capability::without_values) }
+}
+
+/// An agent, with the credentials that it holds and that the gateway does not keep from it (X-E60);
+/// the part that runners see if a caller does not see all.
+fn agent(object: &CatalogObject, is_whole: bool, env: &EnvNames) -> AgentObject {
+    let names = env.of_agent(&object.id);
+    AgentObject {
+        object: seen(object, is_whole, Agent::without_values),
+        agent_env_names: Some(names.iter().map(ToString::to_string).collect()),
     }
-    shown
+}
+
+/// An object, or the part of its definition that a caller sees.
+fn seen<D: DeserializeOwned>(
+    object: &CatalogObject,
+    is_whole: bool,
+    part: impl FnOnce(D) -> D,
+) -> Stored<D> {
+    let CatalogObject { id, definition, revision, tag, errors, .. } = object;
+    let definition = definition.clone().unwrap_or_default();
+    let (definition, errors) = match is_whole {
+        true => (Definition::of(definition, !errors.is_empty()), &errors[..]),
+        // Faults of the hidden members would reveal them.
+        false => (Definition::part(definition, part), &[][..]),
+    };
+    let members = ObjectMembers {
+        id: id.clone(),
+        revision: *revision,
+        etag: format!("\"{tag}\""),
+        created_at: object.created_at.into(),
+        updated_at: object.updated_at.into(),
+        updated_by: object.updated_by.clone(),
+        errors: (!errors.is_empty()).then(|| errors.iter().map(As::of).collect()),
+    };
+    Stored { members, definition }
 }

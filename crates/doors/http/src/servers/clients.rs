@@ -1,17 +1,21 @@
 //! MCP clients of a workspace: registered, seen and revoked.
 
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body::Body;
 use narthex_control::{CreatedClient, KnownClient};
-use narthex_model::{RunId, SessionId, Timestamp, WorkspaceId};
-use narthex_runs::{ClientClosed, SeenClient, client_entry};
-use serde_json::{Value, json};
+use narthex_model::{ErrorKind, WorkspaceId};
+use narthex_runs::SeenClient;
 
 use super::{Answered, Asked, access::created, ok};
-use crate::{problem::Problem, respond, routes::Target};
+use crate::{
+    problem::Problem,
+    respond,
+    routes::Target,
+    shapes::{ClientEntry, McpClient, McpClientMade},
+};
 
 impl Asked<'_> {
     /// All clients of a workspace, page by page, a new one, or one of them.
@@ -47,9 +51,12 @@ impl Asked<'_> {
         &self,
         workspace: &WorkspaceId,
         known: Arc<KnownClient>,
-    ) -> Result<Value, Problem> {
+    ) -> Result<McpClient, Problem> {
+        let id = known.row.id.clone();
         let seen = self.known_runs()?.seen_clients(workspace, vec![known]).await?;
-        Ok(seen.first().map(client).unwrap_or_default())
+        seen.first()
+            .map(client)
+            .ok_or_else(|| Problem::new(ErrorKind::NotFound, format!("there is no client `{id}`")))
     }
 
     async fn register_client<B>(&self, body: B) -> Answered
@@ -62,34 +69,32 @@ impl Asked<'_> {
         let made = runs.client_register(&here, &text, &self.by()).await?;
         let CreatedClient { token, known } = made;
         let id = known.row.id.clone();
-        let mut shown = self.shown_client(&here, known).await?;
-        shown["token"] = json!(token.expose());
-        let entry = client_entry(&self.endpoint(), token.expose());
-        shown["mcpServers"] = json!({ "narthex": entry });
+        let entry = ClientEntry::new(&self.endpoint(), token.expose());
+        let shown = McpClientMade {
+            known: self.shown_client(&here, known).await?,
+            token: token.expose().to_owned(),
+            servers: [("narthex", entry)].into(),
+        };
         let place = format!("/api/workspaces/{here}/mcp-clients/{id}");
         Ok(created(&shown, &place))
     }
 }
 
-fn client(client: &SeenClient) -> Value {
+fn client(client: &SeenClient) -> McpClient {
     let SeenClient { known, is_live, closed } = client;
     let row = &known.row;
-    json!({
-        "id": row.id,
-        "client": known.account.name,
-        "agent_name": row.agent,
-        "origins": row.origins,
-        "is_live": is_live,
-        "closed_because": closed.map(ClientClosed::as_str),
-        "session_id": row.session.map(SessionId::to_text),
-        "run_id": row.run.map(RunId::to_text),
-        "created_at": time(row.created_at),
-        "created_by": row.created_by,
-        "expires_at": row.expires_at.map(time),
-        "revoked_at": row.revoked_at.map(time),
-    })
-}
-
-fn time(time: SystemTime) -> String {
-    Timestamp::new(time).to_string()
+    McpClient {
+        id: (&row.id).into(),
+        client: (&known.account.name).into(),
+        agent_name: (&row.agent).into(),
+        origins: row.origins.iter().copied().map(Into::into).collect(),
+        is_live: *is_live,
+        closed_because: closed.map(Into::into),
+        session_id: row.session.map(|id| id.to_text().into()),
+        run_id: row.run.map(|id| id.to_text().into()),
+        created_at: row.created_at.into(),
+        created_by: row.created_by.clone(),
+        expires_at: row.expires_at.map(Into::into),
+        revoked_at: row.revoked_at.map(Into::into),
+    }
 }

@@ -9,10 +9,13 @@ use narthex_definitions::reviews::{
     DefinitionHead, DefinitionSource, DefinitionState, DefinitionVerdict, SeenDefinition,
 };
 use narthex_model::{ErrorKind, Timestamp};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Answered, Asked, ok, query::Query};
-use crate::problem::Problem;
+use crate::{
+    problem::Problem,
+    shapes::{self, As, DefinitionDecision, DefinitionDecisions, Page},
+};
 
 impl Asked<'_> {
     /// Definitions of a server: listed, or decided on.
@@ -41,8 +44,8 @@ impl Asked<'_> {
         let page = (query.text("after"), query.limit()?);
         let reviews = self.known_runs()?.reviews();
         let page = reviews.page(&workspace, (&server, source), state, page).await?;
-        let items: Vec<_> = page.items.iter().map(shown).collect();
-        Ok(ok(&json!({ "items": items, "next": page.next })))
+        let items = page.items.iter().map(shown).collect();
+        Ok(ok(&Page { items, next: page.next }))
     }
 
     /// Decides on some, by the digests that were shown.
@@ -60,8 +63,7 @@ impl Asked<'_> {
         let (reviews, decision) = (self.known_runs()?.reviews(), (text.as_bytes(), verdict));
         let server = (&*server, source);
         let decided = reviews.decide(&workspace, server, decision, &self.by()).await?;
-        let items: Vec<_> = decided.iter().map(head).collect();
-        Ok(ok(&json!({ "items": items })))
+        Ok(ok(&DefinitionDecisions { items: decided.iter().map(head).collect() }))
     }
 }
 
@@ -72,33 +74,35 @@ fn source(query: &Query) -> Result<Option<DefinitionSource>, Problem> {
     Ok(DefinitionSource::ALL.into_iter().find(|source| source.as_str() == word))
 }
 
-fn head(head: &DefinitionHead) -> Value {
-    json!({
-        "kind": head.kind,
-        "name": head.name,
-        "digest": head.digest,
-        "state": head.state.as_str(),
-        "first_run_id": head.run,
-        "first_seen": time(head.first_seen),
-        "last_seen": time(head.last_seen),
-        "decided_at": head.decided.as_ref().map(|(at, _)| time(*at)),
-        "decided_by": head.decided.as_ref().map(|(_, by)| by),
-    })
+fn head(head: &DefinitionHead) -> DefinitionDecision {
+    let DefinitionHead { digest, kind, name, state, run, first_seen, last_seen, decided } = head;
+    DefinitionDecision {
+        kind: kind.clone(),
+        name: name.clone(),
+        digest: digest.into(),
+        state: (*state).into(),
+        first_run_id: run.into(),
+        first_seen: time(*first_seen),
+        last_seen: time(*last_seen),
+        decided_at: decided.as_ref().map(|(at, _)| time(*at)),
+        decided_by: decided.as_ref().map(|(_, by)| by.clone()),
+    }
 }
 
-fn shown(definition: &SeenDefinition) -> Value {
+fn shown(definition: &SeenDefinition) -> shapes::SeenDefinition {
     let SeenDefinition { head: of, why, text, difference } = definition;
-    let mut shown = head(of);
-    for member in ["reason", "renamed_from", "like"] {
-        shown[member] = why[member].clone();
+    shapes::SeenDefinition {
+        decision: head(of),
+        reason: As::of(&why["reason"]),
+        renamed_from: As::of(&why["renamed_from"]),
+        like: As::of(&why["like"]),
+        findings: match &why["findings"] {
+            findings @ Value::Array(_) => As::of(findings),
+            _ => As::written(Value::Array(Vec::new())),
+        },
+        text: text.clone(),
+        difference: As::of(difference),
     }
-    shown["findings"] = match &why["findings"] {
-        Value::Array(findings) => json!(findings),
-        _ => json!([]),
-    };
-    shown["text"] = json!(text);
-    shown["difference"] = json!(difference);
-    shown
 }
 
 fn time(time: SystemTime) -> String {

@@ -10,7 +10,6 @@ use narthex_control::{
     Control, ControlError, FieldError, KeptResponse, Keyed, KeyedClaim, KeyedRequest, digest_of,
 };
 use narthex_model::ErrorKind;
-use serde_json::json;
 
 use super::{Answered, Asked, changes::of_body, transfer::IMPORT_MAX};
 use crate::listener::single;
@@ -135,9 +134,9 @@ fn replayed(response: KeptResponse) -> Answered {
                     state instead";
         let problem = Problem::new(ErrorKind::Conflict, text);
         let place = headers.iter().find(|(name, _)| name == header::LOCATION.as_str());
-        let problem = problem.with("code", json!("idempotency_not_kept"));
+        let problem = problem.with_code("idempotency_not_kept");
         return Err(match place {
-            Some((_, place)) => problem.with("location", json!(place)),
+            Some((_, place)) => problem.with(|members| members.location = Some(place.clone())),
             None => problem,
         });
     };

@@ -9,10 +9,13 @@ use narthex_control::{
     Control, ControlError, FieldError, FieldWarning, ManifestDocument, ManifestFault, Precondition,
 };
 use narthex_model::{CatalogKind, Role, command::narthex, json::Node, written::inside};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Answered, Asked, ok};
-use crate::problem::Problem;
+use crate::{
+    problem::Problem,
+    shapes::{As, ChangeKind, Export, ImportChange, Imported},
+};
 
 /// As much as is read of one text.
 pub(super) const IMPORT_MAX: usize = 4 * 1024 * 1024;
@@ -20,7 +23,7 @@ pub(super) const IMPORT_MAX: usize = 4 * 1024 * 1024;
 impl Asked<'_> {
     pub(super) async fn export(&self) -> Answered {
         self.query(&[])?;
-        Ok(ok(&self.control()?.catalog_export(&self.workspace()?).await?))
+        Ok(ok(&As::<Export>::written(self.control()?.catalog_export(&self.workspace()?).await?)))
     }
 
     pub(super) async fn import<B>(&self, body: B) -> Answered
@@ -65,7 +68,8 @@ impl Asked<'_> {
                 None => {}
             }
         }
-        Ok(ok(&json!({ "dry_run": is_dry, "changes": shown, "warnings": warnings })))
+        let warnings = warnings.iter().map(As::of).collect();
+        Ok(ok(&Imported { dry_run: is_dry, changes: shown, warnings }))
     }
 
     /// Gates of imported servers that gate nothing, each with its place in the document.
@@ -89,11 +93,16 @@ async fn pruned(
     control: &Control,
     change: CatalogChange,
     left: &CatalogLeft,
-) -> Option<Result<Value, FieldWarning>> {
+) -> Option<Result<ImportChange, FieldWarning>> {
     let kind = change.kind.to_string();
     match control.catalog_delete(change, &left.id, false).await {
-        Ok(()) => Some(Ok(json!({ "kind": kind, "id": left.id, "change": "deleted",
-                                  "before": null, "after": null }))),
+        Ok(()) => Some(Ok(ImportChange {
+            kind,
+            id: left.id.clone(),
+            change: ChangeKind::Deleted,
+            before: Value::Null,
+            after: Value::Null,
+        })),
         Err(ControlError::Catalog(CatalogError::Unknown { .. })) => None,
         // As any other refusal: the causes below are for the log.
         Err(error) => {
@@ -222,12 +231,17 @@ fn readable(text: &str) -> Option<Value> {
     node.keys_given_twice().is_empty().then(|| node.to_value())
 }
 
-fn change(change: &CatalogImportChange) -> Value {
-    let CatalogImportChange { kind, id, before, after, is_same, .. } = change;
-    let what = match (is_same, before) {
-        (true, _) => "unchanged",
-        (false, Some(_)) => "updated",
-        (false, None) => "created",
-    };
-    json!({ "kind": kind.to_string(), "id": id, "change": what, "before": before, "after": after })
+fn change(change: &CatalogImportChange) -> ImportChange {
+    let CatalogImportChange { kind, id, place: _, before, after, is_same } = change;
+    ImportChange {
+        kind: kind.to_string(),
+        id: id.clone(),
+        change: match (is_same, before) {
+            (true, _) => ChangeKind::Unchanged,
+            (false, Some(_)) => ChangeKind::Updated,
+            (false, None) => ChangeKind::Created,
+        },
+        before: before.clone().unwrap_or_default(),
+        after: after.clone(),
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt, time::SystemTime};
 
+use narthex_definitions::reviews;
 use narthex_model::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
@@ -172,6 +173,31 @@ texts! {
     #[schemars(extend("minLength" = 1))]
     PasskeyId;
 
+    /// Id of a registered MCP client.
+    #[schemars(extend("pattern" = "^cli_[0-9a-f]{16}$"))]
+    McpClientId;
+
+    /// Name of a provider.
+    #[schemars(extend("minLength" = 1))]
+    ProviderName;
+
+    /// The secret of a link that signs in.
+    #[schemars(extend("minLength" = 1))]
+    SignInToken;
+
+    /// A path such as `mnt/mcp/0-files/tools/read_file`, with its slashes. Each of its parts is
+    /// percent-encoded once.
+    #[schemars(extend("minLength" = 1))]
+    VfsPath;
+
+    /// Name of a tool, percent-encoded.
+    #[schemars(extend("minLength" = 1))]
+    ToolName;
+
+    /// Digest of a definition's content. Another text has another digest.
+    #[schemars(extend("pattern" = "^[0-9a-f]{64}$"))]
+    DefinitionDigest;
+
     /// Name of a server, as the configuration has it.
     #[schemars(extend("examples" = ["docs"]))]
     #[schemars(extend("minLength" = 1))]
@@ -243,6 +269,19 @@ words! {
         each!(narthex_model::WarningKind, as_str:
             ListFailed, ListCut, ListedTwice, DefinitionRepaired, DefinitionLeftOut, ListChanges,
             GateUnmatched), inline;
+
+    /// Origin that a client may give to its writes.
+    ClientOrigin(narthex_model::ClientOrigin, as_str) =
+        narthex_model::ClientOrigin::ALL.map(narthex_model::ClientOrigin::as_str), inline;
+
+    /// Reason why a client starts no further run.
+    ClientClosed(narthex_runs::ClientClosed, as_str) =
+        each!(narthex_runs::ClientClosed, as_str:
+            Revoked, Expired, Disabled, AgentDeleted, AgentInactive), inline;
+
+    /// State of a definition.
+    DefinitionState(reviews::DefinitionState, as_str) =
+        reviews::DefinitionState::ALL.map(reviews::DefinitionState::as_str), inline;
 
     /// Name of a stage of a test.
     StageName(narthex_control::StageName, as_str) =

@@ -180,6 +180,14 @@ pub(crate) struct ClientEntry {
     pub(crate) headers: ClientHeaders,
 }
 
+impl ClientEntry {
+    /// The entry for an endpoint and a token.
+    pub(crate) fn new(url: &str, token: &str) -> Self {
+        let headers = ClientHeaders { authorization: format!("Bearer {token}") };
+        Self { transport: "http", url: url.to_owned(), headers }
+    }
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct ClientHeaders {

@@ -1,13 +1,13 @@
 //! Generates the schemas of the document from types.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use schemars::{
     JsonSchema, Schema, SchemaGenerator,
     generate::{Contract, SchemaSettings},
     transform::{Transform, transform_subschemas},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The place of schemas in the document.
@@ -32,7 +32,7 @@ impl Shape {
 }
 
 /// The value of a member that an answer may leave out, and that may also be null.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Nullable<T>(pub(crate) Option<T>);
 
 impl<T: JsonSchema> JsonSchema for Nullable<T> {
@@ -54,6 +54,13 @@ impl<T: JsonSchema> JsonSchema for Nullable<T> {
 /// The mark of [`Nullable`], and of a member that is absent with its group and can be null in it.
 /// The document does not have the mark.
 const NULLABLE: &str = "x-nullable";
+
+/// The names of a shape's members.
+pub(crate) fn members<T: JsonSchema>() -> BTreeSet<String> {
+    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flat_map(Map::keys).cloned().collect()
+}
 
 /// The schemas of shapes, and of all types in them.
 pub(crate) struct Schemas {
@@ -117,6 +124,9 @@ impl Transform for Plain {
             let paragraphs: Vec<_> = text.split("\n\n").map(|one| one.replace('\n', " ")).collect();
             *text = paragraphs.join("\n\n");
         }
+        if let Some(Value::Array(others)) = members.get_mut("anyOf") {
+            *others = std::mem::take(others).into_iter().flat_map(unnested).collect();
+        }
         // `uint64` and the like say how wide a number is in Rust.
         if members.get("type").is_some_and(is_numeric) {
             members.remove("format");
@@ -124,7 +134,8 @@ impl Transform for Plain {
         if members.get("default").is_some_and(Value::is_null) {
             members.remove("default");
         }
-        if !members.contains_key("properties") {
+        // A condition on an object has properties, too, and no type.
+        if !members.contains_key("properties") || members.get("type").is_none() {
             return;
         }
         // An object has the described members and no others, unless its type allows more.
@@ -143,6 +154,22 @@ impl Transform for Plain {
 pub(super) fn one_of(schema: &mut Schema) {
     if let Some(variants) = schema.remove("anyOf") {
         schema.insert("oneOf".to_owned(), variants);
+    }
+}
+
+/// The alternatives of an alternative that is nothing but alternatives itself.
+fn unnested(schema: Value) -> Vec<Value> {
+    let is_plain = |(name, _): (&String, &Value)| ["anyOf", "description"].contains(&name.as_str());
+    match schema {
+        Value::Object(mut members)
+            if members.contains_key("anyOf") && members.iter().all(is_plain) =>
+        {
+            match members.remove("anyOf") {
+                Some(Value::Array(others)) => others,
+                other => other.into_iter().collect(),
+            }
+        }
+        schema => vec![schema],
     }
 }
 

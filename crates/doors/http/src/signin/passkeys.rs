@@ -5,45 +5,39 @@ use std::fmt;
 use bytes::Bytes;
 use http::StatusCode;
 use http_body::Body;
-use narthex_control::Ceremony;
+use narthex_control::PasskeyRow;
 use narthex_model::ErrorKind;
-use serde::Deserialize;
-use serde_json::{json, value::RawValue};
+use serde::Serialize;
 
 use super::{Answered, CSRF_HEADER, Visitor, page::guarded, redirect};
 use crate::listener::single;
-use crate::{post::is_json, problem::Problem, respond};
-
-/// The answer of the script.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Answer {
-    ceremony: String,
-    credential: Box<RawValue>,
-    #[serde(default)]
-    label: String,
-}
+use crate::{
+    post::is_json,
+    problem::Problem,
+    respond,
+    shapes::{Ceremony, CeremonyAnswer, PasskeyAdded, SignedIn},
+};
 
 impl Visitor<'_> {
     pub(super) fn begin_sign_in(&self) -> Answered {
-        Ok(begun(&self.control.passkey_sign_in_begin()?))
+        Ok(begun(self.control.passkey_sign_in_begin()?))
     }
 
     pub(super) async fn finish_sign_in<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
-        let Answer { ceremony, credential, .. } = self.ceremony(body).await?;
+        let CeremonyAnswer { ceremony, credential, label: _ } = self.ceremony(body).await?;
         let answer = credential.get().as_bytes();
         let new = self.control.passkey_sign_in_finish(&ceremony, answer).await?;
-        let mut response = document(StatusCode::OK, &json!({ "location": self.onward() }));
+        let mut response = document(StatusCode::OK, &SignedIn { location: self.onward() });
         self.open_session(&mut response, &new).await?;
         Ok(response)
     }
 
     pub(super) async fn begin_passkey(&self) -> Answered {
         let (_, signed_in) = self.checked_session(self.csrf())?;
-        Ok(begun(&self.control.passkey_registration_begin(&signed_in).await?))
+        Ok(begun(self.control.passkey_registration_begin(&signed_in).await?))
     }
 
     pub(super) async fn add_passkey<B>(&self, body: B) -> Answered
@@ -51,12 +45,13 @@ impl Visitor<'_> {
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
         let (_, signed_in) = self.checked_session(self.csrf())?;
-        let Answer { ceremony, credential, label } = self.ceremony(body).await?;
+        let CeremonyAnswer { ceremony, credential, label } = self.ceremony(body).await?;
         let answer = credential.get().as_bytes();
-        let control = self.control;
+        let (control, label) = (self.control, label.unwrap_or_default());
         let added =
             control.passkey_registration_finish(&signed_in, &ceremony, &label, answer).await?;
-        let shown = json!({ "location": "/signin", "id": added.id, "label": added.label });
+        let PasskeyRow { id, label, .. } = added;
+        let shown = PasskeyAdded { location: "/signin", id, label };
         Ok(document(StatusCode::CREATED, &shown))
     }
 
@@ -76,7 +71,7 @@ impl Visitor<'_> {
         single(&self.parts.headers, &CSRF_HEADER).flatten()
     }
 
-    async fn ceremony<B>(&self, body: B) -> Result<Answer, Problem>
+    async fn ceremony<B>(&self, body: B) -> Result<CeremonyAnswer, Problem>
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
@@ -92,11 +87,14 @@ impl Visitor<'_> {
     }
 }
 
-fn begun(ceremony: &Ceremony) -> respond::Response {
-    let Ceremony { token, options } = ceremony;
-    document(StatusCode::OK, &json!({ "ceremony": token.expose(), "options": options }))
+fn begun(ceremony: narthex_control::Ceremony) -> respond::Response {
+    let narthex_control::Ceremony { token, options } = ceremony;
+    document(StatusCode::OK, &Ceremony { ceremony: token.expose().to_owned(), options })
 }
 
-fn document(status: StatusCode, value: &serde_json::Value) -> respond::Response {
-    guarded(respond::json(status, value.to_string().into_bytes().into()))
+/// # Panics
+/// When the shape is no JSON: no member of a shape has a fault, and all names are text.
+fn document(status: StatusCode, shape: &impl Serialize) -> respond::Response {
+    let text = serde_json::to_vec(shape).expect("a shape of the API is JSON");
+    guarded(respond::json(status, text.into()))
 }

@@ -1,6 +1,7 @@
 //! The catalog of a workspace: servers, capabilities, agents, and all of it at once.
 
-use super::super::operation::{Content, Named, Operation, delete, get, patch, post, put, written};
+use super::super::operation::{Content, Operation, delete, get, of, patch, post, put};
+use crate::shapes::{self, Shape};
 
 const PAGES: &[&str] = &["after", "limit"];
 const CONDITION: &[&str] = &["IfMatch", "IfNoneMatch"];
@@ -11,29 +12,29 @@ const CHANGED: &[u16] = &[400, 412];
 const FULL: &[u16] = &[400, 412, 429];
 
 /// Makes an object.
-const fn made(operation: Operation, given: Named) -> Operation {
+const fn made(operation: Operation, given: Shape) -> Operation {
     operation.asks(CONDITION).answers(201, Content::Json(given), MADE).refuses(FULL)
 }
 
 /// Stores an object whole, which may have been there.
-const fn stored(operation: Operation, given: Named) -> Operation {
+const fn stored(operation: Operation, given: Shape) -> Operation {
     made(operation.answers(200, Content::Json(given), TAG), given)
 }
 
 /// Stores a part of an object, of which there may be any number.
 const fn attached(operation: Operation) -> Operation {
     operation
-        .takes(written("AttachmentNew"))
+        .takes(of::<shapes::AttachmentNew>())
         .asks(CONDITION)
-        .answers(200, Content::Json(written("AttachmentWritten")), TAG)
-        .answers(201, Content::Json(written("AttachmentWritten")), MADE)
+        .answers(200, Content::Json(of::<shapes::AttachmentWritten>()), TAG)
+        .answers(201, Content::Json(of::<shapes::AttachmentWritten>()), MADE)
         .refuses(CHANGED)
 }
 
 /// Changes an object.
-const fn changed(operation: Operation, given: Named) -> Operation {
+const fn changed(operation: Operation, given: Shape) -> Operation {
     operation
-        .merges(written("MergePatch"))
+        .merges(of::<shapes::MergePatch>())
         .asks(CONDITION)
         .answers(200, Content::Json(given), TAG)
         .refuses(CHANGED)
@@ -61,84 +62,87 @@ const REJECT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/r
 pub(super) const OPERATIONS: &[Operation] = &[
     get(DEFINITIONS, "definition_list", "Lists the definitions of a server")
         .asks(&["definition_state", "definition_source", "after", "limit"])
-        .gives(written("DefinitionPage")),
+        .gives(of::<shapes::Page<shapes::SeenDefinition>>()),
     post(ACCEPT, "definition_accept", "Accepts definitions; humans only")
         .asks(&["definition_source"])
-        .takes(written("DefinitionChoice"))
-        .gives(written("DefinitionDecisions")),
+        .takes(of::<shapes::DefinitionChoice>())
+        .gives(of::<shapes::DefinitionDecisions>()),
     post(REJECT, "definition_reject", "Rejects definitions; humans only")
         .asks(&["definition_source"])
-        .takes(written("DefinitionChoice"))
-        .gives(written("DefinitionDecisions")),
+        .takes(of::<shapes::DefinitionChoice>())
+        .gives(of::<shapes::DefinitionDecisions>()),
     get(SERVERS, "mcp_server_list", "Lists the servers of the catalog")
         .asks(PAGES)
-        .gives(written("ServerPage")),
+        .gives(of::<shapes::Page<shapes::ServerObject>>()),
     made(
         post(SERVERS, "mcp_server_create", "Stores a new server")
-            .takes(written("CatalogServerNew")),
-        written("ServerWritten"),
+            .takes(of::<shapes::CatalogServerNew>()),
+        of::<shapes::ServerWritten>(),
     ),
     get(SERVER, "mcp_server_show", "Shows one server; authors see a part of it").answers(
         200,
-        Content::Json(written("ServerObject")),
+        Content::Json(of::<shapes::ServerObject>()),
         TAG,
     ),
     stored(
-        put(SERVER, "mcp_server_put", "Stores a server").takes(written("CatalogServerNew")),
-        written("ServerWritten"),
+        put(SERVER, "mcp_server_put", "Stores a server").takes(of::<shapes::CatalogServerNew>()),
+        of::<shapes::ServerWritten>(),
     ),
-    changed(patch(SERVER, "mcp_server_change", "Changes a server"), written("ServerWritten")),
+    changed(patch(SERVER, "mcp_server_change", "Changes a server"), of::<shapes::ServerWritten>()),
     removed(delete(SERVER, "mcp_server_delete", "Removes a server")),
     get(CAPABILITIES, "capability_list", "Lists the capabilities")
         .asks(PAGES)
-        .gives(written("CapabilityPage")),
+        .gives(of::<shapes::Page<shapes::CapabilityObject>>()),
     made(
         post(CAPABILITIES, "capability_create", "Stores a new capability")
-            .takes(written("CapabilityNew")),
-        written("CapabilityWritten"),
+            .takes(of::<shapes::CapabilityNew>()),
+        of::<shapes::CapabilityWritten>(),
     ),
     get(CAPABILITY, "capability_show", "Shows one capability").answers(
         200,
-        Content::Json(written("CapabilityObject")),
+        Content::Json(of::<shapes::CapabilityObject>()),
         TAG,
     ),
     stored(
-        put(CAPABILITY, "capability_put", "Stores a capability").takes(written("CapabilityNew")),
-        written("CapabilityWritten"),
+        put(CAPABILITY, "capability_put", "Stores a capability")
+            .takes(of::<shapes::CapabilityNew>()),
+        of::<shapes::CapabilityWritten>(),
     ),
     changed(
         patch(CAPABILITY, "capability_change", "Changes a capability"),
-        written("CapabilityWritten"),
+        of::<shapes::CapabilityWritten>(),
     ),
     removed(delete(CAPABILITY, "capability_delete", "Removes a capability")),
-    get(AGENTS, "agent_list", "Lists the agents").asks(PAGES).gives(written("AgentPage")),
+    get(AGENTS, "agent_list", "Lists the agents")
+        .asks(PAGES)
+        .gives(of::<shapes::Page<shapes::AgentObject>>()),
     made(
-        post(AGENTS, "agent_create", "Stores a new agent").takes(written("AgentNew")),
-        written("AgentWritten"),
+        post(AGENTS, "agent_create", "Stores a new agent").takes(of::<shapes::AgentNew>()),
+        of::<shapes::AgentWritten>(),
     ),
     get(AGENT, "agent_show", "Shows one agent, or its merged servers").asks(&["view"]).answers(
         200,
-        Content::Either(written("AgentObject"), written("Merged")),
+        Content::Either(of::<shapes::AgentObject>(), of::<shapes::Merged>()),
         TAG,
     ),
     stored(
-        put(AGENT, "agent_put", "Stores an agent").takes(written("AgentNew")),
-        written("AgentWritten"),
+        put(AGENT, "agent_put", "Stores an agent").takes(of::<shapes::AgentNew>()),
+        of::<shapes::AgentWritten>(),
     ),
-    changed(patch(AGENT, "agent_change", "Changes an agent"), written("AgentWritten")),
+    changed(patch(AGENT, "agent_change", "Changes an agent"), of::<shapes::AgentWritten>()),
     removed(delete(AGENT, "agent_delete", "Removes an agent")),
     get(ATTACHMENTS, "attachment_list", "Lists an agent's own attachments").asks(PAGES).answers(
         200,
-        Content::Json(written("AttachmentPage")),
+        Content::Json(of::<shapes::Page<shapes::Attachment>>()),
         TAG,
     ),
     attached(put(ATTACHMENTS, "attachment_add", "Attaches a server to an agent")),
     get(CONNECTIONS, "connection_list", "Lists the servers that a human must sign in to")
         .asks(PAGES)
-        .gives(written("ConnectionPage")),
+        .gives(of::<shapes::Page<shapes::Connection>>()),
     get(ATTACHMENT, "attachment_show", "Shows one attachment").answers(
         200,
-        Content::Json(written("Attachment")),
+        Content::Json(of::<shapes::Attachment>()),
         TAG,
     ),
     attached(put(ATTACHMENT, "attachment_put", "Attaches a server under this alias")),
@@ -147,25 +151,25 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .ends()
         .refuses(CHANGED),
     get("/api/workspaces/{workspace}/export", "workspace_export", "Exports the catalog")
-        .gives(written("Export")),
+        .gives(of::<shapes::Export>()),
     post("/api/workspaces/{workspace}/import", "workspace_import", "Imports a catalog")
         .asks(&["dry_run", "prune"])
-        .takes(written("ImportDocument"))
+        .takes(of::<shapes::ImportDocument>())
         .refuses(&[429])
-        .gives(written("Imported")),
+        .gives(of::<shapes::Imported>()),
     post(
         "/api/workspaces/{workspace}/validate",
         "object_validate",
         "Checks an object without storing it",
     )
     .asks(&["object_kind"])
-    .takes(written("CatalogObjectNew"))
-    .gives(written("Validated")),
+    .takes(of::<shapes::CatalogObjectNew>())
+    .gives(of::<shapes::Validated>()),
     post(
         "/api/workspaces/{workspace}/preview",
         "agent_preview",
         "Previews the merged servers of an agent",
     )
-    .takes(written("AgentManifest"))
-    .gives(written("Merged")),
+    .takes(of::<shapes::AgentManifest>())
+    .gives(of::<shapes::Merged>()),
 ];

@@ -1,6 +1,7 @@
 //! The endpoints of MCP, health, and metrics for monitors.
 
-use super::super::operation::{Content, Operation, delete, get, post, written};
+use super::super::operation::{Content, Operation, delete, get, of, post};
+use crate::shapes;
 
 const EVENT_STREAM: &str = "text/event-stream";
 const ANSWERS: &[&str] = &["application/json", EVENT_STREAM];
@@ -14,7 +15,7 @@ const MESSAGE: &[u16] = &[400, 406, 408, 409, 413, 415, 429, 500, 503, 504];
 pub(super) const OPERATIONS: &[Operation] = &[
     post("/mcp", "mcp_send", "Accepts an MCP message for all servers of the run")
         .asks(HEADERS)
-        .takes(written("McpMessage"))
+        .takes(of::<shapes::McpMessage>())
         .answers(200, Content::Text(ANSWERS), &["McpSessionId"])
         .answers(202, Content::None, &[])
         .refuses(MESSAGE),
@@ -25,7 +26,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     delete("/mcp", "mcp_end", "Ends a legacy session").asks(HEADERS).ends().refuses(&[400, 405]),
     post("/mcp/{alias}", "mcp_server_send", "Accepts an MCP message for one server of the run")
         .asks(HEADERS)
-        .takes(written("McpMessage"))
+        .takes(of::<shapes::McpMessage>())
         .answers(200, Content::Text(ANSWERS), &["McpSessionId"])
         .answers(202, Content::None, &[])
         .refuses(MESSAGE),
@@ -38,8 +39,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .ends()
         .refuses(&[400, 405]),
     post("/mcp/{alias}/tools/{tool}", "tool_call", "Calls a tool of one server of the run")
-        .takes(written("ToolArguments"))
-        .gives(written("ToolResult"))
+        .takes(of::<shapes::ToolArguments>())
+        .gives(of::<shapes::ToolResult>())
         .refuses(&[400, 406, 408, 409, 413, 415, 429, 500, 503, 504]),
     get(
         "/vfs/{path}",
@@ -55,7 +56,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "Writes to a file of the run, and returns its content after the write",
     )
     .asks(&["vfs_write_op"])
-    .takes(written("ToolArguments"))
+    .takes(of::<shapes::ToolArguments>())
     .answers(200, Content::Text(FILES), &[])
     .answers(202, Content::None, &[])
     .refuses(&[400, 408, 413, 415, 422, 429, 500, 502, 503, 504]),
@@ -77,5 +78,5 @@ pub(super) const OPERATIONS: &[Operation] = &[
         Content::Text(&["application/openmetrics-text"]),
         &[],
     ),
-    get("/api/openapi.json", "openapi_show", "This document").gives(written("OpenApi")),
+    get("/api/openapi.json", "openapi_show", "This document").gives(of::<shapes::OpenApi>()),
 ];

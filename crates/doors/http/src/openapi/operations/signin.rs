@@ -1,6 +1,7 @@
 //! The requests of browsers at a sign-in. Without any way to sign in, all of them are 404.
 
-use super::super::operation::{Content, Operation, get, post, written};
+use super::super::operation::{Content, Operation, get, of, post};
+use crate::shapes;
 
 const HTML: Content = Content::Text(&["text/html"]);
 const FORM: &[&str] = &["application/x-www-form-urlencoded"];
@@ -38,31 +39,31 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .answers(303, Content::None, ELSEWHERE)
         .refuses(PAGE),
     post("/signin/link/{token}", "sign_in_link_use", "Signs in by a link, once")
-        .takes_as(written("CsrfForm"), FORM)
+        .takes_as(of::<shapes::CsrfForm>(), FORM)
         .answers(303, Content::None, ON)
         .refuses(BODY),
     post("/signin/passkey/begin", "sign_in_passkey_begin", "Returns a challenge for a passkey")
-        .gives(written("Ceremony"))
+        .gives(of::<shapes::Ceremony>())
         .refuses(&[400, 409, 415, 429, 500, 503]),
     post("/signin/passkey/finish", "sign_in_passkey_finish", "Signs in by a passkey")
-        .takes(written("CeremonyAnswer"))
-        .answers(200, Content::Json(written("SignedIn")), COOKIE)
+        .takes(of::<shapes::CeremonyAnswer>())
+        .answers(200, Content::Json(of::<shapes::SignedIn>()), COOKIE)
         .refuses(BODY),
     post("/signin/passkeys/new", "sign_in_passkey_new", "Returns a challenge for a new passkey")
         .asks(&["Csrf"])
-        .gives(written("Ceremony"))
+        .gives(of::<shapes::Ceremony>())
         .refuses(&[400, 401, 409, 429, 500, 503]),
     post("/signin/passkeys", "sign_in_passkey_add", "Adds a passkey of the caller")
         .asks(&["Csrf"])
-        .takes(written("CeremonyAnswer"))
-        .answers(201, Content::Json(written("PasskeyAdded")), &[])
+        .takes(of::<shapes::CeremonyAnswer>())
+        .answers(201, Content::Json(of::<shapes::PasskeyAdded>()), &[])
         .refuses(BODY),
     post(
         "/signin/passkeys/{id}/remove",
         "sign_in_passkey_remove",
         "Removes a passkey of the caller",
     )
-    .takes_as(written("CsrfForm"), FORM)
+    .takes_as(of::<shapes::CsrfForm>(), FORM)
     .answers(303, Content::None, ELSEWHERE)
     .refuses(BODY),
     post(
@@ -70,7 +71,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "sign_in_link_make",
         "Creates a sign-in link for another human, and shows it",
     )
-    .takes_as(written("LinkForm"), FORM)
+    .takes_as(of::<shapes::LinkForm>(), FORM)
     .answers(200, HTML, &[])
     .refuses(LINK),
     get("/signin/oidc/{provider}", "sign_in_oidc_begin", "Redirects to a provider")
@@ -97,11 +98,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "grant_request_decide",
         "Approves or denies a grant request",
     )
-    .takes_as(written("DecisionForm"), FORM)
+    .takes_as(of::<shapes::DecisionForm>(), FORM)
     .answers(303, Content::None, ELSEWHERE)
     .refuses(DECIDED),
     post("/signout", "sign_out", "Ends the session of the browser")
-        .takes_as(written("CsrfForm"), FORM)
+        .takes_as(of::<shapes::CsrfForm>(), FORM)
         .answers(303, Content::None, ON)
         .refuses(BODY),
 ];

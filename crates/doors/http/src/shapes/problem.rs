@@ -1,0 +1,189 @@
+//! Shapes of refusals, and of notices that refuse nothing.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{ids::ErrorKind, part::As, schema::Nullable};
+
+/// The fault of one field. Never contains the value of a secret.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(example = json!({
+    "field": "limit",
+    "code": "value_invalid",
+    "message": "it is not a possible length of a page",
+    "remedy": "write one from 1 to 100"
+}))]
+pub(crate) struct FieldError {
+    /// A place in the body, such as `default_config.api_key`, or in another object, whose name is
+    /// in front. `body`: the whole body.
+    pub(crate) field: String,
+    /// Kind of the fault, for programs.
+    #[schemars(extend("pattern" = "^[a-z_]+$"))]
+    pub(crate) code: String,
+    /// The fault.
+    pub(crate) message: String,
+    /// The remedy.
+    pub(crate) remedy: String,
+}
+
+/// A fault in the configuration of a run.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(example = json!({
+    "path": "agents.reader.mcpServers.library.config.token",
+    "code": "missing_required_mcp_config",
+    "message": "it has no value",
+    "remedy": "set it",
+    "server_name": "library",
+    "field": "token"
+}))]
+pub(crate) struct ConfigFault {
+    /// The place, with the object in front.
+    pub(crate) path: String,
+    #[schemars(extend("pattern" = "^[a-z_]+$"))]
+    pub(crate) code: String,
+    pub(crate) message: String,
+    pub(crate) remedy: String,
+    /// Alias of the faulty server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server_name: Option<String>,
+    /// The faulty key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) field: Option<String>,
+    /// The server of the faulty reference.
+    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub(crate) reference: Option<String>,
+    /// The secret that is not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) secret: Option<String>,
+}
+
+/// The fault of a server of a run.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(example = json!({
+    "server": "docs",
+    "kind": "transport_error",
+    "message": "it did not start"
+}))]
+pub(crate) struct ServerFault {
+    pub(crate) server: String,
+    #[schemars(extend("pattern" = "^[a-z_]+$"))]
+    pub(crate) kind: String,
+    pub(crate) message: String,
+    /// Details for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) details: Option<Value>,
+}
+
+/// A notice for a person. It refuses nothing.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(example = json!({ "field": "servers.docs", "message": "nothing uses it" }))]
+pub(crate) struct FieldWarning {
+    pub(crate) field: String,
+    pub(crate) message: String,
+}
+
+/// A fault of a request.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub(crate) enum Fault {
+    Field(As<FieldError>),
+    Config(As<ConfigFault>),
+    Server(As<ServerFault>),
+}
+
+/// A failure among the files of a run.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct FileFailure {
+    pub(crate) code: String,
+    /// The code as a device can tell it apart: `DRIVER` for every failure of a server, else the
+    /// code.
+    pub(crate) family: String,
+    pub(crate) kind: String,
+    pub(crate) message: String,
+    /// Details for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) details: Option<Value>,
+}
+
+/// The code of a problem.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum ProblemCode {
+    Word(String),
+    /// The code of a JSON-RPC error.
+    Rpc(i64),
+}
+
+/// The members of a problem beside those of RFC 9457 and its kind.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProblemMembers {
+    /// All faults. With 400, 403 and 422 there is at least one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("minItems" = 1))]
+    pub(crate) errors: Option<Vec<Fault>>,
+    /// Place of the object that an earlier request with the same idempotency key created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) location: Option<String>,
+    /// For a run that is refused: the first fault, for clients that read one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    /// The code of the first fault. For files, one of thirteen, such as `NOT_FOUND`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Nullable<String>>", extend("pattern" = "^[A-Za-z_]+$"))]
+    pub(crate) code: Option<ProblemCode>,
+    /// For a run that another run may not start by its token: the details of a call of
+    /// `spawn_session`, such as the missing `scopes` and the way to `ask` for them, or the `rule`
+    /// that forbids it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) details: Option<Nullable<Map<String, Value>>>,
+    /// For files: the operation, such as `Open`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) operation: Option<String>,
+    /// For files: the failure, as in the run's `ctl/error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) failure: Option<FileFailure>,
+    /// The faulty server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server_name: Option<Nullable<String>>,
+    /// The server of the faulty reference.
+    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub(crate) reference: Option<String>,
+    /// The field that the caller may not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) field: Option<String>,
+    /// The required values that are missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) missing_fields: Option<Vec<String>>,
+    /// The data of a JSON-RPC error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub(crate) data: Option<Value>,
+}
+
+/// The refusal of a request (RFC 9457).
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(example = json!({
+    "type": "about:blank",
+    "title": "Not Found",
+    "status": 404,
+    "detail": "there is no server `docs`",
+    "kind": "not_found"
+}))]
+pub(crate) struct Problem {
+    #[serde(rename = "type")]
+    #[schemars(extend("const" = "about:blank"))]
+    pub(crate) about: &'static str,
+    /// The words of the status.
+    pub(crate) title: &'static str,
+    #[schemars(extend("minimum" = 400, "maximum" = 599))]
+    pub(crate) status: u16,
+    /// The fault and the remedy.
+    pub(crate) detail: String,
+    pub(crate) kind: ErrorKind,
+    #[serde(flatten)]
+    pub(crate) members: As<ProblemMembers>,
+}
