@@ -68,7 +68,7 @@ pub(crate) use self::{
     ids::*,
     limits::*,
     outbound::*,
-    page::{Listed, PAGE_MAX, Page},
+    page::{PAGE_MAX, Page},
     part::As,
     policy::*,
     problem::*,

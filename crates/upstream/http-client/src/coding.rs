@@ -182,7 +182,9 @@ mod tests {
                 assert_eq!(decoded(coding, body, chunk).unwrap(), text, "{coding} {chunk}");
             }
         }
-        assert!(decoded("gzip", &gzip[..gzip.len() - 4], 64).unwrap_err().contains("cut short"));
+        assert!(
+            decoded("gzip", &gzip[..gzip.len() - 4], 64).unwrap_err().contains("ends too early")
+        );
         assert!(decoded("gzip", b"{\"jsonrpc\"", 64).unwrap_err().contains("Content-Encoding"));
         assert!(decoded("br", b"x", 64).unwrap_err().contains("`br`"));
         assert_eq!(decoded("gzip", b"", 64).unwrap(), b"", "an empty body is empty");

@@ -214,8 +214,18 @@ mod tests {
             ),
             ("${input:9}", None, "`${input:9}`", "write `${NAME}`,"),
             ("${input:a b}", None, "`${…}` is a value", "`narthex secrets set A_B`"),
-            ("Bearer ${input:key}", Some("authorization"), "asks for", "write `Bearer ${KEY}`,"),
-            ("Bearer ${input:key}", Some("x-key"), "asks for", "write `${KEY}` as the whole value"),
+            (
+                "Bearer ${input:key}",
+                Some("authorization"),
+                "a client asks",
+                "write `Bearer ${KEY}`,",
+            ),
+            (
+                "Bearer ${input:key}",
+                Some("x-key"),
+                "a client asks",
+                "write `${KEY}` as the whole value",
+            ),
             ("${command:a.b}", None, "`${command:a.b}`", "write the value itself"),
         ] {
             let found = ClientVariable::find(text).unwrap();

@@ -85,7 +85,7 @@ fn members_and_workspaces_are_changed_and_removed() {
     ask(&["members", "set", "nosuch", "admin"]).failed(1, &["not_found", "nosuch"]);
     place
         .run(["workspaces", "delete", "team"])
-        .failed(1, &["conflict", "it has 1 service; remove that first, or delete with `--force`"]);
+        .failed(1, &["conflict", "it has 1 service; remove everything in it first"]);
     ask(&["members", "remove", "team/ci"]).succeeded();
     ask(&["members", "remove", "team/ci"]).failed(1, &["not_found"]);
     place.run(["workspaces", "delete", "team"]).succeeded();

@@ -207,7 +207,7 @@ fn a_wait_is_reported_once_with_its_real_length() {
         said.read_to_string(&mut told).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(1));
         drop(input);
-        let once = ["no daemon runs with the data directory", "for up to 1 s", "1 s are over"];
+        let once = ["no daemon runs with the data directory", "for up to 1 s", "within 1 s"];
         for text in once {
             assert_eq!(told.matches(text).count(), 1, "{text:?} in {told}");
         }

@@ -275,7 +275,7 @@ fn x_m26_a_key_of_the_environment_reaches_no_child() {
     let both = old.with(MasterKey::generate().unwrap()).unwrap();
     let (mut daemon, _) = start(&both.write());
     let rotated = place.run(["secrets", "rotate-key"]).succeeded();
-    assert!(rotated.stdout.contains("1 value is sealed anew"), "{rotated:?}");
+    assert!(rotated.stdout.contains("1 value is sealed again"), "{rotated:?}");
     assert!(rotated.stderr.contains("leave only the first"), "{rotated:?}");
     daemon.signal("TERM");
     daemon.wait();

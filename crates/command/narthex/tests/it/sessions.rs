@@ -181,7 +181,7 @@ fn all_faults_of_a_run_request_are_printed() {
         let refused = place.pipe(&["runs", "create", "-", "--agent", "reader"], input);
         refused.failed(1, &[&one[..], &[what]].concat());
     }
-    place.pipe(&["runs", "create", "-"], "{}").failed(2, &["standard input says nothing"]);
+    place.pipe(&["runs", "create", "-"], "{}").failed(2, &["standard input is empty"]);
     assert!(living(&place).is_empty());
 }
 

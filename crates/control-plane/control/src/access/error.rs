@@ -56,8 +56,8 @@ pub enum AccessError {
     WorkspaceTaken(WorkspaceId),
     /// The workspace is not empty.
     #[error(
-        "the workspace `{workspace}` is not empty: it has {}; remove these first, or delete with \
-         `force=true`, which ends its runs and deletes the rest",
+        "the workspace `{workspace}` is not empty: it has {}; remove everything in it first, or \
+         delete with `force=true`, which ends its runs and deletes the rest",
         told(.living))]
     Living {
         /// The workspace.

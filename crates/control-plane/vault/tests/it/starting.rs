@@ -29,7 +29,8 @@ async fn x_m28_the_start_fails_without_the_key() {
     let error = world.start().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     let text = error.to_string();
-    let words = ["2 values", lost.current().id().as_str(), "the key file of the test", "put"];
+    let words =
+        ["2 values", lost.current().id().as_str(), "the key file of the test", "add that key"];
     for word in words {
         assert!(text.contains(word), "no {word:?} in {text}");
     }

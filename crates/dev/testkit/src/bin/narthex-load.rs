@@ -51,13 +51,13 @@ struct TargetArgs {
 struct RunArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// What to do: echo, blob, progress or list
+    /// Work: echo, blob, progress or list
     #[arg(long, default_value = "echo")]
     work: String,
     /// Bytes of a blob, steps of progress, or tools of the list
     #[arg(long, default_value_t = 0)]
     size: usize,
-    /// What tool names begin with; several are taken in turn
+    /// Prefixes of tool names; several are taken in turn
     #[arg(long)]
     prefix: Vec<String>,
     /// How many connections, each with one request at a time
@@ -79,7 +79,7 @@ struct StdioArgs {
     /// The protocol era: legacy or modern
     #[arg(long)]
     era: Era,
-    /// What to do: echo, blob or list
+    /// Work: echo, blob or list
     #[arg(long, default_value = "echo")]
     work: String,
     /// Bytes of a blob, or tools of the list

@@ -45,7 +45,9 @@ fn a_replay_is_full_only_for_readers_that_would_lose_an_event() {
 proptest! {
     /// S31: with any events, the stored ones stay within the limits, and numbers never jump.
     #[test]
-    fn s31_stored_events_are_bounded_in_number_and_size(sizes in prop::collection::vec(0_usize..50, 1..200)) {
+    fn s31_stored_events_are_bounded_in_number_and_size(
+        sizes in prop::collection::vec(0_usize..50, 1..200),
+    ) {
         let mut replay = replay(limits(8, 100));
         for (index, size) in sizes.iter().enumerate() {
             replay.push(message(*size));

@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{ActorKind, Digest, Listed, Page, WorkspaceId};
+use super::{
+    ids::{ActorKind, Digest, WorkspaceId},
+    page::{Listed, Page},
+};
 
 /// The principal of an event.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{RunEndpoints, RunEntries, RunHead, RunLive, RunStored, Time};
+use super::{
+    ids::Time,
+    runs::{RunEndpoints, RunEntries, RunHead, RunLive, RunStored},
+};
 
 /// The claim to make or to extend.
 #[derive(Debug, Serialize, JsonSchema)]

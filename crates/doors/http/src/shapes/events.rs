@@ -5,7 +5,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{RunId, SessionId, Time, schema::one_of};
+use super::{
+    ids::{RunId, SessionId, Time},
+    schema::one_of,
+};
 
 /// The most events of a page.
 pub(crate) const EVENTS_MAX: u64 = narthex_events::WINDOW;

@@ -6,8 +6,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Alias, GrantId, GrantRequestId, GrantScope, GrantType, Listed, ObjectName, PrincipalId, RunId,
-    SessionId, Time,
+    ids::{
+        Alias, GrantId, GrantRequestId, GrantScope, GrantType, ObjectName, PrincipalId, RunId,
+        SessionId, Time,
+    },
+    page::Listed,
 };
 
 /// The permission of a grant. `tool_scope` has the scope, and can have a server, a tool and the

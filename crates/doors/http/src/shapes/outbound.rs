@@ -6,7 +6,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{ChannelName, Listed, Time};
+use super::{
+    ids::{ChannelName, Time},
+    page::Listed,
+};
 
 /// The name of a secret in a document, such as `${TEAM_KEY}`.
 const SECRET: &str = r"^\$\{[A-Z_][A-Z0-9_]*\}$";

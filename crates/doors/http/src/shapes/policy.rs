@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::Time;
+use super::ids::Time;
 
 /// The rules of a workspace, in Cedar. See policy.md.
 #[derive(Debug, Serialize, JsonSchema)]

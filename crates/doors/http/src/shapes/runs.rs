@@ -7,8 +7,10 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Alias, Listed, ObjectName, PrincipalId, RunId, RunStatus, ServerDetails, SessionId, Time,
+    ids::{Alias, ObjectName, PrincipalId, RunId, RunStatus, SessionId, Time},
+    page::Listed,
     schema::one_of,
+    servers::ServerDetails,
 };
 
 /// The most seconds of a run.

@@ -4,7 +4,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Listed, ObjectName, RunId, RunRow, SessionId, Time};
+use super::{
+    ids::{ObjectName, RunId, SessionId, Time},
+    page::Listed,
+    runs::RunRow,
+};
 
 /// The most units of a report of usage.
 const USAGE_MAX: u64 = 900_000_000_000;

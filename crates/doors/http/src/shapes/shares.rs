@@ -5,7 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Listed, RunId, SessionId, ShareId, ThreadId, Time};
+use super::{
+    ids::{RunId, SessionId, ShareId, ThreadId, Time},
+    page::Listed,
+};
 
 /// A share: files that an agent has copied out of its folder.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Alias, ObjectName, RunId, RunStatus, ServerState, SessionId, Time, schema::one_of};
+use super::{
+    ids::{Alias, ObjectName, RunId, RunStatus, ServerState, SessionId, Time},
+    schema::one_of,
+};
 
 /// The most runs of the load of a workspace: those that are read, and the daemon's own run.
 const RUNS_MAX: u32 = 1001;

@@ -89,7 +89,7 @@ async fn e73_an_empty_cursor_ends_a_list_and_a_non_string_is_refused() {
     assert_eq!(names(&inventory), ["x"]);
     let peer = listing(|_| json!({"tools": [], "nextCursor": 7})).await;
     let inventory = in_time(fetch(&world.link(&http(&peer.url)).await)).await.unwrap();
-    assert!(inventory.warnings()[0].message.contains("no string"), "{:?}", inventory.warnings());
+    assert!(inventory.warnings()[0].message.contains("not a string"), "{:?}", inventory.warnings());
 }
 
 #[tokio::test]

@@ -143,8 +143,10 @@ async fn s27_redirects_never_show_a_key_in_the_path() {
     type Location = fn(&str) -> String;
     let elsewhere = |_: &str| format!("http://other.test/{KEY}/mcp");
     let further = |path: &str| format!("{path}/x");
-    let rows: [(Location, &str); 2] =
-        [(elsewhere, "http://other.test/[redacted]/mcp"), (further, "last to /[redacted]/mcp/x")];
+    let rows: [(Location, &str); 2] = [
+        (elsewhere, "http://other.test/[redacted]/mcp"),
+        (further, "last target was /[redacted]/mcp/x"),
+    ];
     for (location, words) in rows {
         let peer = Peer::start(move |seen| redirect(&location(&seen.path))).await;
         let error = World::new().connect(&with_key_in_path(&peer)).await.unwrap_err();

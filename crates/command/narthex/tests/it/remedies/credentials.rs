@@ -55,7 +55,7 @@ async fn e88_a_live_server_reconnects_with_its_corrected_key() {
         assert!(shown.contains(told) && shown.contains(&reconnect), "{shown}");
     }
     let check = place.run(["check", "mcp"]);
-    let checked = check.stdout.contains("hint: change the value that is named here");
+    let checked = check.stdout.contains("hint: change the named value");
     assert!(check.stdout.contains(told) && checked, "{check:?}");
     place.write("mcp.json", &json!({ "servers": entry(RIGHT) }).to_string());
     daemon.server_in("pay", "ready");

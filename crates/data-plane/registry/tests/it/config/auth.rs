@@ -85,7 +85,10 @@ fn e110_unknown_and_missing_modes_are_refused() {
     );
     assert_refused(&with("{}"), &["`servers.x.auth`: the mode is missing"]);
     assert_refused(&with("\"apiKey\""), &["`servers.x.auth`: expected an object, found a string"]);
-    assert_refused(&with(r#"{ "mode": 1 }"#), &["`servers.x.auth.mode`: a number"]);
+    assert_refused(
+        &with(r#"{ "mode": 1 }"#),
+        &["`servers.x.auth.mode`: expected a string, found a number"],
+    );
 }
 
 /// A filled-in value may be a secret in the wrong place.
@@ -204,22 +207,25 @@ fn e119_flow_is_tolerated() {
 #[test]
 fn e25_oauth_fields_are_checked() {
     for (json, part) in [
-        (r#"{ "mode": "authorizationCode", "redirectUri": "cb" }"#, "auth.redirectUri`: no usable"),
-        (r#"{ "mode": "authorizationCode", "resource": "x" }"#, "auth.resource`: no usable url"),
-        (r#"{ "mode": "authorizationCode", "scopes": "a b" }"#, "auth.scopes`: a string stands"),
-        (r#"{ "mode": "authorizationCode", "scopes": [1] }"#, "auth.scopes[0]`: a number stands"),
+        (
+            r#"{ "mode": "authorizationCode", "redirectUri": "cb" }"#,
+            "auth.redirectUri`: the url cannot",
+        ),
+        (r#"{ "mode": "authorizationCode", "resource": "x" }"#, "auth.resource`: the url cannot"),
+        (r#"{ "mode": "authorizationCode", "scopes": "a b" }"#, "auth.scopes`: expected an array"),
+        (r#"{ "mode": "authorizationCode", "scopes": [1] }"#, "auth.scopes[0]`: expected a str"),
         (r#"{ "mode": "authorizationCode", "client": {} }"#, "auth.client`: `clientId` is missing"),
-        (r#"{ "mode": "authorizationCode", "client": "c" }"#, "auth.client`: a string stands"),
+        (r#"{ "mode": "authorizationCode", "client": "c" }"#, "auth.client`: expected an object"),
         (r#"{ "mode": "authorizationCode", "tokens": {} }"#, "auth.tokens`: `accessToken` is miss"),
         (
             r#"{ "mode": "authorizationCode",
                  "tokens": { "accessToken": "a", "expiresAt": "x" } }"#,
-            "auth.tokens.expiresAt`: a string stands",
+            "auth.tokens.expiresAt`: expected a num",
         ),
         (
             r#"{ "mode": "authorizationCode",
                  "tokens": { "accessToken": "a", "expiresAt": -1 } }"#,
-            "auth.tokens.expiresAt`: a number stands",
+            "auth.tokens.expiresAt`: expected a num",
         ),
     ] {
         assert_refused(&with(json), &[part]);

@@ -96,8 +96,11 @@ fn e110_a_file_without_servers_is_refused() {
     assert_eq!(error.problem(), &FileProblem::MissingServers);
     assert_file_refused("[]", &["an array"]);
     assert_file_refused("null", &["null"]);
-    assert_file_refused(r#"{"servers": []}"#, &["`servers` holds an array"]);
-    assert_file_refused(r#"{"mcpServers": "x"}"#, &["`mcpServers` holds a string"]);
+    assert_file_refused(r#"{"servers": []}"#, &["`servers` must be an object, not an array"]);
+    assert_file_refused(
+        r#"{"mcpServers": "x"}"#,
+        &["`mcpServers` must be an object, not a string"],
+    );
 }
 
 /// C24: the two documents are never mixed.
@@ -136,7 +139,7 @@ fn e118_a_file_that_is_no_json_names_line_column_and_remedy() {
         assert_file_refused(text, parts);
     }
     let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
-    assert_file_refused(&deep, &["nest less"]);
+    assert_file_refused(&deep, &["use fewer levels"]);
     let error = parse(b"{\"servers\": {\"\xff\": 1}}", &context()).unwrap_err();
     assert!(error.to_string().contains("UTF-8"), "{error}");
 }
@@ -181,7 +184,7 @@ fn e118_a_link_to_an_endless_file_or_a_folder_is_refused_at_once() {
     for path in [Path::new("/dev/zero"), folder.path()] {
         let error = load_file(path, folder.path(), &env).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-        assert!(error.to_string().contains("may read"), "{error}");
+        assert!(error.to_string().contains("readable for this user"), "{error}");
     }
 }
 

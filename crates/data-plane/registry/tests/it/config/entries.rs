@@ -18,7 +18,7 @@ fn e110_each_fault_of_an_entry_has_its_own_message() {
     );
     assert_refused(
         r#"{ "transport": 1 }"#,
-        &["`servers.x.transport`: expected a string, found a number"],
+        &["`servers.x.transport`: expected `stdio`, `http` or `sse`, found a number"],
     );
     assert_refused(
         r#"{ "transport": "stdio", "command": "true", "args": "-y" }"#,
@@ -88,7 +88,7 @@ fn e83_names_and_urls_of_file_entries_are_checked() {
     for url in ["x.test/mcp", "ftp://x.test", "file:///x", "https://", "https://x.test/ y", "/mcp"]
     {
         let json = format!("{{\"transport\": \"http\", \"url\": \"{url}\"}}");
-        assert_refused(&json, &["`servers.x.url`: no usable url"]);
+        assert_refused(&json, &["`servers.x.url`: the url cannot be used"]);
     }
     for url in ["https://x", "http://127.0.0.1:9/mcp?a=b", "http://[::1]:9/"] {
         let json = format!("{{\"transport\": \"http\", \"url\": \"{url}\"}}");
@@ -147,7 +147,7 @@ fn e115_bad_and_unknown_placeholders_are_refused() {
     let with =
         |text| format!(r#"{{ "transport": "stdio", "command": "true", "args": ["{text}"] }}"#);
     assert_refused(&with("${env:}"), &["`servers.x.args[0]`", "`${env:}` names no variable"]);
-    assert_refused(&with("${HOME}"), &["`${HOME}` is no placeholder", "write `${env:HOME}`"]);
+    assert_refused(&with("${HOME}"), &["`${HOME}` is not a placeholder", "write `${env:HOME}`"]);
     assert_refused(&with("${env:HOME"), &["no closing"]);
     assert_eq!(stdio(entry(&with("$${HOME}")).0).args, ["${HOME}"]);
 }

@@ -97,7 +97,7 @@ fn d1_names_are_converted_with_a_warning_and_never_shared() {
         .collect();
     assert_eq!(names, ["My Server!", "my-server", "my-other", "my other!"]);
     let message = fault(config.entries[3].clone()).error.message;
-    assert!(message.contains("another server becomes `my-other` too; rename"), "{message}");
+    assert!(message.contains("another server becomes `my-other` as well; rename"), "{message}");
 }
 
 #[test]
@@ -107,10 +107,10 @@ fn e110_faults_of_foreign_entries_are_reported() {
         (r#"{ "command": "a", "url": "https://x" }"#, "both a command and a url"),
         (r#"{ "type": "ws", "url": "wss://x" }"#, "`mcpServers.x.type`: unknown transport `ws`"),
         (r#"{ "type": "http" }"#, "the url is missing"),
-        (r#"{ "type": 7 }"#, "`mcpServers.x.type`: a number"),
-        (r#"{ "serverUrl": "x" }"#, "`mcpServers.x.serverUrl`: no usable url"),
+        (r#"{ "type": 7 }"#, "`mcpServers.x.type`: expected `stdio`"),
+        (r#"{ "serverUrl": "x" }"#, "`mcpServers.x.serverUrl`: the url cannot be used"),
         ("[]", "expected an object, found an array"),
-        (r#"{ "command": "a", "args": ["${input:t}"] }"#, "`${input:t}` is no placeholder"),
+        (r#"{ "command": "a", "args": ["${input:t}"] }"#, "`${input:t}` is not a placeholder"),
     ] {
         let message = fault(foreign(json).0).error.message;
         assert!(message.contains(part), "{json}: {message}");

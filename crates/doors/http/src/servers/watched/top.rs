@@ -145,7 +145,7 @@ impl Top {
     }
 }
 
-/// What was counted of a run, and the computing time of its servers.
+/// Counters of a run, and the computing time of its servers.
 type Found = (Counted, Option<Duration>);
 
 fn row(
