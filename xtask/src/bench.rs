@@ -7,6 +7,7 @@
 
 mod aims;
 mod decisions;
+pub(crate) mod guard;
 mod idle;
 mod load;
 mod machine;

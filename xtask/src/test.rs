@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use crate::peers::Peers;
 use crate::steps::{self, Ran};
 use crate::tally::Tally;
-use crate::{check, conformance, peers, schemathesis};
+use crate::{bench, check, conformance, peers, schemathesis};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -36,6 +36,8 @@ enum Step {
     Doc,
     /// The daemon and the test servers.
     Build,
+    /// Instructions of a call and memory of an idle daemon, against limits.
+    Cost,
     /// The conformance suites, directly and through the gateway.
     Conformance,
     /// Real clients and servers through the gateway.
@@ -48,6 +50,7 @@ impl Step {
     fn needs(self) -> &'static [Self] {
         match self {
             Self::Conformance | Self::Peers | Self::Openapi => &[Self::Install, Self::Build],
+            Self::Cost => &[Self::Build],
             Self::Check | Self::Install | Self::Unit | Self::Doc | Self::Build => &[],
         }
     }
@@ -64,6 +67,7 @@ impl Step {
             Self::Unit => runners::unit(&runners::Effort::Short),
             Self::Doc => runners::doc(),
             Self::Build => runners::build(),
+            Self::Cost => bench::guard::check(),
             Self::Conformance => conformance::run(&Peers::install()?),
             Self::Peers => peers::run(&Peers::install()?),
             Self::Openapi => schemathesis::run(&Peers::install()?),
@@ -121,7 +125,7 @@ mod tests {
     fn only_includes_needed_steps_and_skip_wins() {
         let options =
             |only: &[Step], skip: &[Step]| Options { only: only.into(), skip: skip.into() };
-        assert_eq!(chosen(&options(&[], &[])).len(), 8);
+        assert_eq!(chosen(&options(&[], &[])).len(), 9);
         let peers = [Step::Install, Step::Build, Step::Peers];
         assert_eq!(chosen(&options(&[Step::Peers], &[])), peers);
         assert_eq!(chosen(&options(&[Step::Peers], &[Step::Install])), peers[1..]);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use fs_err as fs;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -37,6 +37,10 @@ const RUNS: &str = "/api/workspaces/default/runs";
 /// The request that creates each run.
 const REQUEST: &str = r#"{"type":"start_session","agent_name":"bench"}"#;
 const WORKSPACE_TOKEN: &str = "admin.token";
+
+/// Duration of a measured load, and of a quick one.
+const WINDOW: Duration = Duration::from_secs(30);
+const QUICK_WINDOW: Duration = Duration::from_secs(5);
 
 /// Number of runs and servers besides.
 #[derive(Clone, Copy)]
@@ -72,9 +76,9 @@ struct Measured {
 
 pub(super) fn measure(options: &Options, logs: &Path) -> Result<Option<RunsCost>> {
     let many = if options.quick { QUICK_MANY } else { MANY };
-    let stage = Stage::start(options, ONE, logs, program("narthex", &options.profile))?;
+    let stage = Stage::start(&options.profile, ONE, logs, program("narthex", &options.profile))?;
     let sync_us = sync_us(&stage.data)?;
-    let measured = stage.create(options, many.runs)?;
+    let measured = stage.create(&options.profile, many.runs)?;
     stage.daemon.stop(STOPPED)?;
     let Measured { runs, create_p50_us, create_p99_us, end_p50_us, end_p99_us, .. } = measured;
     let added = measured.after_bytes.saturating_sub(measured.before_bytes);
@@ -102,27 +106,43 @@ pub(super) fn measure(options: &Options, logs: &Path) -> Result<Option<RunsCost>
     }))
 }
 
+/// Instructions of a small call by a run that sees one server.
+pub(super) fn small_call(profile: &str, logs: &Path) -> Result<f64> {
+    let counter = Counter::find().context("valgrind is not installed")?;
+    let narthex = counter.under(&program("narthex", profile), logs);
+    let stage = Stage::start(profile, ONE, logs, narthex)?;
+    let load = stage.load(profile, stage.daemon.token_file(), "mcp__s0__", QUICK_WINDOW);
+    let counted = stage.count(&counter, load)?;
+    stage.daemon.stop(STOPPED)?;
+    Ok(counted)
+}
+
+/// Memory of a daemon with one server and nothing to do, apart from its program and libraries, in
+/// KiB.
+pub(super) fn idle_kib(profile: &str, logs: &Path) -> Result<u64> {
+    let stage = Stage::start(profile, ONE, logs, program("narthex", profile))?;
+    wait_until_quiet(stage.daemon.pid())?;
+    let status = fs::read_to_string(format!("/proc/{}/status", stage.daemon.pid()))?;
+    stage.daemon.stop(STOPPED)?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    number.and_then(|kib| kib.parse().ok()).context("the kernel shows no RssAnon")
+}
+
 /// Instructions of calls by a run of an agent, and by the one that sees all servers.
 fn calls(options: &Options, many: Size, logs: &Path, counter: &Counter) -> Result<Vec<CallCost>> {
     let mut found = [[0.0; 2]; 2];
     for (at, size) in [ONE, many].into_iter().enumerate() {
         let narthex = counter.under(&program("narthex", &options.profile), logs);
-        let stage = Stage::start(options, size, logs, narthex)?;
-        let measured = stage.create(options, size.runs)?;
+        let stage = Stage::start(&options.profile, size, logs, narthex)?;
+        let measured = stage.create(&options.profile, size.runs)?;
         let own = stage.data.join("run.token");
         write_secret(&own, &measured.token)?;
         let callers = [(own, "mcp__lib__"), (stage.daemon.token_file().to_path_buf(), "mcp__s0__")];
         for (caller, (token, prefix)) in callers.iter().enumerate() {
-            let mut load = stage.load(options, token, prefix);
-            // One-time costs are not counted.
-            let _: Calls = read_within(&mut load, SOON)?;
-            wait_until_quiet(stage.daemon.pid())?;
-            let counted = counter.count(stage.daemon.pid(), || {
-                let calls: Calls = read_within(&mut load, SOON)?;
-                ensure!(calls.right == calls.sent, "{} of {} failed", calls.failed, calls.sent);
-                wait_until_quiet(stage.daemon.pid())?;
-                Ok(calls.sent)
-            })?;
+            let window = if options.quick { QUICK_WINDOW } else { WINDOW };
+            let load = stage.load(&options.profile, token, prefix, window);
+            let counted = stage.count(counter, load)?;
             eprintln!(
                 "{} runs, {} servers, {prefix}: {counted:.0} instructions per call",
                 size.runs, size.servers
@@ -146,10 +166,10 @@ struct Calls {
 }
 
 impl Stage {
-    fn start(options: &Options, size: Size, logs: &Path, narthex: Command) -> Result<Self> {
+    fn start(profile: &str, size: Size, logs: &Path, narthex: Command) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("narthex-bench-").tempdir()?;
         let (config, data) = (dir.path().join("mcp.json"), dir.path().join("data"));
-        let fixture = Fixture::start(Era::Legacy, &options.profile, 0, &logs.join("runs.log"))?;
+        let fixture = Fixture::start(Era::Legacy, profile, 0, &logs.join("runs.log"))?;
         // One of its tools is enough: what is measured is the number of servers.
         let tools = json!({ "allow": ["echo"] });
         let mut entry = json!({ "transport": "http", "url": fixture.url(), "tools": tools });
@@ -167,14 +187,14 @@ impl Stage {
         for (kind, object) in [("servers", lib), ("agents", agent)] {
             let file = dir.path().join(format!("{kind}.json"));
             fs::write(&file, object.to_string())?;
-            let mut apply = program("narthex", &options.profile);
+            let mut apply = program("narthex", profile);
             run(apply.args([kind, "apply", "--quiet", "-f"]).arg(&file).arg("--data").arg(&data))?;
         }
         Ok(Self { daemon, data, _fixture: fixture, _dir: dir })
     }
 
-    fn create(&self, options: &Options, runs: usize) -> Result<Measured> {
-        let mut command = program("narthex-load", &options.profile);
+    fn create(&self, profile: &str, runs: usize) -> Result<Measured> {
+        let mut command = program("narthex-load", profile);
         command.args(["runs", "--url", &self.daemon.endpoint_url(RUNS), "--era", "modern"]);
         command.arg("--bearer-file").arg(self.data.join(WORKSPACE_TOKEN));
         command.args(["--body", REQUEST, "--runs", &runs.to_string()]);
@@ -182,13 +202,27 @@ impl Stage {
         read_within(&mut command, CREATED)
     }
 
-    fn load(&self, options: &Options, token: &Path, prefix: &str) -> Command {
-        let mut command = program("narthex-load", &options.profile);
+    fn load(&self, profile: &str, token: &Path, prefix: &str, window: Duration) -> Command {
+        let mut command = program("narthex-load", profile);
         command.args(["run", "--url", &self.daemon.endpoint_url("/mcp"), "--era", "modern"]);
         command.arg("--bearer-file").arg(token).args(["--work", "echo", "--prefix", prefix]);
         command.args(["--warm-up-ms", "0"]);
-        command.args(["--window-ms", if options.quick { "5000" } else { "30000" }]);
+        command.args(["--window-ms", &window.as_millis().to_string()]);
         command
+    }
+
+    /// The instructions of each call of a load generator.
+    fn count(&self, counter: &Counter, mut load: Command) -> Result<f64> {
+        let process = self.daemon.pid();
+        // One-time costs are not counted.
+        let _: Calls = read_within(&mut load, SOON)?;
+        wait_until_quiet(process)?;
+        counter.count(process, || {
+            let calls: Calls = read_within(&mut load, SOON)?;
+            ensure!(calls.right == calls.sent, "{} of {} failed", calls.failed, calls.sent);
+            wait_until_quiet(process)?;
+            Ok(calls.sent)
+        })
     }
 }
 

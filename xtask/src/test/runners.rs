@@ -91,10 +91,17 @@ fn every_crate(effort: &Effort, postgres: Option<&Postgres>, has_keychain: bool)
     }
     let run = ["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests", "pass"];
     let quiet = ["--status-level", "slow", "--final-status-level", "flaky"];
-    let quiet = [quiet.as_slice(), &["--retries", effort.retries()]].concat();
+    let threads = threads().to_string();
+    let how = ["--retries", effort.retries(), "--test-threads", &threads];
+    let quiet = [quiet.as_slice(), &how].concat();
     let shown = process::show(&mut told(&[run.as_slice(), quiet.as_slice()].concat()))?;
     let tally = counts::nextest(&shown.output).context("the tests did not run, see above")?;
     judge(shown.is_success, without_flaky(tally, &counts::flaky(&shown.output)))
+}
+
+/// Number of tests at one time: two for each core, since most of their time they wait.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, std::num::NonZero::get) * 2
 }
 
 /// Counts a test that passed only when it was run once more as failed, unless it is listed.
