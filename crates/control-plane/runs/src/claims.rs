@@ -182,7 +182,7 @@ impl Runs {
     ///
     /// `last` is the result of the last check, and `None` after a failed one. A check reads the
     /// runs that ended lately. It compares all runs here with all active ones if there is no
-    /// `last`, when a workspace has changed, and each [`ALL_EVERY`]: then no end is missed for
+    /// `last`, when a workspace has changed, and once a minute: then no end is missed for
     /// good, however long the store was unavailable, and however wrong a clock is.
     ///
     /// # Errors
