@@ -99,9 +99,9 @@ fn every_crate(effort: &Effort, postgres: Option<&Postgres>, has_keychain: bool)
     judge(shown.is_success, without_flaky(tally, &counts::flaky(&shown.output)))
 }
 
-/// Number of tests at one time: two for each core, since most of their time they wait.
+/// Number of tests at one time: three for two cores, since most of their time tests wait.
 fn threads() -> usize {
-    std::thread::available_parallelism().map_or(2, std::num::NonZero::get) * 2
+    std::thread::available_parallelism().map_or(2, std::num::NonZero::get) * 3 / 2
 }
 
 /// Counts a test that passed only when it was run once more as failed, unless it is listed.
