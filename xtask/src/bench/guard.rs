@@ -8,8 +8,6 @@ use anyhow::{Result, ensure};
 use fs_err as fs;
 
 use super::{report::bytes, runs};
-use crate::peers::install;
-use crate::process::answers;
 use crate::tally::Tally;
 use crate::workspace;
 
@@ -27,9 +25,6 @@ pub(crate) fn check() -> Result<Tally> {
     fs::create_dir_all(&logs)?;
     let mut tally = Tally::default();
     tally.check("instructions of a small call", || {
-        if !answers("valgrind", &["--version"]) {
-            install::apt_install(&["valgrind"])?;
-        }
         let counted = runs::small_call(PROFILE, &logs)?;
         within("instructions per call", counted, CALL)
     });

@@ -108,7 +108,7 @@ pub(super) fn measure(options: &Options, logs: &Path) -> Result<Option<RunsCost>
 
 /// Instructions of a small call by a run that sees one server.
 pub(super) fn small_call(profile: &str, logs: &Path) -> Result<f64> {
-    let counter = Counter::find().context("valgrind is not installed")?;
+    let counter = Counter::find_or_install()?;
     let narthex = counter.under(&program("narthex", profile), logs);
     let stage = Stage::start(profile, ONE, logs, narthex)?;
     let load = stage.load(profile, stage.daemon.token_file(), "mcp__s0__", QUICK_WINDOW);

@@ -147,7 +147,7 @@ impl Runs {
         loop {
             ticks.tick().await;
             let looked = async {
-                compared = Some(self.look_at_ends(compared.take()).await?);
+                compared = self.look_at_ends(compared.take()).await?;
                 self.look_at_claims().await
             };
             if let Err(error) = looked.await {
@@ -180,17 +180,21 @@ impl Runs {
 
     /// Ends runs here that ended at other daemons, or were deleted with their workspace.
     ///
-    /// `last` is the result of the last check, and `None` after a failed one. A check reads the
+    /// `last` is the result of the last check, and `None` after a failed one. Without runs here
+    /// there is nothing to check, and the result is `None`. A check reads the
     /// runs that ended lately. It compares all runs here with all active ones if there is no
     /// `last`, when a workspace has changed, and once a minute: then no end is missed for
     /// good, however long the store was unavailable, and however wrong a clock is.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn look_at_ends(&self, last: Option<Compared>) -> Result<Compared, RunError> {
+    pub async fn look_at_ends(&self, last: Option<Compared>) -> Result<Option<Compared>, RunError> {
+        let here = self.shared.stored.all();
+        if here.is_empty() {
+            return Ok(None);
+        }
         let (store, at) = (self.store()?, Instant::now());
         let changes = store.principals().changes().await.map_err(of)?;
-        let here = self.shared.stored.all();
         let last = last.filter(|last| last.changes == changes && last.at.elapsed() < ALL_EVERY);
         if let Some(last) = last {
             let since = SystemTime::now() - EVERY - CLOCK_SKEW;
@@ -198,16 +202,14 @@ impl Runs {
                 for id in here.into_iter().filter(|id| ended.contains(id)) {
                     self.release(id).await;
                 }
-                return Ok(last);
+                return Ok(Some(last));
             }
         }
-        if !here.is_empty() {
-            let living = store.runs().living().await.map_err(of)?;
-            for id in here.into_iter().filter(|id| !living.contains(id)) {
-                self.release(id).await;
-            }
+        let living = store.runs().living().await.map_err(of)?;
+        for id in here.into_iter().filter(|id| !living.contains(id)) {
+            self.release(id).await;
         }
-        Ok(Compared { at, changes })
+        Ok(Some(Compared { at, changes }))
     }
 
     /// True if a client has a claim of a run, or uses it all the same.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use fs_err as fs;
 
+use crate::peers::install;
 use crate::process::{answers, capture};
 
 const SOON: Duration = Duration::from_secs(120);
@@ -20,6 +21,15 @@ impl Counter {
     /// `None` if the programs are not there.
     pub(super) fn find() -> Option<Self> {
         answers("valgrind", &["--version"]).then(|| Self { out: Default::default() })
+    }
+
+    /// Installs the programs if they are missing.
+    pub(super) fn find_or_install() -> Result<Self> {
+        if let Some(counter) = Self::find() {
+            return Ok(counter);
+        }
+        install::apt_install(&["valgrind"])?;
+        Self::find().context("valgrind was installed and does not start")
     }
 
     /// A program to be started under it. Nothing is counted yet.

@@ -148,7 +148,7 @@ impl Hub {
 
     pub(crate) fn announce(&self, change: Change) {
         if self.changes.send(change).is_err() {
-            tracing::trace!("nobody listens to changes");
+            tracing::trace!("no stream receives changes");
         }
     }
 }
