@@ -274,6 +274,14 @@ fn describe(command: &Command) -> String {
     words.join(" ")
 }
 
+/// Memory of a process that no file backs, in KiB.
+pub(crate) fn private_kib(process: u32) -> Result<u64> {
+    let status = fs_err::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
+    kib.context("the kernel shows no RssAnon")
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::Command;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use fs_err as fs;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ use super::results::{CallCost, RunsCost};
 use super::stage::Fixture;
 use super::{Options, program};
 use crate::peers::Daemon;
-use crate::process::run;
+use crate::process::{private_kib, run};
 
 const READY: Duration = Duration::from_secs(900);
 const STOPPED: Duration = Duration::from_secs(60);
@@ -122,11 +122,9 @@ pub(super) fn small_call(profile: &str, logs: &Path) -> Result<f64> {
 pub(super) fn idle_kib(profile: &str, logs: &Path) -> Result<u64> {
     let stage = Stage::start(profile, ONE, logs, program("narthex", profile))?;
     wait_until_quiet(stage.daemon.pid())?;
-    let status = fs::read_to_string(format!("/proc/{}/status", stage.daemon.pid()))?;
+    let kib = private_kib(stage.daemon.pid())?;
     stage.daemon.stop(STOPPED)?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    number.and_then(|kib| kib.parse().ok()).context("the kernel shows no RssAnon")
+    Ok(kib)
 }
 
 /// Instructions of calls by a run of an agent, and by the one that sees all servers.

@@ -76,11 +76,8 @@ impl std::fmt::Display for Holds {
 
 impl Holds {
     fn of(process: u32) -> Result<Self> {
-        let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-        let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
         Ok(Self {
-            memory_bytes: kib.context("the system tells no memory")? * 1024,
+            memory_bytes: crate::process::private_kib(process)? * 1024,
             files: fs::read_dir(format!("/proc/{process}/fd"))?.count(),
             children: Descendants::of(process).ids().len(),
         })

@@ -154,7 +154,7 @@ impl Control {
 
     /// The store, after a check that it has this workspace.
     pub async fn catalog_store(&self, workspace: &WorkspaceId) -> Result<&Store, ControlError> {
-        let store = self.shared.store.as_ref().ok_or(CatalogError::NoStore)?;
+        let store = self.needed_store()?;
         let found = store.workspaces().find(workspace).await.map_err(ControlError::Store)?;
         match found {
             Some(_) => Ok(store),

@@ -144,7 +144,7 @@ impl Runs {
         let tools = source.built_in_tools(requested.session.parent.is_some());
         let agent_type = source.agent().map(FrozenAgent::agent_type);
         let executor = source.agent().and_then(FrozenAgent::executor);
-        let (session, sealed) = self.sealed(&requested, source, &screened).await?;
+        let (session, sealed) = self.sealed(&requested, source, &mut screened).await?;
         let missing = servers::missing(&policy, &self.shared.gateway.registry().snapshot());
         let held = HeldBack::new(resolved.pinned, screened.held);
         let place = Place {
@@ -196,14 +196,14 @@ impl Runs {
         &self,
         requested: &Requested,
         source: ServerSource,
-        screened: &Screened,
+        screened: &mut Screened,
     ) -> Result<(SessionRow, String), RunError> {
         let agent_type = source.agent().map(FrozenAgent::agent_type);
         let session = self.sealed_session(requested, source.inputs().text(), agent_type).await?;
         let frozen = Frozen {
             prompt: requested.prompt(),
             of: source,
-            lists: screened.lists.clone(),
+            lists: take(&mut screened.lists),
             further: KeptFurther::default(),
             held: screened.held.clone(),
             from: requested.resumed_from(),

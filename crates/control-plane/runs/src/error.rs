@@ -107,7 +107,7 @@ pub enum RunError {
     )]
     Suspended(SessionId),
     /// The session has ended, or cannot resume.
-    #[error("the session `{id}` cannot be resumed: {why}")]
+    #[error("session `{id}`: {why}")]
     SessionOver {
         /// Id of the session.
         id: SessionId,

@@ -24,7 +24,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_control::{CatalogError, Control, ControlError, KeyedLock};
+use narthex_control::{Control, ControlError, KeyedLock};
 use narthex_definitions::reviews::Reviews;
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{McpClientId, RunId, SessionId, WorkspaceId};
@@ -264,8 +264,7 @@ impl Runs {
     }
 
     fn store(&self) -> Result<&Store, RunError> {
-        let store = self.control().store();
-        Ok(store.ok_or(CatalogError::NoStore).map_err(ControlError::from)?)
+        Ok(self.control().needed_store()?)
     }
 
     fn vault(&self) -> Result<&Vault, RunError> {

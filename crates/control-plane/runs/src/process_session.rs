@@ -4,7 +4,7 @@
 
 use std::time::SystemTime;
 
-use narthex_control::{Actor, ActorKind, By, CatalogError, ControlError};
+use narthex_control::{Actor, ActorKind, By, ControlError};
 use narthex_gateway::RunView;
 use narthex_model::{RunEnd, SessionId};
 use narthex_store::{SessionRow, StatementError};
@@ -56,7 +56,7 @@ impl Runs {
     pub(crate) async fn end_earlier_session(&self) -> Result<(), ControlError> {
         let control = self.control();
         let (home, by) = (control.home().clone(), self.own_name());
-        let store = control.store().ok_or(CatalogError::NoStore)?;
+        let store = control.needed_store()?;
         for id in store.sessions().live_alone(&home, &by).await.map_err(ControlError::Store)? {
             let ending = Ending { by: By::system(), how: RunEnd::Ended, first: None };
             self.end_with_runs(control, &home, id, ending).await?;

@@ -1,4 +1,4 @@
-//! Answers of the gateway itself, and their codes at each door (D24).
+//! Reasons why the gateway refuses a request, and their codes at each door (D24).
 
 mod absent;
 mod failing;

@@ -8,7 +8,7 @@ mod source;
 use std::sync::Arc;
 
 use narthex_audit::{AuditFull, ToolSet};
-use narthex_wire::{ListKind, Notification, rpc};
+use narthex_wire::{ListKind, Notification};
 use tokio::{task::JoinSet, time::Duration};
 
 pub(crate) use self::source::Source;
@@ -21,7 +21,7 @@ use crate::{
         run::{Changes, RunRows},
     },
     shared::Shared,
-    subscriptions::{Change, Seen},
+    subscriptions::Seen,
     view::View,
 };
 
@@ -188,11 +188,9 @@ impl Shared {
         let differs =
             |known: &&Notification| known.lists().iter().any(|kind| now.differs(last, *kind));
         for known in Notification::of_lists().filter(differs) {
-            self.hub.announce(Change::List(seen.clone(), known));
-            let payload = rpc::notification(known.name, None);
-            for session in self.sessions.all().into_iter().filter(|one| is_concerned(one)) {
-                session.deliver(payload.clone());
-            }
+            let sessions = self.sessions.all().into_iter();
+            let concerned: Vec<_> = sessions.filter(|one| is_concerned(one)).collect();
+            self.announce_list(seen.clone(), known, &concerned);
         }
         now.differs(last, ListKind::Tools)
     }

@@ -152,10 +152,20 @@ impl Shared {
         let sessions = self.sessions.all().into_iter();
         let concerned: Vec<_> = sessions.filter(|session| is_concerned(session)).collect();
         for known in Notification::of_lists() {
-            self.hub.announce(Change::List(Seen::Server(server.clone()), known));
-            let payload = rpc::notification(known.name, None);
-            concerned.iter().for_each(|session| session.deliver(payload.clone()));
+            self.announce_list(Seen::Server(server.clone()), known, &concerned);
         }
+    }
+
+    /// Reports a change of lists to listeners, and to these sessions.
+    pub(crate) fn announce_list(
+        &self,
+        seen: Seen,
+        known: &'static Notification,
+        to: &[Arc<Session>],
+    ) {
+        self.hub.announce(Change::List(seen, known));
+        let payload = rpc::notification(known.name, None);
+        to.iter().for_each(|session| session.deliver(payload.clone()));
     }
 
     /// Ends a session whose server is gone, once its open calls have their answers (E40): those of

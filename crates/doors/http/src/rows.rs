@@ -125,19 +125,10 @@ pub(crate) fn one(
 
 /// A row without its name, for a reader: with its path in a run's files (R-C1).
 pub(crate) fn details(row: &ServerRow, reader: Reader, pid: Option<Pid>) -> ServerDetails {
-    // Only what is ready has anything (E33, E72), and of that only what callers may see (D5).
-    let inventory = if row.is_ready() { shown(row) } else { Arc::default() };
     let revision = row.facts.as_ref().map(|facts| facts.revision);
     let details = ServerDetails {
-        brief: ServerBrief {
-            era: revision.map(|revision| revision.era().into()),
-            revision: revision.map(Revision::as_str),
-            tools: inventory.tools.len(),
-            prompts: inventory.prompts.len(),
-            resources: inventory.resources.len(),
-            resource_templates: inventory.templates.len(),
-            ..brief(row)
-        },
+        // Only what is ready has anything (E33, E72).
+        brief: brief(row, revision, row.is_ready()),
         path: path(row, pid),
         auth: row.definition.as_deref().map(auth),
         provenance: row.provenance.into(),
@@ -156,10 +147,10 @@ pub(crate) fn details(row: &ServerRow, reader: Reader, pid: Option<Pid>) -> Serv
     }
 }
 
-/// The members of a row in short, for operators.
-pub(crate) fn brief(row: &ServerRow) -> ServerBrief {
-    let revision = row.link.as_ref().map(|link| link.facts().revision);
-    let inventory = shown(row);
+/// The members of a row in short, for operators. `is_listed` tells whether the row's lists count.
+pub(crate) fn brief(row: &ServerRow, revision: Option<Revision>, is_listed: bool) -> ServerBrief {
+    // Only what callers may see (D5).
+    let inventory = if is_listed { shown(row) } else { Arc::default() };
     ServerBrief {
         state: row.state.into(),
         is_overridden: row.is_overridden,

@@ -59,9 +59,11 @@ fn one_line(text: &str) -> String {
 
 /// A server in short, for a reader.
 pub(crate) fn server(row: &ServerRow, reader: Reader) -> StatusRow {
+    let revision = row.link.as_ref().map(|link| link.facts().revision);
+    let brief = brief(row, revision, true);
     let server = match reader {
-        Reader::Operator => brief(row),
-        Reader::Run => brief(row).for_runs(words_for_runs(row)),
+        Reader::Operator => brief,
+        Reader::Run => brief.for_runs(words_for_runs(row)),
     };
     StatusRow { alias: row.name.clone(), server }
 }

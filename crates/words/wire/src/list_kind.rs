@@ -16,7 +16,7 @@ pub enum ListKind {
 impl ListKind {
     /// The member of the result that has the entries.
     #[must_use]
-    pub fn member(self) -> &'static str {
+    pub const fn member(self) -> &'static str {
         match self {
             Self::Tools => "tools",
             Self::Prompts => "prompts",

@@ -382,7 +382,7 @@ impl Opener<'_> {
             ServerAuth::NotYet(oauth) if matches!(*oauth, OAuth::ClientCredentials(_)) => {
                 let remedy = "use `auth` with the mode `apiKey` if the server accepts a key, or \
                               mark its attachment as `optional`";
-                Err(self.not_started("auth", "a program with OAuth", remedy))
+                Err(self.not_started("auth", "an OAuth sign-in with client credentials", remedy))
             }
             known => Ok(known),
         }

@@ -17,7 +17,7 @@ impl Control {
         T: Send + 'static,
         F: Future<Output = Result<T, ControlError>> + Send + 'static,
     {
-        let store = self.access_store()?.clone();
+        let store = self.needed_store()?.clone();
         let change = async move |this: Self| {
             let access = this.shared.access.clone();
             let _together = access.changing.lock().await;
@@ -31,13 +31,17 @@ impl Control {
         self.to_the_end(change).await
     }
 
-    pub(crate) fn access_store(&self) -> Result<&Store, ControlError> {
+    /// The store.
+    ///
+    /// # Errors
+    /// When the daemon has none.
+    pub fn needed_store(&self) -> Result<&Store, ControlError> {
         self.shared.store.as_ref().ok_or_else(|| CatalogError::NoStore.into())
     }
 
     /// Checks that there is a workspace of this id.
     pub(super) fn known_workspace(&self, id: &WorkspaceId) -> Result<(), ControlError> {
-        self.access_store()?;
+        self.needed_store()?;
         match self.access().workspaces.contains_key(id) {
             true => Ok(()),
             false => Err(CatalogError::NoWorkspace(id.clone()).into()),

@@ -16,7 +16,7 @@ impl Control {
     /// # Errors
     /// When there is no store.
     pub fn principals(&self) -> Result<Vec<Arc<Account>>, ControlError> {
-        self.access_store()?;
+        self.needed_store()?;
         Ok(self.access().accounts.values().cloned().collect())
     }
 
@@ -36,7 +36,7 @@ impl Control {
     /// # Errors
     /// When the principal is unknown, or there is no store.
     pub fn principal(&self, who: &str) -> Result<Arc<Account>, ControlError> {
-        self.access_store()?;
+        self.needed_store()?;
         self.principal_named(who, |_| true)
     }
 
@@ -89,7 +89,7 @@ impl Control {
         let mut fields = Fields::read(text, &["is_disabled", "is_operator"])?;
         let (disabled, operator) = (fields.flag("is_disabled"), fields.flag("is_operator"));
         fields.done()?;
-        self.access_store()?;
+        self.needed_store()?;
         let (who, by) = (who.to_owned(), by.clone());
         self.change_access(async move |this, store| {
             let found = this.principal(&who)?;

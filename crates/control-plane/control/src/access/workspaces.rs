@@ -24,7 +24,7 @@ impl Control {
     /// # Errors
     /// When there is no store.
     pub fn workspaces(&self) -> Result<Vec<Workspace>, ControlError> {
-        self.access_store()?;
+        self.needed_store()?;
         Ok(self.access().workspaces.values().cloned().collect())
     }
 

@@ -94,7 +94,7 @@ impl Control {
     /// The human whom a link would sign in, and the method.
     async fn find_link(&self, token: &str) -> Result<(Arc<Account>, LoginMethod), ControlError> {
         self.login()?;
-        let found = self.access_store()?.logins().find_link(TokenHash::of(token).as_str()).await;
+        let found = self.needed_store()?.logins().find_link(TokenHash::of(token).as_str()).await;
         let found = found.map_err(ControlError::Store)?.ok_or(LoginError::DeadLink)?;
         let account = self.may_sign_in(&found.principal)?;
         Ok((account, LoginMethod::of_link(found.is_invitation)))

@@ -146,7 +146,7 @@ impl Control {
         identity: &Identity,
     ) -> Result<PrincipalId, ControlError> {
         let Identity { issuer, subject, .. } = identity;
-        let proofs = self.access_store()?.proofs();
+        let proofs = self.needed_store()?.proofs();
         let known = proofs.find_identity(issuer, subject).await.map_err(ControlError::Store)?;
         if let Some(known) = known {
             return Ok(known);

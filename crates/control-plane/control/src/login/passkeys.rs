@@ -90,7 +90,7 @@ impl Control {
         // In turn, so that of many at once only one is the first.
         self.change_access(async move |this: Self, _store| {
             let adding = this.may_add_passkey(signed_in.method).await?;
-            let proofs = this.access_store()?.proofs();
+            let proofs = this.needed_store()?.proofs();
             if proofs.find_passkey(&row.id).await.map_err(ControlError::Store)?.is_some() {
                 return Err(LoginError::PasskeyTaken.into());
             }
@@ -201,7 +201,7 @@ impl Control {
         let (login, passkeys) = self.with_passkeys()?;
         let begun = login.sign_ins.take(ceremony).ok_or(LoginError::NoCeremony)?;
         let id = Passkeys::answering(answer).map_err(LoginError::Passkey)?;
-        let proofs = self.access_store()?.proofs();
+        let proofs = self.needed_store()?.proofs();
         let found = proofs.find_passkey(&id).await.map_err(ControlError::Store)?;
         let found = found.ok_or(LoginError::UnknownPasskey)?;
         let stored = Passkey::from_stored(&found.document).map_err(LoginError::Passkey)?;
@@ -221,7 +221,7 @@ impl Control {
     /// # Errors
     /// When there is no store, or the store fails.
     pub async fn passkeys(&self, principal: &PrincipalId) -> Result<Vec<PasskeyRow>, ControlError> {
-        let all = self.access_store()?.proofs().passkeys(principal).await;
+        let all = self.needed_store()?.proofs().passkeys(principal).await;
         all.map_err(ControlError::Store)
     }
 
@@ -243,7 +243,7 @@ impl Control {
         }
         let (principal, id, by) = (principal.clone(), id.to_owned(), by.clone());
         let remove = async move |this: Self| {
-            let proofs = this.access_store()?.proofs();
+            let proofs = this.needed_store()?.proofs();
             let found = proofs.find_passkey(&id).await.map_err(ControlError::Store)?;
             if found.is_none_or(|row| row.principal != principal) {
                 return Err(LoginError::NoSuchPasskey.into());

@@ -75,12 +75,17 @@ impl Reviews {
             return Ok(Vec::new());
         };
         let of = DefinitionsOf::Catalog(self.control().home(), &built_in);
-        let mut all = self.store()?.definitions(of).other_tools().await;
-        if let (Ok(all), Some(inventory)) = (&mut all, self.shared.gateway.built_in_inventory()) {
-            let tools = inventory.tools.iter().map(|tool| tool.key.to_string());
-            all.extend(tools.map(|tool| (built_in.to_string(), tool)));
-        }
-        Ok(all.map_err(ControlError::Store)?)
+        let all = self.store()?.definitions(of).other_tools().await;
+        let mut all = all.map_err(ControlError::Store)?;
+        all.extend(self.built_in_tools());
+        Ok(all)
+    }
+
+    /// All tools of the built-in server.
+    pub(super) fn built_in_tools(&self) -> Vec<Tool> {
+        let inventory = self.shared.gateway.built_in_inventory();
+        let tools = inventory.iter().flat_map(|inventory| inventory.tools.iter());
+        tools.map(|tool| (Alias::built_in().to_string(), tool.key.to_string())).collect()
     }
 
     /// Has live servers compared with the present names of the catalog, and returns their number.

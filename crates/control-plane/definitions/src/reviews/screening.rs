@@ -183,10 +183,7 @@ impl Reviews {
             others.retain(|(server, _)| rows.get(server).is_some());
         }
         others.extend(self.tools_of_run(of, beside).await?);
-        if let Some(built_in) = self.shared.gateway.built_in_inventory() {
-            let tools = built_in.tools.iter().map(|tool| tool.key.to_string());
-            others.extend(tools.map(|tool| (Alias::built_in().to_string(), tool)));
-        }
+        others.extend(self.built_in_tools());
         let names = heads.values().map(|head| (head.kind.clone(), head.name.clone())).collect();
         let known = Known { texts, unwanted, names, others, beside: beside.later.clone() };
         let (all, id) = (seen.clone(), name.to_owned());

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use narthex_control::{CatalogError, Control, ControlError, KeyedLock};
+use narthex_control::{Control, KeyedLock};
 use narthex_gateway::Gateway;
 use narthex_model::RunId;
 use narthex_store::Store;
@@ -58,7 +58,6 @@ impl Reviews {
     }
 
     pub(crate) fn store(&self) -> Result<&Store, ReviewError> {
-        let store = self.control().store();
-        Ok(store.ok_or(CatalogError::NoStore).map_err(ControlError::from)?)
+        Ok(self.control().needed_store()?)
     }
 }

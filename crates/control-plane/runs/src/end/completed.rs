@@ -23,7 +23,7 @@ impl Runs {
     /// # Errors
     /// When the store cannot list them. One that cannot be ended is tried again.
     pub(crate) async fn end_done_before(&self, now: SystemTime) -> Result<(), ControlError> {
-        let store = self.control().store().ok_or(narthex_control::CatalogError::NoStore)?;
+        let store = self.control().needed_store()?;
         let kind = EventKind::SessionCompleted.as_str();
         let done = store.resting().done((kind, COMPLETED), now).await;
         for DoneSession { workspace, session, run } in done.map_err(ControlError::Store)? {

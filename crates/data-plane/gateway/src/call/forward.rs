@@ -51,8 +51,8 @@ impl Shared {
         prepared: Prepared,
         permitted: Permitted<Request>,
     ) -> Result<Sent, Refusal> {
-        let Prepared { row: _, link, mut hop, booked, facts, basis, asking, .. } = prepared;
-        let Prepared { rounds, listening, limit, .. } = prepared;
+        let Prepared { link, mut hop, booked, facts, asking, rounds, listening, limit, .. } =
+            prepared;
         let caller = call.caller;
         let mut ear = None;
         let is_subscription = permitted.message.method() == method::RESOURCES_SUBSCRIBE;
@@ -74,6 +74,7 @@ impl Shared {
         {
             ear = Some(Box::new(self.hub.ears.listen(&link)));
         }
+        let basis = permitted.basis().clone();
         let forwarding = link.forward(permitted, hop, booked);
         let forwarded = match limit {
             None => forwarding.await,

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use narthex_policy::{Basis, Origin, Paid, Payment, Permitted, Request, bound_arguments};
+use narthex_policy::{Origin, Paid, Payment, Permitted, Request, bound_arguments};
 use narthex_upstream::{Booked, ClientIdentity, Hop, InUse, Link};
 use narthex_wire::{
     Era, Revision, Rewrite,
@@ -47,8 +47,6 @@ pub(crate) struct Prepared {
     pub(crate) booked: Booked,
     /// The facts that the answer will need.
     pub(crate) facts: RequestFacts,
-    /// The rules and grants by which policy has permitted the call.
-    pub(crate) basis: Basis,
     /// The parts with which the server can ask the client.
     pub(crate) asking: Option<Box<Asking>>,
     /// Makes further rounds for a caller that cannot make them.
@@ -86,9 +84,7 @@ impl Shared {
         });
         let Routed { row, mut request, listening, .. } = routed;
         self.rewrite(caller, &mut request, up, &mut tried.payment)?;
-        let basis = Basis::default();
-        let prepared =
-            Prepared { row, link, hop, booked, facts, basis, asking, rounds, listening, limit };
+        let prepared = Prepared { row, link, hop, booked, facts, asking, rounds, listening, limit };
         Ok((prepared, request))
     }
 
@@ -216,8 +212,7 @@ impl Prepared {
         if permitted.basis().is_empty() {
             return;
         }
-        self.basis = permitted.basis().clone();
-        let paid: Vec<_> = self.basis.single().collect();
+        let paid: Vec<_> = permitted.basis().single().collect();
         let arguments = permitted.arguments_digest();
         let facts = &mut self.facts;
         if let Some(tasks) = facts.tasks.as_mut().filter(|_| facts.method == method::TOOLS_CALL) {

@@ -1,5 +1,4 @@
-//! Refusals for definitions that are under review in their run (S22 to S24), and the review of
-//! lists that arrive after the run's start.
+//! Refusals for definitions that are under review in their run (S22 to S24).
 
 use narthex_model::CallErrorKind;
 use narthex_policy::Item;

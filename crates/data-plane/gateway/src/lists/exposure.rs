@@ -7,7 +7,7 @@ use narthex_policy::{Item, Request, ServerRules};
 use narthex_registry::ServerRow;
 use narthex_upstream::{Inventory, Listed};
 use narthex_wire::{
-    Message, MessageKind, Raw, Rewrite,
+    ListKind, Message, MessageKind, Raw, Rewrite,
     json::{Object, decode_string, encode_string},
     meta_key, method,
     notification::RESOURCES_FILTER,
@@ -40,11 +40,13 @@ struct ListMembers {
 
 fn listed(name: &str) -> Option<ListMembers> {
     let (list, member, key, item): (_, _, _, fn(Arc<str>) -> Item) = match name {
-        method::TOOLS_LIST => (Listed::Tool, "tools", "name", Item::Tool),
-        method::PROMPTS_LIST => (Listed::Prompt, "prompts", "name", Item::Prompt),
-        method::RESOURCES_LIST => (Listed::Resource, "resources", "uri", Item::Resource),
+        method::TOOLS_LIST => (Listed::Tool, ListKind::Tools.member(), "name", Item::Tool),
+        method::PROMPTS_LIST => (Listed::Prompt, ListKind::Prompts.member(), "name", Item::Prompt),
+        method::RESOURCES_LIST => {
+            (Listed::Resource, ListKind::Resources.member(), "uri", Item::Resource)
+        }
         method::RESOURCES_TEMPLATES_LIST => {
-            (Listed::Template, "resourceTemplates", "uriTemplate", Item::Resource)
+            (Listed::Template, ListKind::Templates.member(), "uriTemplate", Item::Resource)
         }
         _ => return None,
     };

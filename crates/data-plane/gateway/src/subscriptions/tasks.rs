@@ -1,4 +1,4 @@
-//! Statuses of tasks, as servers report them by themselves.
+//! Owners of tasks, and statuses that servers report by themselves or when they are asked.
 
 use narthex_model::Alias;
 use narthex_wire::{

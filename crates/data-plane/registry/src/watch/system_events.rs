@@ -122,7 +122,7 @@ impl SystemEvents {
 
 impl fmt::Debug for SystemEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sight").field("watched", &self.watched).finish_non_exhaustive()
+        f.debug_struct("SystemEvents").field("watched", &self.watched).finish_non_exhaustive()
     }
 }
 

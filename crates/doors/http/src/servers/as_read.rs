@@ -1,6 +1,6 @@
 //! Documents that clients send back as they were read: these change nothing (D39).
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, sync::LazyLock};
 
 use schemars::JsonSchema;
 use serde::{
@@ -51,20 +51,30 @@ const DEFINITION: &str = "definition";
 /// The document to store, from one as it was read or as its author writes it: without the members
 /// that are only shown.
 pub(super) fn to_be_stored(target: Target, text: String) -> String {
-    let only_shown = match target {
+    let only_shown: &Names = match target {
         Target::Object(_) => return definition(&text).unwrap_or(text),
-        Target::Attachments | Target::Attachment => {
-            only_shown::<AttachmentWritten, AttachmentNew>()
-        }
-        Target::Policy => only_shown::<Rules, RulesNew>(),
-        Target::Outbound(OutboundTarget::Channel) => only_shown::<Channel, ChannelNew>(),
-        Target::Outbound(OutboundTarget::Webhook) => only_shown::<Webhook, WebhookNew>(),
-        Target::EnvBinding => only_shown::<EnvBinding, EnvBindingSecret>(),
-        Target::MemberSet => only_shown::<Member, MemberRoles>(),
+        Target::Attachments | Target::Attachment => &ATTACHMENT,
+        Target::Policy => &POLICY,
+        Target::Outbound(OutboundTarget::Channel) => &CHANNEL,
+        Target::Outbound(OutboundTarget::Webhook) => &WEBHOOK,
+        Target::EnvBinding => &ENV_BINDING,
+        Target::MemberSet => &MEMBER,
         _ => return text,
     };
-    without(&text, &only_shown).unwrap_or(text)
+    without(&text, only_shown).unwrap_or(text)
 }
+
+/// Names of members, read from a schema once.
+type Names = LazyLock<BTreeSet<String>>;
+
+static ATTACHMENT: Names = LazyLock::new(only_shown::<AttachmentWritten, AttachmentNew>);
+static POLICY: Names = LazyLock::new(only_shown::<Rules, RulesNew>);
+static CHANNEL: Names = LazyLock::new(only_shown::<Channel, ChannelNew>);
+static WEBHOOK: Names = LazyLock::new(only_shown::<Webhook, WebhookNew>);
+static ENV_BINDING: Names = LazyLock::new(only_shown::<EnvBinding, EnvBindingSecret>);
+static MEMBER: Names = LazyLock::new(only_shown::<Member, MemberRoles>);
+/// The members of a shown object of the catalog: an agent has all that any object has.
+static OBJECT: Names = LazyLock::new(members::<AgentWritten>);
 
 /// The members that an answer has and the body has not.
 fn only_shown<Answer: JsonSchema, Body: JsonSchema>() -> BTreeSet<String> {
@@ -74,10 +84,8 @@ fn only_shown<Answer: JsonSchema, Body: JsonSchema>() -> BTreeSet<String> {
 /// The definition of an object that is sent as it was shown. `None` if the text is another.
 fn definition(text: &str) -> Option<String> {
     let Members(sent) = serde_json::from_str(text).ok()?;
-    // An agent has all members that any object has.
-    let shown = members::<AgentWritten>();
     let is_shown = sent.iter().any(|(name, _)| name == "revision")
-        && sent.iter().all(|(name, _)| shown.contains(name));
+        && sent.iter().all(|(name, _)| OBJECT.contains(name));
     let mut found = sent.iter().filter(|(name, _)| name == DEFINITION);
     let (_, definition) = found.next().filter(|_| is_shown)?;
     found.next().is_none().then(|| definition.get().to_owned())

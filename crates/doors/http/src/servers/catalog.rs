@@ -279,7 +279,7 @@ fn seen<D: DeserializeOwned>(
     let CatalogObject { id, definition, revision, tag, errors, .. } = object;
     let definition = definition.clone().unwrap_or_default();
     let (definition, errors) = match is_whole {
-        true => (Definition::of(definition, !errors.is_empty()), &errors[..]),
+        true => (Definition::Stored(definition), &errors[..]),
         // Faults of the hidden members would reveal them.
         false => (Definition::part(definition, part), &[][..]),
     };

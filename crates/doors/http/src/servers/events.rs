@@ -11,7 +11,7 @@ use narthex_model::{ErrorKind, SessionId, WorkspaceId, json::shortened};
 use narthex_wire::headers::LAST_EVENT_ID;
 use tokio::{sync::OwnedSemaphorePermit, time::sleep};
 
-use super::{Answered, Asked, Query, access::created, ok};
+use super::{Answered, Asked, Query, access::created, ok, query::refused};
 use crate::listener::single;
 use crate::{
     auth::Principal,
@@ -51,18 +51,18 @@ const OF_WORKSPACE: [EventKind; 15] = [
 /// A stream of events.
 #[derive(Debug, Clone, Copy)]
 enum Stream {
-    /// Those of a session, until it ends.
+    /// Events of a session, until the session ends.
     Session(SessionId),
-    /// Those of a workspace behind this number.
+    /// Events of a workspace after this number.
     Workspace(u64),
 }
 
 /// The target of a request about events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventTarget {
-    /// Those of a session.
+    /// Events of a session.
     Session,
-    /// Those of all sessions of a workspace.
+    /// Events of all sessions of a workspace.
     Workspace,
     /// Messages for the agent of a session.
     Messages,
@@ -209,11 +209,7 @@ impl Asked<'_> {
 
     /// A stream of what a follower gets.
     fn following(&self, follower: Follower, stream: Stream) -> Answered {
-        let streams = self.door.event_streams.clone();
-        let place = streams.try_acquire_owned().map_err(|_none| {
-            let text = "the limit of open event streams is reached; try again later";
-            Problem::new(ErrorKind::Exhausted, text)
-        })?;
+        let place = self.stream_place()?;
         let run = match &self.principal {
             Principal::Run(run) => Some(run.clone()),
             Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => None,
@@ -322,9 +318,7 @@ fn absent(session: &str) -> Problem {
 }
 
 fn unfit(name: &str, remedy: String) -> Problem {
-    let fault = FieldError::invalid(name, "this value is not valid", remedy);
-    let text = format!("the query of the URL is not valid: {fault}");
-    Problem::of_fields(text, std::slice::from_ref(&fault))
+    refused(&[FieldError::invalid(name, "this value is not valid", remedy)])
 }
 
 fn after(query: &Query) -> Result<Option<u64>, Problem> {

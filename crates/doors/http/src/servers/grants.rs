@@ -25,7 +25,7 @@ const ARGUMENTS_MAX: usize = 50_000;
 /// The target of a request about grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GrantTarget {
-    /// Those of a workspace.
+    /// Grants or requests of a workspace.
     All,
     /// One of them.
     One,

@@ -10,7 +10,7 @@ use narthex_control::FieldError;
 use narthex_model::{ErrorKind, SecretName};
 use narthex_outbound::{ChannelRow, DeliveryRow, Outbound, OutboundError, WebhookRow, is_retrying};
 
-use super::{Answered, Asked, ok};
+use super::{Answered, Asked, ok, query::refused};
 use crate::{
     problem::Problem,
     respond,
@@ -108,13 +108,11 @@ impl Asked<'_> {
         let before = match query.text("after") {
             "" => u64::MAX,
             text => text.parse().map_err(|_no_number| {
-                let fault = FieldError::invalid(
+                refused(&[FieldError::invalid(
                     "after",
                     "this is not a position in this list",
                     "write the `next` of an earlier page",
-                );
-                let text = format!("the query of the URL is not valid: {fault}");
-                Problem::of_fields(text, std::slice::from_ref(&fault))
+                )])
             })?,
         };
         let rows = self.outbound()?.deliveries(&workspace, &name, before, limit).await?;

@@ -15,16 +15,16 @@ use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
 use narthex_runs::{Created, Creator, RunFilter, RunStatus, Runs, SeenRun, Waiting, events_url};
 
-use super::{Answered, Asked, document, ok, once::ToldOnce};
+use super::{Answered, Asked, document, ok, once::ToldOnce, query::refused};
 use crate::listener::single;
 use crate::{
     auth::Principal,
     problem::Problem,
     respond, rows,
     shapes::{
-        CallFault, ClientEntry, ClientHeaders, OmittedKey, Page, Run, RunClaim, RunEndpoints,
-        RunEntries, RunHead, RunLive, RunMade, RunMadeEndpoints, RunRow, RunServer,
-        RunServerFailed, RunServerRow, RunStored, SeenTool,
+        CallFault, ClientEntry, OmittedKey, Page, Run, RunClaim, RunEndpoints, RunEntries, RunHead,
+        RunLive, RunMade, RunMadeEndpoints, RunRow, RunServer, RunServerFailed, RunServerRow,
+        RunStored, SeenTool,
     },
 };
 
@@ -71,11 +71,8 @@ impl Asked<'_> {
             _ => None,
         };
         let waits = status.is_some_and(|ended| ended.is_none()).then_some(is_pending);
-        let unfit = |name, remedy| {
-            let fault = FieldError::invalid(name, "this value is not valid", remedy);
-            let text = format!("the query of the URL is not valid: {fault}");
-            Problem::of_fields(text, std::slice::from_ref(&fault))
-        };
+        let unfit =
+            |name, remedy| refused(&[FieldError::invalid(name, "this value is not valid", remedy)]);
         let session = match query.text("session") {
             "" => None,
             text => Some(
@@ -213,11 +210,7 @@ impl Asked<'_> {
     ) -> Result<RunEntries<E>, Problem> {
         let aggregated = self.endpoint();
         let servers = self.known_runs()?.endpoints(&aggregated, run);
-        let entry = |url: &String| ClientEntry {
-            transport: "http",
-            url: url.clone(),
-            headers: ClientHeaders { authorization: format!("Bearer {in_entries}") },
-        };
+        let entry = |url: &String| ClientEntry::new(url, in_entries);
         Ok(RunEntries {
             token: token.to_owned(),
             mcp_servers: [("narthex".to_owned(), entry(&aggregated))].into(),

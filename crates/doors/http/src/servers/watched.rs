@@ -7,7 +7,7 @@ use narthex_run_events::Watcher;
 use narthex_runs::{RunError, RunStatus, SeenRun};
 use tokio::{sync::OwnedSemaphorePermit, time::sleep};
 
-use super::{Answered, Asked, Query, events::STREAM_LIFE};
+use super::{Answered, Asked, Query, events::STREAM_LIFE, query::refused};
 use crate::{
     auth::Principal,
     feed::Events,
@@ -114,7 +114,8 @@ impl Asked<'_> {
         Err(unfit(format!("the run has no server `{unknown}`"), &remedy))
     }
 
-    fn stream_place(&self) -> Result<OwnedSemaphorePermit, Problem> {
+    /// Takes a place among the open event streams.
+    pub(super) fn stream_place(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let streams = self.door.event_streams.clone();
         streams.try_acquire_owned().map_err(|_none| {
             let text = "the limit of open event streams is reached; try again later";
@@ -158,6 +159,5 @@ fn aliases(query: &Query) -> Result<Vec<Alias>, Problem> {
 }
 
 fn unfit(what: String, remedy: &str) -> Problem {
-    let fault = FieldError::invalid("alias", what, remedy);
-    Problem::of_fields(format!("the query of the URL is not valid: {fault}"), &[fault])
+    refused(&[FieldError::invalid("alias", what, remedy)])
 }

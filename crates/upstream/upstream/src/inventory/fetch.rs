@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use narthex_model::{RowWarning, WarningKind};
-use narthex_wire::{Message, Raw, Readable, method, readable, rpc};
+use narthex_wire::{ListKind, Message, Raw, Readable, method, readable, rpc};
 use tokio::time::timeout;
 
 use super::{Inventory, InventoryEntry, Listed, Merged, output_schema::SchemaChecker, shown_name};
@@ -44,20 +44,28 @@ struct Asked {
     key: &'static str,
 }
 
-const TOOLS: Asked =
-    Asked { list: Listed::Tool, method: method::TOOLS_LIST, member: "tools", key: "name" };
-const PROMPTS: Asked =
-    Asked { list: Listed::Prompt, method: method::PROMPTS_LIST, member: "prompts", key: "name" };
+const TOOLS: Asked = Asked {
+    list: Listed::Tool,
+    method: method::TOOLS_LIST,
+    member: ListKind::Tools.member(),
+    key: "name",
+};
+const PROMPTS: Asked = Asked {
+    list: Listed::Prompt,
+    method: method::PROMPTS_LIST,
+    member: ListKind::Prompts.member(),
+    key: "name",
+};
 const RESOURCES: Asked = Asked {
     list: Listed::Resource,
     method: method::RESOURCES_LIST,
-    member: "resources",
+    member: ListKind::Resources.member(),
     key: "uri",
 };
 const TEMPLATES: Asked = Asked {
     list: Listed::Template,
     method: method::RESOURCES_TEMPLATES_LIST,
-    member: "resourceTemplates",
+    member: ListKind::Templates.member(),
     key: "uriTemplate",
 };
 

@@ -147,7 +147,7 @@ impl UseCount {
 impl fmt::Debug for UseCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state.load(Ordering::Relaxed);
-        f.debug_struct("Uses")
+        f.debug_struct("UseCount")
             .field("count", &((state & USES) / ONE))
             .field("kept", &(state / KEPT))
             .field("is_retired", &(state & RETIRED != 0))

@@ -29,7 +29,7 @@ pub(super) async fn run(name: &str, context: &Context) -> Result<ExitCode, Failu
         let what = format!("[{number}/{}] {running}", STAGES.len());
         let event = waiting(&what, context, events.next()).await?;
         let Some(event) = event else {
-            let text = "the daemon stopped the test early; was the daemon stopped?";
+            let text = "the test ended early; check the daemon's log, then try again";
             return Err(Failure::new(ErrorKind::Unavailable, text));
         };
         if event["stage"].is_object() {

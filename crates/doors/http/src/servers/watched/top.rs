@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::super::{Answered, Asked, Query, events::STREAM_LIFE, ok};
+use super::super::{Answered, Asked, Query, events::STREAM_LIFE, ok, query::refused};
 use crate::{
     feed::Events,
     post::prefers_stream,
@@ -226,7 +226,6 @@ fn interval(query: &Query) -> Result<Duration, Problem> {
     let seconds = text.parse().ok().filter(|seconds| (1..=INTERVAL_MAX).contains(seconds));
     seconds.map(Duration::from_secs).ok_or_else(|| {
         let remedy = format!("write a whole number of seconds from 1 to {INTERVAL_MAX}");
-        let fault = FieldError::invalid("interval", "this value is not valid", remedy);
-        Problem::of_fields(format!("the query of the URL is not valid: {fault}"), &[fault])
+        refused(&[FieldError::invalid("interval", "this value is not valid", remedy)])
     })
 }

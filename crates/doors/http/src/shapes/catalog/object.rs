@@ -19,33 +19,18 @@ use crate::shapes::{
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Definition<D> {
-    /// In normal form.
-    Normal(Box<D>),
-    /// As it is stored: one with faults, or null for no JSON.
+    /// The part that a caller sees.
+    Part(Box<D>),
+    /// The whole as it is stored, or null for a definition without the shape of its kind.
     Stored(Value),
 }
 
 impl<D: DeserializeOwned> Definition<D> {
-    /// The definition of an object with these faults.
-    pub(crate) fn of(stored: Value, has_faults: bool) -> Self {
-        match has_faults {
-            true => Self::Stored(stored),
-            false => Self::normal(stored),
-        }
-    }
-
     /// The part that a caller sees of a definition. None of a definition that has not its shape.
     pub(crate) fn part(stored: Value, view: impl FnOnce(D) -> D) -> Self {
         match serde_json::from_value(stored) {
-            Ok(whole) => Self::Normal(Box::new(view(whole))),
+            Ok(whole) => Self::Part(Box::new(view(whole))),
             Err(_other) => Self::Stored(Value::Null),
-        }
-    }
-
-    fn normal(stored: Value) -> Self {
-        match D::deserialize(&stored) {
-            Ok(normal) => Self::Normal(Box::new(normal)),
-            Err(_other) => Self::Stored(stored),
         }
     }
 }
