@@ -135,7 +135,7 @@ impl Runs {
         if self.control().client_bind(&client, session, run).await? {
             return Ok(Some(created.run));
         }
-        // It was revoked meanwhile, or another daemon has begun a run for it.
+        // The client was revoked meanwhile, or another daemon has created a run for it.
         let by = By::system();
         match client.row.session == Some(session) {
             true => _ = self.end_stored(workspace, run, RunEnd::Ended, by, None).await?,

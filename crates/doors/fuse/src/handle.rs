@@ -369,12 +369,12 @@ impl Handle {
         self.tell_pollers();
     }
 
-    /// Has those who poll look again.
+    /// Wakes the program that polls the file.
     pub(crate) fn tell_pollers(&self) {
         let poll = self.state().poll.take();
         // The poller may have closed the file: then no notification is needed.
         if let Some(Err(error)) = poll.map(PollNotifier::notify) {
-            tracing::debug!(%error, "nobody polls any more");
+            tracing::debug!(%error, "no program polls the file any more");
         }
     }
 

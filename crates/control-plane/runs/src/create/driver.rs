@@ -1,4 +1,4 @@
-//! Those whom a run acts for: its agent, its session, and the human who drives it (X-E81).
+//! The actors of a run: its agent, its session, and the human who drives it (X-E81).
 
 use narthex_catalog::RunRequest;
 use narthex_gateway::RunView;

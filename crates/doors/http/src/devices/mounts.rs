@@ -169,7 +169,7 @@ impl Shared {
         if run.has_ended() {
             return Err(over());
         }
-        // The process was taken out of the table and has begun again.
+        // The process was removed from the table, and the run has started again.
         self.end(run.id, None);
         let seen = Arc::new(self.begin(&run, numbers)?);
         self.processes.pin().insert(run.id, seen.clone());

@@ -152,7 +152,7 @@ impl RunRoom {
     /// Puts a stream where its oldest events can be found.
     pub(crate) fn list(&self, channel: &Arc<Channel>, oldest: u64) {
         let mut streams = lock(&self.streams);
-        // Those that are gone are taken out once there are as many as of the others.
+        // Closed streams leave the list once they are as many as the open ones.
         if streams.len() > LISTED_MIN + 2 * self.open.load(Ordering::Relaxed) {
             streams.retain(|Reverse(listed)| listed.channel.strong_count() > 0);
         }

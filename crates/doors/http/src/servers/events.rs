@@ -51,18 +51,18 @@ const OF_WORKSPACE: [EventKind; 15] = [
 /// A stream of events.
 #[derive(Debug, Clone, Copy)]
 enum Stream {
-    /// Those of a session, until it ends.
+    /// Events of a session, until it ends.
     Session(SessionId),
-    /// Those of a workspace behind this number.
+    /// Events of a workspace after this number.
     Workspace(u64),
 }
 
 /// The target of a request about events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventTarget {
-    /// Those of a session.
+    /// Events of a session.
     Session,
-    /// Those of all sessions of a workspace.
+    /// Events of all sessions of a workspace.
     Workspace,
     /// Messages for the agent of a session.
     Messages,

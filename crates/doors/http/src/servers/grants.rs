@@ -25,9 +25,9 @@ const ARGUMENTS_MAX: usize = 50_000;
 /// The target of a request about grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GrantTarget {
-    /// Those of a workspace.
+    /// All grants of a workspace.
     All,
-    /// One of them.
+    /// One grant.
     One,
     /// Requests of runs, or one request that is approved or denied.
     Requests(Option<bool>),
