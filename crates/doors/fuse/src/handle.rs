@@ -30,7 +30,7 @@ pub(crate) struct Handle {
     pub(crate) mode: Mode,
     /// The server as it was when it was opened.
     pub(crate) lease: Lease,
-    /// The one path of what it is, by whatever path it was opened.
+    /// The canonical path of the file, the same for each path by which it can be opened.
     pub(crate) file: Arc<str>,
     /// The number by which the kernel knows the file.
     pub(crate) ino: INodeNo,
