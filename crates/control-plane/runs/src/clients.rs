@@ -1,6 +1,5 @@
-//! MCP clients that connect without an operator starting a run for them: each acts for a run of its
-//! own session. The run begins when the client comes, and again whenever it comes and none is
-//! active.
+//! Registered MCP clients connect without an operator who creates a run for them: each acts for a
+//! run of its own session. A client that connects while none of its runs is active gets a new one.
 
 pub(crate) mod tokens;
 
