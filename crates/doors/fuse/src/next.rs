@@ -11,8 +11,8 @@ pub(crate) enum Flushing {
     Taken,
     /// Calls the tool with these bytes; the closing waits for the call.
     Call(PendingFlush, Bytes),
-    /// These bytes are an incomplete request. The handle stores them, as another descriptor may write
-    /// the rest.
+    /// These bytes are an incomplete request. The handle stores them, as another descriptor may
+    /// write the rest.
     Incomplete(PendingFlush, Bytes),
     /// The writer was interrupted before the end: no call is made.
     Dropped(PendingFlush),
