@@ -258,7 +258,7 @@ impl Selection {
         is_chosen(&self.ways, &way)
     }
 
-    /// The others are measured when chosen, and when nothing is.
+    /// True if the measurement `extra` is chosen, or if no measurement is.
     pub(super) fn has_extra(&self, extra: Extra) -> bool {
         let Self { eras, works, connections, ways, extras } = self;
         let is_all = works.is_empty() && connections.is_empty() && ways.is_empty();

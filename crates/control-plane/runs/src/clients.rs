@@ -1,6 +1,5 @@
-//! MCP clients that connect without an operator starting a run for them: each acts for a run of its
-//! own session. The run begins when the client comes, and again whenever it comes and none is
-//! active.
+//! Registered MCP clients connect without an operator who creates a run for them: each acts for a
+//! run of its own session. A client that connects while none of its runs is active gets a new one.
 
 pub(crate) mod tokens;
 
@@ -135,7 +134,7 @@ impl Runs {
         if self.control().client_bind(&client, session, run).await? {
             return Ok(Some(created.run));
         }
-        // It was revoked meanwhile, or another daemon has begun a run for it.
+        // The client was revoked meanwhile, or another daemon has created a run for it.
         let by = By::system();
         match client.row.session == Some(session) {
             true => _ = self.end_stored(workspace, run, RunEnd::Ended, by, None).await?,

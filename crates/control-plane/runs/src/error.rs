@@ -79,7 +79,7 @@ pub enum RunError {
          use that child, or end it first"
     )]
     SingleChild(SessionId),
-    /// It is no child of the caller, or does not exist.
+    /// The session is no child of the caller, or does not exist.
     #[error("there is no child `{0}` of this session")]
     NotYourChild(String),
     /// No run started the session.
@@ -132,7 +132,7 @@ pub enum RunError {
     /// Entries cannot be used, or have aliases that are taken.
     #[error("{}", told("no run was created", .0))]
     Entries(Vec<RunFault>),
-    /// It would start more than its workspace allows.
+    /// The run would start more than its workspace allows.
     #[error("{}", written::faults("no run was created", &.0.0))]
     OverBudget(OverBudget),
     /// Servers did not start.
@@ -166,10 +166,10 @@ pub enum RunError {
         /// The reason.
         source: std::io::Error,
     },
-    /// Its sockets cannot be opened.
+    /// The sockets of the run cannot be opened.
     #[error("no run was created, since its sockets cannot be opened: {0}")]
     Sockets(#[source] SocketsError),
-    /// It cannot be recorded in the audit.
+    /// The run cannot be recorded in the audit.
     #[error("no run was created, since it cannot be recorded: {0}")]
     Record(#[source] AuditFull),
     /// The system has no randomness to give.
@@ -181,7 +181,7 @@ pub enum RunError {
     /// There is no such run.
     #[error("there is no run `{0}`")]
     Unknown(String),
-    /// It is the run of the process itself.
+    /// The run is the one of the process itself.
     #[error(
         "the run of the daemon itself ends with the daemon; stop that with `{}`",
         narthex("daemon stop", &[])

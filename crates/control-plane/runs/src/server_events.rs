@@ -158,8 +158,8 @@ impl Runs {
         StartReason { former: Some(Pid::new(pid)), is_recovery }
     }
 
-    /// Reports to the session of a run that it has `begun`, if that is new, which servers the run
-    /// has from now on, and which it does without; then watches their states.
+    /// Reports to the session of a run its start (`begun`), if it is new, and its present and
+    /// omitted servers; then watches the states of the servers.
     pub(crate) async fn report_servers(
         &self,
         row: &RunRow,

@@ -61,7 +61,7 @@ pub struct NewShare {
 /// A share with its files.
 #[derive(Debug, Clone)]
 pub struct SeenShare {
-    /// As it is stored.
+    /// The stored share.
     pub row: ShareRow,
     /// In the order of their paths.
     pub files: Vec<SharedFileRow>,

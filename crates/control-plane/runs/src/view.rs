@@ -17,7 +17,7 @@ use crate::{RunError, Runs};
 /// One run.
 #[derive(Debug, Clone)]
 pub struct SeenRun {
-    /// As it is stored; `None` for the run of the process itself.
+    /// The stored run; `None` for the run of the process itself.
     pub row: Option<RunRow>,
     /// As the data plane sees it; `None` if it has ended, or was not used since the start of the
     /// process.
@@ -49,11 +49,11 @@ pub struct SessionPage {
 /// Status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunStatus {
-    /// It is active.
+    /// The run is active.
     Running,
-    /// It waits for a claim.
+    /// The run waits for a claim.
     Pending,
-    /// It has ended.
+    /// The run has ended.
     Over(RunEnd),
 }
 

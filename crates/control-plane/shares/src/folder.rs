@@ -130,7 +130,7 @@ pub(crate) fn is_passed_over(path: &str) -> bool {
     path.split('/').any(|part| is_hidden(part) || MADE_AGAIN.contains(&part.as_bytes()))
 }
 
-/// The one place where anything of a run's folder is opened.
+/// Opens a file or folder in a run's folder, without leaving the folder.
 fn open(from: impl AsFd, path: &[u8], more: ResolveFlags) -> Result<Opened, Refused> {
     // A pipe without a writer must not block the open, and a terminal must not become this
     // process's own.

@@ -130,7 +130,7 @@ impl Database {
         }
     }
 
-    /// Waits for statements that run. Those after this fail.
+    /// Waits for running statements. Later statements fail.
     pub(crate) async fn close(&self) {
         match self {
             Self::Sqlite(file) => file.close().await,

@@ -274,7 +274,7 @@ impl Authority {
         &self.acting
     }
 
-    /// Finds a grant for each scope. Those for a single call are taken, all of them or none.
+    /// Finds a grant for each scope. Uses up all found grants for a single call, or none.
     fn pay(
         &self,
         actors: &Actors,

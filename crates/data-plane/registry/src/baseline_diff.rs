@@ -1,5 +1,5 @@
 //! The first definitions and instructions of a live server, compared with its present ones (S23).
-//! Runs follow the present ones, and people are told about differences.
+//! Runs get the present ones; narthex reports differences to operators.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 

@@ -277,7 +277,7 @@ impl Shared {
         self.current.store(snapshot.clone());
         self.changes.send_replace(snapshot.seq);
         if self.snapshots.send(snapshot).is_err() {
-            tracing::trace!("nobody follows the snapshots");
+            tracing::trace!("no receiver of snapshots exists");
         }
     }
 
@@ -332,7 +332,7 @@ impl Shared {
         let (alias, is_shared) = (connection.alias().clone(), connection.is_shown());
         let notice = Notice { alias, connection: connection.id, is_shared, message };
         if self.notices.send(notice).is_err() {
-            tracing::trace!("nobody listens to notices");
+            tracing::trace!("no receiver of notices exists");
         }
     }
 
@@ -340,7 +340,7 @@ impl Shared {
     pub(crate) fn event(&self, event: ServerEvent) {
         tracing::info!(event = event.name(), "{event:?}");
         if self.events.send(event).is_err() {
-            tracing::trace!("nobody listens to events");
+            tracing::trace!("no receiver of events exists");
         }
     }
 }

@@ -12,13 +12,13 @@ use crate::Called;
 /// The effect of a tool, from which its annotations follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It only reads.
+    /// The tool only reads.
     Reads,
-    /// It adds something at each call.
+    /// The tool adds something at each call.
     Adds,
-    /// It changes something; a second call has no further effect.
+    /// The tool changes something; a second call has no further effect.
     Settles,
-    /// It ends something, or overwrites it; a second call has no further effect.
+    /// The tool ends or overwrites something; a second call has no further effect.
     Destroys,
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Handle {
     pub(crate) mode: Mode,
     /// The server as it was when it was opened.
     pub(crate) lease: Lease,
-    /// The one path of what it is, by whatever path it was opened.
+    /// The canonical path of the file, the same for each path by which it can be opened.
     pub(crate) file: Arc<str>,
     /// The number by which the kernel knows the file.
     pub(crate) ino: INodeNo,
@@ -369,12 +369,12 @@ impl Handle {
         self.tell_pollers();
     }
 
-    /// Has those who poll look again.
+    /// Wakes the program that polls the file.
     pub(crate) fn tell_pollers(&self) {
         let poll = self.state().poll.take();
         // The poller may have closed the file: then no notification is needed.
         if let Some(Err(error)) = poll.map(PollNotifier::notify) {
-            tracing::debug!(%error, "nobody polls any more");
+            tracing::debug!(%error, "no program polls the file any more");
         }
     }
 

@@ -19,7 +19,7 @@ struct InlineTask {
 
 /// The rest of a task.
 enum Rest {
-    /// It is polled for the first time.
+    /// The task is polled for the first time.
     Begins,
     /// The first poll is under way, and the event that the task waits for has come.
     IsWaked,

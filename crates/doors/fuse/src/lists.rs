@@ -100,7 +100,7 @@ impl Lists {
         let slot = self.slot(path);
         let asked = Instant::now();
         let mut kept = slot.fetched.lock().await;
-        // A failure is that of those who waited for it; who comes later tries again.
+        // A failure answers the callers that waited for it. A later caller fetches again.
         let is_fresh = |kept: &&Fetched| match is_anew || kept.listed.is_err() {
             true => kept.since >= asked,
             false => kept.since.elapsed() < BELIEVED_FOR,

@@ -7,11 +7,12 @@ use crate::waiting::{PendingFlush, PendingRead};
 /// The work to do when a descriptor is closed.
 #[derive(Debug)]
 pub(crate) enum Flushing {
-    /// It is answered, now or later.
+    /// The handle answers the request itself, now or later.
     Taken,
-    /// These bytes are to be called; the closing waits for the call.
+    /// Calls the tool with these bytes; the closing waits for the call.
     Call(PendingFlush, Bytes),
-    /// These bytes are no whole request. They stay, as another descriptor may bring the rest.
+    /// These bytes are an incomplete request. The handle stores them, as another descriptor may
+    /// write the rest.
     Incomplete(PendingFlush, Bytes),
     /// The writer was interrupted before the end: no call is made.
     Dropped(PendingFlush),
@@ -40,9 +41,9 @@ pub(crate) enum Refused {
 /// The outcome of a read.
 #[derive(Debug)]
 pub(crate) enum Reading {
-    /// It is answered, now or later.
+    /// The handle answers the request itself, now or later.
     Taken,
-    /// These bytes are to be called first; the read waits for the call.
+    /// Calls the tool with these bytes first; the read waits for the call.
     Call(Bytes),
     /// No request was written here: the result is to be looked for elsewhere. Other readers already
     /// wait.

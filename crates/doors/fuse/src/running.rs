@@ -152,7 +152,7 @@ impl Shared {
         });
     }
 
-    /// Has those who wait at a handle have what comes of a call of others.
+    /// Gives the callers that wait at `handle` the result of another caller's `call`.
     pub(crate) fn follow(self: &Arc<Self>, handle: &Arc<Handle>, call: Arc<Call>) {
         call.join(handle);
         let (shared, handle) = (self.clone(), handle.clone());
@@ -196,7 +196,8 @@ impl Shared {
         self.results.keep_call(handle, &lineage(closer), call);
     }
 
-    /// Has what is no whole request fail as it does when it is called, for those who closed it.
+    /// Fails an incomplete request as a call of it fails, and answers the program that closed the
+    /// file.
     pub(crate) fn refuse(
         self: &Arc<Self>,
         handle: &Arc<Handle>,

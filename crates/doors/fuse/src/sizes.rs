@@ -24,8 +24,8 @@ use crate::{
 /// The size of a file whose content is not known: more than any has.
 pub(crate) const UNKNOWN: u64 = 1 << 30;
 
-/// The size of an open file that has no content: programs read it, and meet the failure. Those
-/// that fill up what is missing, such as `tar`, fill up no more than this.
+/// The size of an open file that has no content: programs read it, and meet the failure.
+/// Programs that fill up missing bytes, such as `tar`, fill up no more than this.
 const NONE: u64 = 1;
 
 /// The unit of [`FileAttr::blocks`].

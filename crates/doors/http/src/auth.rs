@@ -153,7 +153,7 @@ impl Principal {
         }
     }
 
-    /// As whom they take places that principals share.
+    /// The holder of the places that the caller takes.
     pub(crate) fn holder(&self) -> Holder {
         match self {
             Self::Run(run) => Holder::Run(run.id),

@@ -50,9 +50,9 @@ pub(crate) async fn receive(post: Post<'_>, message: Message) -> Response {
 /// Why a message is not taken into a session (S19).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoSession {
-    /// It names none.
+    /// The message names no session.
     Unnamed,
-    /// There is none of this name for this run at this endpoint.
+    /// The run has no session of this name at this endpoint.
     Unknown,
 }
 

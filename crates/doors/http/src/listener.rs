@@ -112,7 +112,7 @@ fn begin<R: Respond>(
 
 async fn rest_after(error: &std_io::Error) {
     use std_io::ErrorKind;
-    // These concern one client, who is gone.
+    // These concern one client, which has disconnected.
     if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) {
         return;
     }

@@ -117,9 +117,8 @@ impl VfsRequest<'_> {
         }
     }
 
-    /// Reports a failed operation with a file of the run, which failed at a folder, to those who
-    /// watch the run. Nothing else comes of it: the holder of the run's token may fail as they
-    /// like.
+    /// Reports an operation on a file of the run, which failed at a folder, to the watchers of the
+    /// run. Changes nothing else: the holder of the run's token may report any failure.
     async fn told<B>(&self, body: B) -> Result<Response, Problem>
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,

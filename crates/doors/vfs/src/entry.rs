@@ -37,7 +37,7 @@ impl Entry {
     }
 }
 
-/// The files that one thing of a list is, without those whose names no directory can have.
+/// The files of one item of a list, without files whose names no directory can have.
 pub(crate) fn entries(kind: Kind, name: &str) -> Vec<Entry> {
     let files = match kind {
         Kind::Tools => {

@@ -41,7 +41,7 @@ const ORCHESTRATION: [&str; 11] = [
 ];
 /// Further names of tools, each with the name that rules, grants, records and limits know.
 const FURTHER_NAMES: [(&str, &str); 1] = [("start_agent", "spawn_session")];
-/// The others that there are.
+/// Tools in no other set.
 const OTHERS: [&str; 7] = [
     "read_share",
     "share_comment",
@@ -61,9 +61,9 @@ pub enum BuiltInTools {
     Ask,
     /// The seven tools that every agent uses, and those to ask.
     Core,
-    /// All.
+    /// All tools.
     All,
-    /// These.
+    /// The tools of these names.
     Named(BTreeSet<String>),
 }
 

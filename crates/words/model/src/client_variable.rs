@@ -55,7 +55,7 @@ pub struct ClientVariable<'t> {
     kind: Kind,
 }
 
-/// Where the text with the variable stands.
+/// The place of the text with the variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariablePlace {
     /// The whole value of a key that takes a secret.

@@ -10,8 +10,8 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// The first `limit` of those whose ids come after `after`; an empty text is before all of
-    /// them. They come in the order of their ids.
+    /// The first `limit` items with ids after `after`, in the order of their ids. An empty text is
+    /// before all ids.
     pub fn of(
         all: impl IntoIterator<Item = T>,
         id: impl Fn(&T) -> &str,

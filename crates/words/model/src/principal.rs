@@ -44,9 +44,9 @@ impl fmt::Display for PrincipalKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientOrigin {
-    /// An agent produced it.
+    /// An agent produced the client.
     AgentProduced,
-    /// It was imported from elsewhere.
+    /// The client was imported from elsewhere.
     Imported,
 }
 

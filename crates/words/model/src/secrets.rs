@@ -130,7 +130,7 @@ impl SecretVersion {
         self.0.get()
     }
 
-    /// The one that follows.
+    /// The next version.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))

@@ -11,7 +11,7 @@ use jiff::{
     tz::Offset,
 };
 
-/// So many characters has a time to the second, without its zone.
+/// Number of characters of a time to the second, without its zone.
 const WHOLE: usize = "2027-01-31T12:00:00".len();
 const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
 

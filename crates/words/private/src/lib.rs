@@ -21,7 +21,7 @@ const OTHERS: u32 = 0o077;
 /// The reason for which a file or folder is not used.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
-    /// It belongs to a user who is neither this process's nor root.
+    /// Its owner is another user than root and the user of this process.
     #[error(
         "`{}` belongs to the user with the id {owner}, who can write to it; move it away, or make \
          it yours with `chown {own} '{}'`",

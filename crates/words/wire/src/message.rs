@@ -206,7 +206,7 @@ impl Message {
     /// As [`Message::parse_batch`], each read by [`Message::parse_lenient`].
     ///
     /// # Errors
-    /// Those of [`Message::parse_batch`].
+    /// The errors of [`Message::parse_batch`].
     pub fn parse_batch_lenient(
         bytes: &Bytes,
         limits: &Limits,

@@ -17,7 +17,7 @@ use crate::{
 };
 
 const COLUMNS: [&str; 7] = ["name", "kind", "state", "why", "digest", "first seen", "last seen"];
-/// Characters of a digest that people are shown.
+/// Number of characters of a digest in outputs for people.
 const DIGEST_SHOWN: usize = 12;
 
 pub async fn run(command: ServersCommand, context: Context) -> Result<ExitCode, Failure> {

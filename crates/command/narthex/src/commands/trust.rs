@@ -59,7 +59,7 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
     if matches!(standing, Ok(Standing::Approved)) && !args.yes {
         return already(&name, &data, &context);
     }
-    // A user who is shown nothing, or not here, is not asked.
+    // Without a terminal that shows the programs, the user gets no question.
     let is_approved = args.yes || (is_text && is_seen() && asked(&name).await?);
     if !is_approved {
         let text = format!(

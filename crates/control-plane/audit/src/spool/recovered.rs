@@ -46,7 +46,7 @@ struct Header {
     intents: BTreeMap<String, AuditEvent<'static>>,
 }
 
-/// The end of a chain at the time when the file was begun.
+/// The end of a chain at the time when the file was created.
 #[derive(Serialize, Deserialize)]
 struct HeadLine {
     head: ChainHead,

@@ -50,7 +50,7 @@ pub(super) struct RequestedGrant {
     reason: String,
 }
 
-/// Length of exact arguments that people are shown, in characters.
+/// Length of exact arguments in outputs for people, in characters.
 const ARGUMENTS_SHOWN: usize = 3_500;
 
 /// Exact arguments as they were written: numbers must not be rounded before they are digested.

@@ -24,7 +24,7 @@ use crate::{
 /// A definition, with the facts for a human's decision.
 #[derive(Debug, Clone)]
 pub struct SeenDefinition {
-    /// As it is stored.
+    /// The stored definition.
     pub head: DefinitionHead,
     /// The reason why it is, or was, under review: an object with `reason`, `renamed_from`, `like`
     /// and `findings`.

@@ -50,9 +50,9 @@ pub struct Execution {
 /// Outcome of a run that an executor carried out.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// It completed.
+    /// The run completed.
     Completed,
-    /// It failed; with the payload for readers of the session.
+    /// The run failed; with the payload for readers of the session.
     Failed(Value),
 }
 

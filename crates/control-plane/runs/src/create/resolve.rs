@@ -246,8 +246,8 @@ impl Runs {
         Ok(keys)
     }
 
-    /// The error of an agent that the workspace does not have, with the nearest name for those who
-    /// may list the agents.
+    /// The error of an agent that the workspace does not have. Callers that may list the agents get
+    /// the nearest name.
     async fn no_agent(&self, requested: &Requested, name: AgentName) -> Result<RunError, RunError> {
         let workspace = requested.workspace.clone();
         let is_outside =

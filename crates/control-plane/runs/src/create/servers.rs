@@ -350,7 +350,7 @@ fn add(
         secrets: secrets.collect(),
         credential: None,
     };
-    // A program reads its environment once, and may keep what one run has told it (O91, D12).
+    // A program reads its environment once, and may store data of one run (O91, D12).
     let sharing = match server.isolation() {
         Isolation::Run => Sharing::Only(isolation),
         Isolation::Shared => Sharing::Everybody,

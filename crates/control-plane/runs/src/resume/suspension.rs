@@ -55,7 +55,7 @@ impl Runs {
         done.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
     }
 
-    /// Tries again where a run of it has ended or begun meanwhile.
+    /// Tries again if a run of the session has ended or started meanwhile.
     async fn suspend_with_runs(
         &self,
         workspace: &WorkspaceId,

@@ -19,7 +19,7 @@ const BOUNDS: CommentBounds = CommentBounds { threads: 500, of_thread: 500, of_s
 /// A thread with its comments.
 #[derive(Debug, Clone)]
 pub struct SeenThread {
-    /// As it is stored.
+    /// The stored thread.
     pub row: ThreadRow,
     /// In their order.
     pub comments: Vec<CommentRow>,

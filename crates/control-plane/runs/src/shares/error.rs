@@ -38,7 +38,7 @@ pub enum SharingError {
     /// The workspace has no such share.
     #[error("there is no share `{0}`")]
     NoShare(String),
-    /// It belongs to another session.
+    /// The share belongs to another session.
     #[error(
         "the share `{0}` belongs to another session; leave `share_id` out to create a new share"
     )]
@@ -57,7 +57,7 @@ pub enum SharingError {
     /// The share has no such file.
     #[error("the share has no file `{0}`")]
     NoFile(String),
-    /// It has several files, and no entry point.
+    /// The share has several files, and no entry point.
     #[error("the share has several files; name one with `path`")]
     WhichFile,
     /// The file is longer than what can be read at once.

@@ -12,8 +12,8 @@ use crate::{
     statement::{Row, Statement, Value},
 };
 
-/// Active runs of child sessions. `unread` is the first message of which a session was told six
-/// times in vain, after which the daemon gives up; 0 if there is none.
+/// Active runs of child sessions. `unread` is the first message that the daemon reported six times
+/// without an acknowledgement, and gave up; 0 if there is none.
 const CHILDREN: Statement = Statement {
     name: "sessions.children",
     sql: "SELECT sessions.id AS session, sessions.agent AS agent, above.session AS above, \

@@ -252,7 +252,7 @@ async fn examine(database: &SqliteFile) -> Result<bool, Fault> {
     let connected = database.writer(Instant::now() + OPEN_LIMIT).await;
     let mut connection = connected.map_err(failed)?;
     match mark(&mut connection).await? {
-        // Another process has just begun to make the store.
+        // Another process is creating the store.
         (APPLICATION_ID | 0, 0) => return Ok(false),
         (APPLICATION_ID, _) => {}
         _ => return Err(Fault::Foreign),

@@ -49,7 +49,7 @@ pub(crate) struct Unseen {
     pub(crate) payment: Payment,
 }
 
-/// A second try that has begun.
+/// A second try that has started.
 pub(crate) struct SecondTry(Pin<Box<dyn Future<Output = Answering> + Send>>);
 
 impl fmt::Debug for Again {

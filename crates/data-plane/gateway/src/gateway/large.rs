@@ -10,7 +10,7 @@ impl Gateway {
     /// ([`crate::is_large`]). One message per run is parsed at a time: further ones wait.
     ///
     /// # Errors
-    /// Those of [`Message::parse`].
+    /// The errors of [`Message::parse`].
     pub async fn parse_aside(&self, run: &RunView, text: Bytes) -> Result<Message, MessageError> {
         let limits = *self.limits();
         run.aside.run(move || Message::parse(text, &limits)).await
@@ -19,7 +19,7 @@ impl Gateway {
     /// As [`Self::parse_aside`], for a batch of at most `most` messages.
     ///
     /// # Errors
-    /// Those of [`Message::parse_batch`].
+    /// The errors of [`Message::parse_batch`].
     pub async fn parse_batch_aside(
         &self,
         run: &RunView,

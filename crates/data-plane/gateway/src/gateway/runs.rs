@@ -35,7 +35,7 @@ impl Gateway {
     /// Needs a tokio runtime.
     ///
     /// # Errors
-    /// When the record cannot be written: the run has not begun then.
+    /// When the record cannot be written: the run has not started then.
     pub fn begin_run(&self, run: &Arc<RunView>) -> Result<(), AuditFull> {
         let shared = &self.shared;
         run.contents.go_by(shared.audit.contents_switch(&run.workspace));

@@ -160,8 +160,8 @@ impl State {
         places.take(run, 1).ok().map(Some)
     }
 
-    /// True if there is room for this number of questions. Those of calls that have ended give way,
-    /// the oldest first.
+    /// True if there is room for this number of questions. Removes questions of
+    /// ended calls to make room, the oldest first.
     fn has_room_for(&mut self, count: usize) -> bool {
         self.asks.retain(|_, ask| ask.since.elapsed() < ASK_TIMEOUT);
         while self.asks.len() + count > ASKS_MAX {

@@ -27,7 +27,7 @@ pub(super) struct Connection {
 /// The outcome of a request.
 pub(super) enum Exchanged {
     Answered(Response<Vec<Bytes>>),
-    /// The other side had closed the connection; it has not seen the request.
+    /// The other side had closed the connection and has not seen the request.
     Unsent,
     Failed(hyper::Error),
 }

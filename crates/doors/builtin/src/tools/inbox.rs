@@ -117,8 +117,8 @@ async fn look(called: &Called<'_>, session: SessionId, limit: u32) -> Result<Unr
     with_besides(called, session, unread, limit).await
 }
 
-/// Messages with decisions and wakes between them. Those behind messages that are left out are not
-/// given: acknowledging them would acknowledge the others.
+/// Messages with decisions and wakes between them. Leaves out decisions and wakes after a message
+/// that is left out: acknowledging them would acknowledge the message, too.
 async fn with_besides(
     called: &Called<'_>,
     session: SessionId,

@@ -1,4 +1,4 @@
-//! Messages to channels of the workspace, where people are.
+//! Messages to channels of the workspace, which people read.
 
 use narthex_gateway::BuiltInResult;
 use narthex_model::{CallError, CallErrorKind, Timestamp};

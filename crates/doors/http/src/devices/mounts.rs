@@ -169,7 +169,7 @@ impl Shared {
         if run.has_ended() {
             return Err(over());
         }
-        // The process was taken out of the table and has begun again.
+        // The process was removed from the table, and the run has started again.
         self.end(run.id, None);
         let seen = Arc::new(self.begin(&run, numbers)?);
         self.processes.pin().insert(run.id, seen.clone());
@@ -183,7 +183,7 @@ impl Shared {
         Ok(seen)
     }
 
-    /// Has those above a process be processes, too, as far as they live here, and it know of them.
+    /// Adds the processes of parent runs that are active here, and links each child to its parent.
     async fn complete(self: &Arc<Self>, seen: &Arc<Seen>) {
         let mut one = seen.clone();
         while let Some(id) = one.parent {

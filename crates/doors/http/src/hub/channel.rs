@@ -49,7 +49,7 @@ struct State {
 pub(super) enum Oldest {
     /// None: it keeps nothing any more.
     None,
-    /// The one of this count among the events of its run.
+    /// The event of this count among the events of its run.
     Now(u64),
     /// The same as before, since its reader is there and has not read it yet.
     Unread,

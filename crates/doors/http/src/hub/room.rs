@@ -19,7 +19,7 @@ use narthex_model::{RunId, WorkspaceId};
 
 use super::{Channel, channel::Oldest, lock};
 
-/// So many streams that are gone may be listed, beside as many as are not.
+/// Number of closed streams that may be listed beyond the number of open ones.
 const LISTED_MIN: usize = 64;
 
 /// The room of all runs.
@@ -80,7 +80,7 @@ impl Ord for Listed {
 }
 
 impl Room {
-    /// So many bytes in all.
+    /// A room for `total` bytes.
     pub(crate) fn new(total: usize) -> Arc<Self> {
         let (used, table) = (AtomicUsize::new(0), Mutex::default());
         Arc::new(Self { parts: Parts::of(total), used, table })
@@ -152,7 +152,7 @@ impl RunRoom {
     /// Puts a stream where its oldest events can be found.
     pub(crate) fn list(&self, channel: &Arc<Channel>, oldest: u64) {
         let mut streams = lock(&self.streams);
-        // Those that are gone are taken out once there are as many as of the others.
+        // Closed streams leave the list once they are as many as the open ones.
         if streams.len() > LISTED_MIN + 2 * self.open.load(Ordering::Relaxed) {
             streams.retain(|Reverse(listed)| listed.channel.strong_count() > 0);
         }

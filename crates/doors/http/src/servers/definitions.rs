@@ -33,7 +33,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Definitions of a server, page by page.
+    /// Lists the definitions of a server, page by page.
     async fn list_definitions(&self) -> Answered {
         let (workspace, server) = (self.workspace()?, self.segment(1));
         let query = self.query(&["state", "source", "after", "limit"])?;

@@ -22,11 +22,11 @@ use crate::{
 pub(crate) enum OutboundTarget {
     /// The channels of a workspace.
     Channels,
-    /// One of them.
+    /// One channel.
     Channel,
     /// The webhooks of a workspace.
     Webhooks,
-    /// One of them.
+    /// One webhook.
     Webhook,
     /// The deliveries to a webhook, and their results.
     Deliveries,

@@ -28,13 +28,13 @@ const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_')
 /// The target of a request about shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShareTarget {
-    /// All of a workspace.
+    /// All shares of a workspace.
     All,
-    /// One of them.
+    /// One share.
     One,
-    /// A file of one.
+    /// A file of a share.
     Content,
-    /// The comments of one.
+    /// The comments of a share.
     Comments,
     /// A thread of comments, which can be settled.
     Thread,

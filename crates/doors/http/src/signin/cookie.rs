@@ -1,5 +1,5 @@
-//! The cookies of a browser: its session, a sign-in that waits at a provider, and where it goes on
-//! once its human has signed in.
+//! The cookies of a browser: its session, a sign-in that waits at a provider, and the page that
+//! opens after the sign-in.
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ impl Lease {
         &self.mount.name
     }
 
-    /// The one path of a node there, by whatever path it was opened.
+    /// The canonical path of a node there, the same for each path by which it can be opened.
     #[must_use]
     pub fn path(&self, node: &Node) -> String {
         format!("{}{}", self.name().path(), node.sub_path())

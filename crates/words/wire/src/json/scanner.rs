@@ -95,7 +95,7 @@ impl<'a> Scanner<'a> {
     /// first member above `most`.
     ///
     /// # Errors
-    /// Those of [`Scanner::object`], and [`JsonError::TooManyMembers`].
+    /// The errors of [`Scanner::object`], and [`JsonError::TooManyMembers`].
     pub fn object_of(&mut self, most: usize) -> Result<Object, JsonError> {
         let mut members = Members::new();
         let span = self.object_with(|scanner, key| {
@@ -113,7 +113,7 @@ impl<'a> Scanner<'a> {
     /// Consumes one object, and calls `member` at each key. `member` must consume the value.
     ///
     /// # Errors
-    /// Those of the text, and those of `member`.
+    /// Faults of the text, and the errors of `member`.
     pub fn object_with(
         &mut self,
         mut member: impl FnMut(&mut Self, Span) -> Result<(), JsonError>,
@@ -152,7 +152,7 @@ impl<'a> Scanner<'a> {
     /// As [`Scanner::array`], until `item` fails.
     ///
     /// # Errors
-    /// Those of [`Scanner::array`], and those of `item`.
+    /// The errors of [`Scanner::array`], and the errors of `item`.
     pub fn array_with(
         &mut self,
         mut item: impl FnMut(Span) -> Result<(), JsonError>,

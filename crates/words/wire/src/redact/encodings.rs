@@ -43,8 +43,8 @@ const KEEPING: [Encoder; 8] = [
     ascii,
 ];
 
-/// The spellings of single characters that are no ASCII letters or digits. Those of ASCII are
-/// computed once.
+/// The spellings of single characters that are no ASCII letters or digits. Spellings of ASCII
+/// characters are computed once.
 #[derive(Default)]
 pub(super) struct Spellings(HashMap<char, Box<[Box<str>]>>);
 

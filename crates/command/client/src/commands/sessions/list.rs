@@ -48,7 +48,7 @@ pub(super) async fn list(
     Ok(code)
 }
 
-/// Sorts by time; the newest session comes last, and so stands in the last line on a terminal.
+/// Sorts by time; the newest session comes last, and so is the last line on a terminal.
 fn in_order(items: &mut [Value]) {
     let key = |one: &Value| [table::text(one, "created_at"), table::text(one, "session_id")];
     items.sort_by_cached_key(key);

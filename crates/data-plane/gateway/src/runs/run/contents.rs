@@ -35,7 +35,7 @@ impl RunContents {
         self.switch.get_or_init(|| switch);
     }
 
-    /// True if the contents of calls are stored. A run that has not begun stores none.
+    /// True if the contents of calls are stored. A run that has not started stores none.
     pub(crate) fn are_kept(&self) -> bool {
         self.switch.get().is_some_and(ContentsSwitch::is_on)
     }
