@@ -228,7 +228,7 @@ impl App {
         http.runs.clone_from(&self.runs);
         let router = narthex_http::router(self.gateway.clone(), http);
         let (closing, tasks) = (self.closing.clone(), self.tasks.clone());
-        self.tasks.spawn(narthex_http::listener::serve(listener, router, serve, closing, tasks));
+        self.tasks.spawn(router.serve(listener, serve, closing, tasks));
         for dir in socket_dirs {
             match self.open_sockets(&dir) {
                 Ok(()) => {

@@ -11,6 +11,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
+use futures_core::future::BoxFuture;
 use narthex_audit::Audit;
 use narthex_registry::{Registry, ServerRow};
 use narthex_upstream::Inventory;
@@ -37,6 +38,9 @@ use crate::{
 const SWEEP: Duration = Duration::from_secs(30);
 
 /// The data plane. All clones are one gateway.
+///
+/// Methods that doors await are boxed, so that this crate compiles the path of a call, and its
+/// callers do not compile the path again.
 #[derive(Debug, Clone)]
 pub struct Gateway {
     pub(crate) shared: Arc<Shared>,
@@ -215,13 +219,13 @@ impl Gateway {
 
     /// Opens a session for a legacy client: answers its `initialize`. The session is `None` if
     /// the answer is an error.
-    pub async fn initialize(
-        &self,
-        run: &Arc<RunView>,
-        endpoint: &Endpoint,
-        request: &Message,
-    ) -> (Answering, Option<Arc<Session>>) {
-        self.shared.initialize(run, endpoint, request).await
+    pub fn initialize<'a>(
+        &'a self,
+        run: &'a Arc<RunView>,
+        endpoint: &'a Endpoint,
+        request: &'a Message,
+    ) -> BoxFuture<'a, (Answering, Option<Arc<Session>>)> {
+        Box::pin(self.shared.initialize(run, endpoint, request))
     }
 
     /// A live session by its id, if it belongs to this run and endpoint (S19).
@@ -232,14 +236,14 @@ impl Gateway {
     }
 
     /// Ends a session: cancels its open calls and stops its own servers.
-    pub async fn end_session(&self, session: &Arc<Session>) {
-        self.shared.end_session(session).await;
+    pub fn end_session<'a>(&'a self, session: &'a Arc<Session>) -> BoxFuture<'a, ()> {
+        Box::pin(self.shared.end_session(session))
     }
 
     /// Answers a request of either era. The HTTP door checks headers itself (see
     /// [`Gateway::header_params`]).
-    pub async fn call(&self, caller: &Caller, request: Message) -> Answering {
-        self.shared.call(caller, request).await
+    pub fn call<'a>(&'a self, caller: &'a Caller, request: Message) -> BoxFuture<'a, Answering> {
+        Box::pin(self.shared.call(caller, request))
     }
 
     /// The arguments of a called tool that must be mirrored as headers, if there are any.
@@ -265,18 +269,26 @@ impl Gateway {
     }
 
     /// Handles a client's notification.
-    pub async fn notify(&self, caller: &Caller, notification: Message) {
-        self.shared.notify(caller, notification).await;
+    pub fn notify<'a>(&'a self, caller: &'a Caller, notification: Message) -> BoxFuture<'a, ()> {
+        Box::pin(self.shared.notify(caller, notification))
     }
 
     /// Handles a client's response to a request of a server (legacy).
-    pub async fn respond(&self, session: &Arc<Session>, response: Message) {
-        self.shared.respond(session, &response).await;
+    pub fn respond<'a>(
+        &'a self,
+        session: &'a Arc<Session>,
+        response: Message,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(async move { self.shared.respond(session, &response).await })
     }
 
     /// Ends streams, lets open calls finish for [`GatewayOptions::drain_timeout`], then ends all
     /// sessions and stops every server. Each step has a deadline, so that this always ends.
-    pub async fn drain(&self) {
+    pub fn drain(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.close())
+    }
+
+    async fn close(&self) {
         let shared = &self.shared;
         shared.stopping.cancel();
         shared.calls.close();

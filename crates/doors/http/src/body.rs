@@ -5,12 +5,18 @@
 //! after that. Bodies of the API take such room from their first byte on, so that the slow ones of
 //! one principal are few.
 
-use std::{fmt, time::Duration};
+use std::{convert::Infallible, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use http_body::Body;
-use http_body_util::BodyExt;
+use http_body::Body as _;
+use http_body_util::{BodyExt as _, Either, combinators::UnsyncBoxBody};
+use hyper::body::Incoming;
 use narthex_gateway::{Full, Gateway, Holder, Place, Places, RunView};
+
+/// The body of a request: of a connection, or of a caller in this process.
+///
+/// One type, so that the door is compiled once.
+pub type RequestBody = Either<Incoming, UnsyncBoxBody<Bytes, Infallible>>;
 
 /// The most bytes that are allocated for a body before it has arrived.
 const FIRST_CAPACITY: u64 = 64 * 1024;
@@ -86,15 +92,12 @@ impl AsRef<[u8]> for Kept {
 
 /// The whole body, whose room is taken for as long as anything of it is held. One that says that it
 /// is too large is not read at all.
-pub(crate) async fn read_in<B>(
-    body: B,
+pub(crate) async fn read_in(
+    body: RequestBody,
     limit: usize,
     within: Duration,
     room: Option<Room<'_>>,
-) -> Result<Bytes, BodyFault>
-where
-    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-{
+) -> Result<Bytes, BodyFault> {
     let (whole, taken) = read_and_hold(body, limit, within, room).await?;
     Ok(match taken.is_empty() {
         true => whole,
@@ -103,15 +106,12 @@ where
 }
 
 /// The whole body, and the room that it takes.
-pub(crate) async fn read_and_hold<B>(
-    body: B,
+pub(crate) async fn read_and_hold(
+    body: RequestBody,
     limit: usize,
     within: Duration,
     room: Option<Room<'_>>,
-) -> Result<(Bytes, Vec<Place>), BodyFault>
-where
-    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-{
+) -> Result<(Bytes, Vec<Place>), BodyFault> {
     if body.size_hint().lower() > limit as u64 {
         return Err(BodyFault::TooLarge);
     }
@@ -119,14 +119,11 @@ where
     whole.unwrap_or(Err(BodyFault::TooSlow))
 }
 
-async fn collect<B>(
-    mut body: B,
+async fn collect(
+    mut body: RequestBody,
     limit: usize,
     room: Option<Room<'_>>,
-) -> Result<(Bytes, Vec<Place>), BodyFault>
-where
-    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-{
+) -> Result<(Bytes, Vec<Place>), BodyFault> {
     let mut taken = Vec::new();
     let from_the_first = room.as_ref().filter(|room| room.free() == 0);
     if let Some(room) = from_the_first
@@ -160,10 +157,7 @@ where
     Ok((whole.freeze(), taken))
 }
 
-async fn data<B>(body: &mut B) -> Result<Option<Bytes>, BodyFault>
-where
-    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-{
+async fn data(body: &mut RequestBody) -> Result<Option<Bytes>, BodyFault> {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             tracing::debug!(%error, "the connection ended before the end of a body");

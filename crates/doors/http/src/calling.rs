@@ -3,11 +3,7 @@
 //! It becomes a `tools/call` of the modern era, and goes the way of all of these. A client that
 //! goes away gives it up.
 
-use std::fmt;
-
-use bytes::Bytes;
 use http::{StatusCode, header};
-use http_body::Body;
 use narthex_gateway::Caller;
 use narthex_model::ErrorKind;
 use narthex_wire::{Message, MessageError, Raw, json::encode_string, method, rpc};
@@ -16,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::devices::{Reply, ask, request};
 use crate::{
-    body::{self, Room},
+    body::{self, RequestBody, Room},
     modern::retry_after,
     post::{Post, accepts, is_json, trace_context},
     problem::Problem,
@@ -30,10 +26,7 @@ const CLIENT: &str =
     concat!(r#"{"name":"narthex-api","version":""#, env!("CARGO_PKG_VERSION"), "\"}");
 
 /// Answers a call of the tool whose name is the segment of the path.
-pub(crate) async fn call<B>(post: Post<'_>, segment: &str, body: B) -> Response
-where
-    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-{
+pub(crate) async fn call(post: Post<'_>, segment: &str, body: RequestBody) -> Response {
     let message = match read(post, segment, body).await {
         Ok(message) => message,
         Err(problem) => return post.refused("tool_call", closing(problem.answer())),
@@ -49,10 +42,7 @@ where
 }
 
 /// The call, once the whole body was read.
-async fn read<B>(post: Post<'_>, segment: &str, body: B) -> Result<Message, Problem>
-where
-    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-{
+async fn read(post: Post<'_>, segment: &str, body: RequestBody) -> Result<Message, Problem> {
     let headers = &post.visit.parts.headers;
     let invalid = |text: String| Problem::new(ErrorKind::Invalid, text);
     if !is_json(headers) {

@@ -5,6 +5,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use narthex_wire::Payload;
 
+use crate::body::RequestBody;
 use crate::listener::{Guard, single};
 use crate::respond::Response;
 
@@ -30,7 +31,7 @@ const ALLOW_PRIVATE: HeaderName = HeaderName::from_static("access-control-allow-
 const HEADERS_MAX: usize = 4096;
 
 /// The origin of a page that may use the door from elsewhere; `None` for every other request.
-pub(crate) fn origin<B>(guard: &Guard, request: &Request<B>) -> Option<HeaderValue> {
+pub(crate) fn origin(guard: &Guard, request: &Request<RequestBody>) -> Option<HeaderValue> {
     let origin = request.headers().get(header::ORIGIN)?;
     let text = single(request.headers(), &header::ORIGIN)??;
     (guard.allows_origin(text) && guard.admits(request.uri(), request.headers()))
@@ -40,7 +41,7 @@ pub(crate) fn origin<B>(guard: &Guard, request: &Request<B>) -> Option<HeaderVal
 /// The answer to the question that a browser asks before a request; `None` if this is none.
 ///
 /// The answer says nothing of what is behind the path, so it needs no token.
-pub(crate) fn preflight<B>(origin: &HeaderValue, request: &Request<B>) -> Option<Response> {
+pub(crate) fn preflight(origin: &HeaderValue, request: &Request<RequestBody>) -> Option<Response> {
     let asked = request.headers();
     let is_one = request.method() == Method::OPTIONS
         && asked.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);

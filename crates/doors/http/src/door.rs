@@ -2,7 +2,6 @@
 
 use std::{
     borrow::Cow,
-    fmt,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -10,22 +9,23 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
+use futures_core::future::BoxFuture;
 use http::{HeaderValue, Method, Request, StatusCode, header, request::Parts};
-use http_body::Body;
+use http_body_util::Either;
 use hyper::body::Incoming;
 use narthex_audit::{AuditEvent, Refused, kind};
 use narthex_control::Control;
 use narthex_gateway::{Endpoint, Gateway, Places, RunView};
 use narthex_model::{Alias, ErrorKind, WorkspaceId, json::shortened, nearest};
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::{net::TcpListener, sync::Semaphore, time::Instant};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::devices::RunMounts;
-use crate::listener::Guard;
-use crate::listener::Respond;
+use crate::listener::{self, Guard, Respond, ServeOptions};
 use crate::{
     Access, HttpOptions, ResponseBody, Route,
     auth::{Caller, Principal, Proofs, authenticate, authorize, is_of_ended_run},
+    body::RequestBody,
     calling, cors,
     hub::Hub,
     legacy,
@@ -89,11 +89,21 @@ pub fn router(gateway: Gateway, options: HttpOptions) -> Router {
 }
 
 impl Router {
-    /// Answers one request, however its body comes.
-    pub async fn answer<B>(&self, request: Request<B>) -> http::Response<ResponseBody>
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    /// Serves a listener until `shutdown`; see [`listener::serve`].
+    ///
+    /// Boxed, so that this crate compiles the door and its callers do not compile it again.
+    pub fn serve(
+        self,
+        listener: TcpListener,
+        options: ServeOptions,
+        shutdown: CancellationToken,
+        tasks: TaskTracker,
+    ) -> BoxFuture<'static, ()> {
+        Box::pin(listener::serve(listener, self, options, shutdown, tasks))
+    }
+
+    /// Answers one request, of a connection or of a caller in this process.
+    pub async fn answer(&self, request: Request<RequestBody>) -> http::Response<ResponseBody> {
         if request.headers().contains_key(header::ORIGIN) {
             // Boxed, so that calls of other clients than browsers stay small.
             return Box::pin(self.answer_page(request)).await;
@@ -102,10 +112,7 @@ impl Router {
     }
 
     /// Answers a page in a browser, which may be one of an origin that may use the door.
-    async fn answer_page<B>(&self, request: Request<B>) -> http::Response<ResponseBody>
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn answer_page(&self, request: Request<RequestBody>) -> http::Response<ResponseBody> {
         let is_own = routes::find(request.uri().path())
             .is_some_and(|place| matches!(place.first().access, Access::Own(_)));
         let origin = cors::origin(&self.0.guard, &request).filter(|_| !is_own);
@@ -118,10 +125,7 @@ impl Router {
         response
     }
 
-    async fn answer_any<B>(&self, request: Request<B>) -> http::Response<ResponseBody>
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn answer_any(&self, request: Request<RequestBody>) -> http::Response<ResponseBody> {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return self.0.answer(request).await;
         }
@@ -137,15 +141,12 @@ impl Respond for Router {
         &self,
         request: Request<Incoming>,
     ) -> impl Future<Output = http::Response<ResponseBody>> + Send {
-        self.answer(request)
+        self.answer(request.map(Either::Left))
     }
 }
 
 impl Door {
-    async fn answer_and_say<B>(self: &Arc<Self>, request: Request<B>) -> Response
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn answer_and_say(self: &Arc<Self>, request: Request<RequestBody>) -> Response {
         let started = Instant::now();
         let id = self.requests.fetch_add(1, Ordering::Relaxed);
         let method = request.method().clone();
@@ -171,10 +172,7 @@ impl Door {
         Problem::new(ErrorKind::Denied, text).answer()
     }
 
-    async fn answer<B>(self: &Arc<Self>, request: Request<B>) -> Response
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn answer(self: &Arc<Self>, request: Request<RequestBody>) -> Response {
         // Answers of MCP are POSTs or streams with rules of their own, and there are many.
         let is_mcp = request.uri().path().starts_with("/mcp");
         let response = self.admitted(request).await;
@@ -184,10 +182,7 @@ impl Door {
         }
     }
 
-    async fn admitted<B>(self: &Arc<Self>, request: Request<B>) -> Response
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn admitted(self: &Arc<Self>, request: Request<RequestBody>) -> Response {
         let (parts, body) = request.into_parts();
         if !self.guard.admits(&parts.uri, &parts.headers) {
             self.refused("host_or_origin");
@@ -289,10 +284,7 @@ impl Door {
     }
 
     /// Serves a browser's sign-in; no such route exists where a human cannot sign in.
-    async fn sign_in<B>(&self, place: &Place<'_>, parts: &Parts, body: B) -> Response
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn sign_in(&self, place: &Place<'_>, parts: &Parts, body: RequestBody) -> Response {
         let control = self.options.control.as_ref();
         let control = control.filter(|control| control.sign_in_origin().is_some());
         let Some(control) = control else { return not_found() };
@@ -318,10 +310,7 @@ impl Door {
         }
     }
 
-    async fn mcp<B>(&self, visit: Visit, body: B) -> Response
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn mcp(&self, visit: Visit, body: RequestBody) -> Response {
         match visit.parts.method {
             Method::POST => post::receive(Post { door: self, visit: &visit }, body).await,
             Method::GET => legacy::get(self, &visit),
@@ -330,10 +319,7 @@ impl Door {
         }
     }
 
-    async fn tool_call<B>(&self, visit: Visit, body: B) -> Response
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn tool_call(&self, visit: Visit, body: RequestBody) -> Response {
         let path = visit.parts.uri.path();
         let name = routes::find(path).map_or("", |place| place.segments[1]);
         match visit.parts.method {
@@ -343,16 +329,13 @@ impl Door {
     }
 
     /// The files of a run.
-    async fn files<B>(
+    async fn files(
         &self,
         run: Arc<RunView>,
         place: &Place<'_>,
         parts: &Parts,
-        body: B,
-    ) -> Response
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+        body: RequestBody,
+    ) -> Response {
         match place.route(&parts.method) {
             Some(_) => {
                 let path = place.segments[0];

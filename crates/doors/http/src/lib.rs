@@ -38,6 +38,7 @@ mod stream;
 mod vfs;
 
 pub use auth::TokenHash;
+pub use body::RequestBody;
 pub use document::openapi;
 pub use door::{Router, router};
 pub use openapi::Access;

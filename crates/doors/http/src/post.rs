@@ -1,10 +1,6 @@
 //! Takes one POST: its types, its body, its era.
 
-use std::fmt;
-
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use http_body::Body;
 use narthex_gateway::{TraceContext, is_large};
 use narthex_model::ErrorKind;
 use narthex_wire::{
@@ -17,7 +13,7 @@ use narthex_wire::{
 use crate::listener::single;
 use crate::{
     batch,
-    body::{self, BodyFault, Room},
+    body::{self, BodyFault, RequestBody, Room},
     door::{Door, Visit},
     legacy, modern,
     problem::Problem,
@@ -41,10 +37,7 @@ impl Post<'_> {
 }
 
 /// Answers a POST. Until the body was read whole, nothing has had any effect (S8).
-pub(crate) async fn receive<B>(post: Post<'_>, body: B) -> Response
-where
-    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-{
+pub(crate) async fn receive(post: Post<'_>, body: RequestBody) -> Response {
     let headers = &post.visit.parts.headers;
     if !is_json(headers) {
         let problem = Problem::new(ErrorKind::Invalid, "the content type must be application/json");

@@ -28,13 +28,11 @@ mod watched;
 mod watching;
 
 use std::{
-    fmt, mem,
+    mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use bytes::Bytes;
 use http::{StatusCode, request::Parts};
-use http_body::Body;
 use narthex_control::{By, Control, FileStatus};
 use narthex_gateway::Place;
 use narthex_model::{ErrorKind, Reader, WorkspaceId};
@@ -51,6 +49,7 @@ pub(crate) use self::{
 use crate::{
     Access,
     auth::{Principal, authorize},
+    body::RequestBody,
     document::openapi,
     door::Door,
     problem::Problem,
@@ -103,10 +102,7 @@ type Answered = Result<Response, Problem>;
 
 impl Asked<'_> {
     /// Answers, if the caller may use the route.
-    pub(crate) async fn answer<B>(&self, access: Access, body: B) -> Response
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(crate) async fn answer(&self, access: Access, body: RequestBody) -> Response {
         let answered = match authorize(access, &self.principal, || self.workspace()) {
             Ok(()) => self.asked(body).await,
             Err(problem) => {
@@ -125,20 +121,14 @@ impl Asked<'_> {
         })
     }
 
-    async fn asked<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn asked(&self, body: RequestBody) -> Answered {
         match self.idempotency_key()? {
             Some(key) => self.once(key, body).await,
             None => self.dispatch(body).await,
         }
     }
 
-    async fn dispatch<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn dispatch(&self, body: RequestBody) -> Answered {
         match self.target {
             Target::Metrics => Ok(status::metrics(&self.door.gateway)),
             Target::Status => self.status(&self.snapshot()),

@@ -9,11 +9,8 @@ mod decision;
 mod page;
 mod passkeys;
 
-use std::fmt;
-
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
-use http_body::Body;
 use narthex_control::{Control, ControlError, NewSession, SignedIn};
 use narthex_gateway::Holder;
 use narthex_model::ErrorKind;
@@ -24,7 +21,7 @@ pub(crate) use self::cookie::session_cookie;
 use self::cookie::{Jar, Kept};
 use crate::listener::single;
 use crate::{
-    body::{self, Room},
+    body::{self, RequestBody, Room},
     door::Door,
     problem::Problem,
     respond::{self, Response},
@@ -94,10 +91,7 @@ pub(crate) struct Visitor<'a> {
 type Answered = Result<Response, Problem>;
 
 impl Visitor<'_> {
-    pub(crate) async fn answer<B>(&self, body: B) -> Response
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(crate) async fn answer(&self, body: RequestBody) -> Response {
         let answered = match self.target {
             SignInTarget::Script => Ok(page::asset(page::SCRIPT, "text/javascript; charset=utf-8")),
             SignInTarget::Style => Ok(page::asset(page::STYLE, "text/css; charset=utf-8")),
@@ -116,10 +110,7 @@ impl Visitor<'_> {
         })
     }
 
-    async fn dispatch<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn dispatch(&self, body: RequestBody) -> Answered {
         if matches!(self.target, SignInTarget::Decision | SignInTarget::Decide) {
             // A path that can be no request's page is absent at every origin.
             self.place()?;
@@ -207,10 +198,7 @@ impl Visitor<'_> {
         Ok(page::link(account.name.as_str()))
     }
 
-    async fn use_link<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn use_link(&self, body: RequestBody) -> Answered {
         self.form(body).await?;
         let new = self.control.sign_in_link_use(&self.segment()).await?;
         let mut response = redirect(&self.onward())?;
@@ -220,10 +208,7 @@ impl Visitor<'_> {
 
     /// Makes a link for another human, as `POST /api/principals/NAME/sign-in-links` does, and shows
     /// it once.
-    async fn make_link<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn make_link(&self, body: RequestBody) -> Answered {
         let form = self.form(body).await?;
         let (_, signed_in) = self.checked_session(form.get("csrf"))?;
         let SignedIn { account, method, .. } = signed_in;
@@ -257,10 +242,7 @@ impl Visitor<'_> {
         Ok(response)
     }
 
-    async fn sign_out<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn sign_out(&self, body: RequestBody) -> Answered {
         let form = self.form(body).await?;
         let (token, _) = self.checked_session(form.get("csrf"))?;
         self.control.sign_out(token).await?;
@@ -313,10 +295,7 @@ impl Visitor<'_> {
     }
 
     /// The fields that a form has sent; only a short body is read.
-    async fn form<B>(&self, body: B) -> Result<Form, Problem>
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn form(&self, body: RequestBody) -> Result<Form, Problem> {
         let kind = single(&self.parts.headers, &header::CONTENT_TYPE).flatten();
         if kind != Some("application/x-www-form-urlencoded") {
             let problem = Problem::new(ErrorKind::Invalid, "only forms are accepted here");
@@ -327,10 +306,7 @@ impl Visitor<'_> {
         Ok(Form(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()))
     }
 
-    async fn read<B>(&self, body: B) -> Result<Bytes, Problem>
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn read(&self, body: RequestBody) -> Result<Bytes, Problem> {
         let room = Room::Api(&self.door.api_bodies, Holder::Visitors);
         let within = self.door.options.body_timeout;
         let read = body::read_in(body, BODY_MAX, within, Some(room)).await;

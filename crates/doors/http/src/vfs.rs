@@ -2,11 +2,9 @@
 //!
 //! The path of the namespace comes after `/vfs`, percent-encoded once as any path of a URL.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header, request::Parts};
-use http_body::Body;
 use narthex_gateway::{Gateway, Holder, RunView};
 use narthex_model::{ErrorKind, Pid, json::shortened, with_causes};
 use narthex_runs::Runs;
@@ -20,7 +18,7 @@ use serde_json::{Value, json};
 use crate::devices::{Numbered, Numbering, Numbers, RunMounts, Seen};
 use crate::{
     HttpOptions,
-    body::{self, Room},
+    body::{self, RequestBody, Room},
     door::Door,
     post::is_json,
     problem::Problem,
@@ -71,10 +69,7 @@ pub(crate) struct VfsRequest<'a> {
 
 impl VfsRequest<'_> {
     /// Does the operation.
-    pub(crate) async fn answer<B>(&self, body: B) -> Response
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(crate) async fn answer(&self, body: RequestBody) -> Response {
         let answering = async {
             match self.parts.method {
                 Method::POST => self.post(body).await,
@@ -106,10 +101,7 @@ impl VfsRequest<'_> {
     }
 
     /// A POST: writes, or reports what a folder has refused by itself.
-    async fn post<B>(&self, body: B) -> Result<Response, Problem>
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn post(&self, body: RequestBody) -> Result<Response, Problem> {
         let query = Query::of(&self.parts.uri, &["op"])?;
         match query.word("op", &WRITES)? {
             "failed" => self.told(body).await,
@@ -119,10 +111,7 @@ impl VfsRequest<'_> {
 
     /// Reports an operation on a file of the run, which failed at a folder, to the watchers of the
     /// run. Changes nothing else: the holder of the run's token may report any failure.
-    async fn told<B>(&self, body: B) -> Result<Response, Problem>
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn told(&self, body: RequestBody) -> Result<Response, Problem> {
         let path = self.path()?;
         let failed = |failure| problem(&VfsError::new(Operation::Stat, &*path, failure));
         Place::parse(&path).map_err(failed)?;
@@ -145,10 +134,7 @@ impl VfsRequest<'_> {
     }
 
     /// Writes, and answers what a read gives then.
-    async fn write<B>(&self, body: B) -> Result<Response, Problem>
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn write(&self, body: RequestBody) -> Result<Response, Problem> {
         let path = self.path()?;
         if !is_json(&self.parts.headers) {
             let text = "the content type must be application/json, and the body the arguments";

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
+use futures_core::future::BoxFuture;
 use narthex_gateway::{Endpoint, Gateway, RunView};
 use narthex_model::Alias;
 use tokio::{
@@ -129,7 +130,11 @@ impl SocketDoor {
 
     /// Serves connections until it is asked to stop, then lets open calls finish for a while.
     /// Servers that come and go meanwhile get and lose their sockets. All are gone afterwards.
-    pub async fn serve(self, stop: CancellationToken) {
+    pub fn serve(self, stop: CancellationToken) -> BoxFuture<'static, ()> {
+        Box::pin(self.accept(stop))
+    }
+
+    async fn accept(self, stop: CancellationToken) {
         let Self { place, aggregated, servers, folder } = self;
         let room = Arc::new(Semaphore::new(place.options.connections));
         let mut changes = place.gateway.changes(&place.run);

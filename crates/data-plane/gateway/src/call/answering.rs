@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_core::future::BoxFuture;
 use narthex_model::CallErrorKind;
 use narthex_policy::Payment;
 use narthex_upstream::{Forwarded, Frame, LinkError};
@@ -168,7 +169,11 @@ impl Answering {
 
     /// Returns the next step, or `None` after the answer and for a call that its caller took back.
     /// Cancel safe: a dropped future loses no step.
-    pub async fn next(&mut self) -> Option<Step> {
+    pub fn next(&mut self) -> BoxFuture<'_, Option<Step>> {
+        Box::pin(self.step())
+    }
+
+    async fn step(&mut self) -> Option<Step> {
         let step = loop {
             match &mut self.state {
                 State::Ready(answer) => break answer.take().map(Step::Answer),

@@ -1,16 +1,15 @@
 //! Rights: workspaces, principals, members, and tokens of services.
 
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{sync::Arc, time::SystemTime};
 
-use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
-use http_body::Body;
 use narthex_control::{Account, CreatedToken, KnownToken, Page};
 use narthex_model::{PrincipalKind, WorkspaceId};
 use serde::Serialize;
 
 use super::{Answered, Asked, Query, document, ok};
 use crate::{
+    body::RequestBody,
     problem::Problem,
     respond,
     shapes::{self, EnabledModel, Member, Principal, ServiceToken, ServiceTokenMade, Workspace},
@@ -24,10 +23,7 @@ impl Asked<'_> {
         self.page(seen, |one| one.id.as_str(), workspace)
     }
 
-    pub(super) async fn create_workspace<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn create_workspace(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;
         let made = self.control()?.workspace_create(text.as_bytes(), &self.by()).await?;
@@ -40,10 +36,7 @@ impl Asked<'_> {
         Ok(ok(&workspace(&self.control()?.workspace(&self.workspace()?)?)))
     }
 
-    pub(super) async fn change_workspace<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn change_workspace(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let text = self.entry(body, &[MERGE_PATCH]).await?;
         let (id, by) = (self.workspace()?, self.by());
@@ -64,10 +57,7 @@ impl Asked<'_> {
         self.page(self.control()?.principals()?, |one| one.id.as_str(), |one| account(one))
     }
 
-    pub(super) async fn create_principal<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn create_principal(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;
         let made = self.control()?.principal_create(text.as_bytes(), &self.by()).await?;
@@ -79,10 +69,7 @@ impl Asked<'_> {
         Ok(ok(&account(&*self.control()?.principal(&self.segment(0))?)))
     }
 
-    pub(super) async fn change_principal<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn change_principal(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let text = self.entry(body, &[MERGE_PATCH]).await?;
         let (who, by) = (self.segment(0), self.by());
@@ -100,10 +87,7 @@ impl Asked<'_> {
         self.page(all, |one| one.id.as_str(), |one| member(one, &here))
     }
 
-    pub(super) async fn set_member<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn set_member(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;
         let (here, who) = (self.workspace()?, self.segment(1));
@@ -125,10 +109,7 @@ impl Asked<'_> {
         self.page(all, |one| one.row.id.as_str(), token)
     }
 
-    pub(super) async fn create_token<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn create_token(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;
         let here = self.workspace()?;

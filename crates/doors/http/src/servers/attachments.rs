@@ -1,16 +1,13 @@
 //! The attachments of an agent, one by one.
 
-use std::fmt;
-
-use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
-use http_body::Body;
 use narthex_control::{CatalogAttachment, CatalogConnection, CatalogError, ControlError};
 use narthex_model::{CatalogKind, json::shortened};
 use percent_encoding::percent_decode_str;
 
 use super::{Answered, Asked, catalog::with_tag, document, ok};
 use crate::{
+    body::RequestBody,
     respond,
     routes::Target,
     shapes::{As, Attachment, AttachmentMembers, AttachmentWritten, Connection},
@@ -18,10 +15,7 @@ use crate::{
 
 impl Asked<'_> {
     /// All attachments of an agent, or one of them.
-    pub(super) async fn of_attachments<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn of_attachments(&self, body: RequestBody) -> Answered {
         match self.target {
             Target::Attachment => self.attachment(body).await,
             _ => self.attachments(body).await,
@@ -29,10 +23,7 @@ impl Asked<'_> {
     }
 
     /// All attachments of an agent, page by page, or one more.
-    async fn attachments<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn attachments(&self, body: RequestBody) -> Answered {
         if self.parts.method == Method::PUT {
             return self.attach(body, None).await;
         }
@@ -42,10 +33,7 @@ impl Asked<'_> {
     }
 
     /// One attachment: shown, replaced or removed.
-    async fn attachment<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn attachment(&self, body: RequestBody) -> Answered {
         let alias = percent_decode_str(self.segments[2]).decode_utf8_lossy();
         match self.parts.method {
             Method::PUT => self.attach(body, Some(&alias)).await,
@@ -76,10 +64,7 @@ impl Asked<'_> {
         self.page(all, |one| one.server.as_str(), connection)
     }
 
-    async fn attach<B>(&self, body: B, alias: Option<&str>) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn attach(&self, body: RequestBody, alias: Option<&str>) -> Answered {
         self.query(&[])?;
         let change = self.change(CatalogKind::Agent)?;
         let text = self.entry(body, &[]).await?.into_bytes();

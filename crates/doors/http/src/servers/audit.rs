@@ -1,13 +1,8 @@
 //! The audit: events found by who, what and when, all of them as lines, and how long they are kept.
 
-use std::{
-    fmt,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
-use http_body::Body;
 use narthex_control::{AuditItem, AuditPlace, AuditQuery, Control, FieldError};
 use narthex_model::{Timestamp, WorkspaceId};
 
@@ -16,6 +11,7 @@ use super::{
     query::{self, Query},
 };
 use crate::{
+    body::RequestBody,
     lines::LinesStream,
     problem::Problem,
     respond::Response,
@@ -43,10 +39,7 @@ impl Asked<'_> {
     }
 
     /// Reads or sets the limits of stored events.
-    pub(super) async fn audit_settings<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn audit_settings(&self, body: RequestBody) -> Answered {
         let (workspace, control) = (self.audited()?, self.control()?);
         Query::of(&self.parts.uri, &[])?;
         if self.parts.method == Method::PUT {

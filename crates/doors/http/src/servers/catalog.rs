@@ -1,10 +1,6 @@
 //! The catalog: servers, capabilities and agents of a workspace, listed, shown and changed.
 
-use std::fmt;
-
-use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
-use http_body::Body;
 use narthex_control::{
     CatalogChange, CatalogObject, CatalogValid, CatalogWritten, EnvNames, ManifestDocument,
     Precondition,
@@ -16,6 +12,7 @@ use serde_json::Value;
 
 use super::{Answered, Asked, document, ok, query::Query, transfer::Apart};
 use crate::{
+    body::RequestBody,
     problem::Problem,
     respond,
     shapes::{
@@ -27,10 +24,7 @@ use crate::{
 
 impl Asked<'_> {
     /// All objects of a kind, page by page, or a new one.
-    pub(super) async fn objects<B>(&self, kind: CatalogKind, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn objects(&self, kind: CatalogKind, body: RequestBody) -> Answered {
         let (workspace, control) = (self.workspace()?, self.control()?);
         if self.parts.method == Method::POST {
             self.query(&[])?;
@@ -54,10 +48,7 @@ impl Asked<'_> {
     }
 
     /// One object: shown, replaced, changed or removed.
-    pub(super) async fn object<B>(&self, kind: CatalogKind, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn object(&self, kind: CatalogKind, body: RequestBody) -> Answered {
         let control = self.control()?;
         let id = percent_decode_str(self.segments[1]).decode_utf8_lossy();
         match self.parts.method {
@@ -85,10 +76,7 @@ impl Asked<'_> {
     }
 
     /// Says what storing an object would say, and stores nothing.
-    pub(super) async fn validate<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn validate(&self, body: RequestBody) -> Answered {
         let (workspace, control) = (self.workspace()?, self.control()?);
         let kind = match self.query(&["kind"])?.word("kind", &["agent", "capability", "server"])? {
             "server" => CatalogKind::Server,
@@ -103,10 +91,7 @@ impl Asked<'_> {
     }
 
     /// The merged view of the agent that is sent.
-    pub(super) async fn preview<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn preview(&self, body: RequestBody) -> Answered {
         let (workspace, control) = (self.workspace()?, self.control()?);
         self.query(&[])?;
         let apart = Apart::of(self.entry(body, &[]).await?, ManifestDocument::of_agent);

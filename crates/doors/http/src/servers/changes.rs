@@ -1,10 +1,7 @@
 //! Changes: of entries in the user's settings, and of how a server runs.
 
-use std::fmt;
-
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use http_body::Body;
 use narthex_control::{ControlError, Precondition, Saved};
 use narthex_gateway::Full;
 use narthex_model::{ErrorKind, Provenance};
@@ -12,7 +9,7 @@ use narthex_registry::{ServerResult, layers::EditError};
 
 use super::{Answered, Asked, as_read, document, ok, unknown};
 use crate::{
-    body::{self, BodyFault, Room},
+    body::{self, BodyFault, RequestBody, Room},
     post::{is_json, is_of_type},
     problem::Problem,
     respond,
@@ -23,10 +20,7 @@ use crate::{
 const ENTRY_MAX: usize = 1024 * 1024;
 
 impl Asked<'_> {
-    pub(super) async fn change_entry<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn change_entry(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let name = self.name()?;
         let (control, by) = (self.control()?, self.by());
@@ -112,10 +106,11 @@ impl Asked<'_> {
     }
 
     /// The body, which is the text of an entry. In place of what is there it may be as it was read.
-    pub(super) async fn entry<B>(&self, body: B, further_types: &[&str]) -> Result<String, Problem>
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn entry(
+        &self,
+        body: RequestBody,
+        further_types: &[&str],
+    ) -> Result<String, Problem> {
         let text = self.text(body, further_types, ENTRY_MAX).await?;
         Ok(match self.parts.method {
             Method::PUT => as_read::to_be_stored(self.target, text),
@@ -125,10 +120,7 @@ impl Asked<'_> {
 
     /// The body, of at most so many bytes. It takes room of its principal until the request is
     /// answered.
-    pub(super) async fn read<B>(&self, body: B, most: usize) -> Result<Bytes, BodyFault>
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn read(&self, body: RequestBody, most: usize) -> Result<Bytes, BodyFault> {
         let places = &self.door.api_bodies;
         let room = self.held.is_empty().then(|| Room::Api(places, self.principal.holder()));
         let within = self.door.options.body_timeout;
@@ -138,15 +130,12 @@ impl Asked<'_> {
     }
 
     /// The body as text, of at most so many bytes.
-    pub(super) async fn text<B>(
+    pub(super) async fn text(
         &self,
-        body: B,
+        body: RequestBody,
         further_types: &[&str],
         most: usize,
-    ) -> Result<String, Problem>
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    ) -> Result<String, Problem> {
         let headers = &self.parts.headers;
         if !is_json(headers) && !further_types.iter().any(|one| is_of_type(headers, one)) {
             let problem = Problem::new(

@@ -1,9 +1,5 @@
 //! Runs that wait for an executor, and what their executor reports of them.
 
-use std::fmt;
-
-use bytes::Bytes;
-use http_body::Body;
 use narthex_runs::{Brief, Claimed, Claiming};
 
 use super::{
@@ -12,16 +8,14 @@ use super::{
     runs::{head, stored},
 };
 use crate::{
+    body::RequestBody,
     problem::Problem,
     shapes::{ClaimedRun, RunBrief, RunClaimed, SessionUsage},
 };
 
 impl Asked<'_> {
     /// Gives a run to the executor that claims it, or extends a claim.
-    pub(super) async fn claim_run<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn claim_run(&self, body: RequestBody) -> Answered {
         let (workspace, id) = (self.workspace()?, self.segment(1));
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;
@@ -65,10 +59,7 @@ impl Asked<'_> {
     }
 
     /// Keeps what a session has used.
-    pub(super) async fn report_cost<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn report_cost(&self, body: RequestBody) -> Answered {
         let (workspace, id) = (self.workspace()?, self.segment(1));
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;

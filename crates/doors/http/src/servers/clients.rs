@@ -1,16 +1,15 @@
 //! MCP clients of a workspace: registered, seen and revoked.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{Method, StatusCode};
-use http_body::Body;
 use narthex_control::{CreatedClient, KnownClient};
 use narthex_model::{ErrorKind, WorkspaceId};
 use narthex_runs::SeenClient;
 
 use super::{Answered, Asked, access::created, ok};
 use crate::{
+    body::RequestBody,
     problem::Problem,
     respond,
     routes::Target,
@@ -19,10 +18,7 @@ use crate::{
 
 impl Asked<'_> {
     /// All clients of a workspace, page by page, a new one, or one of them.
-    pub(super) async fn of_clients<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn of_clients(&self, body: RequestBody) -> Answered {
         match self.parts.method {
             _ if matches!(self.target, Target::Client) => self.mcp_client().await,
             Method::POST => self.register_client(body).await,
@@ -59,10 +55,7 @@ impl Asked<'_> {
             .ok_or_else(|| Problem::new(ErrorKind::NotFound, format!("there is no client `{id}`")))
     }
 
-    async fn register_client<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn register_client(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (runs, here) = (self.known_runs()?, self.workspace()?);
         let text = self.entry(body, &[]).await?;

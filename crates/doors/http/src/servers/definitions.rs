@@ -1,10 +1,8 @@
 //! Definitions of servers of the catalog, and of live ones that pin them: shown with what changed
 //! in them, accepted and rejected.
 
-use std::{fmt, time::SystemTime};
+use std::time::SystemTime;
 
-use bytes::Bytes;
-use http_body::Body;
 use narthex_definitions::reviews::{
     DefinitionHead, DefinitionSource, DefinitionState, DefinitionVerdict, SeenDefinition,
 };
@@ -13,20 +11,18 @@ use serde_json::Value;
 
 use super::{Answered, Asked, ok, query::Query};
 use crate::{
+    body::RequestBody,
     problem::Problem,
     shapes::{self, As, DefinitionDecision, DefinitionDecisions, Page},
 };
 
 impl Asked<'_> {
     /// Definitions of a server: listed, or decided on.
-    pub(super) async fn of_definitions<B>(
+    pub(super) async fn of_definitions(
         &self,
         verdict: Option<DefinitionVerdict>,
-        body: B,
-    ) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+        body: RequestBody,
+    ) -> Answered {
         match verdict {
             None => self.list_definitions().await,
             Some(verdict) => self.decide_definitions(body, verdict).await,
@@ -49,10 +45,7 @@ impl Asked<'_> {
     }
 
     /// Decides on some, by the digests that were shown.
-    async fn decide_definitions<B>(&self, body: B, verdict: DefinitionVerdict) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn decide_definitions(&self, body: RequestBody, verdict: DefinitionVerdict) -> Answered {
         let source = source(&self.query(&["source"])?)?;
         let (workspace, server) = (self.workspace()?, self.segment(1));
         if let Some(who) = self.principal.no_human() {

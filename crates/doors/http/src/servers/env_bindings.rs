@@ -1,15 +1,12 @@
 //! Secrets that agents get into their own environment: listed, bound and unbound, by name.
 
-use std::fmt;
-
-use bytes::Bytes;
 use http::{Method, StatusCode};
-use http_body::Body;
 use narthex_control::EnvBindingRow;
 use narthex_model::{EnvScope, WorkspaceId};
 
 use super::{Answered, Asked, access::created, document, ok};
 use crate::{
+    body::RequestBody,
     respond,
     routes::Target,
     shapes::{EnvBinding, Page},
@@ -17,10 +14,7 @@ use crate::{
 
 impl Asked<'_> {
     /// Bindings: listed, made, changed or removed.
-    pub(super) async fn of_env_bindings<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn of_env_bindings(&self, body: RequestBody) -> Answered {
         match (self.target, &self.parts.method) {
             (Target::EnvBinding, _) => self.change_env_binding(body).await,
             (_, &Method::POST) => self.create_env_binding(body).await,
@@ -44,10 +38,7 @@ impl Asked<'_> {
         Ok(ok(&Page { items, next: page.next }))
     }
 
-    async fn create_env_binding<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn create_env_binding(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, by) = (self.workspace()?, self.by());
         let text = self.entry(body, &[]).await?;
@@ -56,10 +47,7 @@ impl Asked<'_> {
     }
 
     /// One binding: made or changed, or removed.
-    async fn change_env_binding<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn change_env_binding(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, id, by) = (self.workspace()?, self.segment(1), self.by());
         let control = self.control()?;

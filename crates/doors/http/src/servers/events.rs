@@ -1,10 +1,8 @@
 //! Events of sessions: read page by page, followed, and messages that become one.
 
-use std::{collections::BTreeSet, fmt, future::pending, time::Duration};
+use std::{collections::BTreeSet, future::pending, time::Duration};
 
-use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use http_body::Body;
 use narthex_control::{Control, ControlError, FieldError, MessageError, Speaker};
 use narthex_events::{EventKind, EventRow, Events, EventsError, Follower, Wanted};
 use narthex_model::{ErrorKind, SessionId, WorkspaceId, json::shortened};
@@ -15,6 +13,7 @@ use super::{Answered, Asked, Query, access::created, ok, query::refused};
 use crate::listener::single;
 use crate::{
     auth::Principal,
+    body::RequestBody,
     feed,
     post::prefers_stream,
     problem::Problem,
@@ -72,10 +71,7 @@ pub(crate) enum EventTarget {
 
 impl Asked<'_> {
     /// Events of sessions, and messages that become one.
-    pub(super) async fn of_events<B>(&self, target: EventTarget, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn of_events(&self, target: EventTarget, body: RequestBody) -> Answered {
         match target {
             EventTarget::Session => self.session_events().await,
             EventTarget::Workspace => self.workspace_events().await,
@@ -130,10 +126,7 @@ impl Asked<'_> {
     }
 
     /// Takes a message for the agent of a session.
-    async fn send_message<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn send_message(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, id) = (self.workspace()?, self.segment(1));
         let text = self.entry(body, &[]).await?;
@@ -172,10 +165,7 @@ impl Asked<'_> {
     }
 
     /// Takes note of what a run has read of its session's messages.
-    async fn acknowledge<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn acknowledge(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, session) = (self.workspace()?, self.own_session()?);
         let text = self.entry(body, &[]).await?;

@@ -1,10 +1,6 @@
 //! Grants of humans, and requests of runs: listed, granted, revoked and decided.
 
-use std::fmt;
-
-use bytes::Bytes;
 use http::{Method, StatusCode};
-use http_body::Body;
 use narthex_control::{
     Control, ControlError, GrantError, GrantRequestRow, GrantRequestStatus, GrantRow, Granter,
 };
@@ -14,6 +10,7 @@ use narthex_model::{GrantOf, SpawnGrant, ToolScopeGrant};
 use super::{Answered, Asked, access::created, ok};
 use crate::{
     auth::Principal,
+    body::RequestBody,
     problem::Problem,
     respond,
     shapes::{Grant, GrantDetails, GrantRequest, GrantScope, Page},
@@ -35,10 +32,7 @@ pub(crate) enum GrantTarget {
 
 impl Asked<'_> {
     /// Grants and requests for them: listed, shown, written and decided.
-    pub(super) async fn of_grants<B>(&self, target: GrantTarget, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn of_grants(&self, target: GrantTarget, body: RequestBody) -> Answered {
         match (target, &self.parts.method) {
             (GrantTarget::All, &Method::POST) => self.create_grant(body).await,
             (GrantTarget::All, _) => self.list_grants().await,
@@ -62,10 +56,7 @@ impl Asked<'_> {
         Ok(ok(&Page { items, next: page.next }))
     }
 
-    async fn create_grant<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn create_grant(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, by) = (self.workspace()?, self.principal.granter()?);
         let text = self.entry(body, &[]).await?;
@@ -117,10 +108,7 @@ impl Asked<'_> {
     }
 
     /// Approves or denies what a run has asked for.
-    async fn decide_grant<B>(&self, body: B, is_approved: bool) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn decide_grant(&self, body: RequestBody, is_approved: bool) -> Answered {
         self.query(&[])?;
         let (workspace, id, by) = (self.workspace()?, self.segment(1), self.principal.granter()?);
         let text = self.entry(body, &[]).await?;

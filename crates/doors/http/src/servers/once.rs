@@ -1,11 +1,8 @@
 //! Writes with the header `Idempotency-Key`: done once, however often they are sent.
 
-use std::fmt;
-
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
-use http_body::Body;
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Either, Full};
 use narthex_control::{
     Control, ControlError, FieldError, KeptResponse, Keyed, KeyedClaim, KeyedRequest, digest_of,
 };
@@ -14,6 +11,7 @@ use narthex_model::ErrorKind;
 use super::{Answered, Asked, changes::of_body, transfer::IMPORT_MAX};
 use crate::listener::single;
 use crate::{
+    body::RequestBody,
     problem::Problem,
     respond::{self, Response},
     routes::{self, Target},
@@ -52,10 +50,7 @@ impl Asked<'_> {
     }
 
     /// Does a write unless it was done, and to its end even if the client goes away meanwhile.
-    pub(super) async fn once<B>(&self, key: String, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn once(&self, key: String, body: RequestBody) -> Answered {
         let control = self.control()?.clone();
         let body = self.read(body, IMPORT_MAX).await;
         let body = body.map_err(|fault| of_body(fault, "the body", IMPORT_MAX))?;
@@ -71,7 +66,7 @@ impl Asked<'_> {
             let place = routes::find(parts.uri.path());
             let segments = place.map(|place| place.segments).unwrap_or_default();
             let asked = Asked { door: &door, target, segments, parts: &parts, principal, held };
-            let answered = asked.dispatch(Full::new(body)).await;
+            let answered = asked.dispatch(Either::Right(Full::new(body).boxed_unsync())).await;
             let response = answered.as_ref().ok().filter(|one| one.status().is_success());
             let kept = response.map(kept);
             keep(&control, &claim, kept).await;

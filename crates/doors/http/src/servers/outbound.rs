@@ -1,17 +1,14 @@
 //! Channels that agents post to, and webhooks that get decisions of humans, as admins configure
 //! them.
 
-use std::fmt;
-
-use bytes::Bytes;
 use http::{Method, StatusCode};
-use http_body::Body;
 use narthex_control::FieldError;
 use narthex_model::{ErrorKind, SecretName};
 use narthex_outbound::{ChannelRow, DeliveryRow, Outbound, OutboundError, WebhookRow, is_retrying};
 
 use super::{Answered, Asked, ok, query::refused};
 use crate::{
+    body::RequestBody,
     problem::Problem,
     respond,
     shapes::{Channel, Page, Webhook, WebhookDelivery},
@@ -34,10 +31,7 @@ pub(crate) enum OutboundTarget {
 
 impl Asked<'_> {
     /// Serves the channels of agents, and webhooks with their deliveries.
-    pub(super) async fn of_outbound<B>(&self, target: OutboundTarget, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn of_outbound(&self, target: OutboundTarget, body: RequestBody) -> Answered {
         match target {
             OutboundTarget::Channels => self.list_channels().await,
             OutboundTarget::Channel => self.channel(body).await,
@@ -53,10 +47,7 @@ impl Asked<'_> {
     }
 
     /// One channel: shown, made, changed or removed.
-    async fn channel<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn channel(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, name, by) = (self.workspace()?, self.segment(1), self.by());
         let outbound = self.outbound()?;
@@ -80,10 +71,7 @@ impl Asked<'_> {
     }
 
     /// One webhook: shown, made, changed or removed.
-    async fn webhook<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn webhook(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, name, by) = (self.workspace()?, self.segment(1), self.by());
         let outbound = self.outbound()?;

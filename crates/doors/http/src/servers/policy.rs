@@ -1,15 +1,12 @@
 //! The rules of a workspace: shown, replaced, cleared, and asked about a call (D13).
 
-use std::fmt;
-
-use bytes::Bytes;
 use http::{Method, StatusCode};
-use http_body::Body;
 use narthex_control::WrittenRules;
 use narthex_wire::Raw;
 
 use super::{Answered, Asked, catalog::with_tag, ok};
 use crate::{
+    body::RequestBody,
     respond,
     routes::Target,
     shapes::{RuleFault, Rules, RulesChecked},
@@ -17,10 +14,7 @@ use crate::{
 
 impl Asked<'_> {
     /// Rules: shown, replaced, cleared, and asked.
-    pub(super) async fn policy<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn policy(&self, body: RequestBody) -> Answered {
         match self.target {
             Target::PolicyCheck => self.rules_check(body).await,
             _ => self.rules(body).await,
@@ -28,10 +22,7 @@ impl Asked<'_> {
     }
 
     /// The answer of the rules for a call.
-    async fn rules_check<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn rules_check(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;
         let (control, workspace) = (self.control()?, self.workspace()?);
@@ -43,10 +34,7 @@ impl Asked<'_> {
     }
 
     /// Rules: shown, replaced and cleared.
-    async fn rules<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn rules(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, control) = (self.workspace()?, self.control()?);
         let rules = match self.parts.method {

@@ -2,11 +2,7 @@
 
 mod socat;
 
-use std::fmt;
-
-use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
-use http_body::Body;
 use narthex_audit::ToolSet;
 use narthex_control::{Control, FieldError};
 use narthex_gateway::RunView;
@@ -19,6 +15,7 @@ use super::{Answered, Asked, document, ok, once::ToldOnce, query::refused};
 use crate::listener::single;
 use crate::{
     auth::Principal,
+    body::RequestBody,
     problem::Problem,
     respond, rows,
     shapes::{
@@ -30,10 +27,7 @@ use crate::{
 
 impl Asked<'_> {
     /// All runs of a workspace, page by page, or a new one.
-    pub(super) async fn workspace_runs<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn workspace_runs(&self, body: RequestBody) -> Answered {
         match self.parts.method {
             Method::POST => self.create_run(body).await,
             _ => self.list_runs().await,
@@ -41,10 +35,7 @@ impl Asked<'_> {
     }
 
     /// One run: shown, claimed, or ended.
-    pub(super) async fn workspace_run<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn workspace_run(&self, body: RequestBody) -> Answered {
         if self.parts.method == Method::POST {
             return self.claim_run(body).await;
         }
@@ -93,10 +84,7 @@ impl Asked<'_> {
         Ok(ok(&Page { items: items?, next: page.next.map(|pid| pid.to_string()) }))
     }
 
-    async fn create_run<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn create_run(&self, body: RequestBody) -> Answered {
         let (runs, workspace) = (self.known_runs()?, self.workspace()?);
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;

@@ -3,11 +3,7 @@
 //! The body of a `PUT` is the only place where a value comes in. It goes straight into a `Secret`,
 //! and a fault in it is reported without repeating any of it (X-M24).
 
-use std::fmt;
-
-use bytes::Bytes;
 use http::{Method, StatusCode};
-use http_body::Body;
 use narthex_control::SecretUses;
 use narthex_model::{ErrorKind, Secret, SecretName, VersionSummary, WorkspaceId};
 use narthex_wire::is_redactable;
@@ -16,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{Answered, Asked, document, ok};
 use crate::{
+    body::RequestBody,
     post::is_json,
     problem::Problem,
     respond,
@@ -61,10 +58,7 @@ impl Asked<'_> {
         Ok(uses)
     }
 
-    pub(super) async fn change_secret<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn change_secret(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, name) = (self.workspace()?, self.secret_name()?);
         let control = self.control()?;
@@ -123,10 +117,7 @@ impl Asked<'_> {
         }))
     }
 
-    async fn secret_value<B>(&self, body: B) -> Result<Secret, Problem>
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn secret_value(&self, body: RequestBody) -> Result<Secret, Problem> {
         if !is_json(&self.parts.headers) {
             let problem =
                 Problem::new(ErrorKind::Invalid, "the content type must be application/json");

@@ -1,16 +1,15 @@
 //! Sessions of workspaces: shown, ended, suspended and resumed.
 
-use std::{collections::BTreeSet, fmt};
+use std::collections::BTreeSet;
 
-use bytes::Bytes;
 use http::{Method, StatusCode};
-use http_body::Body;
 use narthex_model::{EnvName, ErrorKind, SessionId, WorkspaceId, json::Node};
 use narthex_runs::SuspendedSession;
 use serde_json::{Map, Value};
 
 use super::{Answered, Asked, ok, runs::shown_row};
 use crate::{
+    body::RequestBody,
     problem::Problem,
     respond,
     shapes::{Page, Session, SessionRow, SessionStatus},
@@ -33,10 +32,7 @@ impl Asked<'_> {
 
     /// Shows, ends, suspends or resumes one session with its runs, or takes the report of what it
     /// has used.
-    pub(super) async fn session<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn session(&self, body: RequestBody) -> Answered {
         if self.parts.method == Method::POST {
             return match self.parts.uri.path().rsplit('/').next() {
                 Some("suspend") => self.suspend().await,
@@ -60,10 +56,7 @@ impl Asked<'_> {
         Ok(ok(&self.shown_session(&workspace, &id).await?))
     }
 
-    async fn resume<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn resume(&self, body: RequestBody) -> Answered {
         let (workspace, id) = (self.workspace()?, self.segment(1));
         self.query(&[])?;
         let asked = members(&self.entry(body, &[]).await?)?;

@@ -1,10 +1,6 @@
 //! Shares of agents: listed, shown, given out, commented and deleted.
 
-use std::fmt;
-
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use http_body::Body;
 use narthex_control::FieldError;
 use narthex_model::{ShareId, ThreadId, written};
 use narthex_runs::{CommentOn, CommentRow, Commenter, SeenThread, ShareRow, SharedFileRow};
@@ -13,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::{Answered, Asked, access::created, ok};
 use crate::{
+    body::RequestBody,
     file::FileStream,
     problem::Problem,
     respond::{self, Response},
@@ -42,10 +39,7 @@ pub(crate) enum ShareTarget {
 
 impl Asked<'_> {
     /// Serves shares, and the comments on them.
-    pub(super) async fn of_shares<B>(&self, target: ShareTarget, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn of_shares(&self, target: ShareTarget, body: RequestBody) -> Answered {
         let is_read = !matches!(self.parts.method, Method::POST | Method::DELETE);
         match target {
             ShareTarget::All => self.list_shares().await,
@@ -103,10 +97,7 @@ impl Asked<'_> {
         Ok(ok(&Page { items, next: page.next.map(ThreadId::to_text) }))
     }
 
-    async fn comment_share<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn comment_share(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, id) = (self.workspace()?, self.segment(1));
         let said: ShareCommentNew = read(&self.entry(body, &[]).await?)?;
@@ -124,10 +115,7 @@ impl Asked<'_> {
         Ok(created(&shown_thread(&thread), &place))
     }
 
-    async fn settle_thread<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn settle_thread(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, share, id) = (self.workspace()?, self.segment(1), self.segment(2));
         let ShareThreadChange { resolved } = read(&self.entry(body, &[]).await?)?;

@@ -1,31 +1,22 @@
 //! Limits of a workspace, and what it has used today (O100, X-E115).
 
-use std::fmt;
-
-use bytes::Bytes;
 use http::Method;
-use http_body::Body;
 
 use super::{Answered, Asked, access::page_of, ok};
 use crate::{
+    body::RequestBody,
     routes::Target,
     shapes::{UsagePage, UsageRow},
 };
 
 impl Asked<'_> {
     /// Limits, or what was used of them.
-    pub(super) async fn traffic<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn traffic(&self, body: RequestBody) -> Answered {
         if self.target == Target::Usage { self.usage().await } else { self.limits(body).await }
     }
 
     /// The limits of a workspace: shown, or replaced.
-    async fn limits<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn limits(&self, body: RequestBody) -> Answered {
         let (workspace, control) = (self.workspace()?, self.control()?);
         self.query(&[])?;
         let limits = match self.parts.method {

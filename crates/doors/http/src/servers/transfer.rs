@@ -1,9 +1,7 @@
 //! All objects of a workspace at once: exported as one document, and stored from one.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
-use bytes::Bytes;
-use http_body::Body;
 use narthex_control::{
     CatalogChange, CatalogError, CatalogImport, CatalogImportChange, CatalogImported, CatalogLeft,
     Control, ControlError, FieldError, FieldWarning, ManifestDocument, ManifestFault, Precondition,
@@ -13,6 +11,7 @@ use serde_json::Value;
 
 use super::{Answered, Asked, ok};
 use crate::{
+    body::RequestBody,
     problem::Problem,
     shapes::{As, ChangeKind, Export, ImportChange, Imported},
 };
@@ -26,10 +25,7 @@ impl Asked<'_> {
         Ok(ok(&As::<Export>::written(self.control()?.catalog_export(&self.workspace()?).await?)))
     }
 
-    pub(super) async fn import<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn import(&self, body: RequestBody) -> Answered {
         let query = self.query(&["dry_run", "prune"])?;
         let (is_dry, is_pruned) = (query.flag("dry_run")?, query.flag("prune")?);
         let (workspace, by) = (self.workspace()?, self.by());

@@ -1,11 +1,9 @@
 //! The page where a human decides what a run has asked for (D15). It does no more than the API, and
 //! lets in no one that the API refuses.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
-use bytes::Bytes;
 use http::StatusCode;
-use http_body::Body;
 use narthex_control::{ConsentError, GrantRequestRow, GrantRequestStatus, decision_path};
 use narthex_definitions::harmless;
 use narthex_model::{
@@ -21,6 +19,7 @@ use super::{
 use crate::{
     Access,
     auth::{Principal, authorize},
+    body::RequestBody,
     problem::Problem,
     respond::Response,
     routes::ADMIN,
@@ -97,10 +96,7 @@ impl Visitor<'_> {
     }
 
     /// Approves or denies it.
-    pub(super) async fn decide<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn decide(&self, body: RequestBody) -> Answered {
         let (workspace, id) = self.place()?;
         let (form, id) = (self.form(body).await?, id.to_text());
         let (token, signed_in) = self.checked_session(form.get("csrf"))?;

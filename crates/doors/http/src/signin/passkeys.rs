@@ -1,10 +1,6 @@
 //! The ceremonies of passkeys, which the script of the page drives.
 
-use std::fmt;
-
-use bytes::Bytes;
 use http::StatusCode;
-use http_body::Body;
 use narthex_control::PasskeyRow;
 use narthex_model::ErrorKind;
 use serde::Serialize;
@@ -12,6 +8,7 @@ use serde::Serialize;
 use super::{Answered, CSRF_HEADER, Visitor, page::guarded, redirect};
 use crate::listener::single;
 use crate::{
+    body::RequestBody,
     post::is_json,
     problem::Problem,
     respond,
@@ -23,10 +20,7 @@ impl Visitor<'_> {
         Ok(begun(self.control.passkey_sign_in_begin()?))
     }
 
-    pub(super) async fn finish_sign_in<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn finish_sign_in(&self, body: RequestBody) -> Answered {
         let CeremonyAnswer { ceremony, credential, label: _ } = self.ceremony(body).await?;
         let answer = credential.get().as_bytes();
         let new = self.control.passkey_sign_in_finish(&ceremony, answer).await?;
@@ -40,10 +34,7 @@ impl Visitor<'_> {
         Ok(begun(self.control.passkey_registration_begin(&signed_in).await?))
     }
 
-    pub(super) async fn add_passkey<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn add_passkey(&self, body: RequestBody) -> Answered {
         let (_, signed_in) = self.checked_session(self.csrf())?;
         let CeremonyAnswer { ceremony, credential, label } = self.ceremony(body).await?;
         let answer = credential.get().as_bytes();
@@ -55,10 +46,7 @@ impl Visitor<'_> {
         Ok(document(StatusCode::CREATED, &shown))
     }
 
-    pub(super) async fn remove_passkey<B>(&self, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    pub(super) async fn remove_passkey(&self, body: RequestBody) -> Answered {
         let form = self.form(body).await?;
         let (_, signed_in) = self.checked_session(form.get("csrf"))?;
         let account = &signed_in.account;
@@ -71,10 +59,7 @@ impl Visitor<'_> {
         single(&self.parts.headers, &CSRF_HEADER).flatten()
     }
 
-    async fn ceremony<B>(&self, body: B) -> Result<CeremonyAnswer, Problem>
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
+    async fn ceremony(&self, body: RequestBody) -> Result<CeremonyAnswer, Problem> {
         if !is_json(&self.parts.headers) {
             let text = "the content type must be application/json";
             let problem = Problem::new(ErrorKind::Invalid, text);

@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
-use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use http_body_util::{BodyExt, Either, Full, combinators::UnsyncBoxBody};
 use narthex_audit::Audit;
 use narthex_gateway::{Gateway, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ResponseBody, Router, TokenHash, openapi, router};
@@ -297,7 +297,7 @@ impl Builder<'_> {
     /// The head of the answer, with its body still to come.
     pub(crate) async fn open(self) -> Response<ResponseBody> {
         let asked = (self.request.method().clone(), self.request.uri().clone());
-        let response = self.router.answer(self.request).await;
+        let response = self.router.answer(self.request.map(Either::Right)).await;
         is_described(&asked, response.status(), response.headers(), None);
         response
     }
