@@ -1,7 +1,8 @@
-//! A tool as a place that is posted to: the arguments go in, the result comes out.
+//! Calls a tool by POST to the tool's own path: the request body is the arguments, the response
+//! body is the result.
 //!
-//! It becomes a `tools/call` of the modern era, and goes the way of all of these. A client that
-//! goes away gives it up.
+//! The request becomes a `tools/call` of the modern era and passes the same steps as every call. If
+//! the client disconnects, the call is cancelled.
 
 use std::fmt;
 
@@ -25,11 +26,11 @@ use crate::{
     shapes::ProblemCode,
 };
 
-/// The `clientInfo` of a client of the API, which sends none of its own.
+/// The `clientInfo` of calls through the API, whose clients send none.
 const CLIENT: &str =
     concat!(r#"{"name":"narthex-api","version":""#, env!("CARGO_PKG_VERSION"), "\"}");
 
-/// Answers a call of the tool whose name is the segment of the path.
+/// Answers a call of the tool that the last segment of the path names.
 pub(crate) async fn call<B>(post: Post<'_>, segment: &str, body: B) -> Response
 where
     B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -48,7 +49,7 @@ where
     }
 }
 
-/// The call, once the whole body was read.
+/// Builds the call after the whole body has been read.
 async fn read<B>(post: Post<'_>, segment: &str, body: B) -> Result<Message, Problem>
 where
     B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -75,7 +76,8 @@ where
     let room = Room::Run(&post.door.gateway, &post.visit.run);
     let bytes = body::read_in(body, limits.message_bytes, within, Some(room)).await;
     let bytes = bytes.map_err(|fault| of_body(fault, "the arguments", limits.message_bytes))?;
-    // One value and nothing behind it: the message around it is ours.
+    // The body must be exactly one value with no text after it, since we build the message around
+    // it.
     let arguments: &RawValue = serde_json::from_slice(&bytes)
         .map_err(|error| invalid(format!("the body is not JSON: {error}; send one object")))?;
     if !Raw::new(arguments.get().as_bytes()).is_object() {
@@ -92,7 +94,8 @@ where
     })
 }
 
-/// The result as it is; an error of the protocol as a problem, by the one table (D24).
+/// The answer to a call: the result unchanged, or a protocol error as a problem with the status of
+/// the table (D24).
 fn answered(reply: Reply) -> Response {
     let error = match reply.outcome {
         Ok(result) => return json(StatusCode::OK, result.into()),

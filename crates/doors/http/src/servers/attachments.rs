@@ -1,4 +1,4 @@
-//! The attachments of an agent, one by one.
+//! The attachments of an agent, each with its own route.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// All attachments of an agent, or one of them.
+    /// Handles all attachments of an agent, or one of them.
     pub(super) async fn of_attachments<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -28,7 +28,7 @@ impl Asked<'_> {
         }
     }
 
-    /// All attachments of an agent, page by page, or one more.
+    /// Lists the attachments of an agent page by page, or adds one.
     async fn attachments<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -41,7 +41,7 @@ impl Asked<'_> {
         Ok(with_tag(page, &all.tag))
     }
 
-    /// One attachment: shown, replaced or removed.
+    /// Shows, replaces or removes one attachment.
     async fn attachment<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -69,7 +69,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The servers that a human has to sign in to, and whether that has happened (X-E27).
+    /// Lists the servers to which a human must sign in, and whether a human has done so (X-E27).
     pub(super) async fn connections(&self) -> Answered {
         let control = self.control()?;
         let all = control.attachment_connections(&self.workspace()?, &self.agent()).await?;

@@ -1,4 +1,4 @@
-//! Runs that wait for an executor, and what their executor reports of them.
+//! Runs that wait for an executor, and the usage that their executor reports.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// Gives a run to the executor that claims it, or extends a claim.
+    /// Gives a run to the executor that claims it, or extends an earlier claim.
     pub(super) async fn claim_run<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -64,7 +64,7 @@ impl Asked<'_> {
         })
     }
 
-    /// Keeps what a session has used.
+    /// Stores the reported usage of a session.
     pub(super) async fn report_cost<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,

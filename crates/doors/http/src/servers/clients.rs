@@ -1,4 +1,4 @@
-//! MCP clients of a workspace: registered, seen and revoked.
+//! MCP clients of a workspace: registers, shows and revokes them.
 
 use std::{fmt, sync::Arc};
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// All clients of a workspace, page by page, a new one, or one of them.
+    /// Lists the clients of a workspace page by page, registers one, or handles one of them.
     pub(super) async fn of_clients<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -35,7 +35,7 @@ impl Asked<'_> {
         }
     }
 
-    /// One client: shown, or revoked.
+    /// Shows or revokes one client.
     async fn mcp_client(&self) -> Answered {
         self.query(&[])?;
         let (here, id) = (self.workspace()?, self.segment(1));

@@ -1,5 +1,5 @@
-//! Channels that agents post to, and webhooks that get decisions of humans, as admins configure
-//! them.
+//! Channels to which agents post, and webhooks that receive the decisions of humans, as admins
+//! configure them.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ pub(crate) enum OutboundTarget {
 }
 
 impl Asked<'_> {
-    /// Serves the channels of agents, and webhooks with their deliveries.
+    /// Handles channels of agents, webhooks and their deliveries.
     pub(super) async fn of_outbound<B>(&self, target: OutboundTarget, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -52,7 +52,7 @@ impl Asked<'_> {
         self.page(rows, |row| row.name.as_str(), shown)
     }
 
-    /// One channel: shown, made, changed or removed.
+    /// Shows, creates, changes or removes one channel.
     async fn channel<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -79,7 +79,7 @@ impl Asked<'_> {
         self.page(rows, |row| row.name.as_str(), shown_webhook)
     }
 
-    /// One webhook: shown, made, changed or removed.
+    /// Shows, creates, changes or removes one webhook.
     async fn webhook<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -101,7 +101,7 @@ impl Asked<'_> {
         Ok(ok(&shown_webhook(&row)))
     }
 
-    /// The newest first.
+    /// Lists the deliveries of a webhook, the newest first.
     async fn list_deliveries(&self) -> Answered {
         let query = self.query(&["after", "limit"])?;
         let (workspace, name, limit) = (self.workspace()?, self.segment(1), query.limit()?);
@@ -131,7 +131,7 @@ impl Asked<'_> {
     }
 }
 
-/// A secret as it is named in documents; never its value.
+/// The text by which documents refer to a secret; never its value.
 fn reference(name: &SecretName) -> String {
     format!("${{{name}}}")
 }

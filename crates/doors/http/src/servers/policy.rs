@@ -1,4 +1,5 @@
-//! The rules of a workspace: shown, replaced, cleared, and asked about a call (D13).
+//! The rules of a workspace: shows, replaces and clears them, and answers how they decide a call
+//! (D13).
 
 use std::fmt;
 
@@ -16,7 +17,7 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// Rules: shown, replaced, cleared, and asked.
+    /// Handles the rules of a workspace, or a question about them.
     pub(super) async fn policy<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -27,7 +28,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The answer of the rules for a call.
+    /// Answers how the rules decide a call.
     async fn rules_check<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
@@ -42,7 +43,7 @@ impl Asked<'_> {
         Ok(ok(&checked(&said, self.unknown_names(&text).await?)))
     }
 
-    /// Rules: shown, replaced and cleared.
+    /// Shows, replaces or clears the rules.
     async fn rules<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
