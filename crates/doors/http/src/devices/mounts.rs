@@ -129,7 +129,7 @@ impl RunMounts {
     /// is mounted or unmounted first, as the run may use it now; the root refreshes all servers.
     ///
     /// # Errors
-    /// If the pids of the run cannot be found, or the run has ended.
+    /// When the pids of the run cannot be found, or the run has ended.
     pub(crate) async fn process(
         &self,
         run: &Arc<RunView>,

@@ -66,7 +66,7 @@ impl Workers {
     /// Starts as many threads as the process can run in parallel.
     ///
     /// # Errors
-    /// If the system refuses to start a thread, or to create a runtime for it.
+    /// When the system refuses to start a thread, or to create a runtime for it.
     pub fn start() -> io::Result<Self> {
         let count = thread::available_parallelism().map_or(1, usize::from);
         let (stop, ended) = (CancellationToken::new().drop_guard(), TaskTracker::new());

@@ -1,5 +1,5 @@
-//! The page on which a human decides a run's grant request (D15). The page does no more than the API,
-//! and admits only humans whom the API admits.
+//! The page on which a human decides a run's grant request (D15). The page does no more than the
+//! API, and admits only humans whom the API admits.
 
 use std::{fmt, time::Duration};
 
