@@ -69,8 +69,8 @@ impl Registrations {
     /// Checks each tool.
     ///
     /// # Errors
-    /// When a registration contradicts itself or its name is taken. The error names the tool and the
-    /// reason.
+    /// When a registration contradicts itself or its name is taken. The error names the tool and
+    /// the reason.
     pub(crate) fn new(tools: Vec<Tool>) -> Result<Self, RegistrationError> {
         let mut all = Vec::with_capacity(tools.len());
         let mut by_name = HashMap::new();

@@ -172,8 +172,8 @@ impl Connection {
     /// Handles all complete lines that were read.
     ///
     /// # Errors
-    /// When a line is too long. The client has then received an error, and nothing after the line is
-    /// read.
+    /// When a line is too long. The client has then received an error, and nothing after the line
+    /// is read.
     async fn receive_lines(&mut self, inbox: &mut Inbox) -> Result<(), LineError> {
         loop {
             match inbox.next_line() {

@@ -423,8 +423,8 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
     more.extend(asked.body.map(|body| ("body", json!(body))));
     let message = Message { text: asked.summary, expires_at, more, owed, ..Message::default() };
     let (runs, by) = (called.platform.runs.clone(), called.actor());
-    // The task continues to its end if the caller disconnects. The data for resuming the parent session
-    // is stored with the message, and the session's wake follows.
+    // The task continues to its end if the caller disconnects. The data for resuming the parent
+    // session is stored with the message, and the session's wake follows.
     let telling = async move |control: Control| {
         let spoken = (&by, &Speaker::aside());
         let row = control.session_tell(&workspace, caller.session, message, spoken).await?;
