@@ -142,7 +142,7 @@ impl Access {
             && u128::from(self.now_ms() - confirmed.min(self.now_ms())) < STALE.as_millis()
     }
 
-    /// Milliseconds since the start; at least 1.
+    /// Milliseconds since the start of the process; at least 1.
     fn now_ms(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
     }
@@ -181,7 +181,8 @@ impl Control {
         self.shared.access.changes()
     }
 
-    /// The human who is signed in with the session of this hash; `None` if no valid session has it.
+    /// The human who is signed in with the session that has this hash; `None` if there is no valid
+    /// one.
     pub(crate) fn session_of(
         &self,
         hash: &str,
@@ -193,7 +194,7 @@ impl Control {
         if found.is_none() || access.is_fresh() { Ok(found) } else { Err(AccessError::Stale) }
     }
 
-    /// The account of the session with this hash, also if the session is valid no more.
+    /// The account of the session with this hash, also if the session is no longer valid.
     pub(crate) fn session_owner(&self, hash: &str) -> Option<Arc<Account>> {
         self.access().sessions.get(hash).map(|session| session.account().clone())
     }

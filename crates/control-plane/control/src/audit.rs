@@ -25,14 +25,14 @@ pub type By = Actor<'static>;
 /// Shortest and longest pause before a failed move into the store is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// Time for which events wait for others before they are moved together: each move waits for the
-/// disk, as every change does. Readers do not wait for it.
+/// Time for which events wait for others, so that one move into the store takes several. Each move
+/// waits for the disk, as every change does. Readers do not wait for the time to pass.
 const GATHER: Duration = Duration::from_millis(250);
-/// Pause between two looks for events that are too old.
+/// Pause between two searches for events that are too old.
 const TRIM_EVERY: Duration = Duration::from_secs(3600);
 
 impl Control {
-    /// Notes a change before it is made, and waits until the note is on the disk. Every verb awaits
+    /// Notes a change before it is made, and waits until the note is on the disk. The caller awaits
     /// [`Noted::done`] before its answer, which records `ok`; a note that is dropped is recorded as
     /// `failed`. Call this once it is clear that the change will be made: a refused request is no
     /// event.
@@ -46,7 +46,7 @@ impl Control {
     /// Notes changes that are made together, as [`Control::note`] does; waits once for the disk.
     ///
     /// # Errors
-    /// When they cannot be recorded: none of them must be made then (D25).
+    /// When the notes cannot be recorded: none of the changes must be made then (D25).
     pub(crate) async fn note_all(
         &self,
         events: Vec<AuditEvent<'static>>,
@@ -54,14 +54,14 @@ impl Control {
         Ok(self.shared.audit.begin_all(events).await?)
     }
 
-    /// Moves the events recorded until now into the store, as far as that does not take long.
+    /// Moves the events recorded until now into the store, up to [`BATCHES_AWAITED`] batches.
     async fn ship(&self) -> Shipped {
         self.shared.audit.flush().await;
         ship(&self.shared).await
     }
 
-    /// The recorded events of a workspace, or of the installation, that are not in the store, which
-    /// has these chains; `None` if all of them are.
+    /// The recorded events of a workspace, or of the installation, that are missing in the store.
+    /// `chains` are the chains that the store has. `None` if the store has all events.
     async fn waiting(
         &self,
         workspace: &str,
@@ -73,7 +73,8 @@ impl Control {
         spooled.waiting(workspace, chains, shipped == Shipped::Nothing).await
     }
 
-    /// The last events of a workspace, or of the installation, that were moved from here.
+    /// The last events of a workspace, or of the installation, that were moved into the store from
+    /// this daemon's disk.
     async fn moved(&self, workspace: &str) -> Result<Vec<KnownHead>, ShipError> {
         let Some(shipper) = &self.shared.shipper else { return Ok(Vec::new()) };
         let spooled = shipper.lock().await.spooled();
@@ -91,7 +92,7 @@ enum Shipped {
     Nothing,
 }
 
-/// The most batches that a reader waits for.
+/// Largest number of batches whose move a reader waits for.
 const BATCHES_AWAITED: usize = 20;
 
 async fn ship(shared: &Shared) -> Shipped {
@@ -102,7 +103,7 @@ async fn ship(shared: &Shared) -> Shipped {
             Ok(true) => {}
             Ok(false) => return Shipped::All,
             Err(ShipError::Contended) => return Shipped::Part,
-            // The task logs the failure and tries again.
+            // The background task logs the failure and tries again.
             Err(error) => {
                 tracing::debug!("events of the audit could not be moved into the store: {error}");
                 return Shipped::Nothing;
@@ -112,7 +113,7 @@ async fn ship(shared: &Shared) -> Shipped {
     Shipped::Part
 }
 
-/// Starts the tasks that move and trim.
+/// Starts the tasks that move events into the store and remove old ones.
 pub(crate) fn start(shared: &Arc<Shared>) {
     if shared.shipper.is_some() {
         shared.tasks.spawn(move_all(shared.clone()));
@@ -120,7 +121,7 @@ pub(crate) fn start(shared: &Arc<Shared>) {
     }
 }
 
-/// Moves the remaining events, once all other work is done.
+/// Moves the remaining events into the store, after all other work has ended.
 pub(crate) async fn end(shared: &Shared) {
     shared.audit.flush().await;
     if ship(shared).await != Shipped::All {

@@ -43,7 +43,7 @@ pub struct CatalogObject {
     pub updated_at: SystemTime,
     /// The actor of the last write.
     pub updated_by: String,
-    /// Reasons why the stored object cannot be used (O39). There are some only where a person
+    /// Reasons why the stored object cannot be used (O39). They have one of two causes: a person
     /// changed the store by hand, or an earlier version accepted a definition that this one
     /// refuses.
     pub errors: Vec<FieldError>,
@@ -162,7 +162,7 @@ impl Control {
         }
     }
 
-    /// Does work that takes processor time, on a thread where no fast answers wait.
+    /// Runs work that takes processor time on a separate thread, where it delays no fast answers.
     async fn catalog_work<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -190,7 +190,7 @@ fn object(kind: CatalogKind, row: &CatalogRow) -> CatalogObject {
     }
 }
 
-/// A text that differs for each creation of an id and for each write.
+/// A version tag. It differs for each creation of an id, and for each write.
 fn tag(row: &CatalogRow) -> String {
     let since = row.created_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{}", since.as_millis(), row.revision)

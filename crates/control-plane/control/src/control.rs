@@ -58,7 +58,7 @@ pub struct ControlOptions {
     pub defaults: Vec<DefaultServer>,
 }
 
-/// The control plane, for operators. Clones are handles to the same one.
+/// The control plane, for operators. Clones share one state.
 #[derive(Debug, Clone)]
 pub struct Control {
     pub(crate) shared: Arc<Shared>,
@@ -75,9 +75,10 @@ pub(crate) struct Shared {
     pub(crate) vault: Option<Vault>,
     pub(crate) variables: Variables,
     pub(crate) audit: Audit,
-    /// Moves recorded events into the store; held meanwhile.
+    /// Moves recorded events into the store. Locked during each move.
     pub(crate) shipper: Option<tokio::sync::Mutex<Shipper>>,
-    /// Held for writing while old events are removed, for reading while the audit is exported.
+    /// Locked for writing while old events are removed, and for reading while the audit is
+    /// exported.
     pub(crate) trimming: Arc<tokio::sync::RwLock<()>>,
     pub(crate) workspace: WorkspaceId,
     pub(crate) access: Arc<Access>,
@@ -87,14 +88,15 @@ pub(crate) struct Shared {
     pub(crate) turns: Arc<LiveTurns>,
     pub(crate) executors: KnownExecutors,
     pub(crate) login: Option<Login>,
-    /// Held while a verb changes the store and the registry, so that both agree.
+    /// Locked while a change modifies the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
-    /// Held while the catalog of a workspace changes, so that the checks against it still hold.
+    /// Locked while the catalog of a workspace changes, so that the checks against it still hold.
     pub(crate) cataloguing: KeyedLock<WorkspaceId>,
-    /// Held while counts of calls are stored, so that none is stored twice.
+    /// Locked while counts of calls are stored, so that no count is stored twice.
     pub(crate) counting: tokio::sync::Mutex<()>,
     pub(crate) meters: Meters,
-    /// The servers applied last; held while they change, so that the newest comes last (E128).
+    /// The servers applied last. Locked while they change, so that the newest state comes last
+    /// (E128).
     pub(crate) applied: std::sync::Mutex<Option<Arc<[Declared]>>>,
     pub(crate) cuts: Cuts,
     pub(crate) tasks: TaskTracker,
@@ -171,7 +173,7 @@ impl Control {
         seeding::seed(&shared, &defaults).await?;
         shared.files.load().await;
         follow::tell_faults(&follow::apply(&shared));
-        // Subscribed before the files are followed, so that no change falls in between.
+        // Subscribed before the files are followed, so that no change is missed.
         shared.tasks.spawn(follow::run(shared.clone(), shared.files.subscribe()));
         shared.files.start().await;
         follow_store(&shared);
@@ -260,7 +262,7 @@ impl Control {
     }
 }
 
-/// Follows changes of other daemons on the store, and removes rows whose time is over.
+/// Follows changes by other daemons on the store, and removes expired rows.
 fn follow_store(shared: &Arc<Shared>) {
     if let Some(store) = shared.store.clone() {
         let closing = shared.closing.clone();

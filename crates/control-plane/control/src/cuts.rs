@@ -32,7 +32,8 @@ pub(crate) struct Cuts {
 }
 
 impl Cuts {
-    /// Reads the number of the last cut: earlier ones concern nothing that is mounted here.
+    /// Reads the number of the last cut. Earlier cuts do not matter, since nothing is mounted here
+    /// yet.
     pub(crate) async fn load(store: Option<&Store>) -> Result<Self, ControlError> {
         let last = match store {
             Some(store) => store.cuts().last().await.map_err(ControlError::Store)?,
@@ -70,7 +71,8 @@ impl Control {
         }
     }
 
-    /// Has the servers that were cut for a secret here show that it is set again.
+    /// Updates the servers that were cut when this secret was cleared: they now report that it is
+    /// set again.
     pub(crate) fn secret_set_again(&self, workspace: &WorkspaceId, name: &SecretName) {
         let key = secret_key(workspace, name);
         let is_meant =
@@ -101,7 +103,7 @@ impl Control {
     }
 }
 
-/// Looks for cuts until the end.
+/// Reads new cuts at each poll, until the daemon stops.
 pub(crate) async fn follow(shared: Arc<Shared>) {
     let control = Control { shared: shared.clone() };
     let mut polls = Polls::until(shared.closing.clone());

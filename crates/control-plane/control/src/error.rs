@@ -40,7 +40,7 @@ pub enum ControlError {
     /// Grants stay unchanged.
     #[error(transparent)]
     Grant(#[from] GrantError),
-    /// The rules stay as they are.
+    /// The rules stay unchanged.
     #[error(transparent)]
     Rules(#[from] RulesError),
     /// A sign-in failed.

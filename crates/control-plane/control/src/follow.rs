@@ -46,9 +46,11 @@ pub struct Reloaded {
 }
 
 impl Control {
-    /// Reads the files again and applies their declarations. From the process's settings, only the
-    /// variables for the catalog are read again. A missing file declares nothing; an unusable one
-    /// keeps its last good content and has an error.
+    /// Reads the files again and applies their declarations. Of the process's settings, only the
+    /// variables for the catalog are read again.
+    ///
+    /// A missing file declares nothing. An unusable file has an error, and its last good content
+    /// stays in use.
     ///
     /// # Errors
     /// When no file is followed.
@@ -114,7 +116,7 @@ fn statuses(state: &LayersState) -> Vec<FileStatus> {
     state.files.iter().map(status).collect()
 }
 
-/// Applies what the files declare after each change, until the end.
+/// Applies the declarations of the files after each change, until the daemon stops.
 pub(crate) async fn run(shared: Arc<Shared>, mut events: Subscription) {
     loop {
         let event = tokio::select! {
@@ -146,7 +148,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut events: Subscription) {
     }
 }
 
-/// Applies what the files declare at this moment.
+/// Applies the current declarations of the files.
 pub(crate) fn apply(shared: &Shared) -> Arc<LayersState> {
     let mut applied = shared.applied.lock().unwrap_or_else(PoisonError::into_inner);
     let state = shared.files.current();
@@ -154,7 +156,8 @@ pub(crate) fn apply(shared: &Shared) -> Arc<LayersState> {
     state
 }
 
-/// Applies it too, unless it was applied last: a second time would try failed servers again.
+/// Applies the current declarations, unless they were applied last: applying them again would retry
+/// failed servers.
 fn apply_news(shared: &Shared) {
     let mut applied = shared.applied.lock().unwrap_or_else(PoisonError::into_inner);
     let state = shared.files.current();

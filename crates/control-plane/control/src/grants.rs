@@ -47,7 +47,7 @@ impl Default for GrantOptions {
     }
 }
 
-/// Reasons why a grant or a request for one stays as it is.
+/// Reasons why a grant or a grant request stays unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     /// The workspace has no such grant.
@@ -71,7 +71,7 @@ pub enum GrantError {
     /// Only a human can create a grant.
     #[error("only a human can create a grant: {0}")]
     NoHuman(&'static str),
-    /// The caller's proof is a file of the machine, which an agent could read as well.
+    /// The caller's proof is a file of the machine, which an agent could read too.
     #[error(
         "only a human who signed in with a passkey or at a provider can create a grant here \
          (`grants.require_proof`, which is on once a passkey or a provider exists); the operator's \
@@ -123,8 +123,8 @@ impl GrantError {
 pub enum ProvedWay {
     /// The page for the decision on a request; `None` where sign-in is off.
     Decide(Option<String>),
-    /// The sign-in page, and the API route that creates a grant in the session of that browser:
-    /// there is no page for it.
+    /// The sign-in page, and the API route that creates a grant in the browser's session. There is
+    /// no page for this.
     Create {
         /// The address of the sign-in page; `None` where sign-in is off.
         sign_in: Option<String>,
@@ -216,7 +216,8 @@ impl Control {
         Some(self.sign_in_origin()?.at(&decision_path(workspace, id)))
     }
 
-    /// Refuses a grant that would not count; `way` is how a human grants it.
+    /// Refuses an advisory grant where it would not count. `way` tells the caller how a proved
+    /// human can grant.
     fn proved(&self, by: &Granter, way: impl FnOnce() -> ProvedWay) -> Result<(), GrantError> {
         match by.is_advisory && self.needs_proof() {
             true => Err(GrantError::NoProof(way())),
@@ -322,7 +323,7 @@ impl Control {
         }
     }
 
-    /// The hint with the human of the workspace whose name is nearest to the unknown one.
+    /// A hint with the workspace's human whose name is most similar to the unknown one.
     fn member_hint(&self, workspace: &WorkspaceId, who: &str) -> String {
         let Ok(all) = self.principals() else { return String::new() };
         let is_one =
@@ -370,7 +371,8 @@ fn granted(row: &GrantRow, by: By) -> AuditEvent<'static> {
 mod tests {
     use super::page;
 
-    /// O34: one row more than the limit tells of a further page, which begins after the last item.
+    /// O34: one row more than the limit shows that there is a further page, which starts after the
+    /// last item.
     #[test]
     fn o34_a_page_has_a_successor_only_if_rows_are_left() {
         let of = |rows: &[u32], limit| {

@@ -1,4 +1,4 @@
-//! Writes with an idempotency key: done once, and answered alike when the client repeats them
+//! Writes with an idempotency key: each is done once, and a repeated request gets the same answer
 //! (X-E104, X-E105).
 
 use std::{
@@ -105,7 +105,8 @@ struct Kept {
 }
 
 impl Control {
-    /// Decides whether a write is to be carried out, and blocks others with its key meanwhile.
+    /// Decides whether the caller must carry out a write, and blocks other writes with its key
+    /// meanwhile.
     ///
     /// # Errors
     /// `Keyed` if the key was used for another request or is in use; when there is no store or no
@@ -128,7 +129,7 @@ impl Control {
             sealed: &sealed,
             begun_at: now,
         };
-        // A second try for the case that the found row was removed in between.
+        // Tried twice, in case the found row was removed in between.
         for _ in 0..2 {
             if rows.begin(row, now - KEPT).await.map_err(ControlError::Store)? {
                 return Ok(Keyed::First(new));
@@ -179,7 +180,8 @@ impl Control {
     ) -> Result<Keyed, ControlError> {
         let (workspace, place) = (&new.workspace, place(&new.id));
         let text = self.vault()?.open_document(workspace, &place, &found.sealed).await?;
-        // Only documents that narthex has sealed open.
+        // The vault opens only documents that narthex sealed. A document of another form counts as
+        // that of another request.
         let kept: Kept =
             serde_json::from_str(text.expose()).map_err(|_other_form| KeyedError::Differs)?;
         if kept.request != new.request {
@@ -230,8 +232,8 @@ fn id(request: &KeyedRequest) -> String {
     hex::encode(digest_of(parts.map(str::as_bytes)))
 }
 
-/// The SHA-256 of several texts, each with its length, so that different parts give different
-/// digests.
+/// The SHA-256 of several texts. The length of each text is included, so that different parts give
+/// different digests.
 #[must_use]
 pub fn digest_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
     let mut all = Sha256::new();
@@ -242,7 +244,7 @@ pub fn digest_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
     all.finalize().into()
 }
 
-/// The place that a request is sealed for.
+/// The place for which the vault seals a request's answer.
 fn place(id: &str) -> String {
     format!("request {id}")
 }

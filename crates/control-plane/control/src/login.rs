@@ -30,7 +30,7 @@ use crate::{Control, ControlError};
 const CEREMONY: Duration = Duration::from_mins(5);
 /// Time for a human to sign in at a provider.
 const AT_PROVIDER: Duration = Duration::from_mins(15);
-/// Largest number of waiting ceremonies of each kind.
+/// Largest number of open ceremonies of each kind.
 const WAITING_MAX: usize = 1000;
 
 /// All parts of sign-in, for as long as the process lives.

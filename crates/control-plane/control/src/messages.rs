@@ -108,7 +108,7 @@ impl Control {
                 return Err(MessageError::Ended(session).into());
             }
             let events = this.events().ok_or(CatalogError::NoStore)?;
-            // The audit has no text of it, as of all events.
+            // The audit records no text of the message; this holds for all events.
             let event = AuditEvent::new(kind::SESSION_MESSAGE_SENT, by.clone());
             let mut event = event.in_workspace(&workspace).of_session(session.to_text());
             if let Some(turn) = &turn {
@@ -125,7 +125,7 @@ impl Control {
             if let Some(turn) = &turn {
                 payload["user"] = json!(turn.user());
             }
-            // Sent again, it is the same message, whatever its end is then.
+            // A repeated message counts as the same even if its expiry differs.
             let same = as_sent(&payload);
             if let Some(end) = expires_at {
                 payload["expires_at"] = json!(Timestamp::new(end).to_string());
@@ -144,8 +144,9 @@ impl Control {
         self.to_the_end(send).await
     }
 
-    /// Adds a message to a session, whose turn counts here when this returns. Runs to its end: a
-    /// caller that disconnects must not leave a turn that is taken and not known.
+    /// Adds a message to a session. When this returns, the message's turn counts at this daemon.
+    /// The caller must run this to its end: a client that disconnects must not leave a turn in the
+    /// store that this daemon does not know.
     async fn told(
         &self,
         events: &Events,
@@ -160,7 +161,7 @@ impl Control {
         Ok(told.row)
     }
 
-    /// Adds a message about a past event to a session. Call this within work that runs to its end.
+    /// Adds a message about a past event to a session. Call this only in work that runs to its end.
     /// A failure is logged and counted.
     pub async fn session_note(&self, place: &EventPlace, mut payload: Value, speaker: &Speaker) {
         let Some(events) = self.events() else { return };
@@ -190,8 +191,8 @@ impl Control {
     }
 }
 
-/// The part of a message that distinguishes it. A message of an agent is the same in the turn of
-/// any user, and from any run of its session.
+/// The part of a message by which repeated messages are recognised. For a message of an agent, the
+/// user who has the turn and the run of its session make no difference.
 fn as_sent(payload: &Value) -> Value {
     let mut sent = payload.clone();
     let is_of_run = payload["by"]["kind"] == "run";

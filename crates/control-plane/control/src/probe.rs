@@ -1,4 +1,5 @@
-//! Tries a server from outside: a connection of its own, a report of each step, and no traces.
+//! Tests a server from outside: over a new connection, with a report of each step, and without
+//! lasting effects.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +15,7 @@ use tokio::{
 
 use crate::{Control, ControlError};
 
-/// The stages of a try, in this order.
+/// The stages of a test, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum StageName {
     /// Starting or reaching the server, and the handshake.
@@ -82,14 +83,14 @@ pub struct Stage {
     pub duration_ms: u64,
 }
 
-/// The result of a whole try.
+/// The result of a whole test.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Probe {
     /// The server.
     pub name: String,
     /// True if every list that the server has could be read.
     pub ok: bool,
-    /// The stages that were tried. The connection is the last one if it failed.
+    /// The stages that were tried. If the connection failed, it is the last one.
     pub stages: Vec<Stage>,
     /// The server's own name.
     pub server_name: Option<String>,
@@ -99,7 +100,7 @@ pub struct Probe {
     pub revision: Option<String>,
 }
 
-/// A prepared try. A try that is dropped while it runs stops all that it has started.
+/// A prepared test. If it is dropped while it runs, all that it has started is stopped.
 #[derive(Debug)]
 pub struct Probing {
     registry: Registry,
@@ -120,8 +121,8 @@ impl Control {
         Ok(self.probe_beside(definition))
     }
 
-    /// As [`Control::probe`], for a server of a run, which has no name in the registry. The
-    /// connection is not the run's.
+    /// Prepares a test like [`Control::probe`], for a server of a run, which has no name in the
+    /// registry. The test's connection is separate from the run's.
     #[must_use]
     pub fn probe_beside(&self, definition: Arc<ServerDefinition>) -> Probing {
         Probing { registry: self.shared.registry.clone(), definition }
@@ -129,7 +130,7 @@ impl Control {
 }
 
 impl Probing {
-    /// Tries the server; calls `told` with each stage when the stage has ended.
+    /// Tests the server. Calls `told` with each stage as the stage ends.
     pub async fn run(self, told: impl Fn(&Stage) + Send) -> Probe {
         let mut probe = Probe {
             name: self.definition.alias.as_str().to_owned(),
@@ -140,7 +141,7 @@ impl Probing {
             revision: None,
         };
         let since = Instant::now();
-        // Notifications of the server are not needed; the queue is bounded and overflows.
+        // The server's notifications are not needed; the queue is bounded and drops them.
         let (events, _unheard) = mpsc::channel(1);
         let opened = self.registry.open_apart(&self.definition, events).await;
         let outcome = match &opened {

@@ -146,7 +146,8 @@ impl Control {
                 return Err(RulesError::Changed.into());
             }
             if before.as_ref().map_or("", |row| &row.document) == text {
-                // Another daemon may have written these rules: this daemon may have older ones.
+                // Another daemon may have written these rules, and this daemon may still use older
+                // ones.
                 this.shared.rules.of(&workspace).set(set.boxed());
                 return Ok(WrittenRules::new(before));
             }
@@ -158,7 +159,8 @@ impl Control {
             if !is_done.map_err(ControlError::Store)? {
                 return Err(RulesError::Changed.into());
             }
-            // At once: after the answer, no client may see a call that a new rule forbids.
+            // Applied before the answer: after it, a client must not get a call through that a new
+            // rule forbids.
             this.shared.rules.of(&workspace).set(set.boxed());
             let now = found(store, &workspace).await?;
             known.extend(now.as_ref().map(|row| (workspace.clone(), row.head)));
@@ -173,7 +175,7 @@ async fn found(store: &Store, workspace: &WorkspaceId) -> Result<Option<RulesRow
     store.rules().find(workspace).await.map_err(ControlError::Store)
 }
 
-/// The text of rules in a document; it may have any length that rules may have.
+/// The text of the rules in a document. It may be as long as rules may be.
 fn rules_of(fields: &mut Fields) -> String {
     match fields.take("rules") {
         Some(Node::Text(text)) => return text,

@@ -51,7 +51,7 @@ impl Control {
             let stored = vault.put(put).await?;
             this.secret_set_again(&workspace, &name);
             let version = stored.version.get();
-            // The names of X-M59.
+            // The kinds of events of X-M59.
             let kind = if stored.was_set { kind::SECRET_REPLACED } else { kind::SECRET_SET };
             noted
                 .update(|event| AuditEvent { kind: kind.into(), ..event.with("version", version) });

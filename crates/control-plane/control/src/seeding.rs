@@ -7,8 +7,8 @@ use narthex_registry::layers::{self, DefaultServer, EditError};
 
 use crate::{ControlError, control::Shared};
 
-/// Adds servers that were never seeded. Without settings or a store it adds none, since nothing
-/// would remember it.
+/// Adds servers that were never seeded. Without settings or a store it adds none, since the seeding
+/// could not be recorded.
 pub(crate) async fn seed(shared: &Shared, defaults: &[DefaultServer]) -> Result<(), ControlError> {
     let (Some(settings), Some(store)) = (&shared.settings, &shared.store) else { return Ok(()) };
     if defaults.is_empty() {
@@ -20,7 +20,7 @@ pub(crate) async fn seed(shared: &Shared, defaults: &[DefaultServer]) -> Result<
     let present = match settings.names().await {
         Ok(present) => present,
         Err(error) => {
-            // A person must repair the file first. The next start seeds.
+            // A person must repair the file first. The next start adds the servers.
             tracing::warn!("default servers could not be added: {error}");
             return Ok(());
         }
@@ -29,7 +29,7 @@ pub(crate) async fn seed(shared: &Shared, defaults: &[DefaultServer]) -> Result<
     for default in &seeding.add {
         match settings.add(default.name.as_str(), &default.entry).await {
             Ok(_) => tracing::info!(server.name = %default.name, "added a default server"),
-            // Another writer was faster: its entry stays.
+            // Another program has just added the server; its entry stays.
             Err(EditError::Exists { .. }) => {}
             Err(error) => {
                 tracing::warn!(

@@ -97,7 +97,7 @@ impl Control {
             let _together = this.shared.changing.lock().await;
             let is_gone = this.counts_in_settings(this.settings()?, &name).await?;
             this.edit(&name, SettingsChange::Remove, by).await?;
-            // A server of the same name that is in use instead stays unchanged.
+            // A server of the same name from another source stays in use and unchanged.
             if is_gone {
                 this.forget(&name).await?;
             }
@@ -147,7 +147,7 @@ impl Control {
             Ok(enabling)
         };
         let enabling = self.to_the_end(enable).await?;
-        // A slow server holds up no other verb.
+        // Waits without the lock, so that a slow server does not delay other changes.
         Ok(enabling.result().await)
     }
 
@@ -186,7 +186,7 @@ impl Control {
         Ok(follower.ok_or_else(|| VerbError::Unknown(name.to_owned()))?)
     }
 
-    /// Runs a verb to its end, even if the caller disconnects: the files, the store and the
+    /// Runs a change to its end, even if the caller disconnects: the files, the store and the
     /// registry must agree afterwards.
     pub async fn to_the_end<T, F>(&self, verb: impl FnOnce(Self) -> F) -> Result<T, ControlError>
     where
@@ -197,8 +197,7 @@ impl Control {
         done.unwrap_or_else(|error| Err(ControlError::Bug(error)))
     }
 
-    /// Makes a change of the settings, after a check that it is possible, and records it in the
-    /// audit.
+    /// Checks that a change of the settings is possible, makes it, and records it in the audit.
     async fn edit(
         &self,
         name: &str,
@@ -212,7 +211,7 @@ impl Control {
             }
         };
         let prepared = self.settings()?.prepare(name, change).await?;
-        // Names of fields without values (X-M61).
+        // The event has names of fields, but no values (X-M61).
         let event = self.server_event(kind, name, by).changing(prepared.fields().to_vec());
         let noted = self.note(event).await?;
         let edited = prepared.store().await?;
@@ -236,7 +235,7 @@ impl Control {
     async fn forget(&self, name: &str) -> Result<(), ControlError> {
         if let Some(store) = &self.shared.store {
             let flags = store.server_flags();
-            // The server is gone in any case; a leftover flag does no harm without it.
+            // The server is removed in any case; a leftover flag without a server has no effect.
             if let Err(error) = flags.forget(&self.shared.workspace, name).await {
                 tracing::warn!(
                     server.name = name, %error,
@@ -252,8 +251,8 @@ impl Control {
         self.shared.settings.as_ref().ok_or(ControlError::NoSettings)
     }
 
-    /// Refuses changes of servers that are not in the settings (E139). Returns whether the entry
-    /// there is in use: an entry of the project may override it (E140).
+    /// Refuses changes of servers that are not in the settings (E139). Returns true if the
+    /// settings' entry is in use; an entry of the project may override it (E140).
     async fn counts_in_settings(
         &self,
         settings: &SettingsFile,

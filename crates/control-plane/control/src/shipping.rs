@@ -1,7 +1,7 @@
-//! Moves the audit's records from the disk into the store, in order and once, and counts the
+//! Moves the audit's records from the disk into the store, in order and each once, and counts the
 //! remaining ones. The vault marks the stored chains, so that changes by others are noticed.
 //!
-//! A layer of its own: imports no other module of this crate.
+//! A separate layer: imports no other module of this crate.
 
 mod shipper;
 mod spooled;

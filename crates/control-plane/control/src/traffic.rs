@@ -1,5 +1,5 @@
-//! Limits of traffic (O100): set here, enforced by the gateway, with daily counts that outlive a
-//! restart. No call waits for this module.
+//! Limits of traffic (O100): this module sets them, and the gateway enforces them with daily counts
+//! that outlive a restart. No call waits for this module.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::{By, CatalogError, Control, ControlError, FieldError};
 
-/// Pause between two times at which counts are stored; a crash may lose about so much.
+/// Pause between two times at which counts are stored. A crash may lose about as much.
 const STORE_EVERY: Duration = Duration::from_secs(5);
 /// Number of days for which counts are stored.
 const KEPT_DAYS: u32 = 31;
@@ -152,7 +152,7 @@ impl Control {
         agent: Option<&str>,
         servers: Vec<(Alias, String)>,
     ) -> Result<(RunMeters, RunBudget), ControlError> {
-        // Held so that no change falls between the reading and the setting.
+        // Locked so that no change falls between reading and setting the limits.
         let _together = self.shared.cataloguing.take(workspace).await;
         let of_workspace = key(workspace, MeterKind::Workspace, workspace.as_str());
         let limits = self.workspace_limits(workspace).await?;
@@ -216,8 +216,8 @@ impl Control {
         }
     }
 
-    /// Starts from today's stored counts, and with the limits of the workspace of the local
-    /// configuration; stores counts from then on.
+    /// Loads today's stored counts and the limits of the local configuration's workspace. Then
+    /// starts to store counts at intervals.
     pub(crate) async fn begin_counting(&self) -> Result<(), ControlError> {
         let Some(store) = &self.shared.store else { return Ok(()) };
         let meters = &self.shared.meters;
@@ -263,7 +263,7 @@ impl Control {
         forgotten.map_err(ControlError::Store)
     }
 
-    /// Stores the counts since the last time, and reads those of other daemons.
+    /// Stores the counts since the last time, and reads the totals of all daemons.
     pub(crate) async fn store_counts(&self) -> Result<(), ControlError> {
         let Some(store) = &self.shared.store else { return Ok(()) };
         let _alone = self.shared.counting.lock().await;
@@ -279,7 +279,7 @@ impl Control {
                 .map(|(meter, counted, more)| count(meter, counted.day, *more))
                 .collect();
             store.traffic().add(&more).await.map_err(ControlError::Store)?;
-            // These counts are stored now, even if reading the totals fails.
+            // Noted now, since these counts are stored even if reading the totals fails.
             for (meter, counted, _) in batch {
                 meter.note_stored(*counted, counted.calls);
             }
@@ -294,7 +294,7 @@ impl Control {
     }
 }
 
-/// The stored counts of all daemons, for these meters and days.
+/// The stored counts of all daemons for these meters and days.
 async fn totals(
     store: &Store,
     of: &[(Arc<Meter>, DayCount, i64)],
@@ -321,10 +321,10 @@ fn key(workspace: &WorkspaceId, kind: MeterKind, name: &str) -> MeterKey {
     MeterKey { workspace: workspace.clone(), kind, name: name.into() }
 }
 
-/// The limits of an object as it is stored; an unreadable object has none.
+/// The limits in a stored object; an unreadable object has none.
 fn limits_of(kind: CatalogKind, document: &str) -> TrafficLimits {
     let text = document.as_bytes();
-    // Most have none, and need not be read.
+    // Most objects have no limits and need not be parsed.
     if !document.contains("\"limits\"") {
         return TrafficLimits::default();
     }
@@ -340,7 +340,7 @@ fn limits_of(kind: CatalogKind, document: &str) -> TrafficLimits {
     }
 }
 
-/// Limits as they were stored after they had been checked.
+/// Parses stored limits, which were checked before they were stored.
 fn stored_limits(text: &str) -> WorkspaceLimits {
     read_limits(text.as_bytes()).unwrap_or_else(|faults| {
         tracing::warn!("the stored limits of a workspace cannot be read: {faults:?}");

@@ -1,5 +1,5 @@
 //! A run's view of its child sessions, and of its parent session. The caller is always the run
-//! itself; a session that is no child of its own is treated as absent (S18).
+//! itself. A session that is not a child of the caller's session is treated as absent (S18).
 
 pub(crate) mod abandoned;
 mod orchestrator_child;
@@ -33,24 +33,24 @@ use crate::{
 pub struct Child {
     /// The session.
     pub session: SessionRow,
-    /// Its newest run.
+    /// The newest run of the session.
     pub run: Option<RunRow>,
-    /// Its status.
+    /// Status of the session.
     pub status: &'static str,
 }
 
 /// The run of a child that a parent run asked for.
 #[derive(Debug, Clone)]
 pub struct StartedChild {
-    /// The newest run of its session.
+    /// The newest run of the child session.
     pub row: RunRow,
-    /// Status of its session.
+    /// Status of the child session.
     pub status: &'static str,
-    /// True if it was created now; else it is the existing child of an agent of which a session may
-    /// have one at a time.
+    /// True if the call created the child. False for an existing child of an agent of which a
+    /// session may have one child at a time.
     pub is_new: bool,
-    /// True if it waits for a platform to claim it, and none has claimed a run of the workspace in
-    /// the last hour.
+    /// True if the child waits for a platform to claim it, and no platform has claimed a run of the
+    /// workspace in the last hour.
     pub lacks_platform: bool,
 }
 
@@ -62,14 +62,15 @@ const PLATFORM_LASTS: Duration = Duration::from_secs(60 * 60);
 pub struct Caller {
     /// Id of the session.
     pub session: SessionId,
-    /// True if its agent is an orchestrator: other sessions hear nothing of their children.
+    /// True if the session's agent is an orchestrator: sessions of other agents get no events of
+    /// their children.
     pub is_orchestrator: bool,
     /// The child session.
     pub child: SessionId,
 }
 
 impl Child {
-    /// True if a run may still begin in it.
+    /// True if a run may still begin in the child session.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.session.ended_at.is_none()
@@ -77,8 +78,9 @@ impl Child {
 }
 
 impl Runs {
-    /// Creates a session of another agent, as a child of a run, by a document of the form of a
-    /// creation. The run waits until a client claims it: its token is not returned.
+    /// Creates a session of another agent, as a child of a run, from a document in the form that
+    /// [`create`](Self::create) reads. The new run waits until a client claims it: the caller does
+    /// not get its token.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -105,7 +107,7 @@ impl Runs {
                 let lacks_platform = self.lacks_platform(&created.row).await;
                 Ok(StartedChild { row: created.row, status, is_new: true, lacks_platform })
             }
-            // Another daemon on the store was faster.
+            // Another daemon on the store has created the child first.
             Err(error @ RunError::SingleChild(_)) => {
                 self.started(run, own, agent).await?.ok_or(error)
             }
@@ -127,8 +129,8 @@ impl Runs {
         Ok(Some(StartedChild { row, status: child.status, is_new: false, lacks_platform }))
     }
 
-    /// True if a run waits for a platform, and none is there. A failure of the store gives `false`:
-    /// the run was created.
+    /// True if a run waits for a platform, and no platform has claimed a run lately. A failure of
+    /// the store gives `false`: the run was created all the same.
     async fn lacks_platform(&self, row: &RunRow) -> bool {
         let waits = row.waiting.as_ref().is_some_and(|waiting| {
             waiting.executor.is_none() && waiting.is_free(SystemTime::now())
@@ -147,7 +149,7 @@ impl Runs {
     /// A child of the session of a run.
     ///
     /// # Errors
-    /// When it is no child, or the store fails.
+    /// When the session is no child of the run's session, or the store fails.
     pub async fn child(&self, run: &RunView, id: &str) -> Result<Child, RunError> {
         let none = || RunError::NotYourChild(shortened(id));
         let own = self.session_of(run).ok_or_else(none)?;
@@ -166,10 +168,10 @@ impl Runs {
         Ok(Child { session, run: runs.into_iter().next_back(), status })
     }
 
-    /// The same child, if a run may still begin in it.
+    /// The child of a run's session, if a run may still begin in the child.
     ///
     /// # Errors
-    /// When it is no child, it has ended, or the store fails.
+    /// When the session is no child of the run's session, the child has ended, or the store fails.
     pub async fn live_child(&self, run: &RunView, id: &str) -> Result<Child, RunError> {
         let child = self.child(run, id).await?;
         match child.is_live() {
@@ -178,11 +180,11 @@ impl Runs {
         }
     }
 
-    /// Ends a child for its parent, with all of its descendants (X-E92). `false` if it had ended
-    /// before.
+    /// Ends a child of a run's session, with all of the child's descendants (X-E92). Returns
+    /// `false` if the child had ended before.
     ///
     /// # Errors
-    /// When it is no child, or the store fails.
+    /// When the session is no child of the run's session, or the store fails.
     pub async fn cancel(
         &self,
         run: &RunView,
@@ -209,10 +211,10 @@ impl Runs {
         Ok((ended, self.child(run, id).await?))
     }
 
-    /// The session of the run that began the session of this one.
+    /// The session of the parent run, which created the session of this run.
     ///
     /// # Errors
-    /// When no run did, its session has ended, or the store fails.
+    /// When no run created the session, the parent session has ended, or the store fails.
     pub async fn caller(&self, run: &RunView) -> Result<Caller, RunError> {
         let own = self.session_of(run).ok_or(RunError::NoCaller)?;
         let (session, _) = self.session(&run.workspace, &own.to_text()).await?;

@@ -1,5 +1,5 @@
-//! Runs that wait for a platform to carry them out: a claim takes each for a while, and gets a new
-//! token. The token of an earlier claim opens nothing then.
+//! Runs that wait for a platform to carry them out. A claim reserves a run for a time, and gets a
+//! new token for it. The token of an earlier claim opens nothing after that.
 
 pub(crate) mod costs;
 pub(crate) mod executions;
@@ -32,18 +32,18 @@ const CLAIMED: &str = "another client has claimed it";
 
 /// Pause between two checks for runs that were claimed or ended by other daemons.
 const EVERY: Duration = Duration::from_secs(5);
-/// Pause between two comparisons of all runs here with all active ones in the store.
+/// Pause between two comparisons of this daemon's runs with all active runs in the store.
 const ALL_EVERY: Duration = Duration::from_secs(60);
-/// Longest difference between the clocks of two daemons for which ends are found between two
-/// comparisons.
+/// Largest difference between the clocks of two daemons at which the checks between two comparisons
+/// find all ends.
 const CLOCK_SKEW: Duration = Duration::from_secs(30);
 
-/// The last comparison of all runs here with all active ones in the store.
+/// The last comparison of this daemon's runs with all active runs in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compared {
     at: Instant,
-    /// Number of changes of principals and workspaces before it: a deleted workspace takes its runs
-    /// along.
+    /// Number of changes of principals and workspaces before the comparison: the deletion of a
+    /// workspace deletes its runs.
     changes: i64,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Claimer {
     pub(crate) by: By,
     /// The holder of the claim, as it is stored.
     pub(crate) holder: String,
-    /// The executor of the daemon, if it is one.
+    /// The executor of the daemon, if an executor makes the claim.
     pub(crate) executor: Option<ExecutorName>,
     /// True if the claimer gets the values of its servers.
     pub(crate) is_direct: bool,
@@ -65,13 +65,13 @@ pub struct Claimed {
     pub row: RunRow,
     /// The run as the data plane sees it.
     pub run: Arc<RunView>,
-    /// The token that opens it; stored nowhere else.
+    /// The token that opens the run; stored nowhere else.
     pub token: RunToken,
-    /// The id of the claim, which extends it.
+    /// The id of the claim, by which a later request extends the claim.
     pub claim: String,
     /// The time until which no other client can claim it.
     pub until: SystemTime,
-    /// The data to carry it out with.
+    /// The data for carrying out the run.
     pub brief: Brief,
 }
 
@@ -115,13 +115,13 @@ pub enum Claiming {
 }
 
 impl Runs {
-    /// Claims a waiting run for the caller, for as long as a document says. A run has one claim at
-    /// a time, also where several daemons are on one store. A document that names a claim extends
-    /// it by that time from now on.
+    /// Claims a waiting run for the caller, for the time that a document names. A run has one claim
+    /// at a time, also where several daemons use one store. A document that names a claim extends
+    /// that claim by this time, counted from now.
     ///
     /// # Errors
-    /// When the document is faulty, there is no such run, it cannot be claimed, the claim is over
-    /// or another one, the caller may not have it, or the store fails.
+    /// When the document is faulty, there is no such run, the run cannot be claimed, the named
+    /// claim is over or is not the run's, the caller may not have the run, or the store fails.
     pub async fn claim(
         &self,
         workspace: &WorkspaceId,
@@ -139,7 +139,7 @@ impl Runs {
         }
     }
 
-    /// Checks for runs that other daemons claimed or ended, for as long as it is polled.
+    /// Checks for runs that other daemons claimed or ended, for as long as the future is polled.
     pub(crate) async fn watch_claims(&self) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -156,8 +156,8 @@ impl Runs {
         }
     }
 
-    /// Closes tokens here that a claim at another daemon has replaced. A run whose claim is over
-    /// and that no client uses leaves the memory until a client uses or claims it.
+    /// Closes tokens of this daemon that a claim at another daemon has replaced. A run whose claim
+    /// is over and that no client uses leaves the memory until a client uses or claims it.
     ///
     /// # Errors
     /// When the store fails.
@@ -178,13 +178,13 @@ impl Runs {
         Ok(())
     }
 
-    /// Ends runs here that ended at other daemons, or were deleted with their workspace.
+    /// Ends runs of this daemon that ended at other daemons, or were deleted with their workspace.
     ///
-    /// `last` is the result of the last check, and `None` after a failed one. Without runs here
-    /// there is nothing to check, and the result is `None`. A check reads the
-    /// runs that ended lately. It compares all runs here with all active ones if there is no
-    /// `last`, when a workspace has changed, and once a minute: then no end is missed for
-    /// good, however long the store was unavailable, and however wrong a clock is.
+    /// `last` is the result of the last check, and `None` after a failed one. Without runs in this
+    /// daemon there is nothing to check, and the result is `None`. A check reads the runs that
+    /// ended lately. It compares all runs of this daemon with all active ones if there is no
+    /// `last`, when a workspace has changed, and once a minute. So every end is found at last,
+    /// however long the store was unavailable, and however wrong a clock is.
     ///
     /// # Errors
     /// When the store fails.
@@ -212,7 +212,7 @@ impl Runs {
         Ok(Some(Compared { at, changes }))
     }
 
-    /// True if a client has a claim of a run, or uses it all the same.
+    /// True if a client has a valid claim of a run, or uses the run without one.
     fn is_held(&self, row: &RunRow) -> bool {
         let is_claimed = |waiting: &Waiting| !waiting.is_free(SystemTime::now());
         row.waiting.as_ref().is_none_or(is_claimed)
@@ -227,8 +227,8 @@ impl Runs {
     ) -> Result<Claimed, RunError> {
         is_free(&row)?;
         let (runs, by) = (self.clone(), by.clone());
-        // Runs to its end: a run that is claimed without its token delivered would wait for
-        // nothing.
+        // The task completes also if the caller disconnects: no client would have the token of a
+        // run whose claim stopped halfway.
         let claimer = Claimer { holder: by.id.to_string(), by, executor: None, is_direct };
         let claiming = async move { runs.claim_row(row, lasts, claimer).await };
         let claimed = self.control().spawn(claiming).await;
@@ -284,7 +284,7 @@ impl Runs {
         if !taken.map_err(ControlError::Store)? {
             return Err(RunError::NotPending(id, CLAIMED));
         }
-        // The token of an earlier claim opens nothing any more.
+        // The token of an earlier claim must open nothing from here on.
         self.release(id).await;
         let begun = self.restarted_for_claim(&workspace, id, is_direct.then_some(by)).await;
         let (row, run, brief) = match begun {
@@ -317,8 +317,8 @@ impl Runs {
         Ok((row, run, Brief::of(&frozen, direct)))
     }
 
-    /// The servers of a run with all values, for its claimer; the audit records that they were
-    /// given.
+    /// The servers of a run with all values, for the run's claimer. The audit records that the
+    /// claimer got them.
     async fn direct_servers(
         &self,
         row: &RunRow,
@@ -342,8 +342,8 @@ impl Runs {
         Ok(direct)
     }
 
-    /// Gives a claimed run back that does not begin: else no client could claim it until the claim
-    /// is over, whose id no client has.
+    /// Gives up the claim of a run that does not begin. Otherwise no client could claim the run
+    /// until the claim is over, since no client has the id of that claim.
     pub(crate) async fn unclaim(&self, workspace: &WorkspaceId, id: RunId, claim: &str) {
         self.shared.claimed.tokens().remove(&id);
         self.release(id).await;
@@ -358,9 +358,9 @@ impl Runs {
     }
 }
 
-/// The actor that claims a run. Its token has the grants of its driver and of the user whose turn
-/// it is, so no other human gets it, unless they are an operator; services carry out runs of any
-/// driver (X-E81).
+/// The actor that claims a run. The run's token has the grants of the driver and of the user whose
+/// turn it is. So no other human may claim the run, unless they are an operator; services carry out
+/// runs of any driver (X-E81).
 fn claimer<'b>(row: &RunRow, by: &'b Creator) -> Result<&'b By, RunError> {
     let denied = |message: &str| RunError::Denied { field: "user", message: message.to_owned() };
     let is_for = |human: Option<&PrincipalId>| {

@@ -23,8 +23,8 @@ impl Runs {
     /// run begins, but all conditions of a run are checked.
     ///
     /// # Errors
-    /// When a field is wrong, a run of it could not be created now, the name is taken, there is no
-    /// such workspace, or the store or the vault fails.
+    /// When a field is wrong, a run of the client could not be created now, the name is taken,
+    /// there is no such workspace, or the store or the vault fails.
     pub async fn client_register(
         &self,
         workspace: &WorkspaceId,
@@ -43,7 +43,7 @@ impl Runs {
     /// Revokes a client's token, and ends its session with its run.
     ///
     /// # Errors
-    /// When there is none of this id that may come in, or the store fails.
+    /// When there is no client with this id that may connect, or the store fails.
     pub async fn client_revoke(
         &self,
         workspace: &WorkspaceId,
@@ -52,7 +52,7 @@ impl Runs {
     ) -> Result<(), RunError> {
         let (runs, workspace, id, by) =
             (self.clone(), workspace.clone(), id.to_owned(), by.clone());
-        // Runs to its end, also if the caller disconnects.
+        // The task completes also if the caller disconnects.
         let revoking = async move |control: Control| {
             let revoked = control.client_revoke(&workspace, &id, &by).await?;
             Ok(match revoked.row.session {
@@ -63,7 +63,7 @@ impl Runs {
         self.control().to_the_end(revoking).await?
     }
 
-    /// Ends the sessions of all clients of this principal, which is disabled.
+    /// Ends the sessions of all clients of a principal that is disabled.
     ///
     /// # Errors
     /// When the store fails.
@@ -88,27 +88,27 @@ impl Runs {
         by: &By,
     ) -> Result<(), RunError> {
         match self.session_end(workspace, &session.to_text(), by).await {
-            // It has ended before.
+            // The session has ended before.
             Err(RunError::SessionOver { .. } | RunError::UnknownSession(_)) => Ok(()),
             ended => ended,
         }
     }
 
-    /// The active run of a client in this process; asks nothing but memory.
+    /// The active run of a client in this process. Reads only the memory.
     #[must_use]
     pub fn live_run_of(&self, client: &KnownClient) -> Option<Arc<RunView>> {
         self.shared.gateway.runs().get(client.row.run?)
     }
 
-    /// The same run, which begins if none is active: several callers at once get one. `None` if the
-    /// client may not come in any more.
+    /// The run of a client, which begins if none is active. Callers at the same time get one run.
+    /// `None` if the client may not connect any more.
     ///
     /// # Errors
-    /// When it cannot begin.
+    /// When the run cannot begin.
     pub async fn run_of(&self, client: &KnownClient) -> Result<Option<Arc<RunView>>, RunError> {
         let (runs, workspace) = (self.clone(), client.row.workspace.clone());
         let id = client.row.id.clone();
-        // Runs to its end, also if the caller disconnects: others wait for it.
+        // The task completes also if the caller disconnects: other callers wait for the run.
         let begun = self.control().spawn(async move { runs.begun_of(&workspace, &id).await }).await;
         begun.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
     }
@@ -146,7 +146,7 @@ impl Runs {
         }
     }
 
-    /// A client as this daemon knows it by now, if it may come in.
+    /// A client as this daemon knows it now, if the client may connect.
     fn live_client(
         &self,
         workspace: &WorkspaceId,
@@ -154,14 +154,14 @@ impl Runs {
     ) -> Result<Option<Arc<KnownClient>>, RunError> {
         match self.control().client(workspace, id.as_str()) {
             Ok(client) => Ok(Some(client).filter(|client| client.is_live(SystemTime::now()))),
-            // Its workspace is deleted, or is about to be.
+            // The client's workspace is deleted, or is about to be.
             Err(ControlError::Access(AccessError::UnknownClient(_))) => Ok(None),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The run that a client had, if it has not ended.
+    /// The last run of a client, if that run has not ended.
     async fn again_of(&self, client: &KnownClient) -> Result<Option<Arc<RunView>>, RunError> {
         match client.row.run {
             Some(id) => self.restart_by_id(id).await,
@@ -190,7 +190,8 @@ impl Runs {
             again.insert("type".to_owned(), json!("resume_session"));
             again.insert("session_id".to_owned(), json!(session.to_text()));
             match self.create(workspace, &Value::from(again).to_string(), by()).await {
-                // It may have been suspended meanwhile: then no other run begins in its place.
+                // The session may have been suspended meanwhile: then no run begins in a new
+                // session.
                 Err(RunError::SessionOver { .. } | RunError::UnknownSession(_)) => {
                     self.check_goes_on(workspace, session).await?;
                 }
@@ -200,7 +201,8 @@ impl Runs {
         self.create(workspace, &Value::from(asked).to_string(), by()).await
     }
 
-    /// Refuses a suspended session: a caller with permission resumes it, and no call does.
+    /// Refuses a suspended session: a caller with permission resumes it, and a client's call does
+    /// not.
     async fn check_goes_on(
         &self,
         workspace: &WorkspaceId,
@@ -225,7 +227,7 @@ impl Runs {
     }
 }
 
-/// The place that the request of a client's runs is sealed for.
+/// The place to which the vault binds the sealed request of a client's runs.
 fn place(id: &McpClientId) -> String {
     format!("client {id}")
 }

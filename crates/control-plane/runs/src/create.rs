@@ -2,12 +2,12 @@
 //! each with the type that it gives to the next one:
 //!
 //! 1. `request`: the creator may request the run, and its session is known: [`Requested`].
-//! 2. `resolve`: its agent, servers, secrets and limits are found: `Resolved`.
-//! 3. `resolve`: its servers are started: [`Started`].
-//! 4. Their first lists are compared with the accepted definitions: [`Screened`].
-//! 5. The gateway has the run, and `persist` stores it. The row comes last of all that may fail:
-//!    a run without a row has never existed.
-//! 6. Its session hears of it, and its creator gets [`Created`].
+//! 2. `resolve`: the run's agent, servers, secrets and limits are found: `Resolved`.
+//! 3. `resolve`: the run's servers are started: [`Started`].
+//! 4. The first lists of the servers are compared with the accepted definitions: [`Screened`].
+//! 5. The gateway gets the run, and `persist` stores its row. Storing the row is the last step that
+//!    may fail: a run without a row has never existed.
+//! 6. The session gets an event, and the creator gets [`Created`].
 
 pub(crate) mod created;
 pub(crate) mod creator;
@@ -56,9 +56,10 @@ impl Runs {
     /// failed. A caller that disconnects meanwhile does not leave half a run.
     ///
     /// # Errors
-    /// When the document or an object that it refers to is faulty, its creator may not have what it
-    /// asks for, a secret is not set, a server that is not optional does not start, or the store or
-    /// the vault fails: then nothing is left, and all faults of one kind are reported at once (D9).
+    /// When the document or an object that it refers to is faulty, the creator may not have a
+    /// requested part, a secret is not set, a server that is not optional does not start, or the
+    /// store or the vault fails. Then nothing is left, and all faults of one kind are reported at
+    /// once (D9).
     pub async fn create(
         &self,
         workspace: &WorkspaceId,
@@ -83,8 +84,8 @@ impl Runs {
         if self.shared.gateway.runs().len() >= RUNS_MAX {
             return Err(RunError::TooMany(RUNS_MAX));
         }
-        // First: a forbidden request has no effect, and not even an answer that reveals whether it
-        // would work.
+        // The permission is checked first: a forbidden request has no effect, and its answer does
+        // not reveal whether the request would succeed.
         let permit = self.permit_spawn(&workspace, &request, &by).await?;
         let warnings =
             warnings.into_iter().map(|one| RunWarning::of_request(one.message)).collect();
@@ -114,7 +115,7 @@ impl Runs {
                     return Err(error);
                 }
             };
-            // A cut that came before a server was started here has not reached it.
+            // A cut before the start of a server here has not reached that server.
             if self.control().cuts() == cuts {
                 return Box::pin(self.screen_and_store(requested, started, warnings)).await;
             }
@@ -245,7 +246,7 @@ impl Runs {
         let (kind, payload) = begin_event(requested, row);
         if row.waiting.is_some() {
             self.tell(&row.workspace, row.session, Some(row.id), (kind, payload)).await;
-            // It begins again when a client claims it.
+            // The run begins again when a client claims it.
             self.release(row.id).await;
             self.call_executors();
             return;

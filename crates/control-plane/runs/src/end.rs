@@ -1,5 +1,5 @@
-//! The end of a run, and of a session with its runs. Either ends in the store first; then the
-//! gateway's table gives up the run, and its servers are released.
+//! The end of a run, and of a session with its runs. Both end in the store first. Then the run
+//! leaves the gateway's table, and its servers are released.
 
 pub(crate) mod completed;
 mod expiry;
@@ -23,20 +23,20 @@ use crate::{RunError, Runs, create::creator::shown_actor, resume::automatic::end
 pub(crate) struct Ending {
     pub(crate) by: By,
     pub(crate) how: RunEnd,
-    /// The event that is sent before the end, with the id that keeps it from being sent twice.
+    /// The event that is sent before the end, with the id that prevents a second event.
     pub(crate) first: Option<(EventKind, Value, Option<&'static str>)>,
 }
 
 impl Runs {
     /// Ends a run: its token opens nothing any more, its sessions and streams end, and its servers
-    /// end after the open calls. Its frozen configuration is forgotten (O82).
+    /// end after the open calls. The store forgets its frozen configuration (O82).
     ///
     /// # Errors
-    /// When the workspace has no such run, it has ended before, it is the one of the process
+    /// When the workspace has no such run, the run has ended before, the run is that of the process
     /// itself, or the store fails.
     pub async fn end(&self, workspace: &WorkspaceId, id: &str, by: &By) -> Result<(), RunError> {
         let unknown = || RunError::Unknown(id.chars().take(100).collect());
-        // Operators' watching commands name it so.
+        // Commands with which operators watch runs give the run of the process this name.
         if id == "local" && self.is_home(workspace) {
             return Err(RunError::Local);
         }
@@ -51,8 +51,8 @@ impl Runs {
         }
     }
 
-    /// Ends a stored run, and stores with that the data for resuming its session; `false` if it had
-    /// ended before.
+    /// Ends a stored run, and stores with the end the data for resuming its session. Returns
+    /// `false` if the run had ended before.
     pub(crate) async fn end_stored(
         &self,
         workspace: &WorkspaceId,
@@ -65,12 +65,13 @@ impl Runs {
         let ending = self.control().to_the_end(async move |control: Control| {
             let store = control.catalog_store(&workspace).await?;
             let noted = control.note(run_ended(&workspace, id, how, by)).await?;
-            // First: a caller that shows the token from now on finds no run to begin again.
+            // The end is stored first: a caller that shows the token from now on finds no run to
+            // restart.
             let given = runs.shared.resting.ends.given(id);
             let owing = owed.as_ref().map(|owed| (owed, &*given));
             let is_ended = store.runs().end_owing(&workspace, id, how, owing).await;
             let is_ended = is_ended.map_err(ControlError::Store)?;
-            // Also if another daemon has ended it, in the store alone.
+            // Also if another daemon has ended the run, which it has done only in the store.
             runs.release(id).await;
             if !is_ended {
                 return Ok(false);
@@ -84,11 +85,12 @@ impl Runs {
         Ok(ending.await?)
     }
 
-    /// Ends a session and all its runs: none begins in it any more, and its inputs are forgotten.
+    /// Ends a session and all its runs: no run begins in it any more, and the store forgets its
+    /// inputs.
     ///
     /// # Errors
-    /// When there is none of this id, it has ended before, it is that of the run of the process
-    /// itself, or the store fails.
+    /// When there is no session with this id, the session has ended before, it is that of the run
+    /// of the process itself, or the store fails.
     pub async fn session_end(
         &self,
         workspace: &WorkspaceId,
@@ -103,7 +105,7 @@ impl Runs {
         }
     }
 
-    /// Ends a session with its runs; `false` if it had ended before.
+    /// Ends a session with its runs. Returns `false` if the session had ended before.
     pub(crate) async fn end_session(
         &self,
         workspace: &WorkspaceId,
@@ -117,7 +119,8 @@ impl Runs {
         Ok(self.control().to_the_end(end).await?)
     }
 
-    /// Ends a session and its runs, in the store at one moment; `false` if it had ended before.
+    /// Ends a session and its runs, in the store at one moment. Returns `false` if the session had
+    /// ended before.
     pub(crate) async fn end_with_runs(
         &self,
         control: &Control,
@@ -148,10 +151,10 @@ impl Runs {
         for run in store.runs().all(workspace, of_session).await.map_err(ControlError::Store)? {
             self.release(run.id).await;
             let noted = match noted_runs.remove(&run.id.to_text()) {
-                // Another caller has ended the others.
+                // Another caller has ended this run.
                 _ if run.ended.map(|(at, _)| at) != at => continue,
                 Some(noted) => noted,
-                // It began after the others were looked for.
+                // The run began after the search for the session's runs.
                 None => control.note(of_run(run.id)).await?,
             };
             noted.done().await;
@@ -172,9 +175,9 @@ impl Runs {
         Ok(true)
     }
 
-    /// The data for resuming the session above an ending one. If it cannot be found out now, the
-    /// end fails, too, and both are tried again; if it can never be opened, the session ends all
-    /// the same.
+    /// The data for resuming the parent session of an ending session. If the data cannot be read
+    /// now, the end fails too, and the caller tries both again. If it can never be opened, the
+    /// session ends without it.
     async fn owed_by(
         &self,
         session: Option<&SessionRow>,
@@ -208,7 +211,7 @@ pub(crate) fn run_ended(
     event.of_run(id.to_text()).with("how", how.as_str())
 }
 
-/// True if a document will not open, however often it is tried.
+/// True if the vault can never open a document, however often a caller tries.
 fn is_lost(error: &ControlError) -> bool {
     matches!(
         error,

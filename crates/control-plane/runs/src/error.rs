@@ -18,7 +18,7 @@ use narthex_control::ControlError;
 
 use crate::{SharingError, SocketsError};
 
-/// An error of a request of which nothing has happened.
+/// An error of a request that had no effect.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The document has the wrong form.
@@ -35,7 +35,7 @@ pub enum RunError {
     NoAgent {
         /// The name that was given.
         name: AgentName,
-        /// Where it was looked for.
+        /// The workspace that was searched.
         workspace: WorkspaceId,
         /// The nearest name, or the command that lists all, after `; `; empty for a run, which
         /// learns of no other agents.
@@ -49,13 +49,13 @@ pub enum RunError {
         /// The reason.
         message: String,
     },
-    /// A run by its own token asks for something that its calls may not do either.
+    /// A run asks, by its own token, for an act that is forbidden to its calls as well.
     #[error(transparent)]
     NotAllowed(#[from] NotAllowed),
-    /// Neither the agent of the run above nor a grant allows it.
+    /// Neither the agent of the parent run nor a grant allows the start of the agent.
     #[error("this run may not start the agent `{0}`: a human must allow it")]
     NotSpawnable(AgentName),
-    /// A grant allows it for other models or runtimes alone.
+    /// A grant allows the start of the agent, but only for other models or runtimes.
     #[error("the grant to start the agent `{0}` is for other models or runtimes")]
     OtherModels(AgentName),
     /// The workspace has no such model.
@@ -67,7 +67,7 @@ pub enum RunError {
     /// The session has the most active children that it may have.
     #[error("this session has {0} active children, which is the limit; end some first")]
     TooManyChildren(u32),
-    /// The workspace has created the most children of this day.
+    /// The workspace has reached its limit of children for this day.
     #[error(
         "the sessions of this workspace have created {0} children today, which is the limit; \
          continue tomorrow, or ask an admin to raise `children_per_day`"
@@ -88,7 +88,7 @@ pub enum RunError {
     /// The session of the run above has ended.
     #[error("the session that started this one has ended")]
     CallerOver,
-    /// The session has another report of its costs, of this id.
+    /// The session has another report of its costs with this id.
     #[error("the session has another report with the id `{0}`; choose another id")]
     ReportTaken(String),
     /// The session has the most reports that it may have.
@@ -97,7 +97,7 @@ pub enum RunError {
     /// The run is not waiting for a claim.
     #[error("the run `{0}` cannot be claimed: {1}")]
     NotPending(RunId, &'static str),
-    /// The run named as its parent is not active here.
+    /// The run that the request names as the parent is not active here.
     #[error("`parent_run_id`: there is no active run with this id")]
     NoParent,
     /// The session is suspended, and does not resume by a call.
@@ -126,7 +126,7 @@ pub enum RunError {
     /// The store, the vault or the catalog refuses or fails.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// A share is not made or not given.
+    /// A share cannot be created or read.
     #[error(transparent)]
     Sharing(#[from] SharingError),
     /// Entries cannot be used, or have aliases that are taken.
@@ -146,19 +146,19 @@ pub enum RunError {
         /// Every server that failed.
         faults: Vec<MountFault>,
     },
-    /// The table has the most runs that it may have.
+    /// The gateway's table has the most runs that it may have.
     #[error(
         "there are {0} active runs, which is the limit; end some with `{command}`",
         command = narthex("runs end ID", &[])
     )]
     TooMany(usize),
-    /// This daemon has no executor for it.
+    /// This daemon has no executor for the agent's runs.
     #[error(
         "the agent's runs need the executor `{0}`, and this daemon has no such executor for this \
          workspace; ask the operator to add it to `executors` in the settings"
     )]
     NoExecutor(ExecutorName),
-    /// A folder that sessions have for themselves cannot be made or read.
+    /// A session's own folder cannot be created or read.
     #[error("the folder `{}` of a session cannot be used: {source}", .path.display())]
     Folder {
         /// The path of the folder.
@@ -175,13 +175,13 @@ pub enum RunError {
     /// The system has no randomness to give.
     #[error("the operating system gives no random bytes for a token")]
     Randomness(#[source] getrandom::Error),
-    /// The definitions of its servers cannot be reviewed.
+    /// The definitions of the run's servers cannot be reviewed.
     #[error(transparent)]
     Review(ReviewError),
     /// There is no such run.
     #[error("there is no run `{0}`")]
     Unknown(String),
-    /// The run is the one of the process itself.
+    /// The run is that of the process itself.
     #[error(
         "the run of the daemon itself ends with the daemon; stop that with `{}`",
         narthex("daemon stop", &[])
@@ -204,7 +204,7 @@ pub struct ModelWords {
 /// A fault of one server of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunFault {
-    /// Its name as it was given.
+    /// The server's name as the caller gave it.
     pub server: String,
     /// The kind of failure.
     pub kind: &'static str,
@@ -216,7 +216,7 @@ pub struct RunFault {
 }
 
 impl RunFault {
-    /// The reason for this reader, of a server that a run begins without.
+    /// The reason why a run begins without the server, in words for this reader.
     #[must_use]
     pub fn read_by(&self, reader: Reader) -> &str {
         match reader {

@@ -1,8 +1,8 @@
 //! The frozen configuration of a run, made at its creation (D10), as it is stored: sealed, and
 //! never shown.
 //!
-//! It has the inputs of the run's resolution, and not its result: after a restart, the same inputs
-//! give the same result. It has no values of secrets, only their versions.
+//! The configuration has the inputs of the run's resolution, and not the result: after a restart,
+//! the same inputs give the same result. It has no values of secrets, only their versions.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -22,7 +22,7 @@ pub(crate) struct Frozen {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<String>,
     pub(crate) of: ServerSource,
-    /// The first lists of its servers; and those on links besides the shared ones.
+    /// The first lists of the run's servers on shared links. `further` has those on other links.
     #[serde(default)]
     pub(crate) lists: KeptLists,
     #[serde(default)]
@@ -30,7 +30,7 @@ pub(crate) struct Frozen {
     /// The names under review in these lists.
     #[serde(default)]
     pub(crate) held: HeldNames,
-    /// The earlier run from which its session resumes with it.
+    /// The earlier run of the session, if the session resumes with this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) from: Option<ResumedFrom>,
 }
@@ -38,14 +38,14 @@ pub(crate) struct Frozen {
 /// The earlier run from which a session resumes.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct ResumedFrom {
-    /// The number of its last run.
+    /// The number of the session's last run.
     pub(crate) pid: u64,
-    /// The time of suspension, in milliseconds since 1970, if it was suspended.
+    /// The time of suspension, in milliseconds since 1970, if the session was suspended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) suspended_ms: Option<u64>,
 }
 
-/// The source of its servers.
+/// The source of a run's servers.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ServerSource {
@@ -63,7 +63,7 @@ impl ServerSource {
         }
     }
 
-    /// The inputs of its session.
+    /// The inputs of the run's session.
     pub(crate) fn inputs(&self) -> Inputs {
         match self {
             Self::Agent(agent) => agent.inputs.clone(),
@@ -71,8 +71,8 @@ impl ServerSource {
         }
     }
 
-    /// The tools of the built-in server for its runs: by the request of the session, or else by its
-    /// agent (D29).
+    /// The tools of the built-in server for runs with this source: by the request of the session,
+    /// or else by the agent (D29).
     pub(crate) fn built_in_tools(&self, is_child: bool) -> BuiltInTools {
         let said = match self {
             Self::Agent(agent) => agent.inputs.builtin.clone().or_else(|| agent.builtin()),
@@ -85,8 +85,8 @@ impl ServerSource {
     }
 }
 
-/// The frozen configuration of the last run of a suspended session, as it is sealed: references
-/// alone. It has no lists of servers: the next run reads them anew.
+/// The configuration of the last run of a suspended session, as the vault seals it. It has only
+/// references, and no lists of servers: the next run reads the lists anew.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Suspended {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +111,7 @@ impl Suspended {
     }
 }
 
-/// An agent with all parts of one run of it.
+/// An agent with all parts that one of its runs was resolved from.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct FrozenAgent {
     pub(crate) name: AgentName,
@@ -120,12 +120,12 @@ pub(crate) struct FrozenAgent {
     servers: BTreeMap<ServerId, Value>,
     pub(crate) inputs: Inputs,
     scope: Map<String, Value>,
-    /// The versions of secrets that it is bound to.
+    /// The versions of secrets that the run is bound to.
     pub(crate) secrets: BTreeMap<SecretName, u64>,
     /// The variables that the run's creator got for the agent, and the secret of each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) env: BTreeMap<EnvName, SecretName>,
-    /// The setting of its workspace when it was created.
+    /// The setting of the workspace when the run was created.
     #[serde(default)]
     oauth_on_orchestrators: OauthOnOrchestrators,
 }
@@ -142,7 +142,7 @@ pub(crate) struct Inputs {
     /// The scope of the run that created the session by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) caller_scope: Option<Map<String, Value>>,
-    /// The tools of the built-in server for it, if its request names them.
+    /// The tools of the built-in server for the session, if its request names them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) builtin: Option<BuiltInTools>,
     /// The request with servers of its own, of a session that has no agent.
@@ -163,23 +163,23 @@ impl FrozenAgent {
         named.unwrap_or_default()
     }
 
-    /// The answer to calls of `end_session` in its runs.
+    /// The rule for calls of `end_session` in the agent's runs.
     pub(crate) fn end_session(&self) -> EndSession {
         let word = self.agent.get("end_session").and_then(Value::as_str);
         word.and_then(EndSession::parse).unwrap_or_default()
     }
 
-    /// The text that its model sees.
+    /// The agent's text that the model sees.
     pub(crate) fn system_prompt(&self) -> Option<String> {
         self.agent.get("system_prompt")?.as_str().map(str::to_owned)
     }
 
-    /// The tools of the built-in server for its runs, if the agent names them.
+    /// The tools of the built-in server for the agent's runs, if the agent names them.
     fn builtin(&self) -> Option<BuiltInTools> {
         serde_json::from_value(self.agent.get("builtin")?.clone()).ok()
     }
 
-    /// The executor of the daemon that carries its runs out.
+    /// The daemon's executor that carries out the agent's runs.
     pub(crate) fn executor(&self) -> Option<ExecutorName> {
         ExecutorName::new(self.agent.get("executor")?.as_str()?).ok()
     }
@@ -254,17 +254,17 @@ impl Inputs {
     }
 }
 
-/// The place that a run's frozen configuration is sealed for.
+/// The place to which the vault binds a run's sealed configuration.
 pub(crate) fn run_place(id: RunId) -> String {
     format!("run {id}")
 }
 
-/// The place that the configuration of a suspended session's last run is sealed for.
+/// The place to which the vault binds the sealed configuration of a suspended session's last run.
 pub(crate) fn suspended_place(id: SessionId) -> String {
     format!("suspended {id}")
 }
 
-/// The place that a session's inputs are sealed for.
+/// The place to which the vault binds a session's sealed inputs.
 pub(crate) fn session_place(id: SessionId) -> String {
     format!("session {id}")
 }

@@ -81,7 +81,7 @@ use self::{
 
 /// The most runs at one time.
 const RUNS_MAX: usize = 20_000;
-/// Number of tries of work whose objects change meanwhile.
+/// Number of attempts at an operation whose objects other callers change meanwhile.
 const ATTEMPTS: usize = 3;
 /// Number of runs read at a time.
 const BATCH: u32 = 1000;
@@ -95,19 +95,19 @@ pub struct RunsOptions {
     pub env: Variables,
     /// Longest time for a server to connect, and again to list, if its entry gives none.
     pub start_timeout: Duration,
-    /// The run of the process itself, which lives as long.
+    /// The run of the process itself, which lasts as long as the process.
     pub local: RunId,
-    /// The address of the built-in server for callers; `None` if no client comes in from outside.
+    /// The address of the built-in server for callers; `None` if no client connects from outside.
     pub built_in_url: Option<String>,
-    /// The folder of sessions' own folders.
+    /// The folder that contains the sessions' own folders.
     pub folders: PathBuf,
-    /// Opens Unix sockets for runs; `None` if there are none.
+    /// Opens Unix sockets for runs; `None` if runs have no sockets.
     pub sockets: Option<Arc<dyn RunSockets>>,
-    /// The store of shared files; `None` if there is none.
+    /// The store of shared files; `None` if this process has no shares.
     pub shares: Option<ShareOptions>,
 }
 
-/// The runs of all workspaces. Clones are handles to the same ones.
+/// The runs of all workspaces. Clones are handles to the same runs.
 #[derive(Debug, Clone)]
 pub struct Runs {
     shared: Arc<Shared>,
@@ -115,12 +115,13 @@ pub struct Runs {
 
 #[derive(Debug)]
 struct Shared {
-    /// For tasks that outlive their callers.
+    /// A weak reference to this value, for tasks that outlive their callers.
     this: Weak<Self>,
     gateway: Gateway,
     control: Control,
     options: RunsOptions,
-    /// Gives each run a number, which keeps others from sharing its own connections.
+    /// Counter that gives each run a number. By this number, no other run shares the run's own
+    /// connections.
     numbers: AtomicU64,
     expiries: Expiries,
     restarts: Restarts,
@@ -132,17 +133,17 @@ struct Shared {
     resting: Resting,
     /// Locks per session for creating a child of it.
     spawning: KeyedLock<SessionId>,
-    /// The claimed runs here, by the hash of their token.
+    /// The active runs of this daemon that a client has claimed, with the hashes of their tokens.
     claimed: Claims,
-    /// The runs here that the store has.
+    /// The active runs of this daemon that are in the store.
     stored: StoredRuns,
     /// Locks per client for beginning its run.
     clients: KeyedLock<McpClientId>,
-    /// Lines of servers that did not start.
+    /// Lines on stderr of servers that did not start.
     failed_starts: FailedStarts,
     /// The limit on copying of shared files.
     copying: Copying,
-    /// Set once the session of the process's own run is there.
+    /// Set once the session of the process's own run exists.
     process_session: OnceCell<()>,
     /// Runs whose servers are watched.
     watched: WatchedRuns,
@@ -151,7 +152,7 @@ struct Shared {
 }
 
 impl Runs {
-    /// The runs of this gateway, of which none is active before [`start`](Self::start).
+    /// Creates the runs of a gateway. None of them is active before [`start`](Self::start).
     #[must_use]
     pub fn new(gateway: Gateway, control: Control, options: RunsOptions) -> Self {
         let reviews = Reviews::new(gateway.clone(), control.clone(), options.local);
@@ -191,8 +192,8 @@ impl Runs {
         &self.shared.reviews
     }
 
-    /// Loads the active runs of earlier processes, each of which continues when its token is shown;
-    /// the time of all runs is watched from here on. To be called once.
+    /// Loads the active runs of earlier processes, each of which continues when a client shows its
+    /// token. From here on, runs end when their time is over. To be called once.
     ///
     /// # Errors
     /// When the store fails.
@@ -204,7 +205,7 @@ impl Runs {
             runs.shared.gateway.metrics().count("session_events_unwritten", help, unwritten);
         }
         if let Some(store) = runs.control().store() {
-            // Boxed, as it is large and rare.
+            // The future is boxed, since it is large and rare.
             Box::pin(runs.end_earlier_session()).await?;
             Box::pin(runs.end_done_before(SystemTime::now())).await?;
             let with_sockets = runs.load(store).await?;
@@ -277,7 +278,7 @@ impl Runs {
     }
 }
 
-/// A time on the clock of timers.
+/// Converts a time to the clock of timers.
 fn instant(at: SystemTime) -> Instant {
     Instant::now() + at.duration_since(SystemTime::now()).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
-//! The session of the run of the process itself, which has no row of its own. It is created when
-//! that run first asks humans for something, so that both receive its events, and ends with the
-//! process.
+//! The session of the run of the process itself, which has no row of its own. The session is
+//! created when that run first asks humans for something, so that run and humans receive its
+//! events. It ends with the process.
 
 use std::time::SystemTime;
 
@@ -18,8 +18,8 @@ impl Runs {
         run.authority.actors().session.filter(|_| !self.is_local(run))
     }
 
-    /// True if a run belongs to a session that exists now: this creates that of the run of the
-    /// process itself, if it has one.
+    /// True if a run belongs to a session that exists now. The call creates the session of the run
+    /// of the process itself, if that run has a session id.
     ///
     /// # Errors
     /// When the store fails.
@@ -49,7 +49,7 @@ impl Runs {
         self.shared.process_session.get_or_try_init(begin).await.map(|()| true)
     }
 
-    /// Ends the leftover session of an earlier process with this run.
+    /// Ends the session that an earlier process created for its own run and has not ended.
     ///
     /// # Errors
     /// When the store fails.

@@ -1,5 +1,5 @@
-//! Live runs that hold a value of a secret: found before it is cleared, from the frozen
-//! configuration of each.
+//! Live runs that hold a value of a secret. A caller finds them before the secret is cleared, from
+//! the frozen configuration of each run.
 
 use narthex_catalog::{Plan, Surroundings};
 use narthex_control::ControlError;
@@ -13,22 +13,23 @@ use crate::{RunError, Runs, frozen::FrozenAgent};
 pub struct SecretRun {
     /// The run.
     pub id: RunId,
-    /// Its number in the workspace.
+    /// The run's number in the workspace.
     pub pid: Pid,
-    /// Its session.
+    /// The run's session.
     pub session: SessionId,
-    /// Its agent's name.
+    /// The name of the run's agent.
     pub agent: String,
-    /// Its servers that hold the value: clearing the secret ends them in this run.
+    /// The run's servers that hold the value: clearing the secret ends them in this run.
     pub servers: Vec<Alias>,
-    /// The variables by which its agent got the value: clearing the secret takes it from none.
+    /// The variables by which the run's agent got the value: clearing the secret takes the value
+    /// from none of them.
     pub env: Vec<EnvName>,
 }
 
 impl Runs {
-    /// The live runs of a workspace that hold a value of a secret, in the order of their numbers;
-    /// those of all daemons on the store. Opens the frozen configuration of each live run of an
-    /// agent.
+    /// The live runs of a workspace that hold a value of a secret, in the order of their numbers.
+    /// The result includes the runs of all daemons on the store. The call opens the frozen
+    /// configuration of each live run of an agent.
     ///
     /// # Errors
     /// When there is no store, no vault or no such workspace, or the store fails.
@@ -50,7 +51,7 @@ impl Runs {
         Ok(found)
     }
 
-    /// The run as a holder of a secret, if it is one.
+    /// The run as a holder of a secret, if it holds the secret.
     fn holder(&self, row: &RunRow, agent: &FrozenAgent, name: &SecretName) -> Option<SecretRun> {
         agent.secrets.get(name)?;
         let bound = agent.env.iter().filter(|(_, secret)| *secret == name);

@@ -19,11 +19,10 @@ use tokio::{
 
 use crate::{RunFault, Runs, create::request::Requested, frozen::ResumedFrom};
 
-/// Time for which a stopping daemon waits for a server that was given back before, and does not
-/// end.
+/// Time for which a stopping daemon waits for the end of a server that was released before.
 const END_LIMIT: Duration = Duration::from_secs(15);
 
-/// The servers of a new run, before they belong to it.
+/// The servers of a new run, before the run has them.
 pub(crate) struct StartedServers {
     started: Vec<StartedServer>,
     failed: Vec<(String, Value)>,
@@ -31,7 +30,7 @@ pub(crate) struct StartedServers {
 
 struct StartedServer {
     watched: WatchedMount,
-    /// True if another run had it before.
+    /// True if another run had the server before.
     is_reused: bool,
     seen: Seen,
 }
@@ -49,7 +48,7 @@ struct Seen {
 pub(crate) struct StartReason {
     /// The last run of its session, if the session resumes with it.
     former: Option<Pid>,
-    /// The daemon has stopped since the servers belonged to the run, or to its session.
+    /// True if the daemon has stopped since the servers belonged to the run, or to its session.
     is_recovery: bool,
 }
 
@@ -64,7 +63,7 @@ impl StartedServers {
         Self { started: started.collect(), failed }
     }
 
-    /// The same with the servers that are not mounted at all, and the reasons.
+    /// Adds the servers that are not mounted at all, with the reasons.
     pub(crate) fn without(mut self, skipped: &[RunFault]) -> Self {
         self.failed.extend(skipped.iter().map(|fault| {
             let reason = json!({ "kind": fault.kind, "reason": fault.message });
@@ -73,7 +72,7 @@ impl StartedServers {
         self
     }
 
-    /// The same with these failures in the place of its own.
+    /// Replaces the failures by these.
     pub(crate) fn failing(self, failed: &[MountFault]) -> Self {
         Self { failed: failed.iter().map(of_fault).collect(), ..self }
     }
@@ -90,7 +89,7 @@ impl Seen {
         Self { losses: found.losses, reconnects: found.reconnects, is_down }
     }
 
-    /// Events since the last look; repeated changes in between are not lost.
+    /// The events since the last call. Repeated changes in between are not lost.
     fn look(&mut self, server: &str, found: &Found) -> Vec<(EventKind, Value)> {
         let now = Self::of(found);
         let before = std::mem::replace(self, now);
@@ -120,7 +119,7 @@ impl Seen {
 }
 
 impl StartReason {
-    /// Adds these facts to an event.
+    /// Adds the reason to the payload of an event.
     fn add(self, payload: &mut Value, (pid, server): (Pid, &str)) {
         if let Some(former) = self.former {
             payload["source"] = "resume".into();
@@ -141,7 +140,7 @@ impl Runs {
     }
 
     /// The reason why a run that begins again gets its servers. A run that waits for a platform
-    /// first gets its servers when that begins: then its session resumes with it.
+    /// gets its servers only when the platform begins it: then its session resumes with it.
     pub(crate) fn restart_reason(&self, row: &RunRow, from: Option<ResumedFrom>) -> StartReason {
         let is_first = row.waiting.as_ref().is_some_and(|waiting| waiting.attempts <= 1);
         let from = from.filter(|_| is_first);
@@ -203,7 +202,7 @@ impl Runs {
     }
 
     /// Removes a run from the gateway's table: its token opens nothing there any more, and its
-    /// servers are given back.
+    /// servers are released.
     pub(crate) async fn release(&self, id: RunId) {
         self.shared.gateway.end_run(id).await;
         self.shared.stored.forget(id);
@@ -211,7 +210,7 @@ impl Runs {
         self.shared.resting.ends.forget(id);
     }
 
-    /// Reports the states of a server until it is given back, and then that.
+    /// Reports the states of a server until the run releases the server, and then the release.
     async fn watch_server(
         self,
         place: EventPlace,
@@ -224,9 +223,9 @@ impl Runs {
         loop {
             tokio::select! {
                 biased;
-                // Nothing is ever sent: the sender is dropped.
+                // The sender never sends: it is dropped with the run.
                 _gone = held.changed() => break,
-                // The run continues with the next daemon. A server that was given back before is
+                // The run continues with the next daemon. A server that was released before is
                 // still reported.
                 () = closing.cancelled() => return,
                 () = watched.changed() => {
@@ -238,12 +237,12 @@ impl Runs {
             }
         }
         let since = Instant::now();
-        // A server that other runs use stays.
+        // A server that other runs use stays connected.
         let is_used = watched.is_held();
         let ended = async {
             tokio::select! {
                 ended = watched.ended() => ended == Ended::Killed,
-                // A server that does not end is left to the end of the daemon.
+                // A server that does not end in time ends with the daemon.
                 () = async { closing.cancelled().await; sleep(END_LIMIT).await } => true,
             }
         };
@@ -266,9 +265,9 @@ impl Runs {
 
     async fn report_server(&self, place: &EventPlace, kind: EventKind, payload: &Value) {
         let Some(events) = self.control().events() else { return };
-        // Boxed, as it is large, and each server that is watched waits with one.
+        // The future is boxed: it is large, and the watcher of each server waits with one.
         match Box::pin(events.append(place, kind, payload, None)).await {
-            // The session has gone with its workspace.
+            // The session was deleted with its workspace.
             Ok(_) | Err(EventsError::NoSession(_)) => {}
             Err(error) => events.missed(place, kind, &error),
         }

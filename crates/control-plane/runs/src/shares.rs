@@ -1,7 +1,7 @@
 //! Shares of files from runs' folders: copied, stored, read and deleted.
 //!
-//! A share belongs to its session and is seen in its whole workspace. Its files are copies
-//! ([`narthex_shares`]), which go when no share has them any more.
+//! A share belongs to its session, and its whole workspace sees it. The files of a share are copies
+//! ([`narthex_shares`]), which are deleted when no share has them any more.
 
 mod comments;
 mod copying;
@@ -50,11 +50,11 @@ pub struct ShareOptions {
 /// A run's request to share.
 #[derive(Debug, Clone)]
 pub struct NewShare {
-    /// A file or folder within the run's.
+    /// The path of a file or folder in the run's folder.
     pub path: String,
     /// The title for people; without one, the name of the file or folder.
     pub title: Option<String>,
-    /// The share whose files these replace.
+    /// The share whose files the new files replace.
     pub share: Option<String>,
 }
 
@@ -63,16 +63,16 @@ pub struct NewShare {
 pub struct SeenShare {
     /// The stored share.
     pub row: ShareRow,
-    /// In the order of their paths.
+    /// The files, in the order of their paths.
     pub files: Vec<SharedFileRow>,
 }
 
-/// Some shares.
+/// One page of a workspace's shares.
 #[derive(Debug)]
 pub struct SharePage {
-    /// In the order of their ids.
+    /// The shares, in the order of their ids.
     pub items: Vec<ShareRow>,
-    /// The id after which the next page begins. `None`: there is no further one.
+    /// The id after which the next page begins; `None` if there is no next page.
     pub next: Option<ShareId>,
 }
 
@@ -84,7 +84,8 @@ struct Sharer {
 }
 
 impl ShareOptions {
-    /// Copies in a folder that has no other contents, of at most `quota` bytes for each workspace.
+    /// Opens the store of copies in a folder that has no other contents. It holds at most `quota`
+    /// bytes for each workspace.
     ///
     /// # Errors
     /// When the disk fails.
@@ -99,9 +100,10 @@ impl Runs {
     /// names the parts of a folder that are not in the share.
     ///
     /// # Errors
-    /// When the run has no folder or no session, the path leads out of it or to nothing that can be
-    /// shared, a limit is reached, copying takes longer than 90 s, the share to replace does not
-    /// exist or belongs to another session, or the disk or the store fails. Then nothing is shared.
+    /// When the run has no folder or no session, the path leads out of the folder or to nothing
+    /// that can be shared, a limit is reached, copying takes longer than 90 s, the share to replace
+    /// does not exist or belongs to another session, or the disk or the store fails. Then nothing
+    /// is shared.
     pub async fn share(
         &self,
         run: &RunView,
@@ -117,7 +119,8 @@ impl Runs {
         let folder = self.folder_of(run).await?.ok_or(SharingError::NoFolder)?;
         let runs = self.clone();
         let sharing = async move { runs.take_in(sharer, asked, folder, earlier).await };
-        // Runs to its end, also if the caller disconnects: all of it, or nothing.
+        // The task completes also if the caller disconnects: the whole share is made, or nothing of
+        // it.
         let done = self.control().spawn(sharing).await;
         done.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
     }
@@ -130,7 +133,7 @@ impl Runs {
         earlier: Option<ShareRow>,
     ) -> Result<(SeenShare, Snapshot), RunError> {
         let workspace = &sharer.workspace;
-        // Held until the share is stored, so that no sweep takes the copies.
+        // `taken` is held until the share is stored, so that no sweep deletes the copies.
         let taken = self.copies(workspace.clone(), asked.path, folder).await?;
         let snapshot = taken.snapshot.clone();
         let row = new_row(&sharer, asked.title, earlier.as_ref(), &snapshot)?;
@@ -232,7 +235,7 @@ impl Runs {
     /// One share of a workspace.
     ///
     /// # Errors
-    /// When there is none of this id, or the store fails.
+    /// When there is no share with this id, or the store fails.
     pub async fn share_get(
         &self,
         workspace: &WorkspaceId,
@@ -245,8 +248,8 @@ impl Runs {
     /// One file of a share, opened at its beginning: the one at `path`, or the share's entry point.
     ///
     /// # Errors
-    /// When the share or the file does not exist, no file is named of several, or the store or the
-    /// disk fails.
+    /// When the share or the file does not exist, the caller names no file of several, or the store
+    /// or the disk fails.
     pub async fn share_file(
         &self,
         workspace: &WorkspaceId,
@@ -267,7 +270,7 @@ impl Runs {
     /// Deletes a share with its comments.
     ///
     /// # Errors
-    /// When there is none of this id, or the store fails.
+    /// When there is no share with this id, or the store fails.
     pub async fn share_delete(
         &self,
         workspace: &WorkspaceId,
@@ -291,7 +294,7 @@ impl Runs {
         Ok(deleting.await?)
     }
 
-    /// The folder that a run was given; the one of the process itself has none.
+    /// The folder that a run was given; the run of the process itself has none.
     async fn folder_of(&self, run: &RunView) -> Result<Option<PathBuf>, RunError> {
         match self.stored(&run.workspace, run.id).await? {
             Some(row) => self.folder_of_row(&row).await,
@@ -302,7 +305,7 @@ impl Runs {
     async fn folder_of_row(&self, row: &RunRow) -> Result<Option<PathBuf>, RunError> {
         let frozen = self.frozen(row).await?;
         let folder = frozen.of.agent().and_then(|agent| agent.inputs.project_dir.clone());
-        // Else it would be relative to the folder in which the daemon was started.
+        // A relative path would mean a folder below the one in which the daemon was started.
         Ok(folder.map(PathBuf::from).filter(|folder| folder.is_absolute()))
     }
 
@@ -335,7 +338,7 @@ impl Runs {
     }
 }
 
-/// The cause of a failure of the disk is for the log: it may reveal how this host is set up.
+/// The cause of a disk failure belongs into the log only: it may reveal how this host is set up.
 fn of_files(error: ShareError) -> SharingError {
     if error.kind() == ErrorKind::Unavailable {
         tracing::warn!("a share failed: {}", with_causes(&error));
@@ -343,7 +346,7 @@ fn of_files(error: ShareError) -> SharingError {
     SharingError::Files(error)
 }
 
-/// Does work that waits for the disk.
+/// Runs work that waits for the disk, on a thread for blocking work.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, RunError> {

@@ -7,18 +7,18 @@ use narthex_model::{Alias, ErrorKind};
 
 /// Opens sockets for runs.
 pub trait RunSockets: Send + Sync + fmt::Debug {
-    /// Opens the sockets of a run, in a folder that is the run's alone, and has them closed when it
-    /// ends.
+    /// Opens the sockets of a run, in a folder that is the run's alone. The sockets close when the
+    /// run ends.
     ///
     /// # Errors
-    /// When the folder is not fit, or the system refuses.
+    /// When the folder cannot be used, or the system refuses.
     fn open(&self, run: &Arc<RunView>) -> Result<OpenSockets, SocketsError>;
 }
 
 /// The sockets of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenSockets {
-    /// Their folder. A process that may enter it acts for the run.
+    /// The folder of the sockets. A process that may enter it acts for the run.
     pub folder: PathBuf,
     /// The socket of the aggregated endpoint.
     pub aggregated: PathBuf,
@@ -26,7 +26,7 @@ pub struct OpenSockets {
     pub servers: BTreeMap<Alias, PathBuf>,
 }
 
-/// The reason why there are no sockets, with the remedy.
+/// The reason why a run has no sockets, with the remedy.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct SocketsError {

@@ -19,30 +19,32 @@ use crate::{RunError, Runs};
 pub struct SeenRun {
     /// The stored run; `None` for the run of the process itself.
     pub row: Option<RunRow>,
-    /// As the data plane sees it; `None` if it has ended, or was not used since the start of the
-    /// process.
+    /// The run as the data plane sees it. `None` if the run has ended, or was not used since the
+    /// start of the process.
     pub view: Option<Arc<RunView>>,
 }
 
-/// Some runs.
+/// One page of a workspace's runs.
 #[derive(Debug)]
 pub struct RunPage {
-    /// In the order of their numbers; the run of the process itself is the first of the first page.
+    /// The runs, in the order of their numbers; the run of the process itself is the first of the
+    /// first page.
     pub items: Vec<SeenRun>,
-    /// The number after which the next page begins. `None`: there is no further one.
+    /// The number after which the next page begins; `None` if there is no next page.
     pub next: Option<u64>,
 }
 
-/// Some sessions.
+/// One page of a workspace's sessions.
 #[derive(Debug)]
 pub struct SessionPage {
-    /// In the order of their ids.
+    /// The sessions, in the order of their ids.
     pub items: Vec<SessionRow>,
-    /// The variables that their runs' creators got for the agent, where there are any.
+    /// The variables that the creators of the sessions' runs got for the agent, where there are
+    /// any.
     pub agent_env: BTreeMap<SessionId, BTreeSet<EnvName>>,
     /// The suspended sessions among them.
     pub suspended: BTreeMap<SessionId, SuspendedSession>,
-    /// The id after which the next page begins. `None`: there is no further one.
+    /// The id after which the next page begins; `None` if there is no next page.
     pub next: Option<SessionId>,
 }
 
@@ -83,8 +85,8 @@ impl RunStatus {
     }
 }
 
-/// The status of a session with these runs. A session without an active run is active, too: it
-/// rests, or waits for a human to resume it.
+/// The status of a session with these runs. A session without an active run counts as active, too:
+/// it rests, or waits for a human to resume it.
 pub(crate) fn session_status(
     session: &SessionRow,
     runs: &[RunRow],
@@ -92,7 +94,7 @@ pub(crate) fn session_status(
 ) -> &'static str {
     let mut living = runs.iter().filter(|run| run.ended.is_none()).map(RunStatus::of).peekable();
     let status = match session.ended_at {
-        // The end of sessions that ended without a run was not stored.
+        // The store has no kind of end for older sessions that ended without a run.
         Some(_) => RunStatus::Over(session.how.unwrap_or(RunEnd::Ended)),
         None if is_suspended => return "suspended",
         None if living.peek().is_some() && living.all(|one| one == RunStatus::Pending) => {
@@ -104,13 +106,13 @@ pub(crate) fn session_status(
 }
 
 impl SeenRun {
-    /// Its id.
+    /// The id of the run.
     #[must_use]
     pub fn id(&self) -> Option<RunId> {
         self.row.as_ref().map(|row| row.id).or_else(|| self.view.as_ref().map(|view| view.id))
     }
 
-    /// Its status.
+    /// The status of the run.
     #[must_use]
     pub fn status(&self) -> RunStatus {
         self.row.as_ref().map_or(RunStatus::Running, RunStatus::of)
@@ -145,7 +147,7 @@ impl Runs {
     /// One run of a workspace.
     ///
     /// # Errors
-    /// When there is none of this id, or the store fails.
+    /// When there is no run with this id, or the store fails.
     pub async fn get(&self, workspace: &WorkspaceId, id: &str) -> Result<SeenRun, RunError> {
         let unknown = || RunError::Unknown(id.chars().take(100).collect());
         let id = RunId::parse(id).ok_or_else(unknown)?;
@@ -183,10 +185,11 @@ impl Runs {
         Ok(SessionPage { items, agent_env, suspended, next })
     }
 
-    /// One session of a workspace with its runs; the number of each of them names the session.
+    /// One session of a workspace with its runs. The number of each of the runs also names the
+    /// session.
     ///
     /// # Errors
-    /// When there is none of this id, or the store fails.
+    /// When there is no session with this id, or the store fails.
     pub async fn session(
         &self,
         workspace: &WorkspaceId,
@@ -201,7 +204,8 @@ impl Runs {
         Ok((session, runs.map_err(ControlError::Store)?))
     }
 
-    /// A session that may be ended or suspended: that of the run of the process itself may not.
+    /// Finds a session that callers may end or suspend: any but that of the run of the process
+    /// itself.
     pub(crate) async fn session_of_others(
         &self,
         workspace: &WorkspaceId,

@@ -10,7 +10,7 @@ use narthex_wire::Payload;
 pub enum Step {
     /// A notification, or a request of the server (legacy), that belongs to the call.
     Message(Payload),
-    /// The server wants the caller to come back later for the rest (legacy, 2025-11-25).
+    /// The server asks the caller to fetch the rest later (legacy, 2025-11-25).
     Break {
         /// The pause in milliseconds, if the server named one.
         retry_ms: Option<u64>,

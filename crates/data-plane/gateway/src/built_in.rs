@@ -1,6 +1,6 @@
-//! The built-in server, which every run has without an attachment (X-M1). The gateway answers
-//! requests to it: it costs no process, no link and no task. A [`BuiltInServer`] defines and runs
-//! its tools.
+//! The built-in server, which every run has without an attachment (X-M1). The gateway answers its
+//! requests: the built-in server costs no process, no link and no task. A [`BuiltInServer`] defines
+//! and runs its tools.
 
 mod offered;
 mod tools;

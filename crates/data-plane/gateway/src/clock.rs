@@ -66,7 +66,7 @@ impl CallLimit {
         self.deadline = Instant::now() + self.each.min(STEP);
     }
 
-    /// The person has answered: their time does not count.
+    /// Continues after the person's answer: the time of the person does not count.
     pub(crate) fn answered(&mut self) {
         self.deadline = self.deadline.max(Instant::now() + self.each.min(STEP));
     }

@@ -152,11 +152,11 @@ impl Gateway {
         if self.shared.built_in.set(BuiltIn::new(&self.shared.options, tools)).is_err() {
             tracing::error!("the built-in server has its tools already");
         }
-        // The view that was built before the tools were known.
+        // Removes the view that was built before the tools were known.
         self.shared.live_view.store(None);
     }
 
-    /// The servers.
+    /// The registry of the servers.
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.shared.registry
@@ -181,7 +181,7 @@ impl Gateway {
         &self.shared.options.node_id
     }
 
-    /// The record of all acts.
+    /// The audit record of all acts.
     #[must_use]
     pub fn audit(&self) -> &Audit {
         &self.shared.audit
@@ -316,8 +316,8 @@ impl Gateway {
     }
 }
 
-/// Ends sessions whose clients have not been heard of for long, and lets servers sleep whose tasks
-/// have expired without a word.
+/// Ends sessions whose clients were silent for too long. Lets servers sleep whose tasks have
+/// expired without a report.
 async fn expire(shared: Arc<Shared>) {
     let mut ticks = tokio::time::interval(SWEEP);
     loop {
@@ -331,7 +331,8 @@ async fn expire(shared: Arc<Shared>) {
         for session in shared.sessions.all() {
             if session.last_used().elapsed() >= shared.options.session_idle {
                 tracing::debug!(session.id = %session.id, "ended an idle session");
-                // On its own: servers that are slow to end hold up no other session.
+                // Each session ends in a task of its own: servers that end slowly delay no other
+                // session.
                 let ending = shared.clone();
                 shared.spawn(async move { ending.end_session(&session).await });
             }
@@ -339,7 +340,7 @@ async fn expire(shared: Arc<Shared>) {
     }
 }
 
-/// Waits for one step of the end, but not for ever.
+/// Waits for one step of the end, up to a deadline.
 async fn in_time(what: &str, step: impl Future<Output = ()>) {
     if timeout(STOP_DEADLINE, step).await.is_err() {
         tracing::warn!("{what} did not end within {} s", STOP_DEADLINE.as_secs());

@@ -43,15 +43,15 @@ const REOPEN_PAUSE: Duration = Duration::from_secs(4);
 pub(crate) struct Chosen {
     /// The server as it was when the link was chosen.
     pub(crate) row: RunRow,
-    /// In use by the call, so that it is not ended under it to make way for a newer one.
+    /// The link, which the call uses: the gateway does not end it during the call for a newer link.
     pub(crate) link: InUse,
     pub(crate) inventory: Arc<Inventory>,
     pub(crate) kind: LinkKind,
 }
 
-/// The kind of link that a session needs to a server (D12). Pairs of one era are never translated
-/// where that costs no process: a server over HTTP with both eras gets a legacy link for legacy
-/// clients. Whether a server has both is found by trying: its list of versions proves nothing.
+/// The kind of link that a session needs to a server (D12). A client and a server of one era get no
+/// translation if that costs no process: a server over HTTP with both eras gets a legacy link for
+/// legacy clients. Only a try shows if a server has both eras: its list of versions proves nothing.
 /// `facts` are the server's description on its shared link.
 pub(crate) fn link_kind(session: &Session, row: &ServerRow, facts: &ServerFacts) -> LinkKind {
     let is_modern = facts.revision.is_modern();
@@ -119,7 +119,7 @@ impl Shared {
         !left.is_zero() && is_other(&now)
     }
 
-    /// `None` if the link has just ended or makes way for another.
+    /// Tries once to choose a link. `None` if the link has just ended or makes way for another.
     async fn try_link(
         self: &Arc<Self>,
         caller: &Caller,
@@ -134,7 +134,7 @@ impl Shared {
         let alias = row.alias();
         let opened = match (kind, &caller.session) {
             (LinkKind::Own, Some(session)) => {
-                // The shared one is not used by this call.
+                // This call does not use the shared link.
                 drop(link);
                 let opening = Box::pin(checked(|| self.own_link_anyhow(session, alias)));
                 timeout_at(deadline, opening).await.unwrap_or_else(|_late| Err(slow(row)))
@@ -145,7 +145,7 @@ impl Shared {
                 let opening = Box::pin(checked(|| self.pooled_link_anyhow(&server, revision)));
                 let opened =
                     timeout_at(deadline, opening).await.unwrap_or_else(|_late| Err(slow(row)));
-                // Several runs may have it, each frozen to its own first lists.
+                // Several runs may use the pooled link, each frozen to its own first lists.
                 match opened {
                     Ok(Lent { link, inventory }) => {
                         let client = ClientIdentity { revision, ..self.own_identity() };
@@ -248,12 +248,12 @@ impl Shared {
     ) -> Result<Lent, Refusal> {
         let (done, opened) = oneshot::channel();
         self.spawn(async move { drop(done.send(opening.await)) });
-        // A task that is lost is one whose runtime ends.
+        // A task is lost only if its runtime ends.
         opened.await.unwrap_or(Err(Refusal::Cancelled))
     }
 
-    /// The session's own link to a server; the first caller opens it, others wait for it. One that
-    /// was opened while its connection made way for another is opened anew.
+    /// The session's own link to a server; the first caller opens it, others wait for it. A link
+    /// that was opened while its connection made way for another one is opened anew.
     pub(crate) async fn own_link(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -333,8 +333,8 @@ impl Shared {
         Ok(own)
     }
 
-    /// Lets go of the state of links to a run's own servers that are gone: others may have the
-    /// same.
+    /// Forgets the state of links to those of `servers` that do not exist any more. Other runs may
+    /// still have some of a run's own servers.
     pub(crate) fn forget_gone(&self, servers: impl Iterator<Item = ServerKey>) {
         let is_gone = |server: &ServerKey| {
             server.connection().is_some_and(|own| self.registry.mounted(own).is_none())
@@ -342,13 +342,13 @@ impl Shared {
         servers.filter(is_gone).for_each(|server| self.forget_pooled(&server));
     }
 
-    /// As [`Self::forget_gone`], for all servers: a server may have lived a moment longer than its
-    /// last run.
+    /// As [`Self::forget_gone`], for all servers: a server may have existed a moment longer than
+    /// its last run.
     pub(crate) fn forget_all_gone(&self) {
         self.forget_gone(self.pool.servers().into_iter().chain(self.hub.told()));
     }
 
-    /// Lets go of the state of links to a server that is gone.
+    /// Forgets the state of links to a server that does not exist any more.
     pub(crate) fn forget_pooled(&self, server: &ServerKey) {
         self.pool.forget(server);
         self.hub.forget_levels(server);
@@ -367,8 +367,8 @@ impl Shared {
         self.row_of(server).map_or(self.options.call_timeout, |row| self.options.timeout(&row))
     }
 
-    /// Waits for a server's link of this kind, however long the server is away; for one whose run
-    /// has ended, for ever. One that sleeps is woken.
+    /// Waits for a server's link of this kind, however long the server is unavailable. Wakes a
+    /// server that sleeps. Waits for ever for a server whose run has ended.
     pub(crate) async fn live_link(
         self: &Arc<Self>,
         server: &ServerKey,

@@ -4,7 +4,7 @@
 //! call is counted through counters that were resolved when its server was first seen, without a
 //! lock and without formatting.
 //!
-//! A layer of its own: imports no other module of this crate, and knows no call.
+//! This module is a layer of its own: it imports no other module of this crate, and knows no call.
 
 mod counted;
 mod process;
@@ -34,13 +34,13 @@ const OTHER: &str = "_other";
 /// Most servers with counters of their own; further servers share one set.
 const SERVERS_MOST: usize = 1000;
 
-/// The counters. Clones are handles to the same ones.
+/// The counters. Clones are handles to the same counters.
 #[derive(Clone)]
 pub struct Metrics {
     shared: Arc<Shared>,
 }
 
-/// Counts an open object until this is dropped.
+/// Counts an open object until this value is dropped.
 #[derive(Debug)]
 #[must_use = "dropping it counts the thing as closed"]
 pub struct OpenCount(Gauge);

@@ -11,7 +11,7 @@ use narthex_model::{PrincipalId, RunId, WorkspaceId};
 
 use crate::RunView;
 
-/// Below this number of places one run may have all: a part of them would be next to none.
+/// Below this number of places, one run may have all: a part of so few places would be useless.
 const SHARED_FROM: usize = 8;
 
 /// The places of one kind. All clones share the same places.
@@ -31,7 +31,7 @@ struct Taken {
     holders: HashMap<Holder, usize>,
 }
 
-/// Some places of one holder, which are free again when this is dropped.
+/// Some places of one holder, which are free again when this value is dropped.
 #[derive(Debug)]
 pub struct Place {
     of: Arc<Room>,
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!(places.take(&flood, 51).unwrap_err(), Full::Run(50));
     }
 
-    /// A part of few places would be none.
+    /// One run may take all of few places: a part of them would be none.
     #[test]
     fn one_run_may_take_all_places_when_there_are_few() {
         let places = Places::new(3);

@@ -22,7 +22,7 @@ pub(crate) enum Refusal {
     /// A failed `tools/call`: a result that the model can read (D16). For other methods it
     /// becomes an error of the matching kind.
     Call(CallError),
-    /// As `Call`, for a request that the server certainly did not see.
+    /// A failed call like `Call`, of a request that the server certainly did not see.
     Unsent(CallError),
     /// A server that does not work. The text of the failure depends on its reader.
     Failed(Box<Failing>),

@@ -26,8 +26,8 @@ use crate::{
 };
 
 impl Shared {
-    /// The servers that a run has. From here on the run is used, and is watched before its view is
-    /// read: later changes are reported.
+    /// The servers that a run has. The call marks the run as used, and starts the task that watches
+    /// it before its view is read: so later changes are reported.
     pub(crate) fn snapshot(&self, run: &RunView) -> RunRows {
         if !run.is_plain() && !run.usage.note() {
             self.watch(run);
@@ -45,7 +45,7 @@ impl Shared {
             // Subscribed before the view is read, so that no change is missed.
             let changes = watched.changes(&shared.registry);
             let view = shared.run_view(&watched, &watched.rows(&shared.registry));
-            // Changes from before the watching began.
+            // Records the changes from before the watching began.
             shared.note_tools([&*watched].into_iter(), &shared.tools_of(&view));
             self.spawn(watch_run(shared, watched, changes, view));
         });
@@ -81,7 +81,8 @@ impl Shared {
             let shared = self.clone();
             ending.spawn(async move { shared.end_session(&session).await });
         }
-        // Now, not when slow servers have ended: no call begins on servers that are given back.
+        // The servers are released now, not when slow servers have ended: no call begins on
+        // released servers.
         run.release();
         run.forget_seen();
         self.tasks.forget(run.id);
@@ -89,14 +90,14 @@ impl Shared {
         self.forget_gone(run.own_keys());
     }
 
-    /// Records the tools that a run sees, if they are others than at the last time.
+    /// Records the tools that a run sees, if they differ from the last record.
     pub(crate) fn record_tools(
         &self,
         run: &RunView,
         tools: &Arc<ToolSet>,
     ) -> Result<(), AuditFull> {
         if run.tools.load().as_ref().is_none_or(|before| before.digest != tools.digest) {
-            // A daemon without any server yet has no news.
+            // The first tools of a run are no news if the daemon has no server yet.
             let is_news = !tools.tools.is_empty() || run.has_own() || run.tools.load().is_some();
             if is_news {
                 self.audit.note_tools(&run.workspace, run.id, tools)?;
@@ -134,7 +135,7 @@ async fn watch_run(
 ) {
     let mut looks = tokio::time::interval(shared.options.run_idle);
     let mut looked = LookedAt::new();
-    // Changes from before the watching began.
+    // Reviews the changes from before the watching began.
     shared.run_source.look_at_changed(&run, &mut looked, &shared.tracker);
     loop {
         tokio::select! {
@@ -166,13 +167,14 @@ async fn watch_run(
         }
         last = view;
     }
-    // Notes on its links from after the end, and views that it has seen.
+    // Forgets notes on the run's links from after its end, and views that it has seen.
     run.forget_seen();
     shared.forget_gone(run.own_keys());
 }
 
 impl Shared {
-    /// Announces the lists of an aggregated endpoint that differ; `true` if that of the tools does.
+    /// Announces the lists of an aggregated endpoint that differ. `true` if the list of tools
+    /// differs.
     pub(crate) fn tell_lists(
         &self,
         last: &View,

@@ -101,7 +101,7 @@ pub(crate) fn state_binding(run: RunId, alias: &Alias, method: &str, item: &str)
 mod tests {
     use super::*;
 
-    /// D26.
+    /// D26: a state opens only in the process that sealed it, unchanged, and for its binding.
     #[test]
     fn a_sealed_state_opens_only_if_unchanged_and_with_its_binding() {
         let sealer = Sealer::new("n1").unwrap();

@@ -69,7 +69,7 @@ pub struct Session {
     outbox_reader: Mutex<Option<mpsc::Receiver<Payload>>>,
     pub(crate) closed: CancellationToken,
     state: Mutex<State>,
-    /// Number of open streams and connections of its client.
+    /// Number of open streams and connections of the session's client.
     attended: Arc<AtomicUsize>,
     next_ask: AtomicU64,
     next_call: AtomicU64,
@@ -88,21 +88,23 @@ struct State {
     links: HashMap<Alias, Arc<OnceCell<OwnLink>>>,
     /// The followed resources and tasks.
     subscriptions: HashMap<FollowKey, Subscription>,
-    /// The resources subscribed to on links of its own, to be repeated on links that replace these.
+    /// The resources subscribed to on the session's own links, to be repeated on links that replace
+    /// these.
     own_subscriptions: HashMap<Alias, BTreeSet<Arc<str>>>,
     /// Guards that end these subscriptions when they are not allowed any more.
     own_watches: HashMap<(Alias, Arc<str>), DropGuard>,
     view: Option<Arc<View>>,
-    /// Held until the session is closed, however long a caller still has it.
+    /// Marks the run as used until the session is closed, however long a caller still holds the
+    /// session.
     held: Option<Held>,
-    /// Its place among the sessions, while it is one of them.
+    /// The session's place in the table of sessions, while it is in the table.
     place: Option<Place>,
-    /// The places for questions of servers, once it is one of the sessions.
+    /// The places for questions of servers, once the session is in the table.
     questions: Option<Places>,
     last_used: Instant,
 }
 
-/// Marks the session's client as present, for as long as this lives.
+/// Marks the session's client as present until this value is dropped.
 #[derive(Debug)]
 pub struct Attended(Arc<AtomicUsize>);
 
@@ -117,9 +119,9 @@ impl Drop for Attended {
 struct Subscription {
     /// `None` as long as the server has not answered.
     following: Option<Following>,
-    /// Its place among all that is followed.
+    /// The subscription's place among all followed subjects.
     _place: Option<Place>,
-    /// Guard that ends it when it is not allowed any more.
+    /// Guard that ends the subscription when it is not allowed any more.
     watch: Option<DropGuard>,
 }
 
@@ -202,7 +204,7 @@ impl Session {
         &self.closed
     }
 
-    /// Notes that a stream or a connection of the client is open, for as long as the result lives.
+    /// Notes that a stream or a connection of the client is open, until the result is dropped.
     /// Meanwhile the session's own links give way to no other session.
     #[must_use]
     pub fn attend(&self) -> Attended {
@@ -224,7 +226,7 @@ impl Session {
         state.asks.values().any(|ask| !ask.is_over && ask.is_of(server))
     }
 
-    /// Keeps its place among the sessions, and where its questions take theirs.
+    /// Stores the session's place in the table, and the places for its questions.
     pub(crate) fn has_place(&self, place: Place, questions: Places) {
         let mut state = self.state();
         state.place = Some(place);
@@ -255,7 +257,7 @@ impl Session {
             .any(|name| capabilities.get(name).is_some())
     }
 
-    /// Puts a message into the outbox. A client that never reads loses the newest.
+    /// Puts a message into the outbox. A client that never reads loses the newest messages.
     pub(crate) fn deliver(&self, payload: Payload) {
         if self.outbox.try_send(payload).is_err() {
             tracing::debug!(
@@ -450,7 +452,7 @@ impl OpenCall {
 impl Drop for OpenCall {
     fn drop(&mut self) {
         let mut state = self.session.state();
-        // Its place may be another call's by now, if the client gave it up.
+        // Another call may have the id by now, if the client has given up this call.
         if state.open_calls.get(&self.id).is_some_and(|open| open.number == self.number) {
             state.open_calls.remove(&self.id);
         }
@@ -458,7 +460,7 @@ impl Drop for OpenCall {
             ask.calls.retain(|number| *number != self.number);
             ask.is_over = ask.calls.is_empty();
             if ask.is_over {
-                // A question without a call leaves its place to others.
+                // A question without a call frees its place for other questions.
                 ask.place = None;
             }
         }

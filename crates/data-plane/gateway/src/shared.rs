@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     pub(crate) stopping: CancellationToken,
     /// Ends all tasks, streams and calls.
     pub(crate) shutdown: CancellationToken,
-    /// Open calls, each as long as it lives.
+    /// Tracks open calls, each until its end.
     pub(crate) calls: TaskTracker,
     pub(crate) tracker: TaskTracker,
 }

@@ -11,7 +11,7 @@ pub(crate) struct Standing {
     pub(crate) requests: Vec<Request>,
 }
 
-/// Cancels its token when a permission has ended. Dropping this stops the watch.
+/// Cancels its token when a permission has ended. Dropping this value stops the watch.
 #[derive(Debug)]
 pub(crate) struct Over {
     pub(crate) token: CancellationToken,

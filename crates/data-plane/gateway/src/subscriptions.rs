@@ -28,7 +28,8 @@ pub(crate) use self::{
 };
 use crate::{Endpoint, RunView, Session, links::LinkKind, shared::Shared};
 
-/// The longest that a call can take (E86): a session of a server that is gone lives no longer.
+/// Longest time of a call (E86). A session of a server that does not exist any more stays open no
+/// longer.
 const QUIET_MAX: Duration = Duration::from_secs(600);
 
 /// Announces how the aggregated lists change as servers come, go and change.
@@ -100,9 +101,9 @@ pub(crate) async fn spread_notices(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    /// Ends open sessions and streams at the endpoints of servers that are gone or switched off
-    /// (D5). Notifies sessions at those of servers that are connected anew that all lists may have
-    /// changed.
+    /// Ends open sessions and streams at the endpoints of servers that do not exist any more or are
+    /// switched off (D5). Notifies sessions at the endpoints of newly connected servers that all
+    /// lists may have changed.
     fn tell_transparent(
         self: &Arc<Self>,
         connections: &mut HashMap<Alias, (ConnectionId, u64)>,
@@ -168,8 +169,8 @@ impl Shared {
         to.iter().for_each(|session| session.deliver(payload.clone()));
     }
 
-    /// Ends a session whose server is gone, once its open calls have their answers (E40): those of
-    /// a server that is switched off have them at once.
+    /// Ends a session whose server does not exist any more, once its open calls have their answers
+    /// (E40). Calls to a server that is switched off get their answers at once.
     async fn end_when_quiet(self: Arc<Self>, session: Arc<Session>) {
         tokio::select! {
             biased;
@@ -259,7 +260,7 @@ impl Shared {
         }
     }
 
-    /// Takes a legacy server's word on a task to the sessions of the run that owns it.
+    /// Delivers a legacy server's report on a task to the sessions of the run that owns the task.
     fn task_told(&self, server: &ServerKey, kind: LinkKind, state: &Message) {
         for session in self.sessions.all() {
             if self.uses(&session, server, kind)
@@ -270,7 +271,8 @@ impl Shared {
         }
     }
 
-    /// Delivers to those sessions of `concerned` that may see this server and use this link of it.
+    /// Delivers a message to those sessions of `concerned` that may see this server and use this
+    /// link to it.
     fn tell_sessions(
         &self,
         server: &ServerKey,

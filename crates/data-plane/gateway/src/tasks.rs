@@ -3,7 +3,8 @@
 //! Task ids are the servers' own. At the aggregated endpoint the ids of two servers may be equal:
 //! the later task then has another id there, by table, like a resource whose URI two servers list.
 //!
-//! A layer of its own: imports no other module of this crate, and knows no session.
+//! This module is a layer of its own: it imports no other module of this crate, and knows no
+//! session.
 
 mod awake;
 mod owner;

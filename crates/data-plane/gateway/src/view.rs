@@ -3,7 +3,7 @@
 //!
 //! A [`View`] is a function of its [`parts`]: it asks no server and knows no run.
 //!
-//! A layer of its own: imports no other module of this crate.
+//! This module is a layer of its own: it imports no other module of this crate.
 
 mod aggregate;
 mod decided;

@@ -1,4 +1,4 @@
-//! One call of a tool, and the results of tools.
+//! One call of a tool, and the construction of results and errors.
 
 use std::{borrow::Cow, fmt::Display, sync::Arc};
 
@@ -14,20 +14,19 @@ use serde_json::{Value, json};
 
 use crate::{Platform, waiting::Waiting};
 
-/// A call that has passed all checks and goes to the tool. The caller is in `run`.
+/// A call that has passed all checks and is handed to the tool. The caller is the run in `run`.
 pub(crate) struct Called<'a> {
     pub(crate) platform: &'a Platform,
     /// The calls that wait for a message.
     pub(crate) waiting: &'a Waiting,
-    /// The caller, at one of the gateway's endpoints.
+    /// The caller and the gateway's endpoint that it used.
     pub(crate) caller: &'a Caller,
     pub(crate) run: &'a Arc<RunView>,
     /// The arguments as they were sent; absent ones are `{}`.
     pub(crate) text: Vec<u8>,
-    /// True if the client can lead its user to a page.
+    /// True if the client can lead its user to a web page.
     pub(crate) leads_to_pages: bool,
-    /// The id of the request on the page to which the client has led its user before, by the
-    /// client's word.
+    /// The id of the request on the page to which the client says that it has led its user.
     pub(crate) asked: Option<String>,
     value: Value,
 }
@@ -45,7 +44,7 @@ impl<'a> Called<'a> {
         Self { platform, waiting, caller, run, text, leads_to_pages, asked, value }
     }
 
-    /// The arguments, which fit the tool's schema.
+    /// The arguments, which match the tool's schema.
     pub(crate) fn arguments<T: DeserializeOwned>(&mut self) -> Result<T, CallError> {
         serde_json::from_value(with_whole_numbers(self.value.take())).map_err(|error| {
             CallError::new(CallErrorKind::InvalidArguments, format!("`arguments`: {error}"))
@@ -57,7 +56,7 @@ impl<'a> Called<'a> {
         self.platform.runs.session_of(self.run).ok_or_else(no_session)
     }
 
-    /// Makes sure that the run has a session, so that there are receivers of its requests.
+    /// Fails if the run has no session, since then no one would receive its requests.
     pub(crate) async fn can_be_told(&self) -> Result<(), CallError> {
         let found = self.platform.runs.has_session(self.run).await;
         match found.map_err(|error| of_kind(error.kind(), error))? {
@@ -66,12 +65,12 @@ impl<'a> Called<'a> {
         }
     }
 
-    /// The actor for the audit.
+    /// The run as an actor, for the audit.
     pub(crate) fn actor(&self) -> By {
         Actor::new(ActorKind::Run, self.run.id.to_text())
     }
 
-    /// Sends an event to all followers of the session.
+    /// Stores an event of the session, which all followers of the session receive.
     pub(crate) async fn tell(
         &self,
         kind: EventKind,
@@ -87,7 +86,7 @@ impl<'a> Called<'a> {
         told.map_err(|error| of_events(&error))
     }
 
-    /// The events of sessions.
+    /// The store of session events.
     pub(crate) fn events(&self) -> Result<&'a Events, CallError> {
         self.platform.control.events().ok_or_else(|| {
             let text = "this process stores no sessions";
@@ -96,8 +95,8 @@ impl<'a> Called<'a> {
     }
 }
 
-/// The same arguments with numbers without a fraction as integers, however they are written: many
-/// clients send all numbers alike. A number beyond the range of integers becomes the nearest one.
+/// Turns whole numbers into integers, since many clients send all numbers as floating-point
+/// numbers. A number outside the range of integers becomes the nearest one.
 fn with_whole_numbers(mut arguments: Value) -> Value {
     let members = arguments.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut);
     for number in members.filter(|value| value.is_f64()) {
@@ -113,7 +112,7 @@ fn no_session() -> CallError {
     coded(CallErrorKind::ServerError, "no_session", text)
 }
 
-/// A result with the same contents in words and for programs.
+/// A result with a text for models and the same contents for programs.
 pub(crate) fn said(text: impl Into<String>, structured: Value) -> BuiltInResult {
     BuiltInResult { text: text.into(), structured, is_told: false, to_page: None }
 }
@@ -123,7 +122,7 @@ pub(crate) fn coded(kind: CallErrorKind, code: &str, text: impl Into<String>) ->
     CallError { details: Some(json!({ "code": code })), ..CallError::new(kind, text) }
 }
 
-/// The error of arguments that do not fit: each place, and the fault there.
+/// The error for arguments that do not match: it names each place and its fault.
 pub(crate) fn invalid(faults: Vec<(String, String)>) -> CallError {
     let told = |(place, message): &(String, String)| match place.is_empty() {
         true => message.clone(),
@@ -141,7 +140,7 @@ pub(crate) fn invalid(faults: Vec<(String, String)>) -> CallError {
     }
 }
 
-/// A failure of the control plane.
+/// The error for a failure of the control plane.
 pub(crate) fn failed(error: &ControlError) -> CallError {
     match error {
         ControlError::Catalog(CatalogError::Refused(faults)) => {
@@ -159,12 +158,12 @@ pub(crate) fn of_events(error: &EventsError) -> CallError {
     of_kind(error.kind(), error)
 }
 
-/// The error of a failure of shares, with its code.
+/// The error for a failure of shares, with its code.
 pub(crate) fn of_sharing(error: &SharingError) -> CallError {
     coded(error.kind().into(), error.code(), error.to_string())
 }
 
-/// The error of a failure of a kind, in its own words.
+/// The error for a failure of this kind, with the failure's text.
 pub(crate) fn of_kind(kind: ErrorKind, error: impl Display) -> CallError {
     coded(kind.into(), kind.as_str(), error.to_string())
 }

@@ -1,17 +1,17 @@
-//! Faults of the arguments of a tool, for its caller to correct: the argument, the type of its
-//! value, and what it takes. Values are not repeated.
+//! Faults in the arguments of a tool, worded for the caller: the argument, the type of the sent
+//! value, and the accepted values. The sent values themselves are not repeated.
 
 use jsonschema::{ValidationError, Validator, error::ValidationErrorKind};
 use narthex_model::did_you_mean;
 use serde_json::Value;
 
-/// Number of faults that one error names.
+/// Maximum number of faults in one error.
 const FAULTS_MAX: usize = 20;
-/// Length to which the name of an unknown argument is shown.
+/// Number of characters of an unknown argument's name that an error shows.
 const NAME_SHOWN: usize = 100;
 
-/// The faults of arguments, each with its place: all, up to a limit. `schema` is the one that the
-/// validator is made of.
+/// The faults of arguments, each with its place, up to [`FAULTS_MAX`]. The validator must have been
+/// built from `schema`.
 pub(crate) fn faults(
     schema: &Value,
     validator: &Validator,
@@ -61,7 +61,7 @@ fn of_error(schema: &Value, error: &ValidationError<'_>) -> Vec<(String, String)
     }
 }
 
-/// The permitted combinations, from the titles of a schema's alternatives.
+/// The permitted combinations, taken from the titles of a schema's alternatives.
 fn alternatives(schema: &Value) -> String {
     let all = schema["oneOf"].as_array().into_iter().flatten();
     let titles = all.filter_map(|one| one["title"].as_str());
@@ -83,7 +83,7 @@ fn unknown(schema: &Value, name: &str) -> String {
     }
 }
 
-/// The violated rule of a value that has the right type.
+/// The rule that a value of the right type violates.
 fn rule(kind: &ValidationErrorKind) -> Option<String> {
     Some(match kind {
         ValidationErrorKind::MinLength { limit } => {
@@ -118,7 +118,7 @@ fn is_known(schema: &Value) -> bool {
     ["enum", "const", "type"].iter().any(|key| schema.get(key).is_some())
 }
 
-/// The values that a schema takes, in words.
+/// The values that a schema accepts, in words.
 fn expected(schema: &Value) -> String {
     if let Some(choices) = schema["enum"].as_array() {
         return format!("one of {}", quoted(choices.iter().map(written)));
@@ -136,7 +136,7 @@ fn expected(schema: &Value) -> String {
     }
 }
 
-/// A choice as people write it.
+/// A choice without JSON quotes.
 fn written(choice: &Value) -> String {
     choice.as_str().map_or_else(|| choice.to_string(), str::to_owned)
 }
@@ -146,7 +146,7 @@ fn quoted<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The kind of a given value, and its size: never its contents.
+/// The type and size of a sent value, but not its contents.
 fn given(value: &Value) -> String {
     match value {
         Value::String(text) => format!("a string of {} characters", text.chars().count()),
@@ -204,7 +204,8 @@ mod tests {
         (place.to_owned(), message.to_owned())
     }
 
-    /// X-M2: a fault names the argument, the type of its value, and what it takes; never the value.
+    /// X-M2: a fault names the argument, the type of the sent value and the accepted values, but
+    /// never the sent value.
     #[test]
     fn x_m2_a_fault_names_the_argument_and_its_accepted_values() {
         let choices = "one of `starting`, `writing`, `waiting`, `done`";
@@ -233,7 +234,7 @@ mod tests {
         assert_eq!(done("anchor", json!({"column": 1})), fault("anchor.column", inner));
     }
 
-    /// All faults are reported at once, also a number where a choice is wanted.
+    /// All faults are reported at once, including a number for an argument with fixed choices.
     #[test]
     fn all_faults_of_arguments_are_reported_together() {
         let told = told(&json!({"status": 7, "detail": true, "more": {}}));

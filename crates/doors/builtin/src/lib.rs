@@ -1,8 +1,8 @@
-//! The tools of the built-in server, which every run has (X-M1, X-M2): each is a registration of
-//! its arguments, effect and permitted callers, with a handler behind it.
+//! The tools of the built-in server, which every run has (X-M1, X-M2). Each tool is a registration
+//! of its arguments, its effect and its required scopes, with a handler function.
 //!
-//! The caller is taken from the run, never from an argument. Permission is decided outside of this
-//! crate: the gateway asks policy for these tools as for any other (D13).
+//! The caller is always the run, never an argument. The gateway decides permission outside of this
+//! crate: it asks policy for these tools as for any other (D13).
 
 mod called;
 mod faults;
@@ -29,17 +29,17 @@ pub(crate) use self::called::{Called, failed, invalid, of_sharing, said};
 pub use self::registration::{Effect, RegistrationError, Tool};
 use self::waiting::Waiting;
 
-/// The longest arguments, in bytes.
+/// The maximum size of the arguments, in bytes.
 const ARGUMENTS_MAX: usize = 1024 * 1024;
 
-/// The platform that tools work with; events of sessions are in the store of `control`.
+/// The parts of the platform that tools use. The store of `control` has the events of sessions.
 #[derive(Debug, Clone)]
 pub struct Platform {
     /// The catalog, grants and principals.
     pub control: Control,
     /// Runs and sessions.
     pub runs: Runs,
-    /// The channels that agents post to, if there are any.
+    /// The channels to which agents post, if there are any.
     pub outbound: Option<Outbound>,
 }
 
@@ -50,14 +50,14 @@ pub struct Tools {
     waiting: Waiting,
 }
 
-/// Registrations that were checked, with different names.
+/// Checked registrations, each with a different name.
 pub(crate) struct Registrations {
     /// The tools in the order of their registration.
     all: Vec<Registered>,
     by_name: HashMap<&'static str, usize>,
 }
 
-/// A registration, with its parts that are made once.
+/// A registration, with parts that are computed once.
 struct Registered {
     tool: Tool,
     definition: Bytes,
@@ -69,7 +69,8 @@ impl Registrations {
     /// Checks each tool.
     ///
     /// # Errors
-    /// When a registration contradicts itself or has the name of another: the tool, the reason.
+    /// When a registration contradicts itself or its name is taken. The error names the tool and
+    /// the reason.
     pub(crate) fn new(tools: Vec<Tool>) -> Result<Self, RegistrationError> {
         let mut all = Vec::with_capacity(tools.len());
         let mut by_name = HashMap::new();
@@ -90,10 +91,11 @@ impl Registrations {
 }
 
 impl Tools {
-    /// The tools of the platform.
+    /// Registers the tools of the platform.
     ///
     /// # Errors
-    /// When a registration contradicts itself: the tool, and the reason (I-M12, I-M13).
+    /// When a registration contradicts itself. The error names the tool and the reason (I-M12,
+    /// I-M13).
     pub fn new(platform: Platform) -> Result<Self, RegistrationError> {
         let registered = Registrations::new(tools::all())?;
         Ok(Self { platform, registered, waiting: Waiting::default() })
@@ -104,7 +106,8 @@ impl Tools {
         self.registered.all.iter().map(|one| &one.tool)
     }
 
-    /// A tool, and the arguments of its call as text and as values.
+    /// Finds a tool and checks the arguments of its call. Returns the tool, and the arguments as
+    /// text and as a value.
     fn checked(
         &self,
         name: &str,
@@ -137,7 +140,7 @@ impl Tools {
     }
 }
 
-/// The arguments as text and as values; absent ones are an empty object.
+/// The arguments as text and as a value. Missing arguments count as an empty object.
 fn read(arguments: Option<Raw<'_>>) -> Result<(Vec<u8>, Value), CallError> {
     let Some(raw) = arguments.filter(|raw| raw.as_bytes() != b"null") else {
         return Ok((b"{}".to_vec(), Value::Object(Map::new())));
@@ -171,7 +174,8 @@ impl BuiltInServer for Tools {
     fn shown(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<Vec<u8>> {
         let spelling = self.registered.find(name)?.tool.spelling?;
         let sent = arguments?.as_bytes();
-        // Arguments that are too long or no object are refused, independently of rules.
+        // Arguments that are too long or not an object are refused in any case, whatever the rules
+        // say.
         let value = Some(sent).filter(|sent| sent.len() <= ARGUMENTS_MAX);
         let mut value: Map<String, Value> = serde_json::from_slice(value?).ok()?;
         let before = value.clone();

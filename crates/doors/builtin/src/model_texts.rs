@@ -1,4 +1,4 @@
-//! Checks that texts of narthex for models name nothing that only operators do (D28).
+//! Checks that the texts which models read name no command and no address of operators (D28).
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +9,7 @@ use narthex_model::{BuiltInTools, for_models};
 
 use crate::tools;
 
-/// The crates whose own texts models read: tools, refusals, files, and events of sessions.
+/// The crates with texts that models read: of tools, refusals, files and session events.
 const SPEAKING: [&str; 8] = [
     "control-plane/executor/src",
     "data-plane/gateway/src",
@@ -36,7 +36,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// D28: descriptions of the tools name no command and no address of operators.
+/// D28: the descriptions and instructions of the tools name no command and no address of operators.
 #[test]
 fn d28_tools_and_instructions_name_nothing_of_operators() {
     let told = tools::all().iter().map(|tool| tool.definition().to_string()).collect::<Vec<_>>();
@@ -47,8 +47,8 @@ fn d28_tools_and_instructions_name_nothing_of_operators() {
     }
 }
 
-/// D28: likewise each text in these crates, such as those of results, of refusals and of events
-/// that other agents read.
+/// D28: the same holds for each text in these crates, such as results, refusals, and events that
+/// other agents read.
 #[test]
 fn d28_no_text_for_models_names_a_command_of_operators() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -65,14 +65,15 @@ fn d28_no_text_for_models_names_a_command_of_operators() {
     }
 }
 
-/// Bytes of a set of tools in `tools/list` of an aggregated endpoint.
+/// Number of bytes of a set of tools in the `tools/list` of an aggregated endpoint.
 fn listed(has: &BuiltInTools) -> usize {
     let own = tools::all().into_iter().filter(|tool| has.has(tool.name));
     own.map(|tool| tool.definition().to_string().len() + "mcp__narthex__,".len()).sum()
 }
 
-/// D29: the default tools of runs, and the core, cost a model no more than this, at four bytes a
-/// token; each name of a set is that of a tool, and each tool has a name that a run can ask for.
+/// D29: the default tools of runs, the tools to ask with, and the core tools cost a model at most
+/// these numbers of tokens, at four bytes a token. Each name in a set is that of a tool, and each
+/// tool has a name that a run can request.
 #[test]
 fn d29_sets_of_tools_cost_little() {
     for (set, tokens) in
@@ -91,7 +92,7 @@ fn d29_sets_of_tools_cost_little() {
     assert_eq!(counts, [11, 2, 5]);
 }
 
-/// Each tool is in the first column of the table for people.
+/// The first column of the documentation's table contains each tool.
 #[test]
 fn every_tool_is_in_the_documentation() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR"));

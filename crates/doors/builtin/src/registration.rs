@@ -9,16 +9,16 @@ use serde_json::{Map, Value, json};
 
 use crate::Called;
 
-/// The effect of a tool, from which its annotations follow.
+/// The effect of a tool. Its annotations follow from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// The tool only reads.
     Reads,
-    /// The tool adds something at each call.
+    /// The tool adds data at each call.
     Adds,
-    /// The tool changes something; a second call has no further effect.
+    /// The tool changes data; a second equal call has no further effect.
     Settles,
-    /// The tool ends or overwrites something; a second call has no further effect.
+    /// The tool ends or overwrites data; a second equal call has no further effect.
     Destroys,
 }
 
@@ -30,23 +30,23 @@ pub(crate) type Handler = for<'a> fn(Called<'a>) -> Answer<'a>;
 
 /// A tool as it is registered.
 pub struct Tool {
-    /// Its name.
+    /// The tool's name.
     pub name: &'static str,
     /// The title for people.
     pub title: &'static str,
     /// The description for a model.
     pub description: &'static str,
-    /// The JSON Schema of its arguments.
+    /// The JSON Schema of the arguments.
     pub schema: Value,
-    /// Its effect.
+    /// The tool's effect.
     pub effect: Effect,
-    /// True if it reaches systems outside of the platform.
+    /// True if the tool reaches systems outside of the platform.
     pub is_open_world: bool,
-    /// The tool scopes that its caller must have been granted (X-M6).
+    /// The tool scopes that a human must have granted to the caller (X-M6).
     pub required_scopes: &'static [&'static str],
-    /// The longest result, in bytes.
+    /// The maximum size of a result, in bytes.
     pub result_max: usize,
-    /// Rewrites its arguments into the one spelling that rules see, where there are several.
+    /// Rewrites arguments that have several spellings into the one that rules use.
     pub(crate) spelling: Option<fn(&mut Map<String, Value>)>,
     pub(crate) handler: Handler,
 }
@@ -66,7 +66,7 @@ impl RegistrationError {
 }
 
 impl Tool {
-    /// A tool that every run may call, as most are.
+    /// Creates a tool with the most common settings: it requires no tool scopes.
     pub(crate) fn new(name: &'static str, effect: Effect, handler: Handler) -> Self {
         Self {
             name,
@@ -82,7 +82,7 @@ impl Tool {
         }
     }
 
-    /// Its entry in `tools/list`.
+    /// The tool's entry in `tools/list`.
     pub(crate) fn definition(&self) -> Value {
         json!({
             "name": self.name,
@@ -93,7 +93,7 @@ impl Tool {
         })
     }
 
-    /// Hints about the effect. Values that are the default of MCP are left out.
+    /// Hints about the effect. Hints that equal MCP's default are left out.
     fn annotations(&self) -> Value {
         let hints = [
             ("readOnlyHint", true, self.effect == Effect::Reads),
@@ -107,7 +107,7 @@ impl Tool {
             .into()
     }
 
-    /// The tool scopes that it requires.
+    /// The tool scopes that the tool requires.
     pub(crate) fn scopes(&self) -> Result<ToolScopes, RegistrationError> {
         let scope = |text: &&str| {
             ToolScope::new(text).map_err(|error| RegistrationError::new(self, error.to_string()))
@@ -115,7 +115,7 @@ impl Tool {
         self.required_scopes.iter().map(scope).collect()
     }
 
-    /// Checks it, and returns the validator of its arguments.
+    /// Checks the registration, and returns the validator of the tool's arguments.
     pub(crate) fn check(&self) -> Result<Validator, RegistrationError> {
         let error = |why: String| RegistrationError::new(self, why);
         if self.title.is_empty() || self.description.is_empty() {
@@ -151,8 +151,8 @@ mod tests {
         Tool { title: "t", description: "d", schema, ..Tool::new("t", Effect::Adds, handler) }
     }
 
-    /// I-M12, I-M13: a registration that contradicts itself or its schema is refused as a whole, so
-    /// that the daemon does not start; the error names the tool and the reason.
+    /// I-M12, I-M13: registrations with a contradiction are refused as a whole, so the daemon does
+    /// not start. The error names the tool and the reason.
     #[test]
     fn i_m13_registrations_at_odds_with_themselves_are_refused() {
         let open = json!({"type": "object", "properties": {}});
@@ -197,7 +197,8 @@ mod tests {
         assert_eq!(hints(Effect::Destroys), closed(json!({ "idempotentHint": true })));
     }
 
-    /// X-M2, X-M6: the core tools are registered, need no scope, and take what they document.
+    /// X-M2, X-M6: the core tools are registered, require no scope, and accept the documented
+    /// arguments.
     #[test]
     fn x_m2_the_core_tools_are_registered() {
         let all = tools::all();

@@ -19,7 +19,8 @@ use serde_json::{Map, Value, json};
 pub(crate) use self::permission::{ASKING, ask};
 use crate::Tool;
 
-/// Sentences of the instructions for models, each with the tools that it names.
+/// The sentences of the instructions for models. A model reads a sentence if it has all the tools
+/// that the sentence names.
 const INSTRUCTIONS: [(&[&str], &str); 6] = [
     (&["emit_status"], "Tell people how you get on with `emit_status`."),
     (&["emit_artifact"], "Show people results with `emit_artifact`."),
@@ -41,13 +42,13 @@ const INSTRUCTIONS: [(&[&str], &str); 6] = [
     ),
 ];
 
-/// Instructions for a model that has these tools.
+/// The instructions for a model that has these tools.
 pub(crate) fn instructions(has: &BuiltInTools) -> String {
     let told = INSTRUCTIONS.iter().filter(|(tools, _)| tools.iter().all(|tool| has.has(tool)));
     told.map(|(_, text)| *text).collect::<Vec<_>>().join(" ")
 }
 
-/// The tool and the arguments that an alias of a tool means; `None` for any other name.
+/// Resolves an alias of a tool to the tool's name and arguments; `None` for any other name.
 pub(crate) fn meant(name: &str, arguments: &[u8]) -> Option<(&'static str, Vec<u8>)> {
     let ruled = BuiltInTools::ruled_name(name)?;
     let arguments = match name {
@@ -72,11 +73,12 @@ pub(crate) fn all() -> Vec<Tool> {
     all.into_iter().flatten().collect()
 }
 
-/// The pattern of the id by which an agent recognises an answer: short enough to be part of a
-/// message's id.
+/// The pattern of a request id, by which an agent recognises the answer. It is short enough to be
+/// part of a message's id.
 const REQUEST_ID: &str = "^[!-~]{1,100}$";
 
-/// Writes the paths among arguments in their one spelling: texts, and lists of texts.
+/// Rewrites paths in these arguments into their one spelling. An argument may be a text or a list
+/// of texts.
 pub(crate) fn spell_paths(arguments: &mut Map<String, Value>, names: &[&str]) {
     let spell = |value: &mut Value| {
         if let Some(path) = value.as_str().and_then(path_spelling) {
@@ -92,7 +94,7 @@ pub(crate) fn spell_paths(arguments: &mut Map<String, Value>, names: &[&str]) {
     }
 }
 
-/// The schema of an object of these members.
+/// The schema of an object with these members and no others.
 pub(crate) fn object(members: Value, required: &[&str]) -> Value {
     json!({
         "type": "object",

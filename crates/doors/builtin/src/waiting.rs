@@ -1,5 +1,5 @@
-//! Calls that wait for a message in their session: one of each run, and a limited number of a
-//! workspace.
+//! Calls that wait for a message to their session. One call of each run may wait, and a limited
+//! number in each workspace.
 
 use std::{
     collections::HashMap,
@@ -9,7 +9,7 @@ use std::{
 use narthex_model::{RunId, SessionId, WorkspaceId};
 use tokio::sync::Notify;
 
-/// Number of calls of one workspace that wait at a time.
+/// Maximum number of waiting calls in one workspace.
 const WAITING_MAX: usize = 500;
 
 /// The session and the run of a call.
@@ -20,7 +20,7 @@ type Waiters = HashMap<WorkspaceId, HashMap<Whose, Arc<Notify>>>;
 #[derive(Debug, Default)]
 pub(crate) struct Waiting(Mutex<Waiters>);
 
-/// The place of a waiting call, until it is dropped.
+/// The place of one waiting call. Dropping it ends the wait.
 #[derive(Debug)]
 pub(crate) struct Place<'w> {
     waiting: &'w Waiting,
@@ -30,9 +30,9 @@ pub(crate) struct Place<'w> {
 }
 
 impl Waiting {
-    /// Lets a call of a run wait in its session, and ends the run's earlier wait. Two runs of a
-    /// session both wait: else they would end each other's waits in turns. `None` at the
-    /// workspace's limit.
+    /// Registers a waiting call of a run in its session, and ends the run's earlier wait. If a
+    /// session has two runs, both may wait: otherwise they would end each other's waits in turn.
+    /// `None` if the workspace has reached its limit.
     pub(crate) fn begin(&self, workspace: &WorkspaceId, whose: Whose) -> Option<Place<'_>> {
         let mut waiters = self.lock();
         let of = waiters.entry(workspace.clone()).or_default();
@@ -57,7 +57,7 @@ impl Place<'_> {
         self.whose.0
     }
 
-    /// Waits until another call of the run waits.
+    /// Waits until a newer call of the same run waits.
     pub(crate) async fn taken(&self) {
         self.newer.notified().await;
     }

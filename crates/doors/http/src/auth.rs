@@ -1,4 +1,5 @@
-//! The caller of a request, found by its credentials, and the caller's rights.
+//! Identifies the caller of a request by its credentials, and answers questions about the caller's
+//! rights.
 
 use std::{fmt, sync::Arc};
 
@@ -19,12 +20,12 @@ use crate::{
     signin::{check_cookie_request, session_cookie},
 };
 
-/// The hash of a token, which is all that is kept of it.
+/// The SHA-256 hash of a token. The token itself is not stored.
 #[derive(Clone, Copy)]
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    /// The hash of this token.
+    /// Hashes this token.
     #[must_use]
     pub fn of(token: &str) -> Self {
         Self(Sha256::digest(token).into())
@@ -41,25 +42,26 @@ impl fmt::Debug for TokenHash {
     }
 }
 
-/// The principal that has asked.
+/// The principal that sent the request.
 #[derive(Debug, Clone)]
 pub(crate) enum Principal {
-    /// A client, which acts for a run.
+    /// The holder of a run's token, which acts for that run.
     Run(Arc<RunView>),
-    /// A service, by a token of its own.
+    /// A service, identified by its own token.
     Known(Arc<KnownToken>),
-    /// A human who has signed in, and how.
+    /// A human who has signed in, and the method of the sign-in.
     Human(SignedIn),
-    /// A caller that can read the file of the admin token. The token proves no human (D15).
+    /// A caller that sent the admin token, which is in a local file. The token proves no human
+    /// (D15).
     LocalAdmin,
 }
 
-/// The caller at the door.
+/// The caller of a request.
 #[derive(Debug)]
 pub(crate) enum Caller {
-    /// A principal, who may ask for what its kind may ask for.
+    /// A principal. The kind of the principal limits the routes that it may use.
     Principal(Principal),
-    /// A registered MCP client, which gets nowhere but to the endpoints of its run.
+    /// A registered MCP client, which can reach only the endpoints of its run.
     Client(Arc<KnownClient>),
 }
 
@@ -68,11 +70,11 @@ pub(crate) enum Caller {
 enum Credential<'r> {
     /// A token in the header `Authorization`.
     Bearer(&'r str),
-    /// The session of a browser.
+    /// The session token in a browser's cookie.
     Cookie(&'r str),
 }
 
-/// The parts that a caller's credential is checked against.
+/// The parts of the daemon that know valid credentials.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Proofs<'d> {
     pub(crate) gateway: &'d Gateway,
@@ -80,8 +82,9 @@ pub(crate) struct Proofs<'d> {
     pub(crate) admin: Option<&'d TokenHash>,
 }
 
-/// Finds out who calls; `None` without credentials, or with some that prove nothing. The one place
-/// where that is decided; it asks nothing but memory, but for a run of which it has not heard yet.
+/// Identifies the caller. Returns `None` if the request has no credentials, or credentials that
+/// prove no identity. No other function identifies callers. It reads only memory, except for the
+/// token of a run that this process has not loaded yet.
 pub(crate) async fn authenticate(
     proofs: Proofs<'_>,
     parts: &Parts,
@@ -93,7 +96,7 @@ pub(crate) async fn authenticate(
     }
 }
 
-/// True if the request shows the token of a run that has ended.
+/// True if the request carries the token of a run that has ended.
 pub(crate) fn is_of_ended_run(proofs: Proofs<'_>, parts: &Parts) -> bool {
     let credential = Credential::of(proofs, &parts.headers);
     matches!(credential, Some(Credential::Bearer(token)) if proofs.gateway.runs().has_ended(token))
@@ -118,7 +121,7 @@ async fn of_token(proofs: Proofs<'_>, token: &str) -> Result<Option<Caller>, Pro
         return known(Principal::LocalAdmin);
     }
     if RunToken::parse(token).is_some() {
-        // Boxed, as it is rare, so that calls stay small.
+        // Boxed: this rare path must not enlarge the future of every call.
         let found = Box::pin(gateway.find_run(token)).await;
         return Ok(found.map(|run| Caller::Principal(Principal::Run(run))));
     }
@@ -131,7 +134,8 @@ async fn of_token(proofs: Proofs<'_>, token: &str) -> Result<Option<Caller>, Pro
 }
 
 impl<'r> Credential<'r> {
-    /// A caller that sends a token means the token: its failure is not made good by a cookie.
+    /// A caller that sends an `Authorization` header is judged by that header alone: a valid cookie
+    /// does not make up for an invalid token.
     fn of(proofs: Proofs<'_>, headers: &'r HeaderMap) -> Option<Self> {
         let Some(authorization) = single(headers, &header::AUTHORIZATION)? else {
             let is_https = proofs.control?.sign_in_origin()?.is_https();
@@ -143,7 +147,7 @@ impl<'r> Credential<'r> {
 }
 
 impl Principal {
-    /// The principal as an actor, in the audit and in rows that they change.
+    /// The principal as an actor, for the audit and for rows that it changes.
     pub(crate) fn actor(&self) -> Actor<'static> {
         match self {
             Self::Run(run) => Actor::new(ActorKind::Run, run.id.to_text()),
@@ -153,7 +157,7 @@ impl Principal {
         }
     }
 
-    /// The holder of the places that the caller takes.
+    /// The holder under which the principal's requests take places in shared limits.
     pub(crate) fn holder(&self) -> Holder {
         match self {
             Self::Run(run) => Holder::Run(run.id),
@@ -163,17 +167,17 @@ impl Principal {
         }
     }
 
-    /// True if a model may read the answers: the token of a run is its agent's.
+    /// True if a model may read the answers: an agent reads what its run's token gets.
     pub(crate) fn is_model(&self) -> bool {
         matches!(self, Self::Run(_))
     }
 
-    /// The reader of failures of servers.
+    /// The reader for whom failures of servers are worded.
     pub(crate) fn reader(&self) -> Reader {
         if self.is_model() { Reader::Run } else { Reader::Operator }
     }
 
-    /// True if the principal may do everything in all workspaces.
+    /// True if the principal may use every route in every workspace.
     pub(crate) fn is_operator(&self) -> bool {
         match self {
             Self::Run(_) => false,
@@ -201,8 +205,8 @@ impl Principal {
         }
     }
 
-    /// The human whose grants count in the runs that this principal creates: a human's own. The
-    /// holder of the operator's token counts as the human at this machine.
+    /// The human whose grants count in the runs that this principal creates. That is the signed-in
+    /// human, or the local admin for the holder of the admin token.
     pub(crate) fn human(&self) -> Option<PrincipalId> {
         match self {
             Self::Run(_) | Self::Known(_) => None,
@@ -211,7 +215,8 @@ impl Principal {
         }
     }
 
-    /// The reason why this principal cannot decide for people (D15); `None` for a human.
+    /// The reason why this principal cannot decide grants (D15); `None` if the principal may be a
+    /// human.
     pub(crate) fn no_human(&self) -> Option<&'static str> {
         match self {
             Self::Run(_) => Some("this is the token of a run, which can only request a grant"),
@@ -220,15 +225,16 @@ impl Principal {
         }
     }
 
-    /// True if a human is proved to be here (D15): by a passkey or a provider. A file, and a token
-    /// or link made with one, proves none.
+    /// True if a passkey or a provider has proved that the principal is a human (D15). A token file
+    /// proves no human, and neither does a token or link that was made with one.
     pub(crate) fn is_authenticated_human(&self) -> bool {
         matches!(self, Self::Human(signed_in) if signed_in.method.is_authenticated())
     }
 
-    /// True if this principal is believed about humans where humans have to prove themselves. A
-    /// human who did is believed, and so is a service by a token that such a human made. Otherwise
-    /// the holder of the admin token would make another token that speaks for all humans.
+    /// True if this principal may act for humans where the daemon requires proof of a human. That
+    /// holds for a human who signed in with proof, and for a service whose token such a human made.
+    /// Without the second check, the holder of the admin token could make a service token that acts
+    /// for all humans.
     pub(crate) fn is_proved(&self) -> bool {
         match self {
             Self::Known(token) => token.row.is_proved,
@@ -236,20 +242,20 @@ impl Principal {
         }
     }
 
-    /// True if the principal may read which servers, capabilities and agents a workspace has.
+    /// True if the principal may read the servers, capabilities and agents of a workspace.
     pub(crate) fn may_read_catalog(&self, workspace: &WorkspaceId) -> bool {
         self.has_any(workspace, AUTHOR)
     }
 
-    /// True if the principal may know that a workspace is there.
+    /// True if the principal may know that a workspace exists.
     pub(crate) fn may_see(&self, workspace: &WorkspaceId) -> bool {
         self.has_any(workspace, &Role::ALL)
     }
 }
 
-/// Admits a principal at a route of the API, or refuses: the one place where that is decided. A
-/// workspace in the path that the principal may not know of is as absent as one that never was
-/// (D5).
+/// Admits a principal to a route of the API, or refuses it. No other function decides this. If the
+/// path names a workspace that the principal may not know, the answer is the same as for a
+/// workspace that does not exist (D5).
 pub(crate) fn authorize(
     access: Access,
     principal: &Principal,
@@ -267,7 +273,8 @@ pub(crate) fn authorize(
             }
         }
         (_, Principal::Run(_)) => {
-            // A model reads it: it names no other token, and no way to leave this one out (D28).
+            // A model reads this text: it names no other token, and does not suggest leaving this
+            // token out (D28).
             denied("the token of a run does not permit this request".to_owned())
         }
         (Access::Member(roles) | Access::Starter(roles), principal) => {

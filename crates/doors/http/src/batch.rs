@@ -1,4 +1,4 @@
-//! JSON-RPC batches, which revision 2025-03-26 has and no other.
+//! JSON-RPC batches, which only revision 2025-03-26 allows.
 
 use std::sync::Arc;
 
@@ -19,19 +19,20 @@ use crate::{
     respond::{Response, empty, event_stream, json},
 };
 
-/// The most messages of one batch.
+/// The maximum number of messages in one batch.
 const MOST: usize = 100;
-/// Number of steps of a batch's calls that wait for their turn.
+/// Number of steps of a batch's calls that the queue holds.
 const QUEUE: usize = 16;
 
-/// Answers a batch: with an array, or with a stream as soon as there is more to say.
+/// Answers a batch with an array. Answers with a stream instead if a call sends a message before
+/// its answer, or if not all answers arrive within the quiet time.
 pub(crate) async fn receive(post: Post<'_>, bytes: &Bytes) -> Response {
     if !accepts(&post.visit.parts.headers, "text", "event-stream") {
         return post.refused("accept", not_acceptable());
     }
     let session = match legacy::session(post.door, post.visit) {
         Ok(session) => session,
-        // Without a session nothing says that the client may send batches at all.
+        // Without a session the gateway does not know whether the client's revision allows batches.
         Err(NoSession::Unnamed) => {
             return post.refused("message", refuse(&MessageError::Batch, None));
         }
@@ -70,7 +71,7 @@ pub(crate) async fn receive(post: Post<'_>, bytes: &Bytes) -> Response {
     answer(post, &session, Answers { received, calls, answers: Vec::with_capacity(calls) }).await
 }
 
-/// Runs one call to its end, whether a client still hears of it or not.
+/// Runs one call to its end, also after the client has disconnected.
 fn start(post: Post<'_>, session: Arc<Session>, request: Message, steps: mpsc::Sender<Step>) {
     let gateway: Gateway = post.door.gateway.clone();
     let caller = caller(post.visit, session);
@@ -88,7 +89,7 @@ fn start(post: Post<'_>, session: Arc<Session>, request: Message, steps: mpsc::S
     });
 }
 
-/// The answers of a batch as they come in.
+/// The answers of a batch, collected as they arrive.
 struct Answers {
     received: mpsc::Receiver<Step>,
     calls: usize,
@@ -126,7 +127,7 @@ async fn pump(call: CallChannel, message: Option<Payload>, mut batch: Answers) {
 
 fn array(answers: Vec<Payload>) -> Response {
     if answers.is_empty() {
-        // Every call was taken back: there is no answer, and the stream ends.
+        // The client has cancelled every call: no call has an answer, and the stream ends.
         return event_stream(Payload::default());
     }
     let mut out = Vec::with_capacity(2 + answers.iter().map(|one| one.len() + 1).sum::<usize>());

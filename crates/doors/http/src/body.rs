@@ -1,9 +1,9 @@
-//! Takes in a body, up to a limit of bytes and time.
+//! Reads request bodies, up to a limit of bytes and time.
 //!
-//! A body longer than the first part takes room that all runs share, of which each run may have a
-//! part. The room is taken until the body is whole, and for as long as any of the body is held
-//! after that. Bodies of the API take such room from their first byte on, so that the slow ones of
-//! one principal are few.
+//! A body that is longer than [`FREE`] reserves bytes in a buffer that all runs share; each run may
+//! reserve only a part of it. The reservation lasts until the whole body is read, and for as long
+//! as any part of the body is referenced after that. Bodies of the API reserve bytes from their
+//! first byte on, so that one principal cannot send many slow bodies.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -20,33 +20,33 @@ pub type RequestBody = Either<Incoming, UnsyncBoxBody<Bytes, Infallible>>;
 
 /// The most bytes that are allocated for a body before it has arrived.
 const FIRST_CAPACITY: u64 = 64 * 1024;
-/// Bytes of a body that take no room.
+/// Number of bytes of a run's body that need no reservation.
 const FREE: usize = 64 * 1024;
-/// Bytes of room that are taken at a time.
+/// Number of bytes that one reservation of a run's body covers.
 const STEP: usize = 1024 * 1024;
-/// The same for bodies of the API, which are shorter.
+/// Number of bytes that one reservation of an API body covers; these bodies are shorter.
 const API_STEP: usize = 64 * 1024;
 
-/// Why a body is not taken.
+/// The reason why a body is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyFault {
     TooLarge,
     TooSlow,
     Broken,
-    /// The bodies of others, or those of the same run, take all room.
+    /// Other bodies, or bodies of the same run, have reserved all bytes of the buffer.
     NoRoom(Full),
 }
 
-/// The room for bodies of one run or of another principal.
+/// The buffer in which a body reserves its bytes.
 pub(crate) enum Room<'a> {
-    /// For long bodies of a run.
+    /// The buffer for long bodies of a run.
     Run(&'a Gateway, &'a RunView),
-    /// For bodies of the API.
+    /// The buffer for bodies of the API.
     Api(&'a Places, Holder),
 }
 
 impl Room<'_> {
-    /// Bytes of a body that take no room.
+    /// Number of bytes of a body that need no reservation.
     fn free(&self) -> usize {
         match self {
             Self::Run(..) => FREE,
@@ -61,7 +61,7 @@ impl Room<'_> {
         }
     }
 
-    /// Takes further steps until they cover so many bytes.
+    /// Adds reservations until they cover `bytes` bytes.
     fn cover(&self, taken: &mut Vec<Place>, bytes: usize) -> Result<(), BodyFault> {
         while self.free() + taken.len() * self.step() < bytes {
             taken.push(self.take()?);
@@ -78,7 +78,7 @@ impl Room<'_> {
     }
 }
 
-/// A body, and its room.
+/// A whole body, and the reservations that cover it.
 struct Kept {
     whole: Bytes,
     _room: Vec<Place>,
@@ -90,8 +90,8 @@ impl AsRef<[u8]> for Kept {
     }
 }
 
-/// The whole body, whose room is taken for as long as anything of it is held. One that says that it
-/// is too large is not read at all.
+/// Reads the whole body. Its reservations last for as long as any part of it is referenced. A body
+/// that declares a length above the limit is not read at all.
 pub(crate) async fn read_in(
     body: RequestBody,
     limit: usize,
@@ -105,7 +105,7 @@ pub(crate) async fn read_in(
     })
 }
 
-/// The whole body, and the room that it takes.
+/// Reads the whole body, and returns it with its reservations.
 pub(crate) async fn read_and_hold(
     body: RequestBody,
     limit: usize,

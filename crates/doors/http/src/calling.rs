@@ -1,7 +1,8 @@
-//! A tool as a place that is posted to: the arguments go in, the result comes out.
+//! Calls a tool by POST to the tool's own path: the request body is the arguments, the response
+//! body is the result.
 //!
-//! It becomes a `tools/call` of the modern era, and goes the way of all of these. A client that
-//! goes away gives it up.
+//! The request becomes a `tools/call` of the modern era and passes the same steps as every call. If
+//! the client disconnects, the call is cancelled.
 
 use http::{StatusCode, header};
 use narthex_gateway::Caller;
@@ -21,11 +22,11 @@ use crate::{
     shapes::ProblemCode,
 };
 
-/// The `clientInfo` of a client of the API, which sends none of its own.
+/// The `clientInfo` of calls through the API, whose clients send none.
 const CLIENT: &str =
     concat!(r#"{"name":"narthex-api","version":""#, env!("CARGO_PKG_VERSION"), "\"}");
 
-/// Answers a call of the tool whose name is the segment of the path.
+/// Answers a call of the tool that the last segment of the path names.
 pub(crate) async fn call(post: Post<'_>, segment: &str, body: RequestBody) -> Response {
     let message = match read(post, segment, body).await {
         Ok(message) => message,
@@ -41,7 +42,7 @@ pub(crate) async fn call(post: Post<'_>, segment: &str, body: RequestBody) -> Re
     }
 }
 
-/// The call, once the whole body was read.
+/// Builds the call after the whole body has been read.
 async fn read(post: Post<'_>, segment: &str, body: RequestBody) -> Result<Message, Problem> {
     let headers = &post.visit.parts.headers;
     let invalid = |text: String| Problem::new(ErrorKind::Invalid, text);
@@ -65,7 +66,8 @@ async fn read(post: Post<'_>, segment: &str, body: RequestBody) -> Result<Messag
     let room = Room::Run(&post.door.gateway, &post.visit.run);
     let bytes = body::read_in(body, limits.message_bytes, within, Some(room)).await;
     let bytes = bytes.map_err(|fault| of_body(fault, "the arguments", limits.message_bytes))?;
-    // One value and nothing behind it: the message around it is ours.
+    // The body must be exactly one value with no text after it, since we build the message around
+    // it.
     let arguments: &RawValue = serde_json::from_slice(&bytes)
         .map_err(|error| invalid(format!("the body is not JSON: {error}; send one object")))?;
     if !Raw::new(arguments.get().as_bytes()).is_object() {
@@ -82,7 +84,8 @@ async fn read(post: Post<'_>, segment: &str, body: RequestBody) -> Result<Messag
     })
 }
 
-/// The result as it is; an error of the protocol as a problem, by the one table (D24).
+/// The answer to a call: the result unchanged, or a protocol error as a problem with the status of
+/// the table (D24).
 fn answered(reply: Reply) -> Response {
     let error = match reply.outcome {
         Ok(result) => return json(StatusCode::OK, result.into()),

@@ -1,4 +1,4 @@
-//! Registered MCP clients at the door: each gets to the endpoints of its own run, and nowhere else.
+//! Registered MCP clients: each client can reach only the endpoints of its own run.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use crate::{
 };
 
 impl Door {
-    /// The run that a client acts for, which begins if there is none; or what it is answered.
+    /// Returns the run that a client acts for, and creates one if none is active. On failure
+    /// returns the answer to the client.
     pub(crate) async fn run_of(&self, client: &KnownClient) -> Result<Arc<RunView>, Response> {
         let Some(runs) = &self.options.runs else {
             let text = "this process creates no runs";
@@ -23,14 +24,14 @@ impl Door {
         if let Some(run) = runs.live_run_of(client) {
             return Ok(run);
         }
-        // Boxed, as it is rare, so that calls stay small.
+        // Boxed: this rare path must not enlarge the future of every call.
         match Box::pin(runs.run_of(client)).await {
             Ok(Some(run)) => Ok(run),
             Ok(None) => {
                 self.refused("token");
                 Err(unauthorized())
             }
-            // The cause may be a fact that outside clients should not know.
+            // The cause may reveal facts that outside clients should not know.
             Err(error) => {
                 let id = &client.row.id;
                 tracing::warn!(
@@ -44,7 +45,7 @@ impl Door {
         }
     }
 
-    /// Refuses a client that asks for something other than MCP.
+    /// Refuses a client's request for a route that is no MCP endpoint.
     pub(crate) fn no_client(&self, client: &KnownClient, path: &str) -> Response {
         let event = AuditEvent::new(kind::ACCESS_DENIED, client.account.actor());
         self.note_denied(event.in_workspace(&client.row.workspace), path);

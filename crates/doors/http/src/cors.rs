@@ -1,6 +1,6 @@
-//! The headers that browsers need before pages of allowed origins can use the door (CORS).
+//! The headers that browsers require before pages of allowed origins can use the door (CORS).
 //!
-//! Cookies are never allowed with it: a page shows a token, as any other client.
+//! Cookies are never allowed in these requests: a page sends a token, as any other client does.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use narthex_wire::Payload;
@@ -11,26 +11,28 @@ use crate::respond::Response;
 
 /// Methods of the door's routes.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
-/// Headers of answers that scripts may read besides those that they always may.
+/// Response headers that scripts may read in addition to those that browsers always allow.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, Location, ETag, Allow, \
      Link",
 );
-/// Seconds for which a browser need not ask again.
+/// Number of seconds for which a browser need not send another preflight request.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
-/// The request headers that the answers depend on, for caches.
+/// The request headers that the answers depend on, named for caches.
 const VARY: HeaderValue = HeaderValue::from_static("Origin");
 const VARY_PREFLIGHT: HeaderValue = HeaderValue::from_static(
     "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
 );
-/// Asked where a page of the internet calls an address of a private network.
+/// The header that a browser sends when a page of the internet calls an address of a private
+/// network.
 const REQUEST_PRIVATE: HeaderName =
     HeaderName::from_static("access-control-request-private-network");
 const ALLOW_PRIVATE: HeaderName = HeaderName::from_static("access-control-allow-private-network");
-/// The longest list of headers that a browser may ask for.
+/// The longest list of header names that a preflight request may have.
 const HEADERS_MAX: usize = 4096;
 
-/// The origin of a page that may use the door from elsewhere; `None` for every other request.
+/// The origin of the page that sent the request, if it is a foreign origin that may use the door.
+/// `None` for every other request.
 pub(crate) fn origin(guard: &Guard, request: &Request<RequestBody>) -> Option<HeaderValue> {
     let origin = request.headers().get(header::ORIGIN)?;
     let text = single(request.headers(), &header::ORIGIN)??;
@@ -38,9 +40,9 @@ pub(crate) fn origin(guard: &Guard, request: &Request<RequestBody>) -> Option<He
         .then(|| origin.clone())
 }
 
-/// The answer to the question that a browser asks before a request; `None` if this is none.
+/// Answers a preflight request. Returns `None` for every other request.
 ///
-/// The answer says nothing of what is behind the path, so it needs no token.
+/// The answer does not depend on what exists at the path, so the request needs no token.
 pub(crate) fn preflight(origin: &HeaderValue, request: &Request<RequestBody>) -> Option<Response> {
     let asked = request.headers();
     let is_one = request.method() == Method::OPTIONS
@@ -55,7 +57,8 @@ pub(crate) fn preflight(origin: &HeaderValue, request: &Request<RequestBody>) ->
     headers.insert(header::VARY, VARY_PREFLIGHT);
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
-    // The names of `Mcp-Param-*` are those of arguments, so no list has them all.
+    // The name of each `Mcp-Param-*` header contains the name of an argument, so no fixed list can
+    // have them all.
     if let Some(names) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS).filter(is_list) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
     }
@@ -65,7 +68,7 @@ pub(crate) fn preflight(origin: &HeaderValue, request: &Request<RequestBody>) ->
     Some(response)
 }
 
-/// Lets the page read an answer.
+/// Adds the headers that allow the page to read an answer.
 pub(crate) fn open(origin: HeaderValue, headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);

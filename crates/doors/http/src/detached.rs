@@ -1,7 +1,7 @@
-//! A call that outlives the request it came with.
+//! A call that continues after the HTTP request that started it.
 //!
-//! In legacy revisions a closed connection says nothing about the call: only
-//! `notifications/cancelled` gives it up. So what a dropped request leaves behind runs on.
+//! In legacy revisions a closed connection does not cancel a call: only `notifications/cancelled`
+//! does. So a call continues when its request is dropped.
 
 use std::{
     pin::Pin,
@@ -13,20 +13,20 @@ use narthex_wire::Message;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-/// An open call and its first step.
+/// A call that has started, and its first step.
 pub(crate) type Opened = (Answering, Option<Step>);
-/// A call that is being opened.
+/// A call that is being started.
 pub(crate) type Opening = Pin<Box<dyn Future<Output = Opened> + Send>>;
 
 /// The state of a call when its answer becomes a stream.
 pub(crate) enum Start {
-    /// Nothing has come yet.
+    /// The call has given no step yet.
     Opening(Opening),
-    /// Something has come that is no answer.
+    /// The call has given a step that is not its answer.
     Opened(Box<Opened>),
 }
 
-/// Begins a call. It owns what it needs, so that it can move from a request into a stream.
+/// Starts a call. The future owns all that it needs, so it can move from a request into a stream.
 pub(crate) fn open(gateway: &Gateway, caller: Caller, request: Message) -> Opening {
     let gateway = gateway.clone();
     in_place(move || async move {
@@ -36,15 +36,16 @@ pub(crate) fn open(gateway: &Gateway, caller: Caller, request: Message) -> Openi
     })
 }
 
-/// Boxes a future where it will stay. `Box::pin` would copy all of it, which is some kilobytes of
-/// nothing: a future that was not polled yet is only what it has captured.
+/// Builds a future directly in its box. `Box::pin` would copy the future's full size, which is
+/// several kilobytes and mostly unused: a future that was not polled yet uses only the variables
+/// that it captured.
 #[inline(always)]
 fn in_place<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
     let place = Box::new_uninit();
     Box::into_pin(Box::write(place, make()))
 }
 
-/// A call up to its first step. Dropped before that, it runs to its end as a task.
+/// A call up to its first step. If it is dropped before that step, the call continues as a task.
 pub(crate) struct Detached {
     opening: Option<Opening>,
     tasks: TaskTracker,
@@ -56,7 +57,7 @@ impl Detached {
         Self { opening, tasks: gateway.tasks().clone() }
     }
 
-    /// Hands over what is not done yet; `None` if the first step was given.
+    /// Hands over the call that is still being started; `None` if the first step was returned.
     pub(crate) fn take(&mut self) -> Option<Opening> {
         self.opening.take()
     }
@@ -76,7 +77,7 @@ impl Future for Detached {
 impl Drop for Detached {
     fn drop(&mut self) {
         let Some(opening) = self.opening.take() else { return };
-        // Without a runtime the program is ending, and the call with it.
+        // Without a runtime the program is ending, and the call ends with it.
         let Ok(runtime) = Handle::try_current() else { return };
         let rest = async move {
             let (mut answering, mut step) = opening.await;
@@ -84,7 +85,7 @@ impl Drop for Detached {
                 step = answering.next().await;
             }
         };
-        // Only the tracker waits for the task.
+        // Only the tracker waits for this task.
         drop(self.tasks.spawn_on(rest, &runtime));
     }
 }

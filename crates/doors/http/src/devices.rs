@@ -1,9 +1,9 @@
-//! Servers of runs as devices of the namespace of mounts: each operation becomes a call of the
-//! gateway, which checks, bounds and records it as every other call.
+//! Presents the servers of runs as devices of the mount namespace. Each file operation becomes a
+//! call of the gateway, which checks, limits and records it as it does every other call.
 //!
-//! For callers that know no MCP, there is one way to make a call: [`ask`].
+//! Callers that speak no MCP use one function for all calls: [`ask`].
 //!
-//! A layer of its own: imports no other module of this crate.
+//! A separate layer: it imports no other module of this crate.
 
 mod asking;
 mod mounts;

@@ -1,4 +1,4 @@
-//! The OpenAPI document of everything in [`ROUTES`].
+//! The OpenAPI document of all routes in [`ROUTES`].
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +20,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     }))
 });
 
-/// The OpenAPI document of everything in [`ROUTES`].
+/// The OpenAPI document of all routes in [`ROUTES`].
 #[must_use]
 pub fn openapi() -> &'static Value {
     &DOCUMENT

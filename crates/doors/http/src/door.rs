@@ -1,4 +1,4 @@
-//! The way of every request: boundary, token, route, method.
+//! The path of every request: check of `Host` and `Origin`, token, route, method.
 
 use std::{
     borrow::Cow,
@@ -39,15 +39,15 @@ use crate::{
     vfs::{self, VfsRequest},
 };
 
-/// The answer of a health route where nothing is wrong.
+/// The answer of a health route if all is well.
 const FINE: &str = "ok\n";
-/// The answers of `/readyz` while the daemon ends, and while its store cannot be reached.
+/// The answers of `/readyz` while the daemon stops, and while its store cannot be reached.
 const STOPPING: &str = "the daemon is stopping\n";
 const UNREACHABLE: &str = "the store cannot be reached\n";
-/// For how long the store counts as it was found.
+/// The time for which a check of the store stays valid.
 const REACHED_FOR: Duration = Duration::from_secs(1);
 
-/// Number of event streams of workspaces there may be: each looks into the store now and then.
+/// Maximum number of open event streams. Each stream reads the store at intervals.
 const EVENT_STREAMS_MAX: usize = 500;
 
 /// The state that all requests share.
@@ -56,22 +56,23 @@ pub(crate) struct Door {
     pub(crate) gateway: Gateway,
     pub(crate) options: HttpOptions,
     pub(crate) hub: Arc<Hub>,
-    /// The files of runs.
+    /// The mount namespaces, which serve the files of runs.
     pub(crate) mounts: RunMounts,
-    /// Room for bodies of the API, in bytes.
+    /// The buffer in which bodies of the API reserve bytes.
     pub(crate) api_bodies: Places,
-    /// Places for streams of events of workspaces.
+    /// The limit of open event streams.
     pub(crate) event_streams: Arc<Semaphore>,
     reach: Reach,
     guard: Guard,
     requests: AtomicU64,
 }
 
-/// Everything that is served, behind one guard and one check of tokens.
+/// Answers requests for all routes, behind one check of `Host` and `Origin` and one check of
+/// tokens.
 #[derive(Debug, Clone)]
 pub struct Router(Arc<Door>);
 
-/// The door to a gateway.
+/// Creates the HTTP door of a gateway.
 #[must_use]
 pub fn router(gateway: Gateway, options: HttpOptions) -> Router {
     let door = Door {
@@ -105,13 +106,13 @@ impl Router {
     /// Answers one request, of a connection or of a caller in this process.
     pub async fn answer(&self, request: Request<RequestBody>) -> http::Response<ResponseBody> {
         if request.headers().contains_key(header::ORIGIN) {
-            // Boxed, so that calls of other clients than browsers stay small.
+            // Boxed, so that calls of clients other than browsers have small futures.
             return Box::pin(self.answer_page(request)).await;
         }
         self.answer_any(request).await
     }
 
-    /// Answers a page in a browser, which may be one of an origin that may use the door.
+    /// Answers a request of a page in a browser, whose origin may be one that may use the door.
     async fn answer_page(&self, request: Request<RequestBody>) -> http::Response<ResponseBody> {
         let is_own = routes::find(request.uri().path())
             .is_some_and(|place| matches!(place.first().access, Access::Own(_)));
@@ -129,7 +130,7 @@ impl Router {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return self.0.answer(request).await;
         }
-        // Boxed, so that calls stay small.
+        // Boxed, so that calls have small futures.
         Box::pin(self.0.answer_and_say(request)).await
     }
 }
@@ -164,7 +165,7 @@ impl Door {
         response
     }
 
-    /// Refuses a principal that is no run where only these come in.
+    /// Refuses a principal other than a run at a route for runs.
     fn no_run(&self, principal: &Principal, path: &str) -> Response {
         self.denied(principal, path);
         let text = "MCP endpoints and files need the token of a run or of a registered client; \
@@ -173,7 +174,7 @@ impl Door {
     }
 
     async fn answer(self: &Arc<Self>, request: Request<RequestBody>) -> Response {
-        // Answers of MCP are POSTs or streams with rules of their own, and there are many.
+        // Successful MCP answers set their own cache rules, are POSTs or streams, and are frequent.
         let is_mcp = request.uri().path().starts_with("/mcp");
         let response = self.admitted(request).await;
         match is_mcp && response.status().is_success() {
@@ -194,13 +195,13 @@ impl Door {
         let open = found.map(|place| place.first()).filter(|route| route.access == Access::Open);
         if let Some(route) = open {
             return match route.target {
-                // Boxed, as all that is rare here, so that calls stay small.
+                // Boxed: this rare path must not enlarge the future of every call.
                 Target::Ready => Box::pin(self.readiness(&parts)).await,
                 _ => health(&parts.method, Ok(())),
             };
         }
         if let Some(place) = found.filter(|place| matches!(place.first().access, Access::Own(_))) {
-            // Boxed, as all that is rare here, so that calls stay small.
+            // Boxed: this rare path must not enlarge the future of every call.
             return Box::pin(self.sign_in(&place, &parts, body)).await;
         }
         let caller = match authenticate(self.proofs(), &parts).await {
@@ -212,11 +213,11 @@ impl Door {
             Err(problem) => return problem.answer(),
         };
         let Some(place) = found else { return not_found() };
-        // The endpoints of MCP look at their method once they know that there is such an endpoint.
+        // MCP endpoints check the method later, after they have checked that the endpoint exists.
         let route = place.route(&parts.method).unwrap_or_else(|| place.first());
         let run = match (route.access, caller) {
             (Access::Client, Caller::Principal(Principal::Run(run))) => run,
-            // A request that can be no call begins no run.
+            // A request with a wrong method is no call, so it must not create a run.
             (Access::Client, Caller::Client(_)) if place.route(&parts.method).is_none() => {
                 return wrong_method(&place.allowed());
             }
@@ -235,12 +236,12 @@ impl Door {
                 let (door, segments, parts) = (self, place.segments, &parts);
                 let held = Held::default();
                 let asked = Asked { door, target: route.target, segments, parts, principal, held };
-                // Boxed, as all that is rare here, so that calls stay small.
+                // Boxed: this rare path must not enlarge the future of every call.
                 return Box::pin(asked.answer(route.access, body)).await;
             }
         };
         if route.target == Target::Vfs {
-            // Boxed, so that calls stay small.
+            // Boxed, so that calls have small futures.
             return Box::pin(self.files(run, &place, &parts, body)).await;
         }
         let Some(endpoint) = self.endpoint(route, place.segments[0], &run) else {
@@ -255,14 +256,14 @@ impl Door {
         }
     }
 
-    /// Counts a caller that has proved nothing (S32).
+    /// Counts a refused request whose caller proved no identity (S32).
     pub(crate) fn refused(&self, reason: &'static str) {
         self.gateway.metrics().refused(reason);
         self.gateway.audit().refused(Refused { door: "http", reason });
     }
 
-    /// Records that a principal asked for an object that is not theirs, or not there for them
-    /// (S32).
+    /// Records in the audit that a principal requested an object that it may not use, or that is
+    /// absent for it (S32).
     pub(crate) fn denied(&self, principal: &Principal, path: &str) {
         let mut event = AuditEvent::new(kind::ACCESS_DENIED, principal.actor());
         let mut path = Cow::Borrowed(path);
@@ -276,14 +277,14 @@ impl Door {
     pub(crate) fn note_denied(&self, mut event: AuditEvent<'static>, path: &str) {
         event.outcome = "denied".into();
         let template = routes::find(path).map_or("", |place| place.first().template);
-        // It is refused in any case.
+        // The request is refused even if the audit has no room for the record.
         let event = event.on("route", template).with("path", shortened(path));
         if let Err(full) = self.gateway.audit().note(event) {
             tracing::warn!("a refusal could not be recorded in the audit: {full}");
         }
     }
 
-    /// Serves a browser's sign-in; no such route exists where a human cannot sign in.
+    /// Serves a browser's sign-in. The routes do not exist if humans cannot sign in at this daemon.
     async fn sign_in(&self, place: &Place<'_>, parts: &Parts, body: RequestBody) -> Response {
         let control = self.options.control.as_ref();
         let control = control.filter(|control| control.sign_in_origin().is_some());
@@ -294,7 +295,7 @@ impl Door {
         Visitor { door: self, control, target, segments, parts }.answer(body).await
     }
 
-    /// The answer to a token that opens nothing.
+    /// The answer to a token that is not valid.
     fn unauthorized(&self, parts: &Parts) -> Response {
         match is_of_ended_run(self.proofs(), parts) {
             true => unauthorized_since("the run of this token has ended; create another"),
@@ -328,7 +329,7 @@ impl Door {
         }
     }
 
-    /// The files of a run.
+    /// Serves the files of a run.
     async fn files(
         &self,
         run: Arc<RunView>,
@@ -345,7 +346,8 @@ impl Door {
         }
     }
 
-    /// The endpoint of a path; a server that the run has not is as absent as any other (D5).
+    /// The endpoint of a path. If the run lacks the server, the answer is the same as for a server
+    /// that does not exist (D5).
     fn endpoint(&self, route: &Route, segment: &str, run: &RunView) -> Option<Endpoint> {
         if route.target == Target::Aggregated {
             return Some(Endpoint::Aggregated);
@@ -353,8 +355,8 @@ impl Door {
         self.gateway.endpoint(run, segment)
     }
 
-    /// The answer for a server that the run has not. It names a server with a similar name only of
-    /// those that the run has (D5).
+    /// The answer to a request for a server that the run lacks. It may suggest a similar name, but
+    /// only of a server that the run has (D5).
     fn no_endpoint(&self, segment: &str, run: &RunView) -> Response {
         let known = self.gateway.aliases(run);
         let meant = nearest(segment, known.iter().map(Alias::as_str));
@@ -363,11 +365,11 @@ impl Door {
         Problem::new(ErrorKind::NotFound, text).answer()
     }
 
-    /// Answers whether requests can be served: the daemon is not ending, and its store answers.
-    /// Servers that still connect make no difference, since calls wait for theirs.
+    /// Answers whether the daemon can serve requests: it is not stopping, and its store answers.
+    /// Servers that are still connecting do not count, since a call waits for its server.
     ///
-    /// With `verbose` there is a line for each server, for principals that may see servers; others
-    /// get no more than without it.
+    /// With `verbose`, principals that may see servers get one line for each server. Other callers
+    /// get the same answer as without it.
     async fn readiness(&self, parts: &Parts) -> Response {
         let is_ready = match self.options.closing.is_cancelled() {
             true => Err(STOPPING),
@@ -391,7 +393,7 @@ impl Door {
     }
 }
 
-/// The answer of a route of health: fine, or what is wrong.
+/// The answer of a health route: that all is well, or what is wrong.
 fn health(method: &Method, is_fine: Result<(), &'static str>) -> Response {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return wrong_method("GET, HEAD");
@@ -402,13 +404,13 @@ fn health(method: &Method, is_fine: Result<(), &'static str>) -> Response {
     }
 }
 
-/// The last finding about whether the store answers. The store is asked once a second at most,
-/// however many requests there are.
+/// The last result of asking the store whether it answers. The store is asked at most once a
+/// second, regardless of the number of requests.
 #[derive(Debug, Default)]
 struct Reach(tokio::sync::Mutex<Option<(Instant, bool)>>);
 
 impl Reach {
-    /// Asks the store, unless that was done within the last second. True without a store.
+    /// Asks the store, unless it was asked within the last second. True if there is no store.
     async fn answers(&self, control: Option<&Control>) -> bool {
         let Some(store) = control.and_then(Control::store) else { return true };
         let mut known = self.0.lock().await;
@@ -426,7 +428,7 @@ impl Reach {
     }
 }
 
-/// A request that may talk MCP, but for its body.
+/// An authenticated request to an MCP endpoint, without its body.
 #[derive(Debug)]
 pub(crate) struct Visit {
     pub(crate) run: Arc<RunView>,
@@ -450,11 +452,11 @@ fn not_found() -> Response {
     Problem::new(ErrorKind::NotFound, "nothing is here").answer()
 }
 
-/// With the methods that are, as the header `Allow` lists them.
+/// Refuses a method. `allowed` lists the methods that exist, in the form of the header `Allow`.
 pub(crate) fn wrong_method(allowed: &str) -> Response {
     let problem = Problem::new(ErrorKind::Invalid, "this method is not allowed here");
     let mut response = problem.with_status(StatusCode::METHOD_NOT_ALLOWED).answer();
-    // The table's own words, which a header can carry.
+    // The text comes from the table of routes, so it is always a valid header value.
     if let Ok(allowed) = HeaderValue::from_str(allowed) {
         response.headers_mut().insert(header::ALLOW, allowed);
     }

@@ -1,4 +1,4 @@
-//! Event streams of the API: of changes of servers, and of the stages of a test.
+//! Event streams of the API: changes of servers, events of sessions, and the stages of a test.
 
 use std::{
     convert::Infallible,
@@ -19,23 +19,24 @@ use crate::{
     stream::{End, Pulse},
 };
 
-/// Number of events that may wait for a slow reader, who thereby slows down their source.
+/// Number of events that may wait for a slow reader. When that many wait, their source waits too.
 const QUEUE: usize = 8;
 
-/// Where the events of a stream are put.
+/// The sender through which work puts events into a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Events(mpsc::Sender<Queued>);
 
-/// An event, with its id if a reader can resume from it.
+/// An event, with its id if a reader can resume after it.
 type Queued = (Option<u64>, Payload);
 
 impl Events {
-    /// Waits for a place. Knows of no reader: the stream's end drops the work.
+    /// Adds an event, and waits while the queue is full. It does not report a gone reader: when the
+    /// stream is dropped, the work is dropped with it.
     pub(crate) async fn put(&self, event: &impl Serialize) {
         self.queue((None, payload(event))).await;
     }
 
-    /// The same for an event that a reader can resume from.
+    /// Adds an event that a reader can resume after, and waits while the queue is full.
     pub(crate) async fn put_as(&self, id: u64, event: &impl Serialize) {
         self.queue((Some(id), payload(event))).await;
     }
@@ -46,7 +47,8 @@ impl Events {
         }
     }
 
-    /// Leaves an event out if there is no place. For work that has fewer of them than places.
+    /// Adds an event, or drops it if the queue is full. For work whose events always fit into the
+    /// queue.
     pub(crate) fn put_now(&self, event: &impl Serialize) {
         if let Err(error) = self.0.try_send((None, payload(event))) {
             tracing::warn!(%error, "an event of a stream was dropped");
@@ -60,9 +62,10 @@ fn payload(event: &impl Serialize) -> Payload {
     serde_json::to_vec(event).expect("an event of the API is JSON").into()
 }
 
-/// An event stream. The source of the events works only while they are read, and ends with them.
+/// An event stream. The work that makes its events runs only while a reader reads, and is dropped
+/// with the stream.
 pub(crate) struct FeedStream {
-    /// `None` when it is done.
+    /// `None` when the work is done.
     work: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     queue: mpsc::Receiver<Queued>,
     sending: Sending,
@@ -72,7 +75,8 @@ pub(crate) struct FeedStream {
 }
 
 impl FeedStream {
-    /// The stream of what `work` puts into its events, until it is done or `end` comes.
+    /// Creates a stream of the events that `work` makes. It ends when the work is done or `end`
+    /// fires.
     pub(crate) fn new<F>(
         work: impl FnOnce(Events) -> F,
         end: End,
@@ -99,7 +103,7 @@ impl Body for FeedStream {
             if let Some(polled) = this.sending.due(cx) {
                 return polled;
             }
-            // Work that keeps on making events must not keep the stream from its end.
+            // Work that never stops making events must not prevent the stream from ending.
             let is_over = this.end.as_mut().poll(cx).is_ready();
             if let Some(work) = &mut this.work
                 && (is_over || work.as_mut().poll(cx).is_ready())
@@ -128,8 +132,8 @@ mod tests {
 
     use super::*;
 
-    /// Work that never stops making events holds up no end, and events that wait already still
-    /// come.
+    /// The stream ends although its work never stops making events. Events that are already in the
+    /// queue are still delivered.
     #[tokio::test]
     async fn a_flood_of_events_does_not_keep_its_stream_open() {
         let closing = CancellationToken::new();

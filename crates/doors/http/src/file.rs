@@ -1,4 +1,4 @@
-//! A file as the body of an answer, read piece by piece.
+//! A file as the body of an answer, read in pieces.
 
 use std::{
     convert::Infallible,
@@ -19,10 +19,10 @@ const PIECE: u64 = 128 * 1024;
 
 type Next = Result<io::Result<(File, Vec<u8>)>, JoinError>;
 
-/// A file from its present position, of a known length. If reading fails in the middle, the stream
-/// ends short of that length, and its reader sees so.
+/// A file from its current position, with a known length. If reading fails midway, the stream ends
+/// before that length, so its reader can detect the failure.
 pub(crate) struct FileStream {
-    /// `None` when it is done.
+    /// `None` when the file has been read.
     next: Option<ReusableBoxFuture<'static, Next>>,
     left: u64,
     _open: OpenCount,

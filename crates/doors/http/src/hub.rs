@@ -1,8 +1,9 @@
-//! The streams of legacy sessions: one per streamed call, and one for what belongs to no call.
+//! The streams of legacy sessions: one for each streamed call, and one for messages that belong to
+//! no call.
 //!
-//! Streams are found through their session only, so that an event id of another session leads
-//! nowhere (S19). A stream outlives the connections that read it; its events carry the ids
-//! `<node>-<stream>-<number>`. All streams go with their session.
+//! A stream is found through its session only, so an event id of another session leads to no stream
+//! (S19). A stream outlives the connections that read it; its events have ids of the form
+//! `<node>-<stream>-<number>`. All streams of a session are dropped when the session ends.
 
 mod channel;
 mod room;
@@ -28,7 +29,7 @@ pub(crate) struct Hub {
     limits: ReplayLimits,
     room: Arc<Room>,
     node: Arc<str>,
-    // Taken when a stream is opened or resumed; calls that are answered at once never come here.
+    // Locked when a stream is opened or resumed. Calls that are answered at once never lock it.
     sessions: Mutex<HashMap<SessionId, Arc<Streams>>>,
 }
 
@@ -37,7 +38,7 @@ impl Hub {
         Self { limits, room: Room::new(limits.total_bytes), node, sessions: Mutex::default() }
     }
 
-    /// The streams of a session. Their keeper is spawned with the first.
+    /// The streams of a session. The first call spawns the task that drops finished streams.
     pub(crate) fn streams(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -66,7 +67,8 @@ impl Hub {
     }
 }
 
-/// Locks, also after a thread that held the lock panicked: each change is whole in itself.
+/// Locks a mutex, also if a thread panicked while it held the lock: no change can be left half
+/// done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,5 @@
-//! Requests of the legacy era: each belongs to a session, and a call outlives its connection.
+//! Requests of the legacy era: each request belongs to a session, and a call continues after its
+//! connection closes.
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub(crate) async fn receive(post: Post<'_>, message: Message) -> Response {
         return post.refused("accept", not_acceptable());
     }
     if message.kind() == MessageKind::Request && message.method() == method::INITIALIZE {
-        // Boxed, as all that is rare here, so that calls stay small.
+        // Boxed: this rare path must not enlarge the future of every call.
         return Box::pin(initialize(post, &message)).await;
     }
     let session = match session(post.door, post.visit) {
@@ -47,12 +48,12 @@ pub(crate) async fn receive(post: Post<'_>, message: Message) -> Response {
     }
 }
 
-/// Why a message is not taken into a session (S19).
+/// The reason why a message belongs to no session (S19).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoSession {
     /// The message names no session.
     Unnamed,
-    /// The run has no session of this name at this endpoint.
+    /// The run has no session with this id at this endpoint.
     Unknown,
 }
 
@@ -83,13 +84,13 @@ impl NoSession {
         rpc_error(self.status(), id, self.code(), self.line())
     }
 
-    /// The same for a request without a message.
+    /// The answer to a request without a message.
     pub(crate) fn answer_unasked(self) -> Response {
         rpc_error(self.status(), None, self.code(), self.line())
     }
 }
 
-/// The live session that a request names.
+/// The active session that the request names.
 pub(crate) fn session(door: &Door, visit: &Visit) -> Result<Arc<Session>, NoSession> {
     let Some(id) = single(&visit.parts.headers, &MCP_SESSION_ID) else {
         return Err(NoSession::Unknown);
@@ -127,7 +128,8 @@ async fn initialize(post: Post<'_>, message: &Message) -> Response {
     response
 }
 
-/// Takes what needs no answer. Boxed, as all that is rare here, so that calls stay small.
+/// Handles a message that needs no answer. Boxed: this rare path must not enlarge the future of
+/// every call.
 pub(crate) async fn deliver(post: Post<'_>, session: Arc<Session>, message: Message) {
     match message.kind() {
         MessageKind::Notification => {
@@ -145,11 +147,12 @@ async fn call(post: Post<'_>, session: Arc<Session>, message: Message) -> Respon
     let door = post.door;
     let mut call = Detached::new(&door.gateway, caller(post.visit, session.clone()), message);
     let start = match tokio::time::timeout(door.options.quiet, &mut call).await {
-        // With any answer: to legacy clients a 404 means that their session has ended.
+        // The status is 200 for every answer: to legacy clients a 404 would mean that their session
+        // has ended.
         Ok((_, Some(Step::Answer(answer)))) if !prefers_stream(&post.visit.parts.headers) => {
             return json(StatusCode::OK, answer.payload);
         }
-        // The client has taken the call back: there is no answer, and the stream ends.
+        // The client has cancelled the call: there is no answer, and the stream ends.
         Ok((_, None)) => return event_stream(Payload::default()),
         Ok(opened) => Start::Opened(Box::new(opened)),
         Err(_quiet) => match call.take() {
@@ -160,7 +163,7 @@ async fn call(post: Post<'_>, session: Arc<Session>, message: Message) -> Respon
     stream(door, &session, |channel| pump(channel, start))
 }
 
-/// Opens a stream in the session, starts what fills it, and answers with it.
+/// Opens a stream in the session, spawns the task that fills it, and answers with the stream.
 pub(crate) fn stream<F>(
     door: &Door,
     session: &Arc<Session>,
@@ -179,12 +182,13 @@ where
     }
 }
 
-/// Clients of older revisions would try to read an event without data as a message.
+/// True if the stream starts with an event without data. Clients of older revisions would try to
+/// read such an event as a message.
 fn is_primed(session: &Session) -> bool {
     session.revision >= Revision::V2025_11_25
 }
 
-/// Brings a call's steps into its stream, with a reader or without.
+/// Puts a call's steps into its stream, even while no client reads it.
 async fn pump(call: CallChannel, start: Start) {
     let (mut answering, mut step) = match start {
         Start::Opening(opening) => opening.await,
@@ -207,7 +211,8 @@ async fn pump(call: CallChannel, start: Start) {
     }
 }
 
-/// Opens the session's own stream, or resumes a stream whose connection was lost.
+/// Opens the stream of messages that belong to no call, or resumes a stream whose connection was
+/// lost.
 pub(crate) fn get(door: &Door, visit: &Visit) -> Response {
     let session = match session_of_stream(door, visit) {
         Ok(session) => session,
@@ -260,7 +265,7 @@ pub(crate) async fn delete(door: &Door, visit: &Visit) -> Response {
     }
 }
 
-/// The session of a GET or DELETE, which modern clients must not send.
+/// The session that a GET or DELETE names. Modern clients must not send these methods.
 fn session_of_stream(door: &Door, visit: &Visit) -> Result<Arc<Session>, Box<Response>> {
     let version = single(&visit.parts.headers, &MCP_PROTOCOL_VERSION);
     let revision = version.map(|version| version.map(Revision::parse));

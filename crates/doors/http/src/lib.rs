@@ -1,8 +1,8 @@
 //! The HTTP door: MCP endpoints, the operators' API, health, metrics and the boundary checks.
 //!
-//! Every request takes one way: `Host` and `Origin`, then the token, then the route ([`ROUTES`]),
-//! then the method. Nothing here knows what an MCP method means: messages go to the gateway, and
-//! what comes back is framed as one JSON body or as an event stream.
+//! Every request passes the same checks in this order: `Host` and `Origin`, the token, the route
+//! ([`ROUTES`]), the method. This crate does not interpret MCP methods: it passes messages to the
+//! gateway, and frames the gateway's answers as one JSON body or as an event stream.
 
 mod auth;
 mod batch;

@@ -1,4 +1,4 @@
-//! An export as the body of an answer: lines, as fast as they are read.
+//! An export as the body of an answer: lines, made as fast as the client reads them.
 
 use std::{
     convert::Infallible,
@@ -14,9 +14,9 @@ use tokio_util::sync::ReusableBoxFuture;
 
 type Next = (AuditExport, Result<Option<String>, ControlError>);
 
-/// The lines of an export. If it fails in the middle, it ends without its last line.
+/// The lines of an export. If the export fails midway, the stream ends without its last line.
 pub(crate) struct LinesStream {
-    /// `None` when it is done.
+    /// `None` when all lines were read.
     next: Option<ReusableBoxFuture<'static, Next>>,
     _open: OpenCount,
 }

@@ -1,6 +1,6 @@
-//! The listener: accepts connections, bounds them in number and time, and ends them.
+//! The listener: accepts connections, limits their number and their time, and closes them.
 //!
-//! A layer of its own: imports no other module of this crate, and knows no route.
+//! A separate layer: it imports no other module of this crate, and knows no route.
 
 mod guard;
 mod io;
@@ -27,25 +27,26 @@ pub use guard::{Guard, single};
 pub use options::ServeOptions;
 pub use workers::Workers;
 
-/// Pause of accepting when the system refuses, for want of file handles for example.
+/// The pause before the next accept if the system refuses one, for example when file handles run
+/// out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers the requests of a listener.
+/// Answers the requests that a listener receives.
 pub trait Respond: Send + Sync + 'static {
-    /// The bodies of its answers.
+    /// The type of its answers' bodies.
     type Body: Body<Data = Bytes, Error = Infallible> + Send + 'static;
 
-    /// Answers one request. Its future is kept in the connection, so it should be small.
+    /// Answers one request. The connection stores the future, so it should be small.
     fn respond(
         &self,
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 }
 
-/// Serves a router until `shutdown`; returns when no new connection is taken any more.
+/// Serves a router until `shutdown`, then returns.
 ///
-/// The connections are tasks of `tasks`. After `shutdown` those that rest are closed, the others
-/// when their request is answered or the grace is over.
+/// Each connection is a task of `tasks`. After `shutdown`, idle connections close at once. The
+/// others close when their request is answered or the grace period is over.
 pub async fn serve<R: Respond>(
     listener: TcpListener,
     router: R,
@@ -70,7 +71,8 @@ pub async fn serve<R: Respond>(
             }
         };
         let slot = slots.clone().try_acquire_owned().ok();
-        // Logged once per time of need: a flood must not become a flood of lines.
+        // Logged once each time the limit is reached: a flood of connections must not flood the
+        // log.
         if slot.is_none() && !is_full {
             let limit = shared.options.max_connections;
             tracing::warn!(limit, "refusing connections: the limit of open connections is reached");
@@ -82,7 +84,7 @@ pub async fn serve<R: Respond>(
     }
 }
 
-/// Has a connection served, by a worker if there are any.
+/// Serves a connection, on a worker thread if there are any.
 fn begin<R: Respond>(
     shared: &Arc<Shared<R>>,
     stream: TcpStream,
@@ -94,7 +96,8 @@ fn begin<R: Respond>(
         tasks.spawn(serve_connection(shared, stream, slot));
         return;
     };
-    // Only the worker's system handle may report the arrival of bytes.
+    // Only the worker's own system handle may report that bytes arrive, so the socket is registered
+    // anew.
     let stream = match stream.into_std() {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%error, "could not hand a connection over"),
@@ -112,7 +115,7 @@ fn begin<R: Respond>(
 
 async fn rest_after(error: &std_io::Error) {
     use std_io::ErrorKind;
-    // These concern one client, which has disconnected.
+    // These errors concern one client, which has disconnected.
     if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) {
         return;
     }
@@ -143,7 +146,8 @@ async fn serve_connection<R: Respond>(
     let io = WatchedIo::new(TokioIo::new(stream), activity.clone());
     let connection = http1::Builder::new().serve_connection(io, service);
     let mut connection = std::pin::pin!(connection);
-    // A token of its own: a shared one would be locked by every connection at every turn.
+    // Each connection has a child token: every poll locks its token, and one shared lock would slow
+    // down all connections.
     let shutdown = shared.shutdown.child_token();
     let options = &shared.options;
     let mut deadline = Instant::now() + options.header_timeout;
@@ -169,7 +173,7 @@ async fn serve_connection<R: Respond>(
                     return;
                 }
                 if now.has_no_request_since(&seen) {
-                    // Closes it if it rests, and otherwise after the answer.
+                    // Closes an idle connection now, and a busy one after its answer.
                     connection.as_mut().graceful_shutdown();
                 }
                 seen = now;

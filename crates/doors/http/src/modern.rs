@@ -1,4 +1,5 @@
-//! Requests of the modern era: each is complete in itself, and its stream is its life.
+//! Requests of the modern era: each request is complete in itself, and a call lives as long as its
+//! stream.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::{
     stream::CallStream,
 };
 
-/// Answers one message. A session header says nothing here.
+/// Answers one message. A session header is ignored.
 pub(crate) async fn receive(post: Post<'_>, message: Message, version: Option<&str>) -> Response {
     let visit = post.visit;
     let (run, endpoint) = (visit.run.clone(), visit.endpoint.clone());
@@ -28,14 +29,15 @@ pub(crate) async fn receive(post: Post<'_>, message: Message, version: Option<&s
         return post.refused("modern_request", *response);
     }
     if message.kind() == MessageKind::Notification {
-        // Boxed, as all that is rare here, so that calls stay small.
+        // Boxed: this rare path must not enlarge the future of every call.
         Box::pin(post.door.gateway.notify(&caller, message)).await;
         return empty(StatusCode::ACCEPTED);
     }
     answer(post, caller, message).await
 }
 
-/// Refuses what contradicts itself or lacks what it must have, before anything acts on it (S13).
+/// Refuses a message whose parts contradict each other or are missing, before it has any effect
+/// (S13).
 fn check(
     post: Post<'_>,
     caller: &Caller,
@@ -86,7 +88,7 @@ async fn answer(post: Post<'_>, caller: Caller, message: Message) -> Response {
     event_stream(CallStream::new(start, options.keep_alive, open))
 }
 
-/// The answer alone, for a client that takes no stream.
+/// Waits for the answer and returns it as one body, for a client that accepts no stream.
 async fn whole_only(opening: Opening) -> Response {
     let (mut answering, mut step) = opening.await;
     loop {
@@ -98,7 +100,7 @@ async fn whole_only(opening: Opening) -> Response {
     }
 }
 
-/// An answer that comes before anything else.
+/// Returns an answer as one body, for a call that sent no message before it.
 pub(crate) fn whole(answer: Answer) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json(status, answer.payload);
@@ -108,7 +110,7 @@ pub(crate) fn whole(answer: Answer) -> Response {
     response
 }
 
-/// After how many seconds another try may succeed; at least one.
+/// Number of seconds, at least one, after which another try may succeed.
 pub(crate) fn retry_after(wait: Duration) -> HeaderValue {
     let seconds = wait.as_millis().div_ceil(1000).max(1);
     HeaderValue::from_str(&seconds.to_string()).expect("digits are a value")

@@ -9,36 +9,37 @@ use tokio_util::sync::CancellationToken;
 
 use crate::TokenHash;
 
-/// The options that a router is made with.
+/// The options of a router.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
-    /// Where the listener is bound. This address and all loopback names are allowed hosts.
+    /// The address of the listener. This address and all loopback names are allowed hosts.
     pub listen: SocketAddr,
     /// Further values of `Host`, such as `gateway.example` or `gateway.example:8443`. A name
-    /// without a port stands for itself and for itself with the listener's port.
+    /// without a port is allowed alone and with the listener's port.
     pub allowed_hosts: Vec<String>,
     /// Further values of `Origin`, exactly as browsers send them: `https://dash.example`.
     pub allowed_origins: Vec<String>,
-    /// Opens `/metrics` and `/api/*`, but no MCP endpoint.
+    /// The hash of the token that opens `/metrics` and `/api/*`, but no MCP endpoint.
     pub admin_token: Option<TokenHash>,
-    /// The operations of operators. Without them the API shows servers and changes none.
+    /// The operations of operators. If absent, the API can show servers but not change them.
     pub control: Option<Control>,
-    /// Begins and ends runs. Without it there is no API for runs.
+    /// Creates and ends runs. If absent, the API has no runs.
     pub runs: Option<Runs>,
-    /// Posts to channels and webhooks. Without it there is no API for them.
+    /// Posts to channels and webhooks. If absent, the API has neither.
     pub outbound: Option<Outbound>,
-    /// After how long without any step of a call its answer becomes an event stream.
+    /// The time without any step of a call after which its answer becomes an event stream.
     pub quiet: Duration,
-    /// The interval at which a quiet event stream shows life.
+    /// The interval at which a stream without events sends a sign of life.
     pub keep_alive: Duration,
-    /// Bytes of bodies of the API that are held at one time, of which one principal may have half.
-    /// A body takes them in steps of 64 KiB, from before its first byte.
+    /// Maximum number of bytes of API bodies that are in memory at one time; one principal may have
+    /// half of them. A body reserves its bytes in steps of 64 KiB, from before its first byte.
     pub api_body_bytes: usize,
-    /// The time in which a body has to arrive.
+    /// The time within which a whole body must arrive.
     pub body_timeout: Duration,
-    /// The limits of the events that are stored of legacy streams.
+    /// The limits of the stored events of legacy streams.
     pub replay: ReplayLimits,
-    /// Ends the streams that belong to no call. Cancel it together with the listener's shutdown.
+    /// Ends the streams that belong to no call. The owner cancels it together with the listener's
+    /// shutdown.
     pub closing: CancellationToken,
 }
 
@@ -67,18 +68,19 @@ impl HttpOptions {
 /// The limits of the stored events of legacy streams, from which a disconnected client can resume.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplayLimits {
-    /// Events of one stream.
+    /// Maximum number of events of one stream.
     pub events: usize,
-    /// Bytes of one stream; the newest event is kept however long it is.
+    /// Maximum bytes of one stream. The newest event is always stored, whatever its length.
     pub bytes: usize,
-    /// Streams of one session whose calls have ended.
+    /// Maximum number of a session's streams whose calls have ended.
     pub finished_streams: usize,
-    /// Bytes of all those streams together; the newest is kept however long it is.
+    /// Maximum bytes of all those streams together. The newest stream is always stored, whatever
+    /// its length.
     pub finished_bytes: usize,
-    /// Bytes of the streams of all runs together, of which one run may have half and the runs of
-    /// one workspace three quarters.
+    /// Maximum bytes of the streams of all runs together. One run may have half of them, and the
+    /// runs of one workspace three quarters.
     pub total_bytes: usize,
-    /// For how long a stream is kept after its call has ended.
+    /// The time for which a stream is stored after its call has ended.
     pub keep: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Takes one POST: its types, its body, its era.
+//! Receives one POST to an MCP endpoint: checks its types, reads its body, determines its era.
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use narthex_gateway::{TraceContext, is_large};
@@ -21,7 +21,7 @@ use crate::{
     servers::changes::{no_room, of_body, status_of_full},
 };
 
-/// A POST on its way.
+/// A POST request and its door.
 #[derive(Clone, Copy)]
 pub(crate) struct Post<'a> {
     pub(crate) door: &'a Door,
@@ -29,14 +29,14 @@ pub(crate) struct Post<'a> {
 }
 
 impl Post<'_> {
-    /// Counts a refusal and gives its answer back.
+    /// Counts a refused request, and returns its answer.
     pub(crate) fn refused(self, reason: &'static str, answer: Response) -> Response {
         self.door.gateway.metrics().refused(reason);
         answer
     }
 }
 
-/// Answers a POST. Until the body was read whole, nothing has had any effect (S8).
+/// Answers a POST. The request has no effect before its whole body was read (S8).
 pub(crate) async fn receive(post: Post<'_>, body: RequestBody) -> Response {
     let headers = &post.visit.parts.headers;
     if !is_json(headers) {
@@ -82,7 +82,7 @@ pub(crate) async fn receive(post: Post<'_>, body: RequestBody) -> Response {
     }
 }
 
-/// The answer to a text that is no acceptable message (S12).
+/// The answer to a body that is no acceptable message (S12).
 pub(crate) fn refuse(error: &MessageError, id: Option<Raw<'_>>) -> Response {
     let (status, code) = match error {
         MessageError::Json(_) => (StatusCode::BAD_REQUEST, code::PARSE_ERROR),
@@ -117,7 +117,7 @@ pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     is_of_type(headers, "application/json")
 }
 
-/// True if a body is declared to be of a type.
+/// True if the header `Content-Type` names this type.
 pub(crate) fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
     let Some(Some(value)) = single(headers, &header::CONTENT_TYPE) else { return false };
     let essence = value.split(';').next().unwrap_or_default();
@@ -132,21 +132,21 @@ pub(crate) fn trace_context(headers: &HeaderMap) -> Option<Box<TraceContext>> {
     Some(Box::new(TraceContext { parent, state, baggage }))
 }
 
-/// True if the client prefers a stream, even for an answer that comes at once: it names event
-/// streams first.
+/// True if the client prefers a stream even for an immediate answer. A client says so by naming
+/// event streams first.
 pub(crate) fn prefers_stream(headers: &HeaderMap) -> bool {
     const STREAM: &[u8] = b"text/event-stream";
     let accept = headers.get(header::ACCEPT).map(HeaderValue::as_bytes).unwrap_or_default();
     accept.get(..STREAM.len()).is_some_and(|start| start.eq_ignore_ascii_case(STREAM))
 }
 
-/// True if the client takes answers of a type. A client that names no types takes all.
+/// True if the client accepts answers of this type. A client that names no types accepts all.
 pub(crate) fn accepts(headers: &HeaderMap, kind: &str, subtype: &str) -> bool {
     const ACCEPT: HeaderName = header::ACCEPT;
     let mut values = headers.get_all(ACCEPT).iter();
     let Some(first) = values.next() else { return true };
-    // Nearly all clients send one of these two, which take every type that is asked for here.
-    // Further values can only add to them.
+    // Nearly all clients send one of these two values, which accept every type that callers of this
+    // function ask for. Further header values could only add types.
     if matches!(first.as_bytes(), b"application/json, text/event-stream" | b"*/*") {
         return true;
     }
@@ -172,7 +172,7 @@ mod tests {
         values.iter().map(|value| (name.clone(), HeaderValue::from_static(value))).collect()
     }
 
-    /// The order of types says which one is preferred, where weights do not.
+    /// The order of the types decides which is preferred, if their weights do not.
     #[test]
     fn a_client_that_lists_event_streams_first_prefers_a_stream() {
         let prefers = |text| prefers_stream(&with(header::ACCEPT, &[text]));
@@ -181,7 +181,7 @@ mod tests {
         assert!(!prefers_stream(&HeaderMap::new()));
     }
 
-    /// S8: a body that a foreign page can send without asking first is not taken.
+    /// S8: a body that a foreign page can send without a preflight request is refused.
     #[test]
     fn s8_only_json_content_types_count_as_json() {
         for good in ["application/json", "Application/JSON; charset=utf-8", "application/json;"] {

@@ -1,4 +1,4 @@
-//! Refusals of the API: problem details (RFC 9457), their status by one table (D24).
+//! Refusals of the API: problem details (RFC 9457), with their status from one table (D24).
 
 use std::borrow::Cow;
 
@@ -15,24 +15,25 @@ use crate::{
     shapes::{self, As, Fault, ProblemCode, ProblemMembers},
 };
 
-/// Why a request of the API is refused.
+/// The reason why a request of the API is refused.
 #[derive(Debug)]
 pub(crate) struct Problem {
     kind: ErrorKind,
     status: StatusCode,
     detail: String,
-    /// The faults of a run's servers or of an object's fields, and members for readers that know
-    /// one error only (O61).
+    /// The faults of a run's servers or of an object's fields, and members for readers that
+    /// understand only one error (O61).
     members: Box<ProblemMembers>,
-    /// The workspace of the commands in the texts.
+    /// The workspace to add to the commands in the texts.
     workspace: Option<WorkspaceId>,
     /// True if a model reads the texts.
     is_for_model: bool,
-    /// The words that a run's token reads instead of all this, where only a human mends it (D28).
+    /// The text for the holder of a run's token, instead of all other texts, if only a human can
+    /// mend the cause (D28).
     for_models: Option<Box<ModelWords>>,
 }
 
-/// The HTTP status of an error kind: this door's table.
+/// The HTTP status of an error kind, from the table of this door.
 pub(crate) fn status_of_kind(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::Invalid => StatusCode::BAD_REQUEST,
@@ -60,28 +61,28 @@ impl Problem {
         }
     }
 
-    /// For a workspace that is not there, or not for the caller.
+    /// The problem for a workspace that does not exist, or that the caller may not know.
     pub(crate) fn no_workspace(workspace: WorkspaceId) -> Self {
         ControlError::from(CatalogError::NoWorkspace(workspace)).into()
     }
 
-    /// With a status that says more of HTTP itself than the kind's own.
+    /// Replaces the kind's status by a more specific one.
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }
 
-    /// With further members.
+    /// Changes the members.
     pub(crate) fn with(mut self, change: impl FnOnce(&mut ProblemMembers)) -> Self {
         change(&mut self.members);
         self
     }
 
-    /// With a code for programs.
+    /// Adds a code for programs.
     pub(crate) fn with_code(self, code: impl Into<String>) -> Self {
         self.with(|members| members.code = Some(ProblemCode::Word(code.into())))
     }
 
-    /// With all faults of the body.
+    /// A problem with all faults of the body.
     pub(crate) fn of_fields(detail: impl Into<String>, fields: &[FieldError]) -> Self {
         let problem = Self::new(ErrorKind::Invalid, detail).with_fields(fields);
         problem.with_status(StatusCode::UNPROCESSABLE_ENTITY)
@@ -91,15 +92,15 @@ impl Problem {
         self.with(|members| members.errors = faults(fields))
     }
 
-    /// With commands that are about this workspace.
+    /// Adds this workspace to the commands in the texts.
     pub(crate) fn in_workspace(mut self, workspace: &WorkspaceId) -> Self {
         complete(&mut self.detail, workspace);
         self.workspace = Some(workspace.clone());
         self
     }
 
-    /// The same as a principal reads it: a run's token is a model's, which reads nothing that only
-    /// humans mend (D28).
+    /// Rewords the problem for its reader. The holder of a run's token is a model, which reads no
+    /// remedy that only humans can use (D28).
     pub(crate) fn read_by(mut self, principal: &Principal) -> Self {
         if !principal.is_model() {
             return self;
@@ -163,7 +164,8 @@ impl Problem {
 }
 
 impl Problem {
-    /// The one fault of a request that is refused as a whole, in the shape of all others.
+    /// The one fault of a request that is refused as a whole, in the shape of a field's fault.
+    /// `None` if the problem has field faults, or its kind has no list of faults.
     fn whole(&self) -> Option<FieldError> {
         let remedy = match self.kind {
             _ if self.members.errors.is_some() => return None,
@@ -183,14 +185,14 @@ impl Problem {
     }
 }
 
-/// Adds the workspace to the commands of a text.
+/// Adds the workspace to the commands in a text.
 fn complete(text: &mut String, workspace: &WorkspaceId) {
     if let Cow::Owned(completed) = completed_in(text, workspace.as_str()) {
         *text = completed;
     }
 }
 
-/// The faults for an answer. `None` if there is none.
+/// The faults in the shape of the API. `None` if there are none.
 fn faults(fields: &[FieldError]) -> Option<Vec<Fault>> {
     let faults = fields.iter().map(|field| Fault::Field(As::of(field)));
     (!fields.is_empty()).then(|| faults.collect())
@@ -207,7 +209,8 @@ fn for_each_text(value: &mut Value, change: &impl Fn(&mut String)) {
     }
 }
 
-/// A fault of a sentence, whose remedy is the text after its last `; `, if there is any.
+/// Splits a sentence into a fault and its remedy, which is the text after the last `; `. Without
+/// one the remedy is `else_remedy`.
 fn fault(field: &str, code: &'static str, sentence: &str, else_remedy: &str) -> FieldError {
     let (message, remedy) = sentence.rsplit_once("; ").unwrap_or((sentence, else_remedy));
     FieldError {
@@ -218,7 +221,7 @@ fn fault(field: &str, code: &'static str, sentence: &str, else_remedy: &str) -> 
     }
 }
 
-/// The faulty field of the request for a run, where one field is the fault.
+/// The field of a request for a run that caused the error, if a single field did.
 fn run_field(error: &RunError) -> Option<FieldError> {
     match error {
         RunError::NoAgent { .. } => {
@@ -240,7 +243,7 @@ impl From<ControlError> for Problem {
     fn from(error: ControlError) -> Self {
         let kind = error.kind();
         if matches!(kind, ErrorKind::Bug | ErrorKind::Unavailable | ErrorKind::Timeout) {
-            // The causes below are for the log: they may show how this host is set up.
+            // The causes go to the log only: they may show how this host is set up.
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             tracing::warn!(cause, "a request to the API failed: {error}");
         }
@@ -290,7 +293,7 @@ impl From<RunError> for Problem {
     }
 }
 
-/// The members of a refused run.
+/// Parses the members of a refused run.
 fn members_of(members: Value) -> ProblemMembers {
     serde_json::from_value(members).unwrap_or_else(|error| {
         debug_assert!(false, "a refused run has a member that problems have not: {error}");
@@ -307,8 +310,8 @@ mod tests {
         serde_json::from_slice(&problem.body()).unwrap()
     }
 
-    /// Invalid and denied requests are answered in one shape, field by field, also where the fault
-    /// is about the request as a whole.
+    /// The answers to invalid and denied requests have one shape: a list of faults by field, even
+    /// if the fault concerns the whole request.
     #[test]
     fn an_invalid_or_denied_request_gets_a_list_of_faults() {
         for (kind, text, message, remedy) in [

@@ -1,9 +1,10 @@
-//! The stored events of one legacy stream: the newest, numbered from 1.
+//! The stored events of one legacy stream: the newest ones, numbered from 1.
 //!
-//! Limits count events and bytes. Past a limit the oldest go; the newest stays however long it is,
-//! since it may be the answer. A reader that asks for an event that is gone starts at the oldest
-//! one left: a client that lost some progress still wants its answer. Where the run, its workspace
-//! or all runs store too much, the room that they share has any event go (`hub::room`).
+//! Limits count events and bytes. When a limit is exceeded, the oldest events are dropped. The
+//! newest event always stays, since it may be the answer. A reader that asks for a dropped event
+//! starts at the oldest one left: a client that lost some progress still wants its answer. If the
+//! run, its workspace or all runs store too many bytes, their shared buffer may drop any event
+//! (`hub::room`).
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -14,9 +15,9 @@ use crate::{ReplayLimits, hub::RunRoom};
 /// One event of a stream.
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
-    /// A message.
+    /// A message for the client.
     Message(Payload),
-    /// The client shall close, and come back for the rest after this many milliseconds.
+    /// A request to the client to close the connection, and to resume after this many milliseconds.
     Break(Option<u64>),
 }
 
@@ -24,9 +25,9 @@ pub(crate) enum Event {
 #[derive(Debug)]
 pub(crate) struct Replay {
     limits: ReplayLimits,
-    /// The number of the oldest event that is kept, or of the next one if there is none.
+    /// The number of the oldest stored event, or of the next event if none is stored.
     first: u64,
-    /// Each with its count among all events of the run.
+    /// The events, each with its count among all events of the run.
     events: VecDeque<(u64, Event)>,
     bytes: usize,
     room: Arc<RunRoom>,
@@ -47,7 +48,7 @@ impl Replay {
         Self { limits, first: 1, events: VecDeque::new(), bytes: 0, room }
     }
 
-    /// The number that the next event gets.
+    /// The number of the next event.
     pub(crate) fn next(&self) -> u64 {
         self.first + self.events.len() as u64
     }
@@ -57,7 +58,7 @@ impl Replay {
         self.bytes
     }
 
-    /// True if this event would push out `unread` or a newer one.
+    /// True if adding this event would push out the event with the number `unread` or a newer one.
     pub(crate) fn is_full_for(&self, event: &Event, unread: u64) -> bool {
         let (mut count, mut bytes) = (self.events.len() + 1, self.bytes + event.len());
         for (number, (_, oldest)) in (self.first..).zip(&self.events) {
@@ -73,7 +74,7 @@ impl Replay {
         false
     }
 
-    /// Adds an event and drops old ones past the limits.
+    /// Adds an event, and drops old events beyond the limits.
     pub(crate) fn push(&mut self, event: Event) {
         let bytes = event.len();
         self.bytes += bytes;
@@ -95,12 +96,13 @@ impl Replay {
         self.first += 1;
     }
 
-    /// The oldest event: its number here, and its count among all events of the run.
+    /// The oldest event's number in the stream, and its count among all events of the run.
     pub(crate) fn oldest(&self) -> Option<(u64, u64)> {
         self.events.front().map(|(count, _)| (self.first, *count))
     }
 
-    /// The event with this number or, if it is gone, the oldest; with its number.
+    /// The event with this number, or the oldest event if that one was dropped. Returns it with its
+    /// number.
     pub(crate) fn at(&self, number: u64) -> Option<(u64, &Event)> {
         let number = number.max(self.first);
         let index = usize::try_from(number - self.first).ok()?;

@@ -22,7 +22,7 @@ use crate::{
 /// An answer of this door.
 pub(crate) type Response = http::Response<ResponseBody>;
 
-/// The body of an answer. Not boxed: nearly all answers are one short text.
+/// The body of an answer. It is not boxed, since nearly all answers are one short text.
 pub struct ResponseBody(Kind);
 
 enum Kind {
@@ -70,7 +70,7 @@ impl Body for ResponseBody {
 }
 
 impl ResponseBody {
-    /// Everything that it has, if that is known already.
+    /// The complete body, if all of it is in memory already.
     pub(crate) fn whole(&self) -> Option<Bytes> {
         match &self.0 {
             Kind::Whole(payload) => Some(payload.clone().into_bytes()),
@@ -128,7 +128,7 @@ impl From<FileStream> for ResponseBody {
     }
 }
 
-/// One JSON body.
+/// An answer with one JSON body.
 pub(crate) fn json(status: StatusCode, payload: Payload) -> Response {
     let mut response = Response::new(payload.into());
     *response.status_mut() = status;
@@ -137,7 +137,7 @@ pub(crate) fn json(status: StatusCode, payload: Payload) -> Response {
     response
 }
 
-/// A JSON-RPC error.
+/// An answer with a JSON-RPC error.
 pub(crate) fn rpc_error(
     status: StatusCode,
     id: Option<Raw<'_>>,
@@ -147,19 +147,19 @@ pub(crate) fn rpc_error(
     json(status, rpc::error_response(id, code, message, None))
 }
 
-/// A status without a body.
+/// An answer without a body.
 pub(crate) fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Payload::default().into());
     *response.status_mut() = status;
     response
 }
 
-/// A status and a line for people.
+/// An answer with one line for people.
 pub(crate) fn text(status: StatusCode, line: &'static str) -> Response {
     lines(status, Bytes::from_static(line.as_bytes()))
 }
 
-/// The same with lines that are made for the answer.
+/// An answer with generated lines for people.
 pub(crate) fn lines(status: StatusCode, text: impl Into<Bytes>) -> Response {
     let mut response = Response::new(Payload::from(text.into()).into());
     *response.status_mut() = status;
@@ -168,13 +168,13 @@ pub(crate) fn lines(status: StatusCode, text: impl Into<Bytes>) -> Response {
     response
 }
 
-/// An answer to a caller that proved nothing: the connection is closed for it as well.
+/// Marks an answer to a caller without valid credentials: the connection closes after it.
 pub(crate) fn closing(mut response: Response) -> Response {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
-/// An answer that no cache stores, and that no browser takes for something else than it says.
+/// Marks an answer that no cache may store, and whose declared type browsers must not change.
 pub(crate) fn unstored(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -182,13 +182,13 @@ pub(crate) fn unstored(mut response: Response) -> Response {
     response
 }
 
-/// The head of an event stream.
+/// The headers of an event stream.
 pub(crate) fn event_stream(body: impl Into<ResponseBody>) -> Response {
     let mut response = Response::new(body.into());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // Some reverse proxies collect an answer before they pass it on, unless told not to.
+    // Some reverse proxies buffer a whole answer before they pass it on. This header forbids that.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }

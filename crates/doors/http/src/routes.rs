@@ -1,4 +1,4 @@
-//! The table of everything that is served. A route that is not in it does not exist.
+//! The table of all routes. A route that is missing here does not exist.
 
 mod place;
 
@@ -13,34 +13,34 @@ use crate::{
 
 pub(crate) use self::place::{Place, Segments, find};
 
-/// One place that is served, with some of its methods.
+/// A path with some of its methods.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
-    /// The path; a segment in braces stands for any one segment, and `{path}` for all that is
-    /// left. There are three of these at most.
+    /// The path. A segment in braces matches any one segment, and `{path}` matches the rest of the
+    /// path. A path has at most three of these.
     pub template: &'static str,
     /// The methods, as the header `Allow` lists them.
     pub methods: &'static str,
-    /// The callers that may come in.
+    /// The callers that may use the route.
     pub access: Access,
     pub(crate) target: Target,
 }
 
-/// All there is in a workspace.
+/// The role that may do all that is possible in a workspace.
 pub(crate) const ADMIN: &[Role] = &[Role::Admin];
-/// The roles that write what agents are made of.
+/// The roles that write the parts of which agents are made.
 pub(crate) const AUTHOR: &[Role] = &[Role::Admin, Role::Author];
 /// The roles that read agents.
 const READER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
-/// The roles that read which secrets there are and who has which rights, but no value.
+/// The roles that read the names of secrets and the rights of principals, but no value.
 const NAMES: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
 const AUDIT: &[Role] = &[Role::Admin, Role::Auditor];
 const EVERY: &[Role] = &[Role::Admin, Role::Author, Role::Runner, Role::Auditor];
-/// Runs, and who sees that they are, and what they are allowed.
+/// The roles that create and end runs.
 const RUN: &[Role] = &[Role::Admin, Role::Runner];
 /// The roles that send an agent messages.
 const ANSWER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
-/// The roles that read what servers declare of themselves, and what changed in it.
+/// The roles that read the definitions that servers declare, and the changes in them.
 const SEE_CATALOG: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
 const SEE_RUNS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
 
@@ -109,7 +109,7 @@ pub(crate) enum Target {
     EnvBinding,
     Objects(CatalogKind),
     Object(CatalogKind),
-    /// All of them, or what is decided on some.
+    /// The definitions of a server, or a verdict on some of them.
     Definitions(Option<DefinitionVerdict>),
     Attachments,
     Connections,
@@ -124,7 +124,7 @@ pub(crate) enum Target {
     AuditSettings,
 }
 
-/// The proofs of what a browser does that has signed in, or is about to.
+/// The proof of a request by a browser that has signed in or is signing in (D4).
 const SESSION: &str = "the session's cookie, and the token in its page";
 const STATE: &str = "the code, the state, and the cookie of the browser that started the sign-in";
 
@@ -138,7 +138,7 @@ const POLICY: &str = "/api/workspaces/{workspace}/policy";
 const CHECK: &str = "/api/workspaces/{workspace}/policy/check";
 const LINKS: &str = "/api/principals/{principal}/sign-in-links";
 const REQUESTS: &str = "/api/workspaces/{workspace}/grant-requests";
-/// The page of one of them.
+/// The page of one grant request.
 const DECIDE: &str = "/workspaces/{workspace}/grant-requests/{id}";
 const APPROVE: &str = "/api/workspaces/{workspace}/grant-requests/{id}/approve";
 const DENY: &str = "/api/workspaces/{workspace}/grant-requests/{id}/deny";
@@ -157,7 +157,7 @@ const DEFINITIONS: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definiti
 const ACCEPT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/accept";
 const REJECT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/reject";
 
-/// Every route that is served. Rows of one path are neighbours.
+/// All routes. Rows with the same path are next to each other.
 pub const ROUTES: &[Route] = &[
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
@@ -237,9 +237,9 @@ pub const ROUTES: &[Route] = &[
     member("/api/workspaces/{workspace}/mcp-clients/{id}", READ, AUDIT, Target::Client),
     member("/api/workspaces/{workspace}/mcp-clients/{id}", "DELETE", ADMIN, Target::Client),
     member("/api/workspaces/{workspace}/secrets", READ, NAMES, Target::Secrets),
-    // There is no way to read one (X-M21).
+    // No route reads a secret's value (X-M21).
     member("/api/workspaces/{workspace}/secrets/{name}", "PUT, DELETE", ADMIN, Target::Secret),
-    // A grant of its own: a bound secret leaves the gateway (X-M32).
+    // Only admins bind a secret to an environment: its value leaves the gateway (X-M32).
     member("/api/workspaces/{workspace}/env-bindings", READ, NAMES, Target::EnvBindings),
     member("/api/workspaces/{workspace}/env-bindings", "POST", ADMIN, Target::EnvBindings),
     member(
@@ -249,7 +249,7 @@ pub const ROUTES: &[Route] = &[
         Target::EnvBinding,
     ),
     member("/api/workspaces/{workspace}/grants", READ, SEE_RUNS, Target::Grants(GrantTarget::All)),
-    // Of those only humans (X-M58).
+    // Only humans may use these routes (X-M58).
     member("/api/workspaces/{workspace}/grants", "POST", ADMIN, Target::Grants(GrantTarget::All)),
     member(GRANT, READ, SEE_RUNS, Target::Grants(GrantTarget::One)),
     member(GRANT, "DELETE", ADMIN, Target::Grants(GrantTarget::One)),
@@ -259,19 +259,20 @@ pub const ROUTES: &[Route] = &[
     member(POLICY, READ, NAMES, Target::Policy),
     member(POLICY, "PUT, DELETE", ADMIN, Target::Policy),
     member(CHECK, "POST", NAMES, Target::PolicyCheck),
-    // A list of servers reveals much of a workspace (X-E14): authors get what attaching takes
-    // (X-D12), and change nothing (X-M7).
+    // A list of servers reveals much of a workspace (X-E14). Authors read only the parts that they
+    // need to attach a server (X-D12), and change none (X-M7).
     objects("/api/workspaces/{workspace}/mcp-servers", READ, AUTHOR, CatalogKind::Server),
     objects("/api/workspaces/{workspace}/mcp-servers", "POST", ADMIN, CatalogKind::Server),
     object("/api/workspaces/{workspace}/mcp-servers/{id}", READ, AUTHOR, CatalogKind::Server),
     object("/api/workspaces/{workspace}/mcp-servers/{id}", CHANGE, ADMIN, CatalogKind::Server),
     member(DEFINITIONS, READ, SEE_CATALOG, Target::Definitions(None)),
-    // Of those only humans (D10).
+    // Only humans may use these routes (D10).
     member(ACCEPT, "POST", ADMIN, Target::Definitions(Some(DefinitionVerdict::Accept))),
     member(REJECT, "POST", ADMIN, Target::Definitions(Some(DefinitionVerdict::Reject))),
     objects("/api/workspaces/{workspace}/capabilities", WRITE, AUTHOR, CatalogKind::Capability),
     object("/api/workspaces/{workspace}/capabilities/{id}", ALL, AUTHOR, CatalogKind::Capability),
-    // A runner reads what the models of its runs are given, and no value of a server.
+    // A runner reads the parts of an agent that the models of its runs receive, and no value of a
+    // server.
     objects("/api/workspaces/{workspace}/agents", READ, READER, CatalogKind::Agent),
     objects("/api/workspaces/{workspace}/agents", "POST", AUTHOR, CatalogKind::Agent),
     object("/api/workspaces/{workspace}/agents/{id}", READ, READER, CatalogKind::Agent),
@@ -282,7 +283,8 @@ pub const ROUTES: &[Route] = &[
         AUTHOR,
         Target::Attachments,
     ),
-    // An attachment of this alias can be had with the others alone.
+    // An attachment with the alias `connection-status` can be read only in the list of all
+    // attachments.
     member(
         "/api/workspaces/{workspace}/agents/{id}/mcp-attachments/connection-status",
         READ,
@@ -299,13 +301,13 @@ pub const ROUTES: &[Route] = &[
     member("/api/workspaces/{workspace}/import", "POST", AUTHOR, Target::Import),
     member("/api/workspaces/{workspace}/validate", "POST", AUTHOR, Target::Validate),
     member("/api/workspaces/{workspace}/preview", "POST", AUTHOR, Target::Preview),
-    // A run creates its children here, and sees none.
+    // A run creates its children here, and cannot list runs.
     route("/api/workspaces/{workspace}/runs", "POST", Access::Starter(RUN), Target::Runs),
     member("/api/workspaces/{workspace}/runs", READ, SEE_RUNS, Target::Runs),
     member("/api/workspaces/{workspace}/runs/{id}", READ, SEE_RUNS, Target::Run),
     member("/api/workspaces/{workspace}/runs/{id}", "DELETE", RUN, Target::Run),
     member("/api/workspaces/{workspace}/runs/{id}/claim", "POST", RUN, Target::Run),
-    // A run sees what it does itself.
+    // A run may watch its own operations.
     route(TRACE, READ, Access::Starter(SEE_RUNS), Target::Watched(WatchTarget::Trace)),
     member("/api/workspaces/{workspace}/top", READ, SEE_RUNS, Target::Watched(WatchTarget::Top)),
     member("/api/workspaces/{workspace}/sessions", READ, SEE_RUNS, Target::Sessions),
@@ -314,7 +316,7 @@ pub const ROUTES: &[Route] = &[
     member("/api/workspaces/{workspace}/sessions/{id}/suspend", "POST", RUN, Target::Session),
     member("/api/workspaces/{workspace}/sessions/{id}/resume", "POST", RUN, Target::Session),
     member("/api/workspaces/{workspace}/sessions/{id}/usage", "POST", RUN, Target::Session),
-    // Of its own session a run sees what happens, and what people say.
+    // A run may read the events and messages of its own session.
     route(
         "/api/workspaces/{workspace}/sessions/{id}/events",
         READ,
@@ -335,7 +337,7 @@ pub const ROUTES: &[Route] = &[
         EVERY,
         Target::Happening(EventTarget::Workspace),
     ),
-    // Agents may name a channel, and never read where it leads: that is a secret.
+    // Agents may name a channel, but never read its address, which is a secret.
     member(CHANNELS, READ, NAMES, Target::Outbound(OutboundTarget::Channels)),
     member(CHANNEL, READ, NAMES, Target::Outbound(OutboundTarget::Channel)),
     member(CHANNEL, "PUT, DELETE", ADMIN, Target::Outbound(OutboundTarget::Channel)),

@@ -1,4 +1,4 @@
-//! The registry's rows as the API shows them: never a secret, never an argument (E147).
+//! The registry's rows as the API shows them: without secrets and without arguments (E147).
 
 use std::{borrow::Cow, sync::Arc, time::SystemTime};
 
@@ -19,11 +19,11 @@ use crate::{
     },
 };
 
-/// The characters that are percent-encoded when a name becomes part of a row's place.
+/// The characters that are percent-encoded in the part of a row's place that is a name.
 const IN_PLACES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// The rows that a principal may see (D5). An entry without a usable alias can be attached to no
-/// run by name, so only principals that see every row see it.
+/// The rows that a principal may see (D5). No run can attach an entry without a usable alias, so
+/// only principals that see every row see such an entry.
 pub(crate) fn visible<'s>(
     snapshot: &'s Snapshot,
     principal: &'s Principal,
@@ -41,8 +41,8 @@ pub(crate) fn may_see(row: &ServerRow, principal: &Principal) -> bool {
     }
 }
 
-/// The rows that a principal may see by name, each with its place in this order, which it keeps
-/// whatever comes and goes beside it.
+/// The rows that a principal may see, ordered by name. Each row has a place in this order that
+/// stays the same when other rows are added or removed.
 pub(crate) fn in_order<'s>(
     snapshot: &'s Snapshot,
     principal: &'s Principal,
@@ -56,7 +56,8 @@ pub(crate) fn in_order<'s>(
             .last()
             .is_some_and(|(_, last)| last.name == row.name && last.provenance == row.provenance);
         same = if is_same { same + 1 } else { 0 };
-        // A layer that has a name twice shows both. No name ends within another's place.
+        // If a layer has a name twice, both rows are shown. No name can be confused with another
+        // row's place.
         let name = utf8_percent_encode(&row.name, IN_PLACES);
         placed.push((format!("{name},{},{same}", row.provenance.as_str()), row));
     }
@@ -75,8 +76,8 @@ pub(crate) fn all(
     visible(snapshot, principal).map(shown).collect()
 }
 
-/// The words of a row for the agent of a run: of failures their kind, and of warnings those that
-/// are not about the configuration (D28).
+/// The words of a row for a run's agent: only the kinds of failures, and no warnings about the
+/// configuration (D28).
 pub(crate) fn words_for_runs(row: &ServerRow) -> WordsForRuns {
     let warnings = row.warnings();
     let read = warnings.iter().filter_map(RowWarning::for_runs);
@@ -87,9 +88,10 @@ pub(crate) fn words_for_runs(row: &ServerRow) -> WordsForRuns {
     }
 }
 
-/// The pid whose paths the rows have for a principal without a run: the daemon's own.
+/// The pid in the file paths of the rows, for a principal that is no run: the daemon's own pid.
+/// `None` for a run.
 ///
-/// A run knows its own, and lists them as its files.
+/// A run knows its own pid, and lists the paths as its files.
 pub(crate) fn pid_of(principal: &Principal) -> Option<Pid> {
     match principal {
         Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => Some(Pid::OWN),
@@ -97,7 +99,7 @@ pub(crate) fn pid_of(principal: &Principal) -> Option<Pid> {
     }
 }
 
-/// One row for a reader, with the list of its tools on demand.
+/// One row for a reader, with the list of its tools if wanted.
 pub(crate) fn one(
     row: &ServerRow,
     reader: Reader,
@@ -123,11 +125,11 @@ pub(crate) fn one(
     }
 }
 
-/// A row without its name, for a reader: with its path in a run's files (R-C1).
+/// A row without its name, for a reader, with its path in the files of a run (R-C1).
 pub(crate) fn details(row: &ServerRow, reader: Reader, pid: Option<Pid>) -> ServerDetails {
     let revision = row.facts.as_ref().map(|facts| facts.revision);
     let details = ServerDetails {
-        // Only what is ready has anything (E33, E72).
+        // Only a ready server has any tools or other definitions (E33, E72).
         brief: brief(row, revision, row.is_ready()),
         path: path(row, pid),
         auth: row.definition.as_deref().map(auth),
@@ -147,9 +149,9 @@ pub(crate) fn details(row: &ServerRow, reader: Reader, pid: Option<Pid>) -> Serv
     }
 }
 
-/// The members of a row in short, for operators. `is_listed` tells whether the row's lists count.
+/// The short form of a row, for operators. If `is_listed` is false, the row's lists count as empty.
 pub(crate) fn brief(row: &ServerRow, revision: Option<Revision>, is_listed: bool) -> ServerBrief {
-    // Only what callers may see (D5).
+    // Only the definitions that callers may see (D5).
     let inventory = if is_listed { shown(row) } else { Arc::default() };
     ServerBrief {
         state: row.state.into(),
@@ -173,7 +175,7 @@ pub(crate) fn brief(row: &ServerRow, revision: Option<Revision>, is_listed: bool
     }
 }
 
-/// The last failure of calls and checks; they may have succeeded since then (D30).
+/// The last failure of a call or check. Later ones may have succeeded since (D30).
 fn last_failure(row: &ServerRow, reader: Reader) -> Option<ServerFailure> {
     let failure = row.health.last_failure()?;
     let CallError { kind, message, details: _ } = failure.what.read_by(reader);
@@ -184,7 +186,7 @@ pub(crate) fn time(time: SystemTime) -> String {
     Timestamp::new(time).to_string()
 }
 
-/// Where it is among files; an entry without a usable alias is nowhere.
+/// The path of a row's mount. `None` for an entry without a usable alias, or without a pid.
 fn path(row: &ServerRow, pid: Option<Pid>) -> Option<String> {
     let (alias, pid) = (row.alias.clone()?, pid?);
     (!row.is_overridden).then(|| MountName { pid, alias }.path())

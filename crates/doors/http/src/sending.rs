@@ -1,4 +1,4 @@
-//! Events on their way out, joined where they are short.
+//! Events that wait to be sent. Short events are joined.
 
 use std::{
     convert::Infallible,
@@ -10,25 +10,25 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body, Frame};
 use narthex_wire::{Payload, sse_event, write_sse_event};
 
-/// Events that are there at the same moment go out together, up to about this many bytes.
+/// Events that are ready at the same moment are sent together, up to about this many bytes.
 const JOINED_MAX: usize = 64 * 1024;
-/// Messages that are longer go out alone, as they are.
+/// A message that is longer is sent alone, without a copy.
 const JOINED_MESSAGE_MAX: usize = 4096;
 
 /// The result of polling a body.
 pub(crate) type Polled = Poll<Option<Result<Frame<Bytes>, Infallible>>>;
 
-/// Events on their way out.
+/// Events that wait to be sent.
 #[derive(Debug, Default)]
 pub(crate) struct Sending {
-    /// Short events that wait for nothing but each other.
+    /// Short events, which will be sent together.
     joined: BytesMut,
-    /// A long one, after those.
+    /// A long event, to be sent after the short ones.
     long: Payload,
 }
 
 impl Sending {
-    /// Adds an event. To be called only when nothing is [due](Self::due).
+    /// Adds an event. The caller must call this only if no data is [due](Self::due).
     pub(crate) fn push(&mut self, id: Option<&str>, retry_ms: Option<u64>, data: &Payload) {
         match data.len() > JOINED_MESSAGE_MAX {
             true => self.long = sse_event(id, retry_ms, data),
@@ -36,7 +36,7 @@ impl Sending {
         }
     }
 
-    /// The data that must go out before any further event is looked for.
+    /// The data that must be sent before the caller looks for a further event.
     pub(crate) fn due(&mut self, cx: &mut Context<'_>) -> Option<Polled> {
         if self.joined.len() >= JOINED_MAX || !self.long.is_empty() {
             return self.joined().or_else(|| piece(&mut self.long, cx));
@@ -44,7 +44,7 @@ impl Sending {
         None
     }
 
-    /// The data to send when no further event is there, if there is any.
+    /// The joined events, to be sent if no further event is ready; `None` if there are none.
     pub(crate) fn joined(&mut self) -> Option<Polled> {
         let joined = self.joined.split().freeze();
         (!joined.is_empty()).then(|| Poll::Ready(Some(Ok(Frame::data(joined)))))

@@ -60,19 +60,19 @@ use crate::{
     status,
 };
 
-/// A request of the API, but for its body.
+/// A request of the API, without its body.
 pub(crate) struct Asked<'a> {
     pub(crate) door: &'a Arc<Door>,
     pub(crate) target: Target,
-    /// The segments of the path at the braces of the route.
+    /// The segments of the path that match braces of the route, still encoded.
     pub(crate) segments: Segments<'a>,
     pub(crate) parts: &'a Parts,
     pub(crate) principal: Principal,
-    /// The room that its body takes until it is answered.
+    /// The bytes that its body reserves until it is answered.
     pub(crate) held: Held,
 }
 
-/// Room that is taken until a request of the API is answered.
+/// Buffer reservations that last until a request of the API is answered.
 #[derive(Debug, Default)]
 pub(crate) struct Held(Mutex<Vec<Place>>);
 
@@ -85,7 +85,7 @@ impl Held {
         self.places().extend(places);
     }
 
-    /// All of it, for who answers instead.
+    /// Moves all reservations out, for another task that answers the request.
     fn moved(&self) -> Self {
         Self(Mutex::new(mem::take(&mut self.places())))
     }
@@ -95,13 +95,13 @@ impl Held {
     }
 }
 
-/// The longest body that the API takes, in bytes: that of an import.
+/// The longest body that the API accepts, in bytes. An import may be that long.
 pub const API_BODY_MAX: usize = transfer::IMPORT_MAX;
 
 type Answered = Result<Response, Problem>;
 
 impl Asked<'_> {
-    /// Answers, if the caller may use the route.
+    /// Answers the request if the caller may use the route.
     pub(crate) async fn answer(&self, access: Access, body: RequestBody) -> Response {
         let answered = match authorize(access, &self.principal, || self.workspace()) {
             Ok(()) => self.asked(body).await,
@@ -110,7 +110,7 @@ impl Asked<'_> {
                 Err(problem)
             }
         };
-        // Their first segment is the workspace.
+        // The first segment of these paths is the workspace.
         let is_of_workspace = self.parts.uri.path().starts_with("/api/workspaces/");
         answered.unwrap_or_else(|problem| {
             let problem = problem.read_by(&self.principal);
@@ -192,7 +192,7 @@ impl Asked<'_> {
             Target::Preview => self.preview(body).await,
             Target::Audit => self.audit().await,
             Target::AuditSettings => self.audit_settings(body).await,
-            // The door answers these itself.
+            // The door answers these routes itself.
             Target::SignIn(_) | Target::Health | Target::Ready => Err(nothing_here()),
             Target::Aggregated | Target::Transparent | Target::ToolCall | Target::Vfs => {
                 Err(nothing_here())
@@ -200,7 +200,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The row of the named server; one that the caller may not see is not there (D5).
+    /// The row of the named server. A server that the caller may not see is absent for it (D5).
     fn row(&self, has_tools: bool) -> Result<shapes::ServerRow, Problem> {
         let name = self.name()?;
         let row = self.seen(&name);
@@ -210,7 +210,8 @@ impl Asked<'_> {
         Ok(rows::one(&row, reader, pid, has_tools))
     }
 
-    /// The servers as the caller may see them; those of single runs are no operator's rows.
+    /// The servers that the caller may see. An operator's rows leave out servers that only single
+    /// runs have.
     fn snapshot(&self) -> Arc<Snapshot> {
         let gateway = &self.door.gateway;
         match &self.principal {
@@ -236,7 +237,7 @@ impl Asked<'_> {
     }
 
     fn files(&self) -> Answered {
-        // No provenance has a comma.
+        // No provenance contains a comma.
         let key = |file: FileStatus| {
             (format!("{},{}", file.provenance.as_str(), file.file.display()), file)
         };
@@ -252,17 +253,18 @@ impl Asked<'_> {
         })
     }
 
-    /// The principal that asks for a change.
+    /// The principal that makes a change.
     fn by(&self) -> By {
         self.principal.actor()
     }
 
-    /// The segment of the path at one of the route's braces, decoded.
+    /// A segment of the path that matches braces of the route, decoded.
     fn segment(&self, index: usize) -> String {
         percent_decode_str(self.segments[index]).decode_utf8_lossy().into_owned()
     }
 
-    /// The workspace of the path. Text that is no id belongs to no workspace, either.
+    /// The workspace of the path. Text that is not a workspace id is answered like an unknown
+    /// workspace.
     fn workspace(&self) -> Result<WorkspaceId, Problem> {
         let text = percent_decode_str(self.segments[0]).decode_utf8_lossy();
         WorkspaceId::new(&text)
@@ -292,7 +294,8 @@ impl Asked<'_> {
 
     fn status(&self, snapshot: &Snapshot) -> Answered {
         let query = self.query(&["after", "limit"])?;
-        // A run calls the tools of narthex as it calls those of servers.
+        // A run calls the built-in tools as it calls those of servers, so its list has their rows
+        // too.
         let own = match &self.principal {
             Principal::Run(run) => self.door.gateway.built_in_rows(run),
             Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => Vec::new(),
@@ -307,7 +310,7 @@ impl Asked<'_> {
         Ok(ok(&StatusPage { settled, page }))
     }
 
-    /// A page of the servers. Also true if all of them have settled.
+    /// A page of the servers, and true if all servers have settled.
     fn servers<S>(
         &self,
         query: &Query,

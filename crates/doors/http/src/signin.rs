@@ -1,8 +1,8 @@
-//! The sign-in of humans in a browser: pages made here, one small script, no build.
+//! The sign-in of humans in a browser: pages made by this daemon, one small script, no build step.
 //!
-//! These routes ask for no token, since they are where one comes from: each has a proof of its own
-//! (D4), named in the table of routes. A request that changes something comes from our own page
-//! alone (`Origin`), and where a session is needed it repeats what only our page can read.
+//! These routes require no token, since humans get their session here. Each route has a proof of
+//! its own (D4), named in the table of routes. A request that changes data must come from our own
+//! page (`Origin`). If it needs a session, it must also repeat a value that only our page can read.
 
 mod cookie;
 mod decision;
@@ -29,9 +29,9 @@ use crate::{
     servers::changes::of_body,
 };
 
-/// Enough for the answer of any authenticator, which may carry certificates.
+/// Enough bytes for the answer of any authenticator, which may contain certificates.
 const BODY_MAX: usize = 64 * 1024;
-/// The header in which a request by cookie repeats its token; forms have a field instead.
+/// The header in which a request by cookie repeats its form token; forms use a field instead.
 const CSRF_HEADER: HeaderName = HeaderName::from_static("x-narthex-csrf");
 
 /// The target of a route of the sign-in.
@@ -51,13 +51,13 @@ pub(crate) enum SignInTarget {
     OidcBegin,
     OidcCallback,
     SignOut,
-    /// The page of a request that a run makes to a human.
+    /// The page on which a human decides a run's grant request.
     Decision,
     Decide,
 }
 
 impl SignInTarget {
-    /// The proof of identity that failed, if a request for this target is refused (S32).
+    /// The kind of proof that failed, if a request for this target is refused (S32).
     fn proof(self) -> Option<&'static str> {
         match self {
             Self::Link | Self::LinkUse => Some("sign_in_link"),
@@ -79,7 +79,7 @@ impl SignInTarget {
     }
 }
 
-/// A request of a browser, but for its body.
+/// A request of a browser, without its body.
 pub(crate) struct Visitor<'a> {
     pub(crate) door: &'a Door,
     pub(crate) control: &'a Control,
@@ -112,7 +112,7 @@ impl Visitor<'_> {
 
     async fn dispatch(&self, body: RequestBody) -> Answered {
         if matches!(self.target, SignInTarget::Decision | SignInTarget::Decide) {
-            // A path that can be no request's page is absent at every origin.
+            // A path with an invalid workspace or request id is absent at every origin.
             self.place()?;
         }
         if let Some(elsewhere) = self.at_the_public_origin()? {
@@ -137,7 +137,7 @@ impl Visitor<'_> {
         }
     }
 
-    /// True if the script has asked, and not a person who reads a page.
+    /// True if the page's script sent the request, and no person reads the answer as a page.
     fn wants_json(&self) -> bool {
         matches!(
             self.target,
@@ -148,8 +148,9 @@ impl Visitor<'_> {
         )
     }
 
-    /// Cookies and passkeys belong to the public origin, so nothing is done at another: the reader
-    /// of a page is sent there. A request that changes something has to come from a page of it.
+    /// Serves requests at the public origin only, since cookies and passkeys belong to it. A reader
+    /// of a page at another origin is redirected. A request that changes data must come from a page
+    /// of the public origin.
     fn at_the_public_origin(&self) -> Result<Option<Response>, Problem> {
         let origin = self.control.sign_in_origin().ok_or_else(nothing)?;
         let is_read = matches!(self.parts.method, Method::GET | Method::HEAD);
@@ -192,7 +193,8 @@ impl Visitor<'_> {
         page::sign_in(&self.control.sign_in_providers(), self.control.has_passkeys())
     }
 
-    /// Shows whom a link would sign in, and a button: a preview of the link uses nothing up.
+    /// Shows the human whom a link would sign in, and a button. So a preview of the link does not
+    /// use it up.
     async fn look_at_link(&self) -> Answered {
         let account = self.control.sign_in_link_look(&self.segment()).await?;
         Ok(page::link(account.name.as_str()))
@@ -206,8 +208,8 @@ impl Visitor<'_> {
         Ok(response)
     }
 
-    /// Makes a link for another human, as `POST /api/principals/NAME/sign-in-links` does, and shows
-    /// it once.
+    /// Creates a link for another human, as `POST /api/principals/NAME/sign-in-links` does, and
+    /// shows it once.
     async fn make_link(&self, body: RequestBody) -> Answered {
         let form = self.form(body).await?;
         let (_, signed_in) = self.checked_session(form.get("csrf"))?;
@@ -251,8 +253,8 @@ impl Visitor<'_> {
         Ok(response)
     }
 
-    /// Hands a session to the browser. The browser's earlier session is closed: it cannot be used
-    /// again.
+    /// Gives a session to the browser. The browser's earlier session is closed, so it cannot be
+    /// used again.
     async fn open_session(
         &self,
         response: &mut Response,
@@ -269,7 +271,7 @@ impl Visitor<'_> {
         Ok(())
     }
 
-    /// The session of the browser, if it holds.
+    /// The session of the browser, if it is valid.
     fn session(&self) -> Result<Option<(&str, SignedIn)>, Problem> {
         let Some(token) = self.jar().find(&self.parts.headers, Kept::Session) else {
             return Ok(None);
@@ -279,7 +281,7 @@ impl Visitor<'_> {
         Ok(signed_in.map(|signed_in| (token, signed_in)))
     }
 
-    /// The session, and the proof that our page has sent this.
+    /// The session of the browser, after a check that our page sent the request.
     fn checked_session(&self, csrf: Option<&str>) -> Result<(&str, SignedIn), Problem> {
         let found = self.session()?;
         let (token, signed_in) = found.ok_or_else(|| {
@@ -294,7 +296,7 @@ impl Visitor<'_> {
         }
     }
 
-    /// The fields that a form has sent; only a short body is read.
+    /// The fields of a submitted form. Only a short body is read.
     async fn form(&self, body: RequestBody) -> Result<Form, Problem> {
         let kind = single(&self.parts.headers, &header::CONTENT_TYPE).flatten();
         if kind != Some("application/x-www-form-urlencoded") {
@@ -330,14 +332,14 @@ impl Visitor<'_> {
 struct Form(Vec<(String, String)>);
 
 impl Form {
-    /// The first of this name.
+    /// The first field with this name.
     fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// Checks a request by cookie: reading must not come from another site, and a change must come from
-/// our own page and repeat what only that page can read.
+/// Checks a request by cookie. A read must not come from another site. A change must come from our
+/// own page, and repeat a value that only our page can read.
 pub(crate) fn check_cookie_request(
     control: &Control,
     token: &str,
@@ -367,8 +369,8 @@ fn is_from_our_page(headers: &HeaderMap, origin: &str) -> bool {
     single(headers, &header::ORIGIN).flatten() == Some(origin) && is_of_our_site(headers)
 }
 
-/// True if the browser says that the request comes from our own site. Browsers that do not say it
-/// are older, and other clients are no browsers.
+/// True if the browser reports that the request comes from our own site. The header is also absent
+/// in requests of older browsers and of other programs, which pass.
 fn is_of_our_site(headers: &HeaderMap) -> bool {
     const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
     match single(headers, &SITE) {
@@ -392,10 +394,10 @@ fn nothing() -> Problem {
     Problem::new(ErrorKind::NotFound, "nothing is here")
 }
 
-/// The status of a problem that is shown as a page.
+/// The status of a problem whose answer is a page.
 fn status(problem: &Problem) -> StatusCode {
     match problem.kind() {
-        // Without a challenge for the browser, a 401 is no valid answer.
+        // A 401 is valid only with a challenge, which a page does not have.
         ErrorKind::Unauthenticated => StatusCode::FORBIDDEN,
         _ => problem.status(),
     }

@@ -1,4 +1,4 @@
-//! Counters, and servers and their tools in short.
+//! The metrics of the daemon, and short forms of servers and their tools.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::{
     shapes::{Page, StatusRow, ToolRow},
 };
 
-/// The counters, as Prometheus reads them.
+/// The counters in the format of Prometheus.
 pub(crate) fn metrics(gateway: &Gateway) -> Response {
     for row in &gateway.registry().snapshot().servers {
         if let Some(alias) = row.alias.as_ref().filter(|_| !row.is_overridden) {
@@ -32,7 +32,7 @@ pub(crate) fn metrics(gateway: &Gateway) -> Response {
     response
 }
 
-/// The status of each server, a line for each that a principal may see: for `/readyz?verbose`.
+/// The status of each server that a principal may see, one line each: for `/readyz?verbose`.
 pub(crate) fn readiness(snapshot: &Snapshot, principal: &Principal) -> String {
     let mut lines = String::new();
     let never = || "never".to_owned();
@@ -52,12 +52,12 @@ pub(crate) fn readiness(snapshot: &Snapshot, principal: &Principal) -> String {
     lines
 }
 
-/// The same text in one line.
+/// The text on one line.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// A server in short, for a reader.
+/// The short form of a server, for a reader.
 pub(crate) fn server(row: &ServerRow, reader: Reader) -> StatusRow {
     let revision = row.link.as_ref().map(|link| link.facts().revision);
     let brief = brief(row, revision, true);
@@ -68,7 +68,7 @@ pub(crate) fn server(row: &ServerRow, reader: Reader) -> StatusRow {
     StatusRow { alias: row.name.clone(), server }
 }
 
-/// A page of the tools of all servers under both of their names, by alias and name.
+/// A page of the tools of all servers, ordered by alias and name, each tool with both of its names.
 pub(crate) fn tools(
     query: &Query,
     snapshot: &Snapshot,

@@ -1,4 +1,4 @@
-//! Event streams as HTTP bodies: of a modern call, and of what a legacy stream keeps.
+//! Event streams as HTTP bodies: for a modern call, and for the stored events of a legacy stream.
 
 use std::{
     convert::Infallible,
@@ -24,7 +24,7 @@ use crate::{
 /// A comment, which readers ignore.
 const SIGN_OF_LIFE: Bytes = Bytes::from_static(b":\n\n");
 
-/// Shows life when nothing else has for a while.
+/// Sends a sign of life if the stream has sent nothing else for a while.
 pub(crate) struct Pulse {
     every: Duration,
     next: Pin<Box<Sleep>>,
@@ -46,9 +46,9 @@ impl Pulse {
     }
 }
 
-/// The stream of a modern call. Dropping it drops the call, which gives it up.
+/// The stream of a modern call. Dropping it cancels the call.
 pub(crate) struct CallStream {
-    /// `None` once the answer came.
+    /// `None` after the answer.
     next: Option<ReusableBoxFuture<'static, Opened>>,
     sending: Sending,
     pulse: Pulse,
@@ -91,7 +91,7 @@ impl Body for CallStream {
                     next.set(step(answering));
                     self.sending.push(None, None, &message);
                 }
-                // Only legacy streams can be taken up again.
+                // Only legacy streams can be resumed.
                 Some(Step::Break { .. }) => next.set(step(answering)),
                 Some(Step::Answer(answer)) => {
                     self.next = None;
@@ -107,17 +107,17 @@ impl Body for CallStream {
 /// The signal that ends a stream from outside.
 pub(crate) type End = Pin<Box<WaitForCancellationFutureOwned>>;
 
-/// The surroundings of a legacy stream.
+/// The parts that a legacy stream holds while a connection reads it.
 pub(crate) struct Shown {
-    /// The session of the stream; an open stream keeps it from being idle.
+    /// The session of the stream. An open stream keeps the session from becoming idle.
     pub(crate) session: Arc<Session>,
     pub(crate) keep_alive: Duration,
     pub(crate) open: OpenCount,
-    /// The client is there while it reads.
+    /// Counts the client as present while it reads.
     pub(crate) attended: Attended,
 }
 
-/// A legacy stream as one connection sees it.
+/// A legacy stream, as one connection reads it.
 pub(crate) struct ReaderStream {
     reader: Reader,
     sending: Sending,

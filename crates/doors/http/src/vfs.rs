@@ -1,6 +1,7 @@
-//! The files of a run over HTTP: one request is one operation, and nothing is kept between two.
+//! The files of a run over HTTP. Each request is one operation, and no state is stored between
+//! requests.
 //!
-//! The path of the namespace comes after `/vfs`, percent-encoded once as any path of a URL.
+//! The path in the namespace follows `/vfs`, percent-encoded once like any path of a URL.
 
 use std::sync::Arc;
 
@@ -27,20 +28,20 @@ use crate::{
     shapes::FileFailure,
 };
 
-/// The operations of a GET; the first is the default.
+/// The values of `op` for a GET; the first is the default.
 const OPERATIONS: [&str; 5] = ["auto", "list", "read", "stat", "mounts"];
-/// The operations of a POST; the first is the default.
+/// The values of `op` for a POST; the first is the default.
 const WRITES: [&str; 2] = ["write", "failed"];
-/// The most bytes of a folder's report of an operation.
+/// The maximum number of bytes in a folder's report of a failed operation.
 const REPORT_MAX: usize = 4096;
 
-/// The processes of runs, for a door.
+/// Creates the mounts of this door.
 pub(crate) fn mounts(gateway: &Gateway, options: &HttpOptions) -> RunMounts {
     let numbers = Box::new(StoredNumbers(options.runs.clone()));
     RunMounts::new(gateway.clone(), numbers, options.closing.clone())
 }
 
-/// The numbers of runs that are stored.
+/// Finds the pids of stored runs.
 #[derive(Debug)]
 struct StoredNumbers(Option<Runs>);
 
@@ -58,17 +59,17 @@ impl Numbers for StoredNumbers {
     }
 }
 
-/// One request, but for its body.
+/// One request, without its body.
 pub(crate) struct VfsRequest<'a> {
     pub(crate) door: &'a Door,
     pub(crate) run: Arc<RunView>,
-    /// The path behind `/vfs/`, as it was sent.
+    /// The path after `/vfs/`, still encoded.
     pub(crate) path: &'a str,
     pub(crate) parts: &'a Parts,
 }
 
 impl VfsRequest<'_> {
-    /// Does the operation.
+    /// Performs the operation.
     pub(crate) async fn answer(&self, body: RequestBody) -> Response {
         let answering = async {
             match self.parts.method {
@@ -80,7 +81,7 @@ impl VfsRequest<'_> {
         answered.unwrap_or_else(|problem| problem.answer())
     }
 
-    /// A GET: lists, reads or says what is there.
+    /// Handles a GET: lists a folder, reads a file, or describes an entry.
     async fn look(&self) -> Result<Response, Problem> {
         let query = Query::of(&self.parts.uri, &["op"])?;
         let operation = query.word("op", &OPERATIONS)?;
@@ -100,7 +101,8 @@ impl VfsRequest<'_> {
         }
     }
 
-    /// A POST: writes, or reports what a folder has refused by itself.
+    /// Handles a POST: writes a file, or reports an operation that a folder refused without asking
+    /// the daemon.
     async fn post(&self, body: RequestBody) -> Result<Response, Problem> {
         let query = Query::of(&self.parts.uri, &["op"])?;
         match query.word("op", &WRITES)? {
@@ -109,8 +111,8 @@ impl VfsRequest<'_> {
         }
     }
 
-    /// Reports an operation on a file of the run, which failed at a folder, to the watchers of the
-    /// run. Changes nothing else: the holder of the run's token may report any failure.
+    /// Reports to the run's watchers an operation on a file that failed at a folder. It has no
+    /// other effect, so it accepts any failure that the holder of the run's token reports.
     async fn told(&self, body: RequestBody) -> Result<Response, Problem> {
         let path = self.path()?;
         let failed = |failure| problem(&VfsError::new(Operation::Stat, &*path, failure));
@@ -123,7 +125,7 @@ impl VfsRequest<'_> {
             true => serde_json::from_slice(&bytes).ok(),
             false => None,
         };
-        // Watchers know the run itself, and not its number.
+        // Watchers know the run itself and ignore its pid, so any pid will do.
         let done = report.as_ref().and_then(|report| report.done(Pid::OWN, &path));
         let done = done.ok_or_else(|| {
             let text = "the body is `operation`, `code`, `duration_us` and `size` of what failed";
@@ -133,7 +135,7 @@ impl VfsRequest<'_> {
         Ok(respond::empty(StatusCode::ACCEPTED))
     }
 
-    /// Writes, and answers what a read gives then.
+    /// Writes to a file, and answers with the content that a read then returns.
     async fn write(&self, body: RequestBody) -> Result<Response, Problem> {
         let path = self.path()?;
         if !is_json(&self.parts.headers) {
@@ -157,10 +159,10 @@ impl VfsRequest<'_> {
         self.door.mounts.process(&self.run, path).await
     }
 
-    /// The path of the namespace.
+    /// The path in the namespace.
     fn path(&self) -> Result<String, Problem> {
         let invalid = |text: String| Problem::new(ErrorKind::Invalid, text);
-        // Each byte of it may be three here.
+        // Percent-encoding may use three bytes for each byte of the path.
         if self.path.len() > 3 * PATH_MAX {
             return Err(invalid(format!("a path has at most {PATH_MAX} bytes; shorten it")));
         }
@@ -183,7 +185,7 @@ async fn read(process: &Process, path: &str) -> Result<Response, Problem> {
     all_of(&held, path).await
 }
 
-/// All that there is to read.
+/// The whole content of an open file.
 async fn all_of(held: &Held<'_>, path: &str) -> Result<Response, Problem> {
     let bytes = held.read().await.map_err(|error| problem(&error))?;
     let mut response = respond::json(StatusCode::OK, bytes.into());
@@ -197,8 +199,8 @@ async fn list(process: &Process, path: &str) -> Result<Response, Problem> {
     Ok(listed(process, path, &entries))
 }
 
-/// The mounts at the root, for a folder that shows them: the folder's own look is no operation of
-/// the run, and is reported to no watcher.
+/// The mounts at the root, for a folder that shows them. The folder makes this request, not the
+/// run, so no watcher is notified.
 fn mounts_of(seen: &Seen, path: &str) -> Result<Response, Problem> {
     if !matches!(Place::parse(path), Ok(Place::Mounts)) {
         let text = format!("`op=mounts` is possible only for `{ROOT}`; write `op=list`");
@@ -246,7 +248,7 @@ fn document(value: &Value) -> Response {
     respond::json(StatusCode::OK, value.to_string().into_bytes().into())
 }
 
-/// The media type of what reading a path gives.
+/// The media type of a path's content.
 fn media_type(path: &str) -> &'static str {
     match Place::parse(path) {
         Ok(Place::In(_, Node::Description(_))) => "text/markdown; charset=utf-8",
@@ -255,7 +257,7 @@ fn media_type(path: &str) -> &'static str {
     }
 }
 
-/// The table from codes of the namespace to those of HTTP (D24).
+/// Maps the codes of the namespace to HTTP statuses (D24).
 fn status_of(code: Code) -> (ErrorKind, StatusCode) {
     match code {
         Code::Timeout => (ErrorKind::Timeout, StatusCode::GATEWAY_TIMEOUT),
@@ -274,7 +276,8 @@ fn status_of(code: Code) -> (ErrorKind, StatusCode) {
     }
 }
 
-/// `[CODE] operation: path (cause)` with the code, and the failure for programs.
+/// The problem for a failed operation: its text is `[CODE] operation: path (cause)`, and programs
+/// find the failure in its members.
 fn problem(error: &VfsError) -> Problem {
     let (kind, status) = status_of(error.code());
     // The path of the request may be as long as a URL.
@@ -313,7 +316,8 @@ mod tests {
         rows.map(row).collect()
     }
 
-    /// D24: each code is in the table of the page once, with the status that this door answers.
+    /// D24: the table of the documentation page has each code once, with the status that this door
+    /// answers.
     #[test]
     fn d24_the_table_of_the_page_has_each_code_with_its_status() {
         let mut told = rows();

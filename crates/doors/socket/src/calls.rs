@@ -12,11 +12,11 @@ use tokio::{
 
 use crate::writer::Outgoing;
 
-/// Requests that wait while others run. A client may send its answers to questions of running calls
-/// behind them, so reading continues until this is full.
+/// Maximum number of requests that wait while others run. A client may send answers to questions of
+/// running calls after these requests, so the door keeps reading until the queue is full.
 const WAITING_MOST: usize = 1024;
 
-/// The open requests of one connection. Dropping it gives all of them up.
+/// The open requests of one connection. Dropping this value cancels all of them.
 #[derive(Debug)]
 pub(crate) struct Calls {
     gateway: Gateway,
@@ -31,13 +31,13 @@ pub(crate) struct Calls {
 /// A request that has not been answered.
 #[derive(Debug)]
 struct Open {
-    /// `None` while it waits.
+    /// The task that runs the request; `None` while the request waits.
     task: Option<AbortHandle>,
-    /// True if it lives until a caller ends it.
+    /// True if the request never ends by itself: a caller must end it.
     is_stream: bool,
 }
 
-/// A request under the id of one that is still open.
+/// The error for a request whose id another open request has.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct IdInUse;
 
@@ -54,7 +54,7 @@ impl Calls {
         }
     }
 
-    /// True if a further request may be read.
+    /// True if the connection may read a further request.
     pub(crate) fn has_room(&self) -> bool {
         let bytes_most = self.gateway.limits().message_bytes;
         self.waiting.len() < WAITING_MOST && self.waiting_bytes < bytes_most
@@ -65,7 +65,7 @@ impl Calls {
         self.open.is_empty()
     }
 
-    /// Starts a request, or lets it wait for its turn.
+    /// Starts a request, or queues it.
     pub(crate) fn add(&mut self, caller: Caller, request: Message) -> Result<(), IdInUse> {
         let id = id_of(&request);
         if self.open.contains_key(&id) {
@@ -97,7 +97,7 @@ impl Calls {
         }
     }
 
-    /// Gives up the request with this id: it gets no answer. Unknown ids are ignored.
+    /// Cancels the request with this id, which then gets no answer. Unknown ids are ignored.
     pub(crate) fn cancel(&mut self, id: &[u8]) {
         let Some(open) = self.open.remove(id) else { return };
         match open.task {
@@ -112,7 +112,7 @@ impl Calls {
         }
     }
 
-    /// Gives up streams, which would never end by themselves.
+    /// Cancels streams, which would never end by themselves.
     pub(crate) fn cancel_streams(&mut self) {
         let is_stream = |open: &(&Bytes, &Open)| open.1.is_stream;
         let ids: Vec<Bytes> =
@@ -122,8 +122,9 @@ impl Calls {
         }
     }
 
-    /// Waits until one request has ended, and lets the next one start. Waits for ever if none
-    /// runs. Returns the id of a request that ended without an answer by a fault of ours.
+    /// Waits until one request has ended, and starts the next one. Waits for ever if no request
+    /// runs. Returns the id of a request that ended without an answer through a panic in the
+    /// gateway.
     pub(crate) async fn ended(&mut self) -> Option<Bytes> {
         let Some(ended) = self.tasks.join_next().await else { return std::future::pending().await };
         let failed = match ended {
@@ -132,7 +133,7 @@ impl Calls {
                 None
             }
             Err(error) if error.is_panic() => self.remove_failed(&error),
-            // Cancelled, and forgotten then.
+            // The request was cancelled, and its entry was removed then.
             Err(_) => None,
         };
         self.start_waiting();
@@ -147,7 +148,7 @@ impl Calls {
         Some(id)
     }
 
-    /// Gives up all requests, and waits until nothing runs any more.
+    /// Cancels all requests, and waits until their tasks have ended.
     pub(crate) async fn abandon(mut self) {
         self.tasks.shutdown().await;
     }
@@ -155,12 +156,12 @@ impl Calls {
 
 fn id_of(request: &Message) -> Bytes {
     let id = request.id().map(Raw::as_bytes).unwrap_or_default();
-    // A copy, as a slice would keep the whole message alive.
+    // A copy: a slice would keep the whole message in memory.
     Bytes::copy_from_slice(id)
 }
 
 async fn answer(gateway: Gateway, caller: Caller, request: Message, out: mpsc::Sender<Outgoing>) {
-    // Boxed, so that a call which streams for long does not keep the room of its start.
+    // Boxed, so that a long stream does not hold the memory that only its start needs.
     let mut answering = Box::pin(gateway.call(&caller, request)).await;
     while let Some(step) = answering.next().await {
         let Some(payload) = payload_of(step) else { continue };
@@ -174,7 +175,7 @@ async fn answer(gateway: Gateway, caller: Caller, request: Message, out: mpsc::S
 pub(crate) fn payload_of(step: Step) -> Option<Payload> {
     match step {
         Step::Message(payload) => Some(payload),
-        // Only streams over HTTP can be taken up again.
+        // Only streams over HTTP can be resumed.
         Step::Break { .. } => None,
         Step::Answer(answer) => Some(answer.payload),
     }

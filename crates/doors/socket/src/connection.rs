@@ -1,8 +1,8 @@
 //! One connection, from its first message to its last answer.
 //!
 //! Requests run at the same time; their answers share one writer. Notifications and responses are
-//! taken in order. A client that stops sending still gets its answers; one that hangs up, or reads
-//! nothing for too long, gives all its calls up.
+//! handled in their order. A client that stops sending still gets its answers. If a client
+//! disconnects, or reads nothing for too long, all its calls are cancelled.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ use crate::{
 
 /// The most messages of one batch.
 const BATCH_MOST: usize = 100;
-/// Time between two notes that a session's client is still connected.
+/// Interval at which the connection marks its session as in use.
 const TOUCH: Duration = Duration::from_secs(60);
 const NO_SESSION: &str = "this connection has no session: send `initialize` first, or name the \
                           revision `2026-07-28` in the request's `_meta`";
@@ -41,18 +41,18 @@ pub(crate) struct Place {
 /// The client's protocol era.
 #[derive(Debug)]
 enum Speaks {
-    /// No message so far tells which.
+    /// No message so far has shown the client's era.
     Undecided,
     Modern,
     Legacy(Arc<Session>),
 }
 
-/// The reason for which no more is read.
+/// The reason why the connection stops reading.
 #[derive(Debug, PartialEq, Eq)]
 enum Stopped {
-    /// The client has sent its last message, or one that cannot be read past, or the door closes.
+    /// The client has sent its last message or a line that is too long, or the door is closing.
     Ended,
-    /// The session is over.
+    /// The session has ended.
     SessionOver,
 }
 
@@ -62,11 +62,11 @@ struct Connection {
     speaks: Speaks,
     calls: Calls,
     out: mpsc::Sender<Outgoing>,
-    /// The client of a session is there as long as the connection is.
+    /// Marks the session's client as present for as long as the connection exists.
     _attended: Option<Attended>,
 }
 
-/// Serves a connection until it ends, or until a while after `stop`.
+/// Serves a connection until it ends, or until the drain time after `stop` is over.
 pub(crate) async fn serve(
     place: Place,
     endpoint: Endpoint,
@@ -149,7 +149,7 @@ impl Connection {
         }
     }
 
-    /// Lets every open request end.
+    /// Waits until every open request has ended.
     async fn drain(&mut self) {
         while !self.calls.is_empty() {
             let failed = self.calls.ended().await;
@@ -169,10 +169,11 @@ impl Connection {
         Caller::new(self.place.run.clone(), self.endpoint.clone(), session)
     }
 
-    /// Takes all lines of a chunk.
+    /// Handles all complete lines that were read.
     ///
     /// # Errors
-    /// When a line was too long; it has been answered, and nothing behind it is read.
+    /// When a line is too long. The client has then received an error, and nothing after the line
+    /// is read.
     async fn receive_lines(&mut self, inbox: &mut Inbox) -> Result<(), LineError> {
         loop {
             match inbox.next_line() {
@@ -204,7 +205,7 @@ impl Connection {
         self.session().is_some_and(|session| session.revision == Revision::V2025_03_26)
     }
 
-    /// The messages of a batch are taken one by one, and answered one by one.
+    /// Handles the messages of a batch one by one. Each request gets a separate answer.
     async fn take_batch(&mut self, line: &Bytes) {
         let gateway = &self.place.gateway;
         let parsed = match is_large(line) {
@@ -245,7 +246,8 @@ impl Connection {
                 self.refuse(request.id(), code::INVALID_REQUEST, text).await;
             }
             (Speaks::Legacy(_), _) => self.call(request).await,
-            // Also after a modern request: a client may look first which era is spoken here.
+            // Also allowed after a modern request, since a client may first probe which era the
+            // door supports.
             (Speaks::Undecided | Speaks::Modern, method::INITIALIZE) if !is_modern => {
                 self.initialize(&request).await;
             }
@@ -285,8 +287,8 @@ impl Connection {
         let Place { gateway, run, .. } = &self.place;
         let (mut answering, session) = gateway.initialize(run, &self.endpoint, request).await;
         let outbox = session.as_ref().and_then(|session| session.take_outbox());
-        // Set before anything is awaited: a caller that gives this up must find the session to end
-        // it.
+        // Set before the next `await`: if the connection is cancelled there, `serve` must find the
+        // session and end it.
         if let Some(session) = session {
             self._attended = Some(session.attend());
             self.speaks = Speaks::Legacy(session);
@@ -311,7 +313,7 @@ impl Connection {
             (Speaks::Modern, Some(id)) => self.calls.cancel(&id),
             (Speaks::Legacy(_), Some(id)) => {
                 self.place.gateway.notify(&caller, notification).await;
-                // Also those that the gateway has not seen yet.
+                // Cancels the call even if the gateway has not seen it yet.
                 self.calls.cancel(&id);
             }
             (Speaks::Modern | Speaks::Legacy(_), None) => {
@@ -360,7 +362,7 @@ async fn cancelled(token: Option<CancellationToken>) {
     }
 }
 
-/// Waits for the door's stop and the drain time after it.
+/// Waits until the door stops, and then for the drain time.
 async fn drain_deadline(options: &SocketOptions, stop: &CancellationToken) {
     stop.cancelled().await;
     tokio::time::sleep_until(Instant::now() + options.drain_timeout).await;

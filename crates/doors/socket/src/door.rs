@@ -1,4 +1,4 @@
-//! The sockets of one run: accepts connections and waits for them at the end.
+//! The sockets of one run: accepts connections, and waits until they have ended.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
@@ -20,19 +20,20 @@ use crate::{
     folder::{Folder, Socket, socket_name},
 };
 
-/// Pause after the system had no descriptor for a connection.
+/// The pause before the next accept after the system has refused one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Limits of the door.
+/// The limits of the door.
 #[derive(Debug, Clone)]
 pub struct SocketOptions {
-    /// Connections open at one time; further ones wait to be accepted.
+    /// Maximum number of open connections. Further ones wait to be accepted.
     pub connections: usize,
-    /// Requests that one connection may have running; further ones wait.
+    /// Maximum number of running requests of one connection. Further ones wait.
     pub requests: usize,
-    /// Time after which a client is disconnected that reads nothing of its waiting messages.
+    /// The time after which a client is disconnected that reads none of the messages waiting for
+    /// it.
     pub write_timeout: Duration,
-    /// Time for which open calls may run after the door was asked to stop.
+    /// The time for which open calls may continue after the door was asked to stop.
     pub drain_timeout: Duration,
 }
 
@@ -52,19 +53,19 @@ impl Default for SocketOptions {
 pub struct SocketDoor {
     place: Place,
     aggregated: Socket,
-    /// The socket of each server, by the name of its file.
+    /// The socket of each server, by its file name.
     servers: BTreeMap<String, (Alias, Socket)>,
     folder: Folder,
 }
 
 impl SocketDoor {
-    /// Opens `mcp.sock` and one `<alias>.sock` for each server of the run, in a folder that is made
-    /// if it is not there. Must be called inside a runtime.
+    /// Opens `mcp.sock`, and one `<alias>.sock` for each server of the run. Creates the folder if
+    /// it does not exist. Must be called inside a runtime.
     ///
-    /// A server that is itself called `mcp` has no socket of its own.
+    /// A server with the alias `mcp` has no socket of its own.
     ///
     /// # Errors
-    /// When the folder admits other users, a path is too long, or another process serves the
+    /// When other users may enter the folder, a path is too long, or another process serves the
     /// folder.
     pub fn bind(
         folder: &Path,
@@ -75,8 +76,8 @@ impl SocketDoor {
         Self::bind_in(Folder::open(folder)?, run, gateway, options)
     }
 
-    /// Binds in a folder of this name within another, which is removed with the door. Remains of a
-    /// crash in it are no hindrance.
+    /// Binds in a folder `name` inside the folder `base`; the inner folder is removed with the
+    /// door. Sockets that a crash has left there are replaced.
     ///
     /// # Errors
     /// The errors of [`SocketDoor::bind`].
@@ -90,7 +91,8 @@ impl SocketDoor {
         Self::bind_in(Folder::open_passing(base, name)?, run, gateway, options)
     }
 
-    /// Removes the folders of doors that a crash has left in another, by their names.
+    /// Removes the door folders inside `base` that a crash has left, if `is_meant` accepts their
+    /// names.
     pub fn sweep(base: &Path, is_meant: impl Fn(&str) -> bool) {
         Folder::sweep(base, is_meant);
     }
@@ -111,25 +113,25 @@ impl SocketDoor {
         Ok(Self { place, aggregated, servers, folder })
     }
 
-    /// The folder of the sockets.
+    /// The folder that contains the sockets.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The socket of all servers.
+    /// The path of the socket for all servers together.
     #[must_use]
     pub fn aggregated(&self) -> &Path {
         self.aggregated.path()
     }
 
-    /// The socket of each server.
+    /// The path of each server's socket.
     pub fn servers(&self) -> impl Iterator<Item = (&Alias, &Path)> {
         self.servers.values().map(|(alias, socket)| (alias, socket.path()))
     }
 
-    /// Serves connections until it is asked to stop, then lets open calls finish for a while.
-    /// Servers that come and go meanwhile get and lose their sockets. All are gone afterwards.
+    /// Serves connections until `stop`, then lets open calls continue for the drain time. Sockets
+    /// are opened and closed as the run's servers change. All sockets are removed at the end.
     pub fn serve(self, stop: CancellationToken) -> BoxFuture<'static, ()> {
         Box::pin(self.accept(stop))
     }
@@ -162,13 +164,13 @@ impl SocketDoor {
     }
 }
 
-/// The sockets that the run's servers have, by the names of their files.
+/// The sockets that the run's servers should have now, by file name.
 fn wanted(place: &Place) -> BTreeMap<String, Alias> {
     let aliases = place.gateway.aliases(&place.run).into_iter();
     aliases.filter_map(|alias| Some((socket_name(Some(&alias))?, alias))).collect()
 }
 
-/// The task that accepts connections.
+/// The state of a door that accepts connections.
 struct Serving {
     place: Place,
     room: Arc<Semaphore>,
@@ -180,7 +182,7 @@ struct Serving {
 }
 
 impl Serving {
-    /// Opens and closes sockets, so that they are those of the servers that there are.
+    /// Opens and closes sockets, so that they match the run's current servers.
     fn follow(&mut self) {
         let wanted = wanted(&self.place);
         self.open.retain(|name, _| wanted.contains_key(name));
@@ -218,7 +220,7 @@ impl Serving {
     }
 }
 
-/// One listening socket.
+/// A listening socket that accepts connections.
 struct Accepting {
     place: Place,
     endpoint: Endpoint,
@@ -249,8 +251,8 @@ impl Accepting {
         }
     }
 
-    /// Serves a connection as soon as there is room. Room is not taken before a client connects, as
-    /// the sockets share it.
+    /// Serves a connection as soon as the limit permits. Its place is taken only now, after a
+    /// client has connected, since all sockets share the limit.
     async fn begin(&self, stream: UnixStream) {
         let Ok(room) = self.room.clone().acquire_owned().await else { return };
         let (place, endpoint) = (self.place.clone(), self.endpoint.clone());
@@ -262,7 +264,7 @@ impl Accepting {
     }
 }
 
-/// True if the peer has our user id, according to the system.
+/// True if the system reports that the peer has our user id.
 fn is_own_user(stream: &UnixStream) -> bool {
     let own = rustix::process::geteuid().as_raw();
     stream.peer_cred().is_ok_and(|peer| peer.uid() == own)

@@ -1,4 +1,5 @@
-//! The folder of a run's sockets: its permissions, and files that lie there already.
+//! The folder of a run's sockets: checks its permissions, and removes sockets that a crash has left
+//! in it.
 
 use std::{
     io,
@@ -10,17 +11,18 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use narthex_model::{Alias, ErrorKind};
 use tokio::net::UnixListener;
 
-/// The longest path of a socket in bytes, without the NUL that ends it.
+/// The maximum length of a socket's path in bytes, without its terminating NUL.
 const PATH_MOST: usize = if cfg!(target_os = "macos") { 103 } else { 107 };
-/// The socket of all servers.
+/// The file name of the socket for all servers.
 const AGGREGATED: &str = "mcp.sock";
-/// Held while a door uses the folder, so that two do not take each other's sockets away.
+/// The file that a door locks while it uses the folder, so that two doors do not remove each
+/// other's sockets.
 const LOCK: &str = "sockets.lock";
 
-/// The reason for which the sockets cannot be opened.
+/// The reason why the sockets cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
-    /// Longer than the system's addresses allow.
+    /// The path is longer than the system's socket addresses allow.
     #[error(
         "the socket path `{}` has {length} bytes, but the system allows {PATH_MOST}; \
          choose a shorter folder, such as one in $XDG_RUNTIME_DIR",
@@ -29,10 +31,10 @@ pub enum SocketError {
     PathTooLong {
         /// The path.
         path: PathBuf,
-        /// Its length in bytes.
+        /// The path's length in bytes.
         length: usize,
     },
-    /// Other users could enter: any client in the folder counts as the run.
+    /// Other users may enter the folder. They must not: any client in the folder acts for the run.
     #[error(
         "the socket folder `{}` has the mode {mode:04o}, so other users can enter it; close it \
          with `chmod 700 '{}'`",
@@ -41,30 +43,30 @@ pub enum SocketError {
     OpenFolder {
         /// The folder.
         folder: PathBuf,
-        /// Its mode.
+        /// The folder's mode.
         mode: u32,
     },
-    /// A link or a file has the name of the folder, or the folder is another user's.
+    /// The path of the folder is a link or a file, or the folder belongs to another user.
     #[error("{}", not_ours(folder, *owner))]
     NotOurs {
         /// The folder.
         folder: PathBuf,
-        /// Its owner, if it is a folder of another user.
+        /// The owner, if the folder belongs to another user.
         owner: Option<u32>,
     },
     /// Another process serves this folder.
     #[error("another process serves `{}`; stop it, or choose another folder", path.display())]
     InUse {
-        /// The path that it holds.
+        /// The path of the locked file or used socket.
         path: PathBuf,
     },
-    /// A file of another kind has the name of a socket.
+    /// A file that is no socket has the name of a socket.
     #[error("`{}` exists and is not a socket; move it away", path.display())]
     NotASocket {
-        /// The path that is in the way.
+        /// The path of that file.
         path: PathBuf,
     },
-    /// The system refuses.
+    /// The system refused an operation.
     #[error("the socket `{}` cannot be opened", path.display())]
     Io {
         /// The folder or socket.
@@ -75,16 +77,16 @@ pub enum SocketError {
     },
 }
 
-/// A folder that no other user may enter, held as long as this exists.
+/// A folder that no other user may enter. It stays locked for as long as this value exists.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// True if the folder is removed with this value.
+    /// True if the folder is removed when this value is dropped.
     is_passing: bool,
     _lock: fs_err::File,
 }
 
-/// A listening socket; its file goes when it is dropped.
+/// A listening socket. Its file is removed when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Socket {
     pub(crate) listener: UnixListener,
@@ -95,7 +97,7 @@ pub(crate) struct Socket {
 struct SocketFile(PathBuf);
 
 impl SocketError {
-    /// The kind that callers turn into their numbers.
+    /// The error kind, which callers map to their own codes.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -107,21 +109,21 @@ impl SocketError {
     }
 }
 
-/// The name of the socket of an endpoint; `None` for an alias whose name is taken.
+/// The file name of an endpoint's socket. `None` for an alias whose file name is reserved.
 pub(crate) fn socket_name(alias: Option<&Alias>) -> Option<String> {
     let name = alias.map_or(AGGREGATED.to_owned(), |alias| format!("{alias}.sock"));
     (alias.is_none() || name != AGGREGATED).then_some(name)
 }
 
 impl Folder {
-    /// Makes the folder if it is not there, and makes sure that it is ours alone.
+    /// Creates the folder if it does not exist, checks that only we may enter it, and locks it.
     pub(crate) fn open(path: &Path) -> Result<Self, SocketError> {
         make_private(path)?;
         Self::hold(path, false)
     }
 
-    /// Opens a folder inside another that is ours alone. The inner one exists only as long as this
-    /// value. Sockets that a crash has left there are removed at once.
+    /// Opens a folder inside another one; only we may enter either of them. The inner folder is
+    /// removed when this value is dropped. Sockets that a crash has left there are removed now.
     pub(crate) fn open_passing(base: &Path, name: &str) -> Result<Self, SocketError> {
         make_private(base)?;
         let path = base.join(name);
@@ -131,7 +133,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Removes the passing folders that a crash has left in a folder, by their names.
+    /// Removes the temporary folders inside `base` that a crash has left, if `is_meant` accepts
+    /// their names.
     pub(crate) fn sweep(base: &Path, is_meant: impl Fn(&str) -> bool) {
         let Ok(entries) = fs_err::read_dir(base) else { return };
         for entry in entries.flatten() {
@@ -174,7 +177,7 @@ impl Folder {
         &self.path
     }
 
-    /// Opens one socket in it. Must be called inside a runtime.
+    /// Opens one socket in the folder. Must be called inside a runtime.
     pub(crate) fn bind(&self, name: &str) -> Result<Socket, SocketError> {
         let path = self.path.join(name);
         let length = path.as_os_str().len();
@@ -185,7 +188,8 @@ impl Folder {
         let failed = |source| SocketError::Io { path: path.clone(), source };
         let listener = UnixListener::bind(&path).map_err(failed)?;
         let file = SocketFile(path.clone());
-        // The folder already keeps others out; this is for folders that are opened up later.
+        // The folder already excludes other users. This mode protects the socket if the folder is
+        // opened to them later.
         fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
         Ok(Socket { listener, file })
     }
@@ -203,7 +207,7 @@ impl Drop for Folder {
     }
 }
 
-/// Makes a folder if it is not there, and makes sure that it is ours alone.
+/// Creates a folder if it does not exist, and checks that only we may enter it.
 fn make_private(path: &Path) -> Result<(), SocketError> {
     let failed = |source| SocketError::Io { path: path.to_owned(), source };
     match std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path) {
@@ -230,8 +234,9 @@ fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Names the fault of a folder and the command that mends it. In a folder of others, such as that
-/// for temporary files, nothing of another user can be moved: another place is needed.
+/// Describes the fault of a folder, and the command that mends it. In a folder of another user,
+/// such as the one for temporary files, we cannot move files of others. Then the remedy is another
+/// place.
 fn not_ours(folder: &Path, owner: Option<u32>) -> String {
     let place = folder.display();
     let fault = match owner {
@@ -267,7 +272,7 @@ impl Drop for SocketFile {
     }
 }
 
-/// Removes a socket that no process serves any more.
+/// Removes the file of a socket that no process serves now.
 fn remove_stale(path: &Path) -> Result<(), SocketError> {
     let failed = |source| SocketError::Io { path: path.to_owned(), source };
     let metadata = match fs_err::symlink_metadata(path) {
@@ -295,7 +300,7 @@ mod tests {
         fs_err::symlink_metadata(path).unwrap().permissions().mode() & 0o777
     }
 
-    /// D4.
+    /// D4: only the owner may use the folder and its sockets.
     #[tokio::test]
     async fn folder_and_sockets_are_private_to_their_owner() {
         let home = tempfile::tempdir().unwrap();
@@ -327,7 +332,7 @@ mod tests {
         assert!(error.contains(&format!("`chmod 700 '{}'`", open.display())), "{error}");
         fs_err::set_permissions(&open, std::fs::Permissions::from_mode(0o700)).unwrap();
         drop(Folder::open(&open).unwrap());
-        // `chmod` mends neither of these.
+        // `chmod` cannot mend the two faults below.
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&open, Some(65_534), None).unwrap();
             let error = refused(&open);
@@ -338,7 +343,7 @@ mod tests {
         assert!(error.contains(&remedy) && !error.contains("chmod"), "{error}");
         fs_err::rename(&link, home.path().join("link.old")).unwrap();
         drop(Folder::open(&link).unwrap());
-        // Nor is a link followed to the file of the lock.
+        // A link with the name of the lock file is not followed either.
         let aside = home.path().join("aside");
         fs_err::remove_file(link.join(LOCK)).unwrap();
         fs_err::os::unix::fs::symlink(&aside, link.join(LOCK)).unwrap();
@@ -361,7 +366,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = Folder::open(&home.path().join("x")).unwrap();
         let path = folder.path.join("mcp.sock");
-        // A listener that goes without removing its file leaves a dead socket.
+        // A listener that is dropped without removing its file leaves a dead socket.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         drop(folder.bind("mcp.sock").unwrap());
 
@@ -375,7 +380,7 @@ mod tests {
         assert_eq!(fs_err::read_to_string(folder.path.join("git.sock")).unwrap(), "precious");
     }
 
-    /// D10, X-M45: the contents of temporary folders are removed, and nothing else.
+    /// D10, X-M45: temporary folders are removed with their sockets, and nothing else is.
     #[tokio::test]
     async fn files_left_by_a_crash_are_removed() {
         let home = tempfile::tempdir().unwrap();

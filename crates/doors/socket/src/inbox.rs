@@ -1,4 +1,4 @@
-//! The reading half of a connection: bytes in, lines out.
+//! The reading half of a connection: reads bytes, and splits them into lines.
 
 use std::{io, time::Duration};
 
@@ -9,9 +9,9 @@ use tokio::{
     net::unix::OwnedReadHalf,
 };
 
-/// Most bytes per read.
+/// The maximum number of bytes in one read.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// Time between checks that a client which sends nothing more still reads.
+/// Interval of checks whether a client that has stopped sending still reads.
 const HANG_UP_CHECK: Duration = Duration::from_millis(200);
 
 /// The incoming messages of a client.
@@ -27,10 +27,10 @@ impl Inbox {
         Self { reader, parser: LineParser::new(line_bytes), buffer: BytesMut::new() }
     }
 
-    /// Reads once; `false` at the end. Safe to drop and call again. All lines must be taken
-    /// before the next read.
+    /// Reads once; returns `false` at the end. Can be cancelled and called again. The caller must
+    /// take all lines before the next read.
     pub(crate) async fn read(&mut self) -> io::Result<bool> {
-        // An idle connection keeps no buffer.
+        // Waits for bytes first, so that an idle connection holds no buffer.
         self.reader.readable().await?;
         self.buffer.reserve(CHUNK_BYTES);
         let count = self.reader.read_buf(&mut self.buffer).await?;
@@ -39,13 +39,13 @@ impl Inbox {
         Ok(count > 0)
     }
 
-    /// The next whole line.
+    /// The next complete line.
     pub(crate) fn next_line(&mut self) -> Result<Option<Bytes>, LineError> {
         self.parser.next_line()
     }
 
-    /// Waits until the client does not read any more either. A client that only stops sending keeps
-    /// its calls, and the system distinguishes the two only when asked.
+    /// Waits until the client has stopped reading, too. A client that only stops sending still gets
+    /// its answers, and the system reports the difference only on request.
     pub(crate) async fn hung_up(&self) {
         let mut checks = tokio::time::interval(HANG_UP_CHECK);
         loop {

@@ -1,4 +1,4 @@
-//! The writing half of a connection: one queue, one task, large messages uncopied.
+//! The writing half of a connection: one queue and one task. Large messages are not copied.
 
 use std::{collections::VecDeque, io, io::IoSlice, time::Duration};
 
@@ -10,24 +10,24 @@ use tokio::{
     time::timeout,
 };
 
-/// Messages that wait to be written.
+/// Number of messages that the queue holds.
 pub(crate) const QUEUE: usize = 16;
-/// Bytes that are gathered into one write, if there are that many.
+/// Number of bytes that one write collects, if that many are ready.
 const GATHER_BYTES: usize = 64 * 1024;
-/// Pieces of one write.
+/// Maximum number of pieces in one write.
 const SLICES: usize = 64;
 
-/// A message or stream for the writer.
+/// A message, or a stream of messages, for the writer.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
     /// One message.
     Message(Payload),
-    /// From here on the writer also sends the servers' own messages.
+    /// A stream of the servers' own messages, which the writer sends from now on.
     Outbox(mpsc::Receiver<Payload>),
 }
 
-/// Writes the given messages until the queue has no senders any more. Fails if the client is gone,
-/// or has read nothing for too long.
+/// Writes messages until the queue has no senders left. Fails if the client has disconnected, or
+/// has read nothing for too long.
 pub(crate) async fn run(
     mut out: impl AsyncWrite + Unpin,
     mut queue: mpsc::Receiver<Outgoing>,
@@ -64,7 +64,7 @@ async fn next(
     }
 }
 
-/// The bytes that are being written.
+/// The pieces that wait to be written.
 #[derive(Default)]
 struct Pieces {
     pieces: VecDeque<Bytes>,
@@ -91,7 +91,7 @@ impl Pieces {
         while !self.pieces.is_empty() {
             let slices: Vec<IoSlice<'_>> =
                 self.pieces.iter().take(SLICES).map(|piece| IoSlice::new(piece)).collect();
-            // Any progress renews the client's time: it reads, if slowly.
+            // Each written byte restarts the client's time: the client reads, even if slowly.
             let count = timeout(patience, out.write_vectored(&slices)).await??;
             if count == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
@@ -136,7 +136,8 @@ mod tests {
             let (outbox, messages) = mpsc::channel(1);
             sender.send(Outgoing::Outbox(messages)).await.unwrap();
             outbox.send(Bytes::from_static(b"3").into()).await.unwrap();
-            // Room for a second one means that the first has been taken.
+            // The outbox has room for one message: room for a second one proves that the first was
+            // taken.
             drop(outbox.reserve().await.unwrap());
             drop(sender);
         };

@@ -219,7 +219,7 @@ impl Control {
     ) -> Result<(EnvBindingRow, bool), ControlError> {
         let (workspace, by) = (workspace.clone(), by.clone());
         let bind = async move |this: Self| {
-            // No agent is removed meanwhile.
+            // Locks the catalog, so that no agent is removed in the meantime.
             let _together = this.shared.cataloguing.take(&workspace).await;
             let store = this.catalog_store(&workspace).await?.clone();
             let Asked { id, secret } = &asked;
@@ -293,7 +293,7 @@ fn asked(workspace: &WorkspaceId, text: &[u8]) -> Result<Asked, CatalogError> {
         check_name(&mut fields, name);
     }
     let secret = fields.named("secret", SecretName::new);
-    // The workspace scope accepts this workspace's own id only.
+    // A binding for the whole workspace may give only this workspace's own id.
     let id = if word == Some("workspace") && id == workspace.as_str() { "" } else { id.as_str() };
     let scope = word.and_then(|word| EnvScope::parse(word, id));
     if let (Some(word), None) = (word, &scope) {
@@ -310,8 +310,8 @@ fn asked(workspace: &WorkspaceId, text: &[u8]) -> Result<Asked, CatalogError> {
     Ok(Asked { id, secret: secret.expect(missing) })
 }
 
-/// Refuses variables that steer how programs are found and loaded, and names of variables by which
-/// narthex informs the agent: no secret replaces these.
+/// Refuses two kinds of names: variables that steer how programs are found and loaded, and
+/// variables by which narthex informs the agent. No secret may replace their values.
 fn check_name(fields: &mut Fields, name: &EnvName) {
     if name.as_str().starts_with(variable::OWN_PREFIX) {
         let message =

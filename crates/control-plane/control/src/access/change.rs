@@ -7,8 +7,9 @@ use super::{AccessError, Account};
 use crate::{CatalogError, Control, ControlError};
 
 impl Control {
-    /// Changes something in the store and reads the table anew, to the end, one change at a time.
-    /// When this returns, a revoked token opens nothing here any more.
+    /// Changes permissions in the store and reads the table anew, one change at a time. The change
+    /// continues to its end if the caller disconnects. After a token was revoked, this daemon
+    /// refuses it as soon as this call returns.
     pub(crate) async fn change_access<T, F>(
         &self,
         change: impl FnOnce(Self, Store) -> F + Send + 'static,
@@ -21,10 +22,10 @@ impl Control {
         let change = async move |this: Self| {
             let access = this.shared.access.clone();
             let _together = access.changing.lock().await;
-            // The decision takes into account what another daemon may have changed just before.
+            // The change must see the changes that other daemons have just made.
             access.refresh(&store).await?;
             let done = change(this, store.clone()).await;
-            // Also after a failure, which may have come after the first of several steps.
+            // Read even after a failure, which may have come after the first of several steps.
             access.reload(&store).await?;
             done
         };
@@ -39,7 +40,7 @@ impl Control {
         self.shared.store.as_ref().ok_or_else(|| CatalogError::NoStore.into())
     }
 
-    /// Checks that there is a workspace of this id.
+    /// Checks that the workspace exists.
     pub(super) fn known_workspace(&self, id: &WorkspaceId) -> Result<(), ControlError> {
         self.needed_store()?;
         match self.access().workspaces.contains_key(id) {
@@ -48,7 +49,7 @@ impl Control {
         }
     }
 
-    /// Finds a principal by id or by whole name, among those that `may_see` picks.
+    /// Finds a principal by id or by full name, among the principals that `may_see` accepts.
     pub(super) fn principal_named(
         &self,
         who: &str,

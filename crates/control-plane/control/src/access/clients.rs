@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use super::{AccessError, KnownClient, McpClientToken, change::of_statement, principals::new_id};
 use crate::{By, Control, ControlError};
 
-/// Largest number of clients of a workspace that may come in.
+/// Largest number of admitted clients of a workspace.
 const LIVE_MAX: usize = 1000;
 const FIELDS: [&str; 7] =
     ["client", "agent_name", "params", "scope", "builtin", "origins", "expires_at"];
@@ -229,7 +229,7 @@ impl Control {
             Ok(found)
         };
         let found = self.change_access(revoking).await?;
-        // Another daemon may have given it a run until the moment at which it was revoked.
+        // Another daemon may have given the client a run until the moment of its revocation.
         Ok(self.client(here, asked).unwrap_or(found))
     }
 
@@ -252,7 +252,8 @@ impl Control {
         .await
     }
 
-    /// The principal of a client of this name: a name is used again after its client was revoked.
+    /// Returns the principal with this client name, and creates one if there is none. A name can be
+    /// used again after its client was revoked.
     async fn client_principal(
         &self,
         store: &Store,
@@ -295,7 +296,7 @@ fn of_client(
     AuditEvent::new(kind, by).in_workspace(workspace).on("client", id.to_string())
 }
 
-/// The requested origins, of which `agent-produced` is the only one if none is named.
+/// The requested origins. If the request names none, `agent-produced` is the only one.
 fn origins(fields: &mut Fields) -> BTreeSet<ClientOrigin> {
     let all = ClientOrigin::ALL.map(ClientOrigin::as_str).join("`, `");
     let remedy = format!("write a list of some of `{all}`");

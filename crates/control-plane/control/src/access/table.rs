@@ -31,7 +31,7 @@ pub struct Account {
     pub kind: PrincipalKind,
     /// Unique name, which the audit records with the principal's changes.
     pub name: PrincipalName,
-    /// The workspace that owns it; humans belong to none.
+    /// The workspace that owns the principal; humans belong to none.
     pub workspace: Option<WorkspaceId>,
     /// True if the principal is an operator, with all permissions in all workspaces.
     pub is_operator: bool,
@@ -39,7 +39,7 @@ pub struct Account {
     pub roles: BTreeMap<WorkspaceId, Roles>,
     /// Time of creation.
     pub created_at: SystemTime,
-    /// Name of the principal that created it.
+    /// Name of the principal that created this one.
     pub created_by: String,
     /// Time since which the principal is disabled.
     pub disabled_at: Option<SystemTime>,
@@ -126,7 +126,8 @@ pub(super) struct AccessTable {
 }
 
 impl AccessTable {
-    /// Reads the table. A change during the reading is counted after `changes`, and read again.
+    /// Reads the table. A change during the reading has a higher number than `changes`, so the next
+    /// poll reads the table again.
     pub(super) async fn read(store: &Store, before: &Self) -> Result<Self, StatementError> {
         let changes = store.principals().changes().await?;
         let workspaces = store.workspaces().all().await?;
@@ -142,7 +143,7 @@ impl AccessTable {
         }
         let mut tokens = BTreeMap::new();
         for row in store.service_tokens().all().await? {
-            // A token whose service is not there yet is taken up at the next look.
+            // If the service of a token is missing here, the next poll reads both.
             let Some(account) = accounts.get(&row.principal) else { continue };
             let Some(hash) = BearerHash::parse(&row.hash) else {
                 tracing::warn!(
@@ -187,7 +188,7 @@ impl AccessTable {
         Ok(Self { changes, workspaces, accounts, tokens, clients, sessions })
     }
 
-    /// The service token with this text, if it opens anything now.
+    /// The service token with this text, if it is valid now and its service is enabled.
     pub(super) fn find(&self, token: &str) -> Option<Arc<KnownToken>> {
         let known = self.tokens.get(&service_of(token)?)?;
         let now = SystemTime::now();
@@ -199,7 +200,7 @@ impl AccessTable {
         Some(known.clone())
     }
 
-    /// The client with a token of this text, if it opens anything now.
+    /// The client whose token has this text, if the client is admitted now.
     pub(super) fn find_client(&self, token: &str) -> Option<Arc<KnownClient>> {
         let known = self.clients.get(&client_of(token)?)?;
         let is_it = known.hash.opens_for(token) && known.is_live(SystemTime::now());

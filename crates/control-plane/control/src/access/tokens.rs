@@ -62,9 +62,11 @@ impl Control {
         Ok(table.tokens.values().filter(is_here).cloned().collect())
     }
 
-    /// Creates a token from `{"service": …, "roles": […], "label": …, "expires_in": …}`. A new
-    /// service is created with it, and needs roles; an existing one keeps its own. The token
-    /// inherits `is_proved` of its creator: about humans it may say no more than the creator (D15).
+    /// Creates a token from `{"service": …, "roles": […], "label": …, "expires_in": …}`.
+    ///
+    /// If the service does not exist, it is created, and the request must give its roles. An
+    /// existing service keeps its roles. The token inherits `is_proved` of its creator: the service
+    /// may not act for humans with more right than the creator (D15).
     ///
     /// # Errors
     /// When a field is wrong, the service has other roles, or there are too many tokens; when there
@@ -167,7 +169,7 @@ impl Control {
             (Some(found), Some(roles)) if found.roles.get(workspace) == Some(&roles) => {
                 Ok(found.id.clone())
             }
-            // The service was removed from the workspace before, and gets its roles again.
+            // The service had been removed from the workspace; it gets its roles again.
             (Some(found), Some(roles)) if !found.roles.contains_key(workspace) => {
                 let noted = self.note(set(workspace, &found.id, &roles, by.clone())).await?;
                 let set = store.principals().set_roles(workspace, &found.id, &roles, &by.id).await;

@@ -135,7 +135,7 @@ impl Control {
         }
         let (id, by) = (id.clone(), by.clone());
         self.change_access(async move |this, store| {
-            // The catalog takes no new objects meanwhile.
+            // Locks the catalog, so that it takes no new objects in the meantime.
             let _together = this.shared.cataloguing.take(&id).await;
             this.known_workspace(&id)?;
             let workspaces = store.workspaces();
@@ -164,7 +164,7 @@ impl Control {
     }
 }
 
-/// An event for each field that is different.
+/// One event for each field that differs.
 fn changes(of: &WorkspaceId, change: &WorkspaceChange, by: &By) -> Vec<AuditEvent<'static>> {
     let event = |kind, field| {
         let event = event(kind, of, by.clone()).in_workspace(of);
@@ -187,7 +187,7 @@ fn changes(of: &WorkspaceId, change: &WorkspaceChange, by: &By) -> Vec<AuditEven
     [renamed, switched, oauth, events, asking, models].into_iter().flatten().collect()
 }
 
-/// The models that the request names, if it names any.
+/// The models that the request enables; `None` if it has no such field.
 fn models(fields: &mut Fields) -> Option<EnabledModels> {
     let node = fields.take("models")?;
     match EnabledModels::read(&node, &Place::root("models")) {
@@ -201,8 +201,8 @@ fn models(fields: &mut Fields) -> Option<EnabledModels> {
     }
 }
 
-/// The event of an action on a workspace: of the installation, where it can be read after the
-/// workspace is gone.
+/// The event of an action on a workspace. It belongs to the installation's audit, so it can be read
+/// after the workspace is gone.
 fn event(kind: &'static str, id: &WorkspaceId, by: By) -> AuditEvent<'static> {
     AuditEvent::new(kind, by).on("workspace", id.to_string())
 }

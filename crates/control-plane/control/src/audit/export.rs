@@ -43,7 +43,7 @@ impl Control {
     ) -> Result<AuditExport, ControlError> {
         let workspace = self.audit_of(workspace).await?;
         let mut shipped = self.ship().await;
-        // Before the chains, which may have grown when they are read.
+        // Read before the chains: these may have grown in between, but must not be shorter.
         let known = self.moved(workspace).await.unwrap_or_else(|error| {
             tracing::warn!("the expected events of the audit could not be read: {error}");
             shipped = Shipped::Nothing;
@@ -114,8 +114,8 @@ impl AuditExport {
     }
 }
 
-/// A row as a line. If columns of the row differ from the event, the line shows the columns, so
-/// that its hash does not match either.
+/// A row as a line. If columns of the row differ from the event, the line shows the columns, and so
+/// its hash does not match the event either.
 fn line(row: &AuditRow) -> String {
     let made = row_of(&row.document).map(|(made, _)| made);
     if made.as_ref() == Some(row) {

@@ -99,13 +99,14 @@ impl Control {
         Ok(())
     }
 
-    /// `None` if another daemon has changed the chain meanwhile, or it has no such event.
+    /// Removes the events of a chain up to the number `to`. `None` if another daemon has changed
+    /// the chain in the meantime, or the chain has no such event.
     async fn trim_to(
         &self,
         chain: &AuditChain,
         to: u64,
     ) -> Result<Option<AuditChain>, ControlError> {
-        // No export runs meanwhile.
+        // Locks out exports in the meantime.
         let _alone = self.shared.trimming.write().await;
         let audit = self.audit_store()?.audit();
         let found = audit.of_chain(chain, (to - 1, to), 1).await.map_err(ControlError::Store)?;
@@ -118,11 +119,10 @@ impl Control {
         Ok(is_done.then_some(now))
     }
 
-    /// Changes the master key, and has the new key vouch for the chains that the old one vouched
-    /// for.
+    /// Changes the master key. The new key then marks the chains that had a valid mark before.
     pub(crate) async fn audit_rotate(&self) -> Result<Rotation, ControlError> {
         let vault = self.vault()?;
-        // No event is moved meanwhile, so that no chain is left with the old key.
+        // Locks out moves of events, so that no chain gets a mark of the old key in the meantime.
         let shipping = match &self.shared.shipper {
             Some(shipper) => Some(shipper.lock().await),
             None => None,
@@ -155,7 +155,7 @@ impl Control {
     }
 }
 
-/// The time since which events are stored; `None` if they are for ever.
+/// The time since which events are stored; `None` if events are stored for ever.
 async fn kept_since(
     store: &Store,
     workspace: &str,
@@ -173,7 +173,7 @@ async fn kept_since(
         0 => None,
         count => {
             let found = store.audit().nth_newest(workspace, count).await;
-            // The event at exactly that time is one too many.
+            // The event at exactly that time is beyond the limit.
             let after = Duration::from_millis(1);
             found.map_err(ControlError::Store)?.map(|time| time + after)
         }

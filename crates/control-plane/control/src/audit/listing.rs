@@ -108,7 +108,8 @@ impl Control {
 }
 
 fn item(row: AuditRow) -> AuditItem {
-    // A document that is no JSON was not written by narthex; verification of the chain reports it.
+    // narthex writes only JSON, so other text comes from elsewhere; verification of the chain
+    // reports it.
     let event = serde_json::from_str(&row.document).unwrap_or(Value::Null);
     let AuditRow { happened_at, writer, seq, .. } = row;
     AuditItem { event, place: AuditPlace { happened_at, writer, seq } }

@@ -55,14 +55,14 @@ enum Text {
     Patch(Vec<u8>),
 }
 
-/// An object that may be stored.
+/// An object that passed all checks.
 struct Checked {
     id: String,
     document: String,
     warnings: Vec<FieldWarning>,
 }
 
-/// A change that may be made.
+/// A checked change of an object, with the stored row that it replaces.
 struct Prepared {
     checked: Checked,
     before: Option<CatalogRow>,
@@ -262,7 +262,7 @@ impl Control {
     }
 }
 
-/// Reads the new text of an object, and checks it against everything that is stored.
+/// Reads the new text of an object, and checks it against all stored objects.
 fn prepare(
     stored: &Stored,
     kind: CatalogKind,
@@ -296,7 +296,7 @@ fn prepare(
     Ok(Prepared { checked, before: before.cloned() })
 }
 
-/// Reads an object, and checks it against everything that is stored.
+/// Reads an object, and checks it against all stored objects.
 fn check(
     stored: &Stored,
     kind: CatalogKind,
@@ -343,7 +343,7 @@ enum What {
     Removed,
 }
 
-/// The names of the members that differ (X-M61): their values may be anything.
+/// The names of the members that differ, without their values, which may be anything (X-M61).
 fn changed_fields(before: Option<&str>, now: &str) -> Vec<String> {
     let members = |text: Option<&str>| match text.map(serde_json::from_str) {
         Some(Ok(Value::Object(members))) => members,
@@ -371,7 +371,8 @@ fn changed(
     event.on(kind.to_string(), id.to_owned()).changing(fields)
 }
 
-/// The names of X-M60, and the like for the other kinds.
+/// The audit event of a change. Its kinds for servers are those of X-M60; capabilities and agents
+/// have kinds of the same form.
 fn event(workspace: &WorkspaceId, of: CatalogKind, what: What, by: By) -> AuditEvent<'static> {
     let name = match (of, what) {
         (CatalogKind::Server, What::Registered) => kind::SERVER_REGISTERED,
@@ -404,7 +405,7 @@ mod tests {
         }
     }
 
-    /// A write happens only to the object that its caller has read.
+    /// A precondition holds only for the object that the caller has read.
     #[test]
     fn a_precondition_holds_for_the_object_that_was_read() {
         let (one, two) = (row(1), row(2));

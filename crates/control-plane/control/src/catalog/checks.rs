@@ -38,7 +38,7 @@ pub(super) struct Stored {
     pub(super) executors: BTreeSet<ExecutorName>,
 }
 
-/// A workspace, as far as it can be read.
+/// The readable objects of a workspace.
 pub(super) struct Workspace {
     id: WorkspaceId,
     catalog: Catalog,
@@ -61,10 +61,7 @@ impl Stored {
         }
     }
 
-    /// Checks that the workspace has room for `new` further objects of a kind.
-    ///
-    /// # Errors
-    /// When there would be more than [`OBJECTS_MAX`].
+    /// Checks that the workspace may have `new` further objects of a kind.
     pub(super) fn room_for(&self, kind: CatalogKind, new: usize) -> Result<(), CatalogError> {
         match new > 0 && self.rows(kind).len() + new > OBJECTS_MAX {
             true => Err(CatalogError::TooMany { kind, most: OBJECTS_MAX }),
@@ -98,7 +95,7 @@ impl Stored {
 }
 
 impl Workspace {
-    /// Puts an object in its place, also if it has faults.
+    /// Adds or replaces an object, even if it has faults.
     pub(super) fn put(&mut self, definition: Definition) {
         match definition {
             Definition::Server(entry) => {
@@ -113,10 +110,10 @@ impl Workspace {
         }
     }
 
-    /// Puts an object in its place, if it fits the others (D9). Returns warnings, also of others
-    /// that no longer fit: to refuse these would leave no order in which a server and its users
-    /// could be changed. Refused is only a change that gives an agent a server with OAuth that it
-    /// may not have (X-M15).
+    /// Adds or replaces an object, if it fits the others (D9). Returns warnings, also about other
+    /// objects that no longer fit. Refusing those would make it impossible to change a server and
+    /// its users in any order. A change that gives an agent a server with OAuth which it may not
+    /// have is refused (X-M15).
     pub(super) fn take(
         &mut self,
         definition: Definition,
@@ -137,7 +134,7 @@ impl Workspace {
         }
     }
 
-    /// Checks an object together with the others: returns its warnings, or all of its faults.
+    /// Checks an object together with the others. Returns warnings, or all of its faults.
     pub(super) fn alone(
         &self,
         definition: &Definition,
@@ -171,7 +168,7 @@ impl Workspace {
         Ok(told)
     }
 
-    /// Warnings about servers that this daemon can never start. The object may still be saved, for
+    /// Warnings about servers that this daemon can never start. The object may still be stored, for
     /// a daemon that can start them.
     pub(super) fn never_starts(&self, definition: &Definition) -> Vec<FieldWarning> {
         let attached = match definition {
@@ -194,7 +191,7 @@ impl Workspace {
         of_server.chain(self.unknown_executor(definition)).collect()
     }
 
-    /// An executor that an agent names, and that this daemon does not have for this workspace.
+    /// A warning if the agent names an executor that this daemon does not have for this workspace.
     fn unknown_executor(&self, definition: &Definition) -> Option<FieldWarning> {
         let Definition::Agent(agent) = definition else { return None };
         let name = agent.executor.as_ref().filter(|name| !self.executors.contains(*name))?;
@@ -206,7 +203,8 @@ impl Workspace {
         Some(FieldWarning { field: "executor".to_owned(), message })
     }
 
-    /// The names of agents that this one may start and that do not exist: they may be saved later.
+    /// Warnings about agents that this one may start and that do not exist. They may be created
+    /// later.
     fn unknown_agents(&self, agent: &Agent) -> Vec<FieldWarning> {
         let is_unknown =
             |name: &&AgentName| **name != agent.name && !self.agents.contains_key(*name);
@@ -218,8 +216,8 @@ impl Workspace {
         told.collect()
     }
 
-    /// New faults of these users: warnings, except a server with OAuth that an agent may not have,
-    /// which is an error. `own` is the place of the change, if it is one object.
+    /// The new faults of these users, as warnings. A server with OAuth that an agent may not have
+    /// is an error. `own` is the place of the change, if it changes one object.
     fn broken(
         &self,
         users: &Users,
@@ -239,8 +237,9 @@ impl Workspace {
         Ok(told.collect())
     }
 
-    /// Faults of other objects that the change of these objects brings; `old` is the workspace
-    /// before it. Refuses a change that gives an agent a server with OAuth that it may not have.
+    /// Warnings about faults that a change of these objects causes in other objects; `old` is the
+    /// workspace before it. Refuses a change that gives an agent a server with OAuth which it may
+    /// not have.
     pub(super) fn broken_since<'d>(
         &self,
         old: &Self,
@@ -263,7 +262,7 @@ impl Workspace {
         self.broken(&users, &before, "")
     }
 
-    /// An object that can be read.
+    /// An object, if it exists and can be read.
     pub(super) fn definition(&self, kind: CatalogKind, id: &str) -> Option<Definition> {
         match kind {
             CatalogKind::Server => {
@@ -323,7 +322,7 @@ impl Workspace {
                 });
                 included.collect()
             }
-            // Other agents may start this agent; each start checks that.
+            // Other agents may start this agent, but that is checked at each start.
             CatalogKind::Agent => Vec::new(),
         };
         let used = |place: String| {
@@ -374,8 +373,9 @@ impl Workspace {
         let mut add = |result: Result<(), Faults>| {
             let Err(faults) = result else { return };
             for fault in faults.iter() {
-                // A fault of a capability is a fault of each of its agents, reported once. A fault
-                // about something that only some of them may have is reported of each.
+                // A capability's fault is also a fault of each agent that includes it, and is
+                // reported once. A forbidden server with OAuth concerns only some agents, and is
+                // reported for each of them.
                 let is_alike = |known: &Fault| match fault.code {
                     FaultCode::OauthNotAllowed => known == fault,
                     _ => known.path == fault.path,
@@ -396,7 +396,7 @@ impl Workspace {
         found
     }
 
-    /// Asks a question that depends on secrets and variables.
+    /// Calls `ask` with the set secrets and the variables.
     fn asked<T>(&self, ask: impl FnOnce(Surroundings<'_>) -> T) -> T {
         let is_secret_set = |name: &SecretName| self.secrets.contains(name);
         let env = |name: &str| self.variables.find(name);
@@ -409,8 +409,8 @@ impl Workspace {
     }
 }
 
-/// The reason why this version can never start a server of the catalog, by its definition in the
-/// API. `None` if the server may start, or the definition cannot be read.
+/// The reason why this version can never start a catalog server with this definition from the API.
+/// `None` if the server may start, or the definition cannot be read.
 #[must_use]
 pub fn never_starts(definition: &Value) -> Option<String> {
     let read = ServerEntry::parse(definition.to_string().as_bytes(), None).ok()?;

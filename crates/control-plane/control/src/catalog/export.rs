@@ -62,13 +62,14 @@ struct Names {
 }
 
 impl Names {
-    /// A name that no secret of the workspace has; the same for the same literal.
+    /// A name that no secret of the workspace has. Equal literals for the same key get the same
+    /// name.
     fn of(&mut self, stored: &Stored, owner: &str, key: &str, literal: &Value) -> String {
         let word = |text: &str| {
             let upper = text.to_ascii_uppercase();
             upper.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
         };
-        // Short enough for a number behind it.
+        // Cut so that a number can be appended.
         let stem: String = format!("{}_{}", word(owner), word(key)).chars().take(56).collect();
         let mut names = (1_u32..).map(|number| match number {
             1 => stem.clone(),
@@ -85,8 +86,8 @@ impl Names {
     }
 }
 
-/// The normal form, in which `replace` gives the value in place of each hidden literal, from the
-/// server, the key and the literal.
+/// The normal form with each hidden literal replaced. `replace` returns the new value for a server,
+/// a key and a literal.
 fn replaced(
     definition: &Definition,
     workspace: &Workspace,
@@ -123,7 +124,7 @@ fn replaced(
     document
 }
 
-/// Replaces the credentials in `auth`, and in the client there.
+/// Replaces the credentials in `auth`, also in the client inside of it.
 fn credentials(fields: &mut Map<String, Value>, replace: &mut dyn FnMut(&str, &Value) -> Value) {
     for (key, value) in fields {
         if CREDENTIALS.contains(&key.as_str()) {
@@ -149,7 +150,7 @@ fn layer(
     }
 }
 
-/// Replaces a value that is no plain reference.
+/// Replaces a value, unless it is empty or a reference.
 fn literal(value: &mut Value, replace: &mut dyn FnMut(&Value) -> Value) {
     let is_reference = match &*value {
         Value::Null => true,

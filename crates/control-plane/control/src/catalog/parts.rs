@@ -15,13 +15,13 @@ use crate::{Control, ControlError};
 pub struct AgentParts {
     /// The agent.
     pub agent: Agent,
-    /// Its capabilities and their servers.
+    /// The agent's capabilities and their servers.
     pub catalog: Catalog,
 }
 
 impl Control {
-    /// The parts of an agent. A referenced object that does not exist or cannot be read is left
-    /// out: the plan made of the parts reports it.
+    /// Reads the parts of an agent. A referenced object that does not exist or cannot be read is
+    /// left out: a plan made from the parts reports it.
     ///
     /// # Errors
     /// When the agent does not exist or cannot be read, or the store fails.
@@ -49,10 +49,7 @@ impl Control {
 }
 
 impl Control {
-    /// Marks the servers in older parts that are switched off now (D10).
-    ///
-    /// # Errors
-    /// When there is no store or no such workspace, or the store fails.
+    /// Marks the servers in earlier read parts that are switched off now (D10).
     pub async fn switch_off(
         &self,
         workspace: &WorkspaceId,

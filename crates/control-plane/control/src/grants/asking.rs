@@ -8,8 +8,8 @@ use super::{GrantError, RequestOf, requested::fault};
 use crate::{CatalogError, Control, ControlError};
 
 impl Control {
-    /// The grant with the models that its names mean now. Requests of runs are compared by the ids
-    /// of models: a short name may mean another model later, which no human has allowed.
+    /// Replaces the names of models in a grant by the ids that they mean now. Requests of runs are
+    /// compared by ids: later, a short name may mean another model, which no human has allowed.
     ///
     /// # Errors
     /// When the workspace has not enabled one of the models, or there is no such workspace.
@@ -42,11 +42,8 @@ impl Control {
         Ok(GrantOf::Spawn(SpawnGrant { allowed_models: Some(ids), ..spawn }))
     }
 
-    /// True if a run has used this name for another request: one name for two decisions would be
-    /// ambiguous.
-    ///
-    /// # Errors
-    /// When there is no such workspace or no store, or the store fails.
+    /// True if a run has used this request id for a different request. One id for two decisions
+    /// would be ambiguous.
     pub async fn grant_request_is_other(
         &self,
         run: &RunView,

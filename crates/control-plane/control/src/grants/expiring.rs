@@ -1,5 +1,5 @@
-//! Outcomes of requests that were not reported to their session: the time for a decision is over,
-//! or a daemon was killed between a decision and its event.
+//! Reports outcomes of grant requests that their sessions have not received: the time for a
+//! decision is over, or a daemon was killed between a decision and its event.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,16 +9,16 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{Control, ControlError};
 
-/// Pause between two looks.
+/// Pause between two searches for expired requests.
 const EVERY: Duration = Duration::from_secs(15);
-/// Number of requests read together.
+/// Number of requests in one reading.
 const TOGETHER: u32 = 100;
-/// Time after a decision in which a starting daemon reports it again.
+/// Age of a decision up to which a starting daemon sends it again.
 const TOLD_AGAIN: Duration = Duration::from_secs(10 * 60);
 
 impl Control {
-    /// Reports requests whose time is over, until the end; at first, those decided just before. A
-    /// session hears nothing twice.
+    /// Reports expired requests, until the daemon stops. First sends recent decisions again. A
+    /// session receives each outcome once.
     pub(crate) fn follow_requests(&self) {
         if self.store().is_none() {
             return;
@@ -44,8 +44,8 @@ impl Control {
     }
 
     /// Sends the status `expired` to the sessions of requests whose time for a decision is over.
-    /// Each session gets the status once, however many daemons run. The process also calls this by
-    /// itself.
+    /// Each session receives the status once, however many daemons run. The daemon calls this at
+    /// intervals.
     ///
     /// # Errors
     /// When the store fails; the remaining requests are reported the next time.
@@ -55,7 +55,8 @@ impl Control {
         loop {
             let overdue = requests.overdue(TOGETHER).await.map_err(ControlError::Store)?;
             for row in &overdue {
-                // Sent before it is stored, so that it is not lost with a daemon.
+                // Sent before the status is stored, so that it is not lost if the daemon is killed
+                // in between.
                 self.tell_session(EventKind::PermissionDenied, row, None).await;
                 requests.expire(row).await.map_err(ControlError::Store)?;
             }

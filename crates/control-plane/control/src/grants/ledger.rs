@@ -24,14 +24,14 @@ impl GrantLedger for StoreLedger {
     fn consume<'a>(&'a self, run: &'a RunView, grants: Vec<GrantId>) -> Consuming<'a> {
         let (workspace, user) = (run.workspace.clone(), run.authority.actors().user.clone());
         let run = run.id;
-        // Runs to its end: a grant that was consumed without an answer would be lost.
+        // The task continues to its end: a grant that was consumed without an answer would be lost.
         let consume = async move |this: Control| {
             let store = this.catalog_store(&workspace).await?;
             let gone = store.grants().consume(&workspace, &grants, run).await;
             let gone = gone.map_err(ControlError::Store)?;
             if gone.is_empty() {
                 for id in &grants {
-                    // The call itself is recorded as well, with the grants that let it through.
+                    // In addition, the call itself is recorded with the grants that permitted it.
                     let event = consumed(*id, run, user.as_ref()).in_workspace(&workspace);
                     this.shared.audit.note(event)?;
                 }

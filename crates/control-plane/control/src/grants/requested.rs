@@ -40,7 +40,7 @@ const TOOL_MAX: usize = 4096;
 const TEXTS_MAX: usize = 100;
 const TEXT_MAX: usize = 200;
 
-/// The fields of a document, before any reference is looked up.
+/// The fields of a document, before referenced objects are looked up.
 pub(super) struct RequestedGrant {
     of: GrantOf,
     duration: GrantDuration,
@@ -109,10 +109,10 @@ pub(super) fn read(text: &[u8]) -> Result<RequestedGrant, CatalogError> {
     })
 }
 
-/// The rule for the name of a tool, of the built-in server or not.
+/// The rule for the name of a tool; the flag is true for the built-in server.
 type ToolRule = fn(&str, bool) -> Result<String, String>;
 
-/// The object of the grant, by `grant_type` and `details`.
+/// The object of the grant, read from `grant_type` and `details`.
 fn read_of(
     fields: &mut Fields,
     text: (&[u8], ToolRule),
@@ -130,7 +130,7 @@ fn read_of(
     })
 }
 
-/// A reader of a text that is one of these words.
+/// Returns a reader that accepts one of these words.
 fn known(words: &'static [&'static str]) -> impl FnOnce(&str) -> Result<&'static str, String> {
     let unknown = format!("it is not one of {}", words.join(", "));
     move |text: &str| words.iter().copied().find(|word| *word == text).ok_or(unknown)
@@ -141,10 +141,11 @@ pub(super) fn read_request(text: &[u8]) -> Result<RequestOf, CatalogError> {
     let known_fields = ["request_id", "grant_type", "details", "scope", "justification"];
     let mut fields = Fields::read(text, &known_fields)?;
     let mut faults = Vec::new();
-    // The caller knows which names of tools the run sees.
+    // The caller knows which tool names the run can see.
     let of = read_of(&mut fields, (text, |tool, _| fitting_tool(tool)), &mut faults);
     let duration = fields.named("scope", known(&GrantDuration::WORDS));
-    // A model may write more than a field of a form holds; longer text is shortened.
+    // A model may write more than the limit of a text field, so longer text is accepted here and
+    // shortened later.
     let reason = match fields.take("justification") {
         Some(Node::Text(text)) => text.to_string(),
         Some(_) | None => String::new(),
@@ -157,7 +158,7 @@ pub(super) fn read_request(text: &[u8]) -> Result<RequestOf, CatalogError> {
     Ok(RequestOf { asked_as, of, arguments, duration, reason })
 }
 
-/// Exact arguments for people: the text whose digest is stored, shortened if it is too long.
+/// The exact arguments for people: the text whose digest is stored, shortened if it is too long.
 fn shown_arguments(text: &[u8]) -> Option<String> {
     let exact: Exact = serde_json::from_slice(text).ok()?;
     let written = exact.details.arguments.get().as_bytes();
@@ -214,7 +215,7 @@ fn fitting_tool(text: &str) -> Result<String, String> {
     }
 }
 
-/// Checks the name of a tool in a grant: a call must be able to have this name.
+/// Checks the name of a tool in a grant: calls must be able to use this name.
 fn granted_tool(text: &str, is_built_in: bool) -> Result<String, String> {
     match BuiltInTools::ruled_name(text).filter(|_| is_built_in) {
         Some(ruled) => Err(format!("`{text}` is another name of `{ruled}`, which grants name")),
@@ -351,7 +352,7 @@ fn read_duration(
 }
 
 impl Control {
-    /// The requested grant and its reason, if all objects exist that it refers to.
+    /// The requested grant and its reason, after a check that all referenced objects exist.
     pub(super) async fn checked(
         &self,
         store: &Store,

@@ -120,10 +120,11 @@ impl Control {
         self.to_the_end(ask).await
     }
 
-    /// The last decision on the same request of a run under this name, for its agent or for the
-    /// user whose turn it is. Only decisions that still matter are returned: a refusal, or a grant
-    /// that still counts. After a grant was consumed or revoked, or without a decision, the run has
-    /// to ask again.
+    /// The last decision on an equal request of a run under this name, for its agent or for the
+    /// user whose turn it is.
+    ///
+    /// Only decisions that still matter are returned: a refusal, or a grant that is neither
+    /// consumed nor revoked. In all other cases the run has to ask again.
     ///
     /// # Errors
     /// When there is no such workspace or no store, or the store fails.
@@ -149,8 +150,8 @@ impl Control {
         Ok(Some(row).filter(|_| counts))
     }
 
-    /// The fault of a grant until a run ends, if that is the run of a daemon itself: no end of it
-    /// is stored, which the grant could share.
+    /// A fault if a grant should last until the end of the daemon's own run: that end is not
+    /// stored, so the grant could not end with it.
     async fn no_end(&self, run: RunId, scope: &str) -> Result<Vec<FieldError>, ControlError> {
         let Some(store) = self.store().filter(|_| scope == "run") else { return Ok(Vec::new()) };
         if store.runs().find(run).await.map_err(ControlError::Store)?.is_some() {
@@ -199,7 +200,7 @@ impl Control {
         let duration = match word.as_str() {
             "run" => Some(GrantDuration::Run(request.run)),
             "session" => request.session.map(GrantDuration::Session),
-            // No other run of the same agent or user consumes a grant that was approved for this
+            // No other run of the same agent or user may consume a grant that was approved for this
             // one (S26).
             "once" => Some(request.session.map_or(GrantDuration::Once, GrantDuration::OnceIn)),
             word => GrantDuration::read(word, None, None),
@@ -276,8 +277,8 @@ impl Control {
         self.to_the_end(deny).await
     }
 
-    /// Sends the outcome of a request to its session (X-E83): for a grant, all that it allows,
-    /// whatever was requested. Two equal events of a request are one.
+    /// Sends the outcome of a request to its session (X-E83). For an approval the event shows the
+    /// grant as created, not as requested. Equal events of a request are stored once.
     pub(super) async fn tell_session(
         &self,
         kind: EventKind,
@@ -336,8 +337,8 @@ impl Control {
         Ok(found.map_err(ControlError::Store)?.ok_or_else(unknown)?)
     }
 
-    /// Waits until a request is closed: a human has decided, or the time is over. Returns `false`
-    /// if the request cannot be followed until then, so that the outcome is unknown.
+    /// Waits until a request is closed: a human has decided, or its time is over. Returns `false`
+    /// if the request cannot be followed that long, so that the outcome is unknown.
     pub async fn grant_request_settled(&self, row: &GrantRequestRow) -> bool {
         let (Some(events), Some(session)) = (self.events(), row.session) else { return false };
         let kinds = vec![EventKind::PermissionGranted, EventKind::PermissionDenied];
@@ -354,7 +355,7 @@ impl Control {
                 () = &mut late => return true,
                 told = follower.next() => match told {
                     Ok(Some(_)) => {}
-                    // The session has ended, and its requests with it.
+                    // The session has ended, which closes its requests too.
                     Ok(None) => return true,
                     Err(error) => return not_followed(&error),
                 },
@@ -362,7 +363,7 @@ impl Control {
         }
     }
 
-    /// The same request, if it waits for a decision.
+    /// The request with this id, if it waits for a decision.
     async fn pending(
         &self,
         workspace: &WorkspaceId,

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::{Control, ControlError};
 
-/// Servers of the catalog that are read at once.
+/// Number of catalog servers in one reading.
 const PAGE: u32 = 200;
 
-/// The gates of a catalog server that have a name of a tool or a prompt.
+/// The gates of a catalog server that are listed by the name of a tool or a prompt.
 const NAMED_GATES: [&str; 2] = ["tool_scopes", "prompt_scopes"];
 
 /// The tool scopes that the servers and the rules of a workspace require, read at one moment. Only
@@ -135,7 +135,7 @@ impl Control {
     }
 }
 
-/// The scopes of one gate, as a document has them: a text or a list of texts.
+/// The scopes of one gate in a document: a text or a list of texts.
 fn scopes_in(gate: &Value) -> impl Iterator<Item = String> {
     let all = gate.as_array().map_or(std::slice::from_ref(gate), Vec::as_slice);
     all.iter().filter_map(Value::as_str).map(str::to_owned)

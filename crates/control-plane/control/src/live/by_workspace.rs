@@ -1,4 +1,4 @@
-//! Values of which each workspace has one, shared with its runs.
+//! One value for each workspace, shared with the workspace's runs.
 
 use std::{
     collections::HashMap,
@@ -7,12 +7,12 @@ use std::{
 
 use narthex_model::WorkspaceId;
 
-/// One value per workspace, made when it is first needed.
+/// One value per workspace, created when it is first needed.
 #[derive(Debug)]
 pub(crate) struct ByWorkspace<T>(Mutex<HashMap<WorkspaceId, Arc<T>>>);
 
 impl<T: Default> ByWorkspace<T> {
-    /// A map with the value of one workspace.
+    /// A map that contains the value of one workspace.
     pub(crate) fn with(workspace: WorkspaceId, its: Arc<T>) -> Self {
         Self(Mutex::new(HashMap::from([(workspace, its)])))
     }
@@ -22,7 +22,7 @@ impl<T: Default> ByWorkspace<T> {
         self.lock().entry(workspace.clone()).or_default().clone()
     }
 
-    /// Forgets the value of a workspace, and returns it so that the caller can empty it.
+    /// Removes the value of a workspace, and returns it so that the caller can empty it.
     pub(crate) fn remove(&self, workspace: &WorkspaceId) -> Option<Arc<T>> {
         self.lock().remove(workspace)
     }

@@ -64,8 +64,8 @@ impl LiveGrants {
         &self.proof
     }
 
-    /// Looks whether grants need proof now that a passkey was added or removed, and has those count
-    /// that do.
+    /// Checks whether grants need proof, after a passkey was added or removed. If that has changed,
+    /// reads all grants anew, so that only those count that meet the rule.
     ///
     /// # Errors
     /// When a statement fails.
@@ -84,12 +84,12 @@ impl LiveGrants {
         self.last.lock().await
     }
 
-    /// Takes over how a grant is now.
+    /// Applies the current state of a grant.
     pub(crate) fn apply(&self, row: &GrantRow) {
         let GrantRow { grant, workspace, consumed, revoked, is_advisory, .. } = row;
         let set = self.of(workspace);
         if *is_advisory && self.proof.is_required() {
-            // The grant is from before proof was required.
+            // The grant was created before proof was required.
             let _ = set.remove(grant.id);
             return;
         }
@@ -100,18 +100,18 @@ impl LiveGrants {
         }
     }
 
-    /// A grant counts no more.
+    /// Removes a grant, so that it no longer counts.
     pub(crate) fn forget(&self, workspace: &WorkspaceId, id: GrantId) {
         let _ = self.of(workspace).remove(id);
     }
 
-    /// No grant of a user in a workspace counts any more.
+    /// Removes all grants of a user in a workspace.
     pub(crate) fn forget_user(&self, workspace: &WorkspaceId, user: &PrincipalId) {
         let subject = GrantSubject::User(user.clone());
         self.forget_subject(workspace, &subject);
     }
 
-    /// No grant of an agent in a workspace counts any more.
+    /// Removes all grants of an agent in a workspace.
     pub(crate) fn forget_agent(&self, workspace: &WorkspaceId, agent: &AgentName) {
         self.forget_subject(workspace, &GrantSubject::Agent(agent.clone()));
     }
@@ -124,14 +124,14 @@ impl LiveGrants {
         theirs.into_iter().for_each(|id| _ = set.remove(id));
     }
 
-    /// No grant of a workspace counts any more.
+    /// Removes all grants of a workspace.
     pub(crate) fn forget_all(&self, workspace: &WorkspaceId) {
         let Some(set) = self.by_workspace.remove(workspace) else { return };
         set.ids().into_iter().for_each(|id| _ = set.remove(id));
     }
 
-    /// Follows changes by other daemons, until the end. A change of permissions may be the deletion
-    /// of a workspace, with all its grants.
+    /// Follows changes by other daemons, until the daemon stops. After a change of permissions, all
+    /// grants are read anew, since a workspace may have been deleted with its grants.
     pub(crate) async fn follow(
         self: Arc<Self>,
         store: Store,

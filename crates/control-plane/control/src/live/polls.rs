@@ -5,8 +5,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::live::POLL;
 
-/// The looks of a follower of the store: one at once, and then one each [`POLL`], until the end. A
-/// look that takes longer moves the next.
+/// The times at which a follower reads the store: at once, and then each [`POLL`], until `closing`.
+/// A slow reading delays the next one.
 #[derive(Debug)]
 pub(crate) struct Polls {
     ticks: Interval,
@@ -14,7 +14,7 @@ pub(crate) struct Polls {
 }
 
 impl Polls {
-    /// Looks until `closing`.
+    /// Polls until `closing` is cancelled.
     ///
     /// # Panics
     /// Outside of a runtime.
@@ -25,7 +25,7 @@ impl Polls {
         Self { ticks, closing }
     }
 
-    /// Waits for the next look; `false` at the end.
+    /// Waits for the next poll; `false` when the daemon stops.
     pub(crate) async fn next(&mut self) -> bool {
         tokio::select! {
             biased;
@@ -49,7 +49,7 @@ mod tests {
         assert!(begun.elapsed().is_zero());
         assert!(polls.next().await);
         assert_eq!(begun.elapsed(), POLL);
-        // A look that takes long is followed by a pause; the missed looks are left out.
+        // A slow reading is followed by a pause, and missed polls are left out.
         advance(POLL * 3).await;
         assert!(polls.next().await);
         let late = Instant::now();

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use narthex_store::{StatementError, Store};
 
-/// The setting, and the ways in which a human can prove to be one here.
+/// The setting, and the ways in which humans can prove here that they are human.
 #[derive(Debug)]
 pub(crate) struct ProofRule {
     setting: Option<bool>,
@@ -14,8 +14,8 @@ pub(crate) struct ProofRule {
 }
 
 impl ProofRule {
-    /// Takes the setting `grants.require_proof`. Without the setting, proof is needed once there is
-    /// a provider or a passkey.
+    /// Creates the rule from the setting `grants.require_proof`. Without the setting, proof is
+    /// needed once a provider or a passkey exists.
     #[must_use]
     pub(crate) fn new(setting: Option<bool>, has_provider: bool) -> Self {
         Self { setting, has_provider, has_passkeys: AtomicBool::new(false) }
@@ -28,14 +28,14 @@ impl ProofRule {
         self.setting.unwrap_or_else(found)
     }
 
-    /// True if proof is never needed, whatever passkeys there are.
+    /// True if proof is never needed, even if passkeys exist.
     #[must_use]
     pub(crate) fn is_off(&self) -> bool {
         self.setting == Some(false)
     }
 
-    /// Looks for passkeys, where the answer depends on them. Returns true if the answer has
-    /// changed.
+    /// Checks whether passkeys exist, if the rule depends on them. Returns true if the rule's
+    /// result has changed.
     ///
     /// # Errors
     /// When the statement fails.
@@ -52,7 +52,7 @@ impl ProofRule {
 mod tests {
     use super::*;
 
-    /// D28: a provider makes proof of grants necessary, unless the setting differs.
+    /// D28: if a provider exists, grants need proof, unless the setting says otherwise.
     #[test]
     fn d28_a_provider_has_grants_need_proof() {
         for (setting, has_provider, required) in [

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::live::{Polls, by_workspace::ByWorkspace};
 
-/// The states of the rules of workspaces when they were read.
+/// The heads of the rules of each workspace when they were last read.
 pub(crate) type KnownRules = HashMap<WorkspaceId, RulesHead>;
 
 /// The rules of all workspaces.
@@ -26,8 +26,8 @@ pub(crate) struct LiveRules {
 }
 
 impl LiveRules {
-    /// Loads the rules from the store; none without one. `home` are those of the workspace of the
-    /// live configuration.
+    /// Loads the rules from the store; there are none without a store. `home` are the rules of the
+    /// live configuration's workspace.
     ///
     /// # Errors
     /// When a statement fails.
@@ -60,7 +60,7 @@ impl LiveRules {
         self.known.lock().await
     }
 
-    /// Follows changes by other daemons, until the end.
+    /// Follows changes by other daemons, until the daemon stops.
     pub(crate) async fn follow(self: Arc<Self>, store: Store, closing: CancellationToken) {
         let mut polls = Polls::until(closing);
         while polls.next().await {
@@ -83,7 +83,7 @@ impl LiveRules {
             if known.get(&workspace) == Some(&head) {
                 continue;
             }
-            // If the rules were removed meanwhile, the next look finds that.
+            // If the rules were removed in the meantime, the next poll finds that.
             let Some(row) = store.rules().find(&workspace).await? else { continue };
             self.of(&workspace).set(compiled(&workspace, &row.document));
             known.insert(workspace, row.head);
@@ -102,7 +102,7 @@ fn compiled(workspace: &WorkspaceId, text: &str) -> Option<Box<dyn Rules>> {
     }
 }
 
-/// One line: the faults, their consequence, and the commands that mend them.
+/// One log line: the faults, their consequence, and the commands that mend them.
 fn cannot_be_read(workspace: &WorkspaceId, RuleFaults(faults): &RuleFaults) -> String {
     let [show, set] = ["policy show", "policy set --file FILE"]
         .map(|template| narthex(template, &[]).in_workspace(workspace.as_str()));
@@ -141,7 +141,7 @@ mod tests {
         assert!(!line.contains('\n'), "{line}");
     }
 
-    /// D13: unreadable rules let nothing through.
+    /// D13: while rules cannot be read, they forbid every call.
     #[test]
     fn d13_unreadable_rules_forbid_every_call() {
         let workspace = WorkspaceId::default();

@@ -194,7 +194,7 @@ mod tests {
         PrincipalId::new(&format!("prn_{}", String::from(digit).repeat(16))).unwrap()
     }
 
-    /// X-E81: a turn is of one session, and reaches all of its runs that are kept.
+    /// X-E81: a turn belongs to one session, and reaches all runs of it that are in memory.
     #[test]
     fn x_e81_a_turn_reaches_the_runs_of_its_session() {
         let (turns, here) = (LiveTurns::default(), WorkspaceId::default());

@@ -70,7 +70,7 @@ impl Provider {
         Ok(metadata)
     }
 
-    /// The keys, if they are younger than `fresh`, or else new ones.
+    /// Returns the keys. Reads them anew if they are older than `fresh`.
     async fn keys(&self, uri: &Url, fresh: Duration) -> Result<Arc<Keys>, LoginError> {
         let mut known = self.known.lock().await;
         if let Some((at, keys)) = &known.keys
@@ -126,7 +126,7 @@ impl Control {
     ) -> Result<NewSession, ControlError> {
         let login = self.login()?;
         let provider = login.providers.get(name).ok_or(LoginError::UnknownProvider)?;
-        // Taken in any case: a second try is a second sign-in.
+        // The attempt is removed in any case: a second try must start a new sign-in.
         let (begun_at, attempt) = login.attempts.take(kept).ok_or(LoginError::NoCeremony)?;
         if begun_at != name {
             return Err(LoginError::NoCeremony.into());
@@ -239,7 +239,7 @@ async fn redeem(request: TokenRequest, proxies: &Arc<Proxies>) -> Result<Vec<u8>
     ask(&url, asked, proxies).await
 }
 
-/// One request on a connection of its own: sign-ins are rare.
+/// Sends one request on a new connection: sign-ins are rare.
 async fn ask(
     url: &Url,
     mut request: Request<Payload>,

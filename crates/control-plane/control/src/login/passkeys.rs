@@ -1,4 +1,4 @@
-//! Passkeys: enrolled by a signed-in human, used to sign in, removed.
+//! Passkeys: a signed-in human registers them, signs in with them, and removes them.
 
 use std::time::SystemTime;
 
@@ -87,7 +87,8 @@ impl Control {
             used_at: None,
         };
         let (by, signed_in) = (account.actor(), signed_in.clone());
-        // In turn, so that of many at once only one is the first.
+        // Done under the lock of permissions: of several registrations at once, only one can be the
+        // first.
         self.change_access(async move |this: Self, _store| {
             let adding = this.may_add_passkey(signed_in.method).await?;
             let proofs = this.needed_store()?.proofs();
@@ -98,7 +99,7 @@ impl Control {
             let noted = this.note(event.with("passkey", row.id.as_str())).await?;
             let added = match adding {
                 Adding::Any => proofs.add_passkey(&row).await.map(|()| true),
-                // Another daemon may have added the first passkey meanwhile.
+                // Another daemon may have added the first passkey in the meantime.
                 Adding::First => proofs.add_first_passkey(&row).await,
                 Adding::Invited => proofs.add_invited_passkey(&row, &signed_in.session).await,
             };
@@ -128,7 +129,8 @@ impl Control {
         store.proofs().has_passkeys().await.map_err(ControlError::Store)
     }
 
-    /// Lets grants need proof from the first passkey on, and until the last one is removed.
+    /// Updates the rule for grants after a passkey was added or removed: they need proof while any
+    /// passkey exists.
     async fn passkeys_changed(&self) -> Result<(), ControlError> {
         let Some(store) = &self.shared.store else { return Ok(()) };
         self.shared.grants.passkeys_changed(store).await.map_err(ControlError::Store)
@@ -172,12 +174,12 @@ impl Control {
         LoginError::AddsNoPasskey { sign_in: self.sign_in_address() }
     }
 
-    /// The address of the sign-in page, as errors name it.
+    /// The address of the sign-in page, for the texts of errors.
     fn sign_in_address(&self) -> String {
         self.sign_in_origin().map(|origin| origin.at("/signin")).unwrap_or_default()
     }
 
-    /// Starts a sign-in by passkey, of a human not known yet.
+    /// Starts a sign-in by passkey, before the human is known.
     ///
     /// # Errors
     /// When passkeys cannot be used here, or too many ceremonies are open.

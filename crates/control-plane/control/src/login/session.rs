@@ -1,4 +1,5 @@
-//! Sessions: started by a proof, held in memory, ended by their owners or an operator.
+//! Sessions of humans: a proof starts them, this process has them in memory, and their owners or an
+//! operator end them.
 
 use std::{
     sync::{
@@ -40,7 +41,7 @@ pub struct NewSession {
     pub expires_at: SystemTime,
 }
 
-/// A session as this process knows it.
+/// A session in the memory of this process.
 #[derive(Debug)]
 pub(crate) struct KnownSession {
     account: Arc<Account>,
@@ -52,8 +53,8 @@ pub(crate) struct KnownSession {
 }
 
 impl KnownSession {
-    /// The session of a row, with the last use that `before` has seen. `None` if its method is
-    /// unknown.
+    /// Creates the session of a row. `before` has the last known use. `None` if the sign-in method
+    /// is unknown.
     pub(crate) fn new(
         row: &LoginSessionRow,
         account: Arc<Account>,
@@ -70,7 +71,8 @@ impl KnownSession {
         })
     }
 
-    /// The human of the session, which has this hash, if it is valid now; this counts as a use.
+    /// The human of the session, if the session is valid now. The call counts as a use of the
+    /// session. `hash` is the session's own hash.
     pub(crate) fn signed_in(&self, hash: &str, limits: &SessionLimits) -> Option<SignedIn> {
         let now = SystemTime::now();
         let session = LoginSession {
@@ -86,12 +88,12 @@ impl KnownSession {
         Some(SignedIn { session: hash.to_owned(), account, method, since: self.created_at })
     }
 
-    /// The account of its human.
+    /// The account of the session's human.
     pub(crate) fn account(&self) -> &Arc<Account> {
         &self.account
     }
 
-    /// The time of the last use, if that is to be stored again.
+    /// The time of the last use, if it is due to be stored again.
     pub(crate) fn newly_seen(&self, step: Duration) -> Option<SystemTime> {
         let step = u64::try_from(step.as_millis()).unwrap_or(u64::MAX);
         let seen_ms = self.seen_ms.load(Ordering::Relaxed);
@@ -122,7 +124,7 @@ impl Control {
     pub async fn sign_out(&self, token: &str) -> Result<(), ControlError> {
         let hash = TokenHash::of(token);
         self.change_access(async move |this, store| {
-            // A session without an owner is ended as well, which is no event.
+            // A session without a known owner is ended too, but is not recorded.
             let noted = match this.session_owner(hash.as_str()) {
                 Some(owner) => {
                     let event = of_principal(kind::SIGNED_OUT, &owner.id, owner.actor());
@@ -158,8 +160,8 @@ impl Control {
         Ok(new)
     }
 
-    /// A session that is not stored yet, with its row. Its token is new each time, so that it
-    /// cannot be known beforehand.
+    /// Creates a session and its row, without storing them. The token is random and new, so that no
+    /// one can know it beforehand.
     pub(super) fn new_session(
         &self,
         principal: PrincipalId,
@@ -178,7 +180,7 @@ impl Control {
         Ok((NewSession { token, principal, expires_at }, row))
     }
 
-    /// The event of a human's sign-in, if they may.
+    /// The event of a human's sign-in. Fails if the human may not sign in.
     pub(super) fn signs_in(
         &self,
         row: &LoginSessionRow,

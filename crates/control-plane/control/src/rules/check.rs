@@ -1,4 +1,4 @@
-//! The rules' ruling on a described call, which is not made.
+//! Answers how the rules decide a described call, without making the call.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -36,7 +36,7 @@ const FIELDS: [&str; 17] = [
     "is_child",
     "at",
 ];
-/// The words for the place where a call comes in: the first is the default.
+/// The kinds of endpoint that may receive the call: the first is the default.
 const ENDPOINTS: [&str; 2] = ["aggregated", "transparent"];
 const ERAS: [&str; 2] = ["modern", "legacy"];
 
@@ -47,7 +47,7 @@ pub struct RulesChecked {
     pub ruling: Ruling,
 }
 
-/// A question as a document asks it.
+/// A parsed question.
 struct Asked {
     agent: Option<AgentName>,
     agent_type: Option<AgentType>,
@@ -66,7 +66,7 @@ struct Asked {
     at: Option<SystemTime>,
 }
 
-/// Texts that must stay as they were written: rules may see a difference.
+/// JSON texts that must stay exactly as they were written, since rules may distinguish them.
 #[derive(Deserialize)]
 struct Exact {
     arguments: Option<Box<RawValue>>,
@@ -118,7 +118,7 @@ impl Control {
         let actors = Actors { user, agent, agent_type, is_child, ..Actors::default() };
         let rules: Box<dyn Rules> = match &asked.rules {
             Some(text) => Box::new(RuleSet::compile(text).map_err(|faults| refused(&faults))?),
-            // The rules as they apply to calls.
+            // Unreadable rules forbid every call, here as in real calls.
             None => match RuleSet::compile(self.rules(workspace).await?.text()) {
                 Ok(set) => Box::new(set),
                 Err(_unreadable) => Box::new(UnreadableRules),
@@ -172,7 +172,7 @@ impl Asked {
     }
 }
 
-/// The type of an agent, as its stored document has it.
+/// The type of an agent in its stored document.
 fn type_of(document: &str) -> AgentType {
     let document: serde_json::Value = serde_json::from_str(document).unwrap_or_default();
     let word = document.get("agent_type").and_then(serde_json::Value::as_str);
@@ -248,7 +248,7 @@ fn read(text: &[u8]) -> Result<Asked, CatalogError> {
     })
 }
 
-/// Reads a field that may be missing.
+/// Reads a field that may be absent.
 fn optional<T, E: std::fmt::Display>(
     fields: &mut Fields,
     name: &str,
@@ -258,7 +258,7 @@ fn optional<T, E: std::fmt::Display>(
     fields.named(name, rule)
 }
 
-/// The origin of the call; without the field, the call is made for itself.
+/// The origin of the call. Without the field, it is an ordinary call.
 fn origin(fields: &mut Fields, item: Option<&Item>) -> CallOrigin {
     let words = CallOrigin::ALL.map(|origin| (origin.as_str(), origin));
     let origin = fields.word("origin", &words).unwrap_or_default();
@@ -268,10 +268,11 @@ fn origin(fields: &mut Fields, item: Option<&Item>) -> CallOrigin {
     origin
 }
 
-/// Makes an item of its name.
+/// Creates an item from its name.
 type ItemOf = fn(Arc<str>) -> Item;
 
-/// The called item: one of three, or, with a method, the server as such.
+/// The called item: a tool, a prompt or a resource. Without one, but with a method, the item is the
+/// server itself.
 fn item(fields: &mut Fields, has_method: bool) -> Option<Item> {
     let kinds: [(&str, ItemOf); 3] =
         [("tool", Item::Tool), ("prompt", Item::Prompt), ("resource", Item::Resource)];

@@ -1,4 +1,4 @@
-//! Moves the audit's records from the disk into the store, in order and once.
+//! Moves the audit's records from the disk into the store, in order and each once.
 
 use std::{
     borrow::Cow,
@@ -16,10 +16,10 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use crate::shipping::Spooled;
 
-/// Moves batch by batch.
+/// Moves records in batches.
 #[derive(Debug)]
 pub(crate) struct Shipper {
-    /// The reader of the spool. Reading blocks.
+    /// The reader of the spool. Reading blocks the thread.
     reader: Arc<Mutex<SpoolReader>>,
     store: Store,
     vault: Option<Vault>,
@@ -27,7 +27,7 @@ pub(crate) struct Shipper {
     is_behind: bool,
 }
 
-/// The reason for which events are not moved. They stay in the spool.
+/// The reason why events are not moved. They stay in the spool.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShipError {
     /// The spool cannot be read.
@@ -39,7 +39,7 @@ pub(crate) enum ShipError {
     /// The vault cannot mark a chain.
     #[error("{0}")]
     Vault(#[source] VaultError),
-    /// Another process was faster; this process may still move the next events.
+    /// Another process was faster; this process may still move the events after these.
     #[error("another process moves the same events")]
     Contended,
     /// A thread that reads files failed.
@@ -48,26 +48,26 @@ pub(crate) enum ShipError {
 }
 
 impl Shipper {
-    /// `None` if there is nothing to read, or no place to put it.
+    /// Creates a shipper. `None` if the audit has no spool, or there is no store.
     #[must_use]
     pub(crate) fn new(audit: &Audit, store: Option<&Store>, vault: Option<&Vault>) -> Option<Self> {
         let reader = Arc::new(Mutex::new(audit.reader()?));
         Some(Self { reader, store: store?.clone(), vault: vault.cloned(), is_behind: false })
     }
 
-    /// Tells when there may be more.
+    /// A signal that the spool may have further events.
     #[must_use]
     pub(crate) fn grown(&self) -> SpoolGrown {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner).grown()
     }
 
-    /// True if the last batch was as large as one may be.
+    /// True if the last batch had the largest possible size.
     #[must_use]
     pub(crate) fn is_behind(&self) -> bool {
         self.is_behind
     }
 
-    /// The spool that it reads from, which knows the moved events.
+    /// The spool that this shipper reads, which knows the moved events.
     #[must_use]
     pub(crate) fn spooled(&self) -> Spooled {
         Spooled::new(self.reader.clone())
@@ -116,12 +116,13 @@ impl Shipper {
                     entry.insert((before.clone(), before))
                 }
             };
-            // After a crash, lines that were moved before are read once more.
+            // After a crash, lines that were moved before are read again.
             if row.seq <= chain.1.head_seq {
                 continue;
             }
             if row.seq > chain.1.head_seq + 1 {
-                // A greater number would make all following events pass for moved.
+                // If a raised number were accepted, all following events would count as moved
+                // already.
                 if !is_whole(line, &hash) {
                     tracing::error!(
                         writer = row.writer,
@@ -149,11 +150,11 @@ impl Shipper {
     }
 }
 
-/// Marks a chain with a key of ours. If the ends before were changed by another program, the chain
-/// gets no mark that fits, so that the change is noticed.
+/// Marks a chain with a key of the vault. If another program has changed the chain's ends before,
+/// the chain keeps a mark that does not match, so that the change is noticed.
 ///
 /// # Errors
-/// When the vault cannot make or check one.
+/// When the vault cannot make or check a mark.
 pub(crate) async fn vouched(
     vault: Option<&Vault>,
     before: &AuditChain,
@@ -168,7 +169,7 @@ pub(crate) async fn vouched(
     Ok(now)
 }
 
-/// True if one of the vault's keys vouches for the ends of a chain; `None` if there is no vault.
+/// True if a mark by one of the vault's keys matches the ends of a chain; `None` without a vault.
 ///
 /// # Errors
 /// When the vault cannot check the chain.
@@ -177,21 +178,21 @@ pub(crate) async fn vouches(
     chain: &AuditChain,
 ) -> Result<Option<bool>, VaultError> {
     let Some(vault) = vault else { return Ok(None) };
-    // A chain that never had a mark comes from a process without a vault, or an attacker has taken
-    // the mark away.
+    // A chain without a mark comes from a process without a vault, or an attacker has removed the
+    // mark.
     let Some(key) = narthex_model::KeyId::new(&chain.key_id) else { return Ok(Some(false)) };
     let voucher = Voucher { key, mark: chain.seal.clone() };
     vault.vouches(&vouched_text(chain), &voucher).await
 }
 
-/// The text that a mark vouches for.
+/// The text that a mark signs.
 #[must_use]
 pub(crate) fn vouched_text(chain: &AuditChain) -> String {
     let AuditChain { workspace, writer, base_seq, base_hash, head_seq, head_hash, .. } = chain;
     format!("audit chain\n{workspace}\n{writer}\n{base_seq} {base_hash}\n{head_seq} {head_hash}\n")
 }
 
-/// The members of a line that have columns of their own.
+/// The members of a line that have columns in the store.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow)]
@@ -209,7 +210,7 @@ struct Line<'a> {
     #[serde(borrow)]
     writer: Cow<'a, str>,
     seq: u64,
-    /// The member must be there, as lines are chained.
+    /// Required, since each line is chained to the one before it.
     #[serde(rename = "prev")]
     _prev: IgnoredAny,
     #[serde(borrow, default)]
@@ -222,10 +223,10 @@ struct Named<'a> {
     id: Cow<'a, str>,
 }
 
-/// A line as a row, and its hash; `None` if the line is no event of the audit.
+/// The row and the hash of a line; `None` if the line is no event of the audit.
 #[must_use]
 pub(crate) fn row_of(line: &str) -> Option<(AuditRow, String)> {
-    // A sequence would be read as the members in order.
+    // `serde` would read an array as the members in order.
     let parsed: Option<Line<'_>> =
         line.starts_with('{').then(|| serde_json::from_str(line).ok()).flatten();
     let parsed = parsed?;
@@ -243,12 +244,13 @@ pub(crate) fn row_of(line: &str) -> Option<(AuditRow, String)> {
     Some((row, storable(parsed.hash)))
 }
 
-/// True if a line is as it was written.
+/// True if a line's content matches its hash.
 fn is_whole(line: &str, hash: &str) -> bool {
     line_hash(line).is_ok_and(|(made, _)| made == hash)
 }
 
-/// Names by clients may have zero bytes, which no store takes: one would block all later events.
+/// Replaces zero bytes, which names from clients may have and no store accepts: one such event
+/// would block all later events.
 fn storable(text: Cow<'_, str>) -> String {
     match text.as_bytes().contains(&0) {
         true => text.replace('\0', "\u{fffd}"),

@@ -1,4 +1,4 @@
-//! Numbers of the moved events, and of the waiting ones, for the spool.
+//! Answers which events of the spool were moved, and how many wait.
 
 use std::{
     collections::BTreeMap,
@@ -12,11 +12,11 @@ use narthex_store::AuditChain;
 
 use crate::shipping::{ShipError, row_of};
 
-/// Most bytes of the spool that are read to count events, so that no question makes the daemon read
-/// 4 GiB.
+/// Largest number of bytes of the spool that are read to count events. Without this limit, one
+/// request could make the daemon read 4 GiB.
 const COUNTED_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The spool for questions, also while events are moved.
+/// Answers questions about the spool, also while events are moved.
 #[derive(Debug, Clone)]
 pub(crate) struct Spooled(Arc<Mutex<SpoolReader>>);
 
@@ -25,8 +25,9 @@ impl Spooled {
         Self(reader)
     }
 
-    /// The recorded events of a workspace, or of the installation, that are not in the store, which
-    /// has `chains`; `None` if all of them are. `is_stuck`: they cannot be moved now.
+    /// The recorded events of a workspace, or of the installation, that are missing in the store.
+    /// `chains` are the chains that the store has. `None` if the store has all events. `is_stuck`
+    /// is true if events cannot be moved now.
     pub(crate) async fn waiting(
         &self,
         workspace: &str,
@@ -59,8 +60,8 @@ impl Spooled {
         (waiting.is_more || waiting.events > 0).then_some(waiting)
     }
 
-    /// The last events of a workspace, or of the installation, that were moved from here: an
-    /// attacker who removes a chain from the store cannot reach these records of it.
+    /// The last events of a workspace, or of the installation, that were moved into the store from
+    /// this disk. An attacker who removes a chain from the store cannot change these records of it.
     ///
     /// # Errors
     /// When the spool cannot be read.
@@ -76,7 +77,7 @@ impl Spooled {
     }
 }
 
-/// Counts the waiting events, and notes if those are all.
+/// Counts the waiting events. Returns true if it has read all of them.
 fn count(
     files: &SpoolFiles,
     heads: &BTreeMap<String, u64>,
@@ -85,7 +86,7 @@ fn count(
     let mut oldest = None;
     let is_all = files.waiting(COUNTED_BYTES, |line| {
         let Some((row, _)) = row_of(line) else { return };
-        // After a crash, lines that were moved before are read once more.
+        // After a crash, lines that were moved before are read again.
         let is_moved = row.seq <= heads.get(&row.writer).copied().unwrap_or_default();
         if row.workspace == waiting.workspace && !is_moved {
             waiting.events += 1;

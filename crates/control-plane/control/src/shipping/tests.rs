@@ -1,4 +1,4 @@
-//! Tests of moving the audit into the store.
+//! Tests of moves of audit records into the store.
 
 use narthex_audit::{
     Actor, ActorKind, Audit, AuditEvent, AuditFull, AuditSettings, DeclaredChain, Verifier,
@@ -44,8 +44,9 @@ async fn move_all(shipper: &mut Shipper) {
     while shipper.step().await.unwrap() {}
 }
 
-/// D25: while the store is away, events wait on the disk, until that is full: then actions are
-/// refused. When the store is back, all events are moved, once, and actions are accepted again.
+/// D25: while the store is unavailable, events wait on the disk. When the disk space is used up,
+/// actions are refused. When the store is back, all events are moved once, and actions are accepted
+/// again.
 #[tokio::test]
 async fn d25_events_wait_on_disk_while_the_store_is_unavailable() {
     let dir = tempfile::tempdir().unwrap();
@@ -74,7 +75,7 @@ async fn d25_events_wait_on_disk_while_the_store_is_unavailable() {
     assert_eq!(full, AuditFull::SpoolFull);
     assert!(done > 10, "{done}");
     let store = Store::open(&file).await.unwrap();
-    // Another process, which does not know how much the first has moved.
+    // A second process, which does not know how many events the first has moved.
     let mut shipper = Shipper::new(&audit, Some(&store), None).unwrap();
     move_all(&mut shipper).await;
     audit.note(event(done)).unwrap();
@@ -85,8 +86,8 @@ async fn d25_events_wait_on_disk_while_the_store_is_unavailable() {
     audit.close().await;
 }
 
-/// D25: a client's name may have a zero byte, which no store takes: its event is moved all the
-/// same, and the document stays as it was written.
+/// D25: a client's name may have a zero byte, which no store accepts. Its event is still moved, and
+/// the document stays as it was written.
 #[tokio::test]
 async fn an_event_with_a_zero_byte_in_a_name_is_moved_with_the_others() {
     let dir = tempfile::tempdir().unwrap();
@@ -179,7 +180,7 @@ fn a_line_of_the_spool_becomes_a_row_with_its_members() {
     assert_eq!((row.workspace.as_str(), row.writer.as_str(), row.seq), ("w", "x", 7));
     assert_eq!(narthex_model::Timestamp::new(row.happened_at).to_string(), line["time"]);
     assert_eq!(row.document, line.to_string());
-    // Members that few lines have may be left out; members that chain lines may not.
+    // Optional members may be missing; members that chain lines may not.
     for (member, is_needed) in
         [("resource", false), ("run", false), ("workspace", false), ("prev", true), ("seq", true)]
     {

@@ -1,5 +1,5 @@
-//! Child sessions without an active run: their parents are notified, and they end with their time.
-//! Also sessions left below a cancelled one: they end, too.
+//! Child sessions without an active run: the daemon notifies their parents, and ends the children
+//! whose time is over. It also ends sessions that remain below a cancelled session.
 
 use std::{collections::BTreeSet, time::SystemTime};
 
@@ -15,9 +15,9 @@ use crate::{RunError, RunStatus, Runs, end::Ending};
 const BATCH: u32 = 500;
 
 impl Runs {
-    /// Ends children without an active run whose time is over; the parents of the others are
-    /// notified, once for each run that was their last. Children that resume by themselves are left
-    /// alone: they wait for children of theirs.
+    /// Ends children without an active run whose time is over. Notifies the parent of each other
+    /// child without an active run, once for each last run of the child. Children that resume by
+    /// themselves are skipped: they wait for their own children.
     pub(crate) async fn check_abandoned(
         &self,
         workspace: &WorkspaceId,
@@ -49,7 +49,7 @@ impl Runs {
         now: SystemTime,
     ) -> Result<(), RunError> {
         if child.expires_at <= now {
-            // A caller may have resumed it just now.
+            // A caller may have resumed the session just now.
             return self.expire_session(workspace, child.session, None).await.map(drop);
         }
         let agent_type = self.type_of((workspace, &child.agent), child.agent_type).await?;
@@ -70,14 +70,14 @@ impl Runs {
         self.wake(workspace, child.above, payload, (&id, owed)).await
     }
 
-    /// Ends all active sessions below those that their parents have cancelled: no parent is left
-    /// that could.
+    /// Ends all active sessions below sessions that their parents have cancelled: no parent remains
+    /// that could end them.
     pub(crate) async fn cancel_left(&self, workspace: &WorkspaceId) -> Result<(), RunError> {
         let mut tried = BTreeSet::new();
         loop {
             let left = self.store()?.sessions().left(workspace, BATCH).await;
             let mut left = left.map_err(ControlError::Store)?;
-            // A session whose end failed is tried again with the next look.
+            // A session whose end failed is tried again at the next check.
             left.retain(|child| tried.insert(child.session));
             if left.is_empty() {
                 return Ok(());

@@ -7,8 +7,8 @@ use narthex_model::{AgentName, AgentType, SessionId};
 use crate::{Child, RunError, Runs, create::creator::Awaited};
 
 impl Runs {
-    /// The active child of a session, if its agent is an orchestrator: of each such agent a session
-    /// has one at a time, of others any number.
+    /// The active child of a session, if its agent is an orchestrator. A session may have one child
+    /// at a time of each orchestrator, and any number of children of other agents.
     pub(crate) async fn orchestrator_child(
         &self,
         run: &RunView,
@@ -26,7 +26,7 @@ impl Runs {
         }
     }
 
-    /// The requirements with the id of the model that the given name means in the workspace.
+    /// Returns the requirements with the model's name replaced by its id in the workspace.
     pub(crate) fn with_model(&self, run: &RunView, asked: Awaited) -> Result<Awaited, RunError> {
         let Some(name) = asked.model else { return Ok(asked) };
         let models = self.control().workspace(&run.workspace)?.models;

@@ -1,5 +1,5 @@
-//! Wakes of orchestrators by the platform: a wake is an event in their session, without a driver
-//! (X-E88). Where no run of theirs is active, some wakes begin one.
+//! Wakes of orchestrators by the platform: a wake is an event in the orchestrator's session,
+//! without a driver (X-E88). If the session has no active run, some wakes begin one.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,13 +16,13 @@ use crate::{RunError, RunStatus, Runs};
 const BATCH: u32 = 500;
 /// Minutes of silence after which the watchdog stops and checkups begin.
 const LADDER_END: u64 = 60;
-/// Minutes after which a child that no platform carries out is reported.
+/// Minutes without a platform after which the parent of an unclaimed child is asked to check it.
 const UNCLAIMED: u64 = 10;
 
 impl Runs {
-    /// Asks the parent of a child to look after it. It is asked once an hour after the watchdog's
-    /// last step, and once when no platform carries the child out. It is also asked once for each
-    /// message that the child has not acknowledged after all deliveries.
+    /// Asks the parent of a child to check the child: once an hour after the watchdog's last step,
+    /// and once when no platform carries the child out. Asks also once for each message that the
+    /// child has not acknowledged after all deliveries.
     pub(crate) async fn check_up(
         &self,
         workspace: &WorkspaceId,
@@ -133,8 +133,9 @@ impl Runs {
         Ok(living.map_err(ControlError::Store)?.iter().any(|row| is_used(row.id)))
     }
 
-    /// The data for resuming the session above a child, if it rests. A failure is logged, and gives
-    /// `None`: then no wake is sent either, and the next look tries again.
+    /// The data for resuming the parent session of a child, if the parent session has no active
+    /// run. A failure is logged and gives `None`: then no wake is sent either, and the next check
+    /// tries again.
     pub(crate) async fn owed_for(
         &self,
         workspace: &WorkspaceId,
@@ -157,8 +158,8 @@ impl Runs {
         owed.await.inspect_err(failed).ok()
     }
 
-    /// Sends an orchestrator a wake (X-E88), once for each message id, and stores with that the
-    /// data for resuming its session. Other agents are not woken.
+    /// Sends an orchestrator a wake (X-E88), once for each message id, and stores with the wake the
+    /// data for resuming the session. Sessions of other agents get no wakes.
     pub(crate) async fn wake(
         &self,
         workspace: &WorkspaceId,
@@ -185,7 +186,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Wakes the session above one that has ended.
+    /// Wakes the parent session of a session that has ended.
     pub(crate) async fn wake_of_end(&self, session: &SessionRow, how: RunEnd) {
         let told = async {
             let Some(parent) = session.parent else { return Ok(()) };
@@ -209,7 +210,7 @@ impl Runs {
         }
     }
 
-    /// Wakes the session above a child for a message from the child.
+    /// Wakes the parent session of a child that has sent a message to it.
     pub(crate) async fn wake_of_message(
         &self,
         child: &SessionRow,
@@ -227,8 +228,8 @@ impl Runs {
         self.wake(&child.workspace, parent.session, payload, (&id, None)).await
     }
 
-    /// The type of a session's agent, as its newest run is frozen with it (D10). For a session from
-    /// before that was stored, the agent's present type.
+    /// The type of a session's agent, as frozen in the session's newest run (D10). Older sessions
+    /// have no stored type: then the agent's present type.
     pub(crate) async fn type_of(
         &self,
         (workspace, agent): (&WorkspaceId, &str),

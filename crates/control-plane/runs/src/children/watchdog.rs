@@ -1,5 +1,5 @@
-//! Silent children: the parent agent is notified, and a worker that is silent for too long ends
-//! (X-E89, X-E90). One task looks at all of them.
+//! Silent children (X-E89, X-E90): one task checks all children. It notifies the parent agent, and
+//! ends a worker that is silent for too long.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,25 +12,25 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{RunError, Runs, end::Ending};
 
-/// Pause between two looks.
+/// Pause between two checks of the children.
 const EVERY: Duration = Duration::from_secs(60);
 /// Minutes of silence after which the parent agent is notified (X-D10).
 const LADDER: [u64; 5] = [5, 10, 20, 40, 60];
 /// The longest silence that a run may announce.
 pub const QUIET_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// Longest time until the acts of a child at any daemon are stored: two looks.
+/// Longest time until the acts of a child at any daemon are stored: two checks.
 const STORED: Duration = Duration::from_secs(2 * 60);
 /// Number of rows read at a time.
 const BATCH: u32 = 500;
 
-/// The last step of the ladder after this silence, in minutes.
+/// The last step of the ladder that a silence has reached, in minutes.
 fn rung(silent: Duration) -> Option<u64> {
     LADDER.into_iter().rev().find(|minutes| silent.as_secs() >= minutes * 60)
 }
 
 impl Runs {
-    /// Notes that the session of a run will be silent for `lasts`; `None` takes that back. The
-    /// newest note counts. Returns its end.
+    /// Notes that the session of a run will be silent for `lasts`; `None` removes the note. A new
+    /// note replaces the earlier one. Returns the end of the announced silence.
     ///
     /// # Errors
     /// When the run belongs to no child session.
@@ -48,7 +48,7 @@ impl Runs {
         Ok(until)
     }
 
-    /// Looks at all children, for as long as it is polled.
+    /// Checks all children again and again, for as long as the future is polled.
     pub(crate) async fn watch_children(&self) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -63,9 +63,9 @@ impl Runs {
         }
     }
 
-    /// Looks at all children once, and at all orchestrators that have a heartbeat, as if it were
-    /// this time. A failure for one of them, or for a workspace, is logged, and does not stop the
-    /// others.
+    /// Checks once, as of the time `now`, all children, and all orchestrators that have a
+    /// heartbeat. A failure for one session or workspace is logged, and does not stop the other
+    /// checks.
     ///
     /// # Errors
     /// When the store cannot list the workspaces.
@@ -94,7 +94,8 @@ impl Runs {
         now: SystemTime,
     ) -> Result<(), RunError> {
         let limits = self.control().child_limits(workspace).await?;
-        // First: one session may have several runs, and the decision uses the stored acts.
+        // The acts are stored first: a session may have several runs, and the checks read the
+        // stored acts.
         self.note_acts(workspace, now).await?;
         for child in self.quiet_children(workspace, now).await? {
             if let Err(error) = self.look_at_child(workspace, &child, &limits, now).await {
@@ -122,8 +123,8 @@ impl Runs {
         }
     }
 
-    /// Stores the acts of runs that this process has seen. Only so other daemons on the store know
-    /// of them, and this one after a restart.
+    /// Stores the acts of runs that this process has seen. Other daemons on the store learn of the
+    /// acts only from there, as does this daemon after a restart.
     async fn note_acts(&self, workspace: &WorkspaceId, now: SystemTime) -> Result<(), RunError> {
         let children = self.quiet_children(workspace, now).await?;
         let act = |child: &QuietChild| {
@@ -163,7 +164,8 @@ impl Runs {
             "silent_minutes": minutes,
         });
         let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
-        // Equal wakes of several daemons, and of one after a restart, count as one.
+        // The id makes equal wakes of several daemons count as one, also those of a restarted
+        // daemon.
         let id = format!("watchdog-{}-{since}-{minutes}", child.session);
         self.wake(workspace, child.above, payload, (&id, None)).await
     }

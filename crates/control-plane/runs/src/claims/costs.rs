@@ -11,7 +11,7 @@ use narthex_store::{Cost, CostSum, REPORTS_MAX};
 
 use crate::{RunError, Runs};
 
-/// The sessions whose cost is asked for.
+/// The sessions whose cost a caller asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CostOf {
     /// One session.
@@ -21,11 +21,11 @@ pub enum CostOf {
 }
 
 impl Runs {
-    /// Stores a report of a session's use. The same report twice is one.
+    /// Stores a report of a session's use. A report that is sent twice counts once.
     ///
     /// # Errors
-    /// When the report is faulty, there is no such session, it has another report of this id, or
-    /// the most reports that it may have; or the store fails.
+    /// When the report is faulty, there is no such session, the session has another report of this
+    /// id or the most reports that it may have, or the store fails.
     pub async fn cost_report(
         &self,
         workspace: &WorkspaceId,
@@ -58,7 +58,7 @@ impl Runs {
         };
         match self.control().to_the_end(keep).await {
             Ok(()) => Ok(cost),
-            // Another caller was faster.
+            // Another caller has stored a report of this id first.
             Err(error) if error.kind() == ErrorKind::Conflict => {
                 let kept = self.cost_kept(workspace, session, &cost).await?;
                 kept.ok_or(RunError::Control(error))
@@ -67,7 +67,8 @@ impl Runs {
         }
     }
 
-    /// The report of the same id, if there is one; it has to be the same.
+    /// The stored report with the id of `cost`, if there is one. A stored report that differs from
+    /// `cost` is an error.
     async fn cost_kept(
         &self,
         workspace: &WorkspaceId,

@@ -1,5 +1,5 @@
-//! Runs that an executor of this daemon carries out: it looks for waiting runs, claims each, and
-//! reports the outcome.
+//! Runs that an executor of this daemon carries out: the executor looks for waiting runs, claims
+//! each, and reports the outcome.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,13 +35,13 @@ pub struct Execution {
     pub row: RunRow,
     /// The run as the data plane sees it.
     pub run: Arc<RunView>,
-    /// The token that opens it; stored nowhere else.
+    /// The token that opens the run; stored nowhere else.
     pub token: RunToken,
-    /// The id of the claim, which extends it.
+    /// The id of the claim, by which a later request extends the claim.
     pub claim: String,
-    /// The data to carry it out with.
+    /// The data for carrying out the run.
     pub brief: Brief,
-    /// The folder that it works in.
+    /// The folder that the agent works in.
     pub folder: PathBuf,
     /// The values for the agent's own environment.
     pub agent_env: AgentEnv,
@@ -57,7 +57,7 @@ pub enum Outcome {
 }
 
 impl Runs {
-    /// Changes whenever a run may wait for an executor.
+    /// Returns a receiver that changes whenever a run may wait for an executor.
     #[must_use]
     pub fn awaited(&self) -> watch::Receiver<()> {
         self.shared.awaited.subscribe()
@@ -112,11 +112,11 @@ impl Runs {
     }
 
     /// Fails the sessions of runs that wait for an executor which no daemon has for their
-    /// workspace, such as after its settings were changed. A session that cannot be ended now is
-    /// logged, and is found again by the next call.
+    /// workspace, for example after a change of a daemon's settings. A session that cannot be ended
+    /// now is logged, and the next call finds it again.
     ///
     /// # Errors
-    /// When the store cannot list them.
+    /// When the store cannot list the runs.
     pub async fn fail_unserved(&self) -> Result<(), RunError> {
         let rows = self.store()?.runs().unserved(UNSERVED).await.map_err(ControlError::Store)?;
         for row in rows {
@@ -142,8 +142,8 @@ impl Runs {
         Ok(())
     }
 
-    /// The largest number of begins of a run: the session of a worker is not done twice, since its
-    /// progress is unknown (X-E57).
+    /// The largest number of times that a run may begin. A worker's run begins only once, since the
+    /// progress of its session is unknown (X-E57).
     ///
     /// # Errors
     /// When the store fails, or the run has ended.
@@ -156,7 +156,8 @@ impl Runs {
     /// Takes over a run that waits for an executor, as `holder`.
     ///
     /// # Errors
-    /// When another daemon has it meanwhile, it has ended, or the store or the vault fails.
+    /// When another daemon has claimed the run meanwhile, the run has ended, or the store or the
+    /// vault fails.
     pub async fn execute(
         &self,
         row: RunRow,
@@ -164,8 +165,8 @@ impl Runs {
         lasts: Duration,
     ) -> Result<Execution, RunError> {
         let (runs, holder) = (self.clone(), holder.to_owned());
-        // Runs to its end: a run that is claimed without its token delivered would wait for
-        // nothing.
+        // The task completes also if the caller is dropped: no executor would have the token of a
+        // run whose claim stopped halfway.
         let executing = async move { Box::pin(runs.take_over(row, holder, lasts)).await };
         let taken = self.control().spawn(executing).await;
         taken.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
@@ -196,7 +197,8 @@ impl Runs {
         let inputs = &agent.inputs;
         let folder = match &inputs.project_dir {
             Some(given) if !inputs.has_own_folder => PathBuf::from(given),
-            // It may have been removed, or the agent had no executor when the session began.
+            // The folder may have been removed, or the agent had no executor when the session
+            // began.
             Some(_) | None => self.made_folder(&row.workspace, row.session).await?,
         };
         Ok(Execution { row, run, token, claim, brief, folder, agent_env })
@@ -240,7 +242,8 @@ impl Runs {
             return self.rest(row).await;
         }
         let (how, kind, payload, message) = match outcome {
-            // The report that the agent has made by `end_session` stays the first.
+            // A report that the agent has made by `end_session` stays the only one, since both have
+            // one id.
             Outcome::Completed => {
                 let payload = json!({ "summary": null, "by": "executor" });
                 (RunEnd::Ended, EventKind::SessionCompleted, payload, Some(COMPLETED))
@@ -251,7 +254,7 @@ impl Runs {
         self.end_session(&row.workspace, row.session, ending).await.map(drop)
     }
 
-    /// Ends a run whose session stays, for its active children.
+    /// Ends a run, but not its session, which has active children.
     async fn rest(&self, row: &RunRow) -> Result<(), RunError> {
         let frozen = self.frozen(row).await?;
         let scope = frozen.of.agent().map(|agent| agent.scope().values().clone());
@@ -268,7 +271,7 @@ impl Runs {
         agent: &Agent,
     ) -> Result<Inputs, RunError> {
         let params = requested.request.params_for(agent);
-        // A child works where its parent does.
+        // A child works in the folder of its parent.
         let inherited = requested.parent.as_ref().and_then(|one| one.project_dir.clone());
         let given = requested.request.project_dir.clone().or(inherited);
         let caller_scope = requested.parent.as_ref().and_then(Parent::own_scope);
@@ -282,7 +285,7 @@ impl Runs {
         Ok(Inputs { project_dir, has_own_folder: true, ..inputs })
     }
 
-    /// The session's own folder, which is made if it is missing.
+    /// Returns the session's own folder, and creates it if it is missing.
     async fn made_folder(
         &self,
         workspace: &WorkspaceId,
@@ -354,10 +357,10 @@ pub fn events_url(base: &str, run: &RunView) -> Option<String> {
     Some(format!("{root}/api/workspaces/{}/sessions/{session}/events", run.workspace))
 }
 
-/// Largest number of begins of a run whose session may begin again (X-E57).
+/// Largest number of times that a run of an agent other than a worker may begin (X-E57).
 const ATTEMPTS_MAX: u32 = 6;
 
-/// An entry of `mcpServers`, as clients have it.
+/// An entry of `mcpServers`, in the form that MCP clients read.
 #[must_use]
 pub fn client_entry(url: &str, token: &str) -> Value {
     let authorization = format!("Bearer {token}");

@@ -16,15 +16,15 @@ use crate::{RunError, Runs};
 /// The reason why a client begins no further run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientClosed {
-    /// An operator has revoked it.
+    /// An operator has revoked the client.
     Revoked,
-    /// Its time is over.
+    /// The client's time is over.
     Expired,
-    /// Its principal is disabled.
+    /// The client's principal is disabled.
     Disabled,
-    /// The agent of its runs is deleted.
+    /// The agent of the client's runs is deleted.
     AgentDeleted,
-    /// The agent of its runs is not active.
+    /// The agent of the client's runs is not active.
     AgentInactive,
 }
 
@@ -66,9 +66,10 @@ impl ClientClosed {
 pub struct SeenClient {
     /// The client.
     pub known: Arc<KnownClient>,
-    /// True if its token opens a run now. Without its agent that is the run that is active already.
+    /// True if the client's token opens a run now. Without the client's agent, only a run opens
+    /// that is already active.
     pub is_live: bool,
-    /// The reason why it begins no further run.
+    /// The reason why the client begins no further run.
     pub closed: Option<ClientClosed>,
 }
 
@@ -76,7 +77,7 @@ impl Runs {
     /// Clients of one workspace, each with its state, in the same order.
     ///
     /// # Errors
-    /// When there is no store, or it fails.
+    /// When there is no store, or the store fails.
     pub async fn seen_clients(
         &self,
         workspace: &WorkspaceId,

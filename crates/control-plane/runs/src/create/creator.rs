@@ -8,28 +8,28 @@ use narthex_gateway::RunView;
 use narthex_model::PrincipalId;
 use serde_json::{Value, json};
 
-/// The creator of a run; for a human the id as well, as they drive it (X-E81).
+/// The creator of a run. For a human, also the principal's id: the human drives the run (X-E81).
 #[derive(Debug, Clone)]
 pub enum Creator {
     /// An operator, who may set every field.
     Operator(By, Option<PrincipalId>),
-    /// A runner or admin of the workspace, who may set no field that reaches beyond it.
+    /// A runner or admin of the workspace, who may set no field that reaches beyond the workspace.
     Member(By, Option<PrincipalId>),
-    /// A human who has not proved to be one, where that is required (D15), or a service by a token
-    /// that such a human has made. Without this case, the holder of the operator's token would have
-    /// grants that were made to others.
+    /// A human without the required proof of being human (D15), or a service with a token that such
+    /// a human has made. Without this case, the holder of the operator's token would have grants
+    /// that were made to others.
     Unproved {
         /// The principal that they claim to be.
         by: By,
         /// True if they are an operator.
         is_operator: bool,
     },
-    /// The daemon, where a session resumes by itself without a driver (X-E88); a platform is to
-    /// carry the run out, with these requirements.
+    /// The daemon, where a session resumes by itself without a driver (X-E88). A platform that
+    /// meets these requirements carries the run out.
     Platform(Awaited),
-    /// A run, by its token: the new one is its child (O78).
+    /// A run that shows its own token: the new run is its child (O78).
     Run(Arc<RunView>),
-    /// A run, whose child a platform is to carry out, with these requirements.
+    /// A run that starts a child. A platform that meets these requirements carries the child out.
     Spawner(Arc<RunView>, Awaited),
 }
 
@@ -38,7 +38,7 @@ pub enum Creator {
 pub struct Awaited {
     /// The model; `None` if the platform may choose it.
     pub model: Option<String>,
-    /// The runtime, likewise.
+    /// The runtime; `None` if the platform may choose it.
     pub runtime: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl Creator {
         }
     }
 
-    /// True if they may choose commands and folders of this host.
+    /// True if the creator may choose commands and folders of this host.
     pub(crate) fn is_operator(&self) -> bool {
         match self {
             Self::Operator(..) => true,
@@ -70,7 +70,7 @@ impl Creator {
     }
 }
 
-/// An actor as events show it.
+/// The members by which events name an actor.
 pub(crate) fn shown_actor(by: &By) -> Value {
     json!({ "kind": by.kind, "id": by.id })
 }

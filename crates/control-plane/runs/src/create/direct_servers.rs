@@ -6,8 +6,8 @@ use narthex_catalog::{OpenError, Opening, ResolvedServer};
 use narthex_model::Alias;
 use serde_json::{Map, Value, json};
 
-/// The servers of a run by alias, each with type, place and config with all values in it, those of
-/// secrets too. For the answer to the run's creator, and for nothing else.
+/// The servers of a run by alias, each with type, place and config with all values, including
+/// secrets. They belong only into the answer to the creator or the claimer of the run.
 #[derive(Clone, Default)]
 pub struct DirectServers(Map<String, Value>);
 
@@ -49,8 +49,8 @@ impl DirectServers {
     }
 }
 
-/// Replaces the built-in server's own name in the address by the alias: at that endpoint it has the
-/// tools that start agents.
+/// Replaces the built-in server's own name in the address by the alias: the endpoint of the alias
+/// has the tools that start agents.
 fn at_own_endpoint(payload: &mut Value, alias: &Alias) {
     let url = payload["url"].as_str().and_then(|url| url.rsplit_once('/'));
     if let Some(url) = url.map(|(endpoints, _name)| format!("{endpoints}/{alias}")) {

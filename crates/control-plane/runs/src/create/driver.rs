@@ -100,8 +100,8 @@ impl Runs {
         Authority::new(actors, grants, rules)
     }
 
-    /// Lets a run follow the turns of its session from here on. If the turn cannot be read, the run
-    /// leaves the table: it begins again when its token is next shown.
+    /// Lets a run follow the turns of its session from here on. If the store cannot read the turn,
+    /// the run leaves the gateway's table. It begins again when a caller next shows its token.
     pub(crate) async fn take_turns(&self, run: &RunView, row: &RunRow) -> Result<(), RunError> {
         let acting = run.authority.acting();
         let take = |row: &RunRow| acting.take_turn(row.turn.number, row.acts_for());

@@ -18,10 +18,10 @@ use crate::{RunError, RunFault, RunWarning, RunsOptions, create::servers::RunSer
 
 /// The name of the document in messages.
 const PLACE: &str = "the request";
-/// The member that entries of a run may have, beyond those of a file (D17).
+/// The member that only entries of a run may have, not entries of a file (D17).
 const OPTIONAL: &str = "optional";
 
-/// The servers and tools of a document; its other members are read elsewhere.
+/// The servers and tools of a document; other code reads the other members.
 #[derive(Deserialize)]
 struct Document {
     #[serde(default)]
@@ -70,9 +70,9 @@ impl Members {
 /// Reads a document, and finds all faults of its entries.
 ///
 /// # Errors
-/// Every fault of an entry. `taken` are the shared servers, whose aliases an entry may not have. It
-/// is `None` for a run or session that began before: its entries were checked then, and a shared
-/// server may have taken an alias since.
+/// Every fault of an entry. `taken` has the shared servers, whose aliases an entry may not have.
+/// `taken` is `None` for a run or session that began before: its entries were checked then, and a
+/// shared server may have taken an alias since.
 pub(crate) fn read(
     text: &str,
     options: &RunsOptions,
@@ -128,7 +128,7 @@ pub(crate) fn read(
     }
 }
 
-/// A run whose own servers are counted in it alone.
+/// The parts of a run whose servers are all its own.
 fn resolved(servers: Vec<Mountable>, policy: RunPolicy, warnings: Vec<RunWarning>) -> RunServers {
     RunServers { servers, policy, warnings, ..RunServers::default() }
 }

@@ -31,18 +31,18 @@ const DAY: u64 = 24 * 60 * 60;
 /// The parent of a new run.
 pub(crate) struct Parent {
     pub(crate) row: RunRow,
-    /// Number of sessions above its own.
+    /// Number of sessions above the parent's session.
     pub(crate) depth: u32,
     pub(crate) scope: RunScope,
-    /// The folder that it was given.
+    /// The folder that the parent was given.
     pub(crate) project_dir: Option<String>,
-    /// True if it creates the run by itself.
+    /// True if the parent creates the run by itself; false if an operator names the parent.
     is_spawner: bool,
-    /// True if its session may have one child of the agent at a time (X-E85).
+    /// True if the parent's session may have one child of the agent at a time (X-E85).
     is_single: bool,
-    /// The limits of its workspace for children.
+    /// The workspace's limits for children.
     limits: ChildLimits,
-    /// The grant that permits it; `None` if its agent may.
+    /// The grant that permits the creation; `None` if the parent's agent permits it.
     pub(crate) permit: Option<SpawnPermit>,
 }
 
@@ -52,7 +52,7 @@ impl Parent {
         self.is_spawner.then(|| self.scope.values().clone())
     }
 
-    /// The conditions that must still hold when the run is stored.
+    /// The conditions that must still hold when the new run is stored.
     pub(crate) fn spawned(&self) -> Option<Spawned> {
         let grant = self.permit.as_ref().and_then(SpawnPermit::single);
         let (session, children_max) = (self.row.session, self.limits.per_session());
@@ -62,7 +62,7 @@ impl Parent {
     }
 }
 
-/// Begin of the current day, in UTC.
+/// Start of the current day, in UTC.
 fn today() -> SystemTime {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     SystemTime::UNIX_EPOCH + Duration::from_secs(now.as_secs() / DAY * DAY)
@@ -91,7 +91,7 @@ fn check_member(request: &RunRequest) -> Result<(), RunError> {
     Ok(())
 }
 
-/// The agents that one's own agent may start, as it was when the run was created.
+/// The agents that a run's agent may start, as frozen when the run was created.
 fn spawnable(frozen: &Frozen) -> BTreeSet<AgentName> {
     let parts = frozen.of.agent().and_then(|of| of.parts());
     parts.map(|parts| parts.agent.spawnable_agents).unwrap_or_default()
@@ -126,11 +126,12 @@ impl Runs {
         }
     }
 
-    /// Has policy decide whether a run may create another one by its token, as for a call of the
-    /// tool for that (D5, S14). `None` for other creators, and where that tool was called.
+    /// Asks policy whether a run may create another run by its token, as for a call of the tool
+    /// `spawn_session` (D5, S14). `None` for other creators, and where the run has called that
+    /// tool.
     ///
     /// # Errors
-    /// When it may not, or sets a field that no run may set.
+    /// When policy denies it, or the request sets a field that no run may set.
     pub(crate) async fn permit_spawn(
         &self,
         workspace: &WorkspaceId,
@@ -191,8 +192,8 @@ impl Runs {
         Ok(agent)
     }
 
-    /// The parent of a run that another creates by itself: a new session of an agent that its own
-    /// may start, with exactly its scope (O22, O76).
+    /// The parent of a run that another run creates by itself: a new session of an agent that the
+    /// parent's agent may start, with exactly the parent's scope (O22, O76).
     async fn of_token(
         &self,
         workspace: &WorkspaceId,
@@ -211,7 +212,7 @@ impl Runs {
         Ok(Parent { is_spawner: true, is_single, permit, ..parent })
     }
 
-    /// The grant by which a run creates one of an agent that its own does not name.
+    /// The grant by which a run may start an agent that its own agent does not name.
     fn granted(
         &self,
         run: &RunView,
@@ -229,7 +230,7 @@ impl Runs {
         })
     }
 
-    /// The agents of which a run may create others, by its own agent and by grants.
+    /// The agents that a run may start, by its own agent and by grants.
     ///
     /// # Errors
     /// When the run is not active, or the store fails.
@@ -289,7 +290,7 @@ impl Runs {
         if begun.map_err(ControlError::Store)? >= most.into() {
             return Ok(RunError::TooManyToday(most));
         }
-        // A grant that was consumed or revoked elsewhere, just now.
+        // Another caller has just consumed or revoked a grant.
         Ok(parent.permit.as_ref().map_or(RunError::NoParent, |_| RunError::Changed))
     }
 

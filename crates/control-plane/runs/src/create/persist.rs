@@ -19,11 +19,11 @@ use crate::{
 /// Facts that the run's creator learns, for the audit.
 #[derive(Clone, Copy)]
 pub(crate) struct Disclosed<'a> {
-    /// The executor of the daemon that carries it out.
+    /// The daemon's executor that carries out the run.
     pub(crate) executor: Option<&'a ExecutorName>,
     pub(crate) direct: Option<&'a DirectServers>,
     pub(crate) env: &'a AgentEnv,
-    /// Optional keys of its servers that it does without.
+    /// Optional keys of the run's servers that are left out, since they have no value.
     pub(crate) omitted: &'a [OmittedKey],
 }
 
@@ -45,7 +45,7 @@ impl Runs {
         };
         let mut created = event(kind::RUN_CREATED);
         if !told.omitted.is_empty() {
-            // Only names: the values that would narrow a server are absent.
+            // Only names of keys: the values, which would narrow a server, are absent.
             created = created.with("omitted", json!(told.omitted));
         }
         let mut noted = vec![self.control().note(created).await?];
@@ -71,7 +71,7 @@ impl Runs {
         Ok(row)
     }
 
-    /// Adds an event to a session, of a fact that holds already.
+    /// Adds an event to a session, about a change that has already happened.
     pub(crate) async fn tell(
         &self,
         workspace: &WorkspaceId,
@@ -120,8 +120,8 @@ impl Runs {
             suspended_at: requested.former.as_ref().and_then(|former| former.suspended_at),
         };
         let is_new = requested.request.kind == RunKind::StartSession;
-        // As it is stored at that moment: a later look could find it claimed, ended or missing, and
-        // the stored row would belong to no caller.
+        // The row as it is stored at that moment. A later read could find the run claimed, ended or
+        // missing, and the stored row would belong to no caller.
         let stored = self.store()?.runs().create(new, is_new.then_some(session)).await;
         if let Some(row) = stored.map_err(ControlError::Store)? {
             return Ok(row);
@@ -163,7 +163,7 @@ impl Runs {
     }
 }
 
-/// The event of a run's begin, for its session.
+/// The event that reports a run's start to its session.
 pub(crate) fn begin_event(requested: &Requested, row: &RunRow) -> (EventKind, Value) {
     let is_new = requested.request.kind == RunKind::StartSession;
     let kind = if is_new { EventKind::SessionCreated } else { EventKind::SessionResumed };

@@ -9,7 +9,7 @@ const NO_DRIVER: &str = "it needs a sign-in of each person, and no person drives
                          person must create the run, or an admin of the workspace must set \
                          `oauth_on_orchestrators` to `on`";
 
-/// The reason why a run that `driver` drives does not get a server; `None` if it may have it.
+/// The reason why a run that `driver` drives does not get a server; `None` if the run may have it.
 pub(crate) fn withheld(
     parts: &AgentParts,
     driver: Option<&PrincipalId>,
@@ -17,7 +17,7 @@ pub(crate) fn withheld(
 ) -> Option<MountFault> {
     let needs_driver = match (parts.agent.agent_type, parts.catalog.oauth_on_orchestrators) {
         (AgentType::Worker, _) | (_, OauthOnOrchestrators::On) => false,
-        // `Off` has refused the run, or left the server out.
+        // Under `Off`, an earlier step has refused the run or left the server out.
         (_, OauthOnOrchestrators::Off | OauthOnOrchestrators::OnAttended) => true,
     };
     let is_withheld = needs_driver
@@ -77,7 +77,7 @@ mod tests {
         Plan::new(&parts.catalog, &parts.agent, surroundings).resolve(inputs).unwrap()
     }
 
-    /// The servers that a run does not have, by alias.
+    /// The aliases of the servers that a run does not have.
     fn without(parts: &AgentParts, driver: Option<&PrincipalId>) -> Vec<String> {
         let run = resolved(parts);
         let faults = run.servers.values().filter_map(|server| withheld(parts, driver, server));

@@ -1,4 +1,5 @@
-//! Runs that are refused because of their parts: reported to the caller, and recorded (X-E113).
+//! Runs that narthex refuses because of their parts: the caller gets the faults, and they are
+//! recorded (X-E113).
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_catalog::{Fault, RunKind};
@@ -12,9 +13,9 @@ use crate::{RunError, RunFault, Runs, create::request::Requested};
 const FAULTS_MAX: usize = 20;
 
 impl Runs {
-    /// Records that a run was refused: in the audit, and as an event of the session that it was to
-    /// resume or that wanted to start it. A failure of this is logged: the run is refused in any
-    /// case.
+    /// Records a refused run: in the audit, and as an event of the session that the run was to
+    /// resume or that wanted to start it. If that fails, the failure is logged: the run is refused
+    /// in any case.
     pub(crate) async fn note_refused(&self, requested: &Requested, error: &RunError) {
         let Some(faults) = faults(error) else { return };
         let agent = match &requested.request.agent_name {
@@ -47,7 +48,7 @@ impl Runs {
     }
 }
 
-/// The existing session that it concerns.
+/// The existing session that a refused request concerns.
 fn concerned(requested: &Requested) -> Option<SessionId> {
     match requested.request.kind {
         RunKind::ResumeSession => Some(requested.session.id),
@@ -70,7 +71,7 @@ fn faults(error: &RunError) -> Option<Vec<Value>> {
     Some(faults)
 }
 
-/// Names and places, and no words: a message may contain a user's text.
+/// Names and places of a fault, without its message: a message may contain a user's text.
 fn of_fault(fault: &Fault) -> Value {
     let Fault { path, code, alias, field, reference, secret, .. } = fault;
     json!({

@@ -1,5 +1,5 @@
-//! The first step of a run's creation: who requests it, in which session, and whether the creator
-//! may.
+//! The first step of a run's creation: finds the creator and the session of the request, and checks
+//! that the creator may request the run.
 
 use std::time::{Duration, SystemTime};
 
@@ -23,11 +23,11 @@ pub(crate) const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The state that a session resumes from.
 pub(crate) struct Former {
-    /// The numbers of its earlier runs, the oldest first.
+    /// The numbers of the session's earlier runs, the oldest first.
     pub(crate) pids: Vec<Pid>,
-    /// The time of suspension, if it is suspended.
+    /// The time of suspension, if the session is suspended.
     pub(crate) suspended_at: Option<SystemTime>,
-    /// The configuration of its last run, if one was active at the suspension.
+    /// The configuration of the session's last run, if that run was active at the suspension.
     pub(crate) configuration: Option<Suspended>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Requested {
     pub(crate) session: SessionRow,
     pub(crate) inputs: Inputs,
     pub(crate) expires_at: SystemTime,
-    /// True if it begins because its session is noted to resume by itself.
+    /// True if the run begins because its session is noted to resume by itself.
     pub(crate) is_owed: bool,
     /// The earlier run that the session resumes from, if there is one.
     pub(crate) former: Option<Former>,
@@ -53,12 +53,12 @@ pub(crate) struct Requested {
 
 impl Requested {
     /// True if the run begins without servers that fail, as in a resumed session. A session that
-    /// resumes by itself is tried again later instead.
+    /// resumes by itself is false: it is tried again later instead.
     pub(crate) fn is_tolerant(&self) -> bool {
         self.former.is_some() && !self.is_owed
     }
 
-    /// The facts of the earlier run, as they are stored with this one.
+    /// The facts of the earlier run, as they are stored with the new run.
     pub(crate) fn resumed_from(&self) -> Option<ResumedFrom> {
         let former = self.former.as_ref()?;
         let since =
@@ -76,7 +76,7 @@ impl Requested {
         self.suspended()?.of.agent()
     }
 
-    /// The request with servers of its own.
+    /// The request that names the run's own servers, if the run has such servers.
     pub(crate) fn own_servers(&self) -> Option<&str> {
         match self.suspended().map(|last| &last.of) {
             Some(ServerSource::Own(text)) => Some(text),

@@ -30,7 +30,7 @@ use crate::{
 
 /// Number of agents that a misspelt name is compared with.
 const NAMES_MAX: u32 = 500;
-/// How many agents below one are looked at for what they take from the scope.
+/// Largest number of descendants of an agent whose keys of the scope are read.
 const FAMILY_MAX: usize = 50;
 
 /// The parts of a run before any server is started.
@@ -58,7 +58,7 @@ impl Runs {
         requested: &Requested,
     ) -> Result<Started, RunError> {
         let Resolved { mut resolved, meters, source, agent_env } = self.resolve(requested).await?;
-        // A resumed session does without a server that does not start (R-D5).
+        // A resumed session begins without servers that do not start (R-D5).
         let is_strict = !requested.is_tolerant();
         let set = self
             .start_servers(&requested.workspace, take(&mut resolved.servers), is_strict)
@@ -127,7 +127,7 @@ impl Runs {
     ) -> Result<(RunServers, ServerSource, AgentEnv), RunError> {
         let snapshot = self.shared.gateway.registry().snapshot();
         let options = &self.shared.options;
-        // A resumed session keeps its names, also those that shared servers have since.
+        // A resumed session keeps its aliases, also those that shared servers have taken since.
         let taken = requested.former.is_none().then_some(&*snapshot);
         let resolved = own_servers::read(text, options, taken, isolation)?;
         if resolved.policy != RunPolicy::default() && !self.is_home(&requested.workspace) {
@@ -149,8 +149,8 @@ impl Runs {
             None => AgentName::new(&session.agent)
                 .map_err(|_unfit| RunError::SessionOver { id: session.id, why: OWN_SERVERS })?,
         };
-        // Also where a frozen agent is used: an author who has removed the agent meant this run,
-        // too.
+        // The agent must exist also where a frozen one is used: an author who has removed the agent
+        // meant this run, too.
         let now = match Control::agent_parts(self.store()?, workspace, &name).await {
             Ok(parts) => parts,
             Err(error) if is_unknown_agent(&error) => {
@@ -186,8 +186,8 @@ impl Runs {
         versions.extend(opened.versions());
         let frozen = FrozenAgent::new(&parts, inputs.clone(), &scope, versions, env.clone());
         if kept.is_some() {
-            // A server that is switched off now is off for this run as well, for as long as that is
-            // so.
+            // A server that is switched off now is off for this run as well, until it is switched
+            // on.
             self.control().switch_off(workspace, &mut parts).await?;
         }
         let (run, session) = (requested.token.run_id(), session.id);
@@ -214,8 +214,8 @@ impl Runs {
         Ok((resolved, ServerSource::Agent(Box::new(frozen)), agent_env))
     }
 
-    /// The keys of a scope that servers of the agents take which an agent may start, they and those
-    /// below them. Empty where the request gives no scope.
+    /// The keys of a scope that servers of an agent's descendants take: of agents that it may
+    /// start, and of agents that these may start. Empty if the request gives no scope.
     async fn scope_of_children(
         &self,
         requested: &Requested,
@@ -266,15 +266,15 @@ impl Runs {
         Ok(RunError::NoAgent { name, workspace, hint })
     }
 
-    /// The variables for the agent's own environment. A run that creates another gets no values
-    /// (X-M32): it could hand them on to others.
+    /// The variables for the agent's own environment. A creator that is itself a run gets no values
+    /// (X-M32): it could give them to others.
     async fn bound_env(
         &self,
         requested: &Requested,
         agent: &Agent,
     ) -> Result<BTreeMap<EnvName, SecretName>, RunError> {
         match requested.by.kind {
-            // Only the executor that carries it out gets them.
+            // Only the executor that carries out the run gets the values.
             _ if agent.executor.is_some() => {}
             // No client gets the values of a run that begins by itself.
             ActorKind::Run | ActorKind::Client | ActorKind::System => return Ok(BTreeMap::new()),

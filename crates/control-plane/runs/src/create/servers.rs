@@ -30,9 +30,9 @@ use crate::{
 pub(crate) struct RunServers {
     pub(crate) servers: Vec<Mountable>,
     pub(crate) policy: RunPolicy,
-    /// The servers of the catalog among them, by alias.
+    /// The servers among them that come from the catalog, by alias.
     pub(crate) counted: Vec<(Alias, String)>,
-    /// The same, as their definitions are looked at.
+    /// The catalog's servers with the data for reviews of their definitions.
     pub(crate) pinned: BTreeMap<Alias, PinnedServer>,
     pub(crate) warnings: Vec<RunWarning>,
     /// Optional servers that the run does without, and the reasons.
@@ -41,7 +41,7 @@ pub(crate) struct RunServers {
     pub(crate) failed: Vec<UnopenedServer>,
     /// Servers that the run may not have in its present state, each with the answer to calls of it.
     pub(crate) withheld: Vec<MountFault>,
-    /// The values of all secrets that it was made with.
+    /// The values of all secrets that the servers were configured with.
     pub(crate) secrets: Vec<Secret>,
     /// Optional keys of servers that the run does without.
     pub(crate) omitted: Vec<OmittedKey>,
@@ -80,7 +80,7 @@ impl UnopenedServer {
     }
 }
 
-/// The run, and its inputs.
+/// A run, and the inputs for its servers.
 #[derive(Clone, Copy)]
 pub(crate) struct ServerInputs<'a> {
     pub(crate) workspace: &'a WorkspaceId,
@@ -88,18 +88,18 @@ pub(crate) struct ServerInputs<'a> {
     pub(crate) session: SessionId,
     pub(crate) inputs: &'a Inputs,
     pub(crate) scope: &'a RunScope,
-    /// The part of it that the run's request gives. `None` for a run that begins again.
+    /// The part of `scope` that the run's request gives. `None` for a run that begins again.
     pub(crate) given_scope: Option<&'a RunScope>,
-    /// Keys of the scope that servers of the agents take which its agent may start.
+    /// Keys of the scope that servers of other agents take: agents that the run's agent may start.
     pub(crate) of_children: &'a BTreeSet<String>,
     pub(crate) variables: &'a Variables,
-    /// The human who drives it.
+    /// The human who drives the run.
     pub(crate) driver: Option<&'a PrincipalId>,
     /// The variables for the agent's own environment.
     pub(crate) env: &'a BTreeMap<EnvName, SecretName>,
     /// True if the creator gets the servers with all values.
     pub(crate) is_direct: bool,
-    /// The address of the built-in server, if clients come in from outside.
+    /// The address of the built-in server, if clients connect from outside.
     pub(crate) built_in_url: Option<&'a str>,
 }
 
@@ -124,7 +124,7 @@ impl OpenedSecrets {
         variables: &Variables,
         agent_env: &BTreeMap<EnvName, SecretName>,
     ) -> Result<Self, VaultError> {
-        // The set secrets are not known yet.
+        // The names of the set secrets are not known yet.
         let env = |name: &str| variables.find(name);
         let surroundings = Surroundings {
             workspace,
@@ -221,7 +221,7 @@ impl OpenedSecrets {
 ///
 /// # Errors
 /// All faults of the run: parameters, and all servers that are not optional. A server that cannot
-/// be opened is no error here: it is among the `failed`.
+/// be opened is no error here: it is among the `failed` servers.
 pub(crate) fn agent(
     of: ServerInputs<'_>,
     parts: &AgentParts,
@@ -326,7 +326,7 @@ fn add(
             EnvValue::Set(value) => Some(value),
             EnvValue::Unset | EnvValue::NotAllowed => None,
         },
-        // There is no folder of scripts.
+        // The runner has no folder of scripts: its only key is the address of the built-in server.
         runner: &|key| of.built_in_url.filter(|_| key == BUILT_IN_URL).map(str::to_owned),
     };
     let mut definition = server.definition(opening)?;
@@ -336,7 +336,7 @@ fn add(
     if let Some(direct) = &mut prepared.direct {
         direct.add(server, opening)?;
     }
-    // It is called in process, with the run of the caller's token.
+    // The built-in server is called in process, with the run of the caller's token.
     if server.is_built_in() && !definition.is_disabled {
         prepared.built_in.insert(server.alias.clone());
         return Ok(());

@@ -25,8 +25,8 @@ impl Runs {
         opened.map(Some).map_err(RunError::Sockets)
     }
 
-    /// Has runs begin again, one after the other, whose clients show no token: they come in by the
-    /// run's sockets.
+    /// Restarts runs with sockets, one after the other. Clients at a socket show no token, which
+    /// would restart their run.
     pub(crate) fn open_again(&self, with_sockets: Vec<RunId>) {
         if with_sockets.is_empty() {
             return;

@@ -4,7 +4,7 @@ use narthex_definitions::reviews::ReviewWarning;
 use narthex_model::{Alias, UnmatchedGate};
 use narthex_registry::MountSet;
 
-/// A gate of a server of a run that gates nothing.
+/// A gate of a run's server that matches nothing in the server's lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnmatchedOf {
     /// The server.
@@ -14,8 +14,8 @@ pub struct UnmatchedOf {
 }
 
 impl UnmatchedOf {
-    /// A sentence; with `is_for_model` without a word of the server, such as the probably meant
-    /// name.
+    /// The warning as a sentence. With `is_for_model`, it has no word of the server, such as the
+    /// probably meant name.
     #[must_use]
     pub fn told(&self, is_for_model: bool) -> String {
         let gate = if is_for_model { self.gate.plain() } else { self.gate.to_string() };
@@ -37,7 +37,7 @@ impl RunWarning {
     }
 
     /// A warning of a text by operators and authors: it names their keys, servers or commands, so
-    /// models read nothing of it (D28).
+    /// models do not get it (D28).
     pub(crate) fn of_operators(text: String) -> Self {
         Self { text, for_models: None }
     }
@@ -48,14 +48,14 @@ impl RunWarning {
         Self { text: for_operators, for_models: Some(for_models) }
     }
 
-    /// The words for a reader; `None` if a model reads nothing of it.
+    /// The words for a reader; `None` if the reader is a model that must not get them.
     #[must_use]
     pub fn read_by(&self, is_model: bool) -> Option<&str> {
         if is_model { self.for_models.as_deref() } else { Some(&self.text) }
     }
 }
 
-/// Gates of its servers that match nothing in the servers' lists (D14).
+/// Gates of a run's servers that match nothing in the servers' lists (D14).
 pub(crate) fn unmatched(set: &MountSet) -> Vec<UnmatchedOf> {
     let found = set.mounts().iter().flat_map(|mount| {
         let of = |gate: &UnmatchedGate| UnmatchedOf {

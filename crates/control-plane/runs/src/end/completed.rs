@@ -1,5 +1,5 @@
-//! Sessions whose agents have reported that they are done: they end, also if the daemon stopped
-//! between the report and the end.
+//! Sessions whose agents have reported that they are done. The sessions end, also if the daemon
+//! stopped between the report and the end.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,17 +11,17 @@ use narthex_store::DoneSession;
 
 use crate::{RunError, Runs, end::Ending};
 
-/// The message id of the event by which a session is done: it has one such event, however often it
-/// is reported.
+/// The message id of the event that reports a done session. A session has one such event, however
+/// often its agent reports.
 pub const COMPLETED: &str = "session-completed";
-/// Time for which a done session may stay active: its reporter gets an answer first.
+/// Time for which a done session may stay active: the agent that reported first gets an answer.
 const ANSWERED: Duration = Duration::from_secs(30);
 
 impl Runs {
     /// Ends sessions that were done when an earlier process stopped.
     ///
     /// # Errors
-    /// When the store cannot list them. One that cannot be ended is tried again.
+    /// When the store cannot list the sessions. A session that cannot be ended is tried again.
     pub(crate) async fn end_done_before(&self, now: SystemTime) -> Result<(), ControlError> {
         let store = self.control().needed_store()?;
         let kind = EventKind::SessionCompleted.as_str();
@@ -45,7 +45,7 @@ impl Runs {
     /// Ends sessions that are done as of this time and should have ended by then.
     ///
     /// # Errors
-    /// When the store cannot list them.
+    /// When the store cannot list the sessions.
     pub async fn end_done(&self, now: SystemTime) -> Result<(), RunError> {
         Ok(self.end_done_before(now - ANSWERED).await?)
     }

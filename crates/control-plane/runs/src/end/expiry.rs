@@ -8,18 +8,18 @@ use tokio::time::Instant;
 
 use crate::{RunError, Runs, end::Ending};
 
-/// Pause before the end of a run is tried again that could not be stored.
+/// Pause before another attempt to end a run, after the store has failed.
 const END_AGAIN: Duration = Duration::from_secs(60);
 
 impl Runs {
-    /// Ends runs whose time is over, for as long as it is polled.
+    /// Ends runs whose time is over, for as long as the future is polled.
     pub(crate) async fn end_in_time(&self) {
         loop {
             let id = self.shared.expiries.next().await;
             if let Err(error) = self.expire(id).await {
                 tracing::warn!(run.id = %id, "a run could not be ended in time: {error}");
-                // Its time is over, even if that cannot be stored: its token opens nothing here any
-                // more.
+                // The run's time is over, even if its end cannot be stored: its token opens nothing
+                // here any more.
                 self.release(id).await;
                 self.shared.expiries.add(Instant::now() + END_AGAIN, id);
             }
@@ -30,7 +30,7 @@ impl Runs {
         let store = self.store()?;
         let found = store.runs().find(id).await.map_err(ControlError::Store)?;
         let Some(run) = found.filter(|run| run.ended.is_none()) else {
-            // Another daemon has ended it in the store alone.
+            // Another daemon has ended the run, in the store alone.
             self.release(id).await;
             return Ok(());
         };
@@ -44,8 +44,8 @@ impl Runs {
         self.end_stored(workspace, id, RunEnd::Expired, By::system(), None).await.map(drop)
     }
 
-    /// Ends a session whose time is over, unless another run of it is active; `false` if one is, or
-    /// it had ended before.
+    /// Ends a session whose time is over, unless another of its runs is active. Returns `false` if
+    /// one is active, or if the session had ended before.
     pub(crate) async fn expire_session(
         &self,
         workspace: &WorkspaceId,

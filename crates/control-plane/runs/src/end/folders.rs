@@ -1,4 +1,4 @@
-//! Folders of sessions' own: they are removed some time after the session's end.
+//! The sessions' own folders: the daemon removes them some time after the end of the session.
 
 use std::{
     io,
@@ -18,11 +18,11 @@ use crate::{RunError, Runs};
 
 /// Time for which people may look at the folder of an ended session.
 const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
-/// Pause between two looks for unused folders.
+/// Pause between two searches for unused folders.
 const EVERY: Duration = Duration::from_secs(60 * 60);
 
 impl Runs {
-    /// Removes unused folders, for as long as it is polled.
+    /// Removes unused folders, for as long as the future is polled.
     pub(crate) async fn sweep_folders(&self) {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -34,8 +34,8 @@ impl Runs {
         }
     }
 
-    /// Removes the folders of sessions that ended a day before this time, or do not exist; in other
-    /// folders, the unfinished copies of a killed daemon.
+    /// Removes the folders of sessions that ended a day before this time, or that do not exist. In
+    /// other folders, removes the unfinished copies of a killed daemon.
     ///
     /// # Errors
     /// When the store fails, or a folder cannot be read.
@@ -70,7 +70,7 @@ impl Runs {
                 Some(ended) => ended,
                 None => return Ok(true),
             },
-            // Its session may be about to be stored.
+            // The folder's session may be about to be stored.
             None => match fs::metadata(path).await.and_then(|found| found.modified()) {
                 Ok(modified) => modified,
                 Err(error) => return Err(fault(path, error)),
@@ -80,7 +80,7 @@ impl Runs {
     }
 }
 
-/// Removes copies that no process finishes any more. A failure is logged; the next look tries
+/// Removes copies that no process finishes any more. A failure is logged, and the next search tries
 /// again.
 async fn remove_leftovers(path: PathBuf, session: SessionId) {
     let removing = move || Folder::open(&path).and_then(|folder| folder.remove_leftovers());
@@ -107,7 +107,7 @@ async fn remove_leftovers(path: PathBuf, session: SessionId) {
     }
 }
 
-/// The names of the folders in a folder; none if that is not there.
+/// The names of the folders in a folder; empty if that folder does not exist.
 async fn names(place: &Path) -> Result<Vec<String>, RunError> {
     let mut found = Vec::new();
     let mut reading = match fs::read_dir(place).await {

@@ -9,12 +9,12 @@ use crate::{RunError, RunFilter, Runs};
 const ROUNDS: usize = 5;
 
 impl Runs {
-    /// Ends all active runs of a workspace, one after the other and each as by itself, and deletes
-    /// it with all of its contents. If that fails, the runs have ended nevertheless.
+    /// Ends all active runs of a workspace, one after the other, and deletes the workspace with all
+    /// of its contents. If the deletion fails, the runs have ended nevertheless.
     ///
     /// # Errors
-    /// When it is `default`, whose runs then stay active; when runs begin all the time; when there
-    /// is no such workspace or no store, or it fails.
+    /// When the workspace is `default`, whose runs then stay active; when new runs begin in each
+    /// round; when there is no such workspace or no store; or when the store fails.
     pub async fn workspace_delete(&self, id: &WorkspaceId, by: &By) -> Result<(), RunError> {
         let control = self.control();
         for _ in 0..ROUNDS {
@@ -22,7 +22,7 @@ impl Runs {
                 self.end_all(id, by).await?;
             }
             match control.workspace_delete(id, true, by).await {
-                // Of all contents, only runs are in its way.
+                // Of all contents, only active runs prevent the deletion.
                 Err(ControlError::Access(AccessError::Living { .. })) => {}
                 done => {
                     done?;

@@ -1,9 +1,9 @@
-//! Sessions that resume by themselves: that of an orchestrator whose run has ended, when a child of
-//! it ends or sends it a message (O80).
+//! Sessions that resume by themselves (O80). The session of an orchestrator whose run has ended
+//! resumes when one of its children ends or sends it a message.
 //!
-//! The data for resuming (prompt and scope) is stored with its cause, and forgotten with the run
-//! that begins. So the session resumes exactly once, whatever happens in between, also where
-//! several daemons are on the store.
+//! The data for resuming (prompt and scope) is stored with its cause, and deleted when the new run
+//! begins. So the session resumes exactly once, also if the daemon stops in between, and also where
+//! several daemons use the store.
 
 use std::time::{Duration, SystemTime};
 
@@ -23,15 +23,15 @@ use crate::{
     frozen::{Inputs, session_place},
 };
 
-/// Pause between two looks for sessions that are to resume, without a call.
+/// Pause between two searches for sessions that are to resume; a call starts a search earlier.
 const EVERY: Duration = Duration::from_secs(60);
-/// First and longest pause before a session is tried again; each time it is twice as long.
+/// First and longest pause before a session is tried again; each pause is twice as long.
 const AGAIN: Duration = Duration::from_secs(60);
 const AGAIN_MAX: Duration = Duration::from_secs(60 * 60);
 /// Number of sessions read together.
 const BATCH: u32 = 64;
 
-/// The prompt and scope of the next run of a session, as they are sealed.
+/// The prompt and scope of the next run of a session, as the vault seals them.
 #[derive(Serialize, Deserialize)]
 struct Rest {
     prompt: String,
@@ -39,8 +39,8 @@ struct Rest {
 }
 
 impl Runs {
-    /// The data for resuming the session above a child, if that resumes by itself: it is an
-    /// orchestrator's, and its run was carried out by a platform or an executor.
+    /// The data for resuming the parent session of a child, if that session resumes by itself: it
+    /// is an orchestrator's, and a platform or an executor carried out its run.
     pub(crate) async fn owed_above(
         &self,
         child: &SessionRow,
@@ -55,7 +55,7 @@ impl Runs {
         let opened =
             self.vault()?.open_document(workspace, &session_place(child.id), &child.sealed).await;
         let inputs = Inputs::read(&opened.map_err(ControlError::from)?);
-        // It has the scope of the very run that created the child (O75).
+        // The next run has the scope of the very run that created the child (O75).
         let Some(scope) = inputs.and_then(|inputs| inputs.caller_scope) else { return Ok(None) };
         let above = self.store()?.sessions().find(workspace, run.session).await;
         let Some(above) = above.map_err(ControlError::Store)? else { return Ok(None) };
@@ -66,8 +66,8 @@ impl Runs {
         self.rest_of(&run, Rest { prompt, scope }).await.map(Some)
     }
 
-    /// The data for resuming the session of a run when all of its children have ended, or one has
-    /// ended, or sent it a message, without its run knowing.
+    /// The data for resuming the session of a run of which children have ended, or sent a message,
+    /// without the knowledge of the run.
     pub(crate) async fn owed_alone(
         &self,
         run: &RunRow,
@@ -88,9 +88,9 @@ impl Runs {
         Ok(NewRest { workspace, session, run: run.id, sealed })
     }
 
-    /// The data for resuming the session above a child when the child sends it a message; `None`
-    /// where it does not resume by itself. The data belongs into the transaction that stores the
-    /// message.
+    /// The data for resuming the parent session of a child when the child sends it a message.
+    /// `None` if the parent session does not resume by itself. The caller stores the data in the
+    /// transaction that stores the message.
     ///
     /// # Errors
     /// When there is no such session, or the store or the vault fails.
@@ -103,12 +103,12 @@ impl Runs {
         self.owed_above(&child, told_prompt(&child)).await
     }
 
-    /// Notes that a run knows of a child's end: its session does not resume by itself for that.
+    /// Notes that a run knows of a child's end: that end does not resume the run's session.
     pub fn knows_end(&self, run: RunId, child: SessionId) {
         self.shared.resting.ends.note(run, child);
     }
 
-    /// Wakes the session above a child, which got a message from the child by the event of this
+    /// Wakes the parent session of a child, which has a message from the child in the event of this
     /// number. A failure is logged: the message is stored, and with it the data for resuming.
     pub async fn caller_told(&self, workspace: &WorkspaceId, child: SessionId, sequence: u64) {
         self.shared.resting.call();
@@ -121,8 +121,8 @@ impl Runs {
         }
     }
 
-    /// Resumes sessions that are to, for as long as it is polled; first those that an earlier
-    /// process has left.
+    /// Resumes sessions that are due, for as long as the future is polled; first the sessions that
+    /// an earlier process has left.
     pub(crate) async fn watch_resting(&self) {
         let mut called = self.shared.resting.called.subscribe();
         let mut ticks = interval(EVERY);
@@ -132,7 +132,7 @@ impl Runs {
             if let Err(error) = self.go_on(SystemTime::now()).await {
                 tracing::warn!("sessions to resume cannot be read: {error}");
             }
-            // The sender is there for as long as these runs are.
+            // The sender exists for as long as these runs do.
             tokio::select! {
                 _ = called.changed() => {}
                 _ = ticks.tick() => {}
@@ -153,7 +153,8 @@ impl Runs {
             for resting in due {
                 let places = self.shared.resting.places.clone();
                 let Ok(place) = places.acquire_owned().await else { return Ok(()) };
-                // Servers take their time to start; other daemons that look meanwhile pass it over.
+                // Servers take their time to start. Until `again_at`, other daemons skip this
+                // session.
                 let again_at = now + again(resting.tries);
                 let taken = self.store()?.resting().take(&resting, again_at).await;
                 if taken.map_err(ControlError::Store)? {
@@ -203,14 +204,14 @@ impl Runs {
                 tracing::info!(run.id = %created.row.id, "the session of a parent was resumed");
                 Ok(())
             }
-            // It has ended meanwhile, or another caller has resumed it.
+            // The session has ended meanwhile, or another caller has resumed it.
             Err(RunError::SessionOver { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Handles a session that was to resume and whose time is over. A child session ends; others
-    /// are left for people to resume.
+    /// Handles a session that was to resume and whose time is over. A child session ends; other
+    /// sessions wait for people to resume them.
     async fn is_over(&self, session: &SessionRow) -> Result<(), RunError> {
         let SessionRow { workspace, id, .. } = session;
         if session.parent.is_some() && self.expire_session(workspace, *id, None).await? {
@@ -220,7 +221,7 @@ impl Runs {
         Ok(forgotten.map(drop).map_err(ControlError::Store)?)
     }
 
-    /// True if another run of a session is active.
+    /// True if a session has an active run.
     pub(crate) async fn has_living_run(
         &self,
         workspace: &WorkspaceId,
@@ -233,7 +234,7 @@ impl Runs {
         Ok(living.iter().any(|run| Some(run.id) != besides))
     }
 
-    /// True if a run leaves active children, for which its session stays.
+    /// True if a run leaves active children, for which its session stays active.
     pub(crate) async fn leaves_children(&self, row: &RunRow) -> Result<bool, RunError> {
         let (workspace, sessions) = (&row.workspace, self.store()?.sessions());
         let found = sessions.find(workspace, row.session).await.map_err(ControlError::Store)?;
@@ -252,7 +253,7 @@ fn again(tries: u32) -> Duration {
     AGAIN.saturating_mul(2_u32.saturating_pow(tries)).min(AGAIN_MAX)
 }
 
-/// The place that a session's data for resuming is sealed for.
+/// The place to which the vault binds a session's sealed data for resuming.
 fn rest_place(id: SessionId) -> String {
     format!("rest {id}")
 }

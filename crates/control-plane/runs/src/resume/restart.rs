@@ -1,5 +1,5 @@
-//! Runs that began before this process: each begins again when its token is first shown, from its
-//! frozen configuration (D10).
+//! Runs that began before this process: each begins again from its frozen configuration when a
+//! client first shows its token (D10).
 
 use std::{
     collections::BTreeSet,
@@ -45,7 +45,7 @@ impl RunSource for Shared {
             let (token, id) = (token.clone(), token.run_id());
             let runs = Runs { shared: self.this.upgrade()? };
             let again = async move { runs.again(&token).await };
-            // Runs to its end, also if the caller disconnects: others wait for it.
+            // The task completes also if the caller disconnects: other callers wait for the run.
             match self.control.spawn(again).await {
                 Ok(Ok(found)) => found,
                 Ok(Err(error)) => {
@@ -90,7 +90,7 @@ impl RunSource for Shared {
 }
 
 impl Runs {
-    /// Stores the lists of servers that a run has got first by now, unless the run is not stored.
+    /// Stores the lists of servers that a run has first got since its start, if the run is stored.
     async fn store_further_lists(&self, run: &RunView) -> Result<(), RunError> {
         let _turn = self.shared.restarts.beginning.take(&run.id).await;
         let Some(row) = self.living_row(run.id).await? else { return Ok(()) };
@@ -108,7 +108,8 @@ impl Runs {
 
     async fn again(&self, token: &RunToken) -> Result<Option<Arc<RunView>>, RunError> {
         let id = token.run_id();
-        // First: a caller with a token that opens nothing blocks no caller with a valid one.
+        // The token is checked before the lock is taken: a caller with an invalid token blocks no
+        // caller with a valid one.
         if self.row_of(token).await?.is_none() {
             self.shared.restarts.note_absent(token.hash());
             return Ok(None);
@@ -130,7 +131,7 @@ impl Runs {
         Ok(self.living_row(token.run_id()).await?.filter(|row| row.token == hash))
     }
 
-    /// Has a run begin again without its token.
+    /// Restarts a run without its token.
     pub(crate) async fn restart_by_id(&self, id: RunId) -> Result<Option<Arc<RunView>>, RunError> {
         let _turn = self.shared.restarts.beginning.take(&id).await;
         if let Some(run) = self.shared.gateway.runs().get(id) {
@@ -147,7 +148,7 @@ impl Runs {
         row: &RunRow,
     ) -> Result<Option<Arc<RunView>>, RunError> {
         let run = self.restart_row(row).await?;
-        // It may have been ended meanwhile, by a caller that found nothing in the table.
+        // A caller that did not find the run in the gateway's table may have ended it meanwhile.
         if self.living_row(row.id).await?.is_none() {
             self.release(row.id).await;
             return Ok(None);
@@ -178,7 +179,7 @@ impl Runs {
         }
         let agent = frozen.of.agent().map(|agent| agent.name.as_str());
         let (meters, _) = self.control().run_limits(&row.workspace, agent, counted).await?;
-        // Lists from before are not looked at again: they stay as they were.
+        // The lists from before are not screened again: they stay as they were.
         let first = FirstLists::again(&frozen.lists, &set);
         let looked =
             self.shared.reviews.screen_all((&row.workspace, row.id), &pinned, first).await?;
@@ -219,8 +220,8 @@ impl Runs {
         Ok(run)
     }
 
-    /// Mounts the servers of a run's frozen configuration, as far as they start: calls of the
-    /// others get the reason.
+    /// Mounts the servers of a run's frozen configuration that start. Calls of the other servers
+    /// get the reason why they did not start.
     async fn restarted_servers(
         &self,
         row: &RunRow,
@@ -235,7 +236,7 @@ impl Runs {
             }
             let set =
                 self.start_servers(&row.workspace, take(&mut resolved.servers), false).await?;
-            // A cut that came before a server was mounted here has not reached it.
+            // A cut before the mount of a server here has not reached that server.
             if self.control().cuts() == cuts {
                 let failed =
                     take(&mut resolved.failed).into_iter().map(UnopenedServer::into_mount_fault);
@@ -248,8 +249,8 @@ impl Runs {
         Err(RunError::Changed)
     }
 
-    /// Prepares a run's servers from its frozen configuration; `is_direct` with all values, for the
-    /// answer.
+    /// Prepares a run's servers from its frozen configuration. With `is_direct`, the result has the
+    /// servers with all values, for the answer.
     pub(crate) async fn resolved_again(
         &self,
         row: &RunRow,
@@ -285,7 +286,7 @@ impl Runs {
     }
 }
 
-/// The hash of a token, as it is written in the store.
+/// Reads the hash of a token in the form that the store has.
 fn token_hash(text: &str) -> Option<[u8; 32]> {
     let mut hash = [0; 32];
     hex::decode_to_slice(text, &mut hash).ok().map(|()| hash)

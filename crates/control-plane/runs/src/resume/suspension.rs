@@ -1,8 +1,8 @@
-//! Sessions that are suspended or resumed: a suspended one from the configuration of its last run,
-//! others from their inputs (R-M23, R-M24).
+//! Sessions that callers suspend and resume. A suspended session resumes from the configuration of
+//! its last run, other sessions resume from their inputs (R-M23, R-M24).
 //!
 //! A suspended session keeps its run's frozen configuration, by references: the next run resolves
-//! it anew, with the newest values of its secrets (R-E38, A-10).
+//! the configuration anew, with the newest values of its secrets (R-E38, A-10).
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ use crate::{
     frozen::{Inputs, Suspended, session_place, suspended_place},
 };
 
-/// The fields for the next run of a session.
+/// The fields that a request may set for the next run of a session.
 const ASKED: [&str; 6] = ["prompt", "scope", "user", "expires_in", "direct", "sockets"];
 
 impl Runs {
@@ -33,8 +33,8 @@ impl Runs {
     /// run is stored, by references.
     ///
     /// # Errors
-    /// When there is none of this id, it has ended, it is suspended already, it is that of the run
-    /// of the process itself, or the store or the vault fails.
+    /// When there is no session with this id, the session has ended, it is suspended already, it is
+    /// that of the run of the process itself, or the store or the vault fails.
     pub async fn session_suspend(
         &self,
         workspace: &WorkspaceId,
@@ -49,13 +49,13 @@ impl Runs {
         }
         let (runs, workspace, by) = (self.clone(), workspace.clone(), by.clone());
         let suspending = async move { runs.suspend_with_runs(&workspace, id, by).await };
-        // Runs to its end: its runs may have ended in the store by the time that the caller
-        // disconnects.
+        // The task completes also if the caller disconnects: by then, the session's runs may have
+        // ended in the store.
         let done = self.control().spawn(suspending).await;
         done.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
     }
 
-    /// Tries again if a run of the session has ended or started meanwhile.
+    /// Suspends a session, and tries again if one of its runs has ended or started meanwhile.
     async fn suspend_with_runs(
         &self,
         workspace: &WorkspaceId,
@@ -77,8 +77,8 @@ impl Runs {
         Err(RunError::SessionOver { id, why: "its runs start and end at the same time; try again" })
     }
 
-    /// `false`, and nothing happens, if it has ended, is suspended already, or has other runs by
-    /// the time of the change.
+    /// Suspends a session with these runs. Returns `false`, and changes nothing, if the session has
+    /// ended, is suspended already, or has other runs at the time of the change.
     async fn try_suspend(
         &self,
         workspace: &WorkspaceId,
@@ -115,7 +115,7 @@ impl Runs {
                 continue;
             }
             self.release(run.id).await;
-            // Another caller has ended the others, and recorded it.
+            // A run with another time of end was ended by another caller, who recorded that end.
             if run.ended.map(|(at, _)| at) == Some(kept.at)
                 && let Some(one) = ended.remove(&run.id.to_text())
             {
@@ -147,8 +147,9 @@ impl Runs {
     /// as in that run. Servers that fail are left out, and reported in the session's events.
     ///
     /// # Errors
-    /// When there is none of this id, it has ended, a run of it is active, its next run is refused
-    /// for another reason than a server that fails, or the store or the vault fails.
+    /// When there is no session with this id, the session has ended, one of its runs is active, the
+    /// next run is refused for another reason than a server that fails, or the store or the vault
+    /// fails.
     pub async fn session_resume(
         &self,
         workspace: &WorkspaceId,
@@ -278,8 +279,8 @@ fn is_client(by: &Creator) -> bool {
     matches!(by, Creator::Member(by, _) if by.kind == ActorKind::Client)
 }
 
-/// True if the creator may resume a session with these inputs: folders of the host are for
-/// operators (S2). A session that resumes by itself does so for its creator.
+/// True if the creator may resume a session with these inputs: only operators may use folders of
+/// the host (S2). A session that resumes by itself does so in the name of its creator.
 fn may_work_in(by: &Creator, inputs: &Inputs) -> bool {
     let is_given = inputs.project_dir.is_some() && !inputs.has_own_folder;
     !is_given || by.is_operator() || matches!(by, Creator::Platform(_))

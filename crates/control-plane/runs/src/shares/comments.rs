@@ -21,16 +21,16 @@ const BOUNDS: CommentBounds = CommentBounds { threads: 500, of_thread: 500, of_s
 pub struct SeenThread {
     /// The stored thread.
     pub row: ThreadRow,
-    /// In their order.
+    /// The comments, in the order of the thread.
     pub comments: Vec<CommentRow>,
 }
 
-/// Some threads.
+/// One page of a share's threads.
 #[derive(Debug)]
 pub struct ThreadPage {
-    /// The oldest first.
+    /// The threads, the oldest first.
     pub items: Vec<SeenThread>,
-    /// The thread after which the next page begins. `None`: there is no further one.
+    /// The thread after which the next page begins; `None` if there is no next page.
     pub next: Option<ThreadId>,
 }
 
@@ -41,9 +41,9 @@ pub enum CommentOn {
     Thread(String),
     /// A share, on which a new thread begins.
     Share {
-        /// Its id.
+        /// The share's id.
         id: String,
-        /// The passage that it is about; empty for the whole share.
+        /// The passage that the thread is about; empty for the whole share.
         anchor: String,
     },
 }
@@ -53,18 +53,18 @@ pub enum CommentOn {
 pub struct Commenter {
     by: By,
     run: Option<(RunId, SessionId)>,
-    /// The user whose turn it is then in the sessions that receive it.
+    /// The user who gets the turn in the sessions that receive the comment.
     speaker: Speaker,
 }
 
 impl Commenter {
-    /// A human or a service, who speaks as such.
+    /// A human or a service as the author.
     #[must_use]
     pub fn outside(by: &By, speaker: Speaker) -> Self {
         Self { by: by.clone(), run: None, speaker }
     }
 
-    /// A run. `None` if it belongs to no session.
+    /// A run as the author. `None` if the run belongs to no session.
     #[must_use]
     pub fn run(run: &RunView) -> Option<Self> {
         let session = run.authority.actors().session?;
@@ -152,7 +152,7 @@ impl Runs {
         Ok(true)
     }
 
-    /// The bound that a comment has met.
+    /// The error for a comment that the store refused: the limit that it would exceed.
     async fn not_said(
         &self,
         workspace: &WorkspaceId,
@@ -169,7 +169,7 @@ impl Runs {
         Ok(SharingError::TooManyComments(many, of))
     }
 
-    /// The sessions that receive a comment: never its author's.
+    /// The sessions that receive a comment: never the author's own.
     async fn hearers(
         &self,
         share: &ShareRow,
@@ -261,7 +261,7 @@ impl Runs {
     /// Checks that a thread belongs to a share.
     ///
     /// # Errors
-    /// When there is no such share or thread of it, or the store fails.
+    /// When there is no such share, the share has no such thread, or the store fails.
     pub async fn share_has_thread(
         &self,
         workspace: &WorkspaceId,

@@ -14,10 +14,10 @@ use crate::RunError;
 
 /// Number of copies at a time: disks do not get faster by more.
 const COPYING_MAX: usize = 2;
-/// Longest time that a caller waits for a copy, with the time until it begins.
+/// Longest time that a caller waits for a copy, including the wait for its begin.
 const WITHIN: Duration = Duration::from_secs(90);
 
-/// The turns of copying.
+/// The limited places for copies at the same time.
 #[derive(Debug)]
 pub(crate) struct Copying(Arc<Semaphore>);
 
@@ -31,11 +31,11 @@ impl Default for Copying {
 }
 
 impl Copying {
-    /// Does work that waits for the disk when it is its turn, and keeps the turn until it has
-    /// ended, also if the caller waits no more.
+    /// Runs work that waits for the disk, once a place is free. The work keeps the place until it
+    /// has ended, also if the caller no longer waits.
     ///
     /// # Errors
-    /// When it takes too long: it has no effect then. And the error of `work`.
+    /// When the work takes too long: then it has no effect. Also the error of `work`.
     pub(crate) async fn copied<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Stop) -> Result<T, SharingError> + Send + 'static,
@@ -55,7 +55,7 @@ impl Copying {
             biased;
             done = &mut working => done,
             () = sleep_until(deadline) => match waiting.0.stop() {
-                // A disk that does not answer any more is not waited for.
+                // The caller does not wait for a disk that does not answer any more.
                 true => return Err(late()),
                 false => working.await,
             },

@@ -1,9 +1,9 @@
-//! Reasons why no share is made or given.
+//! Reasons why a share is not created or not read.
 
 use narthex_model::{ErrorKind, ShareId, command::narthex};
 use narthex_shares::ShareError;
 
-/// An error of a request of which nothing has happened.
+/// An error of a request that had no effect.
 #[derive(Debug, thiserror::Error)]
 pub enum SharingError {
     /// This process has no store of shares.
@@ -32,7 +32,7 @@ pub enum SharingError {
     /// The child has no folder, or not any more.
     #[error("the child has no workspace folder here")]
     NoChildFolder,
-    /// Files that one writes are there for the other at once.
+    /// The run and its child have the same folder: each has the other's files at once.
     #[error("the child works in the very folder of this run: nothing has to be copied")]
     SameFolder,
     /// The workspace has no such share.
@@ -63,9 +63,9 @@ pub enum SharingError {
     /// The file is longer than what can be read at once.
     #[error("the file has {size} bytes, and a tool can read at most {max}")]
     TooLongToRead {
-        /// Its length in bytes.
+        /// The file's length in bytes.
         size: u64,
-        /// The most.
+        /// The largest length in bytes that a tool can read.
         max: u64,
     },
     /// There is no such thread of comments, or the caller may not see it.

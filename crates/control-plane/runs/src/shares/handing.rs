@@ -15,13 +15,13 @@ const HANDED_MAX: u64 = 50 * 1024 * 1024;
 /// The result of a copy from one folder to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handed {
-    /// Its id in the log.
+    /// The copy's id in the log.
     pub stage: String,
-    /// The path of the other folder below which it is.
+    /// The path in the target folder below which the files are.
     pub path: String,
     /// Number of files.
     pub files: usize,
-    /// Number of their bytes.
+    /// Number of bytes of all files.
     pub bytes: u64,
     /// Number of entries passed over, such as links and hidden files.
     pub skipped: usize,
@@ -33,18 +33,19 @@ struct Handing {
     paths: Vec<String>,
     to: PathBuf,
     below: String,
-    /// True if it replaces all that was fetched before.
+    /// True if the copy replaces all files that were fetched before.
     is_fetched: bool,
 }
 
 impl Runs {
-    /// Copies a file or folder of a run's folder into that of an active child: below `to`, or
-    /// `from-caller`.
+    /// Copies a file or folder of a run's folder into the folder of an active child: below `to`, or
+    /// below `from-caller` without it.
     ///
     /// # Errors
-    /// When it is no child or has ended, one of both has no folder or they have the same, a path
-    /// leads out of its folder, to nothing or to hidden files, a limit is reached, copying takes
-    /// longer than 90 s, or the disk or the store fails. Then nothing is there that was not before.
+    /// When the session is no child or has ended, one of the two has no folder or both have the
+    /// same, a path leads out of its folder, to nothing or to hidden files, a limit is reached,
+    /// copying takes longer than 90 s, or the disk or the store fails. Then the copy leaves no new
+    /// files.
     pub async fn hand_to_child(
         &self,
         run: &RunView,
@@ -59,8 +60,9 @@ impl Runs {
         self.handed(Handing { from, paths: vec![path], to, below, is_fetched: false }).await
     }
 
-    /// Copies files and folders of a child's folder into that of the run: below `children/` and the
-    /// child's session, in place of files fetched before. Without paths, the whole folder.
+    /// Copies files and folders of a child's folder into the run's folder: below `children/` and
+    /// the child's session, in place of files fetched before. Without paths, copies the whole
+    /// folder.
     ///
     /// # Errors
     /// As [`hand_to_child`](Self::hand_to_child); but the child may have ended.
@@ -95,8 +97,8 @@ impl Runs {
         }
     }
 
-    /// The folder of a child. The frozen configuration of its runs is forgotten with their end; the
-    /// session's own folder exists for a while.
+    /// The folder of a child. The store forgets the frozen configuration of a child's runs at their
+    /// end; the session's own folder exists for a while after that.
     async fn folder_of_child(&self, child: &Child) -> Result<Option<PathBuf>, RunError> {
         if let Some(row) = child.run.as_ref().filter(|row| row.ended.is_none()) {
             return self.folder_of_row(row).await;
@@ -154,7 +156,7 @@ impl Runs {
     }
 }
 
-/// A fetch that is too large has an error of its own.
+/// Converts the error of a copy. A fetch that is too large has an error of its own.
 fn refused(error: ShareError, is_fetched: bool) -> SharingError {
     match error {
         ShareError::FileTooLarge { .. } | ShareError::ShareTooLarge { .. } if is_fetched => {

@@ -10,12 +10,13 @@ use tokio::time::sleep;
 use super::{SharingError, blocking};
 use crate::{RunError, Runs};
 
-/// Pause before all workspaces are looked through again.
+/// Pause between two sweeps of all workspaces.
 const EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Runs {
-    /// Deletes copies that no share has, of all workspaces, for as long as it is polled: unfinished
-    /// copies of a process that ended, and leftovers of another daemon's deletions.
+    /// Deletes copies that no share has, in all workspaces, for as long as the future is polled.
+    /// Such copies are unfinished ones of a process that ended, and leftovers of another daemon's
+    /// deletions.
     pub(crate) async fn sweep_daily(&self) {
         loop {
             if let Err(error) = self.sweep_all().await {
@@ -58,7 +59,7 @@ impl Runs {
         let Ok(options) = self.depot() else { return };
         let (depot, place) = (options.depot.clone(), workspace.clone());
         let forgotten = blocking(move || depot.forget(&place)).await;
-        // No share has them any more, so the next sweep finds them.
+        // No share has the copies any more, so the next sweep finds them.
         match forgotten {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {

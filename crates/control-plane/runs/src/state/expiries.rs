@@ -9,7 +9,7 @@ use std::{
 use narthex_model::RunId;
 use tokio::{sync::Notify, time::Instant};
 
-/// The times at which runs end. A run that has ended before may still be in it.
+/// The times at which runs end. A run that has ended before may still be among them.
 #[derive(Debug, Default)]
 pub(crate) struct Expiries {
     waiting: Mutex<BinaryHeap<Reverse<(Instant, RunId)>>>,
@@ -18,7 +18,7 @@ pub(crate) struct Expiries {
 }
 
 impl Expiries {
-    /// Ends a run at this time.
+    /// Notes the time at which a run is to end.
     pub(crate) fn add(&self, at: Instant, run: RunId) {
         let mut waiting = self.waiting();
         let is_first = waiting.peek().is_none_or(|Reverse((first, _))| at < *first);

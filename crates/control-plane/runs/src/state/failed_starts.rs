@@ -1,5 +1,5 @@
-//! The lines of servers that did not start for a run, so that they can be read once their
-//! processes are gone.
+//! The lines on stderr of servers that did not start for a run, so that people can read them after
+//! the end of the processes.
 
 use std::{
     collections::VecDeque,
@@ -75,7 +75,7 @@ mod tests {
         MountFault { alias: Alias::new(alias).unwrap(), error, lines: vec![line.to_owned()] }
     }
 
-    /// R-C2.
+    /// R-C2: a newer failure of a server replaces the older one, and the oldest of all goes first.
     #[test]
     fn the_last_failures_are_remembered_by_workspace_and_server() {
         let (failed, team) = (FailedStarts::default(), WorkspaceId::new("team").unwrap());

@@ -10,7 +10,7 @@ use narthex_control::KeyedLock;
 use narthex_model::RunId;
 use tokio::time::Instant;
 
-/// Time for which a token that opens nothing is not looked for again.
+/// Time for which the store is not searched again for a token that opens nothing.
 const ABSENT_FOR: Duration = Duration::from_secs(30);
 /// Number of such tokens that are remembered.
 const ABSENT_MAX: usize = 4096;
@@ -18,8 +18,9 @@ const ABSENT_MAX: usize = 4096;
 /// Facts of runs that are not in the gateway's table.
 #[derive(Debug, Default)]
 pub(crate) struct Restarts {
-    /// Hashes of tokens that open nothing, each with the time until which that is believed. A token
-    /// names its run itself: a forged one must not shut out the one that opens that run.
+    /// Hashes of tokens that open nothing, each with the time until which the store is not searched
+    /// for it. Run ids would not do: a forged token names a run as well, and must not block the
+    /// token that opens that run.
     absent: Mutex<HashMap<[u8; 32], Instant>>,
     /// Locks per run for its new begin.
     pub(crate) beginning: KeyedLock<RunId>,
@@ -54,7 +55,8 @@ mod tests {
 
     use super::*;
 
-    /// A token that opens nothing is not looked for twice, and shuts out no other token of its run.
+    /// The store is not searched twice for a token that opens nothing. The token blocks no other
+    /// token of its run.
     #[tokio::test(start_paused = true)]
     async fn an_unknown_token_does_not_block_other_tokens_of_its_run() {
         let (kept, run) = (Restarts::default(), RunId::new([7; 6]));

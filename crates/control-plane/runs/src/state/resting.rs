@@ -21,8 +21,8 @@ pub(crate) struct Resting {
     pub(crate) ends: GivenEnds,
 }
 
-/// The ended children that each run knows of, in this process alone: if the run knew it at another
-/// one, its session resumes once more than necessary.
+/// The ended children that each run knows of, in this process alone. If a run learned of an end at
+/// another daemon, its session resumes once more than necessary.
 #[derive(Debug, Default)]
 pub(crate) struct GivenEnds(Mutex<HashMap<RunId, BTreeSet<SessionId>>>);
 
@@ -62,7 +62,7 @@ impl Default for Resting {
 }
 
 impl Resting {
-    /// Wakes the task that looks for them.
+    /// Wakes the task that searches for sessions to resume.
     pub(crate) fn call(&self) {
         self.called.send_replace(());
     }

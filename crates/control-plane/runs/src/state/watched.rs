@@ -16,7 +16,7 @@ pub(crate) struct WatchedRuns {
 }
 
 impl WatchedRuns {
-    /// The sender that keeps the watchers of each run.
+    /// The sender of each run; the watchers of the run are active while it exists.
     pub(crate) fn held(&self) -> MutexGuard<'_, HashMap<RunId, watch::Sender<()>>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -13,7 +13,7 @@ use crate::view::View;
 pub(crate) struct Offered {
     pub(crate) inventory: Arc<Inventory>,
     pub(crate) facts: Bytes,
-    /// Its own endpoint's.
+    /// The view of the built-in server's own endpoint.
     pub(crate) view: View,
 }
 
@@ -26,12 +26,12 @@ impl Offered {
         self.inventory.tools.is_empty()
     }
 
-    /// The instructions of its endpoint for a model; a JSON string.
+    /// The instructions of the built-in server's endpoint for a model; a JSON string.
     pub(crate) fn instructions(&self) -> Option<&[u8]> {
         Raw::new(&self.facts).get("instructions").map(Raw::as_bytes)
     }
 
-    /// True if its endpoint has instructions for a model.
+    /// True if the built-in server's endpoint has instructions for a model.
     pub(crate) fn tells_models(&self) -> bool {
         self.instructions().is_some()
     }

@@ -18,11 +18,11 @@ use crate::{Caller, GatewayOptions, RunView, ToPage};
 
 /// The tools of the built-in server (X-M2). A run has only the tools of its [`BuiltInTools`].
 pub trait BuiltInServer: fmt::Debug + Send + Sync {
-    /// The definitions of all its tools.
+    /// The definitions of all tools of the built-in server.
     fn definitions(&self) -> Vec<BuiltInTool<'_>>;
 
-    /// The arguments with which a run asks for this grant by the asking tool; `None` if the run may
-    /// not ask for grants.
+    /// The arguments of the asking tool with which a run asks for the lacking grant; `None` if the
+    /// run may not ask for grants.
     fn ask(&self, run: &RunView, lacking: &Lacking<'_>) -> Option<Value>;
 
     /// Instructions for a model before it calls any of these tools; empty if there are none.
@@ -44,7 +44,7 @@ pub trait BuiltInServer: fmt::Debug + Send + Sync {
     /// The fault in the arguments, for the caller.
     fn check(&self, name: &str, arguments: Option<Raw<'_>>) -> Result<(), CallError>;
 
-    /// Calls a tool. A call that has started runs to its end, also if its caller stops waiting.
+    /// Calls a tool. A call that has started completes, also if its caller stops waiting.
     fn call<'a>(&'a self, call: BuiltInCall<'a>) -> BuiltInAnswer<'a>;
 }
 
@@ -112,7 +112,7 @@ pub(crate) struct BuiltIn {
     pub(crate) all: Arc<Inventory>,
     /// The tool that asks for grants.
     pub(crate) asking: String,
-    /// The tools for callers that see all that is configured, where any of it requires a grant.
+    /// The tools for callers that see the whole configuration, if any part of it requires a grant.
     pub(crate) live: Arc<Offered>,
     /// The tools that the built-in server has under another alias.
     pub(crate) orchestration: Arc<Offered>,
@@ -139,7 +139,7 @@ impl BuiltIn {
         &self.all
     }
 
-    /// The tools of runs whose set of tools this is; the same for all of them.
+    /// The tools for runs with this set of tools; all these runs share the result.
     pub(crate) fn offered(&self, options: &GatewayOptions, has: &BuiltInTools) -> Arc<Offered> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(offered) = kept.get(has).and_then(Weak::upgrade) {

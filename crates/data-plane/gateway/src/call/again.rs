@@ -18,7 +18,7 @@ pub(crate) struct Tried {
     /// The grants for a single call that the tries have used up.
     pub(crate) payment: Payment,
     pub(super) first: FirstTry,
-    /// True if no further try is made.
+    /// True if the gateway makes no further try.
     pub(super) is_last: bool,
 }
 

@@ -32,8 +32,8 @@ use crate::{
 /// Longest wait of an answer for log messages that its server sent before it on another stream.
 const TAIL: Duration = Duration::from_millis(20);
 
-/// A call whose answer is on its way. A caller that drops it before the answer gives the call up:
-/// the server gets a cancellation, and the record says "abandoned".
+/// A call whose answer is on its way. A caller that drops this value before the answer gives up the
+/// call: the server gets a cancellation, and the record says "abandoned".
 #[derive(Debug)]
 pub struct Answering {
     state: State,
@@ -60,7 +60,7 @@ enum State {
 pub(crate) struct ForwardedCall {
     pub(crate) forwarded: Forwarded,
     pub(crate) finish: Finish,
-    /// The deadline of the call; `None` for streams that live until they are closed.
+    /// The deadline of the call; `None` for streams, which stay open until they are closed.
     pub(crate) limit: Option<CallLimit>,
     /// Tokens that end a stream: it has no end of its own, and either token ends it.
     pub(crate) stop: Option<[CancellationToken; 2]>,
@@ -322,7 +322,7 @@ impl ForwardedCall {
     /// and each of its frames but the answer is checked against the limit.
     async fn frame_in_time(&mut self) -> Result<Option<Frame>, Refusal> {
         if std::mem::take(&mut self.has_talked) {
-            // Before a frame is taken, which would be lost with this future.
+            // The budget is consumed before a frame is taken: this future could lose a taken frame.
             consume_budget().await;
         }
         let frame = self.frame().await?;
@@ -443,7 +443,7 @@ impl ForwardedCall {
         match self.finish.question(question) {
             Ok(payload) => Some(payload),
             Err(refusal) => {
-                // Boxed, since it is large and rare.
+                // The future is boxed, since it is large and rare.
                 let refusing = Box::pin(self.finish.link().respond(refusal));
                 if let Err(error) = refusing.await {
                     tracing::debug!(%error, "could not refuse a server's question");

@@ -46,7 +46,7 @@ impl<'a> Target<'a> {
 }
 
 impl Shared {
-    /// Asks policy for the decision on a request to a server. No other code does so.
+    /// Asks policy for the decision on a request to a server. No other code asks policy.
     ///
     /// `paid` are the grants that earlier tries and rounds of the same call have used up.
     pub(crate) fn decide(
@@ -162,7 +162,7 @@ impl Shared {
             Ok(Consumed::All) => Ok(Ok(unpaid.paid())),
             Ok(Consumed::Gone(gone)) => Ok(Err(unpaid.gone(&gone))),
             Err(error) => {
-                // The next call asks the store anew if they are used up.
+                // The next call asks the store anew if these grants are used up.
                 drop(unpaid.put_back());
                 Err(unavailable(&error.to_string()))
             }

@@ -1,4 +1,4 @@
-//! Answers requests to the built-in server, which costs no process, no link and no task.
+//! Answers requests to the built-in server, which needs no process, no link and no task.
 
 use std::{pin::pin, sync::Arc};
 
@@ -24,7 +24,7 @@ use crate::{
     view::{Handling, Part, parts},
 };
 
-/// Prefix of its tools' names at aggregated endpoints.
+/// Prefix of the built-in tools' names at aggregated endpoints.
 const PREFIX: &str = "mcp__narthex__";
 
 impl Shared {
@@ -65,8 +65,8 @@ impl Shared {
         offers.into_iter().map(|(_, offered)| offered.inventory.clone()).collect()
     }
 
-    /// The name by which a run is offered a tool that policy knows as `ruled`; `None` where that is
-    /// the same, or the run is offered neither.
+    /// The name by which a run is offered a tool that policy knows as `ruled`. `None` if both names
+    /// are the same, or if the run is offered the tool by no name.
     pub(crate) fn offered_name(&self, run: &RunView, ruled: &str) -> Option<&'static str> {
         let mut further = BuiltInTools::further_names().filter(|(_, of)| *of == ruled).peekable();
         further.peek()?;
@@ -78,7 +78,7 @@ impl Shared {
         further.find(|(name, _)| has(name)).map(|(name, _)| name)
     }
 
-    /// As [`Self::built_in_of`], as rows for a run that lists its servers.
+    /// The lists of [`Self::built_in_of`] as rows, for a run that lists its servers.
     pub(crate) fn built_in_rows(&self, run: &RunView) -> Vec<Arc<ServerRow>> {
         let offers = self.offers(&self.snapshot(run), &run.policy, Some(run));
         let row = |(alias, offered): (Alias, Arc<Offered>)| {
@@ -88,8 +88,8 @@ impl Shared {
     }
 
     /// The tools that a run has of the built-in server under its own name (D29). A caller that sees
-    /// all that is configured gets only tools to ask for grants and to hear the answer. It gets
-    /// these where any tool requires a grant.
+    /// the whole configuration gets only the tools that ask for grants and read the answer. It gets
+    /// these tools only if any tool requires a grant.
     fn own_offer(
         &self,
         snapshot: &Snapshot,
@@ -136,7 +136,7 @@ impl Shared {
         is_its.then_some((offered, own))
     }
 
-    /// True if a call at the aggregated endpoint is one of a built-in tool.
+    /// True if a request at the aggregated endpoint calls a built-in tool.
     pub(crate) fn is_built_in_call(
         &self,
         caller: &Caller,
@@ -148,8 +148,9 @@ impl Shared {
         name.is_some_and(|name| self.addressed(caller, &name).is_some())
     }
 
-    /// Name of the tool for asking at the caller's endpoint; `None` if the run does not have it. At
-    /// the endpoints of servers it is that of the built-in one.
+    /// Name of the tool for asking at the caller's endpoint; `None` if the run does not have the
+    /// tool. At the endpoint of a server, the name is the one at the built-in server's own
+    /// endpoint.
     pub(crate) fn asking_tool(&self, caller: &Caller) -> Option<String> {
         let (built_in, run) = (self.built_in.get()?, &caller.run);
         let name = &built_in.asking;
@@ -161,7 +162,7 @@ impl Shared {
         })
     }
 
-    /// Answers a request to it.
+    /// Answers a request to the built-in server.
     pub(crate) async fn built_in(
         self: &Arc<Self>,
         caller: &Caller,
@@ -203,7 +204,8 @@ impl Shared {
         }
     }
 
-    /// Calls a tool: counted, recorded and decided on as any other (D13).
+    /// Calls a built-in tool. The call is counted, recorded and decided on like any other call
+    /// (D13).
     async fn built_in_tool(
         self: &Arc<Self>,
         caller: &Caller,
@@ -226,7 +228,7 @@ impl Shared {
         };
         let alias = Alias::built_in();
         let item = Item::Tool(name.into());
-        // A client gives one up that waits, as any other call.
+        // A client can give up a waiting call of a built-in tool like any other call.
         let call = self.open(caller, Handling::Tool, request.clone())?;
         let open = Some(self.calls.token());
         let told = self.clean_item(caller, &item);

@@ -60,7 +60,7 @@ impl Shared {
         if answerable.is_none() {
             return Ok(chosen);
         }
-        // The shared link is not used by this call.
+        // This call does not use the shared link.
         let Chosen { row, link, .. } = chosen;
         drop(link);
         let (bridged, turn) = self.bridged(caller, &row, answerable, clock).await?;

@@ -61,7 +61,7 @@ impl Keeping {
 /// The beginning of a JSON text, without secrets. The rest is not copied.
 fn excerpt(redactor: &Redactor, pieces: &[&[u8]]) -> Excerpt {
     let bytes = pieces.iter().map(|piece| piece.len()).sum();
-    // A secret that lies across the cut must be found whole.
+    // The text beyond the cut is needed to find a secret that lies across the cut.
     let more = redactor.longest().max(TOKEN_MAX);
     let room = EXCERPT_BYTES + more;
     let mut start = Vec::with_capacity(room.min(bytes));

@@ -31,13 +31,14 @@ pub(crate) struct Finish {
     pub(crate) record: CallRecord,
 }
 
-/// The link that a call goes over.
+/// The link of a forwarded call.
 #[derive(Debug)]
 pub(crate) enum Held {
     /// A link of a call: the link makes way for a newer one only after the answer.
     InUse(InUse),
     /// A link of a stream. A stream has no end of its own, so the end of the link does not wait for
-    /// it: the stream is opened anew elsewhere. An open stream keeps its server from being idle.
+    /// the stream: the gateway opens the stream anew elsewhere. An open stream keeps its server
+    /// from being idle.
     Awake(KeptAwake),
 }
 

@@ -146,7 +146,7 @@ impl Shared {
                 (false, Subject::Resource(uri)) => {
                     self.follow_legacy(key, uri, followed, &link).await
                 }
-                // The server speaks another era than when it made the task.
+                // The server now speaks another era than when it created the task.
                 (false, Subject::Task(_)) => followed.unwanted_on(&link).await,
             };
             drop(awake);
@@ -182,7 +182,7 @@ impl Shared {
             match found {
                 Some(found) => link = found,
                 None if self.hub.forget(key, followed) => return,
-                // Wanted after all: its turn comes with the next link.
+                // A follower has come meanwhile: the loop follows the subject on the next link.
                 None => {}
             }
             pause = (pause * 2).min(PAUSE_MAX);
@@ -221,8 +221,8 @@ impl Shared {
         End::Unwanted
     }
 
-    /// Asks for the status of a task that changed while there was no stream to its server, and
-    /// reports it as if the server had.
+    /// Asks for the status of a task that changed while there was no stream to its server. Reports
+    /// the status as if the server had sent it.
     async fn catch_up(&self, link: &Link, key: &FollowKey, followed: &Followed) {
         let Subject::Task(id) = &key.subject else { return };
         let members = [br#""taskId":"#, &encode_string(id)[..]].concat();

@@ -55,7 +55,7 @@ impl Shared {
         request: &Message,
     ) -> Result<(Bytes, Arc<Session>), Refusal> {
         let client = identity(request)?;
-        // Before any link or stream is opened for it.
+        // The place is reserved before any link or stream is opened for the session.
         let place = self.sessions.reserve(run).map_err(|full| {
             let full = full.told("sessions");
             let text =
@@ -121,7 +121,7 @@ impl Shared {
         })
     }
 
-    /// The own words of an endpoint that is no server's.
+    /// The description of an endpoint that belongs to no server.
     fn own_result(
         &self,
         has: &ServerCapabilities,
@@ -143,7 +143,7 @@ impl Shared {
         text.into()
     }
 
-    /// A server's own words, in the revision of this session.
+    /// A server's description of itself, in the revision of this session.
     fn server_result(&self, facts: &ServerFacts, revision: Revision) -> Bytes {
         if facts.revision.is_modern() {
             return self.discovered(facts, revision);
@@ -153,7 +153,7 @@ impl Shared {
         patched(&facts.result, patch)
     }
 
-    /// `initialize` of a server that knows only `server/discover`.
+    /// The result of `initialize` for a server that knows only `server/discover`.
     fn discovered(&self, facts: &ServerFacts, revision: Revision) -> Bytes {
         let result = Raw::new(&facts.result);
         let info = result.get("_meta").and_then(|meta| meta.get(meta_key::SERVER_INFO));
@@ -186,7 +186,8 @@ impl Shared {
         // A sleeping server has facts as well.
         let facts = row.facts.as_ref().ok_or_else(|| crate::refusal::unusable(&row))?;
         if facts.revision.is_modern() {
-            // In the server's own words, fresh: they may depend on the caller's capabilities.
+            // The server describes itself anew: its description may depend on the caller's
+            // capabilities.
             return self.call_server(caller, Handling::Vendor, request.clone()).await;
         }
         let own = Raw::new(&facts.result);
@@ -218,9 +219,9 @@ impl Shared {
     }
 }
 
-/// The instructions of the servers, and the names of those whose tools are missing: a person has to
-/// sign in first (D17), or the run may not have them (X-E122). Their tools are in no list, so a
-/// model learns of it here. A JSON string.
+/// The instructions of the servers, and the names of servers whose tools are missing: a person has
+/// to sign in first (D17), or the run may not have them (X-E122). No list has these tools, so a
+/// model learns here that they are missing. A JSON string.
 fn instructions(view: &View, rows: &RunRows, reader: Reader) -> Option<Bytes> {
     let waiting = rows.servers().filter(|row| is_withheld(row));
     let note = |row: RunRow| {

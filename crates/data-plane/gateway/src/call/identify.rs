@@ -167,7 +167,7 @@ impl Call<'_> {
         }
         let mut over = pin!(None);
         poll_fn(|context| {
-            // First, since most steps are over at once, and nothing has to be waited for then.
+            // The step is polled first: most steps are ready at once and need no wait.
             if let Poll::Ready(done) = step.as_mut().poll(context) {
                 return Poll::Ready(done);
             }
@@ -186,7 +186,7 @@ impl Call<'_> {
     }
 }
 
-/// The same refusal. A caller that did not itself give the call up gets an explanation.
+/// Returns the refusal. A caller that did not itself give up the call gets an explanation instead.
 fn explained(refusal: Refusal, caller: &Caller) -> Refusal {
     match (refusal, &caller.session) {
         (Refusal::Cancelled, Some(session)) if session.closed().is_cancelled() => {

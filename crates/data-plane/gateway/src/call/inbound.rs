@@ -22,7 +22,8 @@ use crate::{
 };
 
 impl Shared {
-    /// `logging/setLevel` of a legacy client: stored, and sent to the servers that log for it.
+    /// Handles `logging/setLevel` of a legacy client: stores the level, and sends it to the servers
+    /// that log for the client.
     pub(crate) async fn set_level(
         self: &Arc<Self>,
         caller: &Caller,
@@ -63,7 +64,7 @@ impl Shared {
     async fn lower_levels(self: &Arc<Self>, caller: &Caller, request: &Message, level: LogLevel) {
         let mut telling = JoinSet::new();
         let rows = self.snapshot(&caller.run);
-        // Servers that are absent, or asleep, get the level when they are there.
+        // Servers that are absent or asleep get the level when they are connected.
         for row in rows.servers().filter(|row| row.link.is_some()) {
             let (shared, caller) = (self.clone(), caller.clone());
             let request = request.clone();
@@ -139,7 +140,7 @@ impl Shared {
         }
     }
 
-    /// Each server that was offered roots hears of their change.
+    /// Notifies each server that was offered the client's roots of their change.
     async fn roots_changed(&self, caller: &Caller, message: &Message) {
         let Some(session) = &caller.session else { return };
         for link in session.own_links() {
@@ -158,8 +159,8 @@ impl Shared {
         }
     }
 
-    /// Any other notification goes to the one server of a transparent endpoint: counted, decided on
-    /// and recorded like a request.
+    /// Sends any other notification to the one server of a transparent endpoint. The notification
+    /// is counted, decided on and recorded like a request.
     async fn pass_on(self: &Arc<Self>, caller: &Caller, notice: Notice, message: Message) {
         let is_server = |alias: &&Alias| !caller.run.is_built_in(alias);
         let Some(alias) = own_alias(caller).filter(is_server) else {
@@ -194,8 +195,8 @@ impl Shared {
         }
     }
 
-    /// The link on which a notification goes; `None` if callers of other runs use it, too, or if it
-    /// belongs to no question that its server can have asked.
+    /// The link for a notification. `None` if callers of other runs use that link too, or if the
+    /// notification belongs to no question that its server can have asked.
     async fn link_for(
         self: &Arc<Self>,
         caller: &Caller,

@@ -75,7 +75,8 @@ impl Shared {
     fn errand_record(&self, caller: &Caller, request: &Request) -> Result<CallRecord, Refusal> {
         let server = Some(request.alias.clone());
         let item = self.clean_item(caller, &request.item);
-        // The end of the gateway does not wait for it: later steps would not live longer.
+        // The end of the gateway does not wait for an errand: later steps would not outlast the
+        // gateway.
         let record = self.begin_record(caller, server, &request.message, item, None);
         record.map_err(unrecorded)
     }

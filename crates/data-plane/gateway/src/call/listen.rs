@@ -46,7 +46,7 @@ impl Shared {
         if !filter.tasks.is_empty() {
             declares_tasks(&request)?;
         }
-        // Before any subject is followed, so that no change is missed.
+        // The listener subscribes before any subject is followed, so that no change is missed.
         let held = Held::of(&caller.run);
         let changes = self.hub.changes.subscribe();
         let (followed, standing) = self.follow_all(caller, &request, &filter).await;

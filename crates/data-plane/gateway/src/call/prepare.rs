@@ -53,7 +53,7 @@ pub(crate) struct Prepared {
     pub(crate) rounds: Option<Box<Rounds>>,
     /// The permission for the resources of a stream of changes.
     pub(crate) listening: Standing,
-    /// The deadline of the call; `None` for streams that live until they are closed.
+    /// The deadline of the call; `None` for streams, which stay open until they are closed.
     pub(crate) limit: Option<CallLimit>,
 }
 
@@ -71,7 +71,8 @@ impl Shared {
     ) -> Result<(Prepared, Request), Refusal> {
         let (caller, Target { mut routed, link, mut hop }) = (call.caller, target);
         self.trace(caller, &link, &mut routed.request, &mut hop, &mut tried.record);
-        // Until the call is known to be unsent: a call that is given up meanwhile counts as sent.
+        // The call counts as sent until it is known to be unsent, also if its caller gives it up
+        // meanwhile.
         tried.record.set_sent(true);
         let rounds = Rounds::of(self, caller, &routed, &link, &hop);
         let booked = tried.record.booked()?;

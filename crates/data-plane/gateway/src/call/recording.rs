@@ -148,7 +148,7 @@ impl Shared {
             Cow::Owned(name) => Cow::Owned(self.clean(caller, name.into()).as_ref().to_owned()),
             known @ Cow::Borrowed(_) => known,
         };
-        // A run's own servers come and go, and would fill the metrics with their names.
+        // The names of runs' own servers, which come and go, would fill the metrics.
         let is_counted = |alias: &&Alias| !caller.run.owns(alias);
         let counted = server.as_ref().filter(is_counted).cloned();
         // A request about no single item, such as a list, has no stored contents.

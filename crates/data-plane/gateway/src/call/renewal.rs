@@ -29,8 +29,8 @@ impl Shared {
         server: &ServerKey,
         kind: LinkKind,
     ) {
-        // Noted before the sessions are read: a session that sets its level from now on sends the
-        // level itself.
+        // The link is noted before the sessions are read: a session that sets its level from now on
+        // sends the level itself.
         if !self.hub.is_new(link, server, kind) {
             return;
         }

@@ -50,7 +50,7 @@ impl Shared {
         refusal: Refusal,
     ) -> Result<Answering, Refusal> {
         tried.is_last = true;
-        // A server that answered that it did nothing has seen it.
+        // A server that answered that it did nothing has seen the call.
         let was_unsent = refusal.is_unsent();
         let target = {
             let finding = pin!(self.find_again(&call, &tried.first, refusal));
@@ -98,7 +98,8 @@ impl Shared {
     /// The wait ends with the time of the call.
     async fn recovered(&self, call: &Call<'_>, first: &FirstTry) {
         let FirstTry { row, lost, .. } = first;
-        // A session's own link is not the row's, and is opened anew when it is asked for.
+        // The row does not have a session's own link, which is opened anew when the call asks for
+        // it.
         let is_rows = row.link.as_ref().is_some_and(|link| Arc::ptr_eq(link, lost));
         let has_recovered = |rows: &RunRows| match rows.get(&row.name) {
             None => true,

@@ -189,7 +189,7 @@ impl Rounds {
             tokio::select! {
                 biased;
                 answered = asking.answered() => answered?,
-                // No answer can be brought to it.
+                // No answer can reach the server any more.
                 error = self.link.ended() => {
                     return Err(Refusal::failed(&error, self.link.name()));
                 }

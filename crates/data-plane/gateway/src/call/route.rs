@@ -162,9 +162,9 @@ impl Shared {
         }
     }
 
-    /// Looks first into the views at hand: the client's latest one, or the shared one. Building a
-    /// view for this client alone may ask servers, and no call should wait for a server that it
-    /// does not go to. The client's right to see the item is checked once more on the link of the
+    /// Searches the existing views first: the client's latest view, or the shared view. Building a
+    /// view for one client may send requests to servers, and no call should wait for another server
+    /// than its own. The client's right to see the item is checked once more on the link of the
     /// call.
     async fn aggregated_now(
         self: &Arc<Self>,

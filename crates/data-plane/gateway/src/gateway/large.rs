@@ -1,4 +1,4 @@
-//! Parsing of callers' large messages, off the threads on which calls run.
+//! Parses large messages of callers on threads for blocking work: the threads of calls stay free.
 
 use bytes::Bytes;
 use narthex_wire::{Message, MessageError};
@@ -6,8 +6,8 @@ use narthex_wire::{Message, MessageError};
 use crate::{Gateway, RunView};
 
 impl Gateway {
-    /// Parses a message of a run on a thread that may block; for large messages
-    /// ([`crate::is_large`]). One message per run is parsed at a time: further ones wait.
+    /// Parses a large message of a run ([`crate::is_large`]) on a thread that may block. The
+    /// gateway parses one such message of a run at a time; further messages wait.
     ///
     /// # Errors
     /// The errors of [`Message::parse`].
@@ -16,7 +16,7 @@ impl Gateway {
         run.aside.run(move || Message::parse(text, &limits)).await
     }
 
-    /// As [`Self::parse_aside`], for a batch of at most `most` messages.
+    /// Parses a large batch of at most `most` messages, like [`Self::parse_aside`].
     ///
     /// # Errors
     /// The errors of [`Message::parse_batch`].

@@ -24,7 +24,7 @@ impl Gateway {
         }
         let source = self.shared.run_source.get()?;
         let token = RunToken::parse(token)?;
-        // A run that lives here is opened by its own token alone, whatever the store has.
+        // Only its own token opens a run of this table, whatever the store has.
         match self.shared.runs.get(token.run_id()) {
             Some(_) => None,
             None => source.find(&token).await,
@@ -62,7 +62,7 @@ impl Gateway {
     /// wait for the end of the run's own servers. Returns the run; `None` if there is no such run.
     pub async fn end_run(&self, id: RunId) -> Option<Arc<RunView>> {
         let run = self.shared.runs.remove(id)?;
-        // Runs to its end, also if the caller goes away.
+        // The task completes also if the caller disconnects.
         let (shared, ending) = (self.shared.clone(), run.clone());
         let ending = self.shared.spawn_awaited(async move { shared.end_run(&ending).await });
         if let Err(error) = ending.await {

@@ -17,8 +17,8 @@ use crate::{
     runs::run::Act,
 };
 
-/// Permission to do the work of a tool, recorded as a call of the tool. The call is open for as
-/// long as this value lives, and counts as abandoned without [`Self::ended`].
+/// Permission to do the work of a tool, recorded as a call of the tool. The call is open until this
+/// value is dropped, and counts as abandoned without [`Self::ended`].
 #[derive(Debug)]
 pub struct DoneAlike {
     record: CallRecord,
@@ -135,7 +135,7 @@ impl From<Refusal> for NotAllowed {
             Refusal::Rpc { message, .. } => {
                 Self { kind: ErrorKind::Invalid, message, call: None, details: None }
             }
-            // Failures of servers are read by now.
+            // Failures of servers are converted for their reader before.
             Refusal::Failed(_) | Refusal::Mismatch | Refusal::Cancelled => {
                 let message = "it was cancelled".to_owned();
                 Self { kind: ErrorKind::Conflict, message, call: None, details: None }

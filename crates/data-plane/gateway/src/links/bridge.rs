@@ -41,7 +41,7 @@ pub(super) type GroupKey = (ServerKey, Answerable);
 #[derive(Debug, Default)]
 pub(super) struct Group {
     pub(super) links: Mutex<Links>,
-    /// Woken when a link is there, free or gone.
+    /// Notified when a link was opened, became free, or ended.
     pub(super) changed: Notify,
     /// The server asks on its own stream while several calls are open: from then on, a link carries
     /// one call at a time.
@@ -64,10 +64,10 @@ pub(crate) struct Bridge {
     pub(super) group: Arc<Group>,
 }
 
-/// The result of a look for a free link.
+/// The result of a search for a free link.
 pub(super) enum Look {
     Free(Turn),
-    /// A link may be opened, and has its place already.
+    /// The caller may open a link, whose place is reserved.
     Room,
     Full,
 }
@@ -81,12 +81,12 @@ impl Bridges {
         self.groups().entry(key.clone()).or_default().clone()
     }
 
-    /// True if there are as many links as there may be.
+    /// True if a group has the most links that it may have.
     pub(super) fn has_all(&self, key: &GroupKey) -> bool {
         self.groups().get(key).is_some_and(|group| group.links().live() >= LINKS_MAX)
     }
 
-    /// The links to a server, whatever was declared on them.
+    /// The links to a server, for all sets of capabilities.
     pub(super) fn of(&self, server: &ServerKey) -> Vec<Arc<Bridge>> {
         let groups = self.groups();
         let its = groups.iter().filter(|((of, _), _)| of == server);
@@ -123,7 +123,7 @@ impl Group {
         if let Some(free) = links.open.iter().find(is_free) {
             return Look::Free(Turn::of(free));
         }
-        // One link is opened at a time: this call may use the next one, too.
+        // Callers open one link at a time: this call may use the link that is being opened.
         if links.opening > 0 || links.live() >= LINKS_MAX {
             return Look::Full;
         }
@@ -155,7 +155,7 @@ impl Bridge {
         &self.own
     }
 
-    /// The level to send on the link so that a call hears messages from `level` on; `None` if the
+    /// The level to send on the link so that a call gets messages from `level` on; `None` if the
     /// server has got a level as low before.
     pub(crate) fn lowers(&self, level: LogLevel) -> Option<LogLevel> {
         let mut told = self.level.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,7 +166,7 @@ impl Bridge {
 
     /// Brings a log message of the server's own stream to the only open call.
     pub(crate) fn tell(&self, message: &Message) {
-        // On one channel the call hears it anyhow.
+        // On a link with one channel, the call gets the message in any case.
         if message.method() == method::MESSAGE && !self.link().is_one_channel() {
             self.turns.give(message);
         }
@@ -188,7 +188,7 @@ impl Bridge {
         }
     }
 
-    /// Waits until no call has used the link for long. From then on none can.
+    /// Waits until no call has used the link for long. From then on no call can use it.
     pub(super) async fn idle(&self) {
         loop {
             let since = self.link().idle();

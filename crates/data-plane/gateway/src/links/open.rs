@@ -49,7 +49,7 @@ impl Shared {
         }
         let opening = self.registry.open_link_to(row, identity.clone(), dialect, events.clone());
         let opened = match opening.await {
-            // The link of an absent client gives way.
+            // The link of an absent client ends to make room.
             Err(OpenError::Full(full)) => {
                 let server = run.zip(row.alias.as_ref()).map(|(run, alias)| run.key(alias));
                 match server {

@@ -16,7 +16,7 @@ pub(crate) struct OwnLink {
     pub(crate) inventory: ArcSwap<Inventory>,
     /// The server's first lists on such a link, if the run is frozen to these.
     pub(crate) first: Option<FirstList>,
-    /// The part of its lists that is accepted, if they are pinned.
+    /// The accepted part of the server's lists, if the lists are pinned.
     pub(crate) pinned: Option<Arc<PinnedList>>,
 }
 
@@ -30,7 +30,7 @@ impl OwnLink {
         }
     }
 
-    /// `None` if the server is about to be another.
+    /// Lends the link with its lists. `None` if another link is about to replace this one.
     pub(crate) fn lend(&self) -> Option<Lent> {
         let link = self.link.enter()?;
         let own = || self.inventory.load_full();
@@ -38,7 +38,7 @@ impl OwnLink {
         Some(Lent { link, inventory })
     }
 
-    /// The definitions under review in its lists, if these are pinned.
+    /// The definitions under review in the server's lists, if the lists are pinned.
     pub(crate) fn held(&self) -> Option<Arc<HeldNames>> {
         self.pinned.as_ref().map(|pinned| pinned.held())
     }
@@ -52,7 +52,7 @@ impl OwnLink {
         cell.clone()
     }
 
-    /// True if another link has to be opened in its place.
+    /// True if another link has to be opened in the place of this one.
     pub(crate) fn is_over(&self) -> bool {
         self.link.closed().is_cancelled() || self.link.is_retired()
     }

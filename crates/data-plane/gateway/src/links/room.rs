@@ -1,4 +1,4 @@
-//! Room for one more process of a server: links of sessions whose clients are not there give way.
+//! Makes room for one more process of a server: ends links of sessions whose clients are absent.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,11 +19,11 @@ pub(super) struct Room<'a> {
 }
 
 impl Room<'_> {
-    /// Ends own links of sessions that could not be used now until this session's run may have one
-    /// more process of a server.
+    /// Makes sure that a session's run may have one more process of a server. If the run has the
+    /// most processes, ends an own link that no client of the run uses now.
     ///
     /// # Errors
-    /// When all of the run's are in use.
+    /// When the run has the most processes, and all of their links are in use.
     pub(super) async fn of_run(&self, session: &Session, row: &RunRow) -> Result<(), Refusal> {
         let most = self.registry.processes_of_run();
         let server = session.run.key(row.alias());
@@ -41,13 +41,13 @@ impl Room<'_> {
     }
 
     /// Ends the own link, of any run's session, to a server that has been idle for longest. `false`
-    /// if all are in use.
+    /// if all such links are in use.
     pub(super) async fn of_all(&self, server: &ServerKey) -> bool {
         reclaim(&self.sessions.all(), server).await
             || Box::pin(self.reclaim_any_bridge(server)).await
     }
 
-    /// Makes room for one more link of a run: an unused one gives way.
+    /// Makes room for one more link of a run: ends an unused link if the run has the most links.
     pub(super) async fn of_bridge(&self, run: &RunView, server: &ServerKey) -> Result<(), Refusal> {
         let most = self.registry.processes_of_run();
         if run.bridges.of(server).len() < most || reclaim_bridge(run, server).await {
@@ -72,8 +72,8 @@ impl Room<'_> {
     }
 }
 
-/// A client that is present or waits for an answer keeps its link. A client that returns gets
-/// another link with its next call.
+/// Ends the own link to a server that has been idle for longest. A client that is present or waits
+/// for an answer keeps its link. A client that returns gets another link with its next call.
 async fn reclaim(sessions: &[Arc<Session>], server: &ServerKey) -> bool {
     let idle = |session: &Arc<Session>| {
         let is_its = session.run.key(&server.alias) == *server;
@@ -97,7 +97,7 @@ async fn reclaim(sessions: &[Arc<Session>], server: &ServerKey) -> bool {
     false
 }
 
-/// Ends the link of a run to a server that has been idle for longest; `false` if all are in
+/// Ends the link of a run to a server that has been idle for longest; `false` if all links are in
 /// use.
 async fn reclaim_bridge(run: &RunView, server: &ServerKey) -> bool {
     let idle = |bridge: Arc<Bridge>| Some((bridge.link().idle()?, bridge));
@@ -116,7 +116,8 @@ impl Session {
         self.own_links().iter().any(|link| link.alias() == alias && !link.closed().is_cancelled())
     }
 
-    /// Its own link to a server, if its client is not there, and neither side waits for the other.
+    /// The session's own link to a server, if the client is absent and neither side waits for the
+    /// other.
     fn reclaimable(&self, alias: &Alias) -> Option<Arc<Link>> {
         if self.is_attended() || self.has_open_call() || self.is_asked_by(alias) {
             return None;

@@ -16,7 +16,7 @@ pub(crate) enum Waited {
     New,
     /// The session waits for the page already, and is notified once.
     Already,
-    /// There is no room to wait for it.
+    /// The session waits for as many pages as it may.
     Full,
 }
 

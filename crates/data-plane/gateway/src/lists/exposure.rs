@@ -1,4 +1,4 @@
-//! The items of a server that callers may see by its rules: one question for lists and for calls.
+//! The items of a server that callers may see by its rules. Lists and calls use the same check.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -56,8 +56,8 @@ fn listed(name: &str) -> Option<ListMembers> {
 /// The members that the protocol has besides the entries of a list.
 const BESIDE: [&str; 5] = ["nextCursor", "ttlMs", "cacheScope", "resultType", "_meta"];
 
-/// Removes from a frozen or pinned list all members besides its entries: these are not compared
-/// (S22).
+/// Removes from a frozen or pinned list all members besides its entries: narthex does not compare
+/// such members (S22).
 fn keep_entries(member: &'static str, list: &Message, rewrite: &mut Rewrite<'_>) {
     let keys = |object: Option<&Object>| {
         let members = object.map(|object| &object.members[..]).unwrap_or_default().iter();
@@ -83,7 +83,7 @@ pub(crate) fn is_filtered(name: &str, exposed: &Exposed, frozen: Option<&Invento
     listed(name).is_some() && !(exposed.is_everything() && frozen.is_none())
 }
 
-/// Has a result of the modern era stay with the caller that asked for it.
+/// Marks a result of the modern era as private to its caller, for caches.
 pub(crate) fn keep_private(result: &Message, rewrite: &mut Rewrite<'_>) {
     const PRIVATE: &[u8] = br#""private""#;
     let said = result.get("cacheScope").map(Raw::as_bytes);

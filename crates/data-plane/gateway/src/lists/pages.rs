@@ -36,10 +36,9 @@ impl ToPage {
         params
     }
 
-    /// Leads the user of a legacy client to the page: returns the message for the client. The
-    /// client is notified when the page is done, as long as it is there, and `tasks` waits for
-    /// that. `None`, and the user is not led there, if the session waits for as many pages as it
-    /// may.
+    /// Leads the user of a legacy client to the page: returns the message for the client. When the
+    /// page is done, the client is notified if it is still connected, and `tasks` waits for that.
+    /// `None`, and no message for the client, if the session waits for as many pages as it may.
     pub(crate) fn lead(
         self,
         session: &Arc<Session>,
@@ -54,7 +53,7 @@ impl ToPage {
         question
     }
 
-    /// For a modern client: it calls again when its user has been asked.
+    /// The result for a modern client, which calls again when its user was asked.
     pub(crate) fn result(&self) -> Vec<u8> {
         let question = json!({"method": method::ELICITATION_CREATE, "params": self.params(None)});
         let result = json!({
@@ -65,7 +64,7 @@ impl ToPage {
         result.to_string().into_bytes()
     }
 
-    /// For a legacy client: a request, whose answer is ignored.
+    /// The request to a legacy client, whose answer the gateway ignores.
     pub(crate) fn question(&self, session: &Session) -> Payload {
         let (id, params) = (session.next_ask().to_string(), self.params(Some(&self.id)));
         let params = params.to_string();

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Longest wait of a view for servers that list for one client alone. Slower servers show their
-/// shared lists until the client's are there.
+/// shared lists until the client's own lists have arrived.
 const VIEW_PATIENCE: Duration = Duration::from_secs(3);
 
 pub(crate) use self::kept::Kept;
@@ -86,7 +86,7 @@ impl Shared {
         view
     }
 
-    /// The view of a run: lists and calls ask the same view (D5).
+    /// The view of a run: lists and calls use the same view (D5).
     pub(crate) fn run_view(&self, run: &RunView, snapshot: &RunRows) -> Arc<View> {
         if run.is_plain() {
             return self.live_view(snapshot);
@@ -124,13 +124,13 @@ impl Shared {
         if let (Some(view), _) = self.kept().find(&sources) {
             return view;
         }
-        // Without the lock, as it may take long.
+        // The view is built without the lock, since that may take long.
         let view =
             Arc::new(self.options.view_of(snapshot.seq, &self.parts(snapshot, policy, Some(run))));
         self.kept().keep(sources, view)
     }
 
-    /// The tools that a run sees of a snapshot. Nothing is built if a run has the same.
+    /// The tools that a run sees of a snapshot. Builds nothing if another run sees the same tools.
     pub(crate) fn kept_tools(&self, snapshot: &Snapshot, run: &RunView) -> Arc<ToolSet> {
         let offers = self.offers(snapshot, &run.policy, Some(run));
         let sources = sources(snapshot, &run.policy, &offers);
@@ -144,8 +144,8 @@ impl Shared {
     }
 }
 
-/// The lists of a server for one client; `None` if it makes none, so that the shared lists are
-/// seen.
+/// The lists of a server for one client. `None` if the server makes none: the client then sees the
+/// shared lists.
 async fn open_for(
     shared: Arc<Shared>,
     session: Arc<Session>,
@@ -168,7 +168,7 @@ fn is_modern_only(shared: &Shared, session: &Session, alias: &Alias) -> bool {
     shared.snapshot(&session.run).get(alias.as_str()).is_some_and(|row| row.is_modern_only())
 }
 
-/// Sends the lists to the builder of the view. If that was built meanwhile, it is retracted.
+/// Sends the lists to the builder of the view. If the view was built meanwhile, retracts it.
 async fn tell_or_retract(
     session: Arc<Session>,
     index: usize,

@@ -1,5 +1,5 @@
-//! The resources that the process itself uses, read from `/proc` when asked; other systems show
-//! none.
+//! The resources that the process itself uses, read from `/proc` at each rendering. Other systems
+//! have no such metrics.
 
 use std::fmt;
 

@@ -139,8 +139,8 @@ impl Servers {
         Self { families, by_alias: ArcSwap::default(), other, adding: Mutex::new(()) }
     }
 
-    /// Passes the counters of a server to `count`; those of [`OTHER`] without a server, or for a
-    /// server beyond the limit.
+    /// Passes the counters of a server to `count`. Passes the counters of [`OTHER`] without a
+    /// server, or for a server beyond the limit.
     pub(crate) fn with(&self, alias: Option<&Alias>, count: impl FnOnce(&ServerMetrics)) {
         let Some(alias) = alias else { return count(&self.other) };
         let by_alias = self.by_alias.load();

@@ -1,4 +1,4 @@
-//! The refusals for what does not exist, or what the caller may not see.
+//! The refusals for items that do not exist, or that the caller may not see.
 
 use narthex_model::{Alias, CallErrorKind, for_operators};
 use narthex_registry::ServerRow;

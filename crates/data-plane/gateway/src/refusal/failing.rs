@@ -139,7 +139,7 @@ pub(crate) fn unusable(row: &ServerRow) -> Refusal {
             let what = row.error.clone().unwrap_or_else(sign_in);
             down(When::Authenticating, what.with_kind(kind))
         }
-        // Lost, and not back yet: the cause is that of the last attempt.
+        // The connection was lost, and is not back yet: the cause is that of the last attempt.
         ServerState::Connecting if row.loss.is_some() => {
             let lost = || {
                 let words = "its connection was lost";
@@ -161,7 +161,7 @@ pub(crate) fn unusable(row: &ServerRow) -> Refusal {
     }
 }
 
-/// Words for the instructions of an endpoint, of a server that the run does not have now.
+/// Words for an endpoint's instructions, about a server that the run does not have now.
 pub(crate) fn withheld(row: &ServerRow, reader: Reader) -> Cow<'_, str> {
     match &row.error {
         Some(failure) => failure.words(reader),

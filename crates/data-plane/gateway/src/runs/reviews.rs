@@ -1,4 +1,4 @@
-//! Reviews of lists that arrive after the start of a run, and the first lists that it is frozen to.
+//! Reviews of lists that arrive after the start of a run, and the first lists that freeze the run.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -49,7 +49,7 @@ pub struct RunView {
     pub policy: RunPolicy,
     /// The run's principals and grants.
     pub authority: Authority,
-    /// The run's beginning.
+    /// The time at which the run began.
     pub began: SystemTime,
     token_hash: [u8; 32],
     reader: Reader,
@@ -57,32 +57,32 @@ pub struct RunView {
     held_back: HeldBack,
     /// The aliases of the built-in server besides its own name.
     built_in: BTreeSet<Alias>,
-    /// Its tools of the built-in server. `None`: the tools of a caller that sees all that is
-    /// configured.
+    /// The run's tools of the built-in server. `None` stands for the tools of a caller that sees
+    /// the whole configuration.
     built_in_tools: Option<BuiltInTools>,
     /// The built-in server's tools for this run, once they are made.
     offered: OnceLock<Arc<Offered>>,
-    /// Counts its calls.
+    /// Counts the run's calls.
     pub(crate) meters: RunMeters,
-    /// Ends streams and open calls.
+    /// Ends the run's streams and open calls.
     pub(crate) ended: CancellationToken,
     call_ends: CallEnds,
-    /// The tools that it was last recorded to see (E20).
+    /// The tools that the run sees, as last recorded (E20).
     pub(crate) tools: ArcSwapOption<ToolSet>,
-    /// The view that it saw last, while it is used.
+    /// The view that the run saw last, while the run is used.
     pub(crate) view: ArcSwapOption<LastView>,
     pub(crate) usage: Usage,
-    /// The parts that are needed to record the contents of its calls.
+    /// The parts that are needed to record the contents of the run's calls.
     pub(crate) contents: RunContents,
-    /// Its links to legacy servers for modern clients that can be asked questions.
+    /// The run's links to legacy servers for modern clients that can be asked questions.
     pub(crate) bridges: Bridges,
-    /// The grants that it has used up without a call that was made.
+    /// The grants that the run has used up for calls that certainly no server has seen.
     pub(crate) unused: Unused,
-    /// Whose large message is read at the moment.
+    /// Reads the run's large messages, one at a time.
     pub(crate) aside: Aside,
     /// The missing servers that were last logged.
     missing: Mutex<BTreeSet<Alias>>,
-    /// The servers of which a list has shown it an item.
+    /// The servers of which a list has shown the run an item.
     shown: ArcSwap<BTreeSet<Alias>>,
 }
 
@@ -225,8 +225,8 @@ impl RunView {
         self.own.is_frozen(alias)
     }
 
-    /// The items that its servers of the catalog define otherwise by now than when they first
-    /// listed, each with all that the server lists: see [`narthex_registry::FirstList::changed`].
+    /// The items that the run's servers of the catalog define otherwise now than in their first
+    /// lists, each with all that the server lists: see [`narthex_registry::FirstList::changed`].
     pub(crate) fn changed(&self) -> impl Iterator<Item = Changed> {
         let changed = self.own.changed().into_iter();
         changed.filter(|(alias, ..)| self.held_back.server(alias).is_some())
@@ -300,12 +300,12 @@ impl RunView {
         self.built_in.iter()
     }
 
-    /// Its tools of the built-in server, if they were named.
+    /// The run's tools of the built-in server, if they were named.
     pub(crate) fn built_in_tools(&self) -> Option<&BuiltInTools> {
         self.built_in_tools.as_ref()
     }
 
-    /// Its tools of the built-in server, which `make` makes once.
+    /// The run's tools of the built-in server, which `make` makes once.
     pub(crate) fn offered(&self, make: impl FnOnce() -> Arc<Offered>) -> &Arc<Offered> {
         self.offered.get_or_init(make)
     }
@@ -385,8 +385,8 @@ impl RunView {
         self.reader
     }
 
-    /// The server that an alias means in this run. A server of its own keeps its alias also if the
-    /// shared configuration begins to use it.
+    /// The server that an alias means in this run. An own server of the run keeps its alias also if
+    /// the shared configuration begins to use it.
     pub(crate) fn key(&self, alias: &Alias) -> ServerKey {
         self.own.key(alias)
     }
@@ -421,7 +421,7 @@ impl RunView {
         })
     }
 
-    /// As [`Self::rows`], for a caller that looks once; the snapshot is not stored.
+    /// As [`Self::rows`], for a caller that reads the rows once; the snapshot is not stored.
     pub(crate) fn rows_once(&self, registry: &Registry) -> RunRows {
         RunRows::new(match self.is_plain() {
             true => registry.snapshot(),
@@ -441,8 +441,8 @@ impl RunView {
     }
 
     /// Logs the servers that the run names and cannot have: once for all of them, and again only
-    /// when others are missing (E90). One that is still starting is not missing yet, and one
-    /// without tools is not missing at all (E93).
+    /// when others are missing (E90). A server that is still starting is not missing yet, and a
+    /// server without tools is never missing (E93).
     pub(crate) fn tell_missing(&self, snapshot: &Snapshot) {
         let RunPolicy::Attached(named) = &self.policy else { return };
         let is_missing = |alias: &&Alias| {

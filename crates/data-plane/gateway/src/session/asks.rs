@@ -20,13 +20,13 @@ pub(crate) const TWO_MEANINGS: &str = "a parameter of the question is ambiguous 
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) asker: Asker,
-    /// The open calls that it may belong to.
+    /// The open calls that the question may belong to.
     pub(super) calls: Vec<u64>,
-    /// All calls that it may belong to have ended: an answer may still come, but it keeps no place
-    /// from other questions.
+    /// True if all calls that the question may belong to have ended. An answer may still come, but
+    /// the question takes no place from other questions.
     pub(super) is_over: bool,
     pub(super) since: Instant,
-    /// Its place among the questions of its run and of all, until it is over.
+    /// The question's place among the questions of its run and of all, until the question is over.
     pub(super) place: Option<Place>,
 }
 

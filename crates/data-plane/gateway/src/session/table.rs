@@ -28,12 +28,12 @@ impl SessionTable {
     /// A place for one more session of a run.
     ///
     /// # Errors
-    /// When the run, its workspace or all together have as many as they may.
+    /// When the run, its workspace or all together have as many sessions as they may.
     pub(crate) fn reserve(&self, run: &RunView) -> Result<Place, Full> {
         self.places.take(run, 1)
     }
 
-    /// Adds a session in its place, which is free again once the session is taken out.
+    /// Adds a session in its place, which is free again once the session is removed.
     pub(crate) fn insert(&self, place: Place, session: Arc<Session>) {
         session.has_place(place, self.questions.clone());
         self.sessions.pin().insert(session.id.clone(), session);

@@ -40,7 +40,7 @@ impl Ears {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True if no call hears such messages.
+    /// True if no call gets such messages.
     pub(super) fn is_empty(&self) -> bool {
         self.open().is_empty()
     }
@@ -58,7 +58,7 @@ impl Ears {
     pub(crate) fn tell(&self, link: &Arc<Link>, frame: impl FnOnce() -> Frame) -> bool {
         let open = self.open();
         let mut its = open.iter().filter(|one| std::ptr::eq(one.link.as_ptr(), Arc::as_ptr(link)));
-        // A second one would be a second use of the link.
+        // A second open call would be a second use of the link.
         let alone = its.next().filter(|_| link.has_one_use());
         alone.is_some_and(|one| one.sender.try_send(frame()).is_ok())
     }

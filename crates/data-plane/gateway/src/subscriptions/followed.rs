@@ -1,4 +1,4 @@
-//! A resource or task that callers follow, and the share of each.
+//! A resource or task that callers follow, and the share of each follower.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,11 +22,11 @@ pub(crate) struct Followed {
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) last: Option<Message>,
-    /// A task that has ended: a lost subscription needs not be made again.
+    /// True for a task that has ended: a lost subscription needs not be made again.
     pub(crate) has_ended: bool,
 }
 
-/// One follower's share of a followed subject: it follows until this is dropped.
+/// One follower's share of a followed subject: the follower follows until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Following(pub(crate) Arc<Followed>);
 

@@ -1,4 +1,5 @@
-//! The hub of changes: who follows which resource or task, and which level each link was sent.
+//! The hub of changes: the followers of each resource or task, and the level that each link was
+//! sent.
 
 use std::{
     collections::HashMap,
@@ -30,12 +31,12 @@ pub(crate) enum Change {
     List(Seen, &'static Notification),
     /// A resource has changed, by its server's report.
     Resource(ServerKey, Arc<str>),
-    /// The status of a task has changed, by a modern server's report. Its text may be long: it
-    /// waits once for all.
+    /// The status of a task has changed, by a modern server's report. The text of the report may be
+    /// long, so the hub stores it once for all listeners.
     Task(ServerKey, Arc<str>),
 }
 
-/// The place where lists are seen.
+/// The endpoint at which callers see lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Seen {
     /// At the aggregated endpoint, by every run that sees exactly the shared servers.
@@ -47,7 +48,7 @@ pub(crate) enum Seen {
 }
 
 impl Seen {
-    /// The place of a caller's lists.
+    /// The endpoint of a caller's lists.
     pub(crate) fn by(run: &RunView, endpoint: &Endpoint) -> Self {
         match endpoint {
             Endpoint::Transparent(alias) => Self::Server(run.key(alias)),
@@ -74,7 +75,7 @@ pub(crate) struct FollowKey {
     pub(crate) kind: LinkKind,
 }
 
-/// A single thing of a server that changes, under the server's own name for it.
+/// A changing object of a server, under the server's own name for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Subject {
     /// A resource, by URI.
@@ -123,7 +124,8 @@ impl Hub {
         Some(level)
     }
 
-    /// True if a link is another than its server had before. From then on it is not.
+    /// True if a server has got another link than before. A further call for the same link gives
+    /// `false`.
     pub(crate) fn is_new(&self, link: &Arc<Link>, server: &ServerKey, kind: LinkKind) -> bool {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         let told = levels.entry((server.clone(), kind)).or_default();
@@ -160,7 +162,7 @@ impl Told {
 }
 
 impl Hub {
-    /// Counts one more follower; the second is true for the first one.
+    /// Counts one more follower. The second value is true for the first follower.
     pub(crate) fn join(&self, key: &FollowKey) -> (Following, bool) {
         let mut table = self.followed();
         let is_first = !table.contains_key(key);
@@ -208,7 +210,7 @@ impl Hub {
         followed.outcome.send_replace(Some(Err(refusal)));
     }
 
-    /// Takes a modern server's report on a task to its listeners.
+    /// Delivers a modern server's report on a task to its listeners.
     pub(crate) fn task_changed(&self, server: &ServerKey, state: &Message) {
         let Some(id) = state.get("taskId").and_then(Raw::as_str) else { return };
         let id: Arc<str> = id.as_ref().into();

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{Answer, RunView, Step, refusal::Refusal, runs::run::Held, standing::Over};
 
-/// A resource or task of which a listener hears.
+/// A resource or task that a listener follows.
 #[derive(Debug)]
 pub(crate) struct Heard {
     /// The caller's URI or id.
@@ -86,7 +86,7 @@ impl Listening {
             self.is_acknowledged = true;
             return Some(Step::Message(self.acknowledgement()));
         }
-        // Ends with the run, or with the permission for the followed subjects.
+        // The stream ends with the run, or with the permission for the followed subjects.
         let ended = self.over.as_ref().map_or(&self.run.ended, |over| &over.token).clone();
         loop {
             let change = tokio::select! {
@@ -101,7 +101,7 @@ impl Listening {
                         return Some(Step::Message(payload));
                     }
                 }
-                // Missed changes: any list may differ.
+                // The listener has missed changes: any list may differ.
                 Err(broadcast::error::RecvError::Lagged(_)) => {
                     if let Some(known) = self.filter.lists.first() {
                         return Some(Step::Message(self.tagged(known.name, b"")));
@@ -125,7 +125,7 @@ impl Listening {
                 let heard = self.heard(server, &Subject::Task(id.clone()))?;
                 let state = heard.following.state()?;
                 let told = state.bytes();
-                // Several changes may have met in one state.
+                // Several changes may have led to one status.
                 if heard.told.as_ref().is_some_and(|last| last.as_ptr() == told.as_ptr()) {
                     return None;
                 }
@@ -182,7 +182,7 @@ impl Listening {
         rpc::notification(name, Some(&params))
     }
 
-    /// The graceful end: a normal result.
+    /// The answer that ends the stream gracefully: a normal result.
     fn end(&self) -> Answer {
         let body =
             format!(r#"{{"resultType":"complete","_meta":{{"{}":"#, meta_key::SUBSCRIPTION_ID);

@@ -11,10 +11,10 @@ use tokio::time::Instant;
 /// never report an end.
 const AWAKE_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// A task that runs.
+/// An active task.
 #[derive(Debug)]
 pub(crate) struct Awake {
-    /// Whose it is.
+    /// The run that owns the task.
     pub(crate) run: RunId,
     link: KeptAwake,
     /// The time at which the server may forget the task; `None` if it never does.

@@ -26,7 +26,7 @@ pub(crate) struct TaskOwner {
     pub is_aggregated: bool,
     /// The tool of the current call, if there is one.
     pub tool: Option<Arc<str>>,
-    /// The call of it, if that required a grant.
+    /// The call of that tool, if the call required a grant.
     pub origin: Option<Arc<Origin>>,
 }
 
@@ -66,8 +66,8 @@ impl TaskOwner {
         }
     }
 
-    /// Takes the tasks of others out of a server's list: it knows no runs, and lists for all that
-    /// come with its credential (S18).
+    /// Removes other runs' tasks from a server's list. The server knows no runs, and lists for all
+    /// callers that come with its credential (S18).
     fn keep_own(&self, result: &Message, rewrite: &mut Rewrite<'static>) {
         let Some(tasks) = result.get("tasks") else { return };
         let all = tasks.items();

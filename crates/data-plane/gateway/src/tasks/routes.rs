@@ -25,9 +25,9 @@ pub(crate) struct TaskRoutes(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    /// By the id that the run's clients know at the aggregated endpoint.
+    /// Tasks by the id that the run's clients know at the aggregated endpoint.
     routes: HashMap<(RunId, Arc<str>), (Alias, Arc<str>)>,
-    /// By the server's own id: the id that the clients know.
+    /// The ids that the clients know, by the server's own ids.
     shown: HashMap<Owned, Arc<str>>,
     order: VecDeque<Owned>,
     /// Number of tasks of each run.
@@ -107,7 +107,7 @@ impl TaskRoutes {
         }
     }
 
-    /// Hears that there is a result of a task.
+    /// Notes that a task has a result, so it keeps the server awake no longer.
     pub(crate) fn has_result(&self, server: &ServerKey, id: Option<Raw<'_>>) {
         if let Some(id) = id.and_then(Raw::as_str) {
             self.table().awake.remove(&(server.clone(), Arc::from(id.as_ref())));
@@ -133,7 +133,7 @@ impl TaskRoutes {
         self.table().shown.get(&(run, server.clone(), Arc::from(id))).cloned()
     }
 
-    /// The call that made a task, if that required a grant.
+    /// The call that made a task, if the call required a grant.
     #[must_use]
     pub(crate) fn origin(&self, run: RunId, server: &ServerKey, id: &str) -> Option<Arc<Origin>> {
         self.table().origins.get(&(run, server.clone(), Arc::from(id))).cloned()
@@ -165,7 +165,7 @@ impl TaskRoutes {
     }
 
     /// True if the status that a server sends over a link of the client's own is of another run's
-    /// task. A task without an owner is not: its answer may be on its way.
+    /// task. False for a task without an owner: the answer that creates it may be on its way.
     #[must_use]
     pub(crate) fn is_anothers(&self, run: RunId, server: &ServerKey, id: &str) -> bool {
         let table = self.table();
@@ -185,7 +185,7 @@ impl Table {
         shown
     }
 
-    /// Forgets the oldest task of the run that has most: none pushes those of others out.
+    /// Forgets the oldest task of the run that has most: no run displaces tasks of other runs.
     fn forget_oldest(&mut self) {
         let most = self.counts.iter().max_by_key(|(_, count)| **count).map(|(run, _)| *run);
         let at = most.and_then(|run| self.order.iter().position(|(of, _, _)| *of == run));
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!([table.order.len(), table.counts.values().sum()], [TASKS_MAX; 2]);
     }
 
-    /// E79: a task keeps its id, and a later one with the same id gets another. None takes the
+    /// E79: a task keeps its id, and a later task with the same id gets another. No task takes the
     /// place of another, whatever a server calls its tasks.
     #[test]
     fn e79_equal_task_ids_of_two_servers_get_different_routes() {

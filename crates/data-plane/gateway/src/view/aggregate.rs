@@ -1,6 +1,7 @@
 //! One kind of caller's view of an aggregated endpoint: names, routes, and lists as bytes.
 //!
-//! Built once per registry snapshot and visibility, shared by all callers with the same view.
+//! A view is built once per registry snapshot and visibility. All callers that see the same share
+//! it.
 
 mod pages;
 mod parts;
@@ -29,7 +30,8 @@ const INSTRUCTIONS_MAX: usize = 32 * 1024;
 /// One caller's view of all servers.
 #[derive(Debug)]
 pub(crate) struct View {
-    /// The snapshot that it was built from; others may show the same.
+    /// The number of the snapshot that the view was built from; other snapshots may give the same
+    /// view.
     pub seq: u64,
     tools: QualifiedNames,
     prompts: QualifiedNames,

@@ -20,7 +20,7 @@ const SHOWN_MAX: usize = 100;
 
 /// A row of the table: a member of `params`, and the members in it that decisions read.
 struct Row {
-    /// Whose requests it is in; `None` for all requests.
+    /// The handling of the requests that have the member; `None` for all requests.
     handling: Option<Handling>,
     member: &'static str,
     kind: Type,
@@ -101,21 +101,21 @@ const QUESTION: &[Field] =
 /// A question in a server's answer.
 const ENTRY: &[Field] = &[("method", Type::Text), ("params", Type::Any)];
 
-/// Why parameters cannot be decided on.
+/// The reason why policy cannot decide on parameters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Undecidable {
     /// A member is not of its type.
     #[error("`params.{field}` must be {wanted}")]
     Type {
-        /// Its path below `params`.
+        /// The member's path below `params`.
         field: String,
         /// The type that the member must have.
         wanted: &'static str,
     },
-    /// A key is there twice, or has NUL in it.
+    /// An object has a key twice, or a key with NUL in it.
     #[error("`params.{0}` has a key twice, or one with NUL in it; write each key once")]
     Twice(String),
-    /// A key can be read as another.
+    /// A key can be read as another key.
     #[error("`params{within}` has the key `{key}`, which can be read as `{name}`; write `{name}`")]
     Imitation {
         /// The path of the object: empty for `params` itself, else with a dot before it.
@@ -308,7 +308,7 @@ fn imitation(key: &str, name: &'static str) -> Undecidable {
     Undecidable::Imitation { within: String::new(), key: shown(key), name }
 }
 
-/// A key of a stranger, for an error.
+/// A key of a client or server, shortened for an error.
 fn shown(key: &str) -> String {
     key.chars().take(SHOWN_MAX).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

@@ -34,7 +34,7 @@ pub(crate) enum Handling {
     Task,
     /// The caller's tasks at all servers (legacy).
     TaskList,
-    /// Only where there is one server: everything that the tables do not know.
+    /// Any method that the tables do not know, where there is one server: goes to that server.
     Vendor,
 }
 

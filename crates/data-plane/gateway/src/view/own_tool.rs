@@ -11,7 +11,7 @@ use narthex_upstream::{Inventory, InventoryEntry, ServerCapabilities};
 use narthex_wire::{Limits, Message, MessageKind, Raw, json::encode_string, method, rpc};
 use serde_json::json;
 
-/// The kind of such a tool.
+/// The kind of a tool of the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OwnTool {
     /// Lists the resources of a server, and templates of their URIs.
@@ -24,7 +24,7 @@ pub(crate) enum OwnTool {
     GetPrompt,
 }
 
-/// An open call of such a tool.
+/// An open call of a tool of the gateway.
 #[derive(Debug)]
 pub(crate) struct OwnCall {
     /// The called tool.
@@ -168,10 +168,10 @@ impl OwnTool {
 }
 
 impl OwnCall {
-    /// The server's answer as the answer to the call of a tool.
+    /// Converts the server's answer to the answer to the call of a tool.
     ///
     /// # Errors
-    /// When it is an error, or none that can be shown.
+    /// When the server's answer is an error, or cannot be shown.
     pub(crate) fn answered(&self, item: &Item, answer: &Message) -> Result<Message, CallError> {
         if answer.kind() == MessageKind::Error {
             return Err(self.failed(item, answer));

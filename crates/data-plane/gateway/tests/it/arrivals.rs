@@ -1,5 +1,5 @@
-//! Every message that arrives at a server has passed the gates, and is in the record once: whatever
-//! its shape and its spelling are, in either era (S12, S14, S32).
+//! Every message that arrives at a server has passed the gates, and is in the record once. This
+//! holds for all shapes and spellings of the message, in either era (S12, S14, S32).
 #![expect(clippy::excessive_nesting, reason = "one table of shapes, spellings, gates and eras")]
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -124,8 +124,8 @@ impl Gated {
     }
 }
 
-/// A run without a principal, whose workspace forbids the tool of `ruled`, and that has all these
-/// servers for itself: of one the tool is under review.
+/// A run without a principal that has all these servers for itself. Its workspace forbids the tool
+/// of `ruled`, and the tool of one server is under review.
 async fn run(world: &World, own: Vec<ServerDefinition>) -> Arc<RunView> {
     let rules = Arc::<WorkspaceRules>::default();
     let rule = format!(r#"@id("no") forbid(principal, action, resource == Tool::"ruled/{TOOL}");"#);
@@ -161,8 +161,8 @@ fn call() -> Value {
 }
 
 impl Gated {
-    /// A caller of each era at the endpoint of a server; none where it is switched off, which opens
-    /// no session.
+    /// A caller of each era at the endpoint of a server. A server that is switched off opens no
+    /// session, so it has no legacy caller.
     async fn callers(&self, gate: &str) -> Vec<Caller> {
         let endpoint = transparent(gate);
         match gate {
@@ -183,8 +183,8 @@ impl Gated {
 }
 
 /// S12, S14: a call of a closed gate's tool gets to no server, as a request or as a notification.
-/// This holds in each spelling, from each era and to each. A method that is not spelt like one of
-/// the protocol is unknown, behind an open gate too.
+/// This holds in each spelling, for clients and servers of each era. A method that is not spelt
+/// like a method of the protocol is unknown, behind an open gate too.
 #[tokio::test]
 async fn s14_a_call_refused_by_a_gate_reaches_no_server_in_any_shape_or_spelling() {
     for eras in [Eras::Legacy, Eras::Modern, Eras::Both] {
@@ -192,7 +192,7 @@ async fn s14_a_call_refused_by_a_gate_reaches_no_server_in_any_shape_or_spelling
         for gate in GATES {
             for caller in gated.callers(gate).await {
                 if gate == "limited" {
-                    // The one call of the day.
+                    // This is the one call of the day.
                     gated.request(&caller, "acme/first", json!({})).await;
                 }
                 for method in ["tools/call"].iter().chain(&DISGUISES) {
@@ -247,7 +247,7 @@ async fn s32_each_message_that_reaches_a_server_is_recorded_once() {
                     gated.request(caller, "tools/call", call()).await;
                     arrives.extend(["acme/listed", "tools/call"]);
                 }
-                // Belongs to no question, and only servers send the other.
+                // The first belongs to no question, and only servers send the second.
                 gated.notify(caller, "notifications/progress", json!({"progressToken": 1})).await;
                 gated.notify(caller, "notifications/message", json!({"data": 1})).await;
                 match (gate, index) {

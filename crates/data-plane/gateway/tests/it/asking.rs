@@ -1,4 +1,4 @@
-//! The tools of the built-in server where something is gated: the runs that get each of them, the
+//! The tools of the built-in server where a tool is gated: the runs that get each of them, the
 //! scopes that they require themselves, and the refusals that name them (X-M6, X-M55).
 
 use std::sync::Arc;
@@ -136,8 +136,8 @@ async fn own_names(world: &World, caller: &Caller) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// X-M55: a caller that sees all that is configured gets the tools to ask for grants, where any of
-/// it is gated, and no others; other runs have all of the built-in tools.
+/// X-M55: a caller that sees the whole configuration gets the tools that ask for grants if any tool
+/// is gated, and no others. Other runs have all of the built-in tools.
 #[tokio::test]
 async fn x_m55_a_run_on_all_servers_gets_request_grant_only_if_a_tool_is_gated() {
     for (is_gated, offered) in [(true, vec!["request_grant"]), (false, vec![])] {
@@ -159,7 +159,8 @@ async fn x_m55_a_run_on_all_servers_gets_request_grant_only_if_a_tool_is_gated()
 }
 
 /// X-M55, D15, D28: a refusal names the way to ask, by the name of the tool at the endpoint, once
-/// and in few words; where no human can be asked, it states that one has to allow it.
+/// and in few words. Where no human can be asked, the refusal states that a human must allow the
+/// call.
 #[tokio::test]
 async fn x_m55_a_refusal_names_the_tool_that_asks_for_a_grant() {
     let world = world(true, Audit::disabled()).await;
@@ -189,7 +190,8 @@ async fn x_m55_a_refusal_names_the_tool_that_asks_for_a_grant() {
     assert!(refused["message"].as_str().unwrap().contains("a human must allow it"), "{refused}");
 }
 
-/// X-M6, D13: the scopes of a built-in tool are required by the same decision as all others.
+/// X-M6, D13: the decision that requires the scopes of other tools also requires those of built-in
+/// tools.
 #[tokio::test]
 async fn x_m6_built_in_tools_require_their_declared_scopes() {
     let world = world(false, Audit::disabled()).await;
@@ -219,8 +221,8 @@ async fn x_m6_built_in_tools_require_their_declared_scopes() {
     }
 }
 
-/// X-E75: an invalid call of a built-in tool does not use a grant for a single call up: its fault
-/// is reported before policy is asked.
+/// X-E75: an invalid call of a built-in tool does not use a grant for a single call up: the gateway
+/// reports the fault before it asks policy.
 #[tokio::test]
 async fn x_e75_invalid_arguments_of_a_built_in_tool_use_no_grant() {
     let world = world(false, Audit::disabled()).await;
@@ -235,8 +237,8 @@ async fn x_e75_invalid_arguments_of_a_built_in_tool_use_no_grant() {
     assert_eq!(call(json!({})).await, "permission_required");
 }
 
-/// S32: the record names the check that refused a call; a built-in tool's own error was refused by
-/// none.
+/// S32: the record names the check that refused a call. A built-in tool's own error has no such
+/// check.
 #[tokio::test]
 async fn s32_a_built_in_tools_own_error_is_not_recorded_as_a_refusal() {
     let dir = tempfile::tempdir().unwrap();

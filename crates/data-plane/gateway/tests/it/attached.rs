@@ -48,7 +48,7 @@ async fn does_everything(world: &World, caller: &Caller) {
                 "argument": {"name": "arg1", "value": "p"},
             }),
         ),
-        // Again, when links of the client's own are open.
+        // The same again, when links of the client's own are open.
         ("logging/setLevel", json!({"level": "error"})),
         ("tools/list", json!({})),
     ];
@@ -64,7 +64,7 @@ async fn caller(world: &World, endpoint: &Endpoint, capabilities: Value) -> Call
     Caller::new(world.run.clone(), endpoint.clone(), Some(session))
 }
 
-/// Asks for roots when it is initialized, and keeps every line that it is sent.
+/// A server that asks for roots when it is initialized, and notes every line that it gets.
 fn asks(scripts: &Scripts, name: &str) -> narthex_registry::config::Entry {
     let first = r#"said="$PIDS.said"; : > "$said""#;
     let each = r#"printf '%s\n' "$line" >> "$said"

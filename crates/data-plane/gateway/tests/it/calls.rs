@@ -139,7 +139,7 @@ async fn drain_lets_open_calls_finish() {
         let mut calling = std::pin::pin!(async {
             super::world::finish(gateway.call(&caller, request).await).await
         });
-        // Under way, but not answered.
+        // The call is sent, but not answered.
         assert!(futures_ready(&mut calling).await.is_none());
         let drained = async {
             if caller.session.is_some() {
@@ -212,7 +212,8 @@ async fn e39_a_connected_client_lists_and_calls_a_new_server() {
     world.gateway.drain().await;
 }
 
-/// E87, A-4: in every way that a call can take, a server that ends under it is a `transport_error`.
+/// E87, A-4: on every path that a call can take, a server that ends during it is a
+/// `transport_error`.
 #[tokio::test]
 async fn e87_a_server_that_ends_under_a_call_is_a_transport_error_at_every_endpoint() {
     const ENDS: [&str; 3] =

@@ -88,7 +88,7 @@ impl Recorded {
         }
     }
 
-    /// The calls that were recorded since the last time.
+    /// The calls that were recorded since the last call of this function.
     async fn calls(&self, seen: &mut usize) -> Vec<Value> {
         self.audit.flush().await;
         let text = fs_err::read_to_string(self.dir.path().join("audit.jsonl")).unwrap();
@@ -109,8 +109,8 @@ fn has_contents(call: &Value) -> bool {
     call["details"].get("contents").is_some()
 }
 
-/// X-M64, A-8: no contents of a call are recorded until the switch is on, and none any more when it
-/// is off, in a run that lives. This holds at either kind of endpoint, for clients of either era.
+/// X-M64, A-8: in a live run, calls are recorded without contents before the switch is on, and
+/// after it is off. This holds at either kind of endpoint, for clients of either era.
 #[tokio::test]
 async fn x_m64_the_switch_for_contents_applies_to_live_runs() {
     let recorded = Recorded::start().await;
@@ -128,7 +128,7 @@ async fn x_m64_the_switch_for_contents_applies_to_live_runs() {
 }
 
 /// X-M64: contents of prompts and resources are stored like those of tools, also for the gateway's
-/// own tools; and so are both rounds of a request with a question of the server.
+/// own tools. Both rounds of a request with a question of the server are stored, too.
 #[tokio::test]
 async fn x_m64_contents_of_prompts_resources_and_rounds_are_recorded() {
     let recorded = Recorded::start().await;
@@ -180,8 +180,8 @@ async fn x_m64_contents_of_prompts_resources_and_rounds_are_recorded() {
     world.gateway.drain().await;
 }
 
-/// X-M64: secrets of any server of the run and of its agent are taken out of arguments and answers
-/// of every server, as they are and in base64; so are tokens of runs.
+/// X-M64: secrets of any server of the run and of its agent are removed from arguments and answers
+/// of every server, as they are and in base64. Tokens of runs are removed, too.
 #[tokio::test]
 async fn x_m64_secrets_are_redacted_in_recorded_contents() {
     let recorded = Recorded::start().await;

@@ -51,7 +51,7 @@ impl<'w> Client<'w> {
         Self { world, caller: Caller::new(world.run.clone(), endpoint, session), prefix }
     }
 
-    /// At the endpoint of the server `one`.
+    /// Opens a client's session at the endpoint of the server `one`.
     async fn new(world: &'w World, can: Value) -> Self {
         Self::at(world, transparent("one"), "2025-11-25", can).await
     }
@@ -71,7 +71,7 @@ impl<'w> Client<'w> {
         self.world.gateway.respond(self.session(), parse(&response)).await;
     }
 
-    /// Answers all questions of a call as they come; gives them, and the answer.
+    /// Answers all questions of a call as they come; returns the questions, and the answer.
     async fn finish(&self, answering: Answering) -> (Vec<Value>, Value) {
         self.finish_with(answering, reply).await
     }
@@ -121,7 +121,7 @@ fn error(answer: &Value) -> &Value {
     &answer["result"]["structuredContent"]["error"]
 }
 
-/// Makes a script a server of 2026-07-28 that notes all calls.
+/// A part of a script that makes the script a server of 2026-07-28 that notes all calls.
 const MODERN: &str = r#"case $line in
     *'"method":"server/discover"'*) answer '{"resultType":"complete","ttlMs":0,
       "cacheScope":"private","supportedVersions":["2026-07-28"],
@@ -133,7 +133,7 @@ const MODERN: &str = r#"case $line in
     esac
     ask() { answer '{"resultType":"input_required","inputRequests":{"q":'"$1"'}}'; }"#;
 
-/// Asks the question that its tool is named for, without a look at capabilities.
+/// A server that asks the question that its tool is named for, and ignores capabilities.
 const ASKS: &str = r#"case $line in
     *'"method":"tools/list"'*) answer '{"resultType":"complete","ttlMs":0,
       "cacheScope":"private","tools":[{"name":"act","inputSchema":{"type":"object"}},
@@ -170,7 +170,8 @@ const ASKS: &str = r#"case $line in
       ask '{"method":"roots/list"}'; read -r line < "$PIDS.leave"; exit 0 ;;
     esac"#;
 
-/// Asks in a way that two programs may read differently, and for `fine` as vendors do.
+/// A server that asks in a way that two programs may read differently, and for `fine` as vendors
+/// do.
 const AMBIGUOUS: &str = r#"case $line in
     *'"method":"tools/call"'*'"what":"fine"'*)
       ask '{"method":"elicitation/create","params":{"message":"m","acme":{"Mode":1}}}'; continue ;;
@@ -189,7 +190,7 @@ const LEGACY_AMBIGUOUS: &str = r#"ask() {
       id=$call; answer '{"content":[{"type":"text","text":"'"$heard"'"}]}'; continue ;;
     esac"#;
 
-/// Never has enough.
+/// A server that asks for another round at each call.
 const NEVER_ENOUGH: &str = r#"case $line in
     *'"method":"tools/call"'*) ask '{"method":"roots/list"}'; continue ;;
     esac"#;
@@ -201,7 +202,7 @@ async fn scripted(scripts: &Scripts, does: &str) -> World {
     World::settled(entries, GatewayOptions::default()).await
 }
 
-/// Over HTTP and stdio.
+/// Worlds with a server of 2026-07-28, over HTTP and over stdio.
 async fn worlds() -> [(&'static str, World); 2] {
     let over_stdio = vec![Entry::Server(fixture_process::server("one", "modern"))];
     [
@@ -245,7 +246,7 @@ async fn e174_a_modern_server_asks_a_legacy_client() {
     }
 }
 
-/// E174: prompts ask, too, also by the gateway's tool for them.
+/// E174: prompts ask, too, also by the gateway's tool for prompts.
 #[tokio::test]
 async fn e174_a_prompt_asks_a_legacy_client() {
     let world = World::with(&[("one", Eras::Modern)]).await;
@@ -329,8 +330,8 @@ async fn e175_a_modern_server_gets_only_the_declared_capabilities_of_the_client(
     world.gateway.drain().await;
 }
 
-/// E175: a client is not asked for undeclared capabilities, whatever the server does: the call
-/// fails and names the question.
+/// E175: a client gets no question for undeclared capabilities, whatever the server does: the call
+/// fails, and the error names the question.
 #[tokio::test]
 async fn e175_an_undeclared_question_fails_the_call() {
     let scripts = Scripts::new();
@@ -363,8 +364,8 @@ async fn e175_an_undeclared_question_fails_the_call() {
     world.gateway.drain().await;
 }
 
-/// S12: a question that is ambiguous reaches no client of the server's own era either. A
-/// legacy server gets an error at once.
+/// S12: an ambiguous question does not reach a client of the server's own era, either. A legacy
+/// server gets an error at once.
 #[tokio::test]
 async fn s12_an_ambiguous_question_reaches_no_client_of_the_servers_era() {
     let scripts = Scripts::new();
@@ -420,8 +421,8 @@ async fn e176_a_question_has_the_form_of_the_clients_revision() {
     world.gateway.drain().await;
 }
 
-/// E177: an error of the client is the word for "no choice" where a user was to be asked, and
-/// elsewhere the end of the call, which names the question. Other questions are taken back.
+/// E177: an error of the client is the word for "no choice" where a user was to be asked. Elsewhere
+/// the error ends the call, and names the question. The gateway withdraws other questions.
 #[tokio::test]
 async fn e177_an_error_of_the_client_cancels_an_elicitation_or_fails_the_call() {
     let world = World::with(&[("one", Eras::Modern)]).await;
@@ -461,15 +462,15 @@ async fn e177_an_error_of_the_client_cancels_an_elicitation_or_fails_the_call() 
     world.gateway.drain().await;
 }
 
-/// E178: questions end with their call, no matter which side ends it; the client is notified, a
-/// late answer goes nowhere, and no question keeps a place.
+/// E178: questions end with their call, no matter which side ends the call. The client is notified,
+/// a late answer reaches no server, and no question keeps a place.
 #[tokio::test]
 async fn e178_questions_are_cancelled_when_their_call_ends() {
     let scripts = Scripts::new();
     let world = scripted(&scripts, ASKS).await;
     let client = Client::new(&world, all()).await;
     let mut outbox = client.session().take_outbox().unwrap();
-    // More than may be open at one time.
+    // These are more questions than may be open at one time.
     for id in 0..70 {
         let mut call = client.call(id, "form").await;
         let asked = question(&mut call).await;
@@ -514,8 +515,9 @@ async fn e178_the_question_of_a_lost_server_is_cancelled_and_its_call_fails() {
     world.gateway.drain().await;
 }
 
-/// E174: a call has ten further rounds, each under a new id and with the answers of the last one
-/// alone; a state that was not given is not brought. A client brings neither by itself.
+/// E174: a call has ten further rounds, each under a new id and with the answers of the last round
+/// alone. The gateway sends no state that the server did not give. A client sends neither by
+/// itself.
 #[tokio::test]
 async fn e174_a_call_has_at_most_ten_further_rounds() {
     let scripts = Scripts::new();
@@ -547,8 +549,8 @@ async fn e174_a_call_has_at_most_ten_further_rounds() {
     world.gateway.drain().await;
 }
 
-/// E179: the time in which a person is asked does not count into the call's time. It ends with the
-/// time that questions have, and the error names the party that did not answer.
+/// E179: the time for which a person is asked does not count into the call's time. That time is
+/// limited, and the error names the party that did not answer.
 #[tokio::test]
 async fn e179_time_of_an_open_question_does_not_count_into_the_calls_timeout() {
     let scripts = Scripts::new();
@@ -611,7 +613,7 @@ async fn e174_a_call_is_recorded_once_and_its_questions_have_no_secrets() {
     assert_eq!((&calls[0]["outcome"], &calls[0]["details"]["rounds"]), (&json!("ok"), &json!(1)));
 }
 
-/// E174: as many questions wait for a client as may, and one more fails its call alone.
+/// E174: the questions that wait for a client are limited, and one more fails its call alone.
 #[tokio::test]
 async fn e174_questions_to_one_client_are_limited() {
     let scripts = Scripts::new();

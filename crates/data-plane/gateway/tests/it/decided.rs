@@ -15,8 +15,8 @@ const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
     "io.modelcontextprotocol/clientCapabilities":
         {"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
 
-/// Parameters that name a denied subject, or a task of another caller, in a way that some server
-/// may read.
+/// Parameters that name a denied subject, or a task of another caller, in a way that some servers
+/// read and others do not.
 const LISTENS: [&str; 12] = [
     r#""notifications":{"taskIds":[],"taskIds":["denied"]}"#,
     r#""notifications":{"taskIds":[],"task\u0049ds":["denied"]}"#,

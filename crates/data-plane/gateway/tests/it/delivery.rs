@@ -89,7 +89,7 @@ const WAYS: [(&str, u16, &str, &str); 16] = [
     ("an event of another name", 200, "text/event-stream", "event: error\ndata: session gone\n\n"),
 ];
 
-/// Refusals that name no session: the call may have been acted on.
+/// Refusals that name no session: the server may have acted on the call.
 const WITHOUT_A_REASON: [(u16, &str, &str); 9] = [
     (400, "text/plain", "KeyError"),
     (500, "text/plain", "KeyError"),
@@ -130,7 +130,7 @@ fn opening(seen: &Seen, revision: &str, number: u64) -> Reply {
 struct Forgetful {
     peer: Peer,
     current: Arc<AtomicU64>,
-    /// True if the server knows each session that was opened since it last forgot all.
+    /// True if the server knows each session that was opened since it last forgot all sessions.
     many: Arc<AtomicBool>,
     forgotten: Arc<AtomicU64>,
 }
@@ -188,7 +188,7 @@ async fn call(world: &World, caller: &narthex_gateway::Caller) -> Value {
     world.ask(caller, "tools/call", json!({"name": "go", "arguments": {}})).await
 }
 
-/// R-E45: an ended session makes no call fail, however the server reports its end.
+/// R-E45: an ended session fails no call, in whatever way the server reports the end.
 #[tokio::test]
 async fn r_e45_a_call_in_an_ended_session_is_sent_again_once_in_one_new_session() {
     for (way, status, kind, body) in WAYS {
@@ -212,7 +212,7 @@ async fn r_e45_a_call_in_an_ended_session_is_sent_again_once_in_one_new_session(
     }
 }
 
-/// R-E45: the same words from a tool, in a session that lives, are the tool's answer.
+/// R-E45: the same words from a tool, in a session that has not ended, are the tool's answer.
 #[tokio::test]
 async fn r_e45_a_tools_text_about_a_lost_session_is_the_tools_answer() {
     for (way, status, kind, body) in WAYS.into_iter().filter(|way| !matches!(way.1, 404 | 410)) {
@@ -237,8 +237,9 @@ async fn r_e45_a_tools_text_about_a_lost_session_is_the_tools_answer() {
     }
 }
 
-/// R-E45: a refusal that names no reason may come from a call that was acted on. It is not sent
-/// again, and the next call has a new session: on the shared link, and on one of a session's own.
+/// R-E45: a refusal that names no reason may come from a server that has acted on the call. The
+/// gateway does not send the call again, and the next call has a new session. This holds on the
+/// shared link, and on a session's own link.
 #[tokio::test]
 async fn r_e45_a_call_refused_without_a_reason_is_not_sent_again() {
     for (status, kind, body) in WITHOUT_A_REASON {
@@ -270,8 +271,8 @@ async fn r_e45_a_call_refused_without_a_reason_is_not_sent_again() {
     }
 }
 
-/// R-E45: a session in which a server answers lives, whatever it answered to one call, and keeps
-/// its state at the server.
+/// R-E45: an answer of a server to one call does not end a session in which the server answers, and
+/// the session keeps its state at the server.
 #[tokio::test]
 async fn r_e45_a_refused_call_does_not_end_its_session() {
     for (status, kind, body) in WITHOUT_A_REASON {
@@ -311,7 +312,7 @@ async fn r_e45_a_shared_link_is_opened_again_after_its_session_ended() {
     world.gateway.drain().await;
 }
 
-/// D37: whatever a call was answered, a redirect too, it was delivered.
+/// D37: a call that got any answer was delivered, also if the answer is a redirect.
 #[tokio::test]
 async fn d37_an_answered_call_is_not_sent_again() {
     let elsewhere = Peer::start(|_| text(200, "text/plain", "caught")).await;
@@ -347,7 +348,8 @@ async fn d37_an_answered_call_is_not_sent_again() {
         let answer = call(&world, &caller).await;
         assert_eq!(answer["result"]["isError"], true, "{kind}: {answer}");
         let first = |seen: &&Seen| seen.rpc() == "tools/call" && seen.path == "/mcp";
-        // A redirect within the origin asks for the call elsewhere: it is sent there alone.
+        // A redirect within the origin asks for the call at another path: the gateway sends the
+        // call there alone.
         assert_eq!(peer.seen().iter().filter(first).count(), 1, "{kind}: {answer}");
         world.gateway.drain().await;
     }

@@ -1,4 +1,4 @@
-//! The end of sessions and of the gateway, with servers that are slow to go.
+//! The end of sessions and of the gateway, with servers that end slowly.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{
     world::{SOON, World, finish, initialize, legacy, transparent},
 };
 
-/// Runs on after the end of its input, and needs a while after SIGTERM.
+/// A server that runs on after the end of its input, and needs a while after SIGTERM.
 const SLOW_TO_END: [&str; 3] = ["trap 'sleep 3; exit 0' TERM", "", "while :; do sleep 0.1; done"];
 /// Number of sessions; each has a child of its own.
 const SESSIONS: usize = 8;
@@ -37,7 +37,7 @@ async fn s31_drain_stops_the_child_processes_of_all_sessions_at_the_same_time() 
     assert!(!children.into_iter().any(is_alive));
 }
 
-/// S31, E69: a session that is refused, or fails to open, takes no place and opens no server.
+/// S31, E69: a session that is refused, or fails to open, keeps no place and opens no server.
 #[tokio::test]
 async fn s31_a_refused_session_takes_no_place_and_opens_no_server() {
     let scripts = Scripts::new();
@@ -69,8 +69,8 @@ async fn s31_a_refused_session_takes_no_place_and_opens_no_server() {
     assert!(!scripts.started("one").into_iter().any(is_alive));
 }
 
-/// E40, D5: a call that is open at a server's own endpoint has its answer although the server is
-/// removed meanwhile; then the session there ends.
+/// E40, D5: a call that is open at a server's own endpoint gets its answer although the server is
+/// removed meanwhile. Then the session there ends.
 #[tokio::test]
 async fn e40_a_removed_server_answers_open_calls_at_its_transparent_endpoint() {
     let world = World::with(&[("fix", Eras::Legacy)]).await;

@@ -1,4 +1,4 @@
-//! Servers that speak both eras, and how the gateway finds that out: by trying, once.
+//! Servers that speak both eras. The gateway finds that out by trying once.
 #![expect(clippy::excessive_nesting, reason = "each pair of eras by each transport")]
 
 use std::time::Duration;
@@ -37,8 +37,8 @@ fn value(payload: narthex_wire::Payload) -> Value {
     serde_json::from_slice(&payload.into_bytes()).unwrap()
 }
 
-/// Calls a tool, gives `reply` to each question that reaches the client in any way, and gives all
-/// that the client got, the answer last.
+/// Calls a tool, and gives `reply` to each question that reaches the client in any way. Returns all
+/// messages that the client got, the answer last.
 async fn converse(world: &World, caller: &Caller, call: Value, reply: &Value) -> Vec<Value> {
     let session = caller.session.as_ref().unwrap();
     let mut outbox = session.take_outbox().unwrap();
@@ -65,8 +65,9 @@ async fn converse(world: &World, caller: &Caller, call: Value, reply: &Value) ->
     }
 }
 
-/// D12, D31: a server of both eras is reached in the client's era, whatever versions it lists, so
-/// that it can ask a legacy client, over HTTP and stdio, at both kinds of endpoint.
+/// D12, D31: the gateway reaches a server of both eras in the client's era, whatever versions the
+/// server lists. So the server can ask a legacy client, over HTTP and stdio, at both kinds of
+/// endpoint.
 #[tokio::test]
 async fn d12_a_server_of_both_eras_asks_a_legacy_client() {
     let sampled = json!({"role": "assistant", "model": "m",
@@ -111,7 +112,7 @@ async fn d12_a_server_of_both_eras_logs_for_a_legacy_client() {
 }
 
 /// D12, D31: the gateway tries once if a server answers `initialize`, however many clients come at
-/// once. A server that refuses serves them all in its own era.
+/// once. A server that refuses serves all clients in its own era.
 #[tokio::test]
 async fn d12_a_server_that_refuses_the_handshake_is_tried_once() {
     let world = World::with(&[("one", Eras::Modern)]).await;
@@ -141,8 +142,8 @@ async fn d12_a_server_that_refuses_the_handshake_is_tried_once() {
     world.gateway.drain().await;
 }
 
-/// D12, D31: the dialect that was learnt holds for the definition: not for another one, and not
-/// after a person has the server connected anew.
+/// D12, D31: the dialect that the gateway has learnt holds for the definition. It holds for no
+/// other definition, and not after a person has connected the server anew.
 #[tokio::test]
 async fn d12_the_era_of_a_server_is_remembered_for_its_definition() {
     let options = Options { eras: Eras::Modern, ..Options::default() };
@@ -209,7 +210,7 @@ async fn log_messages_reach_a_modern_client_that_names_a_level() {
 }
 
 /// E171: a log message on the own stream of a legacy server over HTTP reaches the modern call that
-/// names a level and is alone there, and no call while others are open.
+/// names a level and is the only open call there. It reaches no call while several are open.
 #[tokio::test]
 async fn e171_a_log_on_the_servers_stream_reaches_the_only_open_call() {
     let quirks = vec![Quirk::SpeakAside];
@@ -224,8 +225,8 @@ async fn e171_a_log_on_the_servers_stream_reaches_the_only_open_call() {
         modern(1, "tools/call", call)
     };
     for (level, wanted) in [(Some("info"), 3), (Some("error"), 0), (None, 0)] {
-        // The last log message arrives at the same time as the answer, which waits for it, but not
-        // long.
+        // The last log message arrives at the same time as the answer. The answer waits for the
+        // message, but not long.
         let clock = SteppedClock::by(Duration::from_micros(500));
         let got = heard(&world, &caller, call(level)).await;
         drop(clock);
@@ -242,7 +243,8 @@ async fn e171_a_log_on_the_servers_stream_reaches_the_only_open_call() {
     world.gateway.drain().await;
 }
 
-/// E171: a legacy client's level reaches a server of 2026-07-28, and its log messages come back.
+/// E171: a legacy client's level reaches a server of 2026-07-28, whose log messages reach the
+/// client.
 #[tokio::test]
 async fn log_messages_of_a_modern_server_reach_a_legacy_client() {
     let over_stdio = vec![Entry::Server(fixture_process::server("one", "modern"))];
@@ -262,7 +264,7 @@ async fn log_messages_of_a_modern_server_reach_a_legacy_client() {
     }
 }
 
-/// Shakes hands without a word of logging.
+/// A server that does not declare logging in its handshake.
 const SILENT: [&str; 3] = [
     "",
     r#"case $line in *'"method":"initialize"'*)
@@ -319,8 +321,8 @@ const ROUNDS: [&str; 3] = [
     "",
 ];
 
-/// E172: a result that gives only a state is retried for a legacy client, with the state as it
-/// came, and not for ever. A modern client makes its rounds itself.
+/// E172: for a legacy client, the gateway retries a result that gives only a state. It sends the
+/// state unchanged, and stops after some rounds. A modern client makes its rounds itself.
 #[tokio::test]
 async fn a_state_without_questions_is_retried_for_a_legacy_client() {
     let scripts = Scripts::new();
@@ -345,7 +347,7 @@ async fn a_state_without_questions_is_retried_for_a_legacy_client() {
     world.gateway.drain().await;
 }
 
-/// Answers each call with the error code that its arguments name.
+/// A server that answers each call with the error code that the call's arguments name.
 const CODES: [&str; 3] = [
     "",
     r#"case $line in *'"method":"tools/call"'*)
@@ -386,7 +388,7 @@ async fn a_status_is_chosen_after_the_code_is_translated() {
     world.gateway.drain().await;
 }
 
-/// Asks at each call, and answers with the client's answer.
+/// A server that asks at each call, and answers with the client's answer.
 const ASKS: [&str; 3] = [
     "",
     r#"case $line in
@@ -399,7 +401,7 @@ const ASKS: [&str; 3] = [
     "",
 ];
 
-/// A question that does not reach the client is refused without a false word of the client.
+/// The refusal of a question that does not reach the client contains no false answer of the client.
 #[tokio::test]
 async fn a_refused_question_reports_the_true_reason_for_its_refusal() {
     let scripts = Scripts::new();
@@ -439,7 +441,7 @@ async fn progress_tokens_that_are_no_string_or_integer_are_refused() {
     world.gateway.drain().await;
 }
 
-/// D2: `server/discover` names the revisions that a request may name, whatever its server lists.
+/// D2: `server/discover` names the revisions that a request may name, whatever the server lists.
 #[tokio::test]
 async fn discover_lists_the_revisions_that_a_request_may_name() {
     for eras in [Eras::Legacy, Eras::Modern, Eras::Both] {

@@ -109,8 +109,8 @@ impl Asking<'_> {
     }
 }
 
-/// D5, E151: an item that a rule hides is in no list, and its use is answered like that of an
-/// absent one. This holds for every pair of eras at both endpoints.
+/// D5, E151: an item that a rule hides is in no list, and its use gets the answer for an absent
+/// item. This holds for every pair of eras at both endpoints.
 #[tokio::test]
 async fn d5_items_hidden_by_a_rule_are_absent_at_both_endpoints() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -142,7 +142,7 @@ async fn d5_a_session_with_its_own_link_sees_no_hidden_items() {
     world.gateway.drain().await;
 }
 
-/// D5: no check of the door before the call distinguishes a hidden tool from none.
+/// D5: no check of the door before the call distinguishes a hidden tool from an absent one.
 #[tokio::test]
 async fn d5_a_hidden_tool_requires_no_headers() {
     let wants_headers = |world: &World, caller: &Caller| {
@@ -164,8 +164,8 @@ async fn d5_a_hidden_tool_requires_no_headers() {
     hidden.gateway.drain().await;
 }
 
-/// D5: a listener to a hidden resource hears of none, where the server acknowledges and where the
-/// gateway does.
+/// D5: a listener to a hidden resource gets no change of any, where the server acknowledges and
+/// where the gateway does.
 #[tokio::test]
 async fn d5_hidden_resources_are_not_followed() {
     let watched = "test://watched-resource";
@@ -238,8 +238,8 @@ impl Subscriber for Warnings {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// E90, E93: servers that a run names and that are not there make one warning with each name once;
-/// a server without tools is there, and the wildcard warns of nothing.
+/// E90, E93: servers that a run names and that do not exist make one warning with each name once. A
+/// server without tools counts as existing, and the wildcard causes no warning.
 #[tokio::test]
 async fn e90_one_warning_names_all_missing_servers() {
     let warnings = Warnings::default();
@@ -348,7 +348,7 @@ async fn s21_a_filtered_list_is_private() {
     }
 }
 
-/// S21: a result that a gate lets some callers read is no other caller's, also where the server
+/// S21: a result that a gate lets some callers read is private to its caller, also where the server
 /// lets caches share it.
 #[tokio::test]
 async fn s21_a_result_of_a_gated_server_is_private_to_its_caller() {

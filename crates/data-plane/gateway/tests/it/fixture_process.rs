@@ -7,7 +7,7 @@ use super::world::alias;
 
 const ERAS: &str = "FIXTURE_ERAS";
 
-/// Serves if it was started as a server; in a run of the tests it does nothing.
+/// Serves if this program was started as a server; in a run of the tests it does nothing.
 pub(crate) fn run() {
     let Some(eras) = std::env::var_os(ERAS) else { return };
     let eras = eras.into_string().unwrap().parse().unwrap();

@@ -1,4 +1,4 @@
-//! Subscriptions and log levels on links that several share: servers that hang or come back.
+//! Subscriptions and log levels on links that several callers share: servers that hang or return.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use super::{
     world::{SOON, World, legacy, modern, transparent},
 };
 
-/// Reports a change of the resource at each subscription to it, and repeats its level.
+/// A server that reports a change of the resource at each subscription to it, and repeats its
+/// level.
 pub(crate) const TELLS: [&str; 3] = [
     r#"tell() {
       printf '{"jsonrpc":"2.0","method":"notifications/%s","params":{%s}}\n' "$1" "$2"
@@ -27,7 +28,7 @@ pub(crate) const TELLS: [&str; 3] = [
     esac"#,
     "",
 ];
-/// Never answers requests on behalf of callers.
+/// A server that never answers requests on behalf of callers.
 const HANGS: [&str; 3] = [
     "",
     r#"case $line in
@@ -64,7 +65,7 @@ async fn hanging_and_well(timeout: Duration) -> (World, Scripts) {
 }
 
 /// S31, E44, E69: a server that never answers a subscription delays neither other servers nor the
-/// end of the session. Its own callers hear of it in the time that its calls have.
+/// end of the session. Its own callers get an error within the time that its calls have.
 #[tokio::test]
 async fn s31_a_server_that_hangs_delays_no_subscription_at_another_server() {
     let (world, _scripts) = hanging_and_well(Duration::from_secs(300)).await;
@@ -91,7 +92,7 @@ async fn s31_a_server_that_hangs_delays_no_subscription_at_another_server() {
     timeout(SOON, world.gateway.drain()).await.expect("held up by a server that hangs");
 }
 
-/// E44: a request on callers' behalf has the time of a call.
+/// E44: a request of the gateway for its callers has the time of a call.
 #[tokio::test]
 async fn e44_requests_for_subscriptions_and_levels_have_the_timeout_of_a_call() {
     let (world, _scripts) = hanging_and_well(Duration::from_millis(200)).await;
@@ -141,7 +142,7 @@ async fn e74_subscriptions_and_levels_outlive_a_connection() {
     world.gateway.drain().await;
 }
 
-/// E74: a server that becomes ready after a client set its level gets the level, and once.
+/// E74: a server that becomes ready after a client set its level gets the level once.
 #[tokio::test]
 async fn e74_a_level_reaches_a_server_that_becomes_ready_later() {
     let scripts = Scripts::new();
@@ -157,7 +158,7 @@ async fn e74_a_level_reaches_a_server_that_becomes_ready_later() {
         assert_eq!(world.call(caller, request).await["result"], json!({}));
     }
     let opening = tokio::task::spawn_blocking(move || fs_err::write(gate, "\n"));
-    // The lowest of the levels that were set.
+    // The server gets the lowest of the levels that were set.
     let told = next(&mut outbox, "notifications/message").await;
     assert_eq!(told["params"]["level"], "warning", "{told}");
     opening.await.unwrap().unwrap();
@@ -165,7 +166,7 @@ async fn e74_a_level_reaches_a_server_that_becomes_ready_later() {
     assert_eq!(world.call(&caller, request).await["result"], json!({}));
     let request = legacy(3, "logging/setLevel", json!({"level": "notice"}));
     assert_eq!(world.call(&caller, request).await["result"], json!({}));
-    // `error` was sent to no server: the server logs more than that already.
+    // The gateway sent `error` to no server: the server logs more than that already.
     let told = next(&mut outbox, "notifications/message").await;
     assert_eq!(told["params"]["level"], "notice", "{told}");
     world.gateway.drain().await;
@@ -199,7 +200,7 @@ async fn e74_subscriptions_outlive_the_link_of_a_session() {
         }
         let before = scripts.started("one");
         kill(*before.last().unwrap());
-        // The next call that finds the link gone opens another.
+        // The next call that finds the link ended opens another link.
         let reopening = async {
             while scripts.started("one").len() == before.len() {
                 world.call(&caller, legacy(2, "tools/call", json!({"name": tool}))).await;

@@ -230,8 +230,8 @@ async fn s14_resources_prompts_and_completion_are_gated_alike() {
     }
 }
 
-/// X-E75, D25: a grant for a single call is used up by one call, also if several ask at the same
-/// time. The ledger has the last word on it.
+/// X-E75, D25: one call uses a grant for a single call up, also if several callers ask at the same
+/// time. The ledger decides which call that is.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_e75_one_of_many_concurrent_calls_uses_a_grant_for_a_single_call() {
     let gated = Gated::new(Eras::Modern).await;
@@ -261,7 +261,7 @@ async fn x_e75_one_of_many_concurrent_calls_uses_a_grant_for_a_single_call() {
 }
 
 /// S26, D25: a grant for a single call pays for each round of that call once, and for no other
-/// arguments, also where these have no digest.
+/// arguments, also where the arguments have no digest.
 #[tokio::test(flavor = "multi_thread")]
 async fn s26_a_grant_for_a_single_call_covers_each_round_of_the_call_once() {
     let tool = "test_input_required_result_request_state";
@@ -271,7 +271,7 @@ async fn s26_a_grant_for_a_single_call_covers_each_round_of_the_call_once() {
     let ask = async |params: &Value| gated.world.ask(&caller, "tools/call", params.clone()).await;
     for (number, arguments, other) in [
         (1, json!({}), json!({"amount": 2})),
-        // Numbers that readers round: there is no digest of these.
+        // Readers round these numbers, so such arguments have no digest.
         (2, json!({"big": 12345678901234567890_u64}), json!({"big": 12345678901234567891_u64})),
     ] {
         let capabilities = json!({"io.modelcontextprotocol/clientCapabilities":
@@ -298,7 +298,7 @@ async fn s26_a_grant_for_a_single_call_covers_each_round_of_the_call_once() {
 }
 
 /// S26, E174: a legacy client's answers to a modern server's questions cause further rounds. All
-/// rounds are one call for a grant for a single call, and each is decided on anew.
+/// rounds use one grant for a single call, and policy decides on each round anew.
 #[tokio::test(flavor = "multi_thread")]
 async fn s26_rounds_of_a_legacy_client_use_one_grant_and_each_round_is_checked() {
     let tool = "test_input_required_result_multi_round";
@@ -341,8 +341,8 @@ async fn s26_rounds_of_a_legacy_client_use_one_grant_and_each_round_is_checked()
     assert_eq!(gated.calls(), 4, "a round was made without a grant");
 }
 
-/// E184, D25: a call that waited for its client is decided on anew by its retry: a grant for one
-/// call counts for it once, and the end of a grant ends the call.
+/// E184, D25: policy decides anew on the retry of a call that waited for its client. A grant for a
+/// single call counts once for the call, and the end of a grant ends the call.
 #[tokio::test(flavor = "multi_thread")]
 async fn e184_the_retry_of_a_parked_call_is_checked_against_grants_again() {
     let tool = "test_input_required_result_elicitation";
@@ -377,7 +377,7 @@ async fn e184_the_retry_of_a_parked_call_is_checked_against_grants_again() {
 }
 
 /// X-E75, D25: a call that certainly no server has seen has used up no grant for a single call: the
-/// next call has the grant, and no other one.
+/// next call gets this grant, and no other one.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_e75_an_unsent_call_uses_no_grant_for_a_single_call() {
     let quirks = vec![Quirk::ForgetCalls];
@@ -445,15 +445,15 @@ async fn d12_runs_on_a_shared_connection_have_separate_gates_and_exposure_rules(
     assert_eq!(kinds, [None, Some("permission_required"), Some("tool_not_found")]);
 }
 
-/// Streams of a test resource that a caller watches at the server `all`.
+/// The URI of a test resource that a caller watches at the server `all`.
 const WATCHED: &str = "test://watched-resource";
 
 fn watched() -> Gates {
     Gates::new(BTreeMap::new(), &named(&[("test://watched-*", "x.read")]), BTreeMap::new())
 }
 
-/// D5, S14: a stream reports only granted resources, and ends when the grant is revoked. So does a
-/// legacy client's subscription, on a shared link and on its own.
+/// D5, S14: a stream reports only granted resources, and ends when the grant is revoked. A legacy
+/// client's subscription ends as well, on a shared link and on its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn d5_revocation_ends_streams_and_subscriptions() {
     for eras in ERAS {
@@ -534,8 +534,8 @@ async fn step(answering: &mut Answering) -> String {
     }
 }
 
-/// D14, S14: a task is gated like its call: it may be polled while the call's grant was not
-/// revoked, also one for a single call that is used up.
+/// D14, S14: a task is gated like its call. A client may poll it until the call's grant is revoked,
+/// also if the grant was for a single call and is used up.
 #[tokio::test(flavor = "multi_thread")]
 async fn s14_a_task_can_be_polled_until_its_grant_is_revoked() {
     let tools = named(&[("confirm_delete", "x.call")]);

@@ -1,4 +1,4 @@
-//! Calls to servers that are gone, hang, or were taken away: their times, and their errors (D30).
+//! Calls to servers that are lost, hang, or were switched off: their times, and their errors (D30).
 #![expect(clippy::excessive_nesting, reason = "the loop of a server on a bare socket")]
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -107,8 +107,8 @@ async fn fails_within_its_limit(world: &World, caller: &Caller) {
     assert!(row.health.last_failure().is_some());
 }
 
-/// D30: waiting for a server that is gone counts into the limit of the call, whose error then names
-/// the cause; the row is not `ready`, and the server is back by itself.
+/// D30: waiting for a lost server counts into the limit of the call, whose error then names the
+/// cause. The row is not `ready`, and the server returns by itself.
 #[tokio::test]
 async fn d30_a_call_to_a_lost_server_fails_within_its_timeout() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -137,8 +137,8 @@ async fn d30_a_call_to_a_lost_server_fails_within_its_timeout() {
     }
 }
 
-/// D30: a call waits for the attempt to reconnect that is due first; while the next one is not due
-/// yet it fails at once, with the cause.
+/// D30: a call waits for the attempt to reconnect that is due first. While the next attempt is not
+/// due yet, the call fails at once, with the cause.
 #[tokio::test]
 async fn d30_a_call_waits_for_at_most_one_attempt_to_reconnect() {
     let mut server = Server::start(legacy()).await;
@@ -204,7 +204,7 @@ async fn e34_without_recovery_calls_fail_at_once() {
         world.gateway.registry().wait_until(SOON, failed).await;
     };
     hastened(failing).await;
-    // No message is on its way any more, so that the clock moves only if the call waits.
+    // No message is in transit any more, so that the clock moves only if the call waits.
     tokio::time::pause();
     let since = Instant::now();
     let answer = call(&world, &caller, "echo").await;
@@ -232,15 +232,16 @@ async fn d30_connecting_counts_into_the_limit() {
     world.gateway.drain().await;
 }
 
-/// D30: `timeoutMs` limits the call from its acceptance to its answer, whatever the server sends on
-/// the way; progress extends it only where the entry asks.
+/// D30: `timeoutMs` limits the call from its acceptance to its answer, whatever the server sends
+/// before the answer. Progress extends the limit only where the entry asks.
 #[tokio::test]
 async fn d30_progress_extends_a_call_only_where_the_entry_asks() {
     for (extends, wanted) in [(None, "timeout"), (Some(Duration::from_secs(60)), "")] {
         let server = Server::start(legacy()).await;
         let world = server.world(|definition| definition.progress_extends = extends).await;
         let caller = world.modern_caller(transparent("one"));
-        // In all it takes longer than the limit, and no pause does by far.
+        // The call takes longer than the limit in all, and each pause is much shorter than the
+        // limit.
         let params = json!({"name": "progress", "arguments": {"count": 6, "pause_ms": 1000},
             "_meta": {"progressToken": "p"}});
         let calling = world.call(&caller, request(&caller, "tools/call", params));
@@ -250,8 +251,8 @@ async fn d30_progress_extends_a_call_only_where_the_entry_asks() {
     }
 }
 
-/// A program that ends after each answer costs no call: a call that it has not read is repeated at
-/// the next process.
+/// E133: a program that ends after each answer fails no call: the gateway repeats a call that the
+/// program has not read at the next process.
 #[tokio::test]
 async fn e133_calls_succeed_at_a_program_that_ends_after_each_answer() {
     let scripts = Scripts::new();
@@ -280,15 +281,15 @@ async fn e133_calls_succeed_at_a_program_that_ends_after_each_answer() {
             tokio::task::spawn_blocking(move || fs_err::write(gate, "\n")).await.unwrap().unwrap();
         }
     }
-    // The last process has just ended: the row shows that until the next one is up.
+    // The last process has just ended: the row shows that until the next process is ready.
     let is_ready = |snapshot: &Snapshot| snapshot.get("one").unwrap().state == ServerState::Ready;
     let last = world.gateway.registry().wait_until(SOON, is_ready).await;
     assert!(is_ready(&last), "{last:?}");
     world.gateway.drain().await;
 }
 
-/// D30: an item that a run was shown is not absent for it when its server is taken away, at either
-/// endpoint; for a run that never saw it, it is.
+/// D30: an item that a run was shown is not reported as absent to this run when its server is
+/// switched off or fails, at either endpoint. For a run that never saw the item, it is absent.
 #[tokio::test]
 async fn d30_a_listed_item_is_not_reported_as_absent_while_its_server_is_disabled_or_down() {
     let mut server = Server::start(legacy()).await;
@@ -329,7 +330,8 @@ async fn d30_a_listed_item_is_not_reported_as_absent_while_its_server_is_disable
     world.gateway.drain().await;
 }
 
-/// Counts pings, and answers a call with their number. After a call with `mute` it ignores pings.
+/// A server that counts pings, and answers a call with their number. After a call with `mute` it
+/// ignores pings.
 const COUNTS_PINGS: &str = r#"case $line in
   *'"method":"ping"'*)
     pings=$((pings + 1))

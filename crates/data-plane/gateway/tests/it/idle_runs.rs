@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::world::{SOON, World, http_server, transparent};
 
-/// A world, and a server that all runs share which [`Shared::begin`] begins.
+/// A world, and a fixture that all runs share which [`Shared::begin`] begins.
 struct Shared {
     world: World,
     fixture: Running,
@@ -87,7 +87,7 @@ async fn an_unused_run_has_no_task_and_no_view_and_takes_at_most_16_kib() {
     for run in &runs {
         assert!(!run.is_watched() && Arc::ptr_eq(&run.tools().unwrap(), &tools));
     }
-    // Showing one is no use of it.
+    // Showing a run is no use of it.
     assert_eq!(gateway.snapshot(&first).servers.len(), 1);
     assert!(!first.is_watched());
     // All runs share one connection, which ends with the last of them.
@@ -100,8 +100,8 @@ async fn an_unused_run_has_no_task_and_no_view_and_takes_at_most_16_kib() {
     gateway.drain().await;
 }
 
-/// E20: a run that is not used for a while gives its view and task back; used again, it sees
-/// changes from meanwhile, and these are recorded.
+/// E20: a run that is not used for a while releases its view and its task. When it is used again,
+/// it sees changes from meanwhile, and these are recorded.
 #[tokio::test]
 async fn e20_an_idle_run_sees_changes_when_it_is_used_again() {
     let idle = Duration::from_millis(5);
@@ -127,7 +127,7 @@ async fn e20_an_idle_run_sees_changes_when_it_is_used_again() {
     gateway.drain().await;
 }
 
-/// E7: a session keeps its run in use, however long it is silent: it hears of every change.
+/// E7: a session keeps its run in use, however long the session is silent, and gets every change.
 #[tokio::test]
 async fn a_session_keeps_its_run_in_use() {
     let idle = Duration::from_millis(1);
@@ -137,7 +137,7 @@ async fn a_session_keeps_its_run_in_use() {
     let seen = shared.world.seen_by(&run);
     let session = seen.session(&Endpoint::Aggregated, json!({})).await;
     let mut outbox = session.take_outbox().unwrap();
-    // Others come and go meanwhile.
+    // Other runs begin and rest meanwhile.
     for _ in 0..5 {
         let other = shared.begin().await;
         shared.echoes(&other).await;

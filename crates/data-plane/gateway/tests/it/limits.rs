@@ -34,8 +34,8 @@ async fn blob(world: &World, caller: &Caller, server: &str, bytes: usize) -> Val
     world.ask(caller, "tools/call", json!({"name": name, "arguments": {"bytes": bytes}})).await
 }
 
-/// R-E20, D2: without a word in the entry, the aggregated endpoint cuts at 25,000 tokens and the
-/// transparent one not at all.
+/// R-E20, D2: without a limit in the entry, the aggregated endpoint cuts at 25,000 tokens and the
+/// transparent endpoint does not cut.
 #[tokio::test]
 async fn r_e20_only_the_aggregated_endpoint_has_an_output_limit_by_default() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -96,7 +96,7 @@ async fn bytes_of(world: &World, caller: &Caller, params: Value) -> Vec<u8> {
     }
 }
 
-/// R-E19: below the limit the bytes are the same as without any.
+/// R-E19: below the limit the bytes are the same as without a limit.
 #[tokio::test]
 async fn r_e19_results_below_the_limit_are_unchanged_byte_for_byte() {
     let servers = [("bound", Eras::Both), ("free", Eras::Both)];
@@ -143,7 +143,7 @@ async fn r_e19_a_cut_is_one_line_in_the_servers_log() {
     world.gateway.drain().await;
 }
 
-/// R-E19: the same for a server that is only called.
+/// R-E19: each cut is one line in the log of a server over HTTP, too.
 #[tokio::test]
 async fn r_e19_a_cut_is_one_line_in_the_log_of_a_server_over_http() {
     let world = World::changed([("one", Eras::Both)], |server| server.output = limits(10, 0)).await;

@@ -75,7 +75,7 @@ mod traffic;
 #[cfg(test)]
 mod world;
 
-/// Not a test: links start this program again by this name.
+/// Not a test: tests start this program again by this name, as a server.
 #[cfg(test)]
 #[test]
 fn fixture_over_stdio() {

@@ -1,4 +1,5 @@
-//! Servers whose lists have faults: one odd definition, or one failing list, harms itself alone.
+//! Servers whose lists have faults. An odd definition harms no other definition, and a failing list
+//! harms no other list.
 
 use std::time::Duration;
 
@@ -30,8 +31,8 @@ fn named<'l>(list: &'l Value, name: &str) -> Option<&'l Value> {
     list["result"]["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name)
 }
 
-/// E81: an odd definition is repaired in merged lists, where that changes nothing, or left out; at
-/// the server's own endpoint it is as it was written.
+/// E81: the gateway repairs an odd definition in merged lists, where that changes nothing, or
+/// leaves it out. At the server's own endpoint the definition is as it was written.
 #[tokio::test]
 async fn e81_an_odd_definition_is_repaired_or_left_out_of_merged_lists() {
     let odd = json!({"name": "odd", "description": null, "annotations": null, "inputSchema":
@@ -92,8 +93,8 @@ async fn e73_tools_stay_where_another_list_fails() {
     assert_eq!(warnings(&world), [WarningKind::ListFailed]);
 }
 
-/// E73: while a server cannot list its tools, a call of one of them is refused with that cause, and
-/// a model reads no words of the server in it; other lists stay.
+/// E73: while a server cannot list its tools, a call of such a tool is refused with that cause. A
+/// model reads no words of the server in it. Other lists stay.
 #[tokio::test]
 async fn e73_a_refused_call_states_that_the_servers_tools_cannot_be_listed() {
     let peer = Peer::legacy(|seen| match seen.rpc() {
@@ -126,8 +127,8 @@ async fn e73_a_refused_call_states_that_the_servers_tools_cannot_be_listed() {
     assert_eq!(message, "there is no tool `mcp__healthy__a`");
 }
 
-/// E48: the details of a failure say when a busy server takes calls again, as does a header of an
-/// error that is no result.
+/// E48: the details of a failure state when a busy server takes calls again. A header of an error
+/// that is no result states it, too.
 #[tokio::test]
 async fn e48_the_error_of_a_busy_server_states_when_to_retry() {
     let peer = Peer::legacy(|seen| {

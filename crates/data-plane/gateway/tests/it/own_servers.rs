@@ -40,7 +40,7 @@ pub(crate) async fn begin(
 }
 
 impl World {
-    /// The same world, seen by another run.
+    /// The same world with another run as the caller.
     pub(crate) fn seen_by(&self, run: &Arc<RunView>) -> Self {
         Self { gateway: self.gateway.clone(), run: run.clone(), fixtures: Vec::new() }
     }
@@ -57,9 +57,9 @@ fn none() -> RunPolicy {
 /// A world with the shared server `all`, and two runs that each have an own server `mine`.
 struct Two {
     world: World,
-    /// The servers of the two runs.
+    /// The own servers of the two runs, in the same order.
     mine: [Running; 2],
-    /// The world as they see it.
+    /// The world as each of the two runs sees it.
     seen: [World; 2],
 }
 
@@ -86,8 +86,8 @@ fn endpoints() -> [(Endpoint, &'static str); 2] {
     [(transparent("mine"), ""), (Endpoint::Aggregated, "mcp__mine__")]
 }
 
-/// One request of each method that concerns a server or one of its items; `mine` in it is the
-/// server's alias.
+/// One request of each method that concerns a server or one of its items; `mine` in the request is
+/// the server's alias.
 fn requests(prefix: &str, task: &str) -> Vec<(&'static str, Value)> {
     let name = |name: &str| format!("{prefix}{name}");
     let argument = || json!({"name": "arg1", "value": "p"});
@@ -121,7 +121,7 @@ fn requests(prefix: &str, task: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The first message that a caller gets, without its own words.
+/// The first message that a caller gets, without the caller's own words.
 async fn heard(world: &World, caller: &Caller, method: &str, params: Value, words: &str) -> String {
     let mut params = params;
     if method.starts_with("tasks/") && caller.session.is_none() {
@@ -156,7 +156,7 @@ fn is_answered(caller: &Caller, method: &str) -> bool {
     }
 }
 
-/// Each kind of request to an own server has an answer.
+/// Checks that each kind of request to an own server has an answer.
 async fn uses(world: &World, caller: &Caller, prefix: &str, sees_shared: bool) {
     for (method, params) in requests(prefix, "absent") {
         let is_own_tool = params.to_string().contains("_resource");
@@ -196,8 +196,8 @@ async fn e7_a_run_uses_its_own_server_like_a_shared_server() {
     }
 }
 
-/// E7, D5, S18: for every other run such a server is absent in each request: for a run with all
-/// shared servers, and for a run with another server of the same alias.
+/// E7, D5, S18: every other run gets the answers for an absent server in each request. This holds
+/// for a run with all shared servers, and for a run with another server of the same alias.
 #[tokio::test]
 async fn e7_an_own_server_of_a_run_is_absent_for_other_runs_in_every_method() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -235,7 +235,7 @@ async fn e7_an_own_server_of_a_run_is_absent_for_other_runs_in_every_method() {
                 assert_eq!(before, after, "{method}");
             }
         }
-        // No session is opened at its endpoint, either.
+        // No session is opened at the own server's endpoint, either.
         let request = super::world::initialize("2025-11-25", json!({}));
         let (gateway, run) = (&two.world.gateway, &two.world.run);
         for name in ["mine", "nope"] {
@@ -299,7 +299,7 @@ async fn next(listening: &mut Answering) -> Value {
     }
 }
 
-/// A session that has subscribed to the resource.
+/// Opens a session that has subscribed to the resource, and returns the session's messages.
 async fn subscriber(world: &World, endpoint: &Endpoint) -> mpsc::Receiver<narthex_wire::Payload> {
     let caller = world.legacy_caller(endpoint.clone()).await;
     let outbox = caller.session.as_ref().unwrap().take_outbox().unwrap();
@@ -382,7 +382,7 @@ async fn e7_log_messages_of_an_own_server_reach_only_its_run() {
     world.gateway.drain().await;
 }
 
-/// D5: a run that has not a shared server does not hear of its changes.
+/// D5: a run without a shared server gets no changes of that server.
 #[tokio::test]
 async fn d5_a_run_gets_no_notifications_of_servers_that_are_not_attached() {
     let two = Two::of(Eras::Legacy).await;

@@ -148,7 +148,7 @@ async fn e80_a_servers_tool_is_not_hidden_by_a_synthetic_tool_of_the_same_name()
     world.gateway.drain().await;
 }
 
-/// D5: rules for resources and prompts hold for these tools too, as do those for tools.
+/// D5: rules for resources and prompts hold for the gateway's tools too, as do rules for tools.
 #[tokio::test]
 async fn d5_own_tools_do_not_show_items_hidden_by_a_rule() {
     let world = World::changed([("one", Eras::Both)], |definition| {
@@ -177,7 +177,7 @@ async fn d5_own_tools_do_not_show_items_hidden_by_a_rule() {
     world.gateway.drain().await;
 }
 
-/// E19: they can be switched off, and no transparent endpoint has them (D2).
+/// E19: an operator can switch the gateway's tools off, and no transparent endpoint has them (D2).
 #[tokio::test]
 async fn e19_own_tools_exist_only_at_the_aggregated_endpoint_and_can_be_switched_off() {
     let world = World::with(&[("one", Eras::Both)]).await;
@@ -197,8 +197,8 @@ async fn e19_own_tools_exist_only_at_the_aggregated_endpoint_and_can_be_switched
     world.gateway.drain().await;
 }
 
-/// D23: their results have the server's limits, and D13: they are calls like any other, counted by
-/// the method that the server was asked.
+/// D23: results of the gateway's tools have the server's limits. D13: their calls are calls like
+/// any other, counted by the method of the request to the server.
 #[tokio::test]
 async fn d23_own_tools_have_the_servers_limits_and_are_counted() {
     let world = World::changed([("one", Eras::Both)], |definition| {
@@ -214,8 +214,8 @@ async fn d23_own_tools_have_the_servers_limits_and_are_counted() {
     world.gateway.drain().await;
 }
 
-/// E19: §1.3: a server that needs input for a prompt gets it through the tool, too, and its state
-/// with it.
+/// E19: §1.3: a server that needs input for a prompt gets the input through the tool, too, and its
+/// state with it.
 #[tokio::test]
 async fn own_tools_carry_questions_and_their_answers() {
     let world = World::with(&[("one", Eras::Modern)]).await;

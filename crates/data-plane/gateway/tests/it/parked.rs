@@ -1,4 +1,5 @@
-//! Questions of legacy servers to modern clients: a call waits, and its client calls again (E184).
+//! Questions of legacy servers to modern clients: the call waits, and its client calls again
+//! (E184).
 
 use std::time::Duration;
 
@@ -28,12 +29,12 @@ fn everything() -> Value {
     json!({"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {}})
 }
 
-/// A call of a client that declares this, in the first round.
+/// A call of a client that declares these capabilities, in the first round.
 fn first(name: &str, declared: &Value) -> Value {
     json!({"name": name, "arguments": {}, "_meta": {DECLARED: declared}})
 }
 
-/// The same call again, with these answers.
+/// The call of an earlier round again, with these answers.
 fn again(first: &Value, asked: &Value, answers: Value) -> Value {
     let mut params = first.clone();
     params["requestState"] = asked["result"]["requestState"].clone();
@@ -68,7 +69,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// A world over one legacy server, as each transport has it.
+/// Worlds over one legacy server, one for each transport.
 async fn worlds() -> Vec<World> {
     let process = Entry::Server(fixture_process::server("one", "legacy"));
     let over_stdio = World::settled(vec![process], GatewayOptions::default()).await;
@@ -86,7 +87,7 @@ async fn one() -> (World, Caller) {
     (world, caller)
 }
 
-/// E184: a legacy server asks a modern client in the midst of a call: its client is asked by a
+/// E184: a legacy server asks a modern client during a call. The client gets the question in a
 /// result, and the call continues with the answer.
 #[tokio::test]
 async fn e184_a_legacy_server_asks_a_modern_client() {
@@ -110,8 +111,8 @@ async fn e184_a_legacy_server_asks_a_modern_client() {
     }
 }
 
-/// E184: questions that a server asks at the same time are in one result; later ones, in the next;
-/// questions that the client leaves out are asked again.
+/// E184: questions that a server asks at the same time are in one result, and later questions in
+/// the next. The gateway asks again for answers that the client leaves out.
 #[tokio::test]
 async fn e184_concurrent_questions_are_in_one_result_and_later_questions_in_the_next() {
     for world in worlds().await {
@@ -147,8 +148,8 @@ async fn e184_concurrent_questions_are_in_one_result_and_later_questions_in_the_
     }
 }
 
-/// E184: a prompt may ask, too, and so may calls at the same time: each has its own connection if a
-/// question does not identify its call.
+/// E184: a prompt may ask, too, and so may calls at the same time: each call has its own connection
+/// if a question does not identify its call.
 #[tokio::test]
 async fn e184_concurrent_calls_get_separate_questions() {
     for world in worlds().await {
@@ -196,8 +197,8 @@ async fn e184_undeclared_questions_are_refused() {
     world.gateway.drain().await;
 }
 
-/// E184, S26: a state is good once, for its run and for the call that it was given for. A refused
-/// retry sends nothing and takes nothing from the call that waits.
+/// E184, S26: a state is valid once, for its run and for the call that it was given for. A refused
+/// retry sends nothing, and changes nothing for the waiting call.
 #[tokio::test]
 async fn e184_a_request_state_is_valid_once_and_only_for_its_call_and_run() {
     let (mut world, caller) = one().await;
@@ -278,7 +279,7 @@ struct Scripted {
     answer: Value,
 }
 
-/// Calls a server that does this with each line, as a client that declares this.
+/// Calls a server that runs this script with each line, as a client with these capabilities.
 async fn scripted(script: &str, declared: &Value) -> Scripted {
     let scripts = Scripts::new();
     let entries = vec![scripts.entry("one", ["", script, ""])];
@@ -295,8 +296,8 @@ fn parked(world: &World) -> bool {
     !metrics.contains("narthex_calls_parked 0")
 }
 
-/// E184: a call waits for its client as long as the setting allows, and not longer: its server gets
-/// a cancellation, and the retry is refused.
+/// E184: a call waits for its client as long as the setting allows, and not longer. Then its server
+/// gets a cancellation, and the retry is refused.
 #[tokio::test]
 async fn e184_a_parked_call_is_cancelled_after_its_time_limit() {
     let (world, caller) = noting().await;
@@ -338,8 +339,8 @@ fn cleared() -> ClearedSecret {
 }
 
 /// E184, D10: a server that is switched off, a secret that is cleared, and the end of a run end a
-/// call that waits at once. Its retry is refused for that reason, and the server, which has not
-/// got the client's answer, is given up.
+/// waiting call at once. The refusal of the call's retry names that reason. The server, which has
+/// not got the client's answer, gets a cancellation.
 #[tokio::test]
 async fn e184_disabling_a_server_or_clearing_a_secret_ends_parked_calls() {
     for why in ["server_disabled", "secret_cleared", "run"] {
@@ -375,7 +376,7 @@ async fn e184_disabling_a_server_or_clearing_a_secret_ends_parked_calls() {
         }
         match why {
             "run" => given_up(&fixture).await,
-            // The shared one, and that of the call.
+            // The shared session ends, and that of the call.
             _ => sessions_end(&fixture, 2).await,
         }
         assert_eq!(fixture.fixture.counts().calls, 1, "{why}");
@@ -383,7 +384,7 @@ async fn e184_disabling_a_server_or_clearing_a_secret_ends_parked_calls() {
     }
 }
 
-/// Waits until this number of sessions was given back to the server.
+/// Waits until the gateway has ended this number of sessions at the server.
 async fn sessions_end(fixture: &Running, count: u64) {
     let ending = async {
         while fixture.fixture.counts().sessions_deleted < count {
@@ -393,7 +394,7 @@ async fn sessions_end(fixture: &Running, count: u64) {
     timeout(SOON, ending).await.expect("the session stays");
 }
 
-/// E184: a process that was opened for such calls ends with its run.
+/// E184: a process for calls with questions ends with its run.
 #[tokio::test]
 async fn e184_processes_for_questions_end_with_their_run() {
     const ASKS: &str = r#"case $line in
@@ -457,7 +458,7 @@ async fn e184_lists_do_not_depend_on_the_capabilities_of_a_modern_request() {
     world.gateway.drain().await;
 }
 
-/// E184: when the server takes a question back or ends, nothing is left of the call.
+/// E184: when the server withdraws a question or ends, nothing is left of the call.
 #[tokio::test]
 async fn e184_a_parked_call_ends_with_its_server() {
     const ASKS: &str = r#"case $line in *'"method":"tools/call"'*)
@@ -482,7 +483,7 @@ async fn message(answering: &mut Answering) -> Value {
     }
 }
 
-/// E184: progress goes to the request that is open, before the question and after it.
+/// E184: progress reaches the open request, before the question and after it.
 #[tokio::test]
 async fn e184_progress_is_sent_to_the_open_request_before_and_after_a_question() {
     let (world, caller) = one().await;
@@ -501,8 +502,8 @@ async fn e184_progress_is_sent_to_the_open_request_before_and_after_a_question()
     world.gateway.drain().await;
 }
 
-/// E184: a question on the server's own stream belongs to the only open call. After several were
-/// open, each call has a link of its own.
+/// E184: a question on the server's own stream belongs to the only open call. Once several calls
+/// were open, each call has a link of its own.
 #[tokio::test]
 async fn e184_a_question_on_the_servers_stream_belongs_to_the_only_open_call() {
     let quirks = vec![Quirk::SpeakAside];
@@ -527,7 +528,7 @@ async fn e184_a_question_on_the_servers_stream_belongs_to_the_only_open_call() {
     world.gateway.drain().await;
 }
 
-/// E44: the time for which a call waits for its client does not count.
+/// E44: the time for which a call waits for its client does not count into the call's time.
 #[tokio::test]
 async fn e44_time_of_a_parked_call_does_not_count_into_its_timeout() {
     let fixture = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await;
@@ -547,7 +548,7 @@ async fn e44_time_of_a_parked_call_does_not_count_into_its_timeout() {
     world.gateway.drain().await;
 }
 
-/// A server that wants a URL visited before it answers.
+/// A server that wants the user to visit a URL before it answers.
 const LEADS: &str = r#"case $line in *'"method":"tools/call"'*)
   if [ -e "$PIDS.visited" ]; then answer '{"content":[{"type":"text","text":"in"}]}'; continue; fi
   : > "$PIDS.visited"

@@ -67,8 +67,8 @@ async fn legacy_servers_ask_legacy_clients() {
     }
 }
 
-/// Issue point 5: a program asks a client that has opened no stream of its session on the stream of
-/// the call, as long as no other call is open; with a stream, on that one.
+/// Issue point 5: a program asks a client without a stream of its session on the stream of the
+/// call, as long as no other call is open. A client with a stream gets the question there.
 #[tokio::test]
 async fn a_program_asks_on_the_stream_of_the_only_call() {
     let server = Entry::Server(fixture_process::server("one", "legacy"));
@@ -91,7 +91,7 @@ async fn a_program_asks_on_the_stream_of_the_only_call() {
     world.gateway.drain().await;
 }
 
-/// D12: a client that declared nothing is never asked; the call ends all the same.
+/// D12: a client that declared no capability gets no question, and the call ends all the same.
 #[tokio::test]
 async fn d12_clients_without_capabilities_are_not_asked() {
     let world = World::with(&[("one", Eras::Legacy)]).await;
@@ -123,8 +123,8 @@ async fn question_of(answering: &mut Answering) -> Value {
 }
 
 /// S31: a run whose clients leave questions unanswered can use only its part of the waiting
-/// questions. Its other clients are asked no more, but clients of another run are. An answer frees
-/// a place.
+/// questions. Its other clients get no more questions, but clients of another run do. An answer
+/// frees a place.
 #[tokio::test]
 async fn s31_one_run_cannot_take_all_places_for_questions() {
     let fixture = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await;
@@ -165,8 +165,8 @@ async fn s31_one_run_cannot_take_all_places_for_questions() {
     world.gateway.drain().await;
 }
 
-/// D12, E44: a question ends with its call. Other calls do not wait for its answer, and it takes no
-/// place from others.
+/// D12, E44: a question ends with its call. Other calls do not wait for the answer to the question,
+/// and the question takes no place from others.
 #[tokio::test]
 async fn d12_a_question_ends_with_its_call() {
     let fixture = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await;
@@ -185,7 +185,7 @@ async fn d12_a_question_ends_with_its_call() {
         "arguments": {"prompt": "p"}}),
         )
     };
-    // More than may be open at one time.
+    // These are more questions than may be open at one time.
     for id in 100..170 {
         let mut answering = world.gateway.call(&caller, ask(id)).await;
         question_of(&mut answering).await;
@@ -196,13 +196,13 @@ async fn d12_a_question_ends_with_its_call() {
         assert!(answering.next().await.is_none());
     }
     let sleep = json!({"name": "sleep", "arguments": {"ms": 600_000}});
-    // The clock leaps to the end of the call, whether its server has it or not.
+    // The clock jumps to the end of the call, also if its server does not have the call yet.
     tokio::time::pause();
     let answer = timeout(SOON, world.call(&caller, legacy(1, "tools/call", sleep))).await;
     tokio::time::resume();
     let answer = answer.expect("waits for questions of other calls");
     assert_eq!(answer["result"]["structuredContent"]["error"]["kind"], "timeout", "{answer}");
-    // A call's own question is waited for longer than its server may be silent.
+    // The call waits for its own question longer than its server may be silent.
     let mut answering = world.gateway.call(&caller, ask(2)).await;
     let id = question_of(&mut answering).await;
     tokio::time::pause();
@@ -243,7 +243,8 @@ async fn e45_a_call_with_an_unanswered_question_ends_after_ten_minutes() {
     world.gateway.drain().await;
 }
 
-/// Asks, takes back a question that it never asked, and then its own; the call stays open.
+/// A server that asks, withdraws a question that it never asked, and then withdraws its own. The
+/// call stays open.
 const TAKES_BACK: [&str; 3] = [
     "",
     r#"case $line in *'"method":"tools/call"'*)
@@ -255,7 +256,8 @@ const TAKES_BACK: [&str; 3] = [
     "",
 ];
 
-/// D12: when a server takes back its question, the client hears of it under the id that it knows.
+/// D12: when a server withdraws its question, the client gets a notification with the id that it
+/// knows.
 #[tokio::test]
 async fn d12_a_question_is_cancelled_under_the_id_that_the_client_knows() {
     let scripts = Scripts::new();
@@ -286,7 +288,7 @@ async fn method_of_next(outbox: &mut tokio::sync::mpsc::Receiver<narthex_wire::P
     message["method"].as_str().unwrap().to_owned()
 }
 
-/// D11: issue point 4, E74: a changed list is heard by sessions of both kinds of endpoint.
+/// D11: issue point 4, E74: sessions of both kinds of endpoint are notified of a changed list.
 #[tokio::test]
 async fn e74_list_changes_reach_sessions() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -301,7 +303,7 @@ async fn e74_list_changes_reach_sessions() {
     }
 }
 
-/// Issue point 5: subscriptions reach their subscriber, and end with it.
+/// Issue point 5: updates of a subscription reach their subscriber, and end with it.
 #[tokio::test]
 async fn resource_updates_reach_subscribers_only() {
     let world = World::with(&[("one", Eras::Legacy)]).await;

@@ -55,7 +55,7 @@ async fn e81_every_listed_tool_has_an_object_schema() {
             assert_eq!(is_told, name == "mcp__one__whole", "R-M1: {tool}");
         }
     }
-    // D2: in the server's own words where there is one server.
+    // D2: an endpoint of one server shows the server's own words.
     let caller = world.modern_caller(transparent("one"));
     let list = world.ask(&caller, "tools/list", json!({})).await;
     assert_eq!(list["result"]["tools"][0], json!({"name": "none"}));
@@ -91,7 +91,7 @@ async fn e89_a_result_without_content_gets_an_empty_content_and_keeps_its_member
     }
 }
 
-/// E88: a tool that failed by its own words keeps them, and is counted as such.
+/// E88: a tool that failed by its own words keeps them, and is counted as a failed tool.
 #[tokio::test]
 async fn e88_a_failed_tool_keeps_its_content() {
     let world = World::with(&[("one", Eras::Both)]).await;
@@ -111,7 +111,7 @@ async fn e88_a_failed_tool_keeps_its_content() {
     world.gateway.drain().await;
 }
 
-/// E88: a refused credential is reported by its kind, whatever the words of the server are.
+/// E88: a refused credential is reported by its kind, whatever the server writes.
 #[tokio::test]
 async fn e88_a_refused_credential_is_auth_unavailable_by_type() {
     let required_bearer = Some(Bearer("right".to_owned()));

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::world::{World, legacy, parse, transparent};
 
-/// Far less than the deadlines whose end would hide a fault here.
+/// Far less than the deadlines whose end would hide a fault in these tests.
 const SOON: Duration = Duration::from_secs(20);
 
 fn echo(id: u64, prefix: &str) -> narthex_wire::Message {
@@ -33,8 +33,9 @@ async fn four_calls(world: &World, caller: &Caller, prefix: &str) {
     }
 }
 
-/// R-E45, D17: if a server has forgotten its session, calls are repeated once in a new session: on
-/// the shared link, on a link that all clients of a revision share, and on a client's own.
+/// R-E45, D17: if a server has forgotten its session, the gateway repeats calls once in a new
+/// session. This holds on the shared link, on a link that all clients of a revision share, and on a
+/// client's own link.
 #[tokio::test]
 async fn r_e45_a_call_in_a_forgotten_session_is_repeated_in_a_new_session() {
     for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
@@ -46,7 +47,7 @@ async fn r_e45_a_call_in_a_forgotten_session_is_repeated_in_a_new_session() {
             (Eras::Legacy, "2025-11-25", json!({"sampling": {}})),
             (Eras::Both, "2025-11-25", json!({"sampling": {}})),
         ] {
-            // Each time for the first time: a server that forgets often is given pauses.
+            // Each world is new, since a server that forgets often gets pauses.
             let world = World::with(&[("one", eras)]).await;
             let session = world.session_of(revision, &endpoint, capabilities).await;
             let caller = Caller::new(world.run.clone(), endpoint.clone(), Some(session));
@@ -58,8 +59,8 @@ async fn r_e45_a_call_in_a_forgotten_session_is_repeated_in_a_new_session() {
     }
 }
 
-/// R-E45: a session that is forgotten before it has listed, or before its handshake is over, is
-/// opened once more, too.
+/// R-E45: the gateway opens a session once more that its server forgets before it has listed, or
+/// during the handshake.
 #[tokio::test]
 async fn r_e45_a_session_forgotten_during_its_handshake_is_opened_once_more() {
     for quirk in [Quirk::ForgetSecondSession, Quirk::ForgetSecondHandshake] {
@@ -78,8 +79,8 @@ fn hanging() -> Options {
     Options { eras: Eras::Legacy, quirks, ..Options::default() }
 }
 
-/// E129: point 4: a server that hangs for one client holds up neither its calls to others nor its
-/// lists.
+/// E129: point 4: a server that hangs for one client delays neither the client's calls to other
+/// servers nor its lists.
 #[tokio::test]
 async fn a_server_that_hangs_does_not_delay_calls_of_its_client_to_other_servers() {
     let fine = Options { eras: Eras::Legacy, ..Options::default() };

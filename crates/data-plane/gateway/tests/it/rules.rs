@@ -124,7 +124,7 @@ async fn d13_a_forbidden_call_does_not_reach_its_server() {
             let free = json!({"name": format!("{}test_simple_text", caller.1), "arguments": {}});
             let free = ruled.world.ask(&caller.0, "tools/call", free).await;
             assert!(error(&free).is_null(), "{free}");
-            // A forbidden tool is listed all the same.
+            // The lists show a forbidden tool all the same.
             let listed = ruled.world.ask(&caller.0, "tools/list", json!({})).await;
             assert!(listed.to_string().contains("echo"), "{listed}");
         }
@@ -190,7 +190,8 @@ async fn s14_resources_prompts_and_completion_pass_the_rules() {
     }
 }
 
-/// D13, S14: a rule sees the endpoint and the era, and decides alike where it does not ask.
+/// D13, S14: a rule sees the endpoint and the era. It decides alike for all where its condition
+/// names neither.
 #[tokio::test(flavor = "multi_thread")]
 async fn d13_a_rule_sees_the_endpoint_and_the_era_of_a_call() {
     let ruled = Ruled::new(Eras::Modern).await;
@@ -213,8 +214,8 @@ async fn d13_a_rule_sees_the_endpoint_and_the_era_of_a_call() {
     }
 }
 
-/// D13, S14: later requests about a task are decided on as the call that made the task, and by
-/// their own method; also if that call required no grant.
+/// D13, S14: policy decides on later requests about a task as on the call that made the task, and
+/// by their own method. This holds also if that call required no grant.
 #[tokio::test(flavor = "multi_thread")]
 async fn d13_a_rule_distinguishes_calls_from_requests_about_their_tasks() {
     let ruled = Ruled::new(Eras::Modern).await;
@@ -245,7 +246,8 @@ async fn d13_a_rule_distinguishes_calls_from_requests_about_their_tasks() {
     }
 }
 
-/// D13, S24: a rule about a server of the catalog holds whatever a run calls it.
+/// D13, S24: a rule about a server of the catalog holds under every alias that a run gives the
+/// server.
 #[tokio::test(flavor = "multi_thread")]
 async fn s24_a_rule_holds_under_every_alias() {
     let world = World::settled(Vec::new(), GatewayOptions::default()).await;
@@ -331,8 +333,8 @@ async fn d5_streams_end_when_a_new_rule_forbids_their_resource() {
 }
 
 impl Ruled {
-    /// A stream begins without rules, stays open with rules that a grant meets, and ends with
-    /// these, or else when the grant is gone.
+    /// A stream begins without rules, and stays open with rules that a grant meets. It ends with
+    /// the rules `last`, or else when the grant is revoked.
     async fn check_stream(&self, (caller, prefix): &(Caller, &str), last: Option<&str>) {
         set(&self.rules, "");
         let wanted = json!({"notifications": {"resourceSubscriptions": [WATCHED]}});
@@ -357,7 +359,7 @@ impl Ruled {
     }
 }
 
-/// Sends a message when a subscription is given up, and repeats its level.
+/// A server that sends a message when a subscription ends, and repeats its level.
 const GIVEN_UP: [&str; 3] = [
     r#"tell() {
       printf '{"jsonrpc":"2.0","method":"notifications/message","params":{%s}}\n' "$1"
@@ -369,7 +371,7 @@ const GIVEN_UP: [&str; 3] = [
     "",
 ];
 
-/// D13, D5: the same for a legacy client's subscription, on a shared link and on its own.
+/// D13, D5: a legacy client's subscription ends like a stream, on a shared link and on its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn d5_subscriptions_end_when_a_new_rule_forbids_their_resource() {
     let scripts = Scripts::new();

@@ -12,7 +12,7 @@ use super::{
     world::{SOON, World, finish, initialize, legacy, modern, transparent},
 };
 
-/// Answers a call when the test writes to the pipe; `$2` is its path.
+/// A server that answers a call when the test writes to the pipe; `$2` is its path.
 fn waits(pipe: &std::path::Path) -> [String; 3] {
     let each = format!(
         r#"case $line in *'"method":"tools/call"'*)
@@ -42,7 +42,7 @@ async fn called(scripts: &Scripts, name: &str) {
 }
 
 /// E7, D5, A-14: at the end of a run its token opens nothing, and its sessions and streams end. Its
-/// children are gone, and none of its state is stored; other runs keep working.
+/// child processes have ended, and none of its state is stored. Other runs keep working.
 #[tokio::test]
 async fn e7_the_end_of_a_run_ends_its_token_sessions_streams_and_servers() {
     let scripts = Scripts::new();
@@ -88,7 +88,7 @@ async fn e7_the_end_of_a_run_ends_its_token_sessions_streams_and_servers() {
     }
     gone(scripts.started("mine")).await;
     gone(scripts.started("all").into_iter().filter(|pid| *pid != shared).collect()).await;
-    // A caller that still holds the run has nothing in it, and can begin nothing.
+    // A caller that still holds the run sees no servers in it, and can begin nothing.
     assert!(world.gateway.snapshot(&run).servers.is_empty());
     let (answering, session) = world
         .gateway
@@ -116,8 +116,8 @@ async fn finish_of(answering: &mut narthex_gateway::Answering) -> Value {
     }
 }
 
-/// E7: an open call of a modern client is answered when its run ends, whatever its server does, and
-/// so does the server; nothing new begins meanwhile.
+/// E7: an open call of a modern client gets an answer when its run ends, whatever its server does.
+/// The server ends, too, and nothing new begins meanwhile.
 #[tokio::test]
 async fn e7_an_open_call_of_a_modern_client_ends_with_its_run() {
     let scripts = Scripts::new();
@@ -155,8 +155,8 @@ async fn until(is_so: impl Fn() -> bool) {
     timeout(SOON, waiting).await.expect("the server does not hear of it");
 }
 
-/// E7: servers that all share get a cancellation of each request of an ended run, in each era, and
-/// keep working for others.
+/// E7: servers that all runs share get a cancellation of each request of an ended run, in each era,
+/// and keep working for other runs.
 #[tokio::test]
 async fn e7_the_end_of_a_run_cancels_its_calls_at_shared_servers() {
     for eras in [Eras::Modern, Eras::Legacy] {
@@ -183,8 +183,8 @@ async fn e7_the_end_of_a_run_cancels_its_calls_at_shared_servers() {
     }
 }
 
-/// E7: an open call of a session is answered that this has ended when the run ends, and so does the
-/// server.
+/// E7: when the run ends, an open call of a session gets the answer that the session has ended. The
+/// server ends, too.
 #[tokio::test]
 async fn e7_an_open_call_of_a_session_ends_with_its_run() {
     let scripts = Scripts::new();

@@ -1,12 +1,12 @@
-//! Servers as shell scripts, which behave as no good server does.
+//! Servers as shell scripts, which behave as no good server behaves.
 
 use narthex_model::{ServerDefinition, StdioTarget, Target};
 use narthex_registry::config::Entry;
 
 use super::world::alias;
 
-/// Answers the handshake and the lists, and `{}` to the rest; `$1` runs first on each line, and may
-/// `continue`. Notes its process id in `$PIDS`.
+/// Answers the handshake and the lists, and answers `{}` to other requests. `$1` runs first on each
+/// line, and may `continue`. The script notes its process id in `$PIDS`.
 const SERVER: &str = r#"
 echo $$ >> "$PIDS"
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
@@ -69,12 +69,12 @@ impl Scripts {
         path
     }
 
-    /// True if a server has written a line there.
+    /// True if a server has written a line to this file.
     pub(crate) fn has_noted(&self, name: &str) -> bool {
         fs_err::metadata(self.dir.path().join(name)).is_ok_and(|file| file.len() > 0)
     }
 
-    /// Number of lines that a server has written there.
+    /// Number of lines that a server has written to this file.
     pub(crate) fn lines(&self, name: &str) -> usize {
         fs_err::read_to_string(self.dir.path().join(name)).unwrap_or_default().lines().count()
     }

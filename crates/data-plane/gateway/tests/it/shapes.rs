@@ -1,5 +1,5 @@
-//! Failed calls of tools with an output schema: clients check the structured content of a result
-//! against it, also in an error. They throw the whole away if it does not fit.
+//! Failed calls of tools with an output schema. Clients check the structured content of a result
+//! against the schema, also in an error, and reject the whole result if it does not fit.
 
 use std::time::Duration;
 
@@ -66,13 +66,13 @@ async fn fail(world: &World, callers: &[Caller], server: &str, expected: [&str; 
     }
 }
 
-/// D16: whatever a call of such a tool fails of on its way, before it is sent, while it is under
-/// way, or since its server is not there.
+/// D16: the error of such a call fits the schema, for each reason why the call fails: before it is
+/// sent, while the server handles it, or since its server is absent.
 #[tokio::test]
 async fn d16_the_error_of_a_failed_call_fits_the_output_schema_of_its_tool() {
     let scripts = Scripts::new();
     let mut silent = server(&scripts, "silent", "continue");
-    // Long enough for its start on a busy machine.
+    // The time is long enough for the server's start on a busy machine.
     silent.timeout = Some(Duration::from_secs(3));
     let servers = [silent, server(&scripts, "ends", "exit 9"), server(&scripts, "off", "continue")];
     let entries = servers.map(Entry::Server).into();
@@ -80,11 +80,11 @@ async fn d16_the_error_of_a_failed_call_fits_the_output_schema_of_its_tool() {
     let (silent, ends) = (callers(&world, "silent").await, callers(&world, "ends").await);
     let off = callers(&world, "off").await;
     fail(&world, &silent, "silent", ["timeout"; 2]).await;
-    // With the first call the server ends, and then it is starting again.
+    // At the first call the server ends, and then it is starting again.
     fail(&world, &ends, "ends", ["transport_error"; 2]).await;
     world.gateway.registry().disable("off").unwrap();
     fail(&world, &off, "off", ["server_disabled", "tool_not_found"]).await;
-    // Without such a schema, programs find it in its usual place.
+    // Without such a schema, programs find the error in its usual place.
     for server in ["silent", "off"] {
         let result = call(&world, &world.modern_caller(transparent(server)), server, "plain").await;
         assert!(result["structuredContent"]["error"]["kind"].is_string(), "{result}");

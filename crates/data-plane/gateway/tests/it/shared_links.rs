@@ -54,8 +54,8 @@ async fn cancel_all(world: &World, caller: &Caller, ids: impl Iterator<Item = u6
     assert!(answer["result"].is_object(), "{answer}");
 }
 
-/// S19: no notification reaches a link that others use too, in whatever spelling, and the id of a
-/// call there is nowhere near those of the caller's own.
+/// S19: no spelling of a notification reaches a link that other runs use too. The id of a call
+/// there is far from the ids of the caller's own calls.
 #[tokio::test]
 async fn s19_a_run_cannot_cancel_a_call_of_another_run_on_a_shared_link() {
     let (scripts, dir) = (Scripts::new(), tempfile::tempdir().unwrap());
@@ -80,7 +80,7 @@ async fn s19_a_run_cannot_cancel_a_call_of_another_run_on_a_shared_link() {
         found.unwrap()["id"].as_u64().unwrap()
     };
     let (theirs, own) = (id_of("tools/call"), id_of("x/done"));
-    // By chance the numbers are that close once in several hundred million times.
+    // By chance, the numbers are this close once in several hundred million times.
     assert!(theirs.abs_diff(own) > 4 && theirs > 4, "{theirs} and {own}");
     drop(open);
     world.gateway.drain().await;

@@ -1,5 +1,5 @@
-//! Resources that runs share, each within its part (S31): while one takes all that it may have,
-//! others work; and an unused one gives way.
+//! Resources that runs share, each within its part (S31). While one run takes all that it may have,
+//! other runs work. An unused resource gives way.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ async fn open(world: &World, endpoint: &Endpoint) -> (Value, Option<Arc<Session>
     (finish(answering).await, session)
 }
 
-/// S31: one run cannot take the sessions of all.
+/// S31: one run cannot take the sessions of all runs.
 #[tokio::test]
 async fn s31_one_run_cannot_take_all_sessions() {
     let options = GatewayOptions { sessions_max: 20, ..GatewayOptions::default() };
@@ -38,7 +38,7 @@ async fn s31_one_run_cannot_take_all_sessions() {
     world.run_as(RunPolicy::AllAttached);
     let other = open(&world, &Endpoint::Aggregated).await.1.expect("another run's session");
     world.gateway.end_session(&other).await;
-    // A session that ends gives its place back.
+    // A session that ends frees its place.
     world.gateway.end_session(&held.pop().unwrap()).await;
     world.run = first;
     assert!(open(&world, &Endpoint::Aggregated).await.1.is_some());
@@ -60,8 +60,9 @@ fn alive(scripts: &Scripts, name: &str) -> usize {
     scripts.started(name).into_iter().filter(|pid| is_alive(*pid)).count()
 }
 
-/// S31, D12: processes of clients that left without a word give way to other clients' processes,
-/// the one that is idle for longest first. A process of a present client gives way to none.
+/// S31, D12: processes of clients that left without ending their session give way to other clients'
+/// processes, the process that is idle for longest first. A process of a present client gives way
+/// to none.
 #[tokio::test]
 async fn s31_processes_of_absent_clients_give_way_to_present_clients() {
     let scripts = Scripts::new();
@@ -87,7 +88,7 @@ async fn s31_processes_of_absent_clients_give_way_to_present_clients() {
     world.gateway.drain().await;
 }
 
-/// S31: one run cannot take all processes of a server, not by clients that stay.
+/// S31: one run cannot take all processes of a server, also not by clients that stay connected.
 #[tokio::test]
 async fn s31_one_run_cannot_take_all_processes_of_a_server() {
     let scripts = Scripts::new();
@@ -109,7 +110,7 @@ async fn s31_one_run_cannot_take_all_processes_of_a_server() {
     world.run_as(RunPolicy::AllAttached);
     let other = client(&world, "one").await;
     assert!(acts(&world, &other).await["result"].is_object());
-    // Its own client goes: there is room.
+    // The run's own client leaves: there is room.
     world.run = first;
     drop(held.pop());
     assert!(acts(&world, &fifth).await["result"].is_object());
@@ -148,7 +149,7 @@ async fn s31_one_run_cannot_open_all_streams_of_changes() {
         world.run_as(RunPolicy::AllAttached);
         assert!(matches!(listen(&world).await.1, Step::Message(_)));
         world.run = first;
-        // A closed stream gives its places back.
+        // A closed stream frees its places.
         open.clear();
         assert!(matches!(listen(&world).await.1, Step::Message(_)));
     }

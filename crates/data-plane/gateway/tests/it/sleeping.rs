@@ -1,4 +1,4 @@
-//! Servers that are stopped when they have no users, and which callers count as users.
+//! Servers that narthex stops when they have no users, and the callers that count as users.
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,14 +36,14 @@ async fn one_that(scripts: &Scripts, does: [&str; 3], idle: Duration) -> World {
     world
 }
 
-/// Lets the server's time pass, and no other.
+/// Lets the server's idle time pass, and no other time.
 async fn pass(time: Duration) {
     tokio::time::pause();
     tokio::time::sleep(time).await;
     tokio::time::resume();
 }
 
-/// Waits until the server is stopped; `IDLE` is over at once. Gives how long that took.
+/// Waits until the server is stopped; `IDLE` passes at once. Returns the time that it took.
 async fn asleep(world: &World, why: &str) -> Duration {
     let since = Instant::now();
     let registry = world.gateway.registry();
@@ -65,7 +65,7 @@ fn subscription(method: &str) -> narthex_wire::Message {
 }
 
 /// D12, E74: a follower of a resource waits for messages that the server sends by itself, so the
-/// server stays as long as there is one.
+/// server stays active as long as it has a follower.
 #[tokio::test]
 async fn d12_a_server_with_a_subscription_is_not_stopped() {
     let scripts = Scripts::new();
@@ -105,7 +105,7 @@ async fn d12_a_new_subscription_wakes_a_sleeping_server() {
     world.gateway.drain().await;
 }
 
-/// D12, E74: a lost server is followed again, even if no other caller wants it meanwhile.
+/// D12, E74: a lost server is followed again, even if no other caller uses it meanwhile.
 #[tokio::test]
 async fn d12_a_lost_server_with_a_subscription_is_started_again() {
     let scripts = Scripts::new();
@@ -120,7 +120,7 @@ async fn d12_a_lost_server_with_a_subscription_is_started_again() {
     world.gateway.drain().await;
 }
 
-/// Starts a task without followers, in the era of this server; gives its caller.
+/// Starts a task without followers, in the era of this server; returns its caller.
 async fn caller_with_a_task(world: &World, does: [&str; 3]) -> Caller {
     if does == LEGACY {
         let caller = world.legacy_caller(transparent("one")).await;
@@ -134,8 +134,8 @@ async fn caller_with_a_task(world: &World, does: [&str; 3]) -> Caller {
     caller
 }
 
-/// D12: a task that runs keeps its server, also without followers or requests for it, until it is
-/// forgotten with its run.
+/// D12: an active task keeps its server awake, also without followers or requests for the task,
+/// until the task is forgotten with its run.
 #[tokio::test]
 async fn d12_a_server_with_a_running_task_is_not_stopped() {
     for does in [MODERN, LEGACY] {
@@ -152,7 +152,7 @@ async fn d12_a_server_with_a_running_task_is_not_stopped() {
     }
 }
 
-/// A modern server that reports the status that it was last given for its task.
+/// A modern server that reports the status that it last got for its task.
 const TOLD: &str = r#"case $line in *'"method":"tasks/cancel"'*) now=cancelled
     answer '{"resultType":"complete"}'; continue ;; esac"#;
 /// A legacy server that reports at a call without a task that the earlier task has ended.
@@ -167,7 +167,7 @@ const HAS_RESULT: &str = r#"case $line in *'"method":"tasks/result"'*)
 const LISTS_END: &str = r#"case $line in *'"method":"tasks/list"'*)
     answer '{"tasks":[{"taskId":"t1","status":"completed"}]}'; continue ;; esac"#;
 
-/// D12: a task that has ended keeps no server awake, by whichever message the end is reported.
+/// D12: a task that has ended keeps no server awake, whichever message reports the end.
 #[tokio::test]
 async fn d12_the_end_of_a_task_lets_its_server_sleep() {
     let (id, call) = (json!({"taskId": "t1"}), json!({"name": "act", "arguments": {}}));
@@ -195,8 +195,8 @@ async fn d12_the_end_of_a_task_lets_its_server_sleep() {
     }
 }
 
-/// D12: a task keeps its server awake no longer than the server keeps it, and not for ever without
-/// a word of it.
+/// D12: a task keeps its server awake no longer than the server keeps the task. Without any message
+/// about the task, that ends after an hour.
 #[tokio::test]
 async fn d12_a_task_without_messages_keeps_its_server_awake_until_its_ttl_or_one_hour() {
     let hour = Duration::from_secs(3600);
@@ -216,8 +216,8 @@ async fn d12_a_task_without_messages_keeps_its_server_awake_until_its_ttl_or_one
     }
 }
 
-/// D12: a level keeps no server from sleeping, as a server that sleeps logs nothing; the level is
-/// sent again when the server wakes.
+/// D12: a level keeps no server awake, since a sleeping server logs nothing. The gateway sends the
+/// level again when the server wakes.
 #[tokio::test]
 async fn d12_a_log_level_is_sent_again_when_a_server_wakes() {
     let scripts = Scripts::new();
@@ -251,7 +251,7 @@ async fn d12_the_description_of_a_sleeping_server_is_unchanged() {
     world.gateway.drain().await;
 }
 
-/// E72: only ready servers are listed; a server's items come back with it.
+/// E72: only ready servers are listed; a server's items return with the server.
 #[tokio::test]
 async fn e72_a_server_that_reconnects_is_not_listed() {
     let scripts = Scripts::new();

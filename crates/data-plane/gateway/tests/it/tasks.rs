@@ -75,7 +75,7 @@ async fn modern_task_states_are_pushed_at_the_aggregated_endpoint() {
     let params = json!({"taskId": one, "inputResponses": answers, "_meta": declared()});
     let updated = world.call(&caller, modern(2, "tasks/update", params)).await;
     assert_eq!(updated["result"]["resultType"], "complete", "{updated}");
-    // A server may send the same twice.
+    // A server may send the same status twice.
     let mut open = vec![one, two];
     let ending = async {
         while !open.is_empty() {
@@ -109,8 +109,8 @@ async fn s18_tasks_of_other_runs_cannot_be_followed() {
     world.gateway.drain().await;
 }
 
-/// A modern server all of whose tasks are called `t1`. The first process reports that they work,
-/// later ones that they are done, and only when asked.
+/// A modern server all of whose tasks are called `t1`. The first process reports that they work.
+/// Later processes report that they are done, and only when asked.
 pub(super) const MODERN: [&str; 3] = [
     r#"task='"taskId":"t1","createdAt":"2026-01-01T00:00:00Z","ttlMs":null'
     [ -e "$PIDS" ] && now=completed || now=working"#,
@@ -137,7 +137,7 @@ pub(super) const MODERN: [&str; 3] = [
     "",
 ];
 
-/// E74: a follower of a task gets its status after its server was lost, too, and changes from
+/// E74: a follower of a task also gets its status after its server was lost, and changes from
 /// meanwhile.
 #[tokio::test]
 async fn e74_followed_tasks_outlive_a_connection() {
@@ -158,8 +158,8 @@ async fn e74_followed_tasks_outlive_a_connection() {
     world.gateway.drain().await;
 }
 
-/// E79: tasks of two servers with one id stay apart: the later one has another id at the
-/// aggregated endpoint, in every message, and its own at the server's.
+/// E79: tasks of two servers with one id stay apart. The later task has another id at the
+/// aggregated endpoint, in every message, and its own id at the server's endpoint.
 #[tokio::test]
 async fn e79_an_equal_task_id_of_a_second_server_is_replaced() {
     let scripts = Scripts::new();
@@ -234,7 +234,7 @@ async fn caller(world: &World, endpoint: Endpoint, capabilities: Value) -> Calle
     Caller::new(world.run.clone(), endpoint, Some(session))
 }
 
-/// Starts a task at each server; their ids differ, though the servers gave the same.
+/// Starts a task at each server; the ids differ, though the servers gave the same id.
 async fn start_both(world: &World, caller: &Caller) -> [String; 2] {
     let mut ids = Vec::new();
     for name in ["mcp__one__act", "mcp__two__act"] {
@@ -247,7 +247,8 @@ async fn start_both(world: &World, caller: &Caller) -> [String; 2] {
     ids.try_into().unwrap()
 }
 
-/// 2025-11-25: the aggregated endpoint has tasks for clients that know them, where a server does.
+/// 2025-11-25: the aggregated endpoint declares tasks to clients that know them, if a server has
+/// tasks.
 #[tokio::test]
 async fn legacy_tasks_are_declared_at_the_aggregated_endpoint() {
     let (world, _scripts) = two_legacy_servers().await;
@@ -268,8 +269,9 @@ async fn legacy_tasks_are_declared_at_the_aggregated_endpoint() {
     without.gateway.drain().await;
 }
 
-/// 2025-11-25, E79: a request about a task goes to its server, under the server's own id, and its
-/// answer comes back under the client's: on links that several share and on a client's own.
+/// 2025-11-25, E79: a request about a task reaches its server under the server's own id, and its
+/// answer reaches the client under the client's id. This holds on links that several share and on a
+/// client's own.
 #[tokio::test]
 async fn e79_legacy_tasks_are_routed_to_their_servers() {
     for capabilities in [json!({}), json!({"elicitation": {}})] {
@@ -292,7 +294,7 @@ async fn e79_legacy_tasks_are_routed_to_their_servers() {
     }
 }
 
-/// 2025-11-25: the result of a task is waited for, and the server's questions meanwhile name the
+/// 2025-11-25: a client waits for the result of a task. The server's questions meanwhile name the
 /// task as the client knows it, in both directions.
 #[tokio::test]
 async fn a_legacy_task_asks_its_client_before_its_result() {
@@ -358,7 +360,7 @@ async fn e44_a_request_for_the_result_of_a_task_may_exceed_the_timeout_of_a_call
     world.gateway.drain().await;
 }
 
-/// S18: lists show the run's own tasks, page by page over all servers, whatever servers list.
+/// S18: lists show the run's own tasks, page by page over all servers, whatever the servers list.
 #[tokio::test]
 async fn s18_lists_of_tasks_show_only_tasks_of_the_run() {
     let (mut world, _scripts) = two_legacy_servers().await;
@@ -377,7 +379,8 @@ async fn s18_lists_of_tasks_show_only_tasks_of_the_run() {
     assert!(!listed.to_string().contains("t9"), "{listed}");
     let bad = world.call(&first, list(Some(&json!("p1")))).await;
     assert_eq!(bad["error"]["code"], -32602, "{bad}");
-    // At the server's own endpoint pages are the server's, without tasks of no caller here.
+    // At the server's own endpoint, pages are those of the server, without tasks of unknown
+    // callers.
     let own = caller(&world, transparent("one"), json!({})).await;
     let (mut seen, mut cursor) = (Vec::new(), None);
     loop {
@@ -414,7 +417,7 @@ async fn next_status(session: &Session, outbox: &mut Outbox) -> Value {
 
 type Outbox = tokio::sync::mpsc::Receiver<narthex_wire::Payload>;
 
-/// S18, 2025-11-25: a server's report on a task reaches the sessions of its run alone, under the id
+/// S18, 2025-11-25: a server's report on a task reaches only the sessions of its run, under the id
 /// that they know.
 #[tokio::test]
 async fn s18_states_of_legacy_tasks_reach_their_run() {
@@ -428,7 +431,7 @@ async fn s18_states_of_legacy_tasks_reach_their_run() {
         let other = caller(&world, transparent("two"), json!({})).await;
         let mut others = other.session.as_ref().unwrap().take_outbox().unwrap();
         world.run = run;
-        // With this call the server reports the task, and a task of no caller.
+        // At this call the server reports the task, and a task of no caller.
         let tell = || legacy(6, "tools/call", json!({"name": "mcp__two__act", "arguments": {}}));
         world.call(&aggregated, tell()).await;
         let mut told = next_status(&session, &mut outbox).await;

@@ -1,4 +1,4 @@
-//! Calls past their time, over every transport.
+//! Calls past their time limit, over every transport.
 
 use std::{
     sync::Arc,
@@ -79,7 +79,7 @@ async fn sleep_for(world: &World, caller: &Caller, ms: u64) -> Value {
     world.ask(caller, "tools/call", params).await
 }
 
-/// Waits until a server has counted one call that was given up.
+/// Waits until a server has counted one cancelled call.
 async fn wait_for_one_cancelled(world: &World, caller: &Caller) {
     loop {
         let params = json!({"name": "fixture_stats", "arguments": {}});
@@ -92,13 +92,13 @@ async fn wait_for_one_cancelled(world: &World, caller: &Caller) {
     }
 }
 
-/// E44, E87: past its time a call fails as `timeout`, and the server hears of it: by a
-/// notification over stdio and for legacy servers, by the end of the stream for modern ones over
-/// HTTP.
+/// E44, E87: past its time limit a call fails as `timeout`, and the server is notified. Servers
+/// over stdio and legacy servers get a notification, and modern servers over HTTP the end of the
+/// stream.
 #[tokio::test]
 async fn e44_a_call_past_its_timeout_is_cancelled_over_every_transport() {
     let everywhere = Everywhere::start().await;
-    // Long enough for the counts of a server on a busy machine.
+    // The time is long enough for the counts of a server on a busy machine.
     let world = everywhere.world(Duration::from_secs(10), |_| true).await;
     let late = async |name: &str| {
         let caller = world.modern_caller(transparent(name));
@@ -118,7 +118,7 @@ async fn e44_a_call_past_its_timeout_is_cancelled_over_every_transport() {
     world.gateway.drain().await;
 }
 
-/// Polls tasks and sockets for this time.
+/// Polls tasks and sockets until this time has passed.
 async fn polls(time: Duration) {
     let since = SystemTime::now();
     while since.elapsed().is_ok_and(|passed| passed < time) {
@@ -140,7 +140,7 @@ async fn slept(
         while everywhere.calls() == before {
             tokio::task::yield_now().await;
         }
-        // A message that has arrived begins here, and earlier checks come to their end.
+        // A message that has arrived is handled here, and earlier checks end.
         for _ in 0..1000 {
             tokio::task::yield_now().await;
         }
@@ -206,7 +206,7 @@ async fn e44_messages_of_a_server_do_not_extend_a_call_beyond_its_timeout() {
     definition.timeout = Some(limit);
     let world = World::settled(vec![Entry::Server(definition)], GatewayOptions::default()).await;
     tokio::time::pause();
-    // Keeps the clock from moving by itself.
+    // This task keeps the clock from moving by itself.
     let mut busy = JoinSet::new();
     busy.spawn(async {
         loop {
@@ -228,7 +228,7 @@ async fn e44_messages_of_a_server_do_not_extend_a_call_beyond_its_timeout() {
             "params": {"progressToken": token, "progress": done}}))
     };
     let answer = event(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": []}}));
-    // All of it arrives at once.
+    // All messages arrive at once.
     hand.send([progress(1), progress(2), progress(3), answer].concat()).await.unwrap();
     assert!(matches!(answering.next().await, Some(Step::Message(_))));
     tokio::time::advance(limit).await;

@@ -1,5 +1,5 @@
-//! Limits of traffic (O100): the calls that count, the refusals, and the places that are given
-//! back.
+//! Limits of traffic (O100): the calls that count, the refusals, and the places that become free
+//! again.
 
 use std::{
     sync::Arc,
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::world::{World, http_server, request, transparent};
 
-/// Noon of a day, for ever: no test runs into midnight.
+/// Noon of a fixed day: no test runs into midnight.
 const NOON: Duration = Duration::from_secs(20_000 * 24 * 60 * 60 + 12 * 60 * 60);
 const DAY: u32 = 20_000;
 
@@ -135,7 +135,7 @@ async fn o100_a_servers_quota_holds_for_all_its_callers() {
     let metrics = limited.world.gateway.metrics().render();
     let line = "narthex_calls_limited_total{scope=\"server\",limit=\"daily\"} 4\n";
     assert!(metrics.contains(line), "{metrics}");
-    // The error of a tool with an output schema is in a place without a schema (D16).
+    // The error of a tool with an output schema is in a place that no schema describes (D16).
     let params = json!({"name": "add", "arguments": {"a": 1, "b": 2}});
     let shaped = limited.world.ask(&callers[0], "tools/call", params).await;
     assert_eq!(shaped["result"]["structuredContent"], Value::Null, "{shaped}");
@@ -197,8 +197,8 @@ async fn o100_only_calls_that_reach_a_server_count() {
     limited.world.gateway.drain().await;
 }
 
-/// O100: an agent's limits hold for all of its runs together, a workspace's for all calls in it,
-/// and they change while runs live.
+/// O100: an agent's limits hold for all of its runs together, and a workspace's limits for all
+/// calls in it. Both change while runs are active.
 #[tokio::test]
 async fn o100_limits_hold_across_runs_and_change_while_runs_live() {
     let limited = Limited::with(&json!({})).await;
@@ -221,8 +221,8 @@ async fn o100_limits_hold_across_runs_and_change_while_runs_live() {
     limited.world.gateway.drain().await;
 }
 
-/// O100: a place among the open calls is given back by the answer, and by a caller that goes away:
-/// with the answer unread, or in the middle of sending.
+/// O100: a place among the open calls becomes free by the answer, and by a caller that disconnects:
+/// before it reads the answer, or in the middle of sending.
 #[tokio::test]
 async fn o100_an_answered_or_dropped_call_gives_its_place_back() {
     let limited = Limited::with(&json!({"concurrent_calls": 1})).await;
@@ -232,7 +232,8 @@ async fn o100_an_answered_or_dropped_call_gives_its_place_back() {
     for round in 0..10_usize {
         let mut calling = Box::pin(limited.world.gateway.call(&caller, slow()));
         let place = || limited.open(MeterKind::LocalServer, "one");
-        // Some are dropped in the middle of being sent, and the others while they are answered.
+        // Some calls are dropped in the middle of being sent, and the others while they are
+        // answered.
         if round % 2 == 0 {
             let answering = calling.await;
             assert_eq!(place(), 1);
@@ -254,7 +255,7 @@ async fn o100_an_answered_or_dropped_call_gives_its_place_back() {
     limited.world.gateway.drain().await;
 }
 
-/// O100: a client that takes its call back gives its place back, too.
+/// O100: a client that cancels its call frees the call's place, too.
 #[tokio::test]
 async fn o100_a_cancelled_call_gives_its_place_back() {
     let limited = Limited::with(&json!({"concurrent_calls": 1})).await;

@@ -63,7 +63,7 @@ pub(crate) fn hastened<T>(step: impl Future<Output = T>) -> Pin<Box<impl Future<
     })
 }
 
-/// Deadlines in which a busy machine starts any program.
+/// Deadlines within which a busy machine starts any program.
 fn patient() -> Deadlines {
     Deadlines { probe: SOON, ..Deadlines::default() }
 }
@@ -108,7 +108,7 @@ impl World {
         Self { fixtures, ..world }
     }
 
-    /// Gives its callers another run.
+    /// Gives the callers of this world another run.
     pub(crate) fn run_as(&mut self, policy: RunPolicy) {
         let token = RunToken::generate().unwrap();
         self.run = Arc::new(RunView::new(&token, policy));

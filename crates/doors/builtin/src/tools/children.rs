@@ -1,5 +1,5 @@
-//! Child sessions of an agent, and its parent session (D5, X-E84–X-E93). They follow from the run;
-//! an argument only selects among the children.
+//! Tools for the child sessions of an agent, and for its parent session (D5, X-E84–X-E93). The run
+//! determines both; an argument only selects one of the children.
 
 use std::time::SystemTime;
 
@@ -18,10 +18,10 @@ use crate::{
     said,
 };
 
-/// Number of events read by default, and the largest one.
+/// Number of events to read, by default and at most.
 const EVENTS: i64 = 500;
 const EVENTS_MAX: i64 = 5_000;
-/// The most bytes of events in a result; one event is always in it.
+/// The maximum size of the events in a result, in bytes. The first event is always included.
 const OUTPUT_BYTES: usize = 512 * 1024;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -29,7 +29,7 @@ pub(super) fn tools() -> Vec<Tool> {
     started.into_iter().chain([message(), quiet::tool()]).collect()
 }
 
-/// The argument that names a child.
+/// The schema of the argument that names a child.
 pub(super) fn child_argument() -> Value {
     json!({"type": "string", "maxLength": 100,
            "description": "The session, as its start gave it."})
@@ -79,11 +79,11 @@ fn spawn() -> Tool {
     }
 }
 
-/// Alias of `spawn_session` that orchestrators use.
+/// The alias of `spawn_session` that orchestrators use.
 pub(super) const START_AGENT: &str = "start_agent";
 
-/// `spawn_session` in the words of orchestrators; rules, the audit and limits know `spawn_session`
-/// alone.
+/// `spawn_session` with the argument names of orchestrators. Rules, the audit and limits use only
+/// the name `spawn_session`.
 fn start_agent() -> Tool {
     Tool {
         title: "Start an agent",
@@ -102,7 +102,8 @@ fn start_agent() -> Tool {
     }
 }
 
-/// Its arguments as `spawn_session` takes them. Arguments that are no object are refused there.
+/// Converts arguments of `start_agent` into those of `spawn_session`. That tool refuses arguments
+/// that are not an object.
 pub(super) fn start_agent_as(arguments: &[u8]) -> Vec<u8> {
     let Ok(mut members) = serde_json::from_slice::<Map<String, Value>>(arguments) else {
         return arguments.to_vec();
@@ -169,8 +170,8 @@ async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     Ok(said(text, answer))
 }
 
-/// The reason why a child does not begin. Of a fault that only an operator repairs, a model learns
-/// its existence, and neither a key of the scope nor a setting (D28).
+/// The error when a child is not started. If only an operator can repair the fault, a model learns
+/// only that there is one, but no key of the run scope and no setting (D28).
 fn of_spawn(called: &Called<'_>, agent: &str, error: &RunError) -> CallError {
     match (error.for_models(), error) {
         (Some(ModelWords { code, what }), _) => {
@@ -182,7 +183,8 @@ fn of_spawn(called: &Called<'_>, agent: &str, error: &RunError) -> CallError {
     }
 }
 
-/// Adds to a refusal the call that asks a human for it, if the run has the tool and may ask.
+/// Adds to a refusal the call with which the agent can ask a human for the grant, if the run has
+/// that tool and may ask.
 fn with_asking(called: &Called<'_>, agent: &str, refused: CallError) -> CallError {
     let tool = called.platform.runs.gateway().asking_tool(called.caller);
     let arguments = ask_to_spawn(&called.platform.control, called.run, agent);
@@ -297,11 +299,11 @@ async fn tell_child(mut called: Called<'_>) -> Result<BuiltInResult, CallError> 
     let child = called.platform.runs.live_child(called.run, &asked.child_session_id).await;
     let child = child.map_err(|error| of_runs(&error))?;
     let own = called.session()?.to_text();
-    // The same id from another sender is another message.
+    // The same id from another sender names another message.
     let message_id = asked.message_id.map(|id| format!("{own}-{id}"));
     let more = vec![("from_session_id", json!(own))];
     let message = Message { text: asked.text, message_id, expires_at, more, ..Message::default() };
-    // The user whose turn this run has gets the turn of the child.
+    // The user who has this run's turn also gets the child's turn.
     let speaker = Speaker::handing_on(called.run.authority.actors().user.clone());
     let row = send(&called, child.session.id, message, &speaker).await?;
     Ok(said("sent", json!({ "ok": true, "sequence": row.seq })))
@@ -397,7 +399,7 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
         false => Ok(None),
     };
     let owed = owed.map_err(|error| of_runs(&error))?;
-    // Followers of this session see the message, whether the parent agent receives it or not.
+    // Followers of this session see the message even if the parent agent does not receive it.
     let mut payload = json!({
         "summary": asked.summary,
         "needs_response": asked.needs_response,
@@ -421,8 +423,8 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
     more.extend(asked.body.map(|body| ("body", json!(body))));
     let message = Message { text: asked.summary, expires_at, more, owed, ..Message::default() };
     let (runs, by) = (called.platform.runs.clone(), called.actor());
-    // Runs to its end: the data for resuming the session above is stored with the message, and its
-    // wake follows.
+    // The task continues to its end if the caller disconnects. The data for resuming the parent
+    // session is stored with the message, and the session's wake follows.
     let telling = async move |control: Control| {
         let spoken = (&by, &Speaker::aside());
         let row = control.session_tell(&workspace, caller.session, message, spoken).await?;
@@ -434,7 +436,7 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
     Ok(said("sent", json!({ "ok": true, "delivered": true, "sequence": row.seq })))
 }
 
-/// The error of a failure of runs, with the code of the documents.
+/// The error for a failure of runs, with the documented code.
 pub(super) fn of_runs(error: &RunError) -> CallError {
     match error {
         RunError::Control(error) => failed(error),
@@ -446,7 +448,7 @@ pub(super) fn of_runs(error: &RunError) -> CallError {
         }
         error => {
             let mut told = coded(error.kind().into(), error.code(), error.to_string());
-            // Members that other interfaces show beside an error, such as all of its faults.
+            // Other interfaces show these members beside an error, for example its list of faults.
             if let (Some(details), Some(Value::Object(members))) =
                 (&mut told.details, error.members())
             {

@@ -1,4 +1,5 @@
-//! Costs of an agent, its session and the descendants of that. The run determines whose they are.
+//! Tools that report the costs of an agent, of its session, and of the session's descendants. The
+//! run determines the agent and the session.
 
 use std::{collections::BTreeMap, time::Duration};
 

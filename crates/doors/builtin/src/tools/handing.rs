@@ -1,4 +1,4 @@
-//! Files that a session hands to its children, and fetches from them (X-M3).
+//! Tools with which a session gives files to its children, and fetches files from them (X-M3).
 
 use narthex_gateway::BuiltInResult;
 use narthex_model::CallError;
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{Called, Effect, Tool, said};
 
-/// Number of paths fetched at once.
+/// Maximum number of paths in one fetch.
 const PATHS_MAX: usize = 100;
 
 pub(super) fn tools() -> Vec<Tool> {

@@ -1,4 +1,4 @@
-//! Messages to the session that a run belongs to: read, waited for and acknowledged (X-E93).
+//! Reads messages to the session of a run, waits for them, and acknowledges them (X-E93).
 
 use std::time::{Duration, SystemTime};
 
@@ -17,14 +17,14 @@ use crate::{
     waiting::Place,
 };
 
-/// Number of messages read by default, and the largest one.
+/// Number of messages to read, by default and at most.
 const LIMIT: u32 = 50;
 const LIMIT_MAX: u32 = 500;
 /// Longest time that a call waits for a message, in seconds.
 const WAIT_MAX: u64 = 60;
-/// The most bytes of messages in a result; one message is always in it.
+/// The maximum size of the messages in a result, in bytes. The first message is always included.
 const RESULT_BYTES: usize = 512 * 1024;
-/// Members of a payload that a message has under the same name.
+/// Members of an event's payload that its message has too, under the same name.
 const TAKEN_OVER: [&str; 10] = [
     "user",
     "from_session_id",
@@ -38,13 +38,13 @@ const TAKEN_OVER: [&str; 10] = [
     "comment",
 ];
 
-/// Outcomes of the session's requests for grants, and wakes by the platform: they count as messages
-/// until they are acknowledged.
+/// Decisions on the session's grant requests, and wakes by the platform. They count as messages
+/// until the agent acknowledges them.
 const BESIDES: [EventKind; 3] =
     [EventKind::PermissionGranted, EventKind::PermissionDenied, EventKind::SessionWake];
-/// The decisions among them.
+/// The decisions on grant requests.
 const DECISIONS: [EventKind; 2] = [EventKind::PermissionGranted, EventKind::PermissionDenied];
-/// Members of such an event that its message has.
+/// Members that a message about a decision has in addition.
 const DECIDED: [&str; 7] =
     ["grant_request_id", "status", "grant_type", "details", "scope", "reason", "expires_at"];
 
@@ -110,15 +110,15 @@ async fn look(called: &Called<'_>, session: SessionId, limit: u32) -> Result<Unr
     let unread = called.events()?.unread(workspace, session, (limit, RESULT_BYTES)).await;
     let unread = unread.map_err(|error| of_events(&error))?;
     if !unread.messages.is_empty() {
-        // The present turn counts here before an agent acts on the messages (X-E81).
+        // Updates whose turn it is, before an agent acts on the messages (X-E81).
         let heard = called.platform.control.session_heard(workspace, session).await;
         heard.map_err(|error| failed(&error))?;
     }
     with_besides(called, session, unread, limit).await
 }
 
-/// Messages with decisions and wakes between them. Leaves out decisions and wakes after a message
-/// that is left out: acknowledging them would acknowledge the message, too.
+/// Inserts decisions and wakes between the messages. Leaves out those that come after an omitted
+/// message: acknowledging them would acknowledge that message too.
 async fn with_besides(
     called: &Called<'_>,
     session: SessionId,
@@ -128,13 +128,13 @@ async fn with_besides(
     let given = u64::try_from(unread.messages.len()).unwrap_or(u64::MAX);
     let (is_all, seen) = (unread.count <= given, unread.last);
     let last = unread.messages.last().map_or(0, |message| message.seq);
-    // Events that have come since the messages were read may have come behind a further message.
+    // Events that arrived after the messages were read may follow a message that is missing here.
     let fits = |one: &EventRow| {
         one.seq <= seen && (is_all || one.seq < last) && !wakes::is_of_message(one)
     };
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
     let (mut besides, mut after) = (Vec::new(), unread.acknowledged);
-    // Wakes of messages are not given, and hide nothing behind them.
+    // Wakes for messages are left out. The loop reads on, since other events may follow them.
     while besides.len() < most {
         let wanted = Wanted { after, limit: LIMIT_MAX.into(), kinds: &BESIDES };
         let page = called.events()?.read(&called.run.workspace, session, wanted).await;
@@ -152,8 +152,8 @@ async fn with_besides(
     Ok(unread)
 }
 
-/// Waits for the first message, but no longer than the run, its session and the daemon last, and
-/// only until a newer call of the run waits.
+/// Waits for the first message. Stops when the run, its session or the daemon ends, when the time
+/// is over, or when a newer call of the run waits.
 async fn wait(
     called: &Called<'_>,
     place: &Place<'_>,
@@ -177,7 +177,7 @@ async fn wait(
         if found.is_none() {
             break;
         }
-        // A message may have expired meanwhile, or another reader has acknowledged it.
+        // In the meantime a message may have expired, or another reader may have acknowledged it.
         unread = look(called, session, limit).await?;
     }
     Ok(unread)
@@ -224,7 +224,7 @@ fn shown(event: &EventRow) -> Value {
     Value::Object(message)
 }
 
-/// The outcome of a request, in words.
+/// The outcome of a grant request, in words.
 fn decided(event: &EventRow) -> String {
     let said = event.payload["reason"].as_str().filter(|reason| !reason.is_empty());
     let said = said.map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -236,7 +236,7 @@ fn decided(event: &EventRow) -> String {
     }
 }
 
-/// The schema of the time from which a message is delivered no more.
+/// The schema of the time after which a message is no longer delivered.
 pub(super) fn expires_at_argument() -> Value {
     json!({"type": "string", "maxLength": 50,
            "description": "Until when it may be read: a time such as 2027-01-31T12:00:00Z."})

@@ -60,7 +60,7 @@ async fn post(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
         let text = "this process posts nothing";
         CallError::new(CallErrorKind::ServerError, text)
     })?;
-    // An ordinary outcome: the agent continues without it.
+    // A failed post is an ordinary outcome: the agent continues without it.
     match outbound.post(&called.run.workspace, sender, message).await {
         Ok(posted) => {
             let answer = json!({

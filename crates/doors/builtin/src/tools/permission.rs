@@ -1,4 +1,5 @@
-//! Requests of a run to humans for permissions that it lacks (D15). Nothing here grants anything.
+//! Tools with which a run asks humans for permissions that it lacks (D15). No tool here grants
+//! anything.
 
 mod named;
 
@@ -17,13 +18,14 @@ pub(super) fn tools() -> Vec<Tool> {
     vec![request_grant(), request_permission()]
 }
 
-/// The tool by which runs ask.
+/// The name of the tool with which runs ask.
 pub(crate) const ASKING: &str = "request_grant";
-/// The longest id of a request that is made here; agents may use longer ones.
+/// The maximum length of a request id that the platform generates. Agents may use longer ids.
 const MADE_UP_MAX: usize = 100;
 
-/// The arguments of [`ASKING`] for the scope that a call lacks. Equal requests always have the same
-/// id. `None` where the workspace lets no runs ask, or the run acts for no agent or user.
+/// Arguments of [`ASKING`] that request the scope which a call lacks. Equal requests always have
+/// the same id. `None` if the workspace forbids runs to ask, or the run acts for no agent and no
+/// user.
 pub(crate) fn ask(control: &Control, run: &RunView, lacking: &Lacking<'_>) -> Option<Value> {
     if !may_ask(control, run) {
         return None;
@@ -44,7 +46,7 @@ pub(crate) fn ask(control: &Control, run: &RunView, lacking: &Lacking<'_>) -> Op
     }))
 }
 
-/// The arguments of [`ASKING`] for a grant to start an agent. `None` as for [`ask`].
+/// Arguments of [`ASKING`] that request a grant to start an agent. `None` as for [`ask`].
 pub(super) fn ask_to_spawn(control: &Control, run: &RunView, agent: &str) -> Option<Value> {
     may_ask(control, run).then(|| {
         json!({
@@ -57,19 +59,20 @@ pub(super) fn ask_to_spawn(control: &Control, run: &RunView, agent: &str) -> Opt
     })
 }
 
-/// True if the workspace lets runs ask, and the run acts for an agent or a user.
+/// True if the workspace allows runs to ask, and the run acts for an agent or a user.
 fn may_ask(control: &Control, run: &RunView) -> bool {
     let actors = run.authority.actors();
     let lets_ask = control.workspace(&run.workspace).is_ok_and(|one| one.settings.runtime_requests);
     lets_ask && (actors.agent.is_some() || actors.user.is_some())
 }
 
-/// A name as the id of a request. Two names give two ids, also where they are too long for one.
+/// Turns a name into a request id. Different names give different ids, even if they are too long
+/// for an id.
 fn request_id(name: &str) -> String {
     if name.len() <= MADE_UP_MAX && name.bytes().all(|byte| byte.is_ascii_graphic()) {
         return name.to_owned();
     }
-    // FNV-1a: it keeps names apart, and a collision gains an attacker nothing.
+    // FNV-1a distinguishes names well enough, and an attacker gains nothing from a collision.
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -119,7 +122,8 @@ async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
         return Err(coded(CallErrorKind::InvalidArguments, "request_id_conflict", text));
     }
     let mut absent = named::absent(called.platform.runs.gateway(), called.run, &asked.of);
-    // A refusal names the server, and maybe a scope of a rule, which only a refusal may reveal.
+    // Only a request without a server is checked for a misspelt scope. A request with a server
+    // probably copies a refusal, whose scope may be one that only a rule requires.
     if let GrantOf::ToolScope(of @ ToolScopeGrant { server: None, .. }) = &asked.of {
         let misspelt = misspelt(&called, &of.scope);
         absent.extend(misspelt.map(|told| ("details.scope".to_owned(), told)));
@@ -137,16 +141,17 @@ async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
     Ok(result)
 }
 
-/// The message for a scope that nothing which the run sees requires, with the probably meant one.
-/// It ignores the rules of the workspace: else it would reveal them to a model.
+/// The error text for a scope that nothing visible to the run requires, with the scope that was
+/// probably meant. It ignores the rules of the workspace, since it would reveal them to a model.
 fn misspelt(called: &Called<'_>, scope: &ToolScope) -> Option<String> {
     let meant = named::meant(called.platform.runs.gateway(), called.run, scope)?;
     Some(format!("nothing that this run has requires `{scope}`; did you mean `{meant}`?"))
 }
 
-/// The earlier request of the run: by this call, before its client led its user to the page, or
-/// under the same name. The latter needs a decision that still matters. The id from the client is
-/// believed only for the same request of this run.
+/// Finds an earlier request of the run. It may be the request of this same call, from before its
+/// client led the user to the page. The id then comes from the client and is accepted only for an
+/// equal request of this run. Otherwise it is a request under the same name, whose decision still
+/// matters.
 async fn asked_before(
     called: &Called<'_>,
     asked: &RequestOf,
@@ -191,7 +196,7 @@ fn standing(called: &Called<'_>, row: &GrantRequestRow) -> BuiltInResult {
     said(text, answer)
 }
 
-/// The page where a human decides, if the client can lead one there.
+/// The page on which a human decides, if the client can lead its user there.
 fn to_page(called: &Called<'_>, row: &GrantRequestRow) -> Option<ToPage> {
     let control = &called.platform.control;
     if !called.leads_to_pages || row.status != GrantRequestStatus::Pending {
@@ -206,9 +211,9 @@ fn to_page(called: &Called<'_>, row: &GrantRequestRow) -> Option<ToPage> {
     Some(ToPage { id, url, message, done })
 }
 
-/// Makes the request; followers of the session get one event.
+/// Creates the request. Followers of the session receive one event.
 async fn asked_for(called: &Called<'_>, asked: RequestOf) -> Result<GrantRequested, CallError> {
-    // Without a receiver of the decision, no request is made.
+    // No request is created if no session would receive the decision.
     called.can_be_told().await?;
     let control = &called.platform.control;
     control.request_grant(called.run, asked).await.map_err(|error| failed(&error))
@@ -302,7 +307,7 @@ fn read_scopes(texts: &[String]) -> Result<Vec<ToolScope>, CallError> {
 mod tests {
     use super::*;
 
-    /// D15, X-M55: made-up ids differ where the requests differ, however long these are.
+    /// D15, X-M55: generated ids differ for different requests, even if the requests are very long.
     #[test]
     fn d15_generated_request_ids_differ_for_different_requests() {
         assert_eq!(request_id("demo.write@demo/echo"), "demo.write@demo/echo");

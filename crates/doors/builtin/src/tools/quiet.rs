@@ -1,4 +1,4 @@
-//! A child's announcement of its own silence (X-E91).
+//! The tool with which a child announces that it will be silent (X-E91).
 
 use std::time::Duration;
 

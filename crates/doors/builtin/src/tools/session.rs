@@ -1,4 +1,4 @@
-//! Tools for the session itself.
+//! Tools that act on the session itself.
 
 use narthex_events::EventKind;
 use narthex_gateway::BuiltInResult;
@@ -42,12 +42,13 @@ async fn end(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
         let kind = CallErrorKind::PermissionRequired;
         return Err(coded(kind, "end_session_rejected", text));
     }
-    // Exactly one event, however often it is called while the session ends.
+    // The event is stored exactly once, however often the agent calls the tool while the session
+    // ends.
     let payload = json!({"summary": summary});
     called.tell(EventKind::SessionCompleted, payload, Some(COMPLETED)).await?;
     let (runs, workspace) = (called.platform.runs.clone(), called.run.workspace.clone());
     let by = called.actor();
-    // The answer goes first: the end of the session also ends the waiting call.
+    // The answer is sent first, since the end of the session also ends this call.
     called.platform.control.spawn(async move {
         let id = session.to_text();
         if let Err(error) = runs.session_end(&workspace, &id, &by).await {

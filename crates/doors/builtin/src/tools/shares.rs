@@ -1,4 +1,4 @@
-//! Files that runs share with their workspace, and comments on them.
+//! Tools for files that runs share with their workspace, and for comments on them.
 
 use std::io::Read;
 
@@ -14,15 +14,15 @@ use serde_json::{Value, json};
 use super::{object, spell_paths};
 use crate::{Called, Effect, Tool, failed, of_sharing, said};
 
-/// The longest file that a tool reads: as base64 in JSON it is a third longer.
+/// The maximum size of a file that a tool reads. As base64 in JSON, it is a third larger.
 const READ_MAX: u64 = 6 * 1024 * 1024;
-/// The longest result with such a file.
+/// The maximum size of a result with such a file.
 const READ_RESULT_MAX: usize = 9 * 1024 * 1024;
-/// The longest text that a result also has in words.
+/// The maximum size of a text that the result also has in words.
 const TEXT_MAX: usize = 256 * 1024;
-/// Number of listed files of a share.
+/// Maximum number of files that a share's description lists.
 const LISTED_MAX: usize = 500;
-/// The most bytes of their names; each of their characters may be six in JSON.
+/// The maximum size of their names, in bytes. JSON may use six bytes for one character.
 const LISTED_BYTES: usize = 128 * 1024;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -88,7 +88,7 @@ async fn shared(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     Ok(said(text, answer))
 }
 
-/// The first of the files, as many as an answer has room for.
+/// The first files of a share, as many as a result may list.
 fn listed(files: &[SharedFileRow]) -> Vec<Value> {
     let mut room = LISTED_BYTES;
     let fitting = files.iter().take(LISTED_MAX).take_while(|file| {
@@ -160,11 +160,11 @@ async fn read(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
         "size": file.size,
         "content_b64": STANDARD.encode(&content),
     });
-    // The text is the file's content, or the reason why there is none.
+    // The text is the content of the file, or the reason why it is missing.
     Ok(BuiltInResult { is_told: true, ..said(text, answer) })
 }
 
-/// The error with the files of a share, where the call does not name one.
+/// The error, with the list of the share's files if the call does not name one.
 async fn which(called: &Called<'_>, id: &str, error: &SharingError) -> CallError {
     let mut refused = of_sharing(error);
     let share = called.platform.runs.share_get(&called.run.workspace, id).await;

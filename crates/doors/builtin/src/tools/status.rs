@@ -1,4 +1,4 @@
-//! Reports of a run to people about its work.
+//! Tools with which a run reports to people about its work.
 
 use narthex_events::EventKind;
 use narthex_gateway::BuiltInResult;
@@ -40,7 +40,7 @@ struct Status {
 async fn status(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let status: Status = called.arguments()?;
     let payload = json!(status);
-    // An agent should not stop working because no event could be stored.
+    // An agent should continue to work even if no event can be stored.
     let is_told = match called.tell(EventKind::AgentStatus, payload, None).await {
         Ok(_) => true,
         Err(error) => {
@@ -125,7 +125,7 @@ async fn input(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let message = format!("input-{}", input.request_id);
     let told = called.tell(EventKind::AgentInputRequest, json!(input), Some(&message)).await?;
     let id = input.request_id.clone();
-    // Of two questions under one id, people see the first.
+    // If two questions have the same id, people see only the first.
     if Input::deserialize(&told.payload).ok() != Some(input) {
         let text = format!(
             "another question was asked before under the request_id `{id}`; choose another id"

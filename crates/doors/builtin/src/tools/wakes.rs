@@ -1,4 +1,4 @@
-//! Wakes of a session by the platform, as messages of it (X-E88).
+//! Shows wakes of a session, which the platform makes, as messages (X-E88).
 
 use narthex_events::{EventKind, EventRow};
 use narthex_model::{RunEnd, SessionId};
@@ -9,12 +9,12 @@ pub(super) fn is_wake(event: &EventRow) -> bool {
     event.kind == EventKind::SessionWake.as_str()
 }
 
-/// True if the wake is for a message, which the session has by itself.
+/// True if the wake announces a message, which the session reads anyway.
 pub(super) fn is_of_message(event: &EventRow) -> bool {
     is_wake(event) && event.payload["kind"] == "message"
 }
 
-/// The child whose end it reports, if it does.
+/// The child session whose end the wake reports, if it reports one.
 pub(super) fn ended(event: &EventRow) -> Option<SessionId> {
     let payload = &event.payload;
     let is_end = is_wake(event)
@@ -23,17 +23,17 @@ pub(super) fn ended(event: &EventRow) -> Option<SessionId> {
     is_end.then(|| SessionId::parse(payload["child_session_id"].as_str()?)).flatten()
 }
 
-/// Its payload, as an object.
+/// The payload of the wake, as an object.
 pub(super) fn shown(event: &EventRow) -> Value {
     let mut shown = event.payload.clone();
     if let Some(members) = shown.as_object_mut() {
-        // All wakes come from the platform.
+        // All wakes have the same source, the platform.
         members.remove("source");
     }
     shown
 }
 
-/// The wake in words; `None` if the event is none.
+/// The wake in words; `None` if the event is not a wake.
 pub(super) fn words(event: &EventRow) -> Option<String> {
     let payload = &event.payload;
     let text = |name: &str| payload[name].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One request of the modern era and its last answer, for callers that speak no MCP.
+//! Sends one request of the modern era and returns its final answer, for callers that speak no MCP.
 
 use std::{pin::Pin, time::Duration};
 
@@ -10,28 +10,29 @@ use serde_json::Value;
 /// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct Reply {
-    /// The result, as JSON; or the error of the protocol.
+    /// The result as JSON, or the protocol's error.
     pub outcome: Result<Bytes, ProtocolError>,
-    /// The reason for a refusal by the gateway itself, and no server: then a result has the same
-    /// reason.
+    /// The reason for a refusal by the gateway itself, not by a server. A result then carries the
+    /// same reason.
     pub refused: Option<RefusedCall>,
-    /// When another try may succeed, if a limit was reached.
+    /// The time after which another try may succeed, if a limit was reached.
     pub retry_after: Option<Duration>,
 }
 
 /// An error of JSON-RPC.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ProtocolError {
-    /// The error's number.
+    /// The number of the error.
     pub code: i64,
-    /// For people.
+    /// The text for people.
     pub message: String,
-    /// For programs.
+    /// The data for programs.
     pub data: Option<Value>,
 }
 
-/// A request of a client that offers nothing. `members` are those of its parameters, by their
-/// names, each as JSON; `client` is an object, the client's own description.
+/// Builds a request of a client that declares no capabilities. `members` are the members of the
+/// request's parameters: each name with its value as JSON. `client` is a JSON object that describes
+/// the client.
 ///
 /// # Errors
 /// When the request would be too long, or its members are nested too deeply.
@@ -45,11 +46,10 @@ pub(crate) fn request(
     Message::parse(whole.into_bytes(), limits)
 }
 
-/// Sends a request by the path of all requests, and waits for its last answer.
+/// Sends a request on the path that all requests take, and waits for its final answer.
 ///
-/// Messages before that answer are for listeners. `None` when there is none, since the daemon is
-/// stopping. Dropping the future gives the call up. There is no limit of time but those of the
-/// gateway.
+/// Messages before that answer are discarded. Returns `None` if the daemon stops before there is an
+/// answer. Dropping the future cancels the call. Only the time limits of the gateway apply.
 pub(crate) async fn ask(gateway: &Gateway, caller: Caller, message: Message) -> Option<Reply> {
     let (mut answering, mut step) = open(gateway.clone(), caller, message).await;
     loop {
@@ -62,7 +62,7 @@ pub(crate) async fn ask(gateway: &Gateway, caller: Caller, message: Message) -> 
 
 type Opening = Pin<Box<dyn Future<Output = (Answering, Option<Step>)> + Send>>;
 
-/// Begins a call: boxed, as it is large, so that the waiting future stays small.
+/// Starts a call. The call is boxed, since it is large and the waiting future should stay small.
 fn open(gateway: Gateway, caller: Caller, request: Message) -> Opening {
     Box::pin(async move {
         let mut answering = gateway.call(&caller, request).await;

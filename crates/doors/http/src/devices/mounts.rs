@@ -1,7 +1,8 @@
-//! The processes of runs: each live run that uses its files is one, with its servers mounted.
+//! The processes of runs: each live run that uses its files is one process, with its servers
+//! mounted.
 //!
-//! A run becomes a process when a caller first asks for its files, and ceases to be one when it
-//! ends. Until then it costs nothing.
+//! A run becomes a process when a caller first requests its files, and stops being one when the run
+//! ends. A run that uses no files has no process and uses no memory here.
 
 use std::{
     collections::HashMap,
@@ -22,31 +23,32 @@ use crate::devices::{
     telling::{OfRuns, Runs, tell},
 };
 
-/// Longest time for finding the numbers of a run: other runs wait for it to become processes.
+/// The longest time to find the pids of a run. Meanwhile other runs wait to become processes.
 const NUMBERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// The numbers of a run that is stored.
+/// The pids of a stored run and of its session's earlier runs, and the run's parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Numbered {
-    /// The number of the run itself.
+    /// The pid of the run itself.
     pub pid: Pid,
-    /// The numbers of the earlier runs of its session: their paths mean its own mounts (R-D1).
+    /// The pids of the earlier runs of its session. Paths with these pids lead to the run's own
+    /// mounts (R-D1).
     pub earlier: Vec<Pid>,
-    /// The run that it is a child of.
+    /// The parent run.
     pub parent: Option<RunId>,
 }
 
-/// The numbers of a run, once they are found; `None` if it is the daemon's own.
+/// A future that finds the pids of a run; `None` for the daemon's own run.
 pub(crate) type Numbering<'a> =
     Pin<Box<dyn Future<Output = Result<Option<Numbered>, Failure>> + Send + 'a>>;
 
-/// Finds the numbers of runs.
+/// Finds the pids of runs.
 pub(crate) trait Numbers: fmt::Debug + Send + Sync {
-    /// Finds the numbers of a run.
+    /// Finds the pids of a run.
     fn of<'a>(&'a self, run: &'a Arc<RunView>) -> Numbering<'a>;
 }
 
-/// The processes of the runs that live here. Clones are handles to the same ones.
+/// The processes of the runs that are active in this daemon. Clones share the same processes.
 #[derive(Debug, Clone)]
 pub(crate) struct RunMounts {
     shared: Arc<Shared>,
@@ -57,20 +59,20 @@ struct Shared {
     gateway: Gateway,
     numbers: Box<dyn Numbers>,
     limits: Limits,
-    /// One for each workspace, as numbers of runs are those of a workspace. They stay: a namespace
-    /// without processes is as good as nothing.
+    /// One namespace for each workspace, since pids are unique only within a workspace. Namespaces
+    /// are never removed: one without processes takes almost no memory.
     spaces: Mutex<HashMap<WorkspaceId, Space>>,
-    /// Reading takes no lock.
+    /// The processes by run. Reads take no lock.
     processes: papaya::HashMap<RunId, Arc<Seen>>,
-    /// Held while a run becomes a process, which is once in its life.
+    /// Locked while a run becomes a process, which happens once in the life of each run.
     beginning: tokio::sync::Mutex<()>,
-    /// The number of the next server of a process. It begins at the time in microseconds, so that
-    /// no number is that of a server before a restart.
+    /// The number of the next mounted server. It starts at the current time in microseconds, so
+    /// that no number repeats one from before a restart.
     next_server: Arc<AtomicU64>,
     closing: CancellationToken,
 }
 
-/// The namespace of a workspace, and whose process each number is.
+/// The namespace of a workspace, and the run to which each pid belongs.
 #[derive(Debug, Clone)]
 pub(crate) struct Space {
     pub(crate) namespace: Namespace,
@@ -78,7 +80,8 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// From here on operations of the process of this number are reported as those of a run.
+    /// Registers the run of a pid: operations of this process are reported as the run's from now
+    /// on.
     fn add(&self, pid: Pid, run: &Arc<RunView>) {
         let runs = self.runs.pin();
         runs.retain(|_, run| run.strong_count() > 0);
@@ -87,7 +90,7 @@ impl Space {
 }
 
 impl RunMounts {
-    /// Makes mounts without any process. `closing` ends the tasks that wait for ends of runs.
+    /// Creates the mounts, without any process. `closing` ends the tasks that wait for runs to end.
     #[must_use]
     pub(crate) fn new(
         gateway: Gateway,
@@ -110,22 +113,23 @@ impl RunMounts {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The most bytes of one write.
+    /// The maximum number of bytes in one write.
     #[must_use]
     pub(crate) fn write_bytes(&self) -> usize {
         self.shared.limits.write_bytes
     }
 
-    /// Reports an operation of a run to its watchers that was done elsewhere, and came no further.
+    /// Reports to a run's watchers an operation that failed elsewhere, such as in a folder, and did
+    /// not reach its process.
     pub(crate) fn tell(&self, run: &RunView, done: Done<'_>) {
         tell(&self.shared.gateway, run, done);
     }
 
-    /// The process of a run, which sees the parts of its servers that the run may see now: `path`
-    /// names the server to look at.
+    /// Returns the process of a run, and creates it if there is none. The server that `path` names
+    /// is mounted or unmounted first, as the run may use it now; the root refreshes all servers.
     ///
     /// # Errors
-    /// When the numbers of the run cannot be found, or it has ended.
+    /// When the pids of the run cannot be found, or the run has ended.
     pub(crate) async fn process(
         &self,
         run: &Arc<RunView>,
@@ -143,7 +147,8 @@ impl RunMounts {
         };
         match Place::parse(path) {
             Ok(Place::Mounts) => seen.look_at_all(&self.shared.gateway),
-            // A path of another process leads to its own server of that name, or nowhere.
+            // A path of another process leads to this process's own server of that name, or
+            // nowhere.
             Ok(Place::In(name, _)) => seen.look_at(&self.shared.gateway, &name.alias),
             Err(_) => {}
         }
@@ -152,24 +157,24 @@ impl RunMounts {
 }
 
 impl Shared {
-    /// A process of this very activation of a run.
+    /// The process of exactly this activation of a run.
     fn known(&self, run: &Arc<RunView>) -> Option<Arc<Seen>> {
         let processes = self.processes.pin();
         processes.get(&run.id).filter(|seen| Arc::ptr_eq(&seen.run, run)).cloned()
     }
 
-    /// Has a run be a process.
+    /// Returns the process of a run, and creates it if there is none.
     async fn begun(self: &Arc<Self>, run: Arc<RunView>) -> Result<Arc<Seen>, Failure> {
         if let Some(seen) = self.known(&run) {
             return Ok(seen);
         }
         let found = timeout(NUMBERS_WITHIN, self.numbers.of(&run)).await;
         let numbers = found.unwrap_or_else(|_late| Err(numbers_late()))?;
-        // A late request of an ended process must not end the new one in its place.
+        // A late request of an ended run must not end the process of a newer activation.
         if run.has_ended() {
             return Err(over());
         }
-        // The process was removed from the table, and the run has started again.
+        // If an older activation of the run is still in the table, its process ends now.
         self.end(run.id, None);
         let seen = Arc::new(self.begin(&run, numbers)?);
         self.processes.pin().insert(run.id, seen.clone());
@@ -183,7 +188,8 @@ impl Shared {
         Ok(seen)
     }
 
-    /// Adds the processes of parent runs that are active here, and links each child to its parent.
+    /// Adds the processes of the ancestor runs that are active here, and links each child to its
+    /// parent.
     async fn complete(self: &Arc<Self>, seen: &Arc<Seen>) {
         let mut one = seen.clone();
         while let Some(id) = one.parent {
@@ -194,7 +200,7 @@ impl Shared {
                 (None, Some(run)) => match self.begun(run).await {
                     Ok(above) => one.above().parent.insert(above).clone(),
                     Err(failure) => {
-                        // The next request for its files tries it again.
+                        // The next request for the run's files tries again.
                         tracing::debug!(run.id = %id, "no process yet: {}", failure.message);
                         break;
                     }
@@ -206,8 +212,8 @@ impl Shared {
     }
 
     fn begin(&self, run: &Arc<RunView>, numbers: Option<Numbered>) -> Result<Seen, Failure> {
-        // The daemon's own run is the only process of a namespace of its own, and has a number of
-        // its own as well: no path is that of two runs of a workspace.
+        // The daemon's own run is the only process of a separate namespace, with a separate pid. So
+        // a path of a workspace never means two runs.
         let (space, pid) = match &numbers {
             Some(numbers) => (self.space(&run.workspace), numbers.pid),
             None => (self.new_space(), Pid::OWN),
@@ -229,7 +235,7 @@ impl Shared {
         Ok(seen)
     }
 
-    /// Ends the process of a run, if it is this one.
+    /// Ends the process of a run. With `only`, ends it only if it is that process.
     fn end(&self, run: RunId, only: Option<&Arc<Seen>>) {
         let processes = self.processes.pin();
         let Some(seen) = processes.get(&run).cloned() else { return };
@@ -257,7 +263,7 @@ impl Shared {
     }
 }
 
-/// The answer to a run that has ended, or has ended meanwhile.
+/// The failure for a run that has ended, before or during the operation.
 pub(crate) fn over() -> Failure {
     Failure::new(Code::DeviceDisconnected, "transport_error", "the run has ended")
 }

@@ -1,4 +1,4 @@
-//! A run that is a process, with its servers mounted and those above it.
+//! A run that is a process, with its mounted servers and its ancestor processes.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -23,41 +23,42 @@ pub(crate) struct Seen {
     pub(crate) space: Space,
     pub(crate) mounted: Mutex<HashMap<Alias, OneMounted>>,
     pub(crate) next_server: Arc<AtomicU64>,
-    /// The earlier runs of its session.
+    /// The pids of the earlier runs of its session.
     pub(crate) earlier: Vec<Pid>,
-    /// The run that it is a child of.
+    /// The parent run.
     pub(crate) parent: Option<RunId>,
     pub(crate) above: Mutex<Above>,
 }
 
-/// The ancestors of a process. A run may be one before its parent is, such as after a restart.
+/// The ancestors of a process. A run may become a process before its parent does, for example after
+/// a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Above {
-    /// The process of its parent, once that has been one, and also after its end.
+    /// The parent's process, as soon as the parent has one. It stays here after the parent ends.
     pub(crate) parent: Option<Arc<Seen>>,
     /// Number of ancestors whose paths are registered.
     known: usize,
 }
 
-/// A server of a process.
+/// A mounted server of a process.
 #[derive(Debug)]
 pub(crate) struct OneMounted {
     mounted: Mounted,
-    /// Its connection: another one after each change of its configuration.
+    /// The server's connection. Each change of the server's configuration makes a new one.
     connection: Option<ConnectionId>,
     number: u64,
 }
 
 impl Seen {
-    /// Distinguishes the server that is behind a mount of its own from all others that were or will
-    /// be there; `None` if there is none, or the mount is another process's.
+    /// The number of the server behind one of this process's own mounts. No other server has or had
+    /// this number. `None` if the mount does not exist, or belongs to another process.
     #[must_use]
     pub(crate) fn server(&self, name: &MountName) -> Option<u64> {
         let is_own = name.pid == self.process.pid();
         self.mounted().get(&name.alias).filter(|_| is_own).map(|one| one.number)
     }
 
-    /// Mounts the run's current servers, and unmounts those that it has no more.
+    /// Mounts the run's current servers, and unmounts servers that the run no longer has.
     pub(crate) fn look_at_all(&self, gateway: &Gateway) {
         let now: BTreeSet<_> = gateway.aliases(&self.run).into_iter().collect();
         let mut mounted = self.mounted();
@@ -70,7 +71,7 @@ impl Seen {
         }
     }
 
-    /// Mounts or unmounts one server.
+    /// Mounts one server, or unmounts it if the run no longer has it.
     pub(crate) fn look_at(&self, gateway: &Gateway, alias: &Alias) {
         let is_there = gateway.endpoint(&self.run, alias.as_str()).is_some();
         let mut mounted = self.mounted();
@@ -99,7 +100,7 @@ impl Seen {
                 let number = self.next_server.fetch_add(1, Ordering::Relaxed);
                 mounted.insert(alias, OneMounted { mounted: mount, connection, number });
             }
-            // It has ended meanwhile.
+            // The process has ended in the meantime.
             Err(error) => tracing::debug!(%error, "a server is not mounted"),
         }
     }
@@ -110,9 +111,9 @@ impl Seen {
         }
     }
 
-    /// Paths of earlier runs of the session mean its own mount of a server. So do those of the
-    /// processes above it that have the same server (R-D9): the run itself makes the calls there,
-    /// with its own permissions and in its name.
+    /// Registers further paths of a mount. Paths with the pids of the session's earlier runs lead
+    /// to it. So do paths with the pids of ancestor processes that have the same server (R-D9). The
+    /// run itself makes the calls there, with its own permissions and in its own name.
     fn go_by(&self, alias: &Alias) {
         let own = self.process.pid();
         let name = |pid| MountName { pid, alias: alias.clone() };
@@ -124,13 +125,13 @@ impl Seen {
         }
     }
 
-    /// The processes above it, the nearest first, as far as they are known.
+    /// The known ancestor processes, the nearest first.
     fn ancestors(&self) -> Vec<Arc<Self>> {
         let first = self.above().parent.clone();
         std::iter::successors(first, |above| above.above().parent.clone()).collect()
     }
 
-    /// True if it knows all ancestors that exist.
+    /// True if this process knows all ancestors that are active.
     pub(crate) fn is_complete(&self, gateway: &Gateway) -> bool {
         let known = self.ancestors();
         let top = known.last().map_or(self.parent, |top| top.parent);
@@ -138,7 +139,8 @@ impl Seen {
         !is_more && self.above().known == known.len()
     }
 
-    /// Registers its ancestors: their paths of servers that it has as well mean its own.
+    /// Registers the pids of the ancestors. If an ancestor and this process have the same server,
+    /// the ancestor's path leads to this process's own mount.
     pub(crate) fn know_above(&self) {
         let ancestors = self.ancestors();
         for above in &ancestors {

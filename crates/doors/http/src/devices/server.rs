@@ -1,4 +1,4 @@
-//! One server of a run, as files have it.
+//! One server of a run, presented as a device of the file layer.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -13,17 +13,17 @@ use serde_json::{json, value::RawValue};
 
 use crate::devices::{ProtocolError, Reply, ask, mounts::over, request};
 
-/// The client's name and version in requests of the file layer to servers.
+/// The name and version that the file layer sends to servers as its `clientInfo`.
 const CLIENT: &str =
     concat!(r#"{"name":"narthex-vfs","version":""#, env!("CARGO_PKG_VERSION"), "\"}");
 
-/// The most bytes of one list, all pages together.
+/// The maximum size of one list in bytes, all pages together.
 const LIST_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// The most pages of one list.
+/// The maximum number of pages of one list.
 const PAGES_MAX: usize = 10_000;
 
-/// One server as one run may use it: nothing is allowed here that a call at the run's endpoint of
-/// the server would not be.
+/// One server, used with the rights of one run. The device allows exactly what the run's endpoint
+/// of the server allows.
 #[derive(Debug)]
 pub(crate) struct ServerDevice {
     gateway: Gateway,
@@ -31,7 +31,7 @@ pub(crate) struct ServerDevice {
     alias: Alias,
 }
 
-/// A page of a list.
+/// One page of a list.
 #[derive(Deserialize)]
 struct Page<'a> {
     #[serde(borrow, default)]
@@ -45,7 +45,7 @@ struct Page<'a> {
 }
 
 impl ServerDevice {
-    /// The server of this alias.
+    /// Creates the device for the server with this alias.
     #[must_use]
     pub(crate) fn new(gateway: Gateway, run: Arc<RunView>, alias: Alias) -> Self {
         Self { gateway, run, alias }
@@ -60,7 +60,7 @@ impl ServerDevice {
         let endpoint = Endpoint::Transparent(self.alias.clone());
         let caller = Caller::new(self.run.clone(), endpoint, None);
         let reply = inside(ask(&self.gateway, caller, message)).await;
-        // A call that the end of the run has broken off is no fault of the server.
+        // If the run's end broke the call off, the failure is not the server's.
         if self.run.has_ended() && reply.as_ref().is_none_or(|reply| reply.outcome.is_err()) {
             return Err(Asked::Ours(over()));
         }
@@ -84,7 +84,7 @@ impl ServerDevice {
             let page = self.ask(method, member.as_ref().map_or(&[], |member| &member[..])).await;
             let page = match page {
                 Ok(page) => page,
-                // A server without this kind has an empty list.
+                // A server that lacks this kind has an empty list.
                 Err(Asked::Protocol(error)) if error.code == rpc::code::METHOD_NOT_FOUND => {
                     return Ok(Bytes::from(format!(r#"{{"{}":[]}}"#, kind.as_str())));
                 }
@@ -107,7 +107,7 @@ impl ServerDevice {
         Err(Failure::new(Code::Driver, "server_error", text))
     }
 
-    /// True if a list of the server has a name; false if there is no list.
+    /// True if the server lists this name; false if the list cannot be read.
     async fn has(&self, kind: Kind, name: &str) -> bool {
         let list = self.list_all(kind).await;
         let names = list.and_then(|list| narthex_vfs::names(kind, &list));
@@ -131,8 +131,8 @@ impl ServerDevice {
         Bytes::from(format!("{status}\n"))
     }
 
-    /// Logs of servers are for operators (A-9). A run with all shared servers, and nothing else,
-    /// belongs to the user who runs the daemon.
+    /// Returns the server's log to operators only (A-9). A run that has all shared servers and no
+    /// others belongs to the user who runs the daemon, and may read it too.
     fn logs_now(&self) -> Result<Bytes, Failure> {
         if !self.run.is_plain() {
             let text = "what a server writes to standard error is for operators; ask one for it";
@@ -148,12 +148,12 @@ impl ServerDevice {
     }
 }
 
-/// The reason for which there is no result.
+/// The reason why a request has no result.
 #[derive(Debug)]
 enum Asked {
-    /// The gateway refused, or nothing could be sent.
+    /// The gateway refused the request, or could not send it.
     Ours(Failure),
-    /// An error of the protocol, most often the server's.
+    /// An error of the protocol, usually from the server.
     Protocol(ProtocolError),
 }
 
@@ -179,7 +179,7 @@ impl Asked {
         failure
     }
 
-    /// True if the parameters name nothing, or are wrong.
+    /// True if the parameters name nothing that exists, or are invalid.
     fn is_invalid(&self) -> bool {
         match self {
             Self::Ours(_) => false,
@@ -197,7 +197,7 @@ fn parsed(kind: Kind, page: &[u8]) -> Result<Page<'_>, Failure> {
         let text = format!("the server's list of {} is not valid: {what}", kind.as_str());
         Failure::new(Code::Driver, "server_error", text)
     };
-    // A sequence would be read as the members in order.
+    // `serde` would read an array as the members in order.
     if !page.starts_with(b"{") {
         return Err(none("it is not an object".to_owned()));
     }
@@ -218,7 +218,7 @@ fn of_reply(reply: Reply) -> Result<Bytes, Asked> {
     }
 }
 
-/// The failure in a result by the gateway itself.
+/// Reads the failure from a result that the gateway itself made.
 fn of_result(refused: RefusedCall, result: &[u8]) -> Failure {
     #[derive(Deserialize)]
     struct Told {
@@ -231,7 +231,7 @@ fn of_result(refused: RefusedCall, result: &[u8]) -> Failure {
     struct Structured {
         error: CallError,
     }
-    // The place of errors by `meta_key::ERROR`, where the tool has a schema of its own.
+    // Errors are here, under `meta_key::ERROR`, if the tool has an output schema of its own.
     #[derive(Deserialize)]
     struct Meta {
         #[serde(rename = "narthex/error")]
@@ -249,8 +249,9 @@ fn of_result(refused: RefusedCall, result: &[u8]) -> Failure {
     failure
 }
 
-/// A server that was known to be gone before the call, also while it is connected anew, is another
-/// thing than one that failed during it.
+/// The failure of a refused call. If the call was not sent, since the server was known to be
+/// unreachable or was reconnecting, the code differs from that of a server that failed during the
+/// call.
 fn of_call(RefusedCall { kind, is_unsent }: RefusedCall, message: String) -> Failure {
     let mut failure = Failure::of_call(kind, message);
     if kind == CallErrorKind::TransportError && is_unsent {
@@ -259,7 +260,7 @@ fn of_call(RefusedCall { kind, is_unsent }: RefusedCall, message: String) -> Fai
     failure
 }
 
-/// The entries of all pages as one result, without other members of the pages.
+/// Joins the entries of all pages into one result, and drops the other members of the pages.
 fn joined(kind: Kind, pages: &[Bytes]) -> Result<Bytes, Failure> {
     let mut all = format!(r#"{{"{}":["#, kind.as_str()).into_bytes();
     let mut is_first = true;
@@ -315,7 +316,7 @@ impl Device for ServerDevice {
             let members: [(&str, &[u8]); 2] = [("name", &text), ("arguments", &arguments)];
             match self.ask(method::PROMPTS_GET, &members).await {
                 Ok(result) => Ok(result),
-                // Arguments may be wrong, or there is none of this name for this run.
+                // Either the arguments are wrong, or the run sees no prompt of this name.
                 Err(asked) if asked.is_invalid() && !self.has(Kind::Prompts, name).await => {
                     Err(asked.into_not_found())
                 }

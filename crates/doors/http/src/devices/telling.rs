@@ -10,10 +10,10 @@ use narthex_model::Pid;
 use narthex_run_events::{FileOperation, TOOL_ERROR};
 use narthex_vfs::{Code, Done, Observer, Place, name};
 
-/// The runs of processes. They stay for as long as other code holds the run.
+/// The runs by the pids of their processes. An entry stays for as long as other code holds the run.
 pub(crate) type Runs = Arc<papaya::HashMap<Pid, Weak<RunView>>>;
 
-/// Reports the operations of runs to their watchers.
+/// Reports the file operations of runs to their watchers.
 #[derive(Debug)]
 pub(crate) struct OfRuns {
     pub(crate) gateway: Gateway,
@@ -25,7 +25,7 @@ impl Observer for OfRuns {
         if !self.is_watched() {
             return;
         }
-        // An operation under way holds its run, also where that has ended meanwhile.
+        // An unfinished operation holds its run, even after the run has ended.
         let run = self.runs.pin().get(&done.pid).and_then(Weak::upgrade);
         if let Some(run) = run {
             tell(&self.gateway, &run, done);
@@ -37,7 +37,7 @@ impl Observer for OfRuns {
     }
 }
 
-/// Reports an ended operation of a run to its watchers.
+/// Reports a finished operation of a run to its watchers.
 pub(crate) fn tell(gateway: &Gateway, run: &RunView, done: Done<'_>) {
     if !gateway.tap().is_watched() {
         return;
@@ -55,7 +55,8 @@ pub(crate) fn tell(gateway: &Gateway, run: &RunView, done: Done<'_>) {
     gateway.tap().file(run.id, alias.as_ref(), done);
 }
 
-/// A path without secrets, also where a name has one percent-encoded (D22).
+/// A path without values of secrets, also where a name in it contains a percent-encoded value
+/// (D22).
 fn clean<'p>(path: &'p str, without_secrets: impl Fn(&str) -> Cow<'_, str>) -> Cow<'p, str> {
     let clean = match without_secrets(path) {
         Cow::Borrowed(_) => Cow::Borrowed(path),

@@ -1,4 +1,5 @@
-//! The document describes each route and nothing else, and hangs together.
+//! Checks that the document describes every route and no other, and that its references are
+//! complete.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::openapi::operations;
 
-/// Every row of [`ROUTES`] by method, but for `HEAD`, which goes with `GET`.
+/// Every row of [`ROUTES`] by method. `HEAD` is left out, since it always comes with `GET`.
 fn served() -> BTreeSet<(String, String)> {
     let rows = ROUTES.iter().flat_map(|route| {
         let methods = route.methods.split(", ").filter(|method| *method != "HEAD");
@@ -72,7 +73,7 @@ fn names_of_operations_are_unique() {
     assert!(ids.len() > ROUTES.len(), "{}", ids.len());
 }
 
-/// Every `$ref` leads somewhere, and everything that could be referred to is.
+/// Every `$ref` has a target, and every component is referred to.
 #[test]
 fn every_reference_has_a_target_and_every_component_is_referred_to() {
     let mut found = BTreeSet::new();
@@ -102,7 +103,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// O81: our own objects have the members that are described and no others, at every level.
+/// O81: the daemon's own objects have only the members that are described, at every level.
 #[test]
 fn our_own_objects_are_closed_at_every_level() {
     fn look(place: &str, value: &Value) {
@@ -122,7 +123,7 @@ fn our_own_objects_are_closed_at_every_level() {
     }
 }
 
-/// O34: an answer with `items` has pages of them.
+/// O34: every answer with `items` has pages.
 #[test]
 fn o34_every_list_has_pages() {
     let mut pages = 0;
@@ -140,7 +141,7 @@ fn o34_every_list_has_pages() {
             continue;
         };
         let most = match get["operationId"].as_str() {
-            // The most events that an agent reads at once (X-D10).
+            // The maximum number of events that an agent reads at once (X-D10).
             Some("session_events") => narthex_events::WINDOW,
             _ => crate::servers::page_sizes().1.into(),
         };
@@ -155,7 +156,7 @@ fn o34_every_list_has_pages() {
     assert!(pages >= 20, "{pages} lists were found");
 }
 
-/// D24.
+/// D24: the document states the same limits and error kinds as the code.
 #[test]
 fn the_document_has_the_limits_and_kinds_of_the_code() {
     let kinds: Vec<_> = ErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();

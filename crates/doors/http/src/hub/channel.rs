@@ -1,4 +1,5 @@
-//! One stream: events come in, at most one connection reads them, and what it read is kept.
+//! One stream: it stores events, and at most one connection reads them. Events stay stored after
+//! they are read.
 
 use std::{
     fmt::Write,
@@ -21,37 +22,38 @@ use crate::{
 pub(crate) struct Channel {
     /// The prefix of the stream's event ids, up to the number.
     prefix: String,
-    /// The room of the run that it belongs to.
+    /// The shared buffer's part for the run that owns the stream.
     room: Arc<RunRoom>,
     state: Mutex<State>,
-    /// A reader has moved on or gone.
+    /// Notified when a reader has read an event, or has gone.
     moved: Notify,
 }
 
 #[derive(Debug)]
 struct State {
     replay: Replay,
-    /// The source of further events while a client reads; calls push theirs instead.
+    /// The source from which a reader takes further events. Streams of calls have none: calls push
+    /// their events.
     source: Option<mpsc::Receiver<Payload>>,
     reader: Option<Waker>,
-    /// Rises with every reader; only the newest one gets anything.
+    /// Number of readers so far. Only the newest reader gets events.
     readers: u64,
     is_read: bool,
-    /// The first event that no reader was given.
+    /// The number of the first event that no reader was given.
     unread: u64,
     has_ended: bool,
-    /// Its run knows that it keeps something.
+    /// True if the run's list has this stream, so that its oldest events can be dropped.
     is_listed: bool,
 }
 
-/// The oldest event of a stream after one was to be dropped.
+/// The oldest event of a stream, after a request to drop one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Oldest {
-    /// None: it keeps nothing any more.
+    /// The stream stores no event now.
     None,
-    /// The event of this count among the events of its run.
+    /// The oldest event now has this count among the events of the run.
     Now(u64),
-    /// The same as before, since its reader is there and has not read it yet.
+    /// The oldest event stays, since a present reader has not read it yet.
     Unread,
 }
 
@@ -61,7 +63,7 @@ pub(crate) struct Reader {
     channel: Arc<Channel>,
     own: u64,
     next: u64,
-    /// Breaks before this one are over.
+    /// Breaks with a lower number were acted on before, and do not end this connection.
     live_from: u64,
     is_primed: bool,
     has_ended: bool,
@@ -88,8 +90,9 @@ impl Channel {
         Self { prefix, room, state: Mutex::new(state), moved: Notify::new() }
     }
 
-    /// Adds an event. Waits while a reader is there that has not read what would be pushed out, or
-    /// that has not read all while there is no room in the part of its run.
+    /// Adds an event. Waits while a present reader has not read the event that this one would push
+    /// out. Also waits while a present reader has unread events and the run's part of the buffer is
+    /// full.
     pub(crate) async fn push(self: &Arc<Self>, event: Event) {
         loop {
             let moved = self.moved.notified();
@@ -112,8 +115,8 @@ impl Channel {
         }
     }
 
-    /// After an event was added: lists the stream where its run finds its oldest events, if it is
-    /// not there, and has some go if there are too many.
+    /// Runs after an event was added. Adds the stream to the run's list if it is not there yet, and
+    /// drops old events if there are too many bytes.
     fn settle(self: &Arc<Self>, unlisted: Option<u64>) {
         if let Some(oldest) = unlisted {
             self.room.list(self, oldest);
@@ -123,8 +126,8 @@ impl Channel {
         }
     }
 
-    /// Drops the oldest event if it is the one of this count. An event that a present reader has
-    /// not read yet stays.
+    /// Drops the oldest event if it has this count. An event that a present reader has not read yet
+    /// stays.
     pub(super) fn drop_oldest(&self, count: u64) -> Oldest {
         let mut state = lock(&self.state);
         if let Some((number, oldest)) = state.replay.oldest()
@@ -140,7 +143,7 @@ impl Channel {
         oldest.map_or(Oldest::None, |(_, count)| Oldest::Now(count))
     }
 
-    /// Says that no event will follow; gives how many bytes are kept.
+    /// Marks the stream as complete: no event will follow. Returns the number of stored bytes.
     pub(super) fn end(&self) -> usize {
         let mut state = lock(&self.state);
         state.has_ended = true;
@@ -148,16 +151,16 @@ impl Channel {
         state.replay.bytes()
     }
 
-    /// Starts to read after the event with number `last`, or with the first that no reader was
-    /// given. A reader that was there before ends. `None` if there never was such an event, or if
-    /// all that came after it is gone.
+    /// Starts to read after the event with number `last`, or with the first event that no reader
+    /// was given. An earlier reader ends. `None` if there never was an event `last`, or if all
+    /// later events were dropped.
     pub(crate) fn read(self: &Arc<Self>, last: Option<u64>, is_primed: bool) -> Option<Reader> {
         let mut state = lock(&self.state);
         let live_from = state.replay.next();
         if last.is_some_and(|last| last >= live_from) {
             return None;
         }
-        // All that would follow is gone, the answer too.
+        // All events that would follow were dropped, and the answer with them.
         let is_gone = state.has_ended && state.replay.oldest().is_none();
         if is_gone && last.is_some_and(|last| last + 1 < live_from) {
             return None;
@@ -165,14 +168,14 @@ impl Channel {
         let next = last.map_or(state.unread, |last| last + 1);
         state.readers += 1;
         state.is_read = true;
-        // Events that are to be read again count as unread again.
+        // Events that this reader will read again count as unread again.
         state.unread = next;
         state.wake();
         let own = state.readers;
         drop(state);
         self.moved.notify_one();
         let (channel, id) = (self.clone(), self.prefix.clone());
-        // A first reader has seen no break yet; one that comes back has.
+        // A first reader has seen no break yet; a reader that comes back has.
         let live_from = if last.is_some() { live_from } else { next };
         Some(Reader { channel, own, next, live_from, is_primed, has_ended: false, id })
     }
@@ -185,15 +188,15 @@ impl State {
         }
     }
 
-    /// The count of its oldest event, if its run does not know yet that it keeps any. From here on
-    /// that counts as known.
+    /// Returns the count of the oldest event if the run's list lacks this stream, and marks the
+    /// stream as listed.
     fn unlisted(&mut self) -> Option<u64> {
         let (_, oldest) = self.replay.oldest().filter(|_| !self.is_listed)?;
         self.is_listed = true;
         Some(oldest)
     }
 
-    /// Takes one event from the source, if nothing else is to be read.
+    /// Takes one event from the source. Called only when no stored event is left to read.
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(source) = &mut self.source else { return Poll::Pending };
         match source.poll_recv(cx) {
@@ -209,7 +212,7 @@ impl State {
 }
 
 impl Reader {
-    /// Adds the next event to what is being sent; `None` where this connection ends.
+    /// Adds the next event to the data to send; `None` when this connection ends.
     pub(crate) fn poll_event(
         &mut self,
         cx: &mut Context<'_>,
@@ -258,7 +261,7 @@ impl Reader {
 
     fn send(&mut self, sending: &mut Sending, number: u64, retry_ms: Option<u64>, data: &Payload) {
         self.id.truncate(self.channel.prefix.len());
-        // Text in memory takes whatever it is given.
+        // Writing into a `String` never fails.
         write!(self.id, "{number}").unwrap_or_default();
         sending.push(Some(&self.id), retry_ms, data);
     }

@@ -1,9 +1,9 @@
-//! Room for the events that all streams keep: so many bytes, of which a run and a workspace may
-//! have a part.
+//! The buffer for the stored events of all streams. It has a maximum of bytes; each run and each
+//! workspace may use only a part of it.
 //!
-//! An event is counted by atomics alone. Only an event that makes a part too full takes locks: then
-//! the oldest events of the run go that has most, of whichever of its streams they are. An event
-//! that a present reader has not read yet stays, and its call waits instead.
+//! Adding an event changes only atomic counters. Only an event that overfills a part takes locks.
+//! Then the run that stores the most bytes loses its oldest events, whichever of its streams they
+//! belong to. An event that a present reader has not read yet stays, and its call waits instead.
 
 use std::{
     cmp::Reverse,
@@ -19,10 +19,10 @@ use narthex_model::{RunId, WorkspaceId};
 
 use super::{Channel, channel::Oldest, lock};
 
-/// Number of closed streams that may be listed beyond the number of open ones.
+/// Number of closed streams that the list may have in addition to the number of open streams.
 const LISTED_MIN: usize = 64;
 
-/// The room of all runs.
+/// The buffer of all runs.
 #[derive(Debug)]
 pub(crate) struct Room {
     parts: Parts,
@@ -36,7 +36,7 @@ struct Table {
     workspaces: HashMap<WorkspaceId, Weak<AtomicUsize>>,
 }
 
-/// The part of one run.
+/// One run's part of the buffer.
 #[derive(Debug)]
 pub(crate) struct RunRoom {
     all: Arc<Room>,
@@ -44,11 +44,11 @@ pub(crate) struct RunRoom {
     workspace: WorkspaceId,
     used: AtomicUsize,
     used_in_workspace: Arc<AtomicUsize>,
-    /// Counts the events of all its streams.
+    /// Number of events of all the run's streams so far.
     events: AtomicU64,
     /// Number of streams that the run has.
     open: AtomicUsize,
-    /// The streams that keep something, by their oldest event as it was when they came here.
+    /// The streams that store events, ordered by the oldest event that each had when it was added.
     streams: Mutex<BinaryHeap<Reverse<Listed>>>,
 }
 
@@ -80,13 +80,13 @@ impl Ord for Listed {
 }
 
 impl Room {
-    /// A room for `total` bytes.
+    /// Creates a buffer of `total` bytes.
     pub(crate) fn new(total: usize) -> Arc<Self> {
         let (used, table) = (AtomicUsize::new(0), Mutex::default());
         Arc::new(Self { parts: Parts::of(total), used, table })
     }
 
-    /// The part of a run.
+    /// The part of a run; all streams of the run share it.
     pub(crate) fn of(self: &Arc<Self>, run: RunId, workspace: &WorkspaceId) -> Arc<RunRoom> {
         let mut table = lock(&self.table);
         if let Some(known) = table.runs.get(&run).and_then(Weak::upgrade) {
@@ -109,7 +109,7 @@ impl Room {
         made
     }
 
-    /// The run that keeps most, of a workspace or of all.
+    /// The run that stores the most bytes, in one workspace or in all.
     fn largest(&self, of: Option<&WorkspaceId>) -> Option<Arc<RunRoom>> {
         let runs: Vec<_> = lock(&self.table).runs.values().filter_map(Weak::upgrade).collect();
         let runs = runs.into_iter().filter(|run| of.is_none_or(|of| run.workspace == *of));
@@ -118,7 +118,7 @@ impl Room {
 }
 
 impl RunRoom {
-    /// The count of the next event.
+    /// Returns the count of the next event.
     pub(crate) fn next_event(&self) -> u64 {
         self.events.fetch_add(1, Ordering::Relaxed)
     }
@@ -139,35 +139,35 @@ impl RunRoom {
         [&self.used, &*self.used_in_workspace, &self.all.used]
     }
 
-    /// Notes that the run has one more stream.
+    /// Counts one more stream of the run.
     pub(crate) fn opened(&self) {
         self.open.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that a stream of the run is gone.
+    /// Counts one stream of the run less.
     pub(crate) fn closed(&self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Puts a stream where its oldest events can be found.
+    /// Adds a stream to the list in which the run finds its oldest events.
     pub(crate) fn list(&self, channel: &Arc<Channel>, oldest: u64) {
         let mut streams = lock(&self.streams);
-        // Closed streams leave the list once they are as many as the open ones.
+        // Removes closed streams when they outnumber the open ones.
         if streams.len() > LISTED_MIN + 2 * self.open.load(Ordering::Relaxed) {
             streams.retain(|Reverse(listed)| listed.channel.strong_count() > 0);
         }
         streams.push(Reverse(Listed { oldest, channel: Arc::downgrade(channel) }));
     }
 
-    /// True if there is room for so many bytes more in each part.
+    /// True if each part can store `more` further bytes.
     pub(crate) fn has_room(&self, more: usize) -> bool {
         let Parts { run, workspace, total } = self.all.parts;
         let most = [run, workspace, total];
         self.counts().into_iter().zip(most).all(|(used, most)| has_room(used, most, more))
     }
 
-    /// Drops the oldest events until there is room for so many bytes more. Returns true if there
-    /// is.
+    /// Drops old events until each part can store `more` further bytes. Returns true if that
+    /// succeeds.
     pub(crate) fn make_room(&self, more: usize) -> bool {
         let Parts { run, workspace, total } = self.all.parts;
         let run_is_full = || !has_room(&self.used, run, more);
@@ -189,7 +189,7 @@ impl RunRoom {
         self.has_room(more)
     }
 
-    /// Drops the oldest events of this run while that is wanted.
+    /// Drops the oldest events of this run for as long as `is_wanted` returns true.
     fn drop_oldest(&self, is_wanted: &impl Fn() -> bool) {
         let mut streams = lock(&self.streams);
         let mut unread = Vec::new();
@@ -217,7 +217,7 @@ fn has_room(used: &AtomicUsize, most: usize, more: usize) -> bool {
 impl Drop for RunRoom {
     fn drop(&mut self) {
         let mut table = lock(&self.all.table);
-        // Another may have been made for the run since.
+        // Meanwhile another part may have been created for the run.
         if table.runs.get(&self.run).is_some_and(|known| known.strong_count() == 0) {
             table.runs.remove(&self.run);
         }

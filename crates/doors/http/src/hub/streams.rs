@@ -1,4 +1,4 @@
-//! The streams of one session, and how long they are kept.
+//! The streams of one session, and the time for which they are stored.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -23,7 +23,7 @@ pub(crate) struct Streams {
     node: Arc<str>,
     session: Arc<Session>,
     table: Mutex<Table>,
-    /// A stream has ended, and none before that is still kept.
+    /// Notified when a stream ends while no other ended stream is stored.
     ended: Notify,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Streams {
 struct Table {
     channels: HashMap<u64, Arc<Channel>>,
     last_key: Option<u64>,
-    /// The stream of what belongs to no call.
+    /// The stream for messages that belong to no call.
     own: Option<Arc<Channel>>,
     /// Streams whose calls have ended, oldest first.
     finished: VecDeque<Finished>,
@@ -79,7 +79,7 @@ impl Streams {
         Ok(CallChannel { streams: self.clone(), key, channel })
     }
 
-    /// The stream of what belongs to no call.
+    /// The stream for messages that belong to no call.
     ///
     /// # Errors
     /// When the operating system gives no random bytes.
@@ -104,7 +104,7 @@ impl Streams {
         Arc::new(Channel::new(format!("{}-{key:016x}-", self.node), kept, source))
     }
 
-    /// Resumes after the event with this id; `None` if this session has no such event.
+    /// Resumes a stream after the event with this id; `None` if this session has no such event.
     pub(crate) fn resume(&self, event_id: &str) -> Option<Reader> {
         let (rest, number) = event_id.rsplit_once('-')?;
         let (node, key) = rest.rsplit_once('-')?;
@@ -116,7 +116,7 @@ impl Streams {
         channel.read(Some(number.parse().ok()?), false)
     }
 
-    /// Drops streams when their time has come, until the session ends.
+    /// Drops ended streams when their time is over. Returns when the session ends.
     pub(super) async fn keep(&self) {
         loop {
             let next = lock(&self.table).finished.front().map(|finished| finished.until);
@@ -136,8 +136,8 @@ impl Streams {
 }
 
 impl Table {
-    /// A key for a new stream. The first one is random, so that an id of another session's event,
-    /// or of an earlier life of this program, is none here.
+    /// Returns a key for a new stream. A session's first key is random, so that an event id of
+    /// another session, or from before a restart of the program, matches no stream here.
     fn new_key(&mut self) -> Result<u64, getrandom::Error> {
         let key = match self.last_key {
             Some(last) => last.wrapping_add(1),
@@ -167,7 +167,7 @@ impl CallChannel {
         &self.channel
     }
 
-    /// True if the client knows that a stream may end before its answer.
+    /// True if the client's revision allows a stream to end before its answer.
     pub(crate) fn is_breakable(&self) -> bool {
         self.streams.session.revision >= Revision::V2025_11_25
     }
@@ -183,7 +183,8 @@ impl Drop for CallChannel {
         table.finished_bytes += bytes;
         table.sweep(now, limits);
         drop(table);
-        // Otherwise the keeper waits for an older one, which is due sooner.
+        // Otherwise the task that drops ended streams already waits for an older one, which is due
+        // sooner.
         if is_first {
             self.streams.ended.notify_one();
         }
@@ -219,7 +220,7 @@ mod tests {
         table.finished.iter().map(|finished| finished.key).collect()
     }
 
-    /// S31: streams of ended calls are few, small and gone after a while.
+    /// S31: stored streams of ended calls are limited in number, bytes and time.
     #[test]
     fn s31_finished_streams_are_bounded() {
         let limits =

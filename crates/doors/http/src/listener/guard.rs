@@ -1,16 +1,16 @@
-//! The `Host` and `Origin` values that are let in (S7): the check that keeps foreign web pages
-//! away.
+//! Checks the `Host` and `Origin` of requests (S7): this check keeps foreign web pages away.
 //!
-//! A page that had its name rebound to our address sends its own name as `Host`, and a page that
-//! simply calls us sends its own `Origin`. Loopback names are allowed as `Host` with any port: no
-//! foreign page can send them, and port forwarding changes the port. An `Origin` must be the very
-//! one that the request is sent to, a loopback name with the listener's port, or configured.
+//! A page that rebinds its name to our address sends that name as `Host`. A page that calls our
+//! address directly sends its own `Origin`. Loopback names are allowed as `Host` with any port: no
+//! foreign page can send them, and port forwarding changes the port. An `Origin` must be exactly
+//! the origin that the request is sent to, a loopback name with the listener's port, or a
+//! configured origin.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use http::{HeaderMap, HeaderName, Uri, header};
 
-/// The lists of what is allowed besides loopback names.
+/// The hosts and origins that are allowed in addition to loopback names.
 #[derive(Debug)]
 pub struct Guard {
     hosts: Vec<String>,
@@ -21,7 +21,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// The guard of a listener at an address, which lets these `Host`s and `Origin`s in as well.
+    /// Creates the guard of a listener at an address, with further allowed hosts and origins.
     #[must_use]
     pub fn new(listen: SocketAddr, allowed_hosts: &[String], allowed_origins: &[String]) -> Self {
         let port = listen.port();
@@ -39,7 +39,7 @@ impl Guard {
         Self { hosts, origins, own }
     }
 
-    /// True if a request may come in, as far as `Host` and `Origin` show.
+    /// True if the request's `Host` and `Origin` are allowed.
     #[must_use]
     pub fn admits(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let Some(Some(host)) = single(headers, &header::HOST) else { return false };
@@ -57,14 +57,14 @@ impl Guard {
         }
     }
 
-    /// True if pages of an origin may use the listener although they come from elsewhere.
+    /// True if pages of this foreign origin may use the listener.
     #[must_use]
     pub fn allows_origin(&self, origin: &str) -> bool {
         self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin))
     }
 
     fn admits_origin(&self, origin: &str, host: &str, is_listed: bool) -> bool {
-        // In front of a configured name there may be TLS, which we cannot see.
+        // A proxy with TLS, which we cannot see, may be in front of a configured name.
         origin.strip_prefix("http://") == Some(host)
             || is_listed && origin.strip_prefix("https://") == Some(host)
             || self.own.iter().any(|own| own == origin)
@@ -93,7 +93,7 @@ fn is_loopback(host: &str) -> bool {
         || name.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Name and port of an authority; `None` if it is no plain one.
+/// Splits an authority into name and port; `None` if it has any other form.
 fn split_port(host: &str) -> Option<(&str, Option<u16>)> {
     let name_end = if host.starts_with('[') {
         host.find(']')? + 1
@@ -111,8 +111,8 @@ fn split_port(host: &str) -> Option<(&str, Option<u16>)> {
     Some((name, Some(digits.parse().ok()?)))
 }
 
-/// The only value of a header: `Some(None)` if there is none, `None` if there are several or it
-/// is no visible ASCII.
+/// The only value of a header. `Some(None)` if the header is absent; `None` if it occurs several
+/// times or is not visible ASCII.
 #[must_use]
 pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
     let mut values = headers.get_all(name).iter();
@@ -144,7 +144,7 @@ mod tests {
         guard.admits(&Uri::from_static("/mcp"), &headers)
     }
 
-    /// S7: names that a foreign page could have are refused, however they are written.
+    /// S7: names that a foreign page could have are refused in every spelling.
     #[test]
     fn s7_foreign_hosts_are_refused() {
         let guard = guard(&["gateway.example", "other.example:8443"], &[]);
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// S7: an origin must be ours, to the letter.
+    /// S7: an origin must match exactly.
     #[test]
     fn s7_foreign_origins_are_refused() {
         let guard = guard(&["gateway.example"], &["https://dash.example"]);
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// S7: what two readers could read differently is refused.
+    /// S7: requests that two readers could read differently are refused.
     #[test]
     fn s7_ambiguous_requests_are_refused() {
         let guard = guard(&[], &[]);

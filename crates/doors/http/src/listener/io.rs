@@ -1,4 +1,4 @@
-//! A connection's bytes, watched: whether requests come in and whether answers go out.
+//! A connection's bytes, observed for incoming requests and for stuck answers.
 
 use std::{
     io,
@@ -12,8 +12,8 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// The activity on a connection so far. Looked at now and then, in place of timers that every
-/// request would have to set.
+/// The activity on a connection so far. The connection reads it at intervals, so requests need not
+/// set timers.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     requests: AtomicU64,
@@ -30,7 +30,7 @@ pub(super) struct Look {
 }
 
 impl Activity {
-    /// Notes a request.
+    /// Counts a request.
     pub(super) fn request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
@@ -56,7 +56,7 @@ impl Activity {
 }
 
 impl Look {
-    /// True if no request has come in.
+    /// True if no request has ever arrived.
     pub(super) fn is_idle_since_start(&self) -> bool {
         self.requests == 0
     }
@@ -65,13 +65,13 @@ impl Look {
         self.requests == earlier.requests
     }
 
-    /// True if the client has taken no byte of an answer since.
+    /// True if the client has taken no byte of an answer since `earlier`.
     pub(super) fn is_stuck_since(&self, earlier: &Self) -> bool {
         self.is_write_blocked && earlier.is_write_blocked && self.writes == earlier.writes
     }
 }
 
-/// A connection that notes what happens on it.
+/// A connection that records its own activity.
 #[derive(Debug)]
 pub(super) struct WatchedIo {
     inner: TokioIo<TcpStream>,

@@ -7,14 +7,14 @@ use crate::listener::Workers;
 /// The options of a listener.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
-    /// Most open connections; further ones are closed at once.
+    /// Maximum number of open connections; further connections are closed at once.
     pub max_connections: usize,
-    /// Longest time until the first request of a connection has arrived, its headers only.
+    /// The longest time until the first request of a connection has arrived with all its headers.
     pub header_timeout: Duration,
-    /// Longest time that a connection may rest between two requests, or a client may take no byte
-    /// of an answer; the connection is closed after one to two times this.
+    /// The longest time that a connection may be idle between two requests, or that a client may
+    /// take no byte of an answer. The connection closes after one to two times this duration.
     pub idle_timeout: Duration,
-    /// Longest time for which requests may continue after the shutdown.
+    /// The longest time for which open requests may continue after the shutdown.
     pub grace: Duration,
     /// The threads that serve the connections.
     pub workers: Workers,

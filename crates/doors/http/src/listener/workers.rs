@@ -1,7 +1,7 @@
-//! The threads that answer: each serves its share of the connections, alone.
+//! The threads that answer requests: each thread alone serves its share of the connections.
 //!
-//! A connection stays with its thread, and so do its calls and the connections to servers that
-//! these use: nothing on a call's way wakes another thread.
+//! A connection stays with its thread. So do its calls and the connections to servers that these
+//! calls use: a call never has to wake another thread.
 
 use std::{
     io,
@@ -22,15 +22,15 @@ use tokio_util::{
     task::{TaskTracker, task_tracker::TaskTrackerToken},
 };
 
-/// Interval at which a thread with connections looks at its clock. Shorter than any limit that a
-/// call sets: a runtime that has no earlier timer interrupts its own sleep, by two system calls,
-/// for each of them.
+/// Interval of a timer on each thread that has connections. The interval is shorter than any time
+/// limit of a call: without an earlier timer, the runtime would interrupt its sleep for each such
+/// limit, which costs two system calls.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Threads that share out connections. They end with the last clone or [`Workers::stop`], and with
-/// them all tasks that were spawned there.
+/// Threads that share the connections. They end with the last clone or by [`Workers::stop`], and
+/// all tasks on them end with them.
 ///
-/// Without any ([`Workers::default`]), connections are served by the runtime that accepts them.
+/// Without threads ([`Workers::default`]), the accepting runtime serves the connections.
 #[derive(Debug, Clone, Default)]
 pub struct Workers(Option<Arc<Threads>>);
 
@@ -51,11 +51,11 @@ struct Worker {
 #[derive(Debug, Default)]
 struct Seats {
     taken: AtomicUsize,
-    /// Rung for the first one.
+    /// Notified when the thread gets its first connection.
     bell: Notify,
 }
 
-/// A connection's place at one of the threads.
+/// A connection's place on one of the threads.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) runtime: Handle,
@@ -63,10 +63,10 @@ pub(crate) struct Seat {
 }
 
 impl Workers {
-    /// Starts threads, as many as the process may run at once.
+    /// Starts as many threads as the process can run in parallel.
     ///
     /// # Errors
-    /// When the system gives no thread or no means to wait for its connections.
+    /// When the system refuses to start a thread, or to create a runtime for it.
     pub fn start() -> io::Result<Self> {
         let count = thread::available_parallelism().map_or(1, usize::from);
         let (stop, ended) = (CancellationToken::new().drop_guard(), TaskTracker::new());
@@ -77,7 +77,7 @@ impl Workers {
         Ok(Self(Some(Arc::new(Threads { all, stop, ended }))))
     }
 
-    /// Ends the threads, and with them whatever still runs there; returns when all of it is gone.
+    /// Ends the threads and all tasks on them. Returns when all have ended.
     pub async fn stop(&self) {
         let Some(threads) = &self.0 else { return };
         threads.stop.token().cancel();
@@ -85,7 +85,7 @@ impl Workers {
         threads.ended.wait().await;
     }
 
-    /// A place at the thread with the fewest connections; `None` if there are no threads.
+    /// Takes a place on the thread with the fewest connections; `None` if there are no threads.
     pub(crate) fn seat(&self) -> Option<Seat> {
         let all = &self.0.as_ref()?.all;
         let least = all.iter().min_by_key(|one| one.seats.taken())?;
@@ -112,7 +112,7 @@ impl Worker {
                     () = ticking.tick() => {}
                 }
             });
-            // No blocking task may delay the end.
+            // Blocking tasks must not delay the end.
             runtime.shutdown_background();
             drop(running);
         };

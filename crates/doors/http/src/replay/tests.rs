@@ -1,4 +1,4 @@
-//! Tests of the replay buffer.
+//! Tests of the stored events of one stream.
 
 use narthex_model::{RunId, WorkspaceId};
 use narthex_wire::Payload;
@@ -43,7 +43,8 @@ fn a_replay_is_full_only_for_readers_that_would_lose_an_event() {
 }
 
 proptest! {
-    /// S31: with any events, the stored ones stay within the limits, and numbers never jump.
+    /// S31: with any sequence of events, the stored ones stay within the limits, and numbers have
+    /// no gaps.
     #[test]
     fn s31_stored_events_are_bounded_in_number_and_size(
         sizes in prop::collection::vec(0_usize..50, 1..200),

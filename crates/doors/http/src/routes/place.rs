@@ -7,17 +7,18 @@ use super::{ROUTES, Route};
 /// The routes that are served at one path.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'p> {
-    /// At least one.
+    /// The routes of the path; at least one.
     routes: &'static [Route],
-    /// The segments of the path at the braces, as they were sent.
+    /// The segments of the path that match braces, still encoded.
     pub(crate) segments: Segments<'p>,
 }
 
-/// The values of a template's braces, in their order; empty where there are none.
+/// The segments that match the braces of a template, in their order; empty strings for missing
+/// braces.
 pub(crate) type Segments<'p> = [&'p str; 3];
 
-/// The place of a path. The endpoints of MCP are also found with a slash behind them, which people
-/// and clients add.
+/// Finds the routes of a path. MCP endpoints are also found with a slash at the end, which people
+/// and clients often add.
 pub(crate) fn find(path: &str) -> Option<Place<'_>> {
     let path = match path.strip_suffix('/') {
         Some(bare) if bare == "/mcp" || is_below_mcp(bare) => bare,
@@ -31,7 +32,7 @@ pub(crate) fn find(path: &str) -> Option<Place<'_>> {
     Some(Place { routes: &ROUTES[first..first + same], segments })
 }
 
-/// True if a path is `/mcp/` and one segment.
+/// True if the path is `/mcp/` and one more segment.
 fn is_below_mcp(path: &str) -> bool {
     path.strip_prefix("/mcp/").is_some_and(|alias| !alias.is_empty() && !alias.contains('/'))
 }
@@ -42,12 +43,12 @@ impl Place<'_> {
         self.routes.iter().find(|route| route.takes(method))
     }
 
-    /// The place's only route, or the first.
+    /// The first route of the place, which is often its only one.
     pub(crate) fn first(&self) -> &'static Route {
         &self.routes[0]
     }
 
-    /// All of its methods.
+    /// All methods of the place.
     pub(crate) fn allowed(&self) -> String {
         self.routes.iter().map(|route| route.methods).collect::<Vec<_>>().join(", ")
     }
@@ -61,7 +62,7 @@ impl Route {
     fn matches<'p>(&self, path: &'p str) -> Option<Segments<'p>> {
         let mut found = [""; 3];
         let mut free = found.iter_mut();
-        // The rest of the path is one segment, whatever it has.
+        // The rest of the path is one segment, even if it has slashes.
         let count = match self.template.ends_with("/{path}") {
             true => self.template.split('/').count(),
             false => usize::MAX,

@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// The workspaces that the caller may know of.
+    /// Lists the workspaces that the caller may know.
     pub(super) fn workspaces(&self) -> Answered {
         let all = self.control()?.workspaces()?;
         let seen = all.into_iter().filter(|one| self.principal.may_see(&one.id));
@@ -74,7 +74,7 @@ impl Asked<'_> {
         let text = self.entry(body, &[MERGE_PATCH]).await?;
         let (who, by) = (self.segment(0), self.by());
         let changed = self.control()?.principal_change(&who, text.as_bytes(), &by).await?;
-        // Runs of a client end with its right to come in.
+        // If a client may no longer connect, its runs end.
         if changed.kind == PrincipalKind::Client && changed.disabled_at.is_some() {
             self.known_runs()?.clients_disabled(&changed.id, &by).await?;
         }
@@ -128,7 +128,7 @@ impl Asked<'_> {
         Ok(respond::empty(StatusCode::NO_CONTENT))
     }
 
-    /// The page that is asked for, of things in the order of their ids.
+    /// The page that the query asks for, of items in the order of their ids.
     pub(super) fn page<T, S: Serialize>(
         &self,
         all: impl IntoIterator<Item = T>,
@@ -140,7 +140,7 @@ impl Asked<'_> {
     }
 }
 
-/// The page that a query asks for, of things in the order of their ids.
+/// The page that a query asks for, of items in the order of their ids.
 pub(crate) fn page_of<T, S>(
     query: &Query,
     all: impl IntoIterator<Item = T>,
@@ -155,7 +155,7 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 
 pub(super) fn created(shown: &impl Serialize, place: &str) -> respond::Response {
     let mut response = document(StatusCode::CREATED, shown);
-    // Ids need no escapes.
+    // Ids contain no characters that need escapes.
     if let Ok(place) = HeaderValue::from_str(place) {
         response.headers_mut().insert(header::LOCATION, place);
     }
@@ -198,7 +198,7 @@ fn account(account: &Account) -> Principal {
     }
 }
 
-/// The part of an account that a workspace of its principal may know.
+/// The part of an account that a workspace in which it is a member may know.
 fn member(account: &Account, workspace: &WorkspaceId) -> Member {
     let roles = account.roles.get(workspace).into_iter().flatten();
     Member {

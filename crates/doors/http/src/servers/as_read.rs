@@ -1,4 +1,5 @@
-//! Documents that clients send back as they were read: these change nothing (D39).
+//! Removes members that are only shown from documents that clients send back as they read them:
+//! such a document changes nothing (D39).
 
 use std::{collections::BTreeSet, fmt, sync::LazyLock};
 
@@ -18,7 +19,7 @@ use crate::{
     },
 };
 
-/// The members of an object in their order, also those of one name.
+/// The members of an object in their order. Members with the same name are all present.
 struct Members(Vec<(String, Box<RawValue>)>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -45,11 +46,11 @@ impl<'de> Deserialize<'de> for Members {
     }
 }
 
-/// The member that has the definition.
+/// The member that contains the definition.
 const DEFINITION: &str = "definition";
 
-/// The document to store, from one as it was read or as its author writes it: without the members
-/// that are only shown.
+/// The document to store, without the members that are only shown. The sent text may be a document
+/// as the API shows it, or one as its author wrote it.
 pub(super) fn to_be_stored(target: Target, text: String) -> String {
     let only_shown: &Names = match target {
         Target::Object(_) => return definition(&text).unwrap_or(text),
@@ -64,7 +65,7 @@ pub(super) fn to_be_stored(target: Target, text: String) -> String {
     without(&text, only_shown).unwrap_or(text)
 }
 
-/// Names of members, read from a schema once.
+/// Names of members, read once from a schema.
 type Names = LazyLock<BTreeSet<String>>;
 
 static ATTACHMENT: Names = LazyLock::new(only_shown::<AttachmentWritten, AttachmentNew>);
@@ -73,15 +74,15 @@ static CHANNEL: Names = LazyLock::new(only_shown::<Channel, ChannelNew>);
 static WEBHOOK: Names = LazyLock::new(only_shown::<Webhook, WebhookNew>);
 static ENV_BINDING: Names = LazyLock::new(only_shown::<EnvBinding, EnvBindingSecret>);
 static MEMBER: Names = LazyLock::new(only_shown::<Member, MemberRoles>);
-/// The members of a shown object of the catalog: an agent has all that any object has.
+/// The members of a shown catalog object. An agent has all members that other objects have.
 static OBJECT: Names = LazyLock::new(members::<AgentWritten>);
 
-/// The members that an answer has and the body has not.
+/// The members that the answer has and the body lacks.
 fn only_shown<Answer: JsonSchema, Body: JsonSchema>() -> BTreeSet<String> {
     members::<Answer>().difference(&members::<Body>()).cloned().collect()
 }
 
-/// The definition of an object that is sent as it was shown. `None` if the text is another.
+/// The definition in an object that was sent as it was shown. `None` for any other text.
 fn definition(text: &str) -> Option<String> {
     let Members(sent) = serde_json::from_str(text).ok()?;
     let is_shown = sent.iter().any(|(name, _)| name == "revision")
@@ -111,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// D39: members that are only shown go, and all others stay as they are written.
+    /// D39: members that are only shown are removed, and all others stay as they were written.
     #[test]
     fn d39_members_that_are_only_shown_are_not_stored() {
         let channel = Target::Outbound(OutboundTarget::Channel);

@@ -1,4 +1,4 @@
-//! The attachments of an agent, one by one.
+//! The attachments of an agent, each with its own route.
 
 use http::{HeaderValue, Method, StatusCode, header};
 use narthex_control::{CatalogAttachment, CatalogConnection, CatalogError, ControlError};
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// All attachments of an agent, or one of them.
+    /// Handles all attachments of an agent, or one of them.
     pub(super) async fn of_attachments(&self, body: RequestBody) -> Answered {
         match self.target {
             Target::Attachment => self.attachment(body).await,
@@ -22,7 +22,7 @@ impl Asked<'_> {
         }
     }
 
-    /// All attachments of an agent, page by page, or one more.
+    /// Lists the attachments of an agent page by page, or adds one.
     async fn attachments(&self, body: RequestBody) -> Answered {
         if self.parts.method == Method::PUT {
             return self.attach(body, None).await;
@@ -32,7 +32,7 @@ impl Asked<'_> {
         Ok(with_tag(page, &all.tag))
     }
 
-    /// One attachment: shown, replaced or removed.
+    /// Shows, replaces or removes one attachment.
     async fn attachment(&self, body: RequestBody) -> Answered {
         let alias = percent_decode_str(self.segments[2]).decode_utf8_lossy();
         match self.parts.method {
@@ -57,7 +57,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The servers that a human has to sign in to, and whether that has happened (X-E27).
+    /// Lists the servers to which a human must sign in, and whether a human has done so (X-E27).
     pub(super) async fn connections(&self) -> Answered {
         let control = self.control()?;
         let all = control.attachment_connections(&self.workspace()?, &self.agent()).await?;

@@ -1,4 +1,5 @@
-//! The audit: events found by who, what and when, all of them as lines, and how long they are kept.
+//! The audit: finds events by actor, kind and time, exports all events as lines, and sets how long
+//! they are stored.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,13 +19,13 @@ use crate::{
     shapes::{AuditEvent, AuditPage, AuditSettings, AuditWaiting, Page},
 };
 
-/// The parameters that a list of events takes.
+/// The query parameters of a list of events.
 const KNOWN: [&str; 9] =
     ["actor", "resource", "run", "kind", "since", "until", "order", "after", "limit"];
 const LINES: &str = "application/x-ndjson";
 
 impl Asked<'_> {
-    /// Some events; all of them for a caller that accepts lines.
+    /// A page of events, or all events if the caller accepts lines.
     pub(super) async fn audit(&self) -> Answered {
         let (workspace, control) = (self.audited()?, self.control()?);
         if self.wants_lines() {
@@ -68,7 +69,7 @@ impl Asked<'_> {
         Ok(response)
     }
 
-    /// The workspace of the audit; `None` for the installation's, which is at a path of its own.
+    /// The workspace of the audit. `None` for the installation's audit, which has a separate path.
     fn audited(&self) -> Result<Option<WorkspaceId>, Problem> {
         match self.segments[0] {
             "" => Ok(None),
@@ -131,7 +132,7 @@ fn read(query: &Query, workspace: Option<WorkspaceId>) -> Result<AuditQuery, Pro
     })
 }
 
-/// A day, or a time with or without milliseconds.
+/// Parses a day, or a time with or without milliseconds.
 fn point(text: &str) -> Option<SystemTime> {
     let whole = match text.len() {
         10 => format!("{text}T00:00:00.000Z"),
@@ -155,7 +156,7 @@ fn place(text: &str) -> Option<AuditPlace> {
     Some(AuditPlace { happened_at, writer, seq })
 }
 
-/// An event with a name of its own.
+/// An event, with an id from its writer and its sequence number.
 fn shown(item: AuditItem) -> AuditEvent {
     let AuditItem { event, place } = item;
     let id = format!("{}-{}", place.writer, place.seq);

@@ -1,4 +1,4 @@
-//! The catalog: servers, capabilities and agents of a workspace, listed, shown and changed.
+//! The catalog: lists, shows and changes the servers, capabilities and agents of a workspace.
 
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use narthex_control::{
@@ -23,7 +23,7 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// All objects of a kind, page by page, or a new one.
+    /// Lists the objects of a kind page by page, or creates one.
     pub(super) async fn objects(&self, kind: CatalogKind, body: RequestBody) -> Answered {
         let (workspace, control) = (self.workspace()?, self.control()?);
         if self.parts.method == Method::POST {
@@ -47,7 +47,7 @@ impl Asked<'_> {
         })
     }
 
-    /// One object: shown, replaced, changed or removed.
+    /// Shows, replaces, changes or removes one object.
     pub(super) async fn object(&self, kind: CatalogKind, body: RequestBody) -> Answered {
         let control = self.control()?;
         let id = percent_decode_str(self.segments[1]).decode_utf8_lossy();
@@ -75,7 +75,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Says what storing an object would say, and stores nothing.
+    /// Answers as storing the object would, but stores nothing.
     pub(super) async fn validate(&self, body: RequestBody) -> Answered {
         let (workspace, control) = (self.workspace()?, self.control()?);
         let kind = match self.query(&["kind"])?.word("kind", &["agent", "capability", "server"])? {
@@ -90,7 +90,7 @@ impl Asked<'_> {
         Ok(ok(&Validated { id, definition, warnings }))
     }
 
-    /// The merged view of the agent that is sent.
+    /// The merged view of the agent in the body.
     pub(super) async fn preview(&self, body: RequestBody) -> Answered {
         let (workspace, control) = (self.workspace()?, self.control()?);
         self.query(&[])?;
@@ -129,8 +129,9 @@ impl Asked<'_> {
         Ok(with_tag(shown, &object.tag))
     }
 
-    /// Of servers only who changes them sees how they are reached and configured (X-D12), and of
-    /// agents only who writes them sees the values that they set (D39).
+    /// True if the caller sees the whole definition. Only admins see how servers are reached and
+    /// configured (X-D12). Only admins and authors see the values that agents and capabilities set
+    /// (D39).
     fn sees_all_of(&self, kind: CatalogKind, workspace: &WorkspaceId) -> bool {
         let roles: &[Role] = match kind {
             CatalogKind::Server => &[Role::Admin],
@@ -157,7 +158,7 @@ impl Asked<'_> {
             (None, None) => Ok(Precondition::None),
             (Some(tags), None) if tags == ["*"] => Ok(Precondition::Exists),
             (Some(tags), None) => {
-                // A tag that is weak, or of another form, is none of ours.
+                // A weak tag, or one of another form, is never a tag of this API.
                 let inside = |tag: &&str| {
                     tag.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).map(str::to_owned)
                 };
@@ -171,7 +172,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The tags of all headers of a name.
+    /// The tags in all headers with this name.
     fn tags(&self, name: &HeaderName) -> Result<Option<Vec<&str>>, Problem> {
         let mut all = None;
         for value in self.parts.headers.get_all(name) {
@@ -208,7 +209,7 @@ impl Asked<'_> {
         if !was_there {
             let own = self.parts.uri.path();
             let place = match self.parts.method == Method::POST {
-                // Ids need no escapes.
+                // Ids contain no characters that need escapes.
                 true => format!("{own}/{}", object.id),
                 false => own.to_owned(),
             };
@@ -235,18 +236,18 @@ fn listed<S>(
     Page { items: page.items.iter().map(shown).collect(), next: page.next.clone() }
 }
 
-/// A server; the part that authors see if a caller does not see all.
+/// A server. If `is_whole` is false, only the part that authors see.
 fn server(object: &CatalogObject, is_whole: bool) -> ServerObject {
     ServerObject { object: seen(object, is_whole, CatalogServer::for_authors) }
 }
 
-/// A capability; the part that runners see if a caller does not see all.
+/// A capability. If `is_whole` is false, only the part that runners see.
 fn capability(object: &CatalogObject, is_whole: bool) -> CapabilityObject {
     CapabilityObject { object: seen(object, is_whole, Capability::without_values) }
 }
 
-/// An agent, with the credentials that it holds and that the gateway does not keep from it (X-E60);
-/// the part that runners see if a caller does not see all.
+/// An agent, with the names of credentials in its environment, which the gateway does not keep from
+/// it (X-E60). If `is_whole` is false, only the part that runners see.
 fn agent(object: &CatalogObject, is_whole: bool, env: &EnvNames) -> AgentObject {
     let names = env.of_agent(&object.id);
     AgentObject {
@@ -255,7 +256,7 @@ fn agent(object: &CatalogObject, is_whole: bool, env: &EnvNames) -> AgentObject 
     }
 }
 
-/// An object, or the part of its definition that a caller sees.
+/// An object with its whole definition, or with the part that the caller may see.
 fn seen<D: DeserializeOwned>(
     object: &CatalogObject,
     is_whole: bool,
@@ -265,7 +266,7 @@ fn seen<D: DeserializeOwned>(
     let definition = definition.clone().unwrap_or_default();
     let (definition, errors) = match is_whole {
         true => (Definition::Stored(definition), &errors[..]),
-        // Faults of the hidden members would reveal them.
+        // Faults in hidden members would reveal them.
         false => (Definition::part(definition, part), &[][..]),
     };
     let members = ObjectMembers {

@@ -1,4 +1,4 @@
-//! Changes: of entries in the user's settings, and of how a server runs.
+//! Changes entries in the user's settings, and the state of a running server.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -16,7 +16,7 @@ use crate::{
     shapes::{self, FileEntrySaved, VerbDone},
 };
 
-/// The longest entry that is taken.
+/// The longest entry that the API accepts, in bytes.
 const ENTRY_MAX: usize = 1024 * 1024;
 
 impl Asked<'_> {
@@ -70,8 +70,8 @@ impl Asked<'_> {
         Ok(self.done(Some(result.ok_or_else(|| unknown(&name))?)))
     }
 
-    /// Answers with the verb's result and the present row, which another verb may have changed or
-    /// removed by then.
+    /// Answers with the result of the change and the current row. Another change may have modified
+    /// or removed that row by then.
     fn done(&self, result: Option<ServerResult>) -> respond::Response {
         let result = result.map(shown);
         ok(&VerbDone { result, server: self.row(false).ok() })
@@ -93,7 +93,7 @@ impl Asked<'_> {
         document(status, &FileEntrySaved { name, created, warnings, server })
     }
 
-    /// `If-None-Match: *` asks not to overwrite (E142).
+    /// True for `If-None-Match: *`, which asks not to overwrite an entry (E142).
     fn is_for_new_only(&self) -> Result<bool, Problem> {
         match self.precondition()? {
             Precondition::None => Ok(false),
@@ -105,7 +105,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The body, which is the text of an entry. In place of what is there it may be as it was read.
+    /// Reads the body as the text of one object. In a PUT, members that are only shown are removed.
     pub(super) async fn entry(
         &self,
         body: RequestBody,
@@ -118,8 +118,8 @@ impl Asked<'_> {
         })
     }
 
-    /// The body, of at most so many bytes. It takes room of its principal until the request is
-    /// answered.
+    /// Reads the body, of at most `most` bytes. The body reserves bytes of its principal until the
+    /// request is answered.
     pub(super) async fn read(&self, body: RequestBody, most: usize) -> Result<Bytes, BodyFault> {
         let places = &self.door.api_bodies;
         let room = self.held.is_empty().then(|| Room::Api(places, self.principal.holder()));
@@ -129,7 +129,7 @@ impl Asked<'_> {
         Ok(bytes)
     }
 
-    /// The body as text, of at most so many bytes.
+    /// Reads the body as text, of at most `most` bytes.
     pub(super) async fn text(
         &self,
         body: RequestBody,
@@ -164,7 +164,7 @@ fn shown(result: ServerResult) -> shapes::ServerResult {
     }
 }
 
-/// Why a body of this kind, with that limit in bytes, is not taken.
+/// The problem for a refused body. `what` names the body, and `most` is its limit in bytes.
 pub(crate) fn of_body(fault: BodyFault, what: &str, most: usize) -> Problem {
     match fault {
         BodyFault::TooLarge => {
@@ -183,12 +183,13 @@ pub(crate) fn of_body(fault: BodyFault, what: &str, most: usize) -> Problem {
     }
 }
 
-/// The answer to a long body that has no room.
+/// The text for a body that could reserve no bytes.
 pub(crate) fn no_room(full: Full) -> String {
     format!("{}; try again when other requests have ended", full.told("bytes in request bodies"))
 }
 
-/// The status for a full room: one run or principal has too much, or all together have.
+/// The status for a full buffer. It depends on who used too much: one run or principal, or all
+/// together.
 pub(crate) fn status_of_full(full: Full) -> StatusCode {
     match full {
         Full::Run(_) | Full::Principal(_) => StatusCode::TOO_MANY_REQUESTS,
@@ -196,7 +197,7 @@ pub(crate) fn status_of_full(full: Full) -> StatusCode {
     }
 }
 
-/// A name that is taken fails the request's own condition that the server is new.
+/// A taken name does not fulfil the condition of the request, which was that the server is new.
 fn refused(error: ControlError) -> Problem {
     let is_taken = matches!(error, ControlError::Edit(EditError::Exists { .. }));
     let problem = Problem::from(error);

@@ -1,4 +1,4 @@
-//! Runs that wait for an executor, and what their executor reports of them.
+//! Runs that wait for an executor, and the usage that their executor reports.
 
 use narthex_runs::{Brief, Claimed, Claiming};
 
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// Gives a run to the executor that claims it, or extends a claim.
+    /// Gives a run to the executor that claims it, or extends an earlier claim.
     pub(super) async fn claim_run(&self, body: RequestBody) -> Answered {
         let (workspace, id) = (self.workspace()?, self.segment(1));
         self.query(&[])?;
@@ -58,7 +58,7 @@ impl Asked<'_> {
         })
     }
 
-    /// Keeps what a session has used.
+    /// Stores the reported usage of a session.
     pub(super) async fn report_cost(&self, body: RequestBody) -> Answered {
         let (workspace, id) = (self.workspace()?, self.segment(1));
         self.query(&[])?;

@@ -1,4 +1,4 @@
-//! MCP clients of a workspace: registered, seen and revoked.
+//! MCP clients of a workspace: registers, shows and revokes them.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// All clients of a workspace, page by page, a new one, or one of them.
+    /// Lists the clients of a workspace page by page, registers one, or handles one of them.
     pub(super) async fn of_clients(&self, body: RequestBody) -> Answered {
         match self.parts.method {
             _ if matches!(self.target, Target::Client) => self.mcp_client().await,
@@ -31,7 +31,7 @@ impl Asked<'_> {
         }
     }
 
-    /// One client: shown, or revoked.
+    /// Shows or revokes one client.
     async fn mcp_client(&self) -> Answered {
         self.query(&[])?;
         let (here, id) = (self.workspace()?, self.segment(1));

@@ -1,5 +1,5 @@
-//! Definitions of servers of the catalog, and of live ones that pin them: shown with what changed
-//! in them, accepted and rejected.
+//! Definitions of catalog servers and of live servers that pin them: lists them with their changes,
+//! accepts and rejects them.
 
 use std::time::SystemTime;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// Definitions of a server: listed, or decided on.
+    /// Lists the definitions of a server, or decides on some of them.
     pub(super) async fn of_definitions(
         &self,
         verdict: Option<DefinitionVerdict>,
@@ -44,7 +44,7 @@ impl Asked<'_> {
         Ok(ok(&Page { items, next: page.next }))
     }
 
-    /// Decides on some, by the digests that were shown.
+    /// Accepts or rejects the definitions whose digests the caller sends.
     async fn decide_definitions(&self, body: RequestBody, verdict: DefinitionVerdict) -> Answered {
         let source = source(&self.query(&["source"])?)?;
         let (workspace, server) = (self.workspace()?, self.segment(1));
@@ -60,7 +60,7 @@ impl Asked<'_> {
     }
 }
 
-/// The source of the server, where two may have the name.
+/// The source of the server, to distinguish a catalog server and a live server with the same name.
 fn source(query: &Query) -> Result<Option<DefinitionSource>, Problem> {
     let words = DefinitionSource::ALL.map(DefinitionSource::as_str);
     let word = query.word("source", &[&["any"], &words[..]].concat())?;

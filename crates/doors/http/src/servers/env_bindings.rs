@@ -1,4 +1,5 @@
-//! Secrets that agents get into their own environment: listed, bound and unbound, by name.
+//! Bindings of secrets to variables in the environment of agents: lists, adds, changes and removes
+//! them, by name.
 
 use http::{Method, StatusCode};
 use narthex_control::EnvBindingRow;
@@ -13,7 +14,7 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// Bindings: listed, made, changed or removed.
+    /// Lists, adds, changes or removes bindings.
     pub(super) async fn of_env_bindings(&self, body: RequestBody) -> Answered {
         match (self.target, &self.parts.method) {
             (Target::EnvBinding, _) => self.change_env_binding(body).await,
@@ -22,14 +23,14 @@ impl Asked<'_> {
         }
     }
 
-    /// The bindings of a workspace, page by page.
+    /// Lists the bindings of a workspace, page by page.
     async fn env_bindings(&self) -> Answered {
         let workspace = self.workspace()?;
         let query = self.query(&["scope", "scope_id", "after", "limit"])?;
         let [agent, preview, whole] = EnvScope::WORDS;
         let scope = query.word("scope", &["", agent, preview, whole])?;
         let scope_id = query.text("scope_id");
-        // A workspace is its own scope.
+        // The scope of a whole workspace needs no id, so the workspace's own id counts as none.
         let scope_id = if scope_id == workspace.as_str() && scope == whole { "" } else { scope_id };
         let (after, limit) = (query.text("after"), query.limit()?);
         let page = self.control()?.env_bindings(&workspace, (scope, scope_id), after, limit);
@@ -46,7 +47,7 @@ impl Asked<'_> {
         Ok(created(&shown(&made, &workspace), &place(&made, &workspace)))
     }
 
-    /// One binding: made or changed, or removed.
+    /// Adds, changes or removes the binding with the id of the path.
     async fn change_env_binding(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, id, by) = (self.workspace()?, self.segment(1), self.by());

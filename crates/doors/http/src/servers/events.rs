@@ -1,4 +1,5 @@
-//! Events of sessions: read page by page, followed, and messages that become one.
+//! Events of sessions: reads them page by page, follows them as a stream, and stores messages as
+//! events.
 
 use std::{collections::BTreeSet, future::pending, time::Duration};
 
@@ -23,12 +24,12 @@ use crate::{
     },
 };
 
-/// Number of events of a page, by default and at most.
+/// Number of events in a page, by default and at most.
 const PAGE: u64 = 500;
 const PAGE_MAX: u64 = EVENTS_MAX;
-/// The time after which a stream ends, so that its reader shows anew who they are (S6).
+/// The longest life of a stream. Its reader must then prove its identity again (S6).
 pub(super) const STREAM_LIFE: Duration = Duration::from_secs(15 * 60);
-/// The events of a workspace's feed by default: what a dashboard shows.
+/// The events in a workspace's stream by default: those that a dashboard shows.
 const OF_WORKSPACE: [EventKind; 15] = [
     EventKind::AgentStatus,
     EventKind::AgentError,
@@ -65,12 +66,12 @@ pub(crate) enum EventTarget {
     Workspace,
     /// Messages for the agent of a session.
     Messages,
-    /// The acknowledgement of the messages that its run has read.
+    /// The acknowledgement of the messages that the session's run has read.
     Acknowledgement,
 }
 
 impl Asked<'_> {
-    /// Events of sessions, and messages that become one.
+    /// Reads events of sessions, or stores messages and acknowledgements.
     pub(super) async fn of_events(&self, target: EventTarget, body: RequestBody) -> Answered {
         match target {
             EventTarget::Session => self.session_events().await,
@@ -80,7 +81,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The events of a session: a page, or a stream for a caller that prefers one.
+    /// The events of a session: a page, or a stream if the caller prefers one.
     async fn session_events(&self) -> Answered {
         let query = self.query(&["after", "limit", "type"])?;
         let (after, limit, kinds) = (after(&query)?, limit(&query)?, kinds(&query)?);
@@ -100,7 +101,7 @@ impl Asked<'_> {
                 next: next.map(|next| next.to_string()),
             }));
         }
-        // An absent session is answered as such, and not as the end of a stream.
+        // An absent session gets an error, not a stream that ends at once.
         let page = events.read(&workspace, session, Wanted { limit: 1, ..wanted }).await?;
         let after = last_event_id(&self.parts.headers)?.or(after).unwrap_or(0);
         check_place(after, page.last)?;
@@ -108,8 +109,8 @@ impl Asked<'_> {
         self.following(follower, Stream::Session(session))
     }
 
-    /// Events of all sessions of a workspace, as a stream: from now on, unless the caller names a
-    /// place.
+    /// Streams the events of all sessions of a workspace. The stream starts now, unless the caller
+    /// names an earlier event.
     async fn workspace_events(&self) -> Answered {
         let query = self.query(&["after", "type"])?;
         let (after, mut kinds) = (after(&query)?, kinds(&query)?);
@@ -125,13 +126,13 @@ impl Asked<'_> {
         self.following(follower, Stream::Workspace(after))
     }
 
-    /// Takes a message for the agent of a session.
+    /// Stores a message for the agent of a session.
     async fn send_message(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, id) = (self.workspace()?, self.segment(1));
         let text = self.entry(body, &[]).await?;
         let control = self.control()?;
-        // The daemon's own run is driven by the person who started the daemon (X-E81).
+        // The person who started the daemon drives its own run (X-E81).
         if let (Some(session), Ok(runs)) = (SessionId::parse(&id), self.known_runs())
             && runs.is_own_session(session)
         {
@@ -149,7 +150,7 @@ impl Asked<'_> {
         Ok(created(&shown(sent), &place))
     }
 
-    /// The principal that sends an agent a message, and whose turn it is then (X-E81).
+    /// The sender of a message to an agent, who thereby takes the turn (X-E81).
     pub(super) fn speaker(&self) -> Speaker {
         match &self.principal {
             Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin
@@ -164,7 +165,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Takes note of what a run has read of its session's messages.
+    /// Records which messages of its session a run has read.
     async fn acknowledge(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, session) = (self.workspace()?, self.own_session()?);
@@ -175,7 +176,7 @@ impl Asked<'_> {
         Ok(ok(&MessagesAcknowledged { acknowledged, unread }))
     }
 
-    /// The session of the path. Of others a run does not even know that they are there.
+    /// The session of the path. For a run, sessions other than its own are absent.
     fn own_session(&self) -> Result<SessionId, Problem> {
         let text = self.segment(1);
         let unknown = || absent(&text);
@@ -190,14 +191,14 @@ impl Asked<'_> {
 
     async fn events_of(&self, workspace: &WorkspaceId) -> Result<&Events, Problem> {
         let control = self.control()?;
-        // Says what there is no store or no workspace of.
+        // Fails with its own message if there is no store, or no such workspace.
         control.catalog_store(workspace).await?;
         control.events().ok_or_else(|| {
             Problem::new(ErrorKind::Conflict, "this process has no store for events")
         })
     }
 
-    /// A stream of what a follower gets.
+    /// Streams the events that a follower reads.
     fn following(&self, follower: Follower, stream: Stream) -> Answered {
         let place = self.stream_place()?;
         let run = match &self.principal {
@@ -222,7 +223,7 @@ impl Asked<'_> {
     }
 }
 
-/// Puts events out for as long as there are some to come.
+/// Puts events into the stream until its follower ends.
 async fn put_all(
     control: &Control,
     mut follower: Follower,
@@ -230,7 +231,7 @@ async fn put_all(
     events: &feed::Events,
     _place: OwnedSemaphorePermit,
 ) {
-    // Else a reader that is disconnected before the first event has no place to resume from.
+    // Without this event, a reader that disconnects early would have no event id to resume from.
     if let Stream::Workspace(after) = stream {
         let begin = WorkspaceStreamed::Begin(WorkspaceStreamBegin::new());
         events.put_as(after, &begin).await;
@@ -254,7 +255,7 @@ async fn put_all(
                 }
                 return;
             }
-            // A reader connects again, and resumes behind the last event that they have got.
+            // The reader connects again, and resumes after the last event that it received.
             Err(error) => {
                 tracing::warn!("a stream of events ends early: {error}");
                 return;
@@ -264,7 +265,7 @@ async fn put_all(
 }
 
 impl Stream {
-    /// Puts out an event under its number in the stream.
+    /// Puts an event into the stream, with its number in that stream as the id.
     async fn put(self, event: EventRow, is_model: bool, events: &feed::Events) {
         let (seq, number, event) = (event.seq, event.number, as_read(event, is_model));
         match self {
@@ -274,7 +275,7 @@ impl Stream {
     }
 }
 
-/// An event as its reader sees it: the token of a run is a model's (D28).
+/// An event as its reader may see it: the holder of a run's token is a model (D28).
 fn as_read(event: EventRow, is_model: bool) -> SessionEvent {
     shown(if is_model { event.for_models() } else { event })
 }
@@ -292,7 +293,7 @@ fn shown(event: EventRow) -> SessionEvent {
     }
 }
 
-/// Counts whose turn it is since these messages, before any caller acts on them (X-E81).
+/// Updates whose turn it is, if these events have messages, before any caller acts on them (X-E81).
 async fn heard(control: &Control, events: &[EventRow]) -> Result<(), ControlError> {
     let said = |event: &&EventRow| event.kind == EventKind::UserMessage.as_str();
     let places =
@@ -328,7 +329,7 @@ fn limit(query: &Query) -> Result<u64, Problem> {
     limit.ok_or_else(|| unfit("limit", format!("write a whole number from 1 to {PAGE_MAX}")))
 }
 
-/// Kinds of events with commas between them; none here are all.
+/// The kinds of events in a query, separated by commas; an empty list means all kinds.
 fn kinds(query: &Query) -> Result<Vec<EventKind>, Problem> {
     let words = query.text("type").split(',').filter(|word| !word.is_empty());
     let known = || EventKind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join("`, `");
@@ -339,7 +340,7 @@ fn kinds(query: &Query) -> Result<Vec<EventKind>, Problem> {
     words.map(kind).collect()
 }
 
-/// Refuses a place behind the end: a reader from there would miss the events that come up to it.
+/// Refuses a position after the last event: a reader from there would miss the events up to it.
 fn check_place(after: u64, last: u64) -> Result<(), Problem> {
     if after <= last {
         return Ok(());
@@ -351,7 +352,7 @@ fn check_place(after: u64, last: u64) -> Result<(), Problem> {
     Err(Problem::new(ErrorKind::Invalid, text).with_status(StatusCode::BAD_REQUEST))
 }
 
-/// The last event that the reader has got.
+/// The id of the last event that the reader has received.
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let wrong = || {
         let text = "Last-Event-ID is not the id of an event of this stream; leave it out";

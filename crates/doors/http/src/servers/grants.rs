@@ -1,4 +1,4 @@
-//! Grants of humans, and requests of runs: listed, granted, revoked and decided.
+//! Grants of humans, and grant requests of runs: lists, creates, revokes and decides them.
 
 use http::{Method, StatusCode};
 use narthex_control::{
@@ -16,22 +16,23 @@ use crate::{
     shapes::{Grant, GrantDetails, GrantRequest, GrantScope, Page},
 };
 
-/// Characters of arguments that are shown: all that are stored, also if much of them is unseen.
+/// Maximum number of characters of arguments in an answer: all that are stored, also if many of
+/// them are invisible.
 const ARGUMENTS_MAX: usize = 50_000;
 
 /// The target of a request about grants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GrantTarget {
-    /// Grants or requests of a workspace.
+    /// The grants of a workspace.
     All,
-    /// One of them.
+    /// One grant.
     One,
-    /// Requests of runs, or one request that is approved or denied.
+    /// Grant requests of runs, or the approval or denial of one of them.
     Requests(Option<bool>),
 }
 
 impl Asked<'_> {
-    /// Grants and requests for them: listed, shown, written and decided.
+    /// Handles grants and grant requests.
     pub(super) async fn of_grants(&self, target: GrantTarget, body: RequestBody) -> Answered {
         match (target, &self.parts.method) {
             (GrantTarget::All, &Method::POST) => self.create_grant(body).await,
@@ -107,7 +108,7 @@ impl Asked<'_> {
         Ok(ok(&Page { items: page.items.iter().map(shown).collect(), next: page.next }))
     }
 
-    /// Approves or denies what a run has asked for.
+    /// Approves or denies a grant request of a run.
     async fn decide_grant(&self, body: RequestBody, is_approved: bool) -> Answered {
         self.query(&[])?;
         let (workspace, id, by) = (self.workspace()?, self.segment(1), self.principal.granter()?);
@@ -128,7 +129,7 @@ impl Asked<'_> {
 }
 
 impl Principal {
-    /// The caller as a granter, if they are a human (X-M58, D15).
+    /// The caller as a granter, if the caller may be a human (X-M58, D15).
     pub(crate) fn granter(&self) -> Result<Granter, Problem> {
         match self.no_human() {
             Some(why) => Err(ControlError::from(GrantError::NoHuman(why)).into()),
@@ -137,7 +138,7 @@ impl Principal {
     }
 }
 
-/// A grant, and whether it counts now.
+/// A grant, and whether it is valid now.
 fn shown(control: &Control, row: &GrantRow) -> Grant {
     let GrantRow { grant, reason, granted_at, granted_by, is_advisory, .. } = row;
     let (run, session) = grant.duration.places();

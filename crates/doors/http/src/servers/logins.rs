@@ -1,4 +1,4 @@
-//! Sign-in of humans, as operators see it, and the identity of the caller.
+//! The sign-in of humans as operators manage it, and the identity of the caller.
 
 use http::StatusCode;
 use narthex_control::{CreatedLink, PasskeyRow};
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// The caller, and whether a human is proved to be there (D15).
+    /// Shows the caller, and whether a human is proved to be there (D15).
     pub(super) fn me(&self) -> Answered {
         self.query(&[])?;
         let (kind, method) = match &self.principal {

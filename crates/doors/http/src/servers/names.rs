@@ -1,5 +1,6 @@
-//! Warns operators of names that they write and that nothing has. Such a name is not refused: the
-//! thing may be created later, and a server's tools are known only once it has listed them.
+//! Warns operators about names in their rules and grants that match nothing. Such names are not
+//! refused: the object may be created later, and a server's tools are known only after it has
+//! listed them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +16,15 @@ use serde_json::Value;
 use super::Asked;
 use crate::problem::Problem;
 
-/// Number of names of the catalog that a misspelt one is compared with.
+/// Maximum number of catalog names that are compared with a misspelt name.
 const NAMES_MAX: u32 = 500;
-/// The kind of a tool among what a server has listed.
+/// The kind `tool` of a listed definition.
 const TOOL: &str = "tool";
-/// The kind of a template of resources there.
+/// The kind of a listed resource template.
 const TEMPLATE: &str = "template";
 
 impl Asked<'_> {
-    /// Warnings of the agent, the server and the tool that a question about rules names.
+    /// Warnings about unknown names of the agent, the server or the tool in a question about rules.
     pub(super) async fn unknown_names(&self, text: &str) -> Result<Vec<String>, Problem> {
         let asked: Value = serde_json::from_str(text).map_err(|error| {
             Problem::new(ErrorKind::Invalid, format!("the question is not JSON: {error}"))
@@ -39,7 +40,7 @@ impl Asked<'_> {
         Ok(warnings)
     }
 
-    /// Warnings of what a grant is for: the server and the tool that it names, and its scope.
+    /// Warnings about a grant: about the server and tool that it names, and about its scope.
     pub(super) async fn warnings_of_grant(&self, of: &GrantOf) -> Result<Vec<String>, Problem> {
         let GrantOf::ToolScope(ToolScopeGrant { server, tool, .. }) = of else {
             return Ok(Vec::new());
@@ -55,8 +56,8 @@ impl Asked<'_> {
         Ok(unknown.into_iter().chain(required.warning_of(of)).collect())
     }
 
-    /// Warnings of the names that rules use, each with the id of its rule, and of the tool scopes
-    /// that they require.
+    /// Warnings about unknown names in rules, each with the id of its rule, and about misspelt tool
+    /// scopes that rules require.
     pub(super) async fn unknown_in_rules(
         &self,
         rules: &WrittenRules,
@@ -80,8 +81,8 @@ impl Asked<'_> {
         Ok(warnings)
     }
 
-    /// Gates of a server of the catalog that gate nothing of what it has listed in any run; none
-    /// where it has listed nothing yet.
+    /// Warnings about gates of a catalog server that match none of the definitions it has listed in
+    /// any run. There are none if the server has listed nothing yet.
     pub(super) async fn gates_unmatched(
         &self,
         id: &str,
@@ -106,14 +107,14 @@ impl Asked<'_> {
 /// A definition that a server has listed: its kind, such as `tool`, and its name.
 type Listed = (String, String);
 
-/// The agents, the servers and the definitions of a workspace. Each is read from the store when a
-/// name is first compared with it, and at most once.
+/// The agents, servers and definitions of a workspace. Each list is read from the store when it is
+/// first needed, and at most once.
 struct Names<'a> {
     asked: &'a Asked<'a>,
     workspace: WorkspaceId,
     agents: Option<Vec<String>>,
     servers: Option<Vec<String>>,
-    /// By the name of a server. `None`: there is no such server.
+    /// The listed definitions by server name. `None`: there is no such server.
     listed: BTreeMap<String, Option<Vec<Listed>>>,
 }
 
@@ -133,7 +134,7 @@ impl<'a> Names<'a> {
         Ok(Some(format!("there is no agent `{agent}`{meant}")))
     }
 
-    /// A server that there is none of, or a tool that it has not listed.
+    /// A warning if the server does not exist, or has not listed the tool.
     async fn unknown_at(
         &mut self,
         server: &str,
@@ -154,7 +155,8 @@ impl<'a> Names<'a> {
         }))
     }
 
-    /// A server that there is none of, or a tool, prompt or resource that it has not listed.
+    /// A warning if the server does not exist, or has listed no tool, prompt or resource of this
+    /// name.
     async fn unlisted_at(&mut self, server: &str, thing: &str) -> Result<Option<String>, Problem> {
         if let Some(warning) = self.unknown_at(server, None).await? {
             return Ok(Some(warning));
@@ -168,8 +170,8 @@ impl<'a> Names<'a> {
         Ok(Some(format!("{told} `{thing}`{meant}")))
     }
 
-    /// A tool, prompt or resource that no server has listed. Nothing is said while some server has
-    /// listed nothing.
+    /// A warning if no server has listed a tool, prompt or resource of this name. There is no
+    /// warning if some server has listed nothing yet.
     async fn unlisted(&mut self, thing: &str) -> Result<Option<String>, Problem> {
         let mut names = BTreeSet::new();
         for server in self.servers().await?.to_vec() {
@@ -183,8 +185,8 @@ impl<'a> Names<'a> {
         Ok(Some(format!("no server has listed a tool, prompt or resource `{thing}`{meant}")))
     }
 
-    /// A thing that a rule names without its server, so that it matches no call, and the servers
-    /// that have listed one of this name.
+    /// A warning about a name in a rule that lacks its server, so that it matches no call. The
+    /// warning suggests the servers that have listed the name.
     async fn without_server(&mut self, of: &str, name: &str) -> Result<Option<String>, Problem> {
         let mut having = BTreeSet::new();
         for server in self.servers().await?.to_vec() {
@@ -200,8 +202,8 @@ impl<'a> Names<'a> {
         Ok(Some(format!("`{of}::\"{name}\"` has no server, so it matches no call; {meant}")))
     }
 
-    /// A pattern of names that covers nothing that any server has listed. No warning is given while
-    /// some server has listed nothing, unless the pattern covers a name that no call has.
+    /// A warning if a pattern matches no listed name. There is no warning while some server has
+    /// listed nothing, unless the pattern matches a name that no call has.
     async fn uncovered(&mut self, of: &Named, pattern: &str) -> Result<Option<String>, Problem> {
         let mut names = BTreeSet::new();
         let mut are_all_known = true;
@@ -290,7 +292,7 @@ impl<'a> Names<'a> {
         Ok(page.items.into_iter().map(|object| object.id).collect())
     }
 
-    /// The live servers, which the workspace of the daemon has.
+    /// The names of the live servers, which only the daemon's own workspace has.
     fn live_names(&self) -> Vec<String> {
         let snapshot = self.asked.door.gateway.registry().snapshot();
         let rows = snapshot.servers.iter().filter(|row| self.is_home() && !row.is_overridden);
@@ -302,7 +304,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// The question names a tool of the built-in server by a name that no rule can name.
+/// A warning if the question names a built-in tool by a second name, which no rule can use.
 fn further_name(asked: &Value) -> Option<String> {
     let alias = asked["alias"].as_str().or(asked["server"].as_str())?;
     let tool = asked["tool"].as_str()?;
@@ -313,7 +315,7 @@ fn further_name(asked: &Value) -> Option<String> {
     ))
 }
 
-/// True if a server has listed a thing, or a template that its address fits.
+/// True if a server has listed this name, or a resource template that matches the address.
 fn has(listed: &[Listed], thing: &str) -> bool {
     let fits = |(kind, name): &Listed| {
         name == thing || (kind == TEMPLATE && Template::parse(name).matches(thing))
@@ -321,7 +323,7 @@ fn has(listed: &[Listed], thing: &str) -> bool {
     listed.iter().any(fits)
 }
 
-/// The names that a server has listed, each with its kind.
+/// The names of the definitions that a server has listed, each with its kind.
 fn names_of(row: &ServerRow) -> Vec<(String, String)> {
     let inventory = &row.inventory;
     let kinds = [

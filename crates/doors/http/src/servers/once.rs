@@ -1,4 +1,4 @@
-//! Writes with the header `Idempotency-Key`: done once, however often they are sent.
+//! Writes with the header `Idempotency-Key`: each is done once, however often the client sends it.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
@@ -19,17 +19,17 @@ use crate::{
 
 /// The header with which a client names a write (draft-ietf-httpapi-idempotency-key-header).
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// The header that marks an answer as given before.
+/// The header of an answer that is a copy of an earlier answer.
 pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-/// Number of characters that a key may have (X-E104).
+/// Maximum number of characters in a key (X-E104).
 const KEY_MAX: usize = 200;
 
-/// Marks an answer with values of secrets: it is sent once and not stored.
+/// Marks an answer that contains values of secrets. The answer is sent once and not stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ToldOnce;
 
 impl Asked<'_> {
-    /// The key with which a write came.
+    /// The key of a write, if the client sent one.
     pub(super) fn idempotency_key(&self) -> Result<Option<String>, Problem> {
         if matches!(self.parts.method, Method::GET | Method::HEAD) {
             return Ok(None);
@@ -49,7 +49,8 @@ impl Asked<'_> {
         Ok(Some(key.to_owned()))
     }
 
-    /// Does a write unless it was done, and to its end even if the client goes away meanwhile.
+    /// Does a write unless it was done before. The write continues to its end even if the client
+    /// disconnects.
     pub(super) async fn once(&self, key: String, body: RequestBody) -> Answered {
         let control = self.control()?.clone();
         let body = self.read(body, IMPORT_MAX).await;
@@ -57,7 +58,8 @@ impl Asked<'_> {
         let request = self.keyed(key, &body)?;
         let (door, parts) = (self.door.clone(), self.parts.clone());
         let (target, principal, held) = (self.target, self.principal.clone(), self.held.moved());
-        // From before the key is taken: a client that goes away must not leave it behind.
+        // The task starts before the key is taken: a client that disconnects must not leave the key
+        // taken.
         let work = async move {
             let claim = match control.keyed_begin(&request).await? {
                 Keyed::First(claim) => claim,
@@ -80,7 +82,8 @@ impl Asked<'_> {
         let (method, uri) = (&self.parts.method, &self.parts.uri);
         let is_inside = !self.segments[0].is_empty()
             && uri.path().starts_with("/api/workspaces/")
-            // The answer to a change of a workspace outlives the workspace.
+            // These requests remove or change the workspace itself, so their answers are stored
+            // outside of it.
             && !matches!(self.target, Target::WorkspaceDelete | Target::WorkspaceChange);
         let workspace = is_inside.then(|| self.workspace()).transpose()?;
         let header = |name| self.parts.headers.get(name).map_or(&[][..], HeaderValue::as_bytes);
@@ -97,7 +100,7 @@ impl Asked<'_> {
     }
 }
 
-/// Keeps the answer to what was done, and forgets what was refused.
+/// Stores the answer of a successful write, or releases the key of a refused one.
 async fn keep(control: &Control, claim: &KeyedClaim, response: Option<KeptResponse>) {
     let kept = match response {
         Some(response) => control.keyed_done(claim, response).await,

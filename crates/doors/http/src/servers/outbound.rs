@@ -1,5 +1,5 @@
-//! Channels that agents post to, and webhooks that get decisions of humans, as admins configure
-//! them.
+//! Channels to which agents post, and webhooks that receive the decisions of humans, as admins
+//! configure them.
 
 use http::{Method, StatusCode};
 use narthex_control::FieldError;
@@ -30,7 +30,7 @@ pub(crate) enum OutboundTarget {
 }
 
 impl Asked<'_> {
-    /// Serves the channels of agents, and webhooks with their deliveries.
+    /// Handles channels of agents, webhooks and their deliveries.
     pub(super) async fn of_outbound(&self, target: OutboundTarget, body: RequestBody) -> Answered {
         match target {
             OutboundTarget::Channels => self.list_channels().await,
@@ -46,7 +46,7 @@ impl Asked<'_> {
         self.page(rows, |row| row.name.as_str(), shown)
     }
 
-    /// One channel: shown, made, changed or removed.
+    /// Shows, creates, changes or removes one channel.
     async fn channel(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, name, by) = (self.workspace()?, self.segment(1), self.by());
@@ -70,7 +70,7 @@ impl Asked<'_> {
         self.page(rows, |row| row.name.as_str(), shown_webhook)
     }
 
-    /// One webhook: shown, made, changed or removed.
+    /// Shows, creates, changes or removes one webhook.
     async fn webhook(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, name, by) = (self.workspace()?, self.segment(1), self.by());
@@ -89,7 +89,7 @@ impl Asked<'_> {
         Ok(ok(&shown_webhook(&row)))
     }
 
-    /// The newest first.
+    /// Lists the deliveries of a webhook, the newest first.
     async fn list_deliveries(&self) -> Answered {
         let query = self.query(&["after", "limit"])?;
         let (workspace, name, limit) = (self.workspace()?, self.segment(1), query.limit()?);
@@ -119,7 +119,7 @@ impl Asked<'_> {
     }
 }
 
-/// A secret as it is named in documents; never its value.
+/// The text by which documents refer to a secret; never its value.
 fn reference(name: &SecretName) -> String {
     format!("${{{name}}}")
 }

@@ -1,4 +1,5 @@
-//! The rules of a workspace: shown, replaced, cleared, and asked about a call (D13).
+//! The rules of a workspace: shows, replaces and clears them, and answers how they decide a call
+//! (D13).
 
 use http::{Method, StatusCode};
 use narthex_control::WrittenRules;
@@ -13,7 +14,7 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// Rules: shown, replaced, cleared, and asked.
+    /// Handles the rules of a workspace, or a question about them.
     pub(super) async fn policy(&self, body: RequestBody) -> Answered {
         match self.target {
             Target::PolicyCheck => self.rules_check(body).await,
@@ -21,7 +22,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The answer of the rules for a call.
+    /// Answers how the rules decide a call.
     async fn rules_check(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;
@@ -33,7 +34,7 @@ impl Asked<'_> {
         Ok(ok(&checked(&said, self.unknown_names(&text).await?)))
     }
 
-    /// Rules: shown, replaced and cleared.
+    /// Shows, replaces or clears the rules.
     async fn rules(&self, body: RequestBody) -> Answered {
         self.query(&[])?;
         let (workspace, control) = (self.workspace()?, self.control()?);

@@ -1,4 +1,4 @@
-//! The part of an address after `?`, of which nothing is ignored.
+//! The part of an address after `?`. Unknown parameters are refused, never ignored.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use percent_encoding::percent_decode_str;
 
 use crate::{problem::Problem, shapes::PAGE_MAX};
 
-/// Number of objects of a page by default.
+/// Number of objects in a page by default.
 const PAGE: u32 = 50;
 
-/// Number of objects of a page, by default and at most.
+/// Number of objects in a page, by default and at most.
 #[cfg(test)]
 pub(crate) fn page_sizes() -> (u32, u32) {
     (PAGE, PAGE_MAX)
@@ -21,7 +21,7 @@ pub(crate) fn page_sizes() -> (u32, u32) {
 pub(crate) struct Query(BTreeMap<String, String>);
 
 impl Query {
-    /// Reads it, if there is nothing in it but these names, each once.
+    /// Reads the query. Refuses names other than these, and names that occur twice.
     pub(crate) fn of(uri: &http::Uri, known: &[&str]) -> Result<Self, Problem> {
         let mut found = BTreeMap::new();
         let mut faults = Vec::new();
@@ -34,7 +34,8 @@ impl Query {
                 let unknown = UnknownKey::new(&name, known);
                 faults.push(FieldError::invalid("query", unknown.message(), unknown.remedy()));
             } else if value.contains('\0') {
-                // No store holds such a text, so there is nothing to be found by it.
+                // The store contains no text with a zero byte, so a search for one would find
+                // nothing.
                 faults.push(FieldError::invalid(&name, "it has a zero byte", "leave it out"));
             } else if found.insert(name.clone(), value).is_some() {
                 faults.push(FieldError::invalid(&name, "it is given twice", "keep one"));
@@ -47,7 +48,7 @@ impl Query {
         self.0.get(name).map_or("", String::as_str)
     }
 
-    /// `true` or `false`, which is also meant by nothing.
+    /// The value `true` or `false`; a missing value means `false`.
     pub(crate) fn flag(&self, name: &str) -> Result<bool, Problem> {
         match self.text(name) {
             "true" => Ok(true),
@@ -60,7 +61,7 @@ impl Query {
         }
     }
 
-    /// Number of objects that the caller wants.
+    /// Number of objects in the page that the caller asks for.
     pub(crate) fn limit(&self) -> Result<u32, Problem> {
         let Some(text) = self.0.get("limit") else { return Ok(PAGE) };
         let limit = text.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit));
@@ -74,7 +75,7 @@ impl Query {
         })
     }
 
-    /// One of these words; the first is meant by nothing.
+    /// The value, which must be one of these words. A missing value means the first word.
     pub(crate) fn word<'w>(&self, name: &str, words: &[&'w str]) -> Result<&'w str, Problem> {
         let text = self.text(name);
         let found = match text {
@@ -88,7 +89,7 @@ impl Query {
     }
 }
 
-/// Refuses an address for all that is wrong with it.
+/// Refuses a query, with all of its faults.
 pub(super) fn refused(faults: &[FieldError]) -> Problem {
     Problem::of_fields(written::faults("the query of the URL is not valid", faults), faults)
 }

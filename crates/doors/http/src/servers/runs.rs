@@ -1,4 +1,4 @@
-//! Runs of workspaces: created, seen and ended.
+//! Runs of workspaces: creates, shows and ends them.
 
 mod socat;
 
@@ -26,7 +26,7 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// All runs of a workspace, page by page, or a new one.
+    /// Lists the runs of a workspace page by page, or creates one.
     pub(super) async fn workspace_runs(&self, body: RequestBody) -> Answered {
         match self.parts.method {
             Method::POST => self.create_run(body).await,
@@ -34,7 +34,7 @@ impl Asked<'_> {
         }
     }
 
-    /// One run: shown, claimed, or ended.
+    /// Shows, claims or ends one run.
     pub(super) async fn workspace_run(&self, body: RequestBody) -> Answered {
         if self.parts.method == Method::POST {
             return self.claim_run(body).await;
@@ -91,7 +91,7 @@ impl Asked<'_> {
         self.made_run(runs.create(&workspace, &text, self.creator()).await?)
     }
 
-    /// The answer to a caller that created a run.
+    /// The answer to the creator of a run.
     pub(super) fn made_run(&self, created: Created) -> Answered {
         let mut response = document(StatusCode::CREATED, &self.shown_made(&created)?);
         if created.direct.is_some() || !created.agent_env.is_empty() {
@@ -105,7 +105,7 @@ impl Asked<'_> {
         Ok(response)
     }
 
-    /// The creator of runs, as far as that makes a difference.
+    /// The creator of a run, with the facts that limit the run's rights.
     pub(super) fn creator(&self) -> Creator {
         match &self.principal {
             Principal::Run(run) => Creator::Run(run.clone()),
@@ -122,7 +122,7 @@ impl Asked<'_> {
         }
     }
 
-    /// True if the caller may be no human, where humans have to prove that they are some (D15).
+    /// True if humans must prove that they are human, and the caller has not (D15).
     pub(super) fn is_unproved(&self) -> bool {
         let is_asked = self.door.options.control.as_ref().is_some_and(Control::needs_proof);
         is_asked && !self.principal.is_proved()
@@ -134,14 +134,14 @@ impl Asked<'_> {
         })
     }
 
-    /// A run as its creator sees it, with the secrets that no later caller is sent.
+    /// A run as its creator sees it, with secrets that no later caller receives.
     fn shown_made(&self, created: &Created) -> Result<RunMade, Problem> {
-        // A caller that creates a run by the token of another may be a model.
+        // A caller that creates a run with the token of another run may be a model.
         let is_model = self.principal.is_model();
         let Created { row, run, warnings, unmatched, omitted, missing, .. } = created;
         let mut live = self.live(run, row.pid, false)?;
         live.servers.extend(self.failed_servers(created));
-        // Only its executor gets the token of a run that an executor carries out.
+        // If an executor carries out the run, only the executor receives the run's token.
         let is_carried = row.waiting.is_some();
         let sockets = created.sockets.as_ref().filter(|_| !is_carried);
         let entries = match is_carried {
@@ -171,7 +171,7 @@ impl Asked<'_> {
         Ok(if is_model { made.for_models() } else { made })
     }
 
-    /// The servers that a run was created without.
+    /// The servers that failed to start, without which the run was created.
     fn failed_servers(&self, created: &Created) -> impl Iterator<Item = RunServer> {
         let reader = self.principal.reader();
         let failed = created.faults.iter().map(move |fault| {
@@ -187,8 +187,8 @@ impl Asked<'_> {
         failed.chain(skipped)
     }
 
-    /// The entries by which a run is reached: its token, and the text in place of the token in the
-    /// entries for clients.
+    /// The URLs and client entries of a run. They contain the run's token, and `in_entries` in
+    /// place of the token in the entries for clients.
     pub(super) fn entries<E>(
         &self,
         run: &RunView,
@@ -214,8 +214,8 @@ impl Asked<'_> {
         })
     }
 
-    /// The aggregated endpoint, under the very name of the request's `Host`, which the guard has
-    /// accepted.
+    /// The URL of the aggregated endpoint, with the name in the request's `Host`, which the guard
+    /// has accepted.
     pub(super) fn endpoint(&self) -> String {
         let host = single(&self.parts.headers, &header::HOST).flatten().unwrap_or_default();
         format!("http://{host}/mcp")
@@ -233,7 +233,7 @@ impl Asked<'_> {
             (None, None) => return Err(super::nothing_here()),
         };
         let pid = run.row.as_ref().map_or(Pid::OWN, |row| row.pid);
-        // A run that was not used since the process started has no live members.
+        // A run that this process has not used since its start has no live members.
         let live = run.view.as_ref().map(|view| self.live(view, pid, is_whole)).transpose()?;
         Ok(Run { head, stored: run.row.as_ref().map(stored), live })
     }
@@ -253,8 +253,8 @@ impl Asked<'_> {
     }
 }
 
-/// The text in place of the token in entries for clients: the variable that clients fill in. So
-/// neither logs nor files have the token many times.
+/// The text in place of the token in client entries: a variable that clients fill in. So logs and
+/// files do not repeat the token.
 const TOKEN: &str = "${NARTHEX_TOKEN}";
 
 fn omitted_key(omitted: &narthex_runs::OmittedKey) -> OmittedKey {
@@ -262,7 +262,7 @@ fn omitted_key(omitted: &narthex_runs::OmittedKey) -> OmittedKey {
     OmittedKey { server_name: server.into(), key: key.clone(), missing: missing.clone() }
 }
 
-/// The shared servers that a run has.
+/// The aliases of the shared servers that a run has.
 fn shared(run: &RunView) -> Vec<String> {
     match &run.policy {
         RunPolicy::AllAttached => vec!["*".to_owned()],
@@ -291,7 +291,8 @@ pub(super) fn stored(row: &narthex_runs::RunRow) -> RunStored {
     RunStored {
         session_id: row.session.to_text().into(),
         agent_name: (!row.agent.is_empty()).then(|| (&row.agent).into()),
-        // Names that are declared to hold credentials from outside the gateway (X-E60).
+        // Variables that are declared to hold credentials which the gateway does not control
+        // (X-E60).
         agent_env_names: row.agent_env.iter().map(ToString::to_string).collect(),
         parent_run_id: row.parent.map(|run| run.to_text().into()),
         user: row.driver.as_ref().map(Into::into),
@@ -322,12 +323,12 @@ fn failed_server(alias: impl ToString, error: CallFault) -> RunServer {
 }
 
 fn own_server(row: &ServerRow, reader: Reader, pid: Pid) -> RunServer {
-    // Here it is known by its alias, as in calls.
+    // Within a run, a server is named by its alias, as in calls.
     let (alias, server) = (row.name.clone(), rows::details(row, reader, Some(pid)));
     RunServer::Row(Box::new(RunServerRow { alias, server }))
 }
 
-/// The tool set that a run was recorded to see (E20).
+/// The tool set that was recorded for a run (E20).
 fn tool_set(set: &ToolSet, is_whole: bool) -> crate::shapes::ToolSet {
     let tool = |tool: &narthex_audit::SeenTool| SeenTool {
         name: tool.name.to_string(),

@@ -1,4 +1,4 @@
-//! Secrets: listed, set and cleared, and never read (X-M21).
+//! Secrets: lists, sets and clears them, but never reads their values (X-M21).
 //!
 //! The body of a `PUT` is the only place where a value comes in. It goes straight into a `Secret`,
 //! and a fault in it is reported without repeating any of it (X-M24).
@@ -20,14 +20,14 @@ use crate::{
     shapes::{KeyRotation, SecretCleared, SecretRun, SecretStored, SecretSummary, SecretVersion},
 };
 
-/// Enough for the longest value with every byte escaped.
+/// Enough bytes for the longest value with every byte escaped.
 const BODY_MAX: usize = 512 * 1024;
 
-/// The warning about a value that would be found everywhere.
+/// The warning about a value that is so short that redaction would find it everywhere.
 const TOO_SHORT: &str = "the value is too short to be redacted in results, logs and the audit: it \
                          has fewer than 6 bytes, or is a number of fewer than 8 digits";
 
-/// The warning when a secret is cleared that agents have in their own environment.
+/// The warning after clearing a secret that agents have in their own environment.
 const TOLD: &str = "agents that were started with the value still have it, and narthex cannot take \
                     it back: revoke the value where it was issued, and end these agents";
 
@@ -35,7 +35,7 @@ impl Asked<'_> {
     pub(super) async fn secrets(&self) -> Answered {
         let workspace = self.workspace()?;
         let all = self.control()?.secrets(&workspace).await?;
-        // The places have names of the catalog in them.
+        // The places contain names of the catalog.
         let uses = match self.principal.may_read_catalog(&workspace) {
             true => Some(self.secret_uses(&workspace).await?),
             false => None,
@@ -47,7 +47,7 @@ impl Asked<'_> {
         self.page(all, |one| one.name.as_str(), shown)
     }
 
-    /// The places in the catalog, channels and webhooks that name secrets.
+    /// The places in the catalog, in channels and in webhooks that refer to secrets.
     async fn secret_uses(&self, workspace: &WorkspaceId) -> Result<SecretUses, Problem> {
         let mut uses = self.control()?.secret_uses(workspace).await?;
         if let Some(outbound) = &self.door.options.outbound {
@@ -79,7 +79,7 @@ impl Asked<'_> {
         Ok(document(status, &shown))
     }
 
-    /// Clears a secret, and names its users and the live runs that held it.
+    /// Clears a secret, and answers with its users and the live runs that held it.
     async fn clear_secret(&self, workspace: &WorkspaceId, name: &SecretName) -> Answered {
         let control = self.control()?;
         let users = self.secret_uses(workspace).await?.remove(name.as_str()).unwrap_or_default();
@@ -134,9 +134,9 @@ impl Asked<'_> {
     }
 }
 
-/// The value of `{"value": "…"}`.
+/// Reads the value from `{"value": "…"}`.
 fn value(body: &[u8]) -> Result<Secret, Problem> {
-    // The parser's message may quote the text, so only the place is taken of it.
+    // The parser's message may quote the text, so only its line and column are used.
     let wrong = |at: Option<(usize, usize)>| {
         let at = at.map_or_else(String::new, |(line, column)| {
             format!(" (it differs in line {line}, column {column})")
@@ -144,7 +144,7 @@ fn value(body: &[u8]) -> Result<Secret, Problem> {
         let text = format!("value: the body must be {{\"value\": \"…\"}} and nothing else{at}");
         Problem::new(ErrorKind::Invalid, text)
     };
-    // The parser would take a list of the members, too.
+    // The parser would also accept an array of the members.
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(wrong(None));
     }
@@ -174,7 +174,7 @@ fn holder(run: &narthex_runs::SecretRun) -> SecretRun {
     }
 }
 
-/// Everything that is ever shown of a secret (X-M22).
+/// All facts of a secret that the API ever shows (X-M22).
 fn summary(secret: &narthex_model::SecretSummary, uses: &SecretUses) -> SecretSummary {
     let narthex_model::SecretSummary { name, created_at, updated_at, updated_by, versions } =
         secret;

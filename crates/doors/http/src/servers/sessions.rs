@@ -1,4 +1,4 @@
-//! Sessions of workspaces: shown, ended, suspended and resumed.
+//! Sessions of workspaces: shows, ends, suspends and resumes them.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// All sessions of a workspace, page by page.
+    /// Lists the sessions of a workspace, page by page.
     pub(super) async fn sessions(&self) -> Answered {
         let workspace = self.workspace()?;
         let query = self.query(&["after", "limit"])?;
@@ -30,8 +30,7 @@ impl Asked<'_> {
         Ok(ok(&Page { items, next: page.next.map(SessionId::to_text) }))
     }
 
-    /// Shows, ends, suspends or resumes one session with its runs, or takes the report of what it
-    /// has used.
+    /// Shows, ends, suspends or resumes one session with its runs, or stores its reported usage.
     pub(super) async fn session(&self, body: RequestBody) -> Answered {
         if self.parts.method == Method::POST {
             return match self.parts.uri.path().rsplit('/').next() {
@@ -80,7 +79,7 @@ impl Asked<'_> {
 /// The remedy that names the body of a request to resume a session.
 const RESUME: &str = "send one object, such as {\"prompt\": \"Go on.\"}, or {} for nothing";
 
-/// The members of an object, each of which is there once.
+/// The members of a JSON object. Members that occur twice are refused.
 fn members(text: &str) -> Result<Map<String, Value>, Problem> {
     let invalid = |why: String| Problem::new(ErrorKind::Invalid, why);
     let node = Node::parse(text.as_bytes())

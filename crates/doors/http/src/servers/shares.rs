@@ -1,4 +1,4 @@
-//! Shares of agents: listed, shown, given out, commented and deleted.
+//! Shares of agents: lists, shows, downloads, comments and deletes them.
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use narthex_control::FieldError;
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// The characters that are percent-encoded in a name in a header (RFC 8187).
+/// The characters that are percent-encoded in a file name in a header (RFC 8187).
 const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
 
 /// The target of a request about shares.
@@ -38,7 +38,7 @@ pub(crate) enum ShareTarget {
 }
 
 impl Asked<'_> {
-    /// Serves shares, and the comments on them.
+    /// Handles shares, and the comments on them.
     pub(super) async fn of_shares(&self, target: ShareTarget, body: RequestBody) -> Answered {
         let is_read = !matches!(self.parts.method, Method::POST | Method::DELETE);
         match target {
@@ -76,7 +76,8 @@ impl Asked<'_> {
         Ok(respond::empty(StatusCode::NO_CONTENT))
     }
 
-    /// A file, to be kept and never to be shown by a browser as one of ours: an agent wrote it.
+    /// Downloads a file of a share. The headers make browsers save it and never show it as a page
+    /// of this daemon, since an agent wrote it.
     async fn share_content(&self) -> Answered {
         let (workspace, id) = (self.workspace()?, self.segment(1));
         let query = self.query(&["path"])?;
@@ -164,7 +165,7 @@ fn add_headers(headers: &mut HeaderMap, file: &SharedFileRow) {
     let content_type = HeaderValue::from_str(&file.content_type).unwrap_or(unknown);
     headers.insert(header::CONTENT_TYPE, content_type);
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(file.size));
-    // All of it is ASCII by now.
+    // All of the text is ASCII by now.
     let disposition = HeaderValue::from_str(&disposition);
     let plain = HeaderValue::from_static("attachment");
     headers.insert(header::CONTENT_DISPOSITION, disposition.unwrap_or(plain));

@@ -1,4 +1,4 @@
-//! Limits of a workspace, and what it has used today (O100, X-E115).
+//! The limits of a workspace, and its usage today (O100, X-E115).
 
 use http::Method;
 
@@ -10,12 +10,12 @@ use crate::{
 };
 
 impl Asked<'_> {
-    /// Limits, or what was used of them.
+    /// Handles the limits of a workspace, or shows its usage.
     pub(super) async fn traffic(&self, body: RequestBody) -> Answered {
         if self.target == Target::Usage { self.usage().await } else { self.limits(body).await }
     }
 
-    /// The limits of a workspace: shown, or replaced.
+    /// Shows or replaces the limits of a workspace.
     async fn limits(&self, body: RequestBody) -> Answered {
         let (workspace, control) = (self.workspace()?, self.control()?);
         self.query(&[])?;
@@ -29,11 +29,11 @@ impl Asked<'_> {
         Ok(ok(&limits))
     }
 
-    /// The usage of a workspace today, and its limits.
+    /// Shows the usage of a workspace today, and its limits.
     async fn usage(&self) -> Answered {
         let query = self.query(&["after", "limit"])?;
         let usage = self.control()?.usage(&self.workspace()?).await?;
-        // No kind has a comma.
+        // No kind contains a comma.
         let key =
             |row: narthex_control::UsageRow| (format!("{},{}", row.kind.as_str(), row.name), row);
         let mut rows: Vec<_> = usage.rows.into_iter().map(key).collect();

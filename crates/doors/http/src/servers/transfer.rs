@@ -1,4 +1,4 @@
-//! All objects of a workspace at once: exported as one document, and stored from one.
+//! All objects of a workspace at once: exports them as one document, and imports them from one.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{
     shapes::{As, ChangeKind, Export, ImportChange, Imported},
 };
 
-/// As much as is read of one text.
+/// The longest document in bytes: the limit for parsing one text.
 pub(super) const IMPORT_MAX: usize = 4 * 1024 * 1024;
 
 impl Asked<'_> {
@@ -36,7 +36,8 @@ impl Asked<'_> {
         let text = self.text(body, &[], IMPORT_MAX).await?;
         let apart = Apart::of(text, ManifestDocument::of_workspace);
         let (text, inside) = (apart.text.clone().into_bytes(), apart.inside());
-        // All faults are reported at once.
+        // If the manifests have faults, the import only checks, so that all faults are reported at
+        // once.
         let is_check = is_dry || apart.has_faults();
         let (of, deleter) = (workspace.clone(), by.clone());
         let import = CatalogImport { workspace, by, may_write_servers, is_dry: is_check, inside };
@@ -47,7 +48,7 @@ impl Asked<'_> {
         let mut warnings: Vec<_> = apart.warnings(warnings).collect();
         let mut shown: Vec<_> = changes.iter().map(change).collect();
         for left in left {
-            // The import is done: a later failure is reported, and refuses nothing.
+            // The import is done by now. A later failure becomes a warning, not a refusal.
             let done = match is_pruned && !is_dry && left.users.is_empty() {
                 true => {
                     let precondition = Precondition::Tags(vec![left.tag.clone()]);
@@ -68,7 +69,8 @@ impl Asked<'_> {
         Ok(ok(&Imported { dry_run: is_dry, changes: shown, warnings }))
     }
 
-    /// Gates of imported servers that gate nothing, each with its place in the document.
+    /// Warnings about gates of imported servers that match nothing, each with its place in the
+    /// document.
     async fn gates_of(
         &self,
         changes: &[CatalogImportChange],
@@ -83,8 +85,8 @@ impl Asked<'_> {
     }
 }
 
-/// Deletes a server that an agent has no more, or says why it is still there. `None` if another
-/// request has deleted it meanwhile.
+/// Deletes a server that an agent no longer attaches, or returns a warning about why it could not
+/// be deleted. `None` if another request has deleted it in the meantime.
 async fn pruned(
     control: &Control,
     change: CatalogChange,
@@ -100,7 +102,7 @@ async fn pruned(
             after: Value::Null,
         })),
         Err(ControlError::Catalog(CatalogError::Unknown { .. })) => None,
-        // As any other refusal: the causes below are for the log.
+        // As in other refusals, the underlying causes go to the log only.
         Err(error) => {
             let (error, id) = (Problem::from(error), &left.id);
             let text = format!(
@@ -114,8 +116,8 @@ async fn pruned(
     }
 }
 
-/// The warning about a server that is not deleted now. `None` if no warning is due: others use the
-/// server, and the caller did not ask to delete it.
+/// The warning about a server that is not deleted now. `None` if none is due, since others use the
+/// server and the caller did not ask to delete it.
 fn stays(left: &CatalogLeft, is_pruned: bool) -> Option<FieldWarning> {
     let CatalogLeft { id, users, .. } = left;
     let places: Vec<_> = users.iter().map(|user| format!("`{}`", user.field)).collect();
@@ -145,15 +147,16 @@ fn told(CatalogLeft { agent, id, .. }: &CatalogLeft, what: &str) -> FieldWarning
     FieldWarning { field, message }
 }
 
-/// The document that was sent, without servers inside of agents.
+/// The sent document, with the servers inside of its agents moved out of them.
 pub(super) struct Apart {
     pub(super) text: String,
-    /// `None` if it was so before.
+    /// The parsed manifests. `None` if the document had no servers inside of agents.
     manifest: Option<ManifestDocument>,
 }
 
 impl Apart {
-    /// Takes manifests apart. Text that cannot be read is left to its next reader.
+    /// Moves servers out of the manifests. A text that cannot be parsed stays as it is, and its
+    /// next reader reports the fault.
     pub(super) fn of(text: String, take: fn(Value) -> Option<ManifestDocument>) -> Self {
         let manifest = readable(&text).and_then(take);
         let plain = manifest.as_ref().map(|manifest| manifest.plain.to_string());
@@ -168,7 +171,7 @@ impl Apart {
         self.manifest.as_ref().map(|manifest| manifest.inside.clone()).unwrap_or_default()
     }
 
-    /// Warnings for a person about the manifests and about what they became.
+    /// Warnings about the manifests themselves and about the objects that were made from them.
     fn warnings(&self, further: Vec<FieldWarning>) -> impl Iterator<Item = FieldWarning> {
         let notices = self.manifest.iter().flat_map(|manifest| &manifest.notices);
         let notices = notices.map(|ManifestFault { field, message, .. }| FieldWarning {
@@ -181,7 +184,7 @@ impl Apart {
         }))
     }
 
-    /// The result, or a refusal that names the places of the sent document if anything is wrong.
+    /// The result, or a refusal that names the places in the sent document if there is any fault.
     pub(super) fn told<T>(&self, done: Result<T, ControlError>) -> Result<T, ControlError> {
         let Some(manifest) = &self.manifest else { return done };
         let found = match done {
@@ -199,12 +202,14 @@ impl Apart {
             let is_known = match self.written(&fault.field) {
                 Some(written) => {
                     fault.field = written;
-                    // Where a part was left out, the whole may lack it.
+                    // If a part was left out because of a fault, the rest may report the part as
+                    // missing.
                     let below = format!("{}.", fault.field);
                     let is_at = |one: &FieldError| one.field == fault.field;
                     let (own, others) = told.split_at(first);
                     own.iter().any(|one| is_at(one) || one.field.starts_with(&below))
-                        // A fault of a server is a fault of the agent that has it, too.
+                        // A fault of a server may be reported a second time for the agent that has
+                        // it.
                         || others.iter().any(|one| is_at(one) && one.code == fault.code)
                 }
                 None => false,
@@ -221,7 +226,7 @@ impl Apart {
     }
 }
 
-/// A document that every reader reads as the same.
+/// Parses a document, unless it has a key twice, which readers would read differently.
 fn readable(text: &str) -> Option<Value> {
     let node = Node::parse(text.as_bytes()).ok()?;
     node.keys_given_twice().is_empty().then(|| node.to_value())

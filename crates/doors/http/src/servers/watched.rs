@@ -1,4 +1,5 @@
-//! Operations of runs, sent to watchers as they end (R-M35), and how busy runs are.
+//! Streams the operations of runs to watchers as each operation ends (R-M35), and shows the load of
+//! runs.
 
 use http::StatusCode;
 use narthex_control::FieldError;
@@ -21,20 +22,20 @@ mod top;
 
 use self::lines::{Shown, line};
 
-/// Number of servers that may be named.
+/// Maximum number of servers that a watcher may name.
 const ALIASES_MAX: usize = 64;
 
 /// The target of a request to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WatchTarget {
-    /// The operations of a run, as they end.
+    /// The operations of a run, each as it ends.
     Trace,
     /// The load of a workspace's runs.
     Top,
 }
 
 impl Asked<'_> {
-    /// Serves the operations of a run, or the load of a workspace's runs.
+    /// Handles a request to watch a run, or for the load of a workspace's runs.
     pub(super) async fn of_watching(&self, target: WatchTarget) -> Answered {
         match target {
             WatchTarget::Trace => self.trace().await,
@@ -42,7 +43,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Every operation of a run from now on, as it ends, until the run does.
+    /// Streams every operation of a run from now on, each as it ends, until the run ends.
     async fn trace(&self) -> Answered {
         let aliases = aliases(&self.query(&["alias"])?)?;
         let (workspace, name) = (self.workspace()?, self.segment(1));
@@ -51,7 +52,7 @@ impl Asked<'_> {
         let id = run.id().ok_or_else(|| absent(&name))?;
         self.known_aliases(&run, &aliases)?;
         let watcher = self.door.gateway.tap().watch(id, aliases);
-        // Looked at once more: from here on its end is reported.
+        // The run is read again: an end after this point is reported in the stream.
         let again = runs.get(&workspace, &id.to_text()).await?;
         if let RunStatus::Over(how) = again.status() {
             let how = how.as_str();
@@ -92,7 +93,7 @@ impl Asked<'_> {
         }))
     }
 
-    /// A run, if the caller may watch it: those of others look absent to a run.
+    /// The run, if the caller may watch it. For a run, other runs are absent.
     fn watchable(&self, run: SeenRun, name: &str) -> Result<SeenRun, Problem> {
         match &self.principal {
             Principal::Run(own) if run.id() != Some(own.id) => Err(absent(name)),
@@ -101,7 +102,8 @@ impl Asked<'_> {
         }
     }
 
-    /// Refuses servers that the run does not have, of which nothing would ever be reported.
+    /// Refuses names of servers that the run lacks, since the stream would never report any
+    /// operation of theirs.
     fn known_aliases(&self, run: &SeenRun, asked: &[Alias]) -> Result<(), Problem> {
         let Some(view) = &run.view else { return Ok(()) };
         let has = self.door.gateway.aliases(view);
@@ -114,7 +116,7 @@ impl Asked<'_> {
         Err(unfit(format!("the run has no server `{unknown}`"), &remedy))
     }
 
-    /// Takes a place among the open event streams.
+    /// Takes one place under the limit of open event streams.
     pub(super) fn stream_place(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let streams = self.door.event_streams.clone();
         streams.try_acquire_owned().map_err(|_none| {
@@ -124,7 +126,7 @@ impl Asked<'_> {
     }
 }
 
-/// Puts out what is seen, until the run has ended.
+/// Puts each operation into the stream, until the run has ended.
 async fn put_all(
     mut watcher: Watcher,
     shown: &Shown,
@@ -144,7 +146,7 @@ fn absent(name: &str) -> Problem {
     RunError::Unknown(name.chars().take(100).collect()).into()
 }
 
-/// Names of servers with commas between them; none here are all.
+/// The aliases of servers in a query, separated by commas; an empty list means all servers.
 fn aliases(query: &Query) -> Result<Vec<Alias>, Problem> {
     let words = query.text("alias").split(',').filter(|word| !word.is_empty());
     let aliases: Result<Vec<_>, _> = words

@@ -1,4 +1,4 @@
-//! Streams to watch: servers as they change, and a test while it runs.
+//! Streams of server rows as they change, tests of servers, and logs of servers.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::{
     shapes::{self, LogEvent, Logs, Probe, ProbeEvent, ServersEvent, Stage},
 };
 
-/// Number of runs that are looked at together.
+/// Number of runs in one page of the search for a server.
 const RUNS: u32 = 100;
 
 impl Asked<'_> {
-    /// Every state of the rows that the caller may see, the present one first, until the end of the
-    /// daemon.
+    /// Streams every state of the rows that the caller may see, from the current state until the
+    /// daemon stops.
     pub(super) fn events(&self) -> Answered {
         let gateway = self.door.gateway.clone();
         let (principal, has_tools) = (self.principal.clone(), self.has_tools()?);
@@ -40,8 +40,9 @@ impl Asked<'_> {
         }))
     }
 
-    /// Tries a server. A caller that prefers a stream gets each stage as it ends.
-    /// The name of a mount is that of a server of a run, which is connected to beside the run.
+    /// Tests a server. A caller that prefers a stream gets each stage as it ends. If the name is
+    /// that of a mount, it means a server of a run. The test then uses a connection of its own,
+    /// besides the run's.
     pub(super) async fn test(&self) -> Answered {
         let query = self.query(&["workspace"])?;
         let (name, control) = (self.name()?, self.control()?);
@@ -73,9 +74,9 @@ impl Asked<'_> {
         }))
     }
 
-    /// The last lines; a caller that prefers a stream gets the further ones, too. The name of a
-    /// mount is that of a server of a run (R-C2), and so is each name if the query has a
-    /// `workspace`.
+    /// Shows the last log lines; a caller that prefers a stream also gets further lines. If the
+    /// name is that of a mount, it means a server of a run (R-C2). With `workspace` in the query,
+    /// every name does.
     pub(super) async fn logs(&self) -> Answered {
         let query = self.query(&["workspace"])?;
         let (name, control) = (self.name()?, self.control()?);
@@ -100,8 +101,8 @@ impl Asked<'_> {
         }))
     }
 
-    /// The lines of a server of a workspace: of the mount of this name, or of the last start of a
-    /// server of this name for a run, also if it failed.
+    /// The log of a server of a workspace's runs. The name is that of a mount, or that of a server:
+    /// then the log is of the last start for a run, also if it failed.
     async fn logs_in(&self, name: &str, workspace: &str) -> Answered {
         let runs = self.known_runs()?;
         let unknown_here = || {
@@ -142,7 +143,7 @@ impl Asked<'_> {
         self.logs_of_run(&MountName { pid, alias }, &workspace).await
     }
 
-    /// The lines of a server of an active run, until the run ends.
+    /// The log of a server of an active run, until the run ends.
     async fn logs_of_run(&self, mount: &MountName, workspace: &WorkspaceId) -> Answered {
         let (run, row) = self.row_of_run(mount, workspace).await?;
         let (name, log) = (mount.to_string(), row.log.clone());
@@ -157,7 +158,8 @@ impl Asked<'_> {
                 put_lines(&events, part).await;
                 tokio::select! {
                     biased;
-                    // Only a sign that there are lines: missed ones are in the ring, or counted.
+                    // The signal only wakes the loop: missed lines are in the ring buffer, or are
+                    // counted.
                     _line = added.recv() => {}
                     () = run.ended() => return,
                 }
@@ -202,7 +204,7 @@ async fn put_lines(events: &Events, part: LogPart) {
     }
 }
 
-/// The watcher of rows.
+/// Streams the rows of servers to one caller.
 struct Watching {
     gateway: Gateway,
     principal: Principal,
@@ -210,7 +212,7 @@ struct Watching {
 }
 
 impl Watching {
-    /// Every state of the shared rows.
+    /// Streams every state of the shared rows.
     async fn everything(&self, events: &Events) {
         let mut updates = self.gateway.registry().subscribe();
         let mut shown = Shown::default();
@@ -219,8 +221,8 @@ impl Watching {
         }
     }
 
-    /// The servers that a run sees, until it ends. States that follow each other fast may be put
-    /// out as one.
+    /// Streams the servers that a run sees, until it ends. States that follow each other fast may
+    /// be sent as one.
     async fn run(&self, run: &RunView, events: &Events) {
         let mut changes = self.gateway.changes(run);
         let mut shown = Shown::default();
@@ -239,8 +241,8 @@ impl Watching {
         }
     }
 
-    /// Puts out the rows if they differ from those before: changes of servers that the caller may
-    /// not see do not show (D5).
+    /// Sends the rows if they differ from the last rows sent. So a change of a server that the
+    /// caller may not see has no effect (D5).
     async fn put(&self, snapshot: &Snapshot, shown: &mut Shown, events: &Events) {
         let settled = snapshot.is_settled();
         let servers = rows::all(snapshot, &self.principal, self.has_tools);
@@ -253,7 +255,7 @@ impl Watching {
     }
 }
 
-/// The last rows that were put out. Also true if all servers had settled.
+/// The rows that were sent last, with true if all servers had settled.
 #[derive(Default)]
 struct Shown {
     last: Option<(bool, Vec<shapes::ServerRow>)>,

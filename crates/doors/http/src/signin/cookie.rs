@@ -1,5 +1,5 @@
-//! The cookies of a browser: its session, a sign-in that waits at a provider, and the page that
-//! opens after the sign-in.
+//! The cookies of a browser: its session, an unfinished sign-in at a provider, and the page to open
+//! after the sign-in.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, header};
 
 use crate::respond::Response;
 
-/// The time for which a browser stores a sign-in that waits.
+/// The time for which a browser stores the cookie of an unfinished sign-in.
 pub(super) const ATTEMPT: Duration = Duration::from_mins(15);
 
 /// The kinds of cookies.
@@ -18,13 +18,13 @@ pub(super) enum Kept {
     Onward,
 }
 
-/// Where cookies are, and under which names.
+/// Reads and sets cookies; their names depend on whether the origin uses https.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Jar {
     is_https: bool,
 }
 
-/// The token of a session, as a browser shows it.
+/// The session token in the cookie that a browser sent.
 pub(crate) fn session_cookie(headers: &HeaderMap, is_https: bool) -> Option<&str> {
     Jar::new(is_https).find(headers, Kept::Session)
 }
@@ -34,8 +34,8 @@ impl Jar {
         Self { is_https }
     }
 
-    /// `__Host-` makes browsers refuse a cookie that another host, or a page without encryption,
-    /// has set under the name; they take it over https only.
+    /// The name of a cookie. With `__Host-`, browsers refuse a cookie of this name that another
+    /// host or an unencrypted page has set. They accept the prefix over https only.
     fn name(self, kept: Kept) -> &'static str {
         match (kept, self.is_https) {
             (Kept::Session, true) => "__Host-narthex",
@@ -47,7 +47,8 @@ impl Jar {
         }
     }
 
-    /// The value of a cookie; none if the cookie comes twice, as another site has set one then.
+    /// The value of a cookie. `None` if the cookie occurs twice, since another site may have set
+    /// one of them.
     pub(super) fn find(self, headers: &HeaderMap, kept: Kept) -> Option<&str> {
         let name = self.name(kept);
         let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());

@@ -1,5 +1,5 @@
-//! The page where a human decides what a run has asked for (D15). It does no more than the API, and
-//! lets in no one that the API refuses.
+//! The page on which a human decides a run's grant request (D15). The page does no more than the
+//! API, and admits only humans whom the API admits.
 
 use std::time::Duration;
 
@@ -25,28 +25,29 @@ use crate::{
     routes::ADMIN,
 };
 
-/// The time for which a browser remembers the page that it was on its way to.
+/// The time for which a browser remembers the page that it asked for before the sign-in.
 const ONWARD: Duration = Duration::from_mins(15);
-/// The longest text of an agent that is shown, in characters.
+/// Maximum number of characters of an agent's text that the page shows.
 const SHOWN_MAX: usize = 4_000;
 
-/// The request of a run, and the right by which a human decides.
+/// A run's grant request, as a signed-in human sees it.
 struct Shown<'a> {
     row: &'a GrantRequestRow,
-    /// The scope that its tool requires instead, or the one that was probably meant.
+    /// A warning about the requested scope: it names the scope that the tool requires, or the scope
+    /// that was probably meant.
     warning: Option<String>,
     /// The name of the human who drives the run.
     driver: Option<String>,
     who: &'a str,
     csrf: &'a str,
-    /// The token by which this page is answered once; empty where no call waits for the answer.
+    /// The token for one answer by this page; empty if the request is not pending.
     consent: &'a str,
-    /// True if a decision by this sign-in counts for nothing.
+    /// True if an approval needs a stronger proof than this sign-in.
     needs_proof: bool,
 }
 
 impl Visitor<'_> {
-    /// Shows the request of a run. A browser that is not signed in comes back here after the
+    /// Shows a run's grant request. A browser that is not signed in returns to this page after the
     /// sign-in.
     pub(super) async fn decision(&self) -> Answered {
         let (workspace, id) = self.place()?;
@@ -95,7 +96,7 @@ impl Visitor<'_> {
         }
     }
 
-    /// Approves or denies it.
+    /// Approves or denies the request.
     pub(super) async fn decide(&self, body: RequestBody) -> Answered {
         let (workspace, id) = self.place()?;
         let (form, id) = (self.form(body).await?, id.to_text());
@@ -136,7 +137,7 @@ impl Visitor<'_> {
         redirect(&here)
     }
 
-    /// The page that a browser goes to after the sign-in: the one it came for.
+    /// The page that a browser gets after the sign-in: the page that it asked for before.
     pub(super) fn onward(&self) -> String {
         let kept = self.jar().find(&self.parts.headers, Kept::Onward);
         let place = kept.and_then(|kept| {
@@ -156,7 +157,8 @@ impl Visitor<'_> {
     }
 }
 
-/// Nothing is decided by a page that was used, or open for too long; the next one is fresh.
+/// The answer to a decision from a page that was already used, or was open for too long. It decides
+/// nothing, and links to a fresh page.
 fn used(error: &ConsentError, path: &str) -> Response {
     let title = "Please check again";
     let main = format!(
@@ -203,7 +205,7 @@ fn page(shown: &Shown<'_>) -> Response {
     html(StatusCode::OK, title, "", &main)
 }
 
-/// The facts of the request: the asking agent, and the grant that it asks for.
+/// The facts of the request: the agent and the grant that it requests.
 fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
     let row = shown.row;
     let mut facts = Vec::new();
@@ -251,7 +253,7 @@ fn words(row: &GrantRequestRow) -> impl Iterator<Item = &'static str> {
     GrantDuration::WORDS.into_iter().filter(move |word| has_session || *word != "session")
 }
 
-/// The durations of a grant, and the calls that it would count for.
+/// Adds the durations of a grant, and the calls to which each would apply.
 fn durations(main: &mut String, shown: &Shown<'_>) {
     let row = shown.row;
     let driver = shown.driver.as_deref().unwrap_or_default();
@@ -304,7 +306,8 @@ fn form(main: &mut String, shown: &Shown<'_>) {
     );
 }
 
-/// Text of others: nothing in it hides, turns around or gets out.
+/// Escapes text that others wrote: hidden characters, changes of the text's direction, and markup
+/// have no effect.
 fn safe(text: &str) -> String {
     escaped(&harmless(text, SHOWN_MAX))
 }

@@ -1,7 +1,7 @@
-//! The pages, as HTML that works without a script but for passkeys.
+//! The pages as HTML, which works without a script except for passkeys.
 //!
-//! Everything that comes from outside is escaped where it is put in; the policy of the page allows
-//! no script and no style but our two files, and no frame around it.
+//! All text from outside is escaped when it is put into a page. The policy of the page allows no
+//! script and no style except our two files, and forbids frames around the page.
 
 use std::fmt::Write;
 
@@ -27,16 +27,16 @@ pub(super) struct Shown<'a> {
     pub(super) csrf: String,
     /// True if passkeys work at this address.
     pub(super) has_passkeys: bool,
-    /// True if the signed-in human can add a passkey.
+    /// True if the signed-in human may add a passkey.
     pub(super) adds_passkeys: bool,
-    /// True if links that they make let others add a passkey.
+    /// True if the links that this human makes allow their users to add a passkey.
     pub(super) links_add_passkeys: bool,
     pub(super) has_providers: bool,
-    /// True if approvals of a human who has proved nothing are refused.
+    /// True if approvals are refused because this sign-in proves no human.
     pub(super) needs_proof: bool,
 }
 
-/// The ways in.
+/// The page with all ways to sign in.
 pub(super) fn sign_in(providers: &[&str], has_passkeys: bool) -> Response {
     let mut main = String::from("<h1>Sign in</h1>\n");
     if has_passkeys {
@@ -70,7 +70,7 @@ pub(super) fn sign_in(providers: &[&str], has_passkeys: bool) -> Response {
     html(StatusCode::OK, "Sign in", "", &main)
 }
 
-/// The button that uses a link up.
+/// The page with the button that uses up a link.
 pub(super) fn link(name: &str) -> Response {
     let name = escaped(name);
     let main = format!(
@@ -102,7 +102,7 @@ pub(super) fn account(shown: &Shown<'_>) -> Response {
     html(StatusCode::OK, "Signed in", &format!(" data-csrf=\"{csrf}\""), &main)
 }
 
-/// Says what a sign-in by a link proves, and what its human does next.
+/// Explains what a sign-in by link proves, and what its human can do next.
 fn unproved(main: &mut String, shown: &Shown<'_>) {
     let ways = match (shown.has_passkeys, shown.has_providers) {
         (true, true) => "with a passkey or at a provider",
@@ -127,7 +127,7 @@ fn unproved(main: &mut String, shown: &Shown<'_>) {
     );
 }
 
-/// Passkeys, and the form that adds one.
+/// Lists the passkeys, and adds the form for another passkey.
 fn passkeys(main: &mut String, shown: &Shown<'_>, csrf: &str) {
     main.push_str("<h2>Passkeys</h2>\n<ul>\n");
     for passkey in &shown.passkeys {
@@ -161,7 +161,7 @@ fn passkeys(main: &mut String, shown: &Shown<'_>, csrf: &str) {
     });
 }
 
-/// The form by which an operator lets another human in.
+/// The form with which an operator creates a link for another human.
 fn invite(main: &mut String, shown: &Shown<'_>, csrf: &str) {
     let adds = match (shown.has_passkeys, shown.links_add_passkeys) {
         (true, true) => " and lets them add a passkey",
@@ -183,7 +183,7 @@ fn invite(main: &mut String, shown: &Shown<'_>, csrf: &str) {
     );
 }
 
-/// A link that was just made, which is shown this once.
+/// The page of a new link, which shows it only this once.
 pub(super) fn made_link(made: &CreatedLink) -> Response {
     let CreatedLink { url, account, expires_at, adds_passkey } = made;
     let (name, url) = (escaped(account.name.as_str()), escaped(url.expose()));
@@ -206,7 +206,7 @@ pub(super) fn made_link(made: &CreatedLink) -> Response {
     html(StatusCode::OK, "A link", "", &main)
 }
 
-/// The page that says what went wrong.
+/// The page that explains a problem.
 pub(super) fn failure(problem: &Problem) -> Response {
     let detail = escaped(problem.detail());
     let main = format!(
@@ -216,7 +216,7 @@ pub(super) fn failure(problem: &Problem) -> Response {
     html(status(problem), "That did not work", "", &main)
 }
 
-/// A file of ours.
+/// Answers with the script or the style of all pages.
 pub(super) fn asset(text: &'static str, kind: &'static str) -> Response {
     let payload = narthex_wire::Payload::from(Bytes::from_static(text.as_bytes()));
     let mut response = guarded(Response::new(payload.into()));
@@ -224,12 +224,13 @@ pub(super) fn asset(text: &'static str, kind: &'static str) -> Response {
     response
 }
 
-/// An answer that runs no script of others and is shown in no frame.
+/// Adds the headers that forbid foreign scripts and frames.
 pub(super) fn guarded(mut response: Response) -> Response {
     let all: [(HeaderName, &'static str); 3] = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_FRAME_OPTIONS, "DENY"),
-        // Other sites never learn a link's address; without any, forms would have no origin.
+        // Other sites never receive a link's address. Without any referrer, forms would have no
+        // origin.
         (header::REFERRER_POLICY, "same-origin"),
     ];
     for (name, value) in all {
@@ -256,7 +257,7 @@ pub(super) fn html(status: StatusCode, title: &str, attributes: &str, main: &str
     response
 }
 
-/// Text, also for attributes in double quotes.
+/// Escapes text for HTML, also inside of attributes with double quotes.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! The ceremonies of passkeys, which the script of the page drives.
+//! The ceremonies of passkeys, which the page's script starts and finishes.
 
 use http::StatusCode;
 use narthex_control::PasskeyRow;

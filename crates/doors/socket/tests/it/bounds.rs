@@ -1,4 +1,4 @@
-//! Limits, refusals and the end of the door.
+//! Limits and refusals of the door, and its end.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::world::{World, modern, request, text_of, tool};
 
-/// D3.
+/// D3: a message with a fault gets an error, and the connection stays open.
 #[tokio::test]
 async fn bad_messages_are_answered_and_the_connection_lives_on() {
     let world = World::new(Eras::Modern, SocketOptions::default()).await;
@@ -63,7 +63,7 @@ async fn d3_a_hidden_tool_is_refused_through_a_socket() {
     }
 }
 
-/// D3.
+/// D3: a line that is too long ends the connection.
 #[tokio::test]
 async fn a_line_that_is_too_long_ends_the_connection() {
     let world = World::new(Eras::Modern, SocketOptions::default()).await;
@@ -75,7 +75,7 @@ async fn a_line_that_is_too_long_ends_the_connection() {
     assert_eq!(answers[0]["error"]["code"], -32600);
 }
 
-/// More requests at once than may run or wait: all are answered, each once.
+/// Of more requests than may run or wait at once, each gets exactly one answer.
 #[tokio::test]
 async fn many_requests_wait_for_their_turn() {
     const REQUESTS: u64 = 1_500;
@@ -94,7 +94,7 @@ async fn many_requests_wait_for_their_turn() {
     assert_eq!(texts, expected);
 }
 
-/// Progress comes before its answer, however many calls share the connection.
+/// Progress of a call arrives before its answer, however many calls share the connection.
 #[tokio::test]
 async fn steps_of_a_call_stay_in_order() {
     let world = World::new(Eras::Modern, SocketOptions::default()).await;
@@ -129,7 +129,8 @@ async fn a_client_that_does_not_read_is_cut() {
     world.until(|world| world.gateway.metrics().render().contains(cut)).await;
 }
 
-/// The end of the door: no new connections, open calls get a while, and no files stay.
+/// When the door stops, it accepts no new connections, lets open calls continue for a while, and
+/// leaves no files.
 #[tokio::test]
 async fn the_door_drains_and_leaves_nothing() {
     let drain_timeout = Duration::from_millis(50);

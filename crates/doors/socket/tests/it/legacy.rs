@@ -1,4 +1,4 @@
-//! Clients with a handshake.
+//! Clients that start with `initialize`.
 
 use narthex_socket::SocketOptions;
 use narthex_testkit::fixture::Eras;
@@ -39,7 +39,7 @@ async fn a_session_needs_its_handshake_once() {
     world.until(|world| world.gateway.sessions_open() == 0).await;
 }
 
-/// A client may look with a modern request first, and then shake hands.
+/// A client may send a modern request first, and initialize a session afterwards.
 #[tokio::test]
 async fn a_modern_request_does_not_prevent_a_later_handshake() {
     let world = World::new(Eras::Both, SocketOptions::default()).await;
@@ -51,7 +51,7 @@ async fn a_modern_request_does_not_prevent_a_later_handshake() {
     assert_eq!(text_of(&answer), "hi");
 }
 
-/// E84.
+/// E84: a cancelled call gets no answer.
 #[tokio::test]
 async fn a_cancelled_call_gets_no_answer() {
     let world = World::new(Eras::Legacy, SocketOptions::default()).await;
@@ -61,7 +61,7 @@ async fn a_cancelled_call_gets_no_answer() {
     world.until(|world| world.fixture.fixture.counts().calls == 1).await;
     client.send(&cancelled(7)).await;
     world.until(|world| world.fixture.fixture.counts().cancelled == 1).await;
-    // One that the gateway may not even have seen.
+    // The gateway may not have seen this call when its cancellation arrives.
     let (late, cancel) = (tool(8, "sleep", json!({"ms": 600_000})), cancelled(8));
     client.send_text(&format!("{late}\n{cancel}\n")).await;
     client.send(&tool(9, "echo", json!({"message": "on"}))).await;
@@ -70,7 +70,7 @@ async fn a_cancelled_call_gets_no_answer() {
     assert_eq!(answers.iter().map(|answer| &answer["id"]).collect::<Vec<_>>(), [9]);
 }
 
-/// E84.
+/// E84: if a client disconnects, its calls are cancelled.
 #[tokio::test]
 async fn a_client_that_disconnects_cancels_its_calls() {
     let world = World::new(Eras::Legacy, SocketOptions::default()).await;
@@ -83,7 +83,8 @@ async fn a_client_that_disconnects_cancels_its_calls() {
     world.until(|world| world.gateway.sessions_open() == 0).await;
 }
 
-/// D12: questions and notifications of servers reach the client, and its answers reach them.
+/// D12: questions and notifications of servers reach the client, and the client's answers reach the
+/// servers.
 #[tokio::test]
 async fn servers_ask_and_notify() {
     let world = World::new(Eras::Legacy, SocketOptions::default()).await;
@@ -104,8 +105,9 @@ async fn servers_ask_and_notify() {
     assert!(both.iter().any(|message| message["id"] == 2), "{both:?}");
 }
 
-/// E174, E178: questions of a server of 2026-07-28 reach a client with a handshake on its
-/// connection, at both sockets, all at once; a call that is cancelled takes its questions back.
+/// E174, E178: questions of a server of 2026-07-28 reach a legacy client on its connection, at both
+/// sockets and all at the same time. If the client cancels a call, the call's questions are
+/// cancelled too.
 #[tokio::test]
 async fn e174_servers_of_the_other_era_ask() {
     let world = World::new(Eras::Modern, SocketOptions::default()).await;

@@ -1,4 +1,4 @@
-//! The door in front of a real gateway over a fixture server in this process.
+//! Tests of the door with a real gateway and a fixture server in this process.
 
 #![cfg(test)]
 

@@ -1,4 +1,4 @@
-//! Clients whose requests need no session.
+//! Clients whose requests use no session.
 
 use narthex_socket::SocketOptions;
 use narthex_testkit::fixture::Eras;
@@ -32,13 +32,13 @@ async fn a_cancelled_call_gets_no_answer() {
     client.send(&cancelled(7)).await;
     world.until(|world| world.fixture.fixture.counts().cancelled == 1).await;
     client.send(&cancelled(99)).await;
-    // The id is free again.
+    // The id can be used again.
     let answer = client.ask(&modern(tool(7, "echo", json!({"message": "on"})))).await;
     assert_eq!(text_of(&answer), "on");
 }
 
-/// Plain `socat` closes its side after the last line; its requests are still answered, and only
-/// endless ones are given up.
+/// Plain `socat` stops sending after the last line. Its requests are still answered; only streams,
+/// which would never end, are cancelled.
 #[tokio::test]
 async fn a_client_that_stops_sending_still_gets_answers() {
     let world = World::new(Eras::Modern, SocketOptions::default()).await;
@@ -64,8 +64,8 @@ async fn a_duplicate_id_of_an_open_request_is_refused() {
     assert_eq!(answer["error"]["code"], -32600);
 }
 
-/// D2: the required members of a modern request are demanded here as at the HTTP door, with the
-/// versions that are accepted then.
+/// D2: the socket requires the same members of a modern request as the HTTP door, and its error
+/// names the accepted versions.
 #[tokio::test]
 async fn d2_required_members_of_a_modern_request_are_demanded() {
     let world = World::new(Eras::Legacy, SocketOptions::default()).await;
@@ -88,7 +88,7 @@ async fn d2_required_members_of_a_modern_request_are_demanded() {
     assert_eq!(client.ask(&bare).await["error"]["code"], -32602);
 }
 
-/// An error carries the id of its request wherever that can be read.
+/// An error has the id of its request if the id can be read.
 #[tokio::test]
 async fn errors_about_messages_carry_the_id() {
     let world = World::new(Eras::Legacy, SocketOptions::default()).await;
@@ -101,8 +101,8 @@ async fn errors_about_messages_carry_the_id() {
     assert!(answered["result"].is_object(), "{answered}");
 }
 
-/// E184: a legacy server asks a modern client at the socket, too: the call waits beside others on
-/// the same connection, and a retry on any connection of the run finishes it.
+/// E184: a legacy server can ask a modern client at the socket, too. The call waits while other
+/// calls of the connection continue, and a retry on any connection of the run finishes it.
 #[tokio::test]
 async fn e184_a_call_that_waits_for_its_client_is_answered_at_the_socket() {
     let world = World::new(Eras::Legacy, SocketOptions::default()).await;

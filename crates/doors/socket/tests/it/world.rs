@@ -1,4 +1,4 @@
-//! A door, the gateway behind it, and clients.
+//! A door with the gateway behind it, and clients of the door.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -27,7 +27,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// No test should need that long.
+/// The time limit of each wait; no test should need so long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
@@ -40,12 +40,12 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A door with one server, `fix`, of this era.
+    /// A door whose gateway has one server, `fix`, of this era.
     pub(crate) async fn new(eras: Eras, options: SocketOptions) -> Self {
         Self::showing(eras, options, Exposed::default()).await
     }
 
-    /// The same, whose server shows only these items.
+    /// The same, but the server shows only the items that `exposed` permits.
     pub(crate) async fn showing(eras: Eras, options: SocketOptions, exposed: Exposed) -> Self {
         let fixture = Running::http(Options { eras, ..Options::default() }).await.unwrap();
         let alias = Alias::new("fix").unwrap();
@@ -75,7 +75,7 @@ impl World {
         Client { reader: BufReader::new(reader), writer }
     }
 
-    /// Waits until a condition has become true.
+    /// Waits until a condition is true.
     pub(crate) async fn until(&self, is_true: impl Fn(&Self) -> bool) {
         let waiting = async {
             while !is_true(self) {
@@ -109,7 +109,7 @@ fn gateway(entry: Entry, limits: Limits) -> Gateway {
     Gateway::new(registry, Audit::disabled(), options).unwrap()
 }
 
-/// A client that speaks raw lines.
+/// A client that sends and receives raw lines.
 pub(crate) struct Client {
     reader: BufReader<OwnedReadHalf>,
     writer: OwnedWriteHalf,
@@ -133,7 +133,7 @@ impl Client {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// All messages up to the end of the connection.
+    /// All messages until the connection ends.
     pub(crate) async fn receive_all(&mut self) -> Vec<Value> {
         let mut text = String::new();
         let reading = self.reader.read_to_string(&mut text);
@@ -141,7 +141,7 @@ impl Client {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Sends a request and waits for its answer; other messages are passed over.
+    /// Sends a request and waits for its answer; skips other messages.
     pub(crate) async fn ask(&mut self, message: &Value) -> Value {
         self.send(message).await;
         loop {
@@ -164,7 +164,7 @@ impl Client {
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
     }
 
-    /// Says that nothing more will be sent.
+    /// Tells the door that the client will send nothing more.
     pub(crate) async fn finish_sending(&mut self) {
         self.writer.shutdown().await.unwrap();
     }

@@ -1,5 +1,5 @@
-//! The single attachments of an agent (X-M36 to X-M44). Each is a part of the agent, which is
-//! stored whole.
+//! The single attachments of an agent (X-M36 to X-M44). An attachment is a part of its agent, and
+//! each change stores the whole agent.
 
 use std::collections::BTreeSet;
 
@@ -127,7 +127,7 @@ impl Control {
                 None => kind::AGENT_ATTACHED,
                 Some(_) => kind::AGENT_ENV_UPDATED,
             };
-            // Names of fields without values (X-M61).
+            // The event has names of fields, but no values (X-M61).
             let event = event(kind, &change, &agent, attachment.alias.as_str()).changing(keys);
             let written = this.store_prepared(&change, prepared, Some(event)).await?;
             Ok(CatalogAttached {
@@ -290,8 +290,9 @@ fn prepared(definition: Definition, before: &CatalogRow, warnings: Vec<FieldWarn
     Prepared { checked: Checked { id, document, warnings }, before: Some(before.clone()) }
 }
 
-/// Refuses faults that the change brings, or of which `own` knows a place in the request. Other
-/// faults that the agent had before become warnings: one attachment does not wait for another.
+/// Refuses faults that the change causes, and faults that `own` finds in the request. Other faults
+/// that the agent had before become warnings, so that they do not prevent a change of another
+/// attachment.
 fn checked(
     workspace: &Workspace,
     before: &Agent,
@@ -323,7 +324,7 @@ fn checked(
     if refused.is_empty() { Ok(warnings) } else { Err(CatalogError::Refused(refused)) }
 }
 
-/// A warning with its place in the request, if it is about the attachment of the request.
+/// Gives a warning its place in the request, if it concerns the attachment of the request.
 fn warned_in_words(warning: FieldWarning, request: &AttachRequest) -> FieldWarning {
     let AttachRequest { alias, reference_member, config_member, .. } = request;
     let inside = warning.field.strip_prefix(&format!("mcpServers.{alias}."));
@@ -347,7 +348,8 @@ fn in_words(fault: &Fault, agent: &Agent, request: &AttachRequest) -> String {
             let member = if is_typed { ".ref" } else { "" };
             match inside.and_then(|path| path.strip_prefix("config.")) {
                 Some(path) => format!("{config_member}.{path}{member}"),
-                // The key has no value; its place is the one where it would be set.
+                // The missing key has no place, so the fault names the place where its value would
+                // be.
                 None if fault.code == FaultCode::MissingRequiredMcpConfig => {
                     format!("{config_member}.{key}")
                 }

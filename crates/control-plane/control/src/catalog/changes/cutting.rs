@@ -7,7 +7,8 @@ use narthex_store::Cut;
 use crate::Control;
 
 impl Control {
-    /// Applies a changed object to the live runs, as far as it cuts through (D10).
+    /// Applies the parts of a changed object that concern live runs at once: the disabling of a
+    /// server (D10), and limits.
     pub(super) fn cut_through(
         &self,
         workspace: &WorkspaceId,
@@ -21,7 +22,7 @@ impl Control {
     }
 }
 
-/// True if an object disables a server, which live runs then lose (D10).
+/// True if the object is a disabled server, which live runs lose at once (D10).
 pub(super) fn is_cut(kind: CatalogKind, document: &str) -> bool {
     if kind != CatalogKind::Server {
         return false;

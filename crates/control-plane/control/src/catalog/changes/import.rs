@@ -172,7 +172,7 @@ impl Control {
     }
 }
 
-/// Reads a document, and checks all of it against everything that is stored.
+/// Reads a document, and checks all of it against all stored objects.
 fn prepare(
     stored: &Stored,
     text: &[u8],
@@ -195,8 +195,8 @@ fn prepare(
     for one in &given {
         new.put(one.definition.clone());
     }
-    // Other objects may refer to an unreadable object: then only the faults that an object has by
-    // itself are reported.
+    // Other objects may refer to an unreadable object. If there is one, only faults within a single
+    // object are reported.
     let is_read = errors.is_empty();
     let is_due = |code: FieldCode| is_read || code.is_of_itself(is_named);
     let servers = given.iter().filter(|one| one.definition.kind() == CatalogKind::Server);
@@ -243,7 +243,7 @@ fn prepare(
     Ok((ready, CatalogImported { changes, warnings, left }))
 }
 
-/// Warnings of the secrets that a document names and that are not set.
+/// Warnings about secrets that a document names and that are not set.
 fn unset(secrets: &BTreeSet<SecretName>, stored: &Stored) -> impl Iterator<Item = FieldWarning> {
     let unset = secrets.iter().filter(|name| !stored.secrets.contains(*name));
     unset.map(|name| {
@@ -268,8 +268,8 @@ fn taken(one: &Given, old: &Workspace, stored: &Stored, agent: &str) -> Option<F
     Some(FieldError::invalid(&one.place, text, remedy))
 }
 
-/// Servers that manifests of these agents had made, that they do not attach, and that the document
-/// does not contain.
+/// Servers that earlier manifests of these agents made, that the agents no longer attach, and that
+/// the document does not contain.
 fn left(given: &[Given], new: &Workspace, stored: &Stored) -> Vec<CatalogLeft> {
     let mut found = Vec::new();
     let kind = CatalogKind::Server;
@@ -290,13 +290,13 @@ fn left(given: &[Given], new: &Workspace, stored: &Stored) -> Vec<CatalogLeft> {
     found
 }
 
-/// A document of a workspace, as far as it can be read.
+/// The readable part of a workspace's document.
 struct Read {
     /// The objects, in an order in which references hold.
     given: Vec<Given>,
     secrets: BTreeSet<SecretName>,
     errors: Vec<FieldError>,
-    /// Warnings of each object by itself.
+    /// Warnings about each object by itself.
     warnings: Vec<FieldWarning>,
     /// True if the name of every object is known.
     is_named: bool,

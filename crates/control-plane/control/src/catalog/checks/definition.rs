@@ -5,7 +5,7 @@ use narthex_model::{AgentName, CapabilityName, CatalogKind, NameError, ServerId}
 
 use narthex_catalog::fields::{FieldError, FieldWarning};
 
-/// One object, read.
+/// A parsed object.
 #[derive(Clone)]
 pub(in crate::catalog) enum Definition {
     Server(Box<ServerEntry>),
@@ -14,7 +14,7 @@ pub(in crate::catalog) enum Definition {
 }
 
 impl Definition {
-    /// Reads an object, which is the one of `id`, if that is given.
+    /// Parses an object. If `id` is given, the object must have that id.
     pub(in crate::catalog) fn parse(
         kind: CatalogKind,
         text: &[u8],
@@ -61,7 +61,7 @@ impl Definition {
         }
     }
 
-    /// Its normal form.
+    /// The object's normal form, as JSON text.
     pub(in crate::catalog) fn document(&self) -> String {
         let text = match self {
             Self::Server(entry) => serde_json::to_string(entry),
@@ -102,7 +102,7 @@ fn read<T>(
             let warnings = warnings.iter().map(|warning| FieldWarning::of(warning, "")).collect();
             Ok((definition(Box::new(value)), warnings))
         }
-        // These faults name their place in the text, with nothing in front.
+        // These faults name their place in the text itself, so no prefix is added.
         Err(faults) => Err(faults.iter().map(|fault| FieldError::of(fault, "")).collect()),
     }
 }

@@ -74,7 +74,7 @@ impl Shared {
                     false => pending().await,
                 }
             };
-            // The senders live as long as the run.
+            // The senders exist as long as the run.
             tokio::select! {
                 biased;
                 _ = removals.changed() => {}
@@ -193,7 +193,7 @@ impl Shared {
             let item = Item::Resource(text.as_ref().into());
             let one = Request::new(request.alias.clone(), request.message.clone(), item);
             if is_free {
-                // There may be rules later.
+                // The workspace may get rules later.
                 all.requests.push(one);
                 continue;
             }

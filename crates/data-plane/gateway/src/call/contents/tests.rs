@@ -39,8 +39,8 @@ fn x_m64_known_secrets_and_tokens_are_removed_from_stored_texts() {
     assert_eq!(kept(text)["text"], text);
 }
 
-/// X-M64: wherever a secret stands, no part of it is left before the cut, and a text that had one
-/// gets no digest.
+/// X-M64: at every position of a secret, no part of it is left before the cut. A text that had a
+/// secret gets no digest.
 #[test]
 fn x_m64_no_part_of_a_secret_remains_before_the_cut_of_a_long_text() {
     let end = 20_000;

@@ -166,8 +166,8 @@ struct Asked {
     answer: Option<Vec<u8>>,
 }
 
-/// The questions of one answer, while their client answers them. Dropping it takes open questions
-/// back: the client is notified on its session's own stream.
+/// The questions of one answer, while their client answers them. Dropping this value withdraws open
+/// questions: the client is notified on its session's own stream.
 #[derive(Debug)]
 pub(crate) struct Asking {
     session: Arc<Session>,

@@ -45,8 +45,8 @@ impl Turns {
         self.len() == 0
     }
 
-    /// Gives a message to the only open call; `false` if there are several or none, or it has too
-    /// many waiting.
+    /// Gives a message to the only open call. `false` if several calls or none are open, or if too
+    /// many messages wait for the call.
     pub(super) fn give(&self, message: &Message) -> bool {
         let open = self.open();
         let mut calls = open.calls.values();

@@ -17,7 +17,7 @@ use crate::{
     view::{View, seen_rows},
 };
 
-/// Number of entries from which on unused ones are looked for.
+/// Number of entries from which on a search removes unused ones.
 const PRUNED_FROM: usize = 64;
 
 /// The views and sets that are held for as long as some run has them.
@@ -35,10 +35,11 @@ pub(super) struct Source {
     alias: Alias,
     connection: Option<ConnectionId>,
     inventory_version: u64,
-    /// The lists of a server that runs see may be frozen, and then are not all that it lists (D10).
+    /// The lists that runs see. Frozen lists may be a part of the lists that the server has now
+    /// (D10).
     inventory: Weak<Inventory>,
     definition: Option<Weak<ServerDefinition>>,
-    /// True if it has instructions for models, which may be under review in a run.
+    /// True if the server has instructions for models, which may be under review in a run.
     tells_models: bool,
 }
 

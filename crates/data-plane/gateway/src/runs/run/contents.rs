@@ -1,5 +1,5 @@
-//! The parts that are needed to store the contents of a run's calls (X-M64): the switch of its
-//! workspace, and the secrets that must not be stored with them.
+//! The parts that are needed to store the contents of a run's calls (X-M64). They are the switch of
+//! the run's workspace, and the secrets that must not be stored with the contents.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,7 +18,7 @@ pub(crate) struct RunContents {
     known: ArcSwapOption<Known>,
 }
 
-/// Finds the secrets of these servers, which are held and not their links.
+/// Finds the secrets of these servers. Holds the definitions of the servers, and not their links.
 #[derive(Debug)]
 struct Known {
     servers: Vec<Arc<ServerDefinition>>,
@@ -30,7 +30,7 @@ impl RunContents {
         Self { secrets: secrets.into(), ..Self::default() }
     }
 
-    /// Goes by this switch from now on. Only the first counts.
+    /// Uses this switch from now on. Only the first call counts.
     pub(crate) fn go_by(&self, switch: ContentsSwitch) {
         self.switch.get_or_init(|| switch);
     }

@@ -7,7 +7,7 @@ use std::sync::{
 
 use tokio_util::sync::CancellationToken;
 
-/// Calls of how many threads share no lock.
+/// Number of threads whose calls share no lock.
 const PARTS: usize = 8;
 
 /// Notifies open calls of modern clients that their run has ended: one token for the calls of each
@@ -23,7 +23,7 @@ impl CallEnds {
     }
 }
 
-/// The part of this thread.
+/// The part that the calls of this thread use.
 fn part() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {

@@ -12,32 +12,32 @@ use narthex_registry::{
 use narthex_upstream::{Inventory, Listed};
 use tokio::sync::watch;
 
-/// A server, all that it lists by now, and the names of items that it defined otherwise at first.
+/// A server, its present lists, and the names of items that its first lists define otherwise.
 pub(crate) type Changed = (Alias, Arc<Inventory>, Vec<(Listed, Arc<str>)>);
 
 /// The servers that a run has mounted for itself.
 #[derive(Debug, Default)]
 pub(super) struct OwnServers {
-    /// The servers of the beginning, which never change.
+    /// The servers that began with the run, which never change.
     keys: Vec<(Alias, ConnectionId)>,
     /// The servers on a connection that no other run shares.
     alone: Vec<Alias>,
-    /// Their ids in the catalog, across all workspaces.
+    /// The ids of the servers in the catalog, across all workspaces.
     catalog: Vec<(Alias, Arc<str>)>,
-    /// The servers that it should have and that did not start, each with the reason.
+    /// The servers that the run should have and that did not start, each with the reason.
     failed: Vec<Arc<ServerRow>>,
-    /// Their first lists, if the run is frozen to these.
+    /// The first lists of the servers, if the run is frozen to these.
     first: Option<FirstLists>,
     /// The first lists on links besides the shared ones.
     variants: FirstVariants,
-    /// Gone when the run has ended.
+    /// The mounted servers; `None` when the run has ended.
     mounts: ArcSwapOption<MountSet>,
     joined: ArcSwapOption<Joined>,
-    /// Held while the servers are joined anew; the number of the last time.
+    /// Held while the servers are joined anew. The value is the number of the last join.
     joining: Mutex<u64>,
 }
 
-/// Shared and own servers as they were together.
+/// The shared servers and a run's own servers, joined at one moment.
 #[derive(Debug)]
 struct Joined {
     shared: Option<Arc<Snapshot>>,
@@ -69,8 +69,8 @@ impl OwnServers {
         self.first.as_ref().is_some_and(|first| first.has(alias))
     }
 
-    /// The items that its servers define otherwise by now than at first, each with all that they
-    /// list.
+    /// The items that the servers define otherwise now than in their first lists, each with all
+    /// that its server lists.
     pub(super) fn changed(&self) -> Vec<Changed> {
         let (Some(first), Some(mounts)) = (&self.first, self.mounts.load_full()) else {
             return Vec::new();
@@ -93,7 +93,7 @@ impl OwnServers {
         self.is_frozen(alias).then_some(&self.variants)
     }
 
-    /// All first lists on such links, by digests.
+    /// All first lists on links besides the shared ones, by digests.
     pub(super) fn further_lists(&self) -> KeptFurther {
         self.variants.kept()
     }
@@ -133,21 +133,21 @@ impl OwnServers {
         }
     }
 
-    /// Forgets the parts that are made anew when a caller looks.
+    /// Forgets the parts that are made anew when a caller reads them.
     pub(super) fn forget_joined(&self) {
         self.joined.store(None);
         self.variants.forget_compared();
     }
 
-    /// Gives all servers back: each ends after its open calls, if no other run has it.
+    /// Releases all servers: each ends after its open calls, if no other run has it.
     pub(super) fn release(&self) {
         self.mounts.store(None);
         self.joined.store(None);
     }
 
-    /// The shared servers that `policy` attaches, and the own ones: the registry for a run that is
-    /// not plain. Costs no lock unless a server has changed, and then one of the run alone. A run
-    /// that has ended sees nothing.
+    /// The servers of a run that is not plain: the shared servers that `policy` attaches, and the
+    /// run's own servers. Takes no lock unless a server has changed, and then only a lock of this
+    /// run. A run that has ended sees no servers.
     pub(super) fn snapshot(&self, registry: &Registry, policy: &RunPolicy) -> Arc<Snapshot> {
         let Some(mounts) = self.mounts.load_full() else { return Arc::default() };
         let shared = || self.shared(registry, policy);
@@ -172,14 +172,14 @@ impl OwnServers {
         all
     }
 
-    /// The same for a caller that looks once; the snapshot is not stored.
+    /// The same snapshot for a caller that reads it once; the snapshot is not stored.
     pub(super) fn snapshot_once(&self, registry: &Registry, policy: &RunPolicy) -> Arc<Snapshot> {
         let Some(mounts) = self.mounts.load_full() else { return Arc::default() };
         let rows = mounts.mounts().iter().map(|mount| mount.row()).collect();
         Arc::new(self.join(0, &self.shared(registry, policy), policy, rows))
     }
 
-    /// The shared servers that the run sees and its own, as they are now.
+    /// The shared servers that the run sees and its own servers, as they are now.
     fn join(
         &self,
         number: u64,
@@ -200,12 +200,13 @@ impl OwnServers {
         Snapshot::joined(number, seen, &own)
     }
 
-    /// The shared servers, if the run may see any: changes of hidden ones change nothing for it.
+    /// The shared servers, if the run may see any. Changes of hidden servers change nothing for the
+    /// run.
     fn shared(&self, registry: &Registry, policy: &RunPolicy) -> Option<Arc<Snapshot>> {
         self.sees_shared(policy).then(|| registry.snapshot())
     }
 
-    /// True if the run sees shared servers: its policy attaches more than its own ones.
+    /// True if the run sees shared servers: its policy attaches more servers than the run's own.
     fn sees_shared(&self, policy: &RunPolicy) -> bool {
         match policy {
             RunPolicy::AllAttached => true,
@@ -229,7 +230,7 @@ impl OwnServers {
 }
 
 impl Joined {
-    /// True if no server has changed since.
+    /// True if no server has changed since the join.
     fn is_of(&self, shared: &Option<Arc<Snapshot>>, mounts: &MountSet) -> bool {
         let own = mounts.mounts().iter().zip(&self.own);
         self.shared.as_ref().map(Arc::as_ptr) == shared.as_ref().map(Arc::as_ptr)
@@ -242,8 +243,8 @@ impl Joined {
 pub struct Changes(Vec<watch::Receiver<u64>>);
 
 impl Changes {
-    /// The changes of one server that a run has for itself, or of all that are shared. `None` if
-    /// the one is gone.
+    /// The changes of one server that a run has for itself, or of all shared servers. `None` if the
+    /// run's server does not exist any more.
     pub(crate) fn of(registry: &Registry, server: &ServerKey) -> Option<Self> {
         let changes = match server.connection() {
             Some(connection) => registry.mounted(connection)?.changes(),

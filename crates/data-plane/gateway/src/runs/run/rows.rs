@@ -31,13 +31,13 @@ impl RunRows {
         rows.map(|row| RunRow(row.clone()))
     }
 
-    /// All rows that the run sees, to be shown or made a view of.
+    /// All rows that the run sees, for display or for a view.
     pub(crate) fn shown(&self) -> &Arc<Snapshot> {
         &self.0
     }
 }
 
-/// All facts of a snapshot, none of which leads to a server.
+/// Gives access to all facts of a snapshot, none of which leads to a server.
 impl Deref for RunRows {
     type Target = Snapshot;
 
@@ -47,7 +47,7 @@ impl Deref for RunRows {
 }
 
 impl RunRow {
-    /// The alias of the server in its run; `None` for one that is not of this run any more.
+    /// The alias of the server in its run, which every row of a run has.
     pub(crate) fn alias(&self) -> &Alias {
         self.0.alias.as_ref().expect("only rows with an alias are found by one")
     }

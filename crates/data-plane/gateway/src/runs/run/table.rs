@@ -63,7 +63,7 @@ impl RunTable {
         self.runs.len()
     }
 
-    /// True if no run lives.
+    /// True if no run is live.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -113,7 +113,7 @@ mod tests {
         assert!(!table.has_ended(&forged) && !table.has_ended(two.expose()));
     }
 
-    /// S27: a token does not print.
+    /// S27: debug output contains no token.
     #[test]
     fn s27_debug_output_does_not_contain_tokens() {
         let token = RunToken::generate().unwrap();

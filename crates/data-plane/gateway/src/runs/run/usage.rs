@@ -15,7 +15,7 @@ use super::RunView;
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     is_watched: AtomicBool,
-    /// True if the run was used since the watching task last looked.
+    /// True if the run was used since the watching task last checked.
     was_used: AtomicBool,
     /// Sessions and streams.
     held: AtomicUsize,
@@ -30,7 +30,8 @@ pub(crate) struct Usage {
 impl Usage {
     /// Notes that the run is used. `false` if no task watches it yet. Takes no lock.
     pub(crate) fn note(&self) -> bool {
-        // In one order with `rest`: either this is seen there, or its end here.
+        // `SeqCst` orders this with `rest`: `rest` sees this use, or this call sees the end of the
+        // watching.
         if !self.was_used.load(Ordering::SeqCst) {
             self.was_used.store(true, Ordering::SeqCst);
         }
@@ -50,7 +51,7 @@ impl Usage {
         }
     }
 
-    /// Ends the watching, unless the run is used or was since this was last asked.
+    /// Ends the watching, unless the run is used or was used since the last call.
     pub(crate) fn rest(&self, end: impl FnOnce()) -> bool {
         let is_used = |was_used| was_used || self.held.load(Ordering::SeqCst) > 0;
         if is_used(self.was_used.swap(false, Ordering::SeqCst)) {
@@ -58,7 +59,7 @@ impl Usage {
         }
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_watched.store(false, Ordering::SeqCst);
-        // A user that came in between may have seen that it was watched.
+        // A user that came in between may have seen the run as watched.
         if is_used(self.was_used.load(Ordering::SeqCst)) {
             self.is_watched.store(true, Ordering::SeqCst);
             return false;
@@ -69,7 +70,7 @@ impl Usage {
 }
 
 impl Usage {
-    /// The time of the run's last act: now, if a call of it is open.
+    /// The time of the run's last act: now, if one of its calls is open.
     pub(crate) fn last_act(&self, now: SystemTime) -> Option<SystemTime> {
         if self.open.load(Ordering::Relaxed) > 0 {
             return Some(now);
@@ -87,7 +88,7 @@ impl RunView {
     }
 }
 
-/// A call of a run, which is open for as long as this lives.
+/// A call of a run, which is open until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Act(Arc<RunView>);
 
@@ -107,7 +108,7 @@ impl Drop for Act {
     }
 }
 
-/// A run that is used for as long as this lives.
+/// A run that is used until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Held(Arc<RunView>);
 

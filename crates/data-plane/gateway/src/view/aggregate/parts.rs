@@ -19,7 +19,7 @@ pub(crate) struct Part {
     pub(super) definition: Option<Arc<ServerDefinition>>,
     /// The primitives that the server has.
     pub capabilities: ServerCapabilities,
-    /// The era that its entries are written for.
+    /// The era that the server's entries are written for.
     pub era: Era,
     /// The server's own result of `initialize` or `server/discover`.
     pub facts: Bytes,
@@ -37,7 +37,7 @@ pub(crate) fn seen_rows<'s>(
     })
 }
 
-/// Their parts.
+/// The parts of the servers that a caller sees.
 #[must_use]
 pub(crate) fn parts(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Part> {
     let part = |(alias, row, facts): (Alias, &Arc<ServerRow>, &ServerFacts)| Part {

@@ -13,14 +13,14 @@ fn checked(handling: Handling, params: &str) -> Result<(), String> {
     check_decided(handling, &message).map_err(|fault| fault.to_string())
 }
 
-/// An object of the table: whose parameters it is in, its path, and its fields.
+/// An object of the table: the handling of its requests, its path, and its fields.
 struct Place {
     handling: Handling,
     path: Vec<&'static str>,
     fields: &'static [Field],
 }
 
-/// Each object of the table, those inside of others, too.
+/// Each object of the table, also objects inside of others.
 fn places() -> Vec<Place> {
     fn add(places: &mut Vec<Place>, handling: Handling, path: &[&'static str], kind: Type) {
         let Type::Object(fields) = kind else { return };
@@ -102,7 +102,7 @@ fn s12_ambiguous_members_of_checked_objects_are_refused() {
     }
 }
 
-/// S12: the objects themselves are there once, under their own name, where they are needed.
+/// S12: a checked object appears once, under its own name, and where it is needed.
 #[test]
 fn s12_checked_objects_are_refused_if_duplicated_misspelt_or_missing() {
     for row in ROWS {
@@ -176,7 +176,7 @@ fn s12_ambiguous_questions_of_servers_are_refused() {
     asked("vendor/ask", r#"{"Mode":7}"#).unwrap();
 }
 
-/// S12: so do the questions in an answer of a server; keys of vendors pass.
+/// S12: questions in an answer of a server have one meaning, too; keys of vendors pass.
 #[test]
 fn s12_ambiguous_questions_in_answers_of_servers_are_refused() {
     let asked = |questions: &str| {

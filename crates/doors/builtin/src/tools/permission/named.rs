@@ -1,5 +1,5 @@
-//! Checks that the server and tool of a requested grant exist: a decision on a grant for an unknown
-//! name would be useless.
+//! Checks that the server and tool of a requested grant exist. A grant for an unknown name would
+//! have no effect.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use narthex_wire::Template;
 /// Number of existing names that an error lists.
 const TOLD_MAX: usize = 20;
 
-/// Replaces the run's own names of a server and a tool in a request by those that grants use. An id
-/// of one of the run's servers stays, since refusals use it.
+/// Replaces the run's names of a server and a tool in a request by the names that grants use. The
+/// id of one of the run's servers stays as it is, since refusals name servers by id.
 pub(super) fn by_id(gateway: &Gateway, run: &RunView, of: &mut GrantOf) {
     let GrantOf::ToolScope(ToolScopeGrant { server: Some(server), tool, .. }) = of else {
         return;
@@ -30,9 +30,9 @@ pub(super) fn by_id(gateway: &Gateway, run: &RunView, of: &mut GrantOf) {
     }
 }
 
-/// The server and the tool of a request that the run does not have, each with its place. Servers
-/// and tools that are hidden from the run are treated as absent (D5), and of an unavailable server
-/// nothing is reported.
+/// The server and the tool in a request that the run lacks, each with its place. Servers and tools
+/// that are hidden from the run count as absent (D5). If a server is not available, its tools are
+/// not checked.
 pub(super) fn absent(gateway: &Gateway, run: &RunView, of: &GrantOf) -> Vec<(String, String)> {
     let GrantOf::ToolScope(ToolScopeGrant { server: Some(server), tool, .. }) = of else {
         return Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn absent(gateway: &Gateway, run: &RunView, of: &GrantOf) -> Vec<(Str
     let Some(listed) = listed else { return Vec::new() };
     let is_template = |text: &str| text == tool.as_str() || Template::parse(text).matches(tool);
     let tools = || listed.iter().flat_map(|listed| &listed.tools).map(|one| &*one.key);
-    // Grants use one of a built-in tool's names, which the run need not be offered.
+    // A grant uses one of a built-in tool's names. The run may know only another name.
     let is_granted_as =
         |name: &str| server.is_built_in() && BuiltInTools::ruled_name(name) == Some(tool.as_str());
     let is_there = tools().any(|name| name == tool || is_granted_as(name))
@@ -72,9 +72,9 @@ pub(super) fn absent(gateway: &Gateway, run: &RunView, of: &GrantOf) -> Vec<(Str
     vec![("details.tool".to_owned(), with_names(told, tool, &names))]
 }
 
-/// The probably meant scope for one which nothing that the run sees requires; `None` where
-/// something requires it, or none is near. Servers and tools that are hidden from the run are
-/// treated as absent (D5).
+/// The scope that was probably meant, if nothing visible to the run requires the given one. `None`
+/// if something requires it, or if no known scope is similar. Servers and tools that are hidden
+/// from the run count as absent (D5).
 pub(super) fn meant(gateway: &Gateway, run: &RunView, scope: &ToolScope) -> Option<String> {
     let snapshot = gateway.snapshot(run);
     let mut known = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Tests of one stream: events that are read once, twice, late or never.
+//! Tests of one stream: events that readers read once, twice, late or never.
 
 use std::{pin::pin, task::Waker};
 
@@ -13,7 +13,7 @@ fn channel(limits: ReplayLimits) -> Arc<Channel> {
     in_room(&Room::new(limits.total_bytes), 1, limits)
 }
 
-/// A stream of this run of the default workspace.
+/// Creates a stream of this run, which belongs to the default workspace.
 fn in_room(room: &Arc<Room>, run: u8, limits: ReplayLimits) -> Arc<Channel> {
     let room = room.of(RunId::new([run; 6]), &WorkspaceId::default());
     Arc::new(Channel::new(PREFIX.to_owned(), (limits, room), None))
@@ -23,13 +23,13 @@ fn message(text: &str) -> Event {
     Event::Message(Payload::from(text.as_bytes().to_vec()))
 }
 
-/// Pushes if that is possible without waiting.
+/// Pushes the event if that is possible without waiting.
 fn push(channel: &Arc<Channel>, event: Event) -> bool {
     let mut cx = Context::from_waker(Waker::noop());
     pin!(channel.push(event)).poll(&mut cx).is_ready()
 }
 
-/// The next event as text; `None` if there is none yet, `Some(None)` at the end.
+/// The next event as text. `None` if no event is ready, `Some(None)` at the end of the stream.
 fn next(reader: &mut Reader) -> Option<Option<String>> {
     let mut cx = Context::from_waker(Waker::noop());
     let mut sending = Sending::default();
@@ -115,7 +115,7 @@ fn a_slow_reader_delays_the_call_and_an_absent_reader_does_not() {
     assert_eq!(next(&mut late), text(8, "8"), "starts at the oldest that is left");
 }
 
-/// The texts that a new reader after `last` gets until it has to wait, or the end.
+/// The texts that a new reader after `last` gets until it has to wait, or until the stream ends.
 fn rest(channel: &Arc<Channel>, last: u64) -> Vec<String> {
     let mut reader = channel.read(Some(last), false).unwrap();
     let events = std::iter::from_fn(|| next(&mut reader).flatten());
@@ -123,8 +123,8 @@ fn rest(channel: &Arc<Channel>, last: u64) -> Vec<String> {
     events.map(text).collect()
 }
 
-/// S31: a run that floods its streams loses its own oldest events, in the order in which they came,
-/// and no event of another run; a dropped event gives its room back.
+/// S31: a run that floods its streams loses its own oldest events, in the order of their arrival,
+/// and no event of another run. A dropped event frees its bytes.
 #[test]
 fn s31_a_run_that_floods_its_streams_loses_only_its_own_oldest_events() {
     let room = Room::new(100);
@@ -136,12 +136,12 @@ fn s31_a_run_that_floods_its_streams_loses_only_its_own_oldest_events() {
     for index in 0..4 {
         assert!(push(&first, message(&format!("more 5678{index}"))));
     }
-    // The part of a run is half: of six times ten bytes the oldest are gone.
+    // The run's part is half of the buffer: of six events of ten bytes, the oldest are dropped.
     assert_eq!(rest(&first, 0).len(), 4);
     assert!(push(&second, message("last 56789")));
     assert_eq!((rest(&first, 0).len(), rest(&second, 0)), (4, vec!["last 56789".to_owned()]));
     assert_eq!(rest(&other, 0), ["0123456789"]);
-    // A stream that has ended and holds nothing can be resumed after its last event only.
+    // A stream that has ended and stores no event can be resumed only after its last event.
     second.end();
     for _ in 0..5 {
         assert!(push(&first, message("new 456789")));
@@ -156,7 +156,7 @@ fn s31_a_run_that_floods_its_streams_loses_only_its_own_oldest_events() {
     assert_eq!(rest(&late, 0).len(), 5);
 }
 
-/// S31: a reader that is there loses nothing: its call waits until it has read.
+/// S31: a present reader loses no event: the call waits until the reader has read.
 #[test]
 fn s31_a_call_waits_for_its_slow_reader_and_no_event_is_lost() {
     let room = Room::new(100);
@@ -167,7 +167,7 @@ fn s31_a_call_waits_for_its_slow_reader_and_no_event_is_lost() {
         assert!(push(&slow, message(&format!("01234567 {index}"))));
     }
     assert!(!push(&slow, message("too much 6")));
-    // Events without a reader go at once.
+    // Events without a reader are dropped at once.
     assert!(push(&flood, message("nobody 789")) && rest(&flood, 0).is_empty());
     assert_eq!(next(&mut reader), text(1, "01234567 1"));
     assert!(push(&slow, message("01234567 6")), "what was read has made room");
@@ -180,7 +180,7 @@ fn s31_a_call_waits_for_its_slow_reader_and_no_event_is_lost() {
 enum Op {
     Push,
     Read,
-    /// The connection breaks, and this many of the last events never arrived.
+    /// The connection breaks, and this many of the last events never reached the client.
     Cut(usize),
 }
 

@@ -6,8 +6,8 @@ use narthex_runs::OpenSockets;
 
 use crate::shapes::{SocatEntries, SocatEntry};
 
-/// For clients that start a program for each server: one that only carries bytes, with nothing in
-/// its environment (X-M47).
+/// Client entries that start one program per server. The program only copies bytes, and needs no
+/// secret in its environment (X-M47).
 pub(super) fn entries(sockets: &OpenSockets) -> SocatEntries {
     let entry = |path: &Path| SocatEntry {
         command: "socat",
@@ -21,7 +21,7 @@ pub(super) fn entries(sockets: &OpenSockets) -> SocatEntries {
     }
 }
 
-/// A path as socat reads it: its special characters are marked as plain text.
+/// A path in socat's syntax, with its special characters escaped.
 fn socat_text(path: &Path) -> String {
     let mut text = String::new();
     for letter in path.to_string_lossy().chars() {

@@ -1,5 +1,5 @@
-//! Operations as watchers get them. A call by a door that knows no files is shown as the one
-//! operation of a mount that does the same.
+//! Operations as watchers receive them. A call that used no file is shown as the file operation in
+//! a mount that would do the same.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,23 +8,23 @@ use narthex_vfs::{Kind, Node, ROOT};
 
 use crate::shapes::{OperationName, RunOperation};
 
-/// The facts that a watcher's lines have in common.
+/// Facts that all lines of one watcher share.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shown {
     /// The number of the run.
     pub(super) pid: u64,
-    /// Since when it is watched.
+    /// The time at which the watcher started.
     pub(super) since: SystemTime,
 }
 
 impl Shown {
-    /// From now on.
+    /// Starts to watch now.
     pub(super) fn new(pid: u64) -> Self {
         Self { pid, since: SystemTime::now() }
     }
 }
 
-/// An operation as watchers get it.
+/// An operation as watchers receive it.
 pub(super) fn line(operation: &Operation, shown: &Shown) -> RunOperation {
     let (name, path, fd, source, method) = match &operation.what {
         What::File { name, path, fd } => (*name, path.to_string(), *fd, "file", None),
@@ -53,8 +53,7 @@ pub(super) fn line(operation: &Operation, shown: &Shown) -> RunOperation {
     }
 }
 
-/// The operation that a call would be if it were done with a file, and the file's path in its
-/// mount.
+/// The file operation that would do the same as a call, and the file's path in its mount.
 fn as_file(method: &str, item: Option<(&str, &str)>) -> (&'static str, String) {
     let list = |kind| ("Read", Node::List(kind).sub_path());
     match (method, item) {
@@ -67,7 +66,7 @@ fn as_file(method: &str, item: Option<(&str, &str)>) -> (&'static str, String) {
             ("Read", Node::Resource(uri.to_owned()).sub_path())
         }
         (_, Some(("resource", uri))) => ("Stat", Node::Resource(uri.to_owned()).sub_path()),
-        // No file of a mount is a task.
+        // A mount has no files for tasks.
         (_, Some((kind, name))) => ("Read", format!("/{kind}s/{name}")),
         ("tools/list", None) => list(Kind::Tools),
         ("prompts/list", None) => list(Kind::Prompts),
@@ -108,7 +107,7 @@ mod tests {
         line(&operation, &shown)
     }
 
-    /// R-M35: one line for each call, with the path under which a mount has the same.
+    /// R-M35: each call has one line, with the path of the same object in a mount.
     #[test]
     fn r_m35_a_call_is_shown_as_the_operation_of_a_mount() {
         let git = Some("git");

@@ -1,4 +1,4 @@
-//! Load of a workspace's runs: a document each second, for as long as a client reads.
+//! The load of a workspace's runs: one document per interval, for as long as the client reads.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -25,14 +25,14 @@ use crate::{
     shapes::{RunsTop, RunsTopRow, RunsTopServer},
 };
 
-/// Number of runs that are shown at most.
+/// Maximum number of runs in one document.
 const RUNS_MAX: u32 = 1000;
 /// Seconds between two documents, by default and at most.
 const INTERVAL: u64 = 1;
 const INTERVAL_MAX: u64 = 60;
 
 impl Asked<'_> {
-    /// The load of a workspace's living runs: once, or anew after each interval for a caller that
+    /// Shows the load of a workspace's active runs: once, or after each interval if the caller
     /// prefers a stream.
     pub(super) async fn top(&self) -> Answered {
         let interval = interval(&self.query(&["interval"])?)?;
@@ -47,7 +47,7 @@ impl Asked<'_> {
             last: HashMap::new(),
             at: None,
         };
-        // An absent workspace is answered as such, and not as the end of a stream.
+        // An absent workspace gets an error, not a stream that ends at once.
         let first = top.look().await?;
         if !prefers_stream(&self.parts.headers) {
             return Ok(ok(&first));
@@ -64,14 +64,14 @@ impl Asked<'_> {
     }
 }
 
-/// Puts out documents for as long as runs can be looked at.
+/// Puts a document into the stream after each interval, until reading the runs fails.
 async fn put_all(top: &mut Top, first: &RunsTop, interval: Duration, events: &Events) {
     events.put(first).await;
     loop {
         sleep(interval).await;
         match top.look().await {
             Ok(document) => events.put(&document).await,
-            // A reader asks again, and gets the problem as the answer then.
+            // The reader asks again, and then receives the problem as the answer.
             Err(problem) => {
                 tracing::warn!("runs cannot be read: {}", problem.detail());
                 return;
@@ -80,7 +80,7 @@ async fn put_all(top: &mut Top, first: &RunsTop, interval: Duration, events: &Ev
     }
 }
 
-/// The workspace that is watched, and the last findings.
+/// The watched workspace, and the counters at its last reading.
 struct Top {
     gateway: Gateway,
     runs: Runs,
@@ -90,7 +90,7 @@ struct Top {
     at: Option<Instant>,
 }
 
-/// The resources that processes use, by their leaders.
+/// The resources that process trees use, by the pid of their first process.
 type Trees = HashMap<u32, TreeUse>;
 
 impl Top {
@@ -133,7 +133,7 @@ impl Top {
         })
     }
 
-    /// The servers that a run has, each once.
+    /// The servers that a run has, each server once.
     fn servers(&self, view: Option<&Arc<RunView>>) -> Vec<Arc<ServerRow>> {
         let Some(view) = view else { return Vec::new() };
         let snapshot = self.gateway.snapshot(view);
@@ -145,7 +145,7 @@ impl Top {
     }
 }
 
-/// Counters of a run, and the computing time of its servers.
+/// The counters of a run, and the CPU time of its servers.
 type Found = (Counted, Option<Duration>);
 
 fn row(
@@ -192,12 +192,12 @@ fn server(row: &ServerRow, trees: Option<&Trees>) -> RunsTopServer {
     }
 }
 
-/// A number as documents have it.
+/// A number as a `u64`, or the maximum if it does not fit.
 fn whole<N: TryInto<u64>>(number: N) -> u64 {
     number.try_into().unwrap_or(u64::MAX)
 }
 
-/// The first process of a server that was started here.
+/// The pid of the first process of a server that this daemon started.
 fn leader(row: &ServerRow) -> Option<u32> {
     row.link.as_ref()?.process_id()
 }
@@ -207,13 +207,13 @@ fn sum(servers: &[Arc<ServerRow>], trees: &Trees, of: impl Fn(&TreeUse) -> u64) 
     leaders.iter().filter_map(|leader| trees.get(leader)).map(of).sum()
 }
 
-/// The computing time of the processes of some servers.
+/// The total CPU time of the processes of these servers.
 fn computed(servers: &[Arc<ServerRow>], trees: Option<&Trees>) -> Option<Duration> {
     let micros = |tree: &TreeUse| u64::try_from(tree.computed.as_micros()).unwrap_or(u64::MAX);
     Some(Duration::from_micros(sum(servers, trees?, micros)))
 }
 
-/// To one digit behind the point.
+/// Rounds to one decimal place.
 fn rounded(number: f64) -> f64 {
     (number * 10.0).round() / 10.0
 }

@@ -7,7 +7,7 @@ fn answer(body: &str) -> Message {
     Message::parse(text.into(), &Limits::default()).unwrap()
 }
 
-/// E172.
+/// E172: without questions and without a state, a result is complete.
 #[test]
 fn only_questions_or_a_request_state_make_a_result_incomplete() {
     let wanted = |body: &str| wanted(&answer(body));
