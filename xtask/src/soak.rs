@@ -39,9 +39,9 @@ pub(crate) struct Options {
     /// Keep the daemon under load for this long.
     #[arg(long, value_name = "MINUTES", default_value_t = 10)]
     minutes: u32,
-    /// Mutate these crates.
-    #[arg(long, value_name = "CRATE", default_values = ["policy"])]
-    mutate: Vec<String>,
+    /// Mutate only these parts of the code.
+    #[arg(long, value_name = "PART", value_parser = mutants::target)]
+    mutate: Vec<mutants::Target>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,4 +1,4 @@
-//! The operators' API: rows, changes, verbs, tests, and what happens to servers as it happens.
+//! Tests of the operators' API: rows, changes, tests of servers, and streams of events.
 
 mod access;
 mod attachments;

@@ -1,4 +1,4 @@
-//! Admission at the door: tokens, hosts, origins, content types, sizes.
+//! Tests of admission at the door: tokens, hosts, origins, content types and sizes.
 
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
@@ -21,21 +21,21 @@ const METHODS: [Method; 8] = [
     Method::TRACE,
 ];
 
-/// Every path of the table, and some that are in none.
+/// Every path of the table, and some that are not in it.
 fn paths() -> Vec<(String, Option<Access>)> {
     let known = ROUTES.iter().map(|route| (filled(route.template), Some(route.access)));
     let unknown = ["/", "/mcp//", "/mcp/a/b", "/api", "/api/x", "/favicon.ico", "/.well-known/x"];
     known.chain(unknown.map(|path| (path.to_owned(), None))).collect()
 }
 
-/// A template with something in its braces.
+/// A template with ids in its braces.
 fn filled(template: &str) -> String {
     let path = template.replace("{alias}", "fixture").replace("{workspace}", "default");
     path.replace("{name}", "fixture").replace("{id}", "fixture").replace("{principal}", "fixture")
 }
 
-/// S6, D4: no route of the table, and none beside it, answers without a valid token, but health and
-/// those with a proof of their own, each of which is a test of `signin`.
+/// S6, D4: no path answers without a valid token, in the table or not, except health routes and
+/// those with a proof of their own. The tests of `signin` cover each of the latter.
 #[tokio::test]
 async fn s6_no_route_answers_without_a_token() {
     let world = World::empty();
@@ -79,7 +79,7 @@ async fn s6_a_request_with_two_tokens_is_refused() {
     assert_eq!(request.send().await.status, StatusCode::UNAUTHORIZED);
 }
 
-/// D4, A-9, X-E14: each token opens its own part and nothing else, whatever the method.
+/// D4, A-9, X-E14: each token is accepted only at routes of its kind, whatever the method.
 #[tokio::test]
 async fn d4_each_token_opens_only_routes_of_its_kind() {
     let world = World::empty();
@@ -95,11 +95,11 @@ async fn d4_each_token_opens_only_routes_of_its_kind() {
             let is_open =
                 |status| ![StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED].contains(&status);
             match route.access {
-                // A run gets as far as to hear that the workspace is not its own.
+                // A run is admitted, and then learns that the workspace is not its own.
                 Access::Open | Access::Starter(_) => {
                     assert!(is_open(as_client) && is_open(as_admin), "{what}");
                 }
-                // Humans do not sign in here, so there is nothing.
+                // Humans cannot sign in at this daemon, so these routes do not exist.
                 Access::Own(_) => assert_eq!(as_client, StatusCode::NOT_FOUND, "{what}"),
                 Access::Shared | Access::Whole => assert_eq!(as_client, as_admin, "{what}"),
                 Access::Client | Access::OwnRun => {
@@ -124,8 +124,8 @@ async fn d4_each_token_opens_only_routes_of_its_kind() {
     }
 }
 
-/// S27: no cache stores an answer, and no browser takes one for something else, whichever caller
-/// asks for it and whatever the answer is. Successful answers of MCP have rules of their own.
+/// S27: no cache may store an answer, and no browser may guess its type, for all callers and
+/// answers. Successful answers of MCP have separate rules.
 #[tokio::test]
 async fn s27_answers_are_not_cached_and_their_type_is_not_guessed() {
     let world = World::empty();
@@ -145,7 +145,7 @@ async fn s27_answers_are_not_cached_and_their_type_is_not_guessed() {
     }
 }
 
-/// A request by a method that a path does not have is answered with the methods that it has.
+/// A request with a method that a path lacks is answered with the allowed methods.
 #[tokio::test]
 async fn a_wrong_method_is_answered_with_the_allowed_methods() {
     let world = World::empty();
@@ -163,7 +163,7 @@ async fn a_wrong_method_is_answered_with_the_allowed_methods() {
     }
 }
 
-/// S7: the guard comes before everything else, on every route, health too.
+/// S7: `Host` and `Origin` are checked before all else, on every route, including health.
 #[tokio::test]
 async fn s7_foreign_hosts_and_origins_are_refused_on_every_route() {
     let world = World::empty();
@@ -232,7 +232,7 @@ async fn clients_that_do_not_accept_json_are_refused() {
     assert_eq!(status(legacy).await, StatusCode::NOT_ACCEPTABLE);
 }
 
-/// S12: a body that is no unambiguous message is refused with the code that says so.
+/// S12: a body that is no unambiguous message is refused with the matching error code.
 #[tokio::test]
 async fn s12_bad_messages_are_refused() {
     let world = World::empty();
@@ -251,8 +251,8 @@ async fn s12_bad_messages_are_refused() {
     }
 }
 
-/// S12: capabilities and hints of a client that two readers may read differently reach no server,
-/// in a request of the modern era as in the handshake of the legacy one.
+/// S12: client capabilities and hints that two readers could read differently reach no server. This
+/// holds for modern requests and for the legacy `initialize`.
 #[tokio::test]
 async fn s12_ambiguous_capabilities_and_hints_of_a_client_are_refused() {
     let world = World::with_fixture().await;
@@ -302,7 +302,7 @@ async fn s12_ambiguous_capabilities_and_hints_of_a_client_are_refused() {
     assert_eq!((answer.status, calls()), (StatusCode::OK, 1), "{}", answer.text());
 }
 
-/// S12, S14: size is checked before anything is read, and while it is read.
+/// S12, S14: the size is checked before a body is read, and while it is read.
 #[tokio::test]
 async fn s12_long_bodies_are_refused() {
     let world = World::empty();
@@ -328,7 +328,7 @@ async fn s12_long_bodies_are_refused() {
     }
 }
 
-/// A body that does not say how long it is.
+/// A body without a declared length.
 struct Unsized(Option<bytes::Bytes>);
 
 impl http_body::Body for Unsized {
@@ -343,7 +343,7 @@ impl http_body::Body for Unsized {
     }
 }
 
-/// D5, R-M31, S18: a server that a run does not have looks like one that is not there.
+/// D5, R-M31, S18: a server that a run lacks is answered like one that does not exist.
 #[tokio::test]
 async fn d5_servers_of_other_runs_look_absent() {
     let world = World::with_fixture().await;
@@ -368,8 +368,8 @@ async fn d5_servers_of_other_runs_look_absent() {
     }
 }
 
-/// D5, R-M31: a caller that misspells a server reads the name of one that the run has, and of no
-/// other.
+/// D5, R-M31: the answer to a misspelt server name suggests a server of the run, but no other
+/// server.
 #[tokio::test]
 async fn d5_a_misspelt_server_name_suggests_only_servers_of_the_run() {
     let world = World::with_fixture().await;
@@ -434,7 +434,7 @@ async fn status_tools_and_metrics_show_the_servers_of_a_run() {
     assert_eq!(told.text(), "ok\n", "what a run may not see is not there");
 }
 
-/// D5, S18, O78: counters name all servers, so a run that has not all of them gets none.
+/// D5, S18, O78: the metrics name all servers, so a run without all servers cannot read them.
 #[tokio::test]
 async fn d5_metrics_are_refused_to_runs_without_all_servers() {
     let world = World::with_fixture().await;
@@ -453,7 +453,7 @@ async fn d5_metrics_are_refused_to_runs_without_all_servers() {
     }
 }
 
-/// A body that has sent this much, and never ends.
+/// A body that sends these pieces, and then never ends.
 pub(crate) struct Unfinished(pub(crate) Vec<bytes::Bytes>);
 
 impl http_body::Body for Unfinished {
@@ -471,12 +471,12 @@ impl http_body::Body for Unfinished {
     }
 }
 
-/// S31: bodies that are long and do not come to their end take no more room than one run may have;
-/// meanwhile those of another run are taken, and short ones of the same.
+/// S31: unfinished long bodies of one run take no more of the buffer than one run may use. Long
+/// bodies of another run are still accepted, and short ones of the same run too.
 #[tokio::test]
 async fn s31_unfinished_bodies_of_one_run_cannot_take_all_room() {
     let limits = Limits { message_bytes: MESSAGE_MAX };
-    // Room for 16 bodies, of which a run may have half.
+    // The buffer has room for 16 bodies, and one run may use half of it.
     let options =
         GatewayOptions { limits, body_bytes_max: Some(16 << 20), ..GatewayOptions::default() };
     let gateway = Gateway::new(registry(), Audit::disabled(), options).unwrap();
@@ -510,7 +510,7 @@ async fn s31_unfinished_bodies_of_one_run_cannot_take_all_room() {
     let long = Unsized(Some(padded(80_000).into())).boxed_unsync();
     assert_eq!(send(&other, long).await.status, StatusCode::OK);
     assert_eq!(send(&world.token, whole(padded(1000))).await.status, StatusCode::OK);
-    // A request that is given up gives its room back.
+    // A cancelled request frees its bytes.
     drop(open);
     let long = Unsized(Some(padded(80_000).into())).boxed_unsync();
     assert_eq!(send(&world.token, long).await.status, StatusCode::OK);

@@ -16,7 +16,7 @@ use crate::{
 pub(crate) const ORIGIN: &str = "http://localhost:7717";
 pub(crate) const HOST: &str = "localhost:7717";
 
-/// A door at which humans sign in, and one of them.
+/// A door at which humans can sign in, with an account for one human.
 pub(crate) struct Site {
     pub(crate) api: Api,
     pub(crate) store: Store,
@@ -36,7 +36,7 @@ impl Site {
         Self { api, store, ada, _dir: dir }
     }
 
-    /// The path of a new link.
+    /// Creates a link, and returns its path.
     pub(crate) async fn link(&self, name: &str) -> String {
         let made = self.api.post(&format!("/api/principals/{name}/sign-in-links")).await;
         let url = made.succeeded()["url"].as_str().unwrap().to_owned();
@@ -59,7 +59,7 @@ pub(crate) fn options() -> LoginOptions {
 pub(crate) struct Browser<'s> {
     pub(crate) site: &'s Site,
     pub(crate) cookie: Option<String>,
-    /// The page that it was on its way to before its human had signed in.
+    /// The cookie with the page that the browser asked for before the sign-in.
     pub(crate) onward: Option<String>,
     pub(crate) csrf: String,
 }
@@ -76,7 +76,7 @@ impl<'s> Browser<'s> {
         request.header("cookie", &cookies.join("; "))
     }
 
-    /// Remembers the cookie of an answer.
+    /// Stores the cookies of an answer.
     pub(crate) fn keep(&mut self, answer: Answer) -> Answer {
         for line in answer.headers.get_all("set-cookie") {
             let line = line.to_str().unwrap();
@@ -91,7 +91,7 @@ impl<'s> Browser<'s> {
         answer
     }
 
-    /// Loads the sign-in page, and with it what forms have to repeat.
+    /// Loads the sign-in page, and reads the form token from it.
     pub(crate) async fn page(&mut self) -> String {
         let answer = self.request(Method::GET, "/signin").send().await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
@@ -119,7 +119,7 @@ impl<'s> Browser<'s> {
         self.keep(answer)
     }
 
-    /// Makes a passkey, as the script of the page does.
+    /// Adds a passkey, as the page's script does.
     pub(crate) async fn add(&mut self, authenticator: &mut Authenticator) -> Answer {
         self.page().await;
         let begun = self.script("/signin/passkeys/new", &json!({})).await.succeeded();

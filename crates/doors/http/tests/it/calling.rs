@@ -1,4 +1,4 @@
-//! Tools as places that are posted to: the arguments go in, the result comes out.
+//! Tests of tools that are called by POST: the body is the arguments, the answer is the result.
 
 use http::{Method, StatusCode};
 use narthex_testkit::fixture::Eras;
@@ -22,7 +22,7 @@ fn error(answer: &Answer) -> Value {
     result["structuredContent"]["error"].clone()
 }
 
-/// X-M53, S14: the result is what the same call over MCP gives, whatever era the server speaks.
+/// X-M53, S14: the result equals that of the same call over MCP, whatever era the server speaks.
 #[tokio::test]
 async fn s14_a_posted_tool_call_answers_as_over_mcp() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -37,8 +37,7 @@ async fn s14_a_posted_tool_call_answers_as_over_mcp() {
     }
 }
 
-/// A tool's messages before its answer are for those who listen; a failure is a result all the
-/// same.
+/// A tool's messages before its answer are left out. A failed call gives a result, too.
 #[tokio::test]
 async fn a_posted_tool_call_has_one_answer() {
     let world = World::with_fixture().await;
@@ -49,13 +48,13 @@ async fn a_posted_tool_call_has_one_answer() {
     assert_eq!((failed.status, &failed.json()["isError"]), (StatusCode::OK, &json!(true)));
     let path = "/mcp/fixture/tools/absent";
     assert_eq!(error(&call(&world, path, "{}").await)["kind"], "tool_not_found");
-    // Its name is one segment, whatever is in it.
+    // The tool's name is one segment, even with encoded slashes.
     let answer = call(&world, "/mcp/fixture/tools/a%2Fb%20%E2%82%AC%22", "{}").await;
     let error = error(&answer);
     assert_eq!(error["message"], "there is no tool `a/b \u{20ac}\"`", "{error}");
 }
 
-/// S8, S12: a body that is no object of arguments is refused with what it lacks, and reaches no
+/// S8, S12: a body that is no object of arguments is refused with the reason, and reaches no
 /// server.
 #[tokio::test]
 async fn s12_a_posted_tool_call_takes_only_one_object_as_arguments() {
@@ -84,7 +83,8 @@ async fn s12_a_posted_tool_call_takes_only_one_object_as_arguments() {
     assert_eq!(world.fixture.as_ref().unwrap().fixture.counts().calls, 0);
 }
 
-/// D4, D5: a run's token opens its own servers, and nothing else does; another's server is absent.
+/// D4, D5: only a run's token is accepted, and only for the run's own servers. Another run's server
+/// is absent.
 #[tokio::test]
 async fn d5_a_run_posts_only_to_tools_of_its_servers() {
     let world = World::with_fixture().await;
@@ -101,7 +101,7 @@ async fn d5_a_run_posts_only_to_tools_of_its_servers() {
     }
 }
 
-/// A client that goes away gives its call up.
+/// A client that disconnects cancels its call.
 #[tokio::test]
 async fn a_client_that_disconnects_cancels_its_posted_call() {
     let world = World::with_fixture().await;
@@ -114,8 +114,8 @@ async fn a_client_that_disconnects_cancels_its_posted_call() {
     until(|| counts().cancelled == 1).await;
 }
 
-/// D16: a call that its server does not answer in time is a result of the kind `timeout`, at the
-/// place that is posted to as over MCP, and the server is told that no caller waits.
+/// D16: a call whose server does not answer in time gives a result of the kind `timeout`, by POST
+/// as over MCP. The server is informed that the call was cancelled.
 #[tokio::test]
 async fn d16_a_posted_call_past_its_timeout_is_a_result() {
     let server = json!({ "one": { "transport": "http", "url": "URL", "timeoutMs": 200 } });

@@ -1,4 +1,5 @@
-//! Pages of allowed origins use the door from a browser; those of others do not.
+//! Tests of browsers' cross-origin requests: pages of allowed origins can use the door, others
+//! cannot.
 
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::json;
@@ -7,7 +8,7 @@ use super::world::{World, initialize};
 
 const ORIGIN: &str = "http://localhost:6274";
 
-/// The headers that the inspector's client sends, and one that follows from a tool's argument.
+/// The headers that the inspector's client sends, and one that is derived from a tool's argument.
 const WANTED: &str = "authorization,content-type,last-event-id,mcp-method,mcp-name,\
                       mcp-param-region,mcp-protocol-version,mcp-session-id";
 
@@ -19,7 +20,7 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name).map(|value| value.to_str().unwrap())
 }
 
-/// I-M32: a browser asks before each request, without a token, and hears all that it needs.
+/// I-M32: a browser's preflight request, without a token, is answered with all that it needs.
 #[tokio::test]
 async fn i_m32_a_preflight_of_an_allowed_origin_is_answered() {
     let world = world().await;
@@ -53,7 +54,7 @@ async fn i_m32_a_preflight_of_an_allowed_origin_is_answered() {
     }
 }
 
-/// I-M32: a page reads every answer, refusals too, and the session's id.
+/// I-M32: a page can read every answer, including refusals, and the session's id.
 #[tokio::test]
 async fn i_m32_a_page_of_an_allowed_origin_uses_a_session() {
     let world = world().await;
@@ -75,7 +76,7 @@ async fn i_m32_a_page_of_an_allowed_origin_uses_a_session() {
     assert_eq!(header(&plain.headers, "access-control-allow-origin"), None);
 }
 
-/// I-M32: the pages of the sign-in stay with their own origin.
+/// I-M32: pages of other origins cannot use the sign-in routes.
 #[tokio::test]
 async fn i_m32_preflights_of_sign_in_routes_are_not_allowed() {
     let world = world().await;

@@ -1,4 +1,4 @@
-//! Where humans decide what runs ask for: the page, and how clients lead them there.
+//! Tests of the page on which humans decide grant requests, and of clients that lead humans to it.
 
 use http::{Method, StatusCode};
 use narthex_testkit::authenticator::Authenticator;
@@ -22,7 +22,7 @@ fn wanted(justification: &str) -> Value {
     })
 }
 
-/// A request of a run, and the path of its page.
+/// A run's request, and the path of its page.
 async fn asked(run: &Run<'_>, justification: &str) -> String {
     let asked = run.called("request_grant", wanted(justification)).await;
     page_of(asked["grant_request_id"].as_str().unwrap())
@@ -32,14 +32,13 @@ pub(crate) fn page_of(id: &str) -> String {
     format!("/workspaces/default/grant-requests/{id}")
 }
 
-/// Decides by the form of the page.
+/// Decides with the form of the page.
 pub(crate) async fn decide(browser: &mut Browser<'_>, path: &str, more: &str) -> u16 {
     let consent = consent(browser, path).await;
     answer(browser, path, &consent, more).await.status.as_u16()
 }
 
-/// The value that the answer to a page loaded now has to repeat; empty if there is nothing to
-/// decide.
+/// The value that the answer to a freshly loaded page must repeat; empty if no decision is due.
 async fn consent(browser: &Browser<'_>, path: &str) -> String {
     let page = browser.request(Method::GET, path).send().await;
     let consent = page.text().split_once("name=\"consent\" value=\"");
@@ -52,8 +51,8 @@ async fn answer(browser: &mut Browser<'_>, path: &str, consent: &str, more: &str
     browser.form(path, &form).await
 }
 
-/// X-M56, X-E83, D15, S11: a human who is sent to the page signs in first, sees who asks for what,
-/// and decides; the agent's words about it are shown as such and do nothing.
+/// X-M56, X-E83, D15, S11: a human who opens the page signs in first, sees the agent and its
+/// request, and decides. The agent's own words are marked as such and have no effect.
 #[tokio::test]
 async fn x_m56_a_human_decides_on_a_page() {
     let site = Site::new().await;
@@ -103,7 +102,7 @@ async fn x_m56_a_human_decides_on_a_page() {
     assert_eq!(told["payload"]["reason"], "go on");
 }
 
-/// D15: the page says when the tool of a request requires another scope than the one asked for.
+/// D15: the page shows that the requested tool requires a scope other than the requested one.
 #[tokio::test]
 async fn d15_the_page_names_the_scope_that_the_tool_requires() {
     let site = Site::new().await;
@@ -124,8 +123,8 @@ async fn d15_the_page_names_the_scope_that_the_tool_requires() {
     assert!(page.text().contains("requires `demo.read`, not `demo.write`"), "{}", page.text());
 }
 
-/// D5, D15: a human who may not decide by the API may not here; a request that is not theirs looks
-/// as absent as one that is not there.
+/// D5, D15: a human who may not decide over the API may not do so here. A request that the human
+/// may not see is answered like one that does not exist.
 #[tokio::test]
 async fn d15_the_page_is_closed_to_humans_who_may_not_decide() {
     let site = Site::new().await;
@@ -158,7 +157,8 @@ async fn d15_the_page_is_closed_to_humans_who_may_not_decide() {
         let answer = ada.request(Method::GET, &page_of(unknown)).send().await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{unknown}");
     }
-    // At another address than the public one, too, which leads there otherwise.
+    // An invalid path is also absent at an address other than the public one. A valid path is
+    // redirected there.
     let elsewhere = |path: &str| ada.request(Method::GET, path).header("host", "127.0.0.1:7717");
     let answer = elsewhere(&page_of("null%2Cnull")).send().await;
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
@@ -169,8 +169,8 @@ async fn d15_the_page_is_closed_to_humans_who_may_not_decide() {
     assert_eq!(run.echo().await["isError"], true);
 }
 
-/// X-E82: a page is answered once, by the human it was shown to, and about its own text; another
-/// answer decides nothing, and leads to the page as it is now.
+/// X-E82: a page accepts one answer, from the human to whom it was shown, and about the request
+/// that it showed. Any other answer decides nothing, and links to the current page.
 #[tokio::test]
 async fn x_e82_a_page_is_answered_once_by_the_human_to_whom_it_was_shown() {
     let site = Site::new().await;
@@ -209,7 +209,7 @@ async fn x_e82_a_page_is_answered_once_by_the_human_to_whom_it_was_shown() {
     let second = consent(&ada, &path).await;
     assert_eq!(answer(&mut ada, &other, &second, approve).await.status, StatusCode::CONFLICT);
     assert_eq!(answer(&mut ada, &path, &second, approve).await.status, StatusCode::CONFLICT);
-    // The page as it was shown last counts, and the same before it no more.
+    // Only the page that was shown last is accepted; the same page from before is not.
     let (third, fourth) = (consent(&ada, &path).await, consent(&ada, &path).await);
     assert_eq!(answer(&mut ada, &path, &third, approve).await.status, StatusCode::CONFLICT);
     assert_eq!(answer(&mut ada, &path, &fourth, approve).await.status, StatusCode::SEE_OTHER);
@@ -217,7 +217,7 @@ async fn x_e82_a_page_is_answered_once_by_the_human_to_whom_it_was_shown() {
     assert_eq!(consent(&ada, &path).await, "", "there is nothing more to decide");
 }
 
-/// A cookie that another site has planted leads nowhere else.
+/// A cookie that another site has planted leads to no other page.
 #[tokio::test]
 async fn a_planted_redirect_cookie_does_not_lead_to_another_site() {
     let site = Site::new().await;
@@ -230,7 +230,7 @@ async fn a_planted_redirect_cookie_does_not_lead_to_another_site() {
     }
 }
 
-/// A human who comes back by a passkey goes on to the page as well.
+/// After a sign-in with a passkey, the human also gets to the page.
 #[tokio::test]
 async fn a_sign_in_with_a_passkey_leads_to_the_page() {
     let (mut site, place) = (Site::new().await, tempfile::tempdir().unwrap());
@@ -269,7 +269,7 @@ async fn modern(run: &Run<'_>, capabilities: Value, more: Value) -> Value {
     request.header("authorization", &bearer).send().await.json()["result"].clone()
 }
 
-/// X-M56: a modern client that can lead its user to a page is asked to, and calls again.
+/// X-M56: a modern client that can lead its user to a page is asked to do so, and repeats its call.
 #[tokio::test]
 async fn x_m56_a_modern_client_leads_its_user_to_the_page() {
     let site = Site::new().await;
@@ -301,7 +301,7 @@ async fn x_m56_a_modern_client_leads_its_user_to_the_page() {
     assert_eq!(late["structuredContent"]["status"], "approved", "{late}");
     assert_eq!(run.echo().await["content"][0]["text"], "x");
 
-    // The request of another run is not there for this one.
+    // Another run cannot use the id of this run's request.
     let other = Run::begin(&site.api).await;
     let foreign = modern(&other, by_url, again).await;
     assert_eq!(foreign["structuredContent"]["status"], "pending", "{foreign}");
@@ -349,7 +349,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// X-M56: a legacy client that can lead its user to a page is asked to, and hears when it is done.
+/// X-M56: a legacy client that can lead its user to a page is asked to do so, and is notified of
+/// the decision.
 #[tokio::test]
 async fn x_m56_a_legacy_client_leads_its_user_to_the_page() {
     let site = Site::new().await;
@@ -392,8 +393,8 @@ async fn x_m56_a_legacy_client_leads_its_user_to_the_page() {
     assert_eq!(run.echo().await["content"][0]["text"], "x");
 }
 
-/// X-M56: all sessions that wait for one request hear that it is decided, each once however often
-/// it has asked; one that has gone is waited for no more.
+/// X-M56: all sessions that wait for a request are notified of the decision, each once, however
+/// often it has asked. A session that was closed is not waited for.
 #[tokio::test]
 async fn x_m56_all_sessions_that_wait_for_a_request_are_notified_once() {
     let site = Site::new().await;
@@ -442,8 +443,8 @@ async fn x_m56_all_sessions_that_wait_for_a_request_are_notified_once() {
     }
 }
 
-/// D15: the human who decides reads the arguments that a grant is to be for, as far as the run has
-/// given them; nothing in them hides.
+/// D15: the human who decides sees the arguments that the grant would permit, as far as the run has
+/// given them. No part of them can be hidden.
 #[tokio::test]
 async fn d15_a_human_who_decides_reads_the_arguments() {
     let site = Site::new().await;

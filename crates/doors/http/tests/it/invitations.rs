@@ -1,4 +1,4 @@
-//! Invitations by a human who has proved to be one, and the way out where no human can prove it.
+//! Tests of invitations by humans with proof, and of the way to replace a lost passkey.
 
 use http::StatusCode;
 use narthex_testkit::authenticator::Authenticator;
@@ -13,7 +13,7 @@ use crate::{
 
 const NEW_PASSKEY: &str = "/signin/passkeys/new";
 
-/// A site where proof is needed once it can be given.
+/// A site that requires proof as soon as a human can give it.
 async fn site(keys: &TempDir) -> Site {
     let mut site = Site::new().await;
     let keys = keys.path().join("master.key");
@@ -21,7 +21,7 @@ async fn site(keys: &TempDir) -> Site {
     site
 }
 
-/// Ada, an operator who has signed in with the first passkey. There is an account for bob.
+/// The browser of Ada, an operator who has signed in with the first passkey. Bob has an account.
 async fn proved_ada(site: &Site) -> Browser<'_> {
     let mut authenticator = Authenticator::new(ORIGIN);
     let mut ada = site.browser("ada").await;
@@ -43,8 +43,8 @@ async fn with_link<'s>(site: &'s Site, url: &str) -> Browser<'s> {
     browser
 }
 
-/// D15, D28: where proof is needed, a link of a human who has proved to be one adds one passkey for
-/// another human; a link made with the admin token adds none.
+/// D15, D28: where proof is required, a link from a human with proof adds one passkey for another
+/// human. A link made with the admin token adds none.
 #[tokio::test]
 async fn d15_a_proved_human_invites_another_human() {
     const LINKS: &str = "/api/principals/bob/sign-in-links";
@@ -70,7 +70,7 @@ async fn d15_a_proved_human_invites_another_human() {
     assert!(bob.page().await.contains("id=\"add\""));
     let mut phone = Authenticator::new(ORIGIN);
     bob.add(&mut phone).await.succeeded();
-    // An invitation adds one passkey, also if another page of the session is open.
+    // An invitation adds one passkey, even if another page of the session is open.
     assert!(bob.page().await.contains("Your link adds no passkey"));
     assert_eq!(bob.me().await.succeeded()["method"], "link");
     bob.script(NEW_PASSKEY, &json!({})).await.problem(StatusCode::FORBIDDEN, "denied");
@@ -88,7 +88,8 @@ async fn d15_a_proved_human_invites_another_human() {
     assert_eq!(invitations, [false, false, true]);
 }
 
-/// D15: the sign-in page makes links for operators: invitations for who has proved to be human.
+/// D15: operators can create links on the sign-in page. The links of operators with proof are
+/// invitations.
 #[tokio::test]
 async fn d15_operators_make_links_on_the_sign_in_page() {
     let place = tempfile::tempdir().unwrap();
@@ -108,13 +109,13 @@ async fn d15_operators_make_links_on_the_sign_in_page() {
     assert_eq!(ada.form("/signin/links", &nobody).await.status, StatusCode::NOT_FOUND);
     let forged = ada.form("/signin/links", "csrf=forged&name=bob").await;
     assert_eq!(forged.status, StatusCode::FORBIDDEN, "{}", forged.text());
-    // An operator by a link alone makes links that add none.
+    // The links of an operator who signed in by a link add no passkey.
     let mut thief = site.browser("ada").await;
     assert!(thief.page().await.contains("adds no passkey"));
     let form = format!("csrf={}&name=bob", thief.csrf);
     let made = thief.form("/signin/links", &form).await;
     assert!(made.text().contains("bob can add no passkey with it"), "{}", made.text());
-    // Others make none, however they have signed in.
+    // Other humans cannot create links, whatever their method of sign-in.
     let mut bob = Browser::new(&site);
     bob.passkey(&mut phone).await.succeeded();
     assert!(!bob.page().await.contains("/signin/links"));
@@ -123,7 +124,8 @@ async fn d15_operators_make_links_on_the_sign_in_page() {
     assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text());
 }
 
-/// D15: neither an agent nor a service makes a link, also where a proved human has made its token.
+/// D15: neither an agent nor a service can create a link, even if a human with proof created its
+/// token.
 #[tokio::test]
 async fn d15_no_token_of_an_agent_or_a_service_makes_a_link() {
     const HERE: &str = "/api/workspaces/default";
@@ -143,8 +145,9 @@ async fn d15_no_token_of_an_agent_or_a_service_makes_a_link() {
     }
 }
 
-/// D15: where the last passkey is lost, a human who may change the settings makes another: with the
-/// setting off the admin token removes the lost one, and a link adds one. The audit has each act.
+/// D15: if the last passkey is lost, a human who may change the settings can replace it. With the
+/// setting off, the admin token removes the lost passkey, and a link adds one. Each act is in the
+/// audit.
 #[tokio::test]
 async fn d15_a_lost_passkey_is_replaced_with_the_setting_off() {
     let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Legacy requests: sessions, what they are bound to, and batches.
+//! Tests of legacy requests: sessions, their binding to a run and an endpoint, and batches.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ async fn initialize_opens_a_session_that_takes_calls() {
     }
 }
 
-/// S19: a session opens for its own run, at its own endpoint, while it lives, and for no other.
+/// S19: a session can be used only by its own run, at its own endpoint, while it is active.
 #[tokio::test]
 async fn s19_sessions_are_bound_to_run_and_endpoint() {
     let world = World::with_fixture().await;
@@ -73,7 +73,7 @@ async fn s19_sessions_are_bound_to_run_and_endpoint() {
     for request in stolen() {
         let what = format!("{:?}", request.request);
         let answer = request.send().await;
-        // As the official SDKs say it: some clients look at the code.
+        // The code is the one of the official SDKs, since some clients check it.
         assert_eq!((answer.status, answer.code()), (StatusCode::NOT_FOUND, -32001), "{what}");
     }
     assert_eq!(world.legacy("/mcp", &session, &list()).send().await.status, StatusCode::OK);
@@ -87,7 +87,7 @@ async fn s19_sessions_are_bound_to_run_and_endpoint() {
     assert_eq!(delete("/mcp", &session).send().await.status, StatusCode::NOT_FOUND);
 }
 
-/// S19: ids of sessions cannot be guessed, and do not repeat.
+/// S19: session ids cannot be guessed, and do not repeat.
 #[tokio::test]
 async fn s19_session_ids_are_random() {
     let world = World::empty();
@@ -99,7 +99,7 @@ async fn s19_session_ids_are_random() {
     }
 }
 
-/// People and clients add a slash behind the endpoints, which are the same with it.
+/// People and clients add a slash to the endpoints, which has no effect.
 #[tokio::test]
 async fn a_slash_behind_an_endpoint_changes_nothing() {
     let world = World::with_fixture().await;
@@ -116,8 +116,8 @@ async fn a_slash_behind_an_endpoint_changes_nothing() {
     }
 }
 
-/// The events of the response to a body whose one call, of id 7, sleeps until its client cancels
-/// it. Returns once the server has heard of that.
+/// The events of the response to a body with one call, of id 7, which sleeps until its client
+/// cancels it. Returns after the server has received the cancellation.
 async fn events_of_cancelled(quiet: Duration, revision: &str, body: &Value) -> Vec<SseEvent> {
     let world = World::with(Eras::Legacy, |options| options.quiet = quiet).await;
     let session = world.session("/mcp/fixture", revision).await;
@@ -140,8 +140,8 @@ fn sleep() -> Value {
     tool_call(7, "sleep", json!({"ms": 600_000}))
 }
 
-/// The response to a call that is taken back ends, without an answer, whether it has become a
-/// stream by then or not.
+/// The response to a cancelled call ends without an answer, whether it has become a stream by then
+/// or not.
 #[tokio::test]
 async fn the_response_to_a_cancelled_call_ends() {
     for quiet in [Duration::from_secs(600), Duration::ZERO] {
@@ -150,7 +150,7 @@ async fn the_response_to_a_cancelled_call_ends() {
     }
 }
 
-/// The same of a batch, all of whose calls are taken back.
+/// The same for a batch whose calls are all cancelled.
 #[tokio::test]
 async fn the_response_to_a_cancelled_batch_ends() {
     let quiet = Duration::from_secs(600);
@@ -158,8 +158,8 @@ async fn the_response_to_a_cancelled_batch_ends() {
     assert!(events.is_empty(), "{events:?}");
 }
 
-/// Parameters that are null are absent; an error carries the id of its request wherever that can
-/// be read.
+/// Parameters that are null count as absent. An error has the id of its request if the id can be
+/// read.
 #[tokio::test]
 async fn null_parameters_are_absent_and_errors_carry_the_id() {
     let world = World::with_fixture().await;
@@ -184,7 +184,7 @@ async fn null_parameters_are_absent_and_errors_carry_the_id() {
     }
 }
 
-/// A 404 would make clients believe that their session has ended.
+/// With a 404, clients would believe that their session has ended.
 #[tokio::test]
 async fn unknown_methods_in_a_session_are_answered_with_200() {
     let world = World::with_fixture().await;

@@ -1,4 +1,4 @@
-//! The listener over real connections: limits in number and time, and its end.
+//! Tests of the listener over real connections: limits of number and time, and its shutdown.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -45,7 +45,7 @@ impl Listener {
     }
 }
 
-/// Answers a request when it is let on.
+/// Answers a request only when the test permits it.
 #[derive(Clone, Default)]
 struct Gate {
     begun: Arc<Notify>,
@@ -62,7 +62,7 @@ impl Respond for Gate {
     }
 }
 
-/// The bytes that come until `end` was seen or the connection ends.
+/// Reads bytes until `end` has arrived or the connection ends.
 async fn read_until(stream: &mut TcpStream, end: &str) -> String {
     let mut text = Vec::new();
     let reading = async {
@@ -123,7 +123,7 @@ async fn s31_connections_are_bounded() {
     listener.end().await;
 }
 
-/// S31: neither a slow start nor a long rest holds a connection.
+/// S31: a connection is closed if its first request is too slow, or if it is idle for too long.
 #[tokio::test]
 async fn s31_slow_connections_are_closed() {
     let options = ServeOptions {
@@ -144,7 +144,7 @@ async fn s31_slow_connections_are_closed() {
     listener.end().await;
 }
 
-/// S31: a body that does not come is not waited for.
+/// S31: a request whose body does not arrive in time is refused.
 #[tokio::test]
 async fn s31_slow_bodies_are_refused() {
     let world =
@@ -162,7 +162,7 @@ async fn s31_slow_bodies_are_refused() {
     listener.end().await;
 }
 
-/// At the end what was asked is answered, and nothing new is taken.
+/// At a shutdown, open requests are still answered, and no new connection is accepted.
 #[tokio::test]
 async fn open_requests_are_answered_during_a_shutdown() {
     let gate = Gate::default();
@@ -181,7 +181,7 @@ async fn open_requests_are_answered_during_a_shutdown() {
     listener.end().await;
 }
 
-/// A request that does not end by itself is ended when the grace is over.
+/// A request that does not end by itself is ended when the grace period is over.
 #[tokio::test]
 async fn requests_without_an_end_are_closed_after_the_grace_period() {
     let options = ServeOptions { grace: Duration::from_millis(20), ..ServeOptions::default() };

@@ -1,4 +1,4 @@
-//! The HTTP door's crate tests: one binary.
+//! Tests of the HTTP door, in one binary.
 
 #[cfg(test)]
 mod api;

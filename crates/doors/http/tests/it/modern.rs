@@ -1,4 +1,4 @@
-//! Modern requests: their required parts, and their answers.
+//! Tests of modern requests: their required parts, and their answers.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn a_small_call_is_answered_with_one_json_body() {
     assert_eq!(aggregated.json()["result"]["content"], answer.json()["result"]["content"]);
 }
 
-/// S13: every pair of header and body that disagrees is refused, and nothing is forwarded.
+/// S13: every header that contradicts the body is refused, and nothing is forwarded.
 #[tokio::test]
 async fn s13_headers_that_disagree_with_the_body_are_refused() {
     let world = World::with_fixture().await;
@@ -64,7 +64,7 @@ async fn s13_headers_that_disagree_with_the_body_are_refused() {
     assert_eq!(world.fixture.as_ref().unwrap().fixture.counts().calls, 0);
 }
 
-/// S13: so are mirrored arguments, by what the tool's schema says.
+/// S13: arguments that are repeated in headers are checked too, by the tool's schema.
 #[tokio::test]
 async fn s13_mirrored_arguments_are_checked() {
     for eras in [Eras::Both, Eras::Legacy, Eras::Modern] {
@@ -115,8 +115,8 @@ async fn an_unknown_version_is_answered_with_the_supported_versions() {
     }
 }
 
-/// D2: the versions that an error names as supported are those of `server/discover` at the
-/// endpoint, and none of them is refused there, whatever the server behind it speaks.
+/// D2: an error names as supported the versions of `server/discover` at the endpoint. None of them
+/// is refused there, whatever version the server behind it speaks.
 #[tokio::test]
 async fn versions_named_as_supported_are_accepted() {
     for eras in [Eras::Both, Eras::Legacy, Eras::Modern] {
@@ -224,7 +224,7 @@ fn progress_call(count: u64, pause_ms: u64) -> Value {
     json!({"name": "progress", "arguments": arguments, "_meta": {"progressToken": "p"}})
 }
 
-/// E85.
+/// E85: progress comes before the answer, on a stream whose events have no ids.
 #[tokio::test]
 async fn progress_comes_before_the_answer_on_a_stream_without_ids() {
     let world = World::with_fixture().await;
@@ -248,7 +248,7 @@ async fn a_client_that_accepts_no_stream_gets_only_the_answer() {
     assert_eq!(answer.json()["id"], 1);
 }
 
-/// A quiet call becomes a stream, so that those on the way see life.
+/// A quiet call becomes a stream, so that programs in between see signs of life.
 #[tokio::test]
 async fn a_quiet_call_becomes_a_stream_with_signs_of_life() {
     let (world, _server, mut calls) = World::with_held_tool(Era::Modern, |options| {
@@ -260,7 +260,7 @@ async fn a_quiet_call_becomes_a_stream_with_signs_of_life() {
     let answer = world.modern("/mcp/fixture", "tools/call", params).open().await;
     assert_eq!(answer.headers()["content-type"], "text/event-stream");
     let mut body = answer.into_body();
-    // It is answered only when there was more than one.
+    // The call is answered only after more than one sign of life.
     for _ in 0..2 {
         let sign = body.frame().await.unwrap().unwrap().into_data().unwrap();
         assert_eq!(sign, ":\n\n");
@@ -272,7 +272,7 @@ async fn a_quiet_call_becomes_a_stream_with_signs_of_life() {
     assert_eq!(serde_json::from_str::<Value>(last).unwrap()["id"], 1);
 }
 
-/// E84: a modern client gives a call up by closing its stream.
+/// E84: a modern client cancels a call by closing its stream.
 #[tokio::test]
 async fn closing_the_stream_cancels_the_call() {
     let world = World::with_fixture().await;

@@ -1,4 +1,4 @@
-//! Readiness: the servers that `/readyz` waits for, and those that it does not.
+//! Tests of readiness: `/readyz` waits for no server.
 
 use http::{Method, StatusCode};
 use narthex_registry::{Declared, config::Entry};
@@ -10,8 +10,8 @@ async fn ready(world: &World, query: &str) -> Answer {
     world.request(Method::GET, &format!("/readyz{query}")).send().await
 }
 
-/// A server whose definitions are compared with those that are pinned, however many there are,
-/// keeps no daemon from being ready: its row is `connecting` meanwhile.
+/// A server whose definitions are still being compared with pinned ones does not keep the daemon
+/// from being ready. Meanwhile its row is `connecting`.
 #[tokio::test]
 async fn a_daemon_is_ready_while_a_server_connects() {
     let fixture = Running::http(Options { records_messages: true, ..Options::default() });
@@ -20,7 +20,8 @@ async fn a_daemon_is_ready_while_a_server_connects() {
     pinned.pins_definitions = true;
     let registry = registry();
     registry.apply(vec![Declared::from(Entry::Server(pinned))]).unwrap();
-    // No code compares anything here, so that the server waits for that when it has listed all.
+    // No code in this test compares definitions, so the server stays `connecting` after it has
+    // listed them.
     let world = World::of(registry, |_options| {});
     until(|| fixture.fixture.arrived().iter().any(|message| message.method == "tools/list")).await;
     let snapshot = world.gateway.registry().snapshot();
@@ -30,7 +31,7 @@ async fn a_daemon_is_ready_while_a_server_connects() {
     let told = ready(&world, "?verbose").await;
     assert_eq!(told.status, StatusCode::OK);
     assert!(told.text().starts_with("[-] fixture connecting, "), "{}", told.text());
-    // A daemon that ends takes no new requests.
+    // A daemon that is stopping accepts no new requests.
     world.options.closing.cancel();
     let answer = ready(&world, "").await;
     let ending = (StatusCode::SERVICE_UNAVAILABLE, "the daemon is stopping\n");

@@ -1,4 +1,5 @@
-//! Legacy streams: ids, resuming after a cut, and the stream of messages outside calls.
+//! Tests of legacy streams: event ids, resuming after a disconnection, and the stream of messages
+//! outside of calls.
 
 use http::{Method, StatusCode};
 use narthex_policy::RunPolicy;
@@ -37,7 +38,7 @@ async fn events_of_a_streamed_call_have_ids_and_a_first_empty_event_in_new_revis
     }
 }
 
-/// A connection that breaks does not end a legacy call: its client comes back for the rest.
+/// A broken connection does not end a legacy call: its client can resume the stream.
 #[tokio::test]
 async fn s19_a_disconnected_stream_resumes_after_the_last_event() {
     let world = World::with_fixture().await;
@@ -88,7 +89,7 @@ async fn s19_event_ids_of_other_sessions_are_refused() {
     }
 }
 
-/// A client that goes away before the first word has not given its call up either.
+/// A client that disconnects before the first event has not cancelled its call either.
 #[tokio::test]
 async fn a_legacy_call_runs_to_its_end_without_its_client() {
     let (world, server, mut calls) = World::with_held_tool(Era::Legacy, |_options| {}).await;
@@ -99,7 +100,7 @@ async fn a_legacy_call_runs_to_its_end_without_its_client() {
         _ = waiting => panic!("nothing answers so soon"),
         held = calls.recv() => held.unwrap(),
     };
-    // A call that was cancelled would free its id at once; one that runs on holds it.
+    // A cancelled call would free its id at once; one that continues still uses it.
     let again = world.legacy(PATH, &session, &call).send().await;
     assert_eq!(again.code(), -32600, "{}", again.text());
     held.answer().await;
@@ -117,7 +118,7 @@ async fn a_legacy_call_runs_to_its_end_without_its_client() {
     assert!(server.seen().iter().all(|seen| seen.rpc() != "notifications/cancelled"));
 }
 
-/// The server ends its stream and wants to be polled; so does the door, towards its own client.
+/// If the server ends its stream and asks to be polled, the door does the same towards its client.
 #[tokio::test]
 async fn a_break_of_the_server_lets_the_client_poll() {
     let world = World::with(Eras::Legacy, |_options| {}).await;
@@ -130,7 +131,7 @@ async fn a_break_of_the_server_lets_the_client_poll() {
     assert_eq!(message(rest.last().unwrap())["id"], 4);
 }
 
-/// Clients of older revisions would take the end of a stream for the end of the call.
+/// Clients of older revisions would read the end of a stream as the end of the call.
 #[tokio::test]
 async fn clients_of_older_revisions_see_no_break() {
     let world = World::with(Eras::Legacy, |_options| {}).await;
@@ -179,7 +180,7 @@ async fn open_streams_end_when_the_daemon_shuts_down() {
     assert!(stream.next().await.is_none());
 }
 
-/// Opens a session of a client that can be asked everything.
+/// Opens a session of a client that declares elicitation, sampling and roots.
 async fn session_to_ask(world: &World, path: &str) -> String {
     let params = json!({"protocolVersion": "2025-11-25",
         "clientInfo": {"name": "t", "version": "1"},
@@ -189,7 +190,7 @@ async fn session_to_ask(world: &World, path: &str) -> String {
     answer.headers["mcp-session-id"].to_str().unwrap().to_owned()
 }
 
-/// The messages of a stream, as many as these.
+/// The next `count` messages of a stream.
 async fn messages(stream: &mut Stream, count: usize) -> Vec<serde_json::Value> {
     let mut found = Vec::new();
     while found.len() < count {
@@ -210,8 +211,8 @@ fn reply(question: &serde_json::Value) -> serde_json::Value {
     json!({"jsonrpc": "2.0", "id": question["id"], "result": result})
 }
 
-/// E174, S19: a question of a server of 2026-07-28 is in the stream of the call that waits, all at
-/// once, at both endpoints; only its own session answers it, and a connection that breaks meanwhile
+/// E174, S19: the questions of a server of 2026-07-28 are in the stream of the waiting call, all at
+/// once, at both endpoints. Only the call's own session can answer them, and a broken connection
 /// changes nothing.
 #[tokio::test]
 async fn e174_questions_of_a_modern_server_are_in_the_stream_of_a_legacy_call() {
@@ -246,7 +247,7 @@ async fn e174_questions_of_a_modern_server_are_in_the_stream_of_a_legacy_call() 
     }
 }
 
-/// E178: a call that its client takes back takes its questions back, in its stream.
+/// E178: if a client cancels its call, the call's questions are cancelled in its stream.
 #[tokio::test]
 async fn e178_a_cancelled_call_cancels_its_questions() {
     let world = World::with(Eras::Modern, |_options| {}).await;
@@ -263,12 +264,13 @@ async fn e178_a_cancelled_call_cancels_its_questions() {
     assert!(stream.next().await.is_none(), "a call that was taken back is answered");
 }
 
-/// S31: a run that fills its streams loses its own oldest events, and a resume past them gets the
-/// answer of an event that never was. A client of another run resumes where it was.
+/// S31: a run that fills its streams loses only its own oldest events. A resume after a dropped
+/// event is answered as for an event that never existed. A client of another run can still resume.
 #[tokio::test]
 async fn s31_a_run_that_fills_its_streams_loses_only_its_own_events() {
     let mut world = World::with_options(|options| options.replay.total_bytes = 40_000).await;
-    // A call whose answer comes as a stream; gives the id of the event before it.
+    // Makes a call whose answer comes as a stream, and returns the id of the event before the
+    // answer.
     let stream = async |world: &World, session: &str, number: u64| {
         let call = tool_call(number, "blob", json!({ "bytes": 3000 }));
         let request = world.legacy(PATH, session, &call);

@@ -1,4 +1,4 @@
-//! Humans in a browser: links, passkeys, sessions, and what a cookie may do.
+//! Tests of humans in a browser: links, passkeys, sessions, and the limits of cookies.
 
 use std::time::{Duration, SystemTime};
 
@@ -18,13 +18,13 @@ use crate::{
     world::{Answer, Builder, whole},
 };
 
-///
+/// a link shows a button, and signs in once.
 #[tokio::test]
 async fn a_link_shows_a_button_and_signs_in_once() {
     let site = Site::new().await;
     let link = site.link("ada").await;
     let mut browser = Browser::new(&site);
-    // Previews of mail programs and chats look, too.
+    // Mail programs and chats load previews of links too.
     for _ in 0..3 {
         let page = browser.request(Method::GET, &link).send().await;
         assert_eq!(page.status, StatusCode::OK);
@@ -42,7 +42,7 @@ async fn a_link_shows_a_button_and_signs_in_once() {
     assert_eq!(never.text(), used.text(), "used and never made look the same");
 }
 
-/// S27: answers to a signed-in human stay in no cache of the browser, on every route.
+/// S27: the browser's cache stores no answer to a signed-in human, on any route.
 #[tokio::test]
 async fn s27_answers_to_a_cookie_are_not_stored() {
     let site = Site::new().await;
@@ -58,8 +58,8 @@ async fn s27_answers_to_a_cookie_are_not_stored() {
     }
 }
 
-/// S32, X-M63: sign-ins and sign-outs with their human and method, and the acts between them, are
-/// in the audit; attempts that proved nothing are counted there.
+/// S32, X-M63: sign-ins and sign-outs are in the audit with their human and method, and so are the
+/// acts between them. Failed attempts are counted there.
 #[tokio::test]
 async fn s32_x_m63_humans_are_actors_and_their_sign_ins_are_recorded() {
     let site = Site::new().await;
@@ -75,7 +75,7 @@ async fn s32_x_m63_humans_are_actors_and_their_sign_ins_are_recorded() {
     let remove = format!("/signin/passkeys/{}/remove", passkey.as_str().unwrap());
     assert_eq!(browser.form(&remove, &form).await.status, StatusCode::SEE_OTHER);
     assert_eq!(browser.form("/signout", &form).await.status, StatusCode::SEE_OTHER);
-    // Proofs that are none.
+    // These proofs are not valid.
     assert_eq!(browser.form(&link, "").await.status, StatusCode::FORBIDDEN);
     let gone = Browser::new(&site).passkey(&mut authenticator).await;
     gone.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
@@ -136,7 +136,7 @@ async fn an_expired_sign_in_link_is_refused() {
     }
 }
 
-/// D15: a link is made with the admin token and proves no human; a passkey does.
+/// D15: a link is made with the admin token and proves no human. A passkey proves one.
 #[tokio::test]
 async fn d15_a_passkey_proves_a_human_and_a_link_does_not() {
     let site = Site::new().await;
@@ -158,7 +158,7 @@ async fn d15_a_passkey_proves_a_human_and_a_link_does_not() {
     assert!(listed["items"][0]["used_at"].is_string());
 }
 
-/// No page creates a grant: the refusal names the ways that exist.
+/// Checks that a refusal names the ways to grant: no page creates a grant.
 fn names_the_ways(told: &str, route: &str) {
     let post = format!("`POST {route}`");
     for way in ["`request_grant`", "narthex grants pending", &post, "/signin"] {
@@ -167,8 +167,8 @@ fn names_the_ways(told: &str, route: &str) {
     assert!(!told.contains("decide there"), "{told}");
 }
 
-/// D15, X-M58: where proof is asked for, neither the operator's token nor a link grants anything,
-/// and a link adds the first passkey alone; an earlier grant counts no more.
+/// D15, X-M58: where proof is required, neither the admin token nor a link can create grants. A
+/// link adds only the first passkey, and an earlier advisory grant no longer counts.
 #[tokio::test]
 async fn d15_only_proved_humans_create_grants_if_proof_is_required() {
     const GRANTS: &str = "/api/workspaces/default/grants";
@@ -199,13 +199,13 @@ async fn d15_only_proved_humans_create_grants_if_proof_is_required() {
     let mut authenticator = Authenticator::new(ORIGIN);
     ada.add(&mut authenticator).await.succeeded();
     assert!(site.api.control.has_proofs().await.unwrap());
-    // The holder of the operator's token makes another link, and with it nothing more.
+    // The holder of the admin token makes another link, which has no further rights.
     let mut thief = site.browser("ada").await;
     thief.page().await;
     let begun = thief.script("/signin/passkeys/new", &json!({})).await;
     begun.problem(StatusCode::FORBIDDEN, "denied");
 
-    // Proofs of humans stay, and no run is driven by a human who need not be here.
+    // The passkeys of humans stay, and no run is driven by a human who is not present.
     let keys = site.api.get("/api/principals/ada/passkeys").await;
     let key = keys["items"][0]["id"].as_str().unwrap().to_owned();
     let path = format!("/api/principals/ada/passkeys/{key}");
@@ -234,7 +234,7 @@ async fn d15_only_proved_humans_create_grants_if_proof_is_required() {
     assert_eq!((counts(&advisory), counts(&made)), (json!(false), json!(true)));
     assert_eq!(counting(&site.api).len(), 1);
     human.script("/signin/passkeys/new", &json!({})).await.succeeded();
-    // To take away needs no proof.
+    // A revocation needs no proof.
     for one in [&made, &advisory] {
         let path = format!("{GRANTS}/{}", one["id"].as_str().unwrap());
         assert!(site.api.ask("DELETE", &path).send().await.status.is_success());
@@ -242,8 +242,8 @@ async fn d15_only_proved_humans_create_grants_if_proof_is_required() {
     assert_eq!(counting(&site.api), []);
 }
 
-/// D28: from the first passkey on only humans who proved it grant, and what others have granted
-/// before counts no more; where the setting is off, nothing changes.
+/// D28: from the first passkey on, only humans with proof can grant, and earlier advisory grants no
+/// longer count. With the setting off, nothing changes.
 #[tokio::test]
 async fn d28_the_first_passkey_makes_proof_required_for_grants() {
     const GRANTS: &str = "/api/workspaces/default/grants";
@@ -267,20 +267,20 @@ async fn d28_the_first_passkey_makes_proof_required_for_grants() {
         assert_eq!(counting(&site.api), usize::from(!is_on), "at once");
         let again = site.api.send("POST", GRANTS, grant.to_string()).await;
         assert_eq!(again.status == StatusCode::FORBIDDEN, is_on, "{}", again.text());
-        // The holder of the operator's token proves nothing by a passkey of their own.
+        // The holder of the admin token cannot prove a human with a passkey of their own.
         let mut thief = site.browser("ada").await;
         thief.page().await;
         let begun = thief.script("/signin/passkeys/new", &json!({})).await;
         assert_eq!(begun.status == StatusCode::FORBIDDEN, is_on, "{}", begun.text());
-        // A daemon that begins later knows it from its start.
+        // A daemon that starts later has the same rule from its start.
         let other = Api::with_proofs(site.store.clone(), options(), None, setting).await;
         assert_eq!(other.control.needs_proof(), is_on);
         assert_eq!(counting(&other) == 0, is_on);
     }
 }
 
-/// The holder of the operator's token makes themselves no service that speaks for humans: a service
-/// may say of humans what the maker of its token might, and the maker of that.
+/// Checks that the holder of the admin token cannot create a service that acts for humans. A
+/// service may act for humans only as far as the creator of its token, and that creator's creator.
 async fn speaks_by_a_proved_token_alone(site: &Site, human: &mut Browser<'_>) {
     const HERE: &str = "/api/workspaces/default";
     let tokens = format!("{HERE}/service-tokens");
@@ -342,7 +342,7 @@ async fn an_answer_of_a_passkey_counts_once() {
     let again = thief.script("/signin/passkey/finish", &body).await;
     again.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
     assert!(thief.cookie.is_none());
-    // A copy of the passkey that lags behind.
+    // A copy of the passkey with an older counter.
     authenticator.credentials[0].counter = 0;
     let copied = thief.passkey(&mut authenticator).await;
     let told = copied.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
@@ -375,7 +375,7 @@ async fn a_passkey_ceremony_belongs_to_the_human_who_started_it() {
     gone.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
 }
 
-/// S19: a session is new at each sign-in, whatever the browser had before.
+/// S19: each sign-in gives a new session, whatever session the browser had before.
 #[tokio::test]
 async fn s19_each_sign_in_gives_a_new_session_and_ends_the_earlier_session() {
     let site = Site::new().await;
@@ -396,7 +396,7 @@ async fn s19_each_sign_in_gives_a_new_session_and_ends_the_earlier_session() {
     assert_eq!(browser.me().await.status, StatusCode::UNAUTHORIZED, "two are none");
 }
 
-/// Adds the token that only a page of ours can read.
+/// Adds the token that only our page can read.
 fn with<'w>(request: Builder<'w>, csrf: &str) -> Builder<'w> {
     request.header("x-narthex-csrf", csrf)
 }
@@ -427,7 +427,7 @@ async fn a_request_with_a_cookie_changes_objects_only_from_our_own_page() {
     assert_eq!(made["created_by"], "ada");
     let across = browser.request(Method::GET, "/api/me").header("sec-fetch-site", "cross-site");
     assert_eq!(across.send().await.status, StatusCode::FORBIDDEN);
-    // A client that sends a token means it.
+    // A client that sends a token is judged by the token, not by its cookie.
     let both = browser.request(Method::GET, "/api/me").header("authorization", "Bearer nonsense");
     assert_eq!(both.send().await.status, StatusCode::UNAUTHORIZED);
     let mcp = browser.post("/mcp", "application/json", "{}".to_owned());
@@ -480,7 +480,7 @@ async fn a_session_ends_at_once_when_its_human_signs_out_or_is_disabled() {
     refused.problem(StatusCode::FORBIDDEN, "denied");
 }
 
-/// Sessions are kept as hashes and outlive the process that began them.
+/// Sessions are stored as hashes, and outlive the process that created them.
 #[tokio::test]
 async fn a_session_outlives_the_daemon() {
     let site = Site::new().await;
@@ -495,8 +495,7 @@ async fn a_session_outlives_the_daemon() {
     assert_eq!(signed_in.account.name.as_str(), "ada");
 }
 
-/// D4, A-9: the routes that answer without a token are listed, with the proof that they ask for
-/// instead.
+/// D4, A-9: the routes that need no token are listed with the proof that they require instead.
 #[test]
 fn d4_routes_without_a_token_are_listed_with_their_proof() {
     let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guides/sign-in.md");

@@ -1,4 +1,4 @@
-//! The files of a run: one request is one operation.
+//! Tests of a run's files over HTTP: each request is one operation.
 
 use http::{Method, StatusCode};
 use narthex_testkit::fixture::{Eras, Options, Running};
@@ -24,7 +24,7 @@ fn names(listed: &Answer) -> Vec<String> {
     entries.as_array().unwrap().iter().filter_map(name).collect()
 }
 
-/// The failure in a problem, which says the same to people.
+/// The failure in a problem; its text for people has the same code.
 fn failed(answer: &Answer, status: StatusCode, code: &str) -> Value {
     let problem = answer.json();
     assert_eq!(answer.status, status, "{problem}");
@@ -54,7 +54,8 @@ async fn r_g1_directories_are_listed_and_stat_describes_paths() {
     );
 }
 
-/// S29: a folder hears when another server is behind a name, and of nothing that is the same.
+/// S29: a folder learns if a different server is behind a mount's name. Without a change, the
+/// number stays the same.
 #[tokio::test]
 async fn s29_a_different_server_of_the_same_name_has_a_new_number() {
     let world = World::with_fixture().await;
@@ -73,7 +74,8 @@ async fn s29_a_different_server_of_the_same_name_has_a_new_number() {
     assert!(next[0] > first[0] && next[1] == first[1], "{first:?} {next:?}");
 }
 
-/// R-O2, R-O13, R-M1: a write is the call, and a list is what the server says, in any era.
+/// R-O2, R-O13, R-M1: a write is a call of the tool, and a list is the server's own list, in any
+/// era.
 #[tokio::test]
 async fn r_o2_a_write_to_a_tool_calls_the_tool_and_reads_give_lists_and_resources() {
     for eras in [Eras::Legacy, Eras::Modern] {
@@ -99,7 +101,7 @@ async fn r_o2_a_write_to_a_tool_calls_the_tool_and_reads_give_lists_and_resource
     }
 }
 
-/// R-O12: a tool's own error is a result; an error of the gateway is a failure, by its kind.
+/// R-O12: a tool's own error is a result. An error of the gateway is a failure of its kind.
 #[tokio::test]
 async fn r_o12_a_tools_own_error_is_a_result_and_a_refusal_is_a_failure() {
     let world = World::with_fixture().await;
@@ -116,7 +118,7 @@ async fn r_o12_a_tools_own_error_is_a_result_and_a_refusal_is_a_failure() {
     failed(&prompt, StatusCode::NOT_FOUND, "NOT_FOUND");
 }
 
-/// R-O3, R-O8: a request that makes no sense reaches no server.
+/// R-O3, R-O8: an invalid request reaches no server.
 #[tokio::test]
 async fn r_o8_an_invalid_file_operation_reaches_no_server() {
     let world = World::with_fixture().await;
@@ -137,7 +139,8 @@ async fn r_o8_an_invalid_file_operation_reaches_no_server() {
     assert_eq!(world.fixture.as_ref().unwrap().fixture.counts().calls, 0);
 }
 
-/// D5, R-G4: a file of another run looks like one that is not there, and only runs have files.
+/// D5, R-G4: a file of another run is answered like one that does not exist, and only runs have
+/// files.
 #[tokio::test]
 async fn d5_files_of_other_runs_are_absent() {
     let world = World::with_fixture().await;
@@ -161,7 +164,7 @@ async fn d5_files_of_other_runs_are_absent() {
     assert_eq!(answer.headers["allow"], "GET, POST");
 }
 
-/// R-O11: a client that goes away gives its call up, and leaves no descriptor behind.
+/// R-O11: a client that disconnects cancels its call, and leaves no open descriptor.
 #[tokio::test]
 async fn r_o11_a_client_that_disconnects_cancels_its_call() {
     let world = World::with_fixture().await;

@@ -28,14 +28,14 @@ use narthex_wire::{Limits, Revision, SseEvent, SseParser};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-/// A body of a request, however it comes.
+/// The body of a test request.
 pub(crate) type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
 
 pub(crate) const HOST: &str = "127.0.0.1:7717";
 pub(crate) const ADMIN: &str = "the admin token of the tests";
-/// The longest message that these doors take.
+/// The longest message that the doors of these tests accept, in bytes.
 pub(crate) const MESSAGE_MAX: usize = 100_000;
-/// Longer than anything here takes, however busy the machine is.
+/// A time limit that no test reaches, even on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// A door over a gateway.
@@ -59,12 +59,12 @@ pub(crate) fn fixture_at(url: &str) -> Entry {
 }
 
 impl World {
-    /// Over no server at all.
+    /// A door without servers.
     pub(crate) fn empty() -> Self {
         Self::over(Vec::new(), |_options| {})
     }
 
-    /// Over one fixture server with the alias `fixture`.
+    /// A door with one fixture server under the alias `fixture`.
     pub(crate) async fn with_fixture() -> Self {
         Self::with_options(|_options| {}).await
     }
@@ -79,8 +79,9 @@ impl World {
         Self { fixture: Some(fixture), ..world }
     }
 
-    /// Over a server of this era with the alias `fixture`, whose tool `act` answers when the test
-    /// says so: the receiver gets its calls. Its tool `quick` answers at once in the legacy era.
+    /// A door with one server of this era under the alias `fixture`. The server's tool `act`
+    /// answers when the test permits it: the receiver gets its calls. Its tool `quick` answers at
+    /// once in the legacy era.
     pub(crate) async fn with_held_tool(
         era: Era,
         change: impl FnOnce(&mut HttpOptions),
@@ -106,14 +107,14 @@ impl World {
         (world, server, calls)
     }
 
-    /// Waits until its server is ready.
+    /// Waits until the server is ready.
     async fn settled(self) -> Self {
         let snapshot = self.gateway.registry().wait_until(SOON, |all| all.is_settled()).await;
         assert!(snapshot.servers[0].is_ready(), "{:?}", snapshot.servers[0].error);
         self
     }
 
-    /// Has the alias `fixture` mean another server.
+    /// Gives the alias `fixture` to another server.
     pub(crate) fn move_fixture(&self, url: &str) {
         self.gateway.registry().apply(vec![Declared::from(fixture_at(url))]).unwrap();
     }
@@ -125,12 +126,12 @@ impl World {
         Self::of(registry, change)
     }
 
-    /// Over a registry that the caller fills.
+    /// A door over a registry that the caller fills.
     pub(crate) fn of(registry: Registry, change: impl FnOnce(&mut HttpOptions)) -> Self {
         Self::around(Self::gateway(registry, Audit::disabled()), change)
     }
 
-    /// The same, with a record of what is done.
+    /// A gateway over a registry, with this audit.
     pub(crate) fn gateway(registry: Registry, audit: Audit) -> Gateway {
         let limits = Limits { message_bytes: MESSAGE_MAX };
         let options = GatewayOptions { limits, ..GatewayOptions::default() };
@@ -140,7 +141,7 @@ impl World {
     pub(crate) fn around(gateway: Gateway, change: impl FnOnce(&mut HttpOptions)) -> Self {
         let mut options = HttpOptions::new(HOST.parse().unwrap());
         options.admin_token = Some(TokenHash::of(ADMIN));
-        // On a slow machine the answer to a plain call must not become a stream.
+        // On a slow machine, the answer to an ordinary call must not become a stream.
         options.quiet = SOON;
         change(&mut options);
         let router = router(gateway.clone(), options.clone());
@@ -148,12 +149,12 @@ impl World {
         Self { gateway, router, token, options, fixture: None }
     }
 
-    /// The token of one more run.
+    /// The token of a further run.
     pub(crate) fn other_run(&self, policy: RunPolicy) -> String {
         add_run(&self.gateway, policy)
     }
 
-    /// A request with host and token.
+    /// A request with the headers `Host` and `Authorization`.
     pub(crate) fn request(&self, method: Method, path: &str) -> Builder<'_> {
         let mut builder = Builder { router: &self.router, request: Request::new(whole("")) };
         *builder.request.method_mut() = method;
@@ -161,7 +162,7 @@ impl World {
         builder.header("host", HOST).header("authorization", &format!("Bearer {}", self.token))
     }
 
-    /// A POST as clients send it.
+    /// A POST with the headers that clients send.
     pub(crate) fn post(&self, path: &str, body: impl Into<Bytes>) -> Builder<'_> {
         self.request(Method::POST, path)
             .header("content-type", "application/json")
@@ -169,7 +170,7 @@ impl World {
             .body(whole(body))
     }
 
-    /// A modern request with everything that it must have.
+    /// A modern request with all required parts.
     pub(crate) fn modern(&self, path: &str, method: &str, params: Value) -> Builder<'_> {
         let name = params["name"].as_str().map(str::to_owned);
         let body = stamped(method, params);
@@ -183,7 +184,7 @@ impl World {
         }
     }
 
-    /// Opens a session; gives its id.
+    /// Opens a session, and returns its id.
     pub(crate) async fn session(&self, path: &str, revision: &str) -> String {
         let answer = self.post(path, initialize(revision)).send().await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
@@ -196,7 +197,7 @@ impl World {
     }
 }
 
-/// Waits until something is so.
+/// Waits until `is_done` returns true.
 pub(crate) async fn until(is_done: impl Fn() -> bool) {
     while !is_done() {
         tokio::task::yield_now().await;
@@ -254,12 +255,12 @@ pub(crate) fn tool_call(id: u64, name: &str, arguments: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
-/// A body that says how long it is.
+/// A body that declares its length.
 pub(crate) fn whole(text: impl Into<Bytes>) -> Body {
     Full::new(text.into()).boxed_unsync()
 }
 
-/// A request that is being put together.
+/// A request under construction.
 pub(crate) struct Builder<'w> {
     router: &'w Router,
     pub(crate) request: Request<Body>,
@@ -282,7 +283,8 @@ impl Builder<'_> {
         self
     }
 
-    /// The same, after the value of a secret in it is known, which no answer may have from then on.
+    /// Returns the same request. If its body has the value of a secret, no later answer may contain
+    /// that value.
     async fn remembered(mut self) -> Self {
         let is_whole = http_body::Body::size_hint(self.request.body()).exact().is_some();
         if is_whole && self.request.method() == Method::PUT {
@@ -294,7 +296,7 @@ impl Builder<'_> {
         self
     }
 
-    /// The head of the answer, with its body still to come.
+    /// The status and headers of the answer, with the unread body.
     pub(crate) async fn open(self) -> Response<ResponseBody> {
         let asked = (self.request.method().clone(), self.request.uri().clone());
         let response = self.router.answer(self.request.map(Either::Right)).await;
@@ -323,7 +325,7 @@ impl Builder<'_> {
     }
 }
 
-/// The contract that every answer of a test is compared with.
+/// The contract with which every answer in a test is compared.
 pub(crate) static CONTRACT: LazyLock<Contract> = LazyLock::new(|| Contract::new(openapi()));
 
 fn is_described(
@@ -333,7 +335,7 @@ fn is_described(
     body: Option<&[u8]>,
 ) {
     let seen = Seen { method, path: uri.path(), status, headers, body };
-    // A browser's request before a request (CORS) is no operation, and the same for every path.
+    // A browser's preflight request (CORS) is no operation, and is the same for every path.
     if *method != Method::OPTIONS || status != StatusCode::NO_CONTENT {
         CONTRACT.check(seen);
     }
@@ -363,7 +365,7 @@ impl Answer {
     }
 }
 
-/// An event stream that is being read.
+/// An event stream, as a test reads it.
 pub(crate) struct Stream {
     body: ResponseBody,
     parser: SseParser,
@@ -374,7 +376,7 @@ impl Stream {
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         assert_eq!(response.headers()["x-accel-buffering"], "no");
-        // The latter at the API, which no cache stores anything of.
+        // Streams of the API have `no-store`, since no cache may store them.
         let cached = response.headers()["cache-control"].to_str().unwrap();
         assert!(["no-cache", "no-store"].contains(&cached), "{cached}");
         Self { body: response.into_body(), parser: SseParser::new(1 << 20) }

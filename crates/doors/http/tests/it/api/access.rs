@@ -21,8 +21,8 @@ fn at(rest: &str) -> String {
     format!("{TEAM}/{rest}")
 }
 
-/// X-M7, X-D12, X-E14, X-E16, S2: an author makes agents of the catalog and cannot write it; of a
-/// server they see what it is called and which keys it takes.
+/// X-M7, X-D12, X-E14, X-E16, S2: an author attaches catalog servers to agents, but cannot change
+/// servers. Of a server, the author sees only its name and the config keys that it accepts.
 #[tokio::test]
 async fn x_m7_authors_attach_what_admins_register() {
     let tenants = Tenants::with(&["team"]).await;
@@ -38,7 +38,7 @@ async fn x_m7_authors_attach_what_admins_register() {
     }
     let refused = tenants.send(author, "POST", &at("mcp-servers"), SERVER).await;
     refused.problem(StatusCode::FORBIDDEN, "denied");
-    // Nor by a document of many objects, which would also reveal what was there.
+    // An import, which would also reveal the existing servers, is refused too.
     let document = json!({ "servers": [serde_json::from_str::<Value>(SERVER).unwrap()] });
     for path in [at("import"), at("import?dry_run=true")] {
         let refused = tenants.send(author, "POST", &path, &document.to_string()).await;
@@ -65,7 +65,7 @@ async fn x_m7_authors_attach_what_admins_register() {
     assert!(!listed.text().contains("internal.test") && !listed.text().contains("4321"));
 }
 
-/// X-M43, A-9: a token that an agent holds changes nothing of any workspace.
+/// X-M43, A-9: an agent's run token cannot change anything in any workspace.
 #[tokio::test]
 async fn x_m43_the_token_of_a_run_changes_nothing_of_a_workspace() {
     let tenants = Tenants::with(&["team"]).await;
@@ -88,8 +88,8 @@ async fn x_m43_the_token_of_a_run_changes_nothing_of_a_workspace() {
     assert_eq!(tenants.items(ADMIN, &at("members")).await.len(), Role::ALL.len());
 }
 
-/// A token is shown once, stored as a hash, and opens nothing once it is revoked or its service may
-/// do nothing any more.
+/// A token is shown once and stored as a hash. It is refused as soon as it is revoked, or its
+/// service is disabled or has no roles.
 #[tokio::test]
 async fn a_service_token_is_accepted_until_it_is_revoked() {
     let tenants = Tenants::with(&["team"]).await;
@@ -122,7 +122,7 @@ async fn a_service_token_is_accepted_until_it_is_revoked() {
     again.problem(StatusCode::NOT_FOUND, "not_found");
     assert_eq!(of_ci().await["is_live"], false);
 
-    // A second token of the same service, which keeps its roles.
+    // A second token of the same service; the service keeps its roles.
     let asked = r#"{"service": "ci", "label": "second", "expires_in": 3600}"#;
     let second = tenants.send(admin, "POST", &at("service-tokens"), asked).await.succeeded();
     assert_eq!((&second["label"], &second["created_by"]), (&json!("second"), &json!("team/admin")));
@@ -142,7 +142,7 @@ async fn a_service_token_is_accepted_until_it_is_revoked() {
     assert_eq!(status(second).await, StatusCode::UNAUTHORIZED);
 }
 
-/// A token whose time is over opens nothing, and is listed as such.
+/// An expired token is refused, and is listed as not valid.
 #[tokio::test]
 async fn expired_service_tokens_are_refused() {
     let tenants = Tenants::with(&["team"]).await;
@@ -166,7 +166,7 @@ async fn expired_service_tokens_are_refused() {
         tokens.create(&row).await.unwrap();
     }
     store.close().await;
-    // A change has the daemon look at all of it anew.
+    // A change of permissions makes the daemon read all tokens again.
     tenants.service("team", "another", &[Role::Runner]).await;
     let listed = tenants.items(ADMIN, &at("service-tokens")).await;
     for (digits, _, status) in all {
@@ -177,8 +177,7 @@ async fn expired_service_tokens_are_refused() {
     }
 }
 
-/// No more than 1000 tokens of a workspace open something at a time; those that do not any
-/// more do not count.
+/// At most 1000 tokens of a workspace are valid at a time. Expired and revoked tokens do not count.
 #[tokio::test]
 async fn a_workspace_has_at_most_1000_live_tokens() {
     let tenants = Tenants::with(&["team"]).await;
@@ -196,7 +195,7 @@ async fn a_workspace_has_at_most_1000_live_tokens() {
     for number in 0..5 {
         tokens.create(&row(number, past)).await.unwrap();
     }
-    // One for each role is there already, and one more may be made.
+    // Each role's service has a token already; one more may be created after these.
     for number in 5..1000 - Role::ALL.len() + 4 {
         tokens.create(&row(number, future)).await.unwrap();
     }
@@ -210,7 +209,7 @@ async fn a_workspace_has_at_most_1000_live_tokens() {
     store.close().await;
 }
 
-/// Another daemon on the same store learns of a revoked token by itself.
+/// Another daemon on the same store learns of a token's revocation by itself.
 #[tokio::test]
 async fn revocations_reach_other_daemons() {
     let tenants = Tenants::with(&["team"]).await;
@@ -234,8 +233,8 @@ async fn revocations_reach_other_daemons() {
     }
 }
 
-/// X-E66: a caller that may not read the catalog reads no name of it beside secrets and requests
-/// for grants.
+/// X-E66: a caller that may not read the catalog sees none of its names in secrets and grant
+/// requests.
 #[tokio::test]
 async fn names_of_the_catalog_are_hidden_from_callers_that_may_not_read_it() {
     let tenants = Tenants::with(&["team"]).await;
@@ -271,7 +270,7 @@ async fn names_of_the_catalog_are_hidden_from_callers_that_may_not_read_it() {
     }
 }
 
-/// Roles are what members have now; only an operator brings in people.
+/// A member has the roles that were set last. Only an operator adds new people.
 #[tokio::test]
 async fn members_have_the_roles_that_were_set_last() {
     let tenants = Tenants::with(&["team", "rival"]).await;

@@ -1,4 +1,4 @@
-//! Attachments of an agent one by one: stored, shown and refused.
+//! Tests of the single attachments of an agent: stored, shown and refused.
 
 use http::StatusCode;
 use narthex_audit::kind;
@@ -15,7 +15,7 @@ fn at(alias: &str) -> String {
     format!("{ATTACHMENTS}/{alias}")
 }
 
-/// With the server of document 000, its secret, and an agent that attaches nothing.
+/// A place with the server of document 000, its secret, and an agent without attachments.
 async fn filled() -> Place {
     let place = Place::new().await;
     let secret = "/api/workspaces/default/secrets/LINEAR_API_KEY";
@@ -34,15 +34,15 @@ async fn filled() -> Place {
     place
 }
 
-/// The body of the attach form, with these further values.
+/// The body of the attach form, with these further config values.
 fn linear(further: &Value) -> Value {
     let mut env = json!({ "LINEAR_API_KEY": "${LINEAR_API_KEY}" });
     env.as_object_mut().unwrap().extend(further.as_object().unwrap().clone());
     json!({ "name": "linear", "env": env })
 }
 
-/// An attachment of a server that this daemon can never start is stored with a warning, which names
-/// the member of the request, as saving the whole agent does.
+/// An attachment of a server that this daemon can never start is stored with a warning. The warning
+/// names the member of the request, as it does when the whole agent is saved.
 #[tokio::test]
 async fn attaching_a_server_that_never_starts_gives_a_warning() {
     let place = filled().await;
@@ -59,7 +59,7 @@ async fn attaching_a_server_that_never_starts_gives_a_warning() {
     assert_eq!(other["warnings"], json!([]), "another attachment is not told of it: {other}");
 }
 
-/// X-M61: attachments are events with the names of fields, and with none of their values.
+/// X-M61: the audit events of attachments have the names of changed fields, but no values.
 #[tokio::test]
 async fn x_m61_attachments_are_in_the_audit() {
     let place = filled().await;
@@ -82,8 +82,8 @@ async fn definition(place: &Place) -> Value {
     place.get(AGENT).await["definition"].take()
 }
 
-/// X-M36, X-M44, X-E18, X-E23, X-E26, X-M8: an attachment is made, shown as it is written, replaced
-/// and taken out; it is one with that of the agent.
+/// X-M36, X-M44, X-E18, X-E23, X-E26, X-M8: an attachment is created, shown as it was written,
+/// replaced and removed. The agent's document has the same attachment.
 #[tokio::test]
 async fn x_e18_attachments_are_created_shown_replaced_and_removed() {
     let place = filled().await;
@@ -101,7 +101,8 @@ async fn x_e18_attachments_are_created_shown_replaced_and_removed() {
     assert_eq!(config["LINEAR_API_KEY"], json!({ "$secret": "LINEAR_API_KEY" }));
     assert_eq!(config["LINEAR_WORKSPACE_ID"], "x1-org", "the literal stands in the agent");
 
-    // The same alias again replaces, and the other words mean the same.
+    // A second write with the same alias replaces the attachment. These other member names mean the
+    // same.
     let typed = json!({ "catalog_entry_id": "linear", "optional": true, "env_json": {
         "LINEAR_API_KEY": { "kind": "secret", "ref": "LINEAR_API_KEY" },
         "REGION": { "kind": "value", "value": "eu" } } });
@@ -110,7 +111,7 @@ async fn x_e18_attachments_are_created_shown_replaced_and_removed() {
     let env = json!({ "LINEAR_API_KEY": "${LINEAR_API_KEY}", "REGION": "eu" });
     assert_eq!((&replaced.json()["env"], &replaced.json()["optional"]), (&env, &json!(true)));
 
-    // Another alias is another attachment of the same server.
+    // A different alias makes a second attachment of the same server.
     let second = place.put(&at("home"), &linear(&json!({}))).await;
     assert_eq!(second.status, StatusCode::CREATED, "{}", second.text());
     let page = place.get(&format!("{ATTACHMENTS}?limit=1")).await;
@@ -130,7 +131,7 @@ async fn x_e18_attachments_are_created_shown_replaced_and_removed() {
 }
 
 /// X-M37, X-M38, X-M39, X-M40, X-M41, X-E21, X-E22, X-E123, X-E25, X-E28, X-E113, X-M34: all faults
-/// are reported at once, in the words of the request, and nothing of it is stored.
+/// are reported at once, with the member names of the request, and nothing is stored.
 #[tokio::test]
 async fn x_m41_all_faults_are_reported_by_field_and_nothing_is_stored() {
     let place = filled().await;
@@ -193,12 +194,12 @@ async fn x_m41_all_faults_are_reported_by_field_and_nothing_is_stored() {
     assert_eq!(place.get(AGENT).await, before);
     assert_eq!(place.get(ATTACHMENTS).await["items"], json!([]));
 
-    // An empty optional secret means that none is given.
+    // An empty value of an optional secret means that no secret is set.
     let empty = place.put(ATTACHMENTS, &linear(&json!({ "OTHER_KEY": "" }))).await;
     assert_eq!(empty.status, StatusCode::CREATED, "{}", empty.text());
 }
 
-/// X-E17: an agent's earlier fault does not keep another attachment from being changed.
+/// X-E17: an agent's earlier fault does not prevent a change of another attachment.
 #[tokio::test]
 async fn a_broken_attachment_does_not_block_changes_of_another_attachment() {
     let place = filled().await;
@@ -217,7 +218,8 @@ async fn a_broken_attachment_does_not_block_changes_of_another_attachment() {
     assert_eq!(place.delete(&at("mail")).await.status, StatusCode::NO_CONTENT);
 }
 
-/// An attachment that alone settles a conflict cannot be taken out of its agent.
+/// An attachment cannot be removed from its agent if it alone settles a conflict of two
+/// capabilities.
 #[tokio::test]
 async fn detaching_breaks_no_agent() {
     let place = filled().await;
@@ -237,8 +239,8 @@ async fn detaching_breaks_no_agent() {
     assert_eq!(place.get(ATTACHMENTS).await["items"][0]["alias"], "docs");
 }
 
-/// X-E18: an attachment may be bound to the agent that was read, and an agent that is not there has
-/// none.
+/// X-E18: a change of an attachment may name the version of the agent that the caller has read. An
+/// agent that does not exist has no attachments.
 #[tokio::test]
 async fn attachments_take_the_preconditions_of_their_agent() {
     let place = filled().await;
@@ -263,7 +265,8 @@ async fn attachments_take_the_preconditions_of_their_agent() {
     place.put(absent, &body).await.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// X-E24: a server of another workspace is not attached, and its agents are not seen.
+/// X-E24: a server of another workspace cannot be attached, and agents of another workspace are
+/// absent.
 #[tokio::test]
 async fn x_e24_attachments_stay_in_their_workspace() {
     let place = filled().await;
@@ -275,8 +278,8 @@ async fn x_e24_attachments_stay_in_their_workspace() {
     assert_eq!(faults(&refused), [of("name", "mcp_ref_resolution_failed")]);
 }
 
-/// X-E27: only servers that a human signs in to are listed, also those of capabilities; no human
-/// can sign in yet.
+/// X-E27: the list has only servers to which a human signs in, including those of capabilities. No
+/// human can sign in to a server yet.
 #[tokio::test]
 async fn x_e27_the_connection_status_lists_only_servers_that_a_human_signs_in_to() {
     let place = filled().await;
@@ -316,14 +319,14 @@ fn mail() -> Value {
     json!({ "url": "https://mail.test/mcp", "kind": "remote_oauth" })
 }
 
-/// X-M15, X-E31: a server that a person signs in to is refused on an agent that is no worker, in
-/// whatever order the two come together, until the workspace allows it.
+/// X-M15, X-E31: a server to which a person signs in is refused on an agent that is no worker,
+/// until the workspace allows it. The order in which the two are combined does not matter.
 #[tokio::test]
 async fn x_m15_servers_that_a_person_signs_in_to_are_refused_on_agents_that_are_no_workers() {
     let place = filled().await;
     place.put(MAIL, &mail()).await.succeeded();
     place.put(FILES, &json!({ "mcpServers": { "box": { "ref": "mail" } } })).await.succeeded();
-    // The agent, with an attachment of its own and one by a capability.
+    // The agent has one attachment of its own, and one from a capability.
     let lead = json!({ "agent_type": "orchestrator", "capabilities": ["files"],
                        "mcpServers": { "own": { "ref": "mail" } } });
     let refused = place.put(AGENT, &lead).await;
@@ -334,13 +337,13 @@ async fn x_m15_servers_that_a_person_signs_in_to_are_refused_on_agents_that_are_
     assert_eq!(faults(&refused), expected);
     let text = refused.text();
     assert!(text.contains("oauth_on_orchestrators") && text.contains("`worker`"), "{text}");
-    // Becoming no worker, by a patch.
+    // A patch changes the agent into one that is no worker.
     let mut worker = lead.clone();
     worker["agent_type"] = json!("worker");
     place.put(AGENT, &worker).await.succeeded();
     let refused = place.patch(AGENT, &json!({ "agent_type": "scheduled" })).await;
     assert_eq!(faults(&refused), expected);
-    // The attach form.
+    // The attachment is added with the attach form.
     let bare = json!({ "agent_type": "scheduled" });
     place.put(AGENT, &bare).await.succeeded();
     assert_eq!(definition(&place).await["agent_type"], "scheduled");
@@ -351,7 +354,7 @@ async fn x_m15_servers_that_a_person_signs_in_to_are_refused_on_agents_that_are_
         place.put(AGENT, &lead).await.succeeded();
     }
     assert_eq!(definition(&place).await["agent_type"], "orchestrator");
-    // A fault that was there before is not a later change's doing.
+    // An earlier fault is not attributed to a later change.
     allows(&place, "off").await;
     place
         .put(MAIL, &json!({ "url": "https://new.test/mcp", "kind": "remote_oauth" }))
@@ -359,8 +362,9 @@ async fn x_m15_servers_that_a_person_signs_in_to_are_refused_on_agents_that_are_
         .succeeded();
 }
 
-/// X-M15: a server and a capability do not become what agents that have them may not have; the
-/// refusal says which agents, and nothing is stored. An import is the same.
+/// X-M15: a change of a server or a capability is refused if agents would then have a server that
+/// they may not have. The refusal names these agents, and nothing is stored. The same holds for an
+/// import.
 #[tokio::test]
 async fn x_m15_a_server_cannot_become_personal_while_agents_that_may_not_have_it_use_it() {
     let place = filled().await;
@@ -391,7 +395,7 @@ async fn x_m15_a_server_cannot_become_personal_while_agents_that_may_not_have_it
     let import = "/api/workspaces/default/import";
     let refused = place.post(import, &json!({ "version": 1, "servers": [entry] })).await;
     assert_eq!(faults(&refused).len(), 3);
-    // A capability.
+    // The same with a change of a capability.
     place.put("/api/workspaces/default/mcp-servers/post", &mail()).await.succeeded();
     let other = json!({ "mcpServers": { "box": { "ref": "post" } } });
     let refused = place.put(FILES, &other).await;

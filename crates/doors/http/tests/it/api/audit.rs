@@ -1,4 +1,5 @@
-//! The audit: it has every act and its actor, and never a value; it is found, exported and trimmed.
+//! Tests of the audit: it has each act with its actor, and never a value; it is searched, exported
+//! and trimmed.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -14,7 +15,7 @@ use crate::world::{ADMIN, Answer};
 const AUDIT: &str = "/api/workspaces/default/audit";
 const CANARY: &str = "canary-a7d1";
 
-/// An API with secrets, over a store of its own.
+/// An API with secrets, with a separate store.
 async fn api() -> (TempDir, Api) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(&dir.path().join("store.db")).await.unwrap();
@@ -57,8 +58,8 @@ fn server(id: &str) -> String {
     .to_string()
 }
 
-/// X-M59, X-M60, X-M63, X-M61: a change of secrets or the catalog is in the audit when it is
-/// answered, with its actor, workspace, resource and time; and no value is.
+/// X-M59, X-M60, X-M63, X-M61: a change of secrets or the catalog is in the audit before the
+/// request is answered. The event has its actor, workspace, resource and time, but no value.
 #[tokio::test]
 async fn x_m59_x_m60_x_m63_changes_are_in_the_audit_without_values() {
     let (_dir, api) = api().await;
@@ -72,7 +73,7 @@ async fn x_m59_x_m60_x_m63_changes_are_in_the_audit_without_values() {
     api.send("PUT", &format!("{servers}/linear"), changed).await.succeeded();
     let removed = api.ask("DELETE", &format!("{servers}/linear")).send().await;
     assert_eq!(removed.status, StatusCode::NO_CONTENT);
-    // A refused, faulty request changes nothing and is no event.
+    // A refused request changes nothing and is not recorded as a change.
     assert!(!api.send("POST", servers, "{}").await.status.is_success());
 
     let events = listed(&api, "order=oldest").await;
@@ -93,7 +94,7 @@ async fn x_m59_x_m60_x_m63_changes_are_in_the_audit_without_values() {
     }
     assert_eq!(events[1]["resource"], json!({ "kind": "secret", "id": "TOKEN" }));
     assert_eq!(events[4]["resource"], json!({ "kind": "server", "id": "linear" }));
-    // X-M61: the names of what was changed.
+    // X-M61: the event has the names of the changed fields.
     assert_eq!(events[5]["fields"], json!(["url"]), "{}", events[5]);
     let text = exported(&api, AUDIT).await;
     assert!(!text.contains("canary") && !text.contains("example.com"), "{text}");
@@ -103,7 +104,7 @@ async fn x_m59_x_m60_x_m63_changes_are_in_the_audit_without_values() {
     assert_eq!(report.chains[0].declared.is_vouched, Some(true));
 }
 
-/// X-M59: a change that the store refuses after it was begun is there as well, as failed.
+/// X-M59: a change that the store refuses after its start is recorded as failed.
 #[tokio::test]
 async fn a_failed_change_is_in_the_audit() {
     let (_dir, api) = api().await;
@@ -115,7 +116,7 @@ async fn a_failed_change_is_in_the_audit() {
     assert_eq!(events[0]["outcome"], "failed");
 }
 
-/// X-M63.
+/// X-M63: events are filtered by actor, resource, run, kind and time, and listed in pages.
 #[tokio::test]
 async fn audit_events_are_filtered_and_listed_in_pages() {
     let (_dir, api) = api().await;
@@ -158,7 +159,7 @@ async fn audit_events_are_filtered_and_listed_in_pages() {
     assert_eq!(foreign.status, StatusCode::NOT_FOUND);
 }
 
-/// S32, X-M63: a service is the actor of what it does, and who may what is in the audit.
+/// S32, X-M63: a service is the actor of its own acts, and changes of permissions are in the audit.
 #[tokio::test]
 async fn s32_x_m63_services_are_actors_and_access_is_recorded() {
     let tenants = Tenants::with(&["team"]).await;
@@ -217,11 +218,11 @@ async fn s32_x_m63_services_are_actors_and_access_is_recorded() {
     assert_eq!(own[1]["actor"], json!({ "kind": "local_admin", "id": "admin" }));
 }
 
-/// D25: an event that cannot be moved to where it is read is not passed over in silence.
+/// D25: an event that cannot be moved into the store is reported as waiting.
 #[tokio::test]
 async fn an_audit_event_that_cannot_be_moved_is_reported_as_waiting() {
     let (_dir, api) = api().await;
-    // It has a file's name and cannot be read.
+    // This folder has the name of an audit file, so reading it fails.
     let unreadable = api.dir.path().join("audit/audit-01-ffffffffffff-000001.jsonl");
     fs_err::create_dir(&unreadable).unwrap();
     let secret = "/api/workspaces/default/secrets/LATER";
@@ -229,7 +230,7 @@ async fn an_audit_event_that_cannot_be_moved_is_reported_as_waiting() {
     let report = verified(&exported(&api, AUDIT).await);
     assert!(report.is_whole(), "{:?}", report.broken);
     let [waiting] = &report.waiting[..] else { panic!("{:?}", report.waiting) };
-    // The event, and the one that opens its chain.
+    // The event of the change, and the event that opens the chain.
     assert_eq!((&*waiting.workspace, waiting.events, waiting.is_stuck), ("default", 2, true));
     assert!(waiting.since.as_ref().is_some_and(|since| since.ends_with('Z')));
     let page = api.get(AUDIT).await;
@@ -241,8 +242,8 @@ async fn an_audit_event_that_cannot_be_moved_is_reported_as_waiting() {
     assert_eq!(report.events, 2);
 }
 
-/// S32, X-M61: a change by hand of servers of the settings is in the audit, with the names of
-/// fields; a refused one is not.
+/// S32, X-M61: an operator's change of servers in the settings is in the audit with the names of
+/// the changed fields. A refused change is not.
 #[tokio::test]
 async fn s32_x_m61_changes_of_settings_are_in_the_audit() {
     let (_dir, api) = api().await;
@@ -301,7 +302,8 @@ async fn s32_refusals_are_in_the_audit() {
     assert!(!exported(&api, "/api/audit").await.contains("nxt_guess"));
 }
 
-/// D25: old events go, by number here; the chain still verifies, and says where it begins.
+/// D25: old events are removed, here by their number. The chain still verifies, and states its
+/// first event.
 #[tokio::test]
 async fn a_trimmed_audit_verifies() {
     let (_dir, api) = api().await;
@@ -325,7 +327,7 @@ async fn a_trimmed_audit_verifies() {
     wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
 }
 
-/// The chain's end is vouched for by the new key after the key was changed.
+/// After a change of the key, a mark of the new key confirms the end of the chain.
 #[tokio::test]
 async fn the_chain_survives_a_change_of_the_key() {
     let (_dir, api) = api().await;
@@ -340,7 +342,7 @@ async fn the_chain_survives_a_change_of_the_key() {
     }
 }
 
-/// Changes of the columns beside the events, or of a chain's end, are found out.
+/// A verifier detects changes of the columns beside the events, and of a chain's end.
 #[tokio::test]
 async fn s32_changes_in_the_store_are_found() {
     let (dir, api) = api().await;
@@ -350,7 +352,7 @@ async fn s32_changes_in_the_store_are_found() {
     assert!(verified(&exported(&api, AUDIT).await).is_whole());
     let store = Store::open(&dir.path().join("store.db")).await.unwrap();
     let chain = store.audit().chains("default").await.unwrap().remove(0);
-    // One more event, made by a writer of the store who has no key.
+    // A program that can write to the store, but has no key, adds an event.
     let rows = store.audit().of_chain(&chain, (0, 10), 10).await.unwrap();
     let mut forged = rows.last().unwrap().clone();
     forged.seq += 1;
@@ -359,16 +361,16 @@ async fn s32_changes_in_the_store_are_found() {
     assert!(store.audit().append(&[(chain.clone(), grown)], &[forged]).await.unwrap());
     let report = verified(&exported(&api, AUDIT).await);
     assert!(!report.is_whole());
-    // Also after the daemon has added to it.
+    // The change is also detected after the daemon has added an event.
     put_secret(&api, "D", "value").await.succeeded();
     let report = verified(&exported(&api, AUDIT).await);
     assert!(!report.is_whole());
     assert_ne!(report.chains[0].declared.is_vouched, Some(true));
 }
 
-/// X-M64, X-E31: only an admin of the workspace sets if the audit has what calls carry, and which
-/// agents may have what people sign in to. Each change is an event of its own; a wrong one changes
-/// nothing.
+/// X-M64, X-E31: only an admin of the workspace decides two things: if the audit has the contents
+/// of calls, and which agents may have servers to which people sign in. Each change is recorded as
+/// a separate event; a faulty one changes nothing.
 #[tokio::test]
 async fn x_m64_only_admins_set_the_switch_for_contents_and_each_change_is_recorded() {
     let tenants = Tenants::with(&["team"]).await;

@@ -1,4 +1,5 @@
-//! Bodies of requests of the API: so many bytes in all, of which one principal has a part.
+//! Tests of request bodies of the API: all bodies share a buffer, of which one principal may use a
+//! part.
 
 use std::{future::poll_fn, task::Poll};
 
@@ -16,9 +17,8 @@ use crate::{
 
 const HERE: &str = "/api/workspaces/default";
 
-/// S31: bodies that are long and do not come to their end, of one principal or of visitors who sign
-/// in, take half of the room; meanwhile others are answered. A body that is given up gives its room
-/// back.
+/// S31: unfinished long bodies of one principal, or of visitors who sign in, take at most half of
+/// the buffer. Other requests are still answered. A cancelled request frees its bytes.
 #[tokio::test]
 async fn s31_unfinished_bodies_of_one_principal_cannot_take_all_room_of_the_api() {
     let place = tempfile::tempdir().unwrap();
@@ -27,7 +27,7 @@ async fn s31_unfinished_bodies_of_one_principal_cannot_take_all_room_of_the_api(
     let asked = json!({ "service": "ci", "roles": ["author"] }).to_string();
     let made = api.send("POST", &format!("{HERE}/service-tokens"), asked).await.succeeded();
     let service = made["token"].as_str().unwrap().to_owned();
-    // Room for 16 bodies of 64 KiB, of which one principal may have half.
+    // The buffer has room for 16 bodies of 64 KiB; one principal may use half of it.
     let options = HttpOptions { api_body_bytes: 1 << 20, ..api.world.options.clone() };
     let world = World::around(api.world.gateway.clone(), |changed| *changed = options);
     let put = |token: &str| -> Builder<'_> {
@@ -44,7 +44,7 @@ async fn s31_unfinished_bodies_of_one_principal_cannot_take_all_room_of_the_api(
     let refused = put(ADMIN).body(unfinished()).send().await;
     let told = refused.problem(StatusCode::TOO_MANY_REQUESTS, "exhausted");
     assert!(told.contains("you have 524288 bytes"), "{told}");
-    // Even a short one takes a step, so that the number of open ones is bounded.
+    // Even a short body reserves one step, so that the number of open bodies is limited.
     let refused = put(ADMIN).body(whole("{}")).send().await;
     refused.problem(StatusCode::TOO_MANY_REQUESTS, "exhausted");
     let get = world.request(http::Method::GET, &format!("{HERE}/agents"));
@@ -54,7 +54,7 @@ async fn s31_unfinished_bodies_of_one_principal_cannot_take_all_room_of_the_api(
     put(&service).body(whole(padded.clone())).send().await.succeeded();
     drop(open);
     put(ADMIN).body(whole(padded)).send().await.succeeded();
-    // A body that needs more than the part of one principal is never taken.
+    // A body that is longer than one principal's part is always refused.
     let long = format!("{{}}{}", " ".repeat(600_000));
     let refused = put(ADMIN).body(whole(long)).send().await;
     refused.problem(StatusCode::TOO_MANY_REQUESTS, "exhausted");

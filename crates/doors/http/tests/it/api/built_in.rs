@@ -1,4 +1,4 @@
-//! The built-in server through the whole door: its tools, and what they may not do.
+//! Tests of the built-in server through the whole door: its tools and their limits.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const RUNS: &str = "/api/workspaces/default/runs";
 const GRANTS: &str = "/api/workspaces/default/grants";
 const REQUESTS: &str = "/api/workspaces/default/grant-requests";
 
-/// A daemon whose catalog has an agent with a server, of which the tool `echo` requires a scope.
+/// A daemon whose catalog has an agent with a server; the server's tool `echo` requires a scope.
 async fn daemon(place: &TempDir) -> Api {
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let api = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;
@@ -26,7 +26,7 @@ async fn daemon(place: &TempDir) -> Api {
     api
 }
 
-/// The agent `writer` with a server, of which the tool `echo` requires a scope.
+/// Creates the agent `writer` with a server whose tool `echo` requires a scope.
 pub(crate) async fn agent_with_a_gated_tool(api: &Api) {
     let server = json!({ "url": api.fixture_url(), "transport": "http",
                          "tool_scopes": { "echo": "demo.write" } });
@@ -36,7 +36,7 @@ pub(crate) async fn agent_with_a_gated_tool(api: &Api) {
     api.send("PUT", &format!("{here}/agents/writer"), agent).await.succeeded();
 }
 
-/// An agent whose runs have all built-in tools, unless it says otherwise.
+/// An agent's document. Its runs have all built-in tools, unless it sets `builtin`.
 pub(crate) fn with_tools(mut agent: Value) -> String {
     let members = agent.as_object_mut().unwrap();
     members.entry("builtin").or_insert_with(|| json!("all"));
@@ -62,7 +62,7 @@ impl<'a> Run<'a> {
         Self { api, token: text("token"), session: text("session_id") }
     }
 
-    /// The run of the process itself, as the program begins it, but for all built-in tools: in no
+    /// The process's own run as the program starts it, but with all built-in tools. It has no
     /// session yet.
     pub(crate) fn own(api: &'a Api) -> Self {
         let (here, session) = (WorkspaceId::default(), SessionId::new([7; 6]));
@@ -85,7 +85,7 @@ impl<'a> Run<'a> {
         request.header("authorization", &format!("Bearer {}", self.token)).send().await
     }
 
-    /// The result of a tool at the server's own endpoint.
+    /// The result of a tool call at the built-in server's own endpoint.
     pub(super) async fn call(&self, name: &str, arguments: Value) -> Value {
         let params = json!({ "name": name, "arguments": arguments });
         self.ask("/mcp/narthex", "tools/call", params).await.json()["result"].clone()
@@ -108,7 +108,7 @@ impl<'a> Run<'a> {
         self.ask("/mcp", "tools/call", params).await.json()["result"].clone()
     }
 
-    /// The events of its session.
+    /// The events of the run's session.
     pub(crate) async fn events(&self) -> Vec<Value> {
         let session = SessionId::parse(&self.session).unwrap();
         let wanted = Wanted { after: 0, limit: 100, kinds: &[] };
@@ -124,8 +124,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// X-M1, X-M2, X-M6: every run has the tools, at the server's own endpoint and at the aggregated
-/// one.
+/// X-M1, X-M2, X-M6: every run has the core tools, at the built-in server's own endpoint and at the
+/// aggregated endpoint.
 #[tokio::test]
 async fn x_m2_the_core_tools_are_in_every_run() {
     let place = tempfile::tempdir().unwrap();
@@ -154,8 +154,8 @@ async fn x_m2_the_core_tools_are_in_every_run() {
     assert_eq!(answer["result"]["structuredContent"], json!({"ok": true, "recorded": true}));
 }
 
-/// D29: a run has few tools unless its agent, or else its request, says otherwise; a tool that it
-/// does not have is as absent as one that does not exist.
+/// D29: a run has few tools by default. Its agent, or else its request, can select others. A tool
+/// that the run lacks is answered like one that does not exist.
 #[tokio::test]
 async fn d29_builtin_sets_the_built_in_tools_of_a_run() {
     let place = tempfile::tempdir().unwrap();
@@ -201,8 +201,8 @@ async fn d29_builtin_sets_the_built_in_tools_of_a_run() {
     }
 }
 
-/// D29: the built-in server under another alias has the tools of orchestrators, also at the
-/// aggregated endpoint, and `start_agent` starts one as `spawn_session` does.
+/// D29: attached under another alias, the built-in server has the tools of orchestrators, also at
+/// the aggregated endpoint. `start_agent` starts an agent as `spawn_session` does.
 #[tokio::test]
 async fn d29_the_orchestrator_server_under_an_alias_has_the_tools_of_orchestrators() {
     let place = tempfile::tempdir().unwrap();
@@ -238,9 +238,9 @@ async fn d29_the_orchestrator_server_under_an_alias_has_the_tools_of_orchestrato
     assert!(text.contains("spawn_session") && !text.contains("start_agent"), "{text}");
 }
 
-/// D13, D14: rules and grants name `spawn_session`. A rule or grant with `start_agent` is answered
-/// with the right name when it is saved, and a check of `start_agent` answers for the call that
-/// rules see.
+/// D13, D14: rules and grants name `spawn_session`. A rule or grant that names `start_agent` is
+/// answered with the right name when it is saved. A check of `start_agent` answers for the call as
+/// rules see it.
 #[tokio::test]
 async fn d13_rules_and_grants_accept_spawn_session_and_refuse_start_agent() {
     let place = tempfile::tempdir().unwrap();
@@ -274,8 +274,8 @@ async fn d13_rules_and_grants_accept_spawn_session_and_refuse_start_agent() {
     assert!(fault["message"].as_str().unwrap().contains("`spawn_session`"), "{fault}");
 }
 
-/// X-E100, D16: an unknown tool and arguments that do not fit are results; all faults of the
-/// arguments are reported at once.
+/// X-E100, D16: calls of an unknown tool, or with invalid arguments, give a failed result. All
+/// faults of the arguments are reported at once.
 #[tokio::test]
 async fn x_e100_an_unknown_tool_or_invalid_arguments_are_a_failed_result() {
     let place = tempfile::tempdir().unwrap();
@@ -292,8 +292,8 @@ async fn x_e100_an_unknown_tool_or_invalid_arguments_are_a_failed_result() {
     assert_eq!(error.await["details"]["errors"][0]["field"], "scopes.0");
 }
 
-/// D15, D5: no human is asked for a grant for a tool that the run does not have; a tool that is
-/// hidden from the run is as one that does not exist.
+/// D15, D5: a request for a grant for a tool that the run lacks is refused without asking a human.
+/// A tool that is hidden from the run is answered like one that does not exist.
 #[tokio::test]
 async fn d15_a_request_for_a_tool_that_the_run_does_not_have_is_refused() {
     let place = tempfile::tempdir().unwrap();
@@ -337,8 +337,8 @@ async fn d15_a_request_for_a_tool_that_the_run_does_not_have_is_refused() {
     }
 }
 
-/// D15, D5: a scope that nearly spells one that the run's servers require is not asked for; one
-/// that only hidden tools require is as what does not exist.
+/// D15, D5: a request for a misspelt scope is refused if a similar scope is required by the run's
+/// servers. A scope that only hidden tools require is answered like one that does not exist.
 #[tokio::test]
 async fn d15_a_request_for_a_misspelt_scope_is_refused() {
     let place = tempfile::tempdir().unwrap();
@@ -364,7 +364,7 @@ async fn d15_a_request_for_a_misspelt_scope_is_refused() {
     for scope in ["hidden.wirte", "quite.other"] {
         assert_eq!(run.called("request_grant", asked(scope)).await["status"], "pending", "{scope}");
     }
-    // A model learns nothing of rules: neither of their scopes nor of their words.
+    // A model learns nothing about rules: neither the scopes in them nor their words.
     let rules = r#"// demo.wirtes hidden.wirtes
         @approval("demo.wirte") forbid(principal, action, resource == Tool::"demo/echo");"#;
     let rules = json!({ "rules": rules }).to_string();
@@ -374,7 +374,8 @@ async fn d15_a_request_for_a_misspelt_scope_is_refused() {
         let message = &error["details"]["errors"][0]["message"];
         assert_eq!(*message, json!(told.replace("demo.wirte`", &format!("{scope}`"))), "{error}");
     }
-    // The words of a refusal are asked for as they are, also where a rule requires the scope.
+    // A request that copies the words of a refusal is accepted, even if only a rule requires the
+    // scope.
     let mut refused = asked("demo.wirte");
     refused["details"] = json!({ "scope": "demo.wirte", "server": "demo", "tool": "echo" });
     assert_eq!(run.called("request_grant", refused).await["status"], "pending");
@@ -390,8 +391,8 @@ async fn d15_a_request_for_a_misspelt_scope_is_refused() {
     assert_eq!(of("quite.other")["warnings"], json!([]));
 }
 
-/// D5: of the built-in tools a request names those that its run is offered, and one that is hidden
-/// is as what does not exist.
+/// D5: a request may name the built-in tools that its run is offered. A hidden one is answered like
+/// one that does not exist.
 #[tokio::test]
 async fn d15_a_request_for_a_hidden_built_in_tool_is_refused_like_an_absent_tool() {
     let place = tempfile::tempdir().unwrap();
@@ -420,8 +421,8 @@ async fn d15_a_request_for_a_hidden_built_in_tool_is_refused_like_an_absent_tool
     assert_eq!(run.called("request_grant", asked("emit_status")).await["status"], "pending");
 }
 
-/// D5, D15: a request for `start_agent` names `spawn_session` to no run that is not offered it, and
-/// is one for the tool that grants know where the run is offered `start_agent`.
+/// D5, D15: no answer to a request for `start_agent` reveals `spawn_session`. If the run is offered
+/// `start_agent`, the stored request is for `spawn_session`, the name that grants use.
 #[tokio::test]
 async fn d15_answers_for_start_agent_do_not_reveal_spawn_session() {
     let place = tempfile::tempdir().unwrap();
@@ -450,7 +451,7 @@ async fn d15_answers_for_start_agent_do_not_reveal_spawn_session() {
     assert_eq!(rows["items"].as_array().unwrap().len(), 1, "{rows}");
 }
 
-/// D15: a human sees that the tool of a request requires another scope than the one asked for.
+/// D15: a human sees that the tool in a request requires a scope other than the requested one.
 #[tokio::test]
 async fn d15_a_request_for_a_wrong_scope_has_a_warning_for_the_human() {
     let place = tempfile::tempdir().unwrap();
@@ -475,7 +476,7 @@ async fn d15_a_request_for_a_wrong_scope_has_a_warning_for_the_human() {
     assert_eq!(of("echo")["warnings"], json!([]));
 }
 
-/// X-E74: a request for a grant has bounds, so that its report always fits in an event.
+/// X-E74: a request for a grant has limits, so that its report always fits into one event.
 #[tokio::test]
 async fn x_e74_details_have_bounds() {
     let place = tempfile::tempdir().unwrap();
@@ -508,8 +509,8 @@ async fn x_e74_details_have_bounds() {
     }
 }
 
-/// D15, X-E83, X-M55: a request that no human decides in time is reported to the run that asked,
-/// once, also by several daemons and after a restart in between.
+/// D15, X-E83, X-M55: if no human decides on a request in time, the run that asked receives the
+/// outcome once. This holds with several daemons, and after a restart in between.
 #[tokio::test]
 async fn d15_an_expired_request_is_reported_to_its_run_once() {
     let place = tempfile::tempdir().unwrap();
@@ -536,7 +537,7 @@ async fn d15_an_expired_request_is_reported_to_its_run_once() {
     assert_eq!(expired["items"].as_array().unwrap().len(), 1, "{expired}");
 }
 
-/// D15, X-M55: a run's request ends with its session: no human makes a standing grant of it.
+/// D15, X-M55: a run's request is closed with its session: no human can approve it afterwards.
 #[tokio::test]
 async fn d15_a_request_ends_with_its_session() {
     let place = tempfile::tempdir().unwrap();
@@ -558,8 +559,8 @@ async fn d15_a_request_ends_with_its_session() {
     assert_eq!(api.get(GRANTS).await["items"], json!([]));
 }
 
-/// D15, X-M55: one `request_id` is one request: a decision under it says which. A request by
-/// `request_permission` is asked for as a whole.
+/// D15, X-M55: a `request_id` names one request, so that a decision under it is unambiguous.
+/// `request_permission` creates all of its requests or none.
 #[tokio::test]
 async fn d15_a_request_id_belongs_to_one_request() {
     let place = tempfile::tempdir().unwrap();
@@ -574,7 +575,7 @@ async fn d15_a_request_id_belongs_to_one_request() {
     assert_eq!(error["details"]["code"], "request_id_conflict", "{error}");
     run.called("request_grant", wanted("s", "demo.write")).await;
     run.called("request_grant", wanted("t", "demo.read")).await;
-    // Two are open; of the next 99, one is too much.
+    // Two requests are open; 97 more follow, and then two at once would be one too many.
     for number in 2..99 {
         let (id, scope) = (format!("n{number}"), format!("demo.n{number}"));
         run.called("request_grant", wanted(&id, &scope)).await;
@@ -586,8 +587,8 @@ async fn d15_a_request_id_belongs_to_one_request() {
     assert_eq!(told["requests"].as_array().unwrap().len(), 2, "{told}");
 }
 
-/// X-M55, X-M56, X-E80: a gated call is refused, the run asks and gets an answer at once, a human
-/// decides, and the same call succeeds in the same run.
+/// X-M55, X-M56, X-E80: a gated call is refused. The run asks for a grant and gets an answer at
+/// once, a human decides, and the same call succeeds in the same run.
 #[tokio::test]
 async fn x_m56_a_requested_grant_allows_the_call_in_the_same_run() {
     let place = tempfile::tempdir().unwrap();
@@ -606,7 +607,7 @@ async fn x_m56_a_requested_grant_allows_the_call_in_the_same_run() {
     });
     let asked = run.called("request_grant", wanted.clone()).await;
     assert_eq!((&asked["status"], &asked["request_id"]), (&json!("pending"), &json!("ask-1")));
-    // Asked twice is asked once (D15).
+    // An equal second request is the same request (D15).
     assert_eq!(
         run.called("request_grant", wanted).await["grant_request_id"],
         asked["grant_request_id"]
@@ -619,9 +620,9 @@ async fn x_m56_a_requested_grant_allows_the_call_in_the_same_run() {
     assert_eq!(run.echo().await["content"][0]["text"], "x");
 }
 
-/// D14, X-M54: a grant at a server is for the catalog's server of that id. An author of agents
-/// makes nothing else of it by another alias, and it counts under each; refusals and requests name
-/// it by its id.
+/// D14, X-M54: a grant for a server applies to the catalog server with that id. An agent's author
+/// cannot make it apply to another server by an alias, and it applies under each alias of that
+/// server. Refusals and requests name the server by its id.
 #[tokio::test]
 async fn d14_a_grant_applies_to_the_server_of_the_catalog_and_not_to_an_alias() {
     let place = tempfile::tempdir().unwrap();
@@ -635,7 +636,7 @@ async fn d14_a_grant_applies_to_the_server_of_the_catalog_and_not_to_an_alias() 
         made["id"].as_str().unwrap().to_owned()
     };
     let staging = granted("staging").await;
-    // The author has `staging` lead to another server.
+    // The author attaches another server under the alias `staging`.
     let agent = json!({ "mcpServers": { "staging": { "ref": "demo" } } });
     api.send("PUT", &format!("{here}/agents/writer"), with_tools(agent)).await.succeeded();
     let run = Run::begin(&api).await;
@@ -650,7 +651,7 @@ async fn d14_a_grant_applies_to_the_server_of_the_catalog_and_not_to_an_alias() 
     let asks = error["details"]["ask"]["calls"][0]["arguments"].clone();
     assert_eq!(asks["details"]["server"], "demo", "{refused}");
     assert!(refused["content"][0]["text"].as_str().unwrap().contains(r#""server":"demo""#));
-    // The agent's alias is understood as well, and asked for by the id.
+    // A request may also use the agent's alias; it is stored with the id.
     for (id, server) in [("by-alias", "staging"), ("by-id", "demo")] {
         let asked = json!({ "request_id": id, "grant_type": "tool_scope", "scope": "once",
                             "details": { "scope": "demo.write", "server": server, "tool": "echo" },
@@ -665,7 +666,7 @@ async fn d14_a_grant_applies_to_the_server_of_the_catalog_and_not_to_an_alias() 
     assert_eq!(echo().await["content"][0]["text"], "x");
 }
 
-/// X-E80: a workspace can say that its runs ask no human; requests that wait can still be decided.
+/// X-E80: a workspace can forbid its runs to ask humans. Pending requests can still be decided.
 #[tokio::test]
 async fn x_e80_a_workspace_can_disable_requests_of_its_runs() {
     let place = tempfile::tempdir().unwrap();
@@ -697,7 +698,7 @@ async fn x_e80_a_workspace_can_disable_requests_of_its_runs() {
     run.called("request_grant", wanted("b", "demo.read")).await;
 }
 
-/// X-M58, D15, A-12: no attempt of an agent writes a grant.
+/// X-M58, D15, A-12: no attempt of an agent creates a grant.
 #[tokio::test]
 async fn x_m58_an_agent_cannot_write_a_grant() {
     let place = tempfile::tempdir().unwrap();
@@ -724,8 +725,8 @@ async fn x_m58_an_agent_cannot_write_a_grant() {
     assert_eq!(run.echo().await["isError"], true);
 }
 
-/// Each token of these runs is refused at every place where a principal allows an act, or becomes
-/// one that may allow it, with whatever header.
+/// Checks that each token of these runs is refused, with several forged headers, at every route
+/// that permits an act. Includes the routes that would make the caller one who may permit acts.
 async fn no_token_lets_in(runs: &[&Run<'_>], asked: &[&str]) {
     let (api, here) = (runs[0].api, "/api/workspaces/default");
     let grant = json!({ "grant_type": "tool_scope", "details": { "scope": "demo.write" },
@@ -766,9 +767,9 @@ async fn no_token_lets_in(runs: &[&Run<'_>], asked: &[&str]) {
     }
 }
 
-/// X-M58, D15: an agent with every trick gets no grant written and nothing through: its own token
-/// and that of a child at every place where something is allowed, ids of requests that it has seen,
-/// asking twice, a child that asks for it, and words that look like a decision.
+/// X-M58, D15: an agent that tries every trick creates no grant and gets no call through. It uses
+/// its own token and a child's token at every route that permits acts, ids of requests that it has
+/// seen, a second request, a child's request, and words that look like a decision.
 #[tokio::test]
 async fn x_m58_an_agent_with_every_trick_gets_no_grant() {
     let place = tempfile::tempdir().unwrap();
@@ -806,7 +807,8 @@ async fn x_m58_an_agent_with_every_trick_gets_no_grant() {
         (json!(true), json!(true))
     );
 
-    // A grant of a human to the child is the child's; the id of a used request opens nothing again.
+    // A human's grant for the child applies only to the child. The id of a decided request has no
+    // effect later.
     let decide = format!("{REQUESTS}/{for_it}/approve");
     api.send("POST", &decide, r#"{"scope": "once"}"#).await.succeeded();
     assert_eq!(lead.echo().await["isError"], true, "the parent got nothing by it");
@@ -817,8 +819,8 @@ async fn x_m58_an_agent_with_every_trick_gets_no_grant() {
     assert_eq!(api.get(&format!("{GRANTS}?include_revoked=true")).await["items"][1], Value::Null);
 }
 
-/// X-M53, X-M57, X-D15: the required scopes are frozen with the run, and the grants are not; a
-/// server that names no tool requires nothing.
+/// X-M53, X-M57, X-D15: the required scopes are frozen with the run, but grants are not. A server
+/// whose gates name no tool requires no scope.
 #[tokio::test]
 async fn x_m53_required_scopes_are_frozen_with_the_run() {
     let place = tempfile::tempdir().unwrap();
@@ -846,8 +848,8 @@ async fn x_m53_required_scopes_are_frozen_with_the_run() {
     assert_eq!(*refused, json!(["demo.more"]));
 }
 
-/// X-M56: a run's request is not granted for that run once it has ended; a request for longer still
-/// is.
+/// X-M56: after a run has ended, its request cannot be approved for that run. A longer grant can
+/// still be approved.
 #[tokio::test]
 async fn x_m56_a_request_for_an_ended_run_is_not_granted() {
     let place = tempfile::tempdir().unwrap();
@@ -867,8 +869,8 @@ async fn x_m56_a_request_for_an_ended_run_is_not_granted() {
     assert_eq!(longer["status"], "approved", "{longer}");
 }
 
-/// D15, X-M58: no run decides, neither on what it asked for itself nor on what another one did, of
-/// scopes and of children; nothing is decided and nothing granted by that.
+/// D15, X-M58: no run can decide, neither on its own request nor on another run's, for scopes and
+/// for children. Nothing is decided or granted by the attempts.
 #[tokio::test]
 async fn d15_runs_cannot_decide_on_requests_for_grants() {
     let place = tempfile::tempdir().unwrap();
@@ -899,7 +901,7 @@ async fn d15_runs_cannot_decide_on_requests_for_grants() {
     assert!(!audit.contains("permission.granted") && !audit.contains("permission.denied"));
 }
 
-/// X-E98, X-E99: a run's reports are in the order in which it sent them.
+/// X-E98, X-E99: a run's reports are stored in the order in which it sent them.
 #[tokio::test]
 async fn x_e98_reports_of_a_run_are_numbered_in_order() {
     let place = tempfile::tempdir().unwrap();
@@ -924,7 +926,7 @@ async fn x_e98_reports_of_a_run_are_numbered_in_order() {
     assert_eq!(agents[0]["payload"]["detail"], "chapter 1");
 }
 
-/// A session ends once, after its agent has its answer; then its token opens nothing.
+/// A session ends once, after its agent has received the answer. Then the token is refused.
 #[tokio::test]
 async fn a_session_ends_once_when_its_agent_ends_it() {
     let place = tempfile::tempdir().unwrap();
@@ -933,7 +935,7 @@ async fn a_session_ends_once_when_its_agent_ends_it() {
     let view = api.world.gateway.runs().identify(&run.token).unwrap();
     let bearer = format!("Bearer {}", run.token);
     let seen = api.ask("GET", "/api/status").header("authorization", &bearer).send().await.json();
-    // D29: the tools of narthex are listed for the run that has them, as those of servers are.
+    // D29: the rows that a run reads include the built-in tools, like the rows of servers.
     let own = seen["items"].as_array().unwrap().iter().find(|row| row["alias"] == "narthex");
     let own = own.unwrap_or_else(|| panic!("{seen}"));
     assert!(own["state"] == "ready" && own["tools"].as_u64() > Some(0), "{own}");
@@ -949,8 +951,8 @@ async fn a_session_ends_once_when_its_agent_ends_it() {
     assert_eq!(said[0]["payload"]["summary"], "all done");
 }
 
-/// D13: tools of the built-in server pass the rules of the workspace like any others, with their
-/// declared hints; a forbidden call does not happen.
+/// D13: calls of built-in tools are subject to the workspace's rules, like all calls, with the
+/// tools' declared hints. A forbidden call is not made.
 #[tokio::test]
 async fn d13_built_in_tools_pass_the_rules() {
     let place = tempfile::tempdir().unwrap();

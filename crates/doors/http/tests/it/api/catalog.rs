@@ -1,4 +1,4 @@
-//! The catalog over REST: stored and refused objects, and that a refusal changes nothing.
+//! Tests of the catalog over REST: stored and refused objects; a refusal changes nothing.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ const AGENTS: &str = "/api/workspaces/default/agents";
 const READER: &str = "/api/workspaces/default/agents/reader";
 const CANARY: &str = "canary-9c1e";
 
-/// A door over a store of its own, with a vault.
+/// A door over a separate store, with a vault.
 pub(super) struct Place {
     dir: TempDir,
     pub(super) api: Api,
@@ -46,7 +46,8 @@ impl Place {
         names.iter().filter_map(|name| fs::read(name).ok()).collect()
     }
 
-    /// With a server, a capability that attaches it, and an agent that includes that.
+    /// A place with a server, a capability that attaches it, and an agent that includes the
+    /// capability.
     pub(super) async fn filled() -> Self {
         let place = Self::new().await;
         let secret = "/api/workspaces/default/secrets/DOCS_KEY";
@@ -77,7 +78,7 @@ impl Place {
         self.api.get(path).await
     }
 
-    /// A change under a condition.
+    /// Sends a PUT under a condition.
     pub(super) async fn put_if(
         &self,
         condition: (&'static str, &str),
@@ -135,8 +136,8 @@ pub(super) fn of(field: &str, code: &str) -> (String, String) {
     (field.to_owned(), code.to_owned())
 }
 
-/// O1, O2, O33, O38, O99, X-M8, X-E7, X-E13: each kind is made, shown, replaced and removed, with
-/// revision and times.
+/// O1, O2, O33, O38, O99, X-M8, X-E7, X-E13: an object of each kind is created, shown, replaced and
+/// removed, with its revision and times.
 #[tokio::test]
 async fn o2_objects_are_created_shown_replaced_and_removed() {
     let place = Place::new().await;
@@ -166,7 +167,7 @@ async fn o2_objects_are_created_shown_replaced_and_removed() {
         assert_eq!(answer.headers["etag"], made.headers["etag"]);
         let got = answer.succeeded();
         assert_eq!(got["definition"], shown["definition"]);
-        // A shown definition can be sent back; the same content makes nothing newer.
+        // A shown definition can be sent back; equal content does not change the revision.
         let same = place.put(one, &got["definition"]).await;
         assert_eq!((same.status, &same.json()["etag"]), (StatusCode::OK, &got["etag"]));
         let replaced = place.put(one, &second).await;
@@ -188,7 +189,8 @@ async fn o2_objects_are_created_shown_replaced_and_removed() {
     }
 }
 
-/// O36, O37: PUT replaces all of it, PATCH what it names, and null takes a member out.
+/// O36, O37: PUT replaces the whole object, PATCH replaces the members that it names, and null
+/// removes a member.
 #[tokio::test]
 async fn o36_patches_merge() {
     let place = Place::filled().await;
@@ -205,7 +207,7 @@ async fn o36_patches_merge() {
     let cleared = request.body(whole(r#"{"default_config": null}"#)).send().await.succeeded();
     assert_eq!(cleared["definition"].get("default_config"), None);
     assert_eq!(cleared["definition"]["name"], "Archive");
-    // The capability sets the value that the schema requires, so no agent is left broken.
+    // The capability sets the value that the schema requires, so no agent gets a fault.
     assert_eq!(cleared["warnings"], json!([]));
     for (patch, field, code) in [
         (r#"{"id": "other"}"#, "id", "value_invalid"),
@@ -260,8 +262,7 @@ async fn d9_all_faults_of_an_object_are_reported_and_nothing_is_stored() {
         .problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// X-M37, X-M39, O61, O68, X-E1, X-E114: objects that capabilities and servers refer to have to be
-/// there.
+/// X-M37, X-M39, O61, O68, X-E1, X-E114: objects to which agents and capabilities refer must exist.
 #[tokio::test]
 async fn x_m37_references_are_checked_when_they_are_saved() {
     let place = Place::new().await;
@@ -286,8 +287,8 @@ async fn x_m37_references_are_checked_when_they_are_saved() {
     assert_eq!(place.get(SERVERS).await["items"], json!([]));
 }
 
-/// O41, X-E17: users of a server or a capability are reported, and with `force` it goes all the
-/// same.
+/// O41, X-E17: users of a server or a capability are reported. With `force` the object is removed
+/// anyway.
 #[tokio::test]
 async fn o41_an_object_in_use_is_deleted_only_with_force() {
     let place = Place::filled().await;
@@ -305,7 +306,7 @@ async fn o41_an_object_in_use_is_deleted_only_with_force() {
     assert_eq!(faults(&refused), [of("force", "value_invalid")]);
     place.get(DOCS).await;
     assert_eq!(place.delete(&format!("{DOCS}?force=true")).await.status, StatusCode::NO_CONTENT);
-    // Its users stay as they are, and say what they lack.
+    // Its users stay unchanged, and report what they lack.
     let merged = place.get(&format!("{READER}?view=merged")).await;
     let errors = merged["mcpServers"]["library"]["errors"].as_array().unwrap();
     assert_eq!(errors[0]["code"], "mcp_ref_resolution_failed", "{merged}");
@@ -313,7 +314,8 @@ async fn o41_an_object_in_use_is_deleted_only_with_force() {
     assert_eq!(place.delete(PAPERS).await.status, StatusCode::NO_CONTENT);
 }
 
-/// A change can be bound to what was read; a tag means one state of one object for good.
+/// A change can be bound to the version that was read. A tag means one state of one object for
+/// ever.
 #[tokio::test]
 async fn changes_can_be_bound_to_the_etag_that_was_read() {
     let place = Place::new().await;
@@ -345,7 +347,7 @@ async fn changes_can_be_bound_to_the_etag_that_was_read() {
     assert_eq!(gone.status, StatusCode::NO_CONTENT);
 }
 
-/// O34: lists come in pages, which together have everything once.
+/// O34: lists come in pages, which together have each item once.
 #[tokio::test]
 async fn lists_come_in_pages() {
     let place = Place::new().await;
@@ -379,8 +381,8 @@ async fn lists_come_in_pages() {
     assert_eq!(faults(&refused), [of("view", "value_invalid")]);
 }
 
-/// O50, O101, O29: the raw view is what was written; the merged one has each value with its origin,
-/// and shows no hidden literal.
+/// O50, O101, O29: the raw view shows the agent as it was written. The merged view shows each value
+/// with its origin, but no hidden literal.
 #[tokio::test]
 async fn o101_the_merged_view_shows_origins_and_hides_secrets() {
     let place = Place::filled().await;
@@ -405,8 +407,8 @@ async fn o101_the_merged_view_shows_origins_and_hides_secrets() {
     }
 }
 
-/// S5: a server whose package has no fixed version is stored, and the answer has the pin to write;
-/// so has the answer to a question before.
+/// S5: a server whose package has no fixed version is stored, and the answer names the version to
+/// write. The validation before has the same warning.
 #[tokio::test]
 async fn s5_saving_a_server_warns_of_a_package_without_a_version() {
     let place = Place::new().await;
@@ -427,7 +429,8 @@ async fn s5_saving_a_server_warns_of_a_package_without_a_version() {
     assert_eq!(fixed["warnings"], json!([]));
 }
 
-/// D9, O101, X-E114: the answer of storing, and the configuration of runs, can be asked before.
+/// D9, O101, X-E114: validation gives the answer of storing an object, and a preview gives the
+/// configuration of runs, without storing.
 #[tokio::test]
 async fn o101_objects_are_validated_and_previewed_unstored() {
     let place = Place::filled().await;
@@ -444,7 +447,7 @@ async fn o101_objects_are_validated_and_previewed_unstored() {
     assert_eq!(faults(&refused), [of("capabilities[1]", "capability_missing")]);
     let refused = place.post(&format!("{all}/validate?kind=tool"), &agent).await;
     assert_eq!(faults(&refused), [of("kind", "value_invalid")]);
-    // A preview shows what there is, with what is wrong.
+    // A preview shows the parts that exist, with their faults.
     let preview = place.post(&format!("{all}/preview"), &agent).await.succeeded();
     assert_eq!(preview["errors"][0]["code"], "capability_missing", "{preview}");
     let context = &preview["mcpServers"]["library"]["config"]["context_id"];
@@ -456,7 +459,7 @@ async fn o101_objects_are_validated_and_previewed_unstored() {
     assert_eq!(place.get(DOCS).await["revision"], 1);
 }
 
-/// S27: a secret that is written in the place of its name is refused, and not repeated.
+/// S27: a secret that is written instead of its name is refused, and not repeated.
 #[tokio::test]
 async fn s27_refused_values_are_not_repeated() {
     let place = Place::filled().await;
@@ -472,8 +475,8 @@ async fn s27_refused_values_are_not_repeated() {
     assert!(!refused.text().contains(CANARY), "{}", refused.text());
 }
 
-/// X-E114: a changed server may leave its users broken: that is reported, and they report it
-/// themselves.
+/// X-E114: a changed server may leave its users with faults. The answer reports that, and so do the
+/// users themselves.
 #[tokio::test]
 async fn saving_a_server_reports_users_that_no_longer_fit() {
     let place = Place::filled().await;
@@ -488,12 +491,12 @@ async fn saving_a_server_reports_users_that_no_longer_fit() {
     let expected =
         ["agents.reader.mcpServers.library.config.token", "servers.docs.config_schema.region"];
     assert_eq!(fields, expected, "{changed}");
-    // A fault from before is not this change's doing.
+    // An earlier fault is not attributed to this change.
     let same = place.patch(DOCS, &json!({ "name": "Other" })).await.succeeded();
     assert_eq!(same["warnings"], json!([]));
 }
 
-/// S18, X-E24: objects belong to one workspace, and one that is not there has none.
+/// S18, X-E24: objects belong to one workspace, and a workspace that does not exist has none.
 #[tokio::test]
 async fn s18_objects_of_a_workspace_are_absent_in_other_workspaces() {
     let place = Place::filled().await;
@@ -519,7 +522,7 @@ async fn s18_objects_of_a_workspace_are_absent_in_other_workspaces() {
         let there = path.replace("default", "team");
         place.delete(&there).await.problem(StatusCode::NOT_FOUND, "not_found");
     }
-    // X-E24: servers of another workspace are not there to be attached, nor are its secrets.
+    // X-E24: servers and secrets of another workspace cannot be used here.
     let there = PAPERS.replace("default", "team");
     let refused = place.put(&there, &papers()).await;
     assert_eq!(faults(&refused), [of("mcpServers.library.ref", "mcp_ref_resolution_failed")]);
@@ -527,7 +530,7 @@ async fn s18_objects_of_a_workspace_are_absent_in_other_workspaces() {
     assert_eq!(faults(&place.put(&there, &docs()).await)[0].1, "secret_not_set");
 }
 
-/// O39: an object that cannot be read any more is shown as broken, and can be written anew.
+/// O39: a stored object that can no longer be read is shown as broken, and can be replaced.
 #[tokio::test]
 async fn o39_unreadable_objects_are_shown_as_broken() {
     let place = Place::new().await;
@@ -552,7 +555,7 @@ async fn o39_unreadable_objects_are_shown_as_broken() {
     }
 }
 
-/// O5: stored objects are there after another start.
+/// O5: stored objects still exist after a restart.
 #[tokio::test]
 async fn o5_objects_outlive_the_process() {
     let place = Place::filled().await;
@@ -565,7 +568,7 @@ async fn o5_objects_outlive_the_process() {
     assert_eq!(api.get(READER).await, before);
 }
 
-/// Bodies are JSON of a length that an object may have.
+/// Bodies must be JSON, and no longer than an object may be.
 #[tokio::test]
 async fn bodies_are_bounded_json() {
     let place = Place::new().await;
@@ -578,7 +581,7 @@ async fn bodies_are_bounded_json() {
     assert_eq!(place.get(AGENTS).await["items"], json!([]));
 }
 
-/// R-E29, X-E30: a process without a store says so.
+/// R-E29, X-E30: a process without a store reports that it has none.
 #[tokio::test]
 async fn a_daemon_without_a_store_has_no_catalog() {
     let api = Api::over(&json!({})).await;
@@ -587,7 +590,8 @@ async fn a_daemon_without_a_store_has_no_catalog() {
     api.send("PUT", DOCS, "{}").await.problem(StatusCode::CONFLICT, "conflict");
 }
 
-/// O15, O68, O101, A-1: an allowed variable is named, set or not; its value is in no answer.
+/// O15, O68, O101, A-1: an allowed variable may be named, whether it is set or not. No answer has
+/// its value.
 #[tokio::test]
 async fn o68_allowed_variables_may_be_named_and_their_values_are_not_shown() {
     let place = Place::new().await;
@@ -621,7 +625,8 @@ async fn o68_allowed_variables_may_be_named_and_their_values_are_not_shown() {
     );
 }
 
-/// O2, X-E7: the example requests of the page are answered as it says, in its order.
+/// O2, X-E7: the example requests of the documentation page give the answers that it shows, in its
+/// order.
 #[tokio::test]
 async fn the_examples_of_the_page_work() {
     let place = Place::new().await;

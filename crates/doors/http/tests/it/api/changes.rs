@@ -1,4 +1,4 @@
-//! Changes: entries of the settings, and the running of servers.
+//! Tests of changes: of entries in the settings, and of running servers.
 
 use std::pin::pin;
 
@@ -13,7 +13,7 @@ use crate::world::whole;
 
 const NOWHERE: &str = r#"{"transport": "http", "url": "http://127.0.0.1:1/", "timeoutMs": 5}"#;
 
-/// E142, E143: an entry is stored, in the settings alone, and the row is there at once.
+/// E142, E143: an entry is stored in the settings only, and its row exists at once.
 #[tokio::test]
 async fn e143_a_put_stores_an_entry_and_states_whether_the_entry_is_new() {
     let api = Api::one().await;
@@ -30,7 +30,7 @@ async fn e143_a_put_stores_an_entry_and_states_whether_the_entry_is_new() {
     assert_eq!(api.file("mcp.json"), project);
 }
 
-/// E142: a caller that does not want to overwrite can say so.
+/// E142: a caller can demand that no entry is overwritten.
 #[tokio::test]
 async fn e142_a_conditional_put_to_a_used_name_is_refused() {
     let api = Api::one().await;
@@ -43,7 +43,8 @@ async fn e142_a_conditional_put_to_a_used_name_is_refused() {
     assert!(again.contains("two"), "{again}");
 }
 
-/// D9: an entry that would be refused when it is read is not stored, nor is text that is no entry.
+/// D9: an entry that would be refused when read is not stored, and neither is text that is no
+/// entry.
 #[tokio::test]
 async fn d9_an_invalid_entry_is_not_stored() {
     let api = Api::one().await;
@@ -73,7 +74,7 @@ async fn d9_an_invalid_entry_is_not_stored() {
     assert_eq!(api.file("settings.json"), "");
 }
 
-/// E141, E142: a patch keeps what it does not name, and the transport.
+/// E141, E142: a patch keeps the members that it does not name, and the transport.
 #[tokio::test]
 async fn e141_a_patch_keeps_unnamed_members_and_the_transport() {
     let api = Api::one().await;
@@ -95,7 +96,7 @@ async fn e141_a_patch_keeps_unnamed_members_and_the_transport() {
     unknown.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// E139, E144: only entries of the settings can be changed or taken out.
+/// E139, E144: only entries of the settings can be changed or removed.
 #[tokio::test]
 async fn e139_only_entries_of_the_settings_can_be_changed_or_removed() {
     let api = Api::one().await;
@@ -114,8 +115,8 @@ async fn e139_only_entries_of_the_settings_can_be_changed_or_removed() {
     again.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// E139, E140: an entry of the settings that the project's hides can still be changed and taken
-/// out; nothing happens to the server that counts.
+/// E139, E140: an entry in the settings that an entry of the project overrides can still be changed
+/// and removed. The server in use stays unchanged.
 #[tokio::test]
 async fn e140_an_overridden_entry_can_be_changed_and_removed() {
     let api = Api::one().await;
@@ -132,7 +133,8 @@ async fn e140_an_overridden_entry_can_be_changed_and_removed() {
     assert_eq!(api.row("one").connection, before);
 }
 
-/// E142: of callers that store a name at one time, one hears that it is new.
+/// E142: of several concurrent callers that store one name, exactly one learns that the entry is
+/// new.
 #[tokio::test]
 async fn e142_one_of_several_concurrent_puts_of_a_name_creates_the_entry() {
     let api = Api::one().await;
@@ -143,7 +145,7 @@ async fn e142_one_of_several_concurrent_puts_of_a_name_creates_the_entry() {
     assert!(answers.iter().all(|answer| answer.status.is_success()));
 }
 
-/// E141: changes that say two things of one field are refused, also inside `auth`.
+/// E141: a change that gives a field twice is refused, also inside `auth`.
 #[tokio::test]
 async fn e141_a_patch_with_a_duplicate_field_is_refused() {
     let api = Api::one().await;
@@ -162,7 +164,8 @@ async fn e141_a_patch_with_a_duplicate_field_is_refused() {
     assert_eq!(api.file("settings.json"), before);
 }
 
-/// E37, E48, E57, E61, E4: off and on again, for later starts too; the answer is the true state.
+/// E37, E48, E57, E61, E4: a server is switched off and on again, also for later starts. The answer
+/// shows the true state.
 #[tokio::test]
 async fn e57_servers_are_switched_off_and_on() {
     let dir = tempfile::tempdir().unwrap();
@@ -192,7 +195,8 @@ async fn e57_servers_are_switched_off_and_on() {
     refused.problem(StatusCode::CONFLICT, "conflict");
 }
 
-/// E47, E59: by hand, a server is connected anew; one that needs no sign-in is left as it is.
+/// E47, E59: an operator's reconnect opens a new connection. Reauthorizing a server that needs no
+/// sign-in changes nothing.
 #[tokio::test]
 async fn e47_reconnect_opens_a_new_connection_and_reauthorize_keeps_it() {
     let api = Api::over(&json!({ "one": shell() })).await;
@@ -205,7 +209,7 @@ async fn e47_reconnect_opens_a_new_connection_and_reauthorize_keeps_it() {
     assert_ne!(api.row("one").connection, before);
 }
 
-/// E58, E148: each verb says of an unknown server that there is none.
+/// E58, E148: each verb reports that an unknown server does not exist.
 #[tokio::test]
 async fn e148_every_verb_answers_not_found_for_an_unknown_server() {
     let api = Api::one().await;
@@ -216,7 +220,7 @@ async fn e148_every_verb_answers_not_found_for_an_unknown_server() {
     }
 }
 
-/// A change that has begun is made whole, even if its caller does not wait.
+/// A change that has started is completed, even if its caller does not wait.
 #[tokio::test]
 async fn a_change_of_a_server_completes_without_its_caller() {
     let api = Api::one().await;

@@ -1,4 +1,4 @@
-//! Agents that start agents, and the executors that carry them out.
+//! Tests of agents that start agents, and of the executors that carry them out.
 
 use std::time::{Duration, SystemTime};
 
@@ -19,7 +19,8 @@ use super::{
 
 const HERE: &str = "/api/workspaces/default";
 
-/// A daemon with `lead`, whose agent may start `reader`, and `loner`, who is named nowhere.
+/// A daemon with `lead`, whose agent may start `reader`, and with `loner`, which no agent may
+/// start.
 async fn daemon(place: &TempDir) -> (Api, Store) {
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let keys = place.path().join("master.key");
@@ -39,7 +40,7 @@ fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap().to_owned()
 }
 
-/// The run that waits for this session, claimed by an operator.
+/// The run that waits in this session, claimed by an operator.
 async fn claimed<'a>(api: &'a Api, child: &Value) -> (Run<'a>, Value) {
     let path = format!("{HERE}/runs/{}/claim", text(child, "run_id"));
     let claim = api.send("POST", &path, "{}").await.succeeded();
@@ -58,9 +59,9 @@ async fn granted(api: &Api, duration: &str) {
     api.send("POST", &format!("{HERE}/grants"), grant.to_string()).await.succeeded();
 }
 
-/// X-M3: a parent that starts a child hears that no platform is there to claim it, until one has
-/// claimed. If only an operator can mend a fault, a model hears that there is a fault, and nothing
-/// of scopes.
+/// X-M3: a parent that starts a child learns that no platform claims runs here, until one has
+/// claimed. If only an operator can mend a fault, a model learns that there is a fault, but nothing
+/// about scopes.
 #[tokio::test]
 async fn x_m3_a_parent_run_learns_whether_a_platform_claims_its_child() {
     let place = tempfile::tempdir().unwrap();
@@ -84,8 +85,8 @@ async fn x_m3_a_parent_run_learns_whether_a_platform_claims_its_child() {
     assert!(!told.contains("context_id") && !told.contains("scope"), "{told}");
 }
 
-/// X-M55, D28: a run that may not start an agent learns how to ask a human, by the name that its
-/// own tool has where it calls, and not at all if it has no such tool.
+/// X-M55, D28: a run that may not start an agent learns how to ask a human. The answer names the
+/// asking tool as the run's endpoint names it, or not at all if the run lacks it.
 #[tokio::test]
 async fn d28_a_refused_spawn_names_request_grant_only_if_the_run_has_that_tool() {
     let place = tempfile::tempdir().unwrap();
@@ -118,8 +119,8 @@ async fn d28_a_refused_spawn_names_request_grant_only_if_the_run_has_that_tool()
     }
 }
 
-/// X-M3, X-E84, X-E92, X-D10: an agent starts another, which waits until a platform claims it; both
-/// talk, and the child's end is the parent's to say.
+/// X-M3, X-E84, X-E92, X-D10: an agent starts a child, which waits until a platform claims it. Both
+/// exchange messages, and the parent ends the child.
 #[tokio::test]
 async fn x_m3_an_agent_starts_a_child_and_follows_the_child() {
     let place = tempfile::tempdir().unwrap();
@@ -151,7 +152,7 @@ async fn x_m3_an_agent_starts_a_child_and_follows_the_child() {
         events.map(|event| text(event, "type")).collect::<Vec<_>>()
     };
     assert_eq!(types(&output), ["session.created", "agent.status"]);
-    // A limit beyond the bounds counts as the nearest bound.
+    // A limit out of range counts as the nearest allowed one.
     let first = json!({ "child_session_id": child["id"], "limit": -3 });
     let first = lead.called("read_child_output", first).await;
     assert_eq!((types(&first).len(), &first["next_seq"]), (1, &json!(1)));
@@ -169,7 +170,7 @@ async fn x_m3_an_agent_starts_a_child_and_follows_the_child() {
     assert_eq!(told["payload"]["text"], "42 words");
     assert_eq!(told["payload"]["from_session_id"], child["id"]);
 
-    // X-E92: once.
+    // X-E92: the child ends once.
     let ending = json!({ "child_session_id": child["id"], "reason": "enough" });
     let ended = lead.called("cancel_session", ending.clone()).await;
     assert_eq!(
@@ -187,8 +188,8 @@ async fn x_m3_an_agent_starts_a_child_and_follows_the_child() {
     assert_eq!(lead.refused("inject_message", late).await["details"]["code"], "child_not_live");
 }
 
-/// S18, X-E84: only the children of one's own session are children; any other is as good as absent,
-/// be it one's own session, that of another run, a grandchild, or none at all.
+/// S18, X-E84: a session can use only its own direct children. Any other id is answered as absent:
+/// its own, another session's, a grandchild's, or an invalid one.
 #[tokio::test]
 async fn s18_a_session_can_use_only_its_direct_children() {
     let place = tempfile::tempdir().unwrap();
@@ -220,12 +221,12 @@ async fn s18_a_session_can_use_only_its_direct_children() {
         }
     }
     assert_eq!(run.events().await.len(), 1, "nothing came of it");
-    // A child that nothing allows to start an agent.
+    // A child whose agent may start no agent.
     let error = run.refused("spawn_session", json!({ "child_agent_id": "reader" })).await;
     assert_eq!(error["kind"], "permission_required");
     assert_eq!(error["details"]["code"], "permission_required");
     assert_eq!(error["details"]["grant_type"], "spawn");
-    // An agent that is not there is like one that may not be started.
+    // An agent that does not exist is answered like one that the run may not start.
     let error = lead.refused("spawn_session", json!({ "child_agent_id": "nobody" })).await;
     assert_eq!(error["details"]["code"], "permission_required");
     let error = lead.refused("message_caller", json!({ "summary": "hello?" })).await;
@@ -236,8 +237,8 @@ async fn s18_a_session_can_use_only_its_direct_children() {
     assert_eq!(error["details"]["code"], "parent_not_live");
 }
 
-/// X-M54, D25, X-M3: of a hundred at once, one uses a grant for a single use up; the others are
-/// refused, and so are all later ones.
+/// X-M54, D25, X-M3: of a hundred concurrent calls, one uses up a grant for a single use. The
+/// others are refused, and so are all later ones.
 #[tokio::test]
 async fn x_m54_a_spawn_grant_for_a_single_use_starts_one_child() {
     let place = tempfile::tempdir().unwrap();
@@ -273,7 +274,7 @@ async fn x_m54_a_spawn_grant_for_a_single_use_starts_one_child() {
     lead.called("spawn_session", asked).await;
 }
 
-/// A child that fails on its way uses no grant up.
+/// A child that fails to start uses up no grant.
 #[tokio::test]
 async fn a_child_that_fails_to_start_uses_no_grant() {
     let place = tempfile::tempdir().unwrap();
@@ -290,7 +291,7 @@ async fn a_child_that_fails_to_start_uses_no_grant() {
     assert_eq!(lead.refused("spawn_session", asked).await["kind"], "permission_required");
 }
 
-/// Number of messages of this kind from the platform to a session.
+/// Number of wakes of this kind that the platform has sent to a session.
 async fn woken(run: &Run<'_>, kind: &str) -> usize {
     let events = run.events().await;
     let of_kind = |one: &&Value| one["type"] == "session.wake" && one["payload"]["kind"] == kind;
@@ -301,8 +302,8 @@ fn in_minutes(minutes: u64) -> SystemTime {
     SystemTime::now() + Duration::from_secs(minutes * 60)
 }
 
-/// X-E88, X-E89, X-D10: an orchestrator hears of a silent child at each step of the ladder once;
-/// other agents do not.
+/// X-E88, X-E89, X-D10: an orchestrator receives one message for each warning level of a silent
+/// child. Other agents receive none.
 #[tokio::test]
 async fn x_e89_an_orchestrator_gets_one_message_for_each_stage_of_a_silent_child() {
     let place = tempfile::tempdir().unwrap();
@@ -317,7 +318,7 @@ async fn x_e89_an_orchestrator_gets_one_message_for_each_stage_of_a_silent_child
         assert_eq!(woken(&lead, "watchdog").await, told, "after {minutes} minutes");
     }
     assert_eq!(woken(&worker, "watchdog").await, 0);
-    // Messages to the child do not count; one from the child begins the watch anew.
+    // Messages to the child do not count as signs of life; one from the child restarts the watch.
     let said = json!({ "child_session_id": child["id"], "text": "hello?" });
     lead.called("inject_message", said).await;
     api.runs.look_at_children(in_minutes(6)).await.unwrap();
@@ -328,15 +329,15 @@ async fn x_e89_an_orchestrator_gets_one_message_for_each_stage_of_a_silent_child
     events.append(&place, EventKind::AgentStatus, &json!({}), None).await.unwrap();
     api.runs.look_at_children(in_minutes(6)).await.unwrap();
     assert_eq!(woken(&lead, "watchdog").await, 6);
-    // No executor has claimed it, so it does not end.
+    // No executor has claimed the child, so it does not end.
     api.runs.look_at_children(in_minutes(60)).await.unwrap();
     assert_eq!(woken(&lead, "state_change").await, 0);
     lead.called("cancel_session", json!({ "child_session_id": child["id"] })).await;
     assert_eq!(woken(&lead, "state_change").await, 1);
 }
 
-/// X-E90, X-E91: a worker that an executor carries out and that says nothing for half an hour ends,
-/// unless it has said that it would; the newest such note counts.
+/// X-E90, X-E91: a claimed worker that is silent for half an hour ends, unless it has announced a
+/// longer quiet time. The newest announcement counts.
 #[tokio::test]
 async fn x_e90_a_silent_worker_expires_after_half_an_hour_or_its_announced_quiet_time() {
     let place = tempfile::tempdir().unwrap();
@@ -368,7 +369,7 @@ async fn x_e90_a_silent_worker_expires_after_half_an_hour_or_its_announced_quiet
     assert_eq!(cleared["quiet_until"], Value::Null);
 }
 
-/// X-E81: the token of a run is worth what was granted to its driver, so no other human claims it.
+/// X-E81: a run's token carries the grants of its driver, so no other human may claim the run.
 #[tokio::test]
 async fn x_e81_only_the_driver_claims_a_run() {
     let place = tempfile::tempdir().unwrap();
@@ -387,8 +388,8 @@ async fn x_e81_only_the_driver_claims_a_run() {
     api.runs.claim(&here, &id, b"{}", &driver).await.unwrap();
 }
 
-/// X-M3: costs that runners report add up, for the session, for its children, and for the agent; a
-/// report that comes twice is one, and no run reports anything.
+/// X-M3: costs that runners report add up for the session, for its children, and for the agent. A
+/// repeated report counts once, and no run can report costs.
 #[tokio::test]
 async fn costs_of_sessions_and_their_children_add_up() {
     let place = tempfile::tempdir().unwrap();
@@ -407,7 +408,7 @@ async fn costs_of_sessions_and_their_children_add_up() {
     other["cost_micros"] = json!(1);
     let taken = api.send("POST", &path(&lead.session), other.to_string()).await;
     taken.problem(StatusCode::CONFLICT, "conflict");
-    // Of another session the same id is another report.
+    // For another session, the same id names another report.
     api.send("POST", &path(&run.session), other.to_string()).await.succeeded();
     let large = json!({ "id": "t2", "model": "large", "input_tokens": 1, "cost_micros": 5 });
     api.send("POST", &path(&run.session), large.to_string()).await.succeeded();
@@ -443,7 +444,7 @@ async fn costs_of_sessions_and_their_children_add_up() {
     assert_eq!(second.called("get_agent_cost", json!({})).await["totals"], own["totals"]);
 }
 
-/// A session has so many active children, and no more; one that ends makes room.
+/// A session may have 32 active children. When one ends, another may start.
 #[tokio::test]
 async fn a_session_has_at_most_32_active_children() {
     let place = tempfile::tempdir().unwrap();
@@ -462,8 +463,8 @@ async fn a_session_has_at_most_32_active_children() {
     assert_eq!(lead.refused("spawn_session", asked).await["kind"], "limit_exceeded");
 }
 
-/// X-M3: a run that waits is claimed by one; the token of a claim that is over opens nothing once
-/// the run is claimed anew.
+/// X-M3: one executor at a time claims a waiting run. After the run was claimed anew, the token of
+/// the expired claim is refused.
 #[tokio::test]
 async fn a_waiting_run_is_claimed_by_one_executor_at_a_time() {
     let place = tempfile::tempdir().unwrap();
@@ -493,7 +494,7 @@ async fn a_waiting_run_is_claimed_by_one_executor_at_a_time() {
     let longer = api.send("POST", &path, held.clone()).await.succeeded();
     assert!(text(&longer, "claimed_until") > text(&claim, "claimed_until"));
     first.called("emit_status", json!({ "status": "starting" })).await;
-    // Its time is over.
+    // The claim has expired.
     let id = RunId::parse(&text(&other, "run_id")).unwrap();
     let past = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
     let name = text(&claim, "claim");
@@ -507,24 +508,24 @@ async fn a_waiting_run_is_claimed_by_one_executor_at_a_time() {
     };
     assert_eq!(status(&first).await.status, StatusCode::UNAUTHORIZED);
     assert_eq!(status(&second).await.status, StatusCode::OK);
-    // A run that its creator carries out cannot be claimed, nor can one that has ended.
+    // A run that its creator carries out cannot be claimed, nor can a run that does not exist.
     let own = api.get(&format!("{HERE}/runs?session={}", lead.session)).await;
     let own = text(&own["items"][0], "run_id");
     let path = format!("{HERE}/runs/{own}/claim");
     api.send("POST", &path, "{}").await.problem(StatusCode::CONFLICT, "conflict");
     let path = format!("{HERE}/runs/run_000000000000/claim");
     api.send("POST", &path, "{}").await.problem(StatusCode::NOT_FOUND, "not_found");
-    // A run claims nothing, not even its child.
+    // A run cannot claim runs, not even that of its child.
     let path = format!("{HERE}/runs/{}/claim", text(&child, "run_id"));
     let request = api.world.request(http::Method::POST, &path);
     let refused = request.header("authorization", &format!("Bearer {}", lead.token)).send().await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text());
 }
 
-/// S14, D5: a rule that forbids the tool by which agents are started, or has it approved, counts
-/// for a run that creates its child by its own token, too. One way refuses as the other does, in
-/// the same words, before anything is looked for; the arguments are those of the tool, and a grant
-/// for a single use is one child.
+/// S14, D5: a rule that forbids the tool for starting agents, or requires approval for it, also
+/// applies when a run creates a child with its own token over the API. Both ways refuse with the
+/// same words, before anything else is checked, and rules see the tool's arguments. A grant for a
+/// single use permits one child.
 #[tokio::test]
 async fn s14_rules_on_starting_agents_apply_to_the_tool_and_to_the_api() {
     const TOOL: &str = r#"resource == Tool::"narthex/spawn_session""#;
@@ -553,7 +554,7 @@ async fn s14_rules_on_starting_agents_apply_to_the_tool_and_to_the_api() {
     };
     rules(format!(r#"@id("no-kin") forbid(principal, action, {TOOL});"#)).await;
     assert_eq!(alike().await["details"]["rule"], "no-kin");
-    // A forbidden request reveals nothing of what would be there.
+    // A refusal by a rule does not reveal if the agent exists.
     let absent = by_token(json!({ "agent_name": "nobody" })).await;
     assert_eq!(absent.json()["details"]["rule"], "no-kin", "{}", absent.text());
 
@@ -578,8 +579,8 @@ async fn s14_rules_on_starting_agents_apply_to_the_tool_and_to_the_api() {
     assert_eq!(sessions.len(), 3, "two children, and who began them: {sessions:?}");
 }
 
-/// S14: a child that a run creates by its own token is counted as a call of the tool, and is none
-/// any more when there are as many as there may be.
+/// S14: a child that a run creates with its own token counts as a call of the tool. It is refused
+/// when the limit of calls is reached.
 #[tokio::test]
 async fn s14_limits_of_calls_apply_to_children_started_over_the_api() {
     let place = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The answer to the claim of a run: all that it is carried out with, and values of secrets in
-//! direct mode alone.
+//! Tests of answers to claims of runs. They have all that an executor needs, and values of secrets
+//! in direct mode only.
 
 use http::StatusCode;
 use narthex_store::Store;
@@ -15,7 +15,7 @@ const SECRET: &str = "canary-of-a-claim";
 const MEMBERS: [&str; 8] =
     ["claim", "claimed_until", "model", "params", "prompt", "run", "runtime_type", "system_prompt"];
 
-/// Starts an orchestrator that starts the reader, whose server takes a secret.
+/// Starts a run of `lead`, which may start `reader`; the reader's server requires a secret.
 async fn lead(api: &Api) -> Run<'_> {
     api.set_secret("DOCS_KEY", SECRET).await;
     let docs = json!({
@@ -38,7 +38,7 @@ async fn lead(api: &Api) -> Run<'_> {
     Run::of(api, "lead").await
 }
 
-/// The run of a new child; with a model and a runtime if these are given.
+/// The run of a new child; `more` may select a model and a runtime.
 async fn child(lead: &Run<'_>, more: Value) -> String {
     let mut asked = json!({ "child_agent_id": "reader", "prompt": "count the words",
                             "params": { "topic": "words" } });
@@ -47,7 +47,7 @@ async fn child(lead: &Run<'_>, more: Value) -> String {
     spawned["session"]["run_id"].as_str().unwrap().to_owned()
 }
 
-/// The token of a service of this role.
+/// The token of a new service with this role.
 async fn service(api: &Api, role: &str) -> String {
     let asked = json!({ "service": role, "roles": [role] }).to_string();
     let made = api.send("POST", &format!("{HERE}/service-tokens"), asked).await.succeeded();
@@ -67,7 +67,7 @@ fn members(answer: &Value) -> Vec<&str> {
     members
 }
 
-/// Checks the parts of a claim that are sent with and without direct mode.
+/// Checks the parts of a claim that are the same with and without direct mode.
 fn tells_all(claim: &Value, run: &str) {
     assert!(claim["claim"].as_str().unwrap().starts_with("clm_"), "{claim}");
     assert_eq!(claim["prompt"], "count the words");
@@ -81,9 +81,9 @@ fn tells_all(claim: &Value, run: &str) {
     assert!(docs.ends_with("/mcp/docs"), "{docs}");
 }
 
-/// O81, X-M3: the executor that claims a run gets its prompt, parameters, system prompt, model and
-/// runtime, and the way to reach it. Values of secrets are sent in direct mode alone, once, to an
-/// executor that asks with a new claim.
+/// O81, X-M3: the executor that claims a run receives its prompt, parameters, system prompt, model,
+/// runtime and endpoints. Values of secrets are sent in direct mode only, once, and only with a new
+/// claim.
 #[tokio::test]
 async fn o81_a_claim_contains_secrets_only_in_direct_mode() {
     let place = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ async fn o81_a_claim_contains_secrets_only_in_direct_mode() {
     let lead = lead(&api).await;
     let runner = service(&api, "runner").await;
 
-    // The world of these tests refuses each answer that has the secret.
+    // The test world checks that no answer here contains the secret.
     for body in [json!({}), json!({ "direct": false })] {
         let asked = json!({ "model": "small", "runtime_type": "container" });
         let run = child(&lead, asked).await;
@@ -102,7 +102,7 @@ async fn o81_a_claim_contains_secrets_only_in_direct_mode() {
         let wanted = (&json!("small"), &json!("container"));
         assert_eq!((&claimed["model"], &claimed["runtime_type"]), wanted);
         assert!(!claimed.to_string().contains(SECRET), "{claimed}");
-        // An executor that holds the claim for longer gets no more.
+        // An executor that extends its claim receives only the new time.
         let mut longer = json!({ "claim": claimed["claim"] });
         let held = claim(&api, &runner, &run, longer.clone()).await.succeeded();
         assert_eq!(members(&held), ["claim", "claimed_until"]);
@@ -112,7 +112,7 @@ async fn o81_a_claim_contains_secrets_only_in_direct_mode() {
     }
 
     let run = child(&lead, json!({})).await;
-    // No other role gets it, and the run can still be claimed.
+    // Services with other roles are refused, and the run can still be claimed.
     for role in ["author", "auditor"] {
         let token = service(&api, role).await;
         let refused = claim(&api, &token, &run, json!({ "direct": true })).await;

@@ -1,4 +1,5 @@
-//! Definitions of servers over several daemons, many runs at once, and who may decide on them.
+//! Tests of definitions of servers with several daemons and many concurrent runs, and of the right
+//! to decide on them.
 
 use std::sync::Arc;
 
@@ -19,13 +20,13 @@ use crate::world::ADMIN;
 const HOME: &str = "/api/workspaces/default";
 const OF_DOCS: &str = "/api/workspaces/default/mcp-servers/docs/definitions";
 
-/// A daemon on the store of a folder.
+/// A daemon on the store in a folder.
 async fn daemon(place: &TempDir) -> Api {
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     Api::with_all(&json!({}), store, &place.path().join("master.key")).await
 }
 
-/// An agent `docs` with this server.
+/// Creates an agent `docs` with this server.
 async fn has_docs(api: &Api, url: &str) {
     let server = json!({ "id": "docs", "url": url }).to_string();
     api.send("PUT", &format!("{HOME}/mcp-servers/docs"), server).await.succeeded();
@@ -33,7 +34,7 @@ async fn has_docs(api: &Api, url: &str) {
     api.send("PUT", &format!("{HOME}/agents/docs"), agent.to_string()).await.succeeded();
 }
 
-/// The text of `echo` in a new run; `None` if the run does not have it.
+/// The description of `echo` in a new run; `None` if the run does not have the tool.
 async fn run_has(api: &Api) -> Option<String> {
     let asked = json!({ "agent_name": "docs" }).to_string();
     let made = api.send("POST", &format!("{HOME}/runs"), asked).await.succeeded();
@@ -49,7 +50,7 @@ fn echo(description: &str) -> Value {
     json!({ "name": "echo", "description": description, "inputSchema": { "type": "object" } })
 }
 
-/// A definition of this digest that waits for a human.
+/// Stores a definition with this digest that waits for a human's decision.
 pub(super) async fn has_seen(api: &Api, digest: &Value) {
     let new = NewDefinition {
         digest: digest.as_str().unwrap().to_owned(),
@@ -74,8 +75,8 @@ async fn named_echo(api: &Api, state: &str) -> Vec<Value> {
     items.filter(|item| item["name"] == "echo").cloned().collect()
 }
 
-/// Number of audit events that say that a text of `echo` was pinned. Each daemon's records come
-/// into the store in their own time.
+/// Number of audit events that report a pinned text of `echo`. Each daemon moves its records into
+/// the store in its own time.
 async fn pinned_echoes(apis: &[Arc<Api>]) -> usize {
     let path = format!("{HOME}/audit?kind=definition.pinned&limit=100");
     let is_done = |event: &&Value| {
@@ -98,8 +99,8 @@ async fn pinned_echoes(apis: &[Arc<Api>]) -> usize {
     tokio::time::timeout(SOON, counting).await.expect("nothing was recorded")
 }
 
-/// S23, D10: of twenty runs that begin at once at two daemons on one store, while the server says
-/// now this and now that, one text is pinned, once, and no run has the other; also after a restart.
+/// S23, D10: twenty runs start at once at two daemons on one store, while the server changes its
+/// text. One text is pinned, once, and no run has the other one, also after a restart.
 #[tokio::test]
 async fn s23_many_runs_at_two_daemons_pin_one_text() {
     let server = Running::http(Options::default()).await.unwrap();
@@ -113,7 +114,7 @@ async fn s23_many_runs_at_two_daemons_pin_one_text() {
         let api = apis[number % 2].clone();
         running.spawn(async move { run_has(&api).await });
         if number == 3 {
-            // One run has seen the first text by now; others see the second.
+            // By now one run has seen the first text; others see the second.
             running.join_next().await.unwrap().unwrap();
             server.fixture.redefine("tools/list", "echo", &[echo(texts[1])]);
         }
@@ -128,7 +129,7 @@ async fn s23_many_runs_at_two_daemons_pin_one_text() {
     }
     assert_eq!(pinned_echoes(&apis).await, 1);
 
-    // Another daemon knows which it was.
+    // Another daemon knows the pinned text.
     let other = texts.iter().find(|one| *one != pinned).unwrap();
     server.fixture.redefine("tools/list", "echo", &[echo(other)]);
     let third = daemon(&place).await;
@@ -147,7 +148,7 @@ async fn s32_the_audit_names_definitions_as_the_check_that_refused_a_call() {
     let api = daemon(&place).await;
     has_docs(&api, &server.url).await;
     assert!(run_has(&api).await.is_some());
-    // Another daemon, which has no older list of it.
+    // Another daemon, which has not listed the server before.
     drop(api);
     server.fixture.redefine("tools/list", "echo", &[echo("Returns it, and more")]);
     let api = daemon(&place).await;
@@ -171,8 +172,8 @@ async fn s32_the_audit_names_definitions_as_the_check_that_refused_a_call() {
     assert_eq!(record["outcome"], "definition_changed", "{record}");
 }
 
-/// S23, D10: a definition that changes in the midst of a run answers so at once, is looked at while
-/// the run is used, and waits for a human from then on; one that changes back is there again.
+/// S23, D10: a definition that changes during a run is refused at once, and then waits for a
+/// human's decision. If the server restores the old definition, calls succeed again.
 #[tokio::test]
 async fn s23_a_definition_changed_during_a_run_is_refused_and_goes_under_review() {
     let server = Running::http(Options::default()).await.unwrap();
@@ -225,8 +226,8 @@ async fn s23_a_definition_changed_during_a_run_is_refused_and_goes_under_review(
     tokio::time::timeout(SOON, back).await.expect("it is as it was");
 }
 
-/// D10, D15: only a human with the role decides; each decision is in the audit, and faults are
-/// reported all at once.
+/// D10, D15: only a human with the role can decide. Each decision is in the audit, and all faults
+/// are reported at once.
 #[tokio::test]
 async fn d10_only_humans_decide_on_definitions() {
     let server = Running::http(Options::default()).await.unwrap();
@@ -264,7 +265,7 @@ async fn d10_only_humans_decide_on_definitions() {
     assert_ne!(second["items"][0]["digest"], pages["items"][0]["digest"]);
 }
 
-/// X-M58: the token of a service decides on nothing, whatever its role.
+/// X-M58: a service's token cannot decide on definitions, whatever its role.
 #[tokio::test]
 async fn x_m58_no_service_decides_on_definitions() {
     let tenants = Tenants::with(&["team"]).await;
@@ -281,8 +282,8 @@ async fn x_m58_no_service_decides_on_definitions() {
     }
 }
 
-/// S23, D10: two daemons on one store that read the same file have the same pins of a live server,
-/// and each lets hold what was decided at the other.
+/// S23, D10: two daemons on one store that read the same file share the pins of a live server. Each
+/// also applies the decisions that were made at the other.
 #[tokio::test]
 async fn s23_daemons_share_pins_and_decisions_of_live_servers() {
     let server = Running::http(Options::default()).await.unwrap();

@@ -1,5 +1,5 @@
-//! Ends of runs and sessions that cannot be stored at once: none is lost, none keeps another one
-//! from its own, and the time of a run is over all the same.
+//! Tests of ends of runs and sessions that cannot be stored at once. No end is lost, none delays
+//! another one, and a run's token expires anyway.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,12 +29,12 @@ use crate::world::Stream;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Says that it has begun, and ends as it is told.
+/// A program that reports its start, and then exits with the code that the test sends.
 const WORK: &str = r#"cat > prompt; echo yes > begun; read code < go; exit "$code""#;
 
-/// The state before the daemon that is tested: the orchestrator `chief` has begun a child of an
-/// agent. The child's end cannot be stored while secrets do not open. The debt to its parent for
-/// that end is sealed by a key that no caller has asked for yet.
+/// The state before the tested daemon starts: the orchestrator `chief` has started a child of an
+/// agent. The child's end cannot be stored while secrets cannot be opened. The data for resuming
+/// its parent at that end is sealed with a key that no caller has requested yet.
 struct Before {
     store: Store,
     failing: Arc<Failing>,
@@ -69,7 +69,7 @@ impl Before {
         Self { store, failing, child, session }
     }
 
-    /// A daemon over it.
+    /// A daemon with this state.
     async fn daemon(&self) -> Api {
         Api::with_vault(self.store.clone(), Vault::new(self.failing.clone())).await
     }
@@ -83,7 +83,7 @@ impl Before {
     }
 }
 
-/// A run of `chief` that an executor carries out.
+/// A run of `chief`, claimed by an executor.
 async fn chief(api: &Api) -> Run<'_> {
     let asked = json!({ "agent_name": "chief", "expires_in": 36000 }).to_string();
     let made = api.send("POST", &format!("{HERE}/runs"), asked).await.succeeded();
@@ -94,10 +94,10 @@ async fn chief(api: &Api) -> Run<'_> {
     Run { api, token, session }
 }
 
-/// The same run once more, in a session whose parameters are sealed by a key that is not there.
+/// A copy of a run, in a session whose parameters are sealed with a key that does not exist.
 async fn twin(store: &Store, vault: &Vault, of: RunId, lasts: Duration) -> (RunId, SessionId) {
     let here = WorkspaceId::default();
-    // It comes before all others.
+    // These ids come before all others in any list.
     let (run, session) = (RunId::new([0; 6]), SessionId::new([0; 6]));
     let row = store.runs().find(of).await.unwrap().unwrap();
     let opened = vault.open_document(&here, &format!("run {of}"), &row.sealed).await.unwrap();
@@ -128,7 +128,7 @@ async fn twin(store: &Store, vault: &Vault, of: RunId, lasts: Duration) -> (RunI
     (run, session)
 }
 
-/// Has an executor carry a child out; gives the run's token.
+/// Claims a child's run for an executor, and returns the run's token.
 async fn claimed(api: &Api, run: RunId) -> Option<String> {
     let path = format!("{HERE}/runs/{run}/claim");
     let claim = api.send("POST", &path, r#"{"lease_seconds": 36000}"#).await;
@@ -139,7 +139,7 @@ async fn status(api: &Api, run: RunId) -> String {
     text(&api.get(&format!("{HERE}/runs/{run}")).await, "status")
 }
 
-/// The event of a session's end.
+/// The outcome in the event of a session's end.
 async fn end_of(api: &Api, session: SessionId) -> Value {
     let (events, kinds) = (api.control.events().unwrap(), vec![EventKind::SessionEnded]);
     let mut story = events.follow(&WorkspaceId::default(), session, 0, kinds);
@@ -170,8 +170,9 @@ async fn executor_at(api: &Api, folder: &Path) {
     narthex_executor::start(api.runs.clone(), api.control.clone(), options).await.unwrap();
 }
 
-/// X-E57: the outcome of a run is stored when it can be, and the run is not done twice; also that
-/// of a worker whose program ended well while the keys were away.
+/// X-E57: the outcome of a run is stored as soon as that is possible, and the run is not carried
+/// out twice. This also holds for a worker whose program ended well while the keys were
+/// unavailable.
 #[tokio::test]
 async fn x_e57_the_end_of_a_run_is_stored_as_soon_as_the_store_accepts_it() {
     let place = tempfile::tempdir().unwrap();
@@ -186,7 +187,7 @@ async fn x_e57_the_end_of_a_run_is_stored_as_soon_as_the_store_accepts_it() {
     assert_eq!(tokio::fs::read_to_string(path("begun")).await.unwrap(), "yes\n");
     before.fails(true);
     tokio::fs::write(path("go"), "0\n").await.unwrap();
-    // It is tried again.
+    // The executor has tried twice to store the outcome.
     while before.refused() < 2 {
         tokio::task::yield_now().await;
     }
@@ -199,7 +200,7 @@ async fn x_e57_the_end_of_a_run_is_stored_as_soon_as_the_store_accepts_it() {
     assert_eq!(types, ["session.completed", "session.ended"]);
 }
 
-/// X-E90: a child whose end fails keeps no other one from its own.
+/// X-E90: a child whose end fails does not delay another child's end.
 #[tokio::test]
 async fn x_e90_a_child_that_cannot_end_does_not_delay_the_end_of_another_child() {
     let place = tempfile::tempdir().unwrap();
@@ -221,7 +222,7 @@ async fn x_e90_a_child_that_cannot_end_does_not_delay_the_end_of_another_child()
     assert_eq!(status(&api, before.child).await, "expired");
 }
 
-/// A run that no executor carries out any more keeps no other waiting, either.
+/// A run without an executor that cannot be failed does not delay others either.
 #[tokio::test]
 async fn an_unserved_run_that_cannot_be_failed_does_not_block_other_runs() {
     let place = tempfile::tempdir().unwrap();
@@ -240,7 +241,7 @@ async fn an_unserved_run_that_cannot_be_failed_does_not_block_other_runs() {
     assert_eq!(status(&api, before.child).await, "failed");
 }
 
-/// A stream that a run has opened with its token; `None` if its time was over by then.
+/// A run's token, and a stream that it has opened; `None` if the run had expired by then.
 async fn listening(api: &Api, run: RunId) -> Option<(String, Stream)> {
     let token = claimed(api, run).await?;
     let filter = json!({ "notifications": { "toolsListChanged": true } });
@@ -255,11 +256,11 @@ async fn listening(api: &Api, run: RunId) -> Option<(String, Stream)> {
     Some((token, stream))
 }
 
-/// The token of a run opens nothing once its time is over, also while that cannot be stored; it is
-/// stored as soon as it can be.
+/// A run's token is refused as soon as the run has expired, even while the end cannot be stored.
+/// The end is stored as soon as that is possible.
 #[tokio::test]
 async fn an_expired_runs_token_is_refused_even_if_the_end_cannot_be_stored() {
-    // A slow machine takes longer to begin it.
+    // A slow machine takes longer to start the run.
     for seconds in (3..).step_by(3) {
         let place = tempfile::tempdir().unwrap();
         let before = Before::new(&place, "reader", Duration::from_secs(seconds)).await;
@@ -268,7 +269,7 @@ async fn an_expired_runs_token_is_refused_even_if_the_end_cannot_be_stored() {
         before.fails(true);
         while stream.next().await.is_some() {}
         let found = async || before.store.runs().find(before.child).await.unwrap().unwrap();
-        // An end that began while there were secrets may still be on its way into the store.
+        // An end that started while secrets could be opened may still be on its way into the store.
         while before.refused() == 0 && found().await.ended.is_none() {}
         if found().await.ended.is_some() {
             continue;

@@ -1,4 +1,4 @@
-//! Secrets that are bound to the environment of agents: taken, listed and removed.
+//! Tests of secrets that are bound to the environment of agents: created, listed and removed.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ impl Tenants {
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
     }
 
-    /// The fields that are reported to be wrong.
+    /// The names of the faulty fields in the refusal of this body.
     async fn wrong(&self, body: &Value) -> Vec<String> {
         let refused = self.send(ADMIN, "POST", ALL, &body.to_string()).await;
         assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text());
@@ -48,8 +48,8 @@ impl Tenants {
     }
 }
 
-/// X-E59, X-E63, X-E66, X-M31, X-E60: a binding is made, listed, replaced and removed by an admin,
-/// by name; all faults are reported at once, and the audit has each change.
+/// X-E59, X-E63, X-E66, X-M31, X-E60: an admin creates, lists, replaces and removes a binding by
+/// name. All faults are reported at once, and each change is in the audit.
 #[tokio::test]
 async fn x_e63_bindings_are_created_listed_replaced_and_removed() {
     let tenants = team().await;
@@ -88,7 +88,7 @@ async fn x_e63_bindings_are_created_listed_replaced_and_removed() {
     assert_eq!(put(&place).await.status, StatusCode::OK);
     assert_eq!(put(&format!("{ALL}/workspace:THIRD")).await.status, StatusCode::CREATED);
     put(&format!("{ALL}/THIRD")).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
-    // X-E60: the agent says what it holds.
+    // X-E60: the agent's document lists the names of its variables.
     let agent = tenants.send(admin, "GET", &at("agents/reader"), "").await.json();
     assert_eq!(agent["agent_env_names"], json!(["GITHUB_TOKEN", "SECOND", "THIRD"]));
     let agents = tenants.items(admin, &at("agents")).await;
@@ -138,7 +138,7 @@ async fn x_e59_a_binding_to_an_absent_subject_or_secret_is_refused() {
         body.as_object_mut().unwrap().extend(scope.as_object().unwrap().clone());
         assert_eq!(tenants.wrong(&body).await, ["scope_id"], "{scope}");
     }
-    // A secret that was cleared is none.
+    // A cleared secret counts as absent.
     let cleared = tenants.send(ADMIN, "DELETE", &at("secrets/OTHER"), "").await;
     assert_eq!(cleared.status, StatusCode::NO_CONTENT);
     let body = json!({ "scope": "workspace", "name": "A", "secret": "OTHER" });
@@ -146,8 +146,8 @@ async fn x_e59_a_binding_to_an_absent_subject_or_secret_is_refused() {
     assert_eq!(tenants.ids(ALL).await, [""; 0]);
 }
 
-/// X-E62: tokens and keys of the daemon are no secrets of a workspace, under any name. A binding to
-/// one is refused, the answer does not repeat the token, and nothing is stored.
+/// X-E62: tokens and keys of the daemon are not secrets of a workspace, under any name. A binding
+/// to one is refused, the answer does not repeat the token, and nothing is stored.
 #[tokio::test]
 async fn x_e62_a_binding_reaches_no_token_and_no_key() {
     let tenants = team().await;
@@ -188,7 +188,7 @@ async fn x_e62_a_binding_reaches_no_token_and_no_key() {
     assert_eq!(tenants.ids(ALL).await, [""; 0]);
 }
 
-/// X-E67, X-M32: a caller who clears a secret that agents have is told that they keep it.
+/// X-E67, X-M32: a caller that clears a secret which agents have is warned that they still have it.
 #[tokio::test]
 async fn x_m32_clearing_a_bound_secret_warns_of_agents_that_have_its_value() {
     let tenants = team().await;
@@ -203,7 +203,7 @@ async fn x_m32_clearing_a_bound_secret_warns_of_agents_that_have_its_value() {
 }
 
 /// X-E64: a preview environment gets the secrets that it lists and that are bound, for it or for
-/// the workspace; missing ones are left out.
+/// the workspace. Missing ones are left out.
 #[tokio::test]
 async fn x_e64_a_preview_environment_gets_only_listed_and_bound_secrets() {
     let tenants = team().await;

@@ -1,4 +1,5 @@
-//! Events of sessions through the whole door: in order, to the end, resumed, and for which callers.
+//! Tests of session events through the whole door: their order, their end, resuming, and who may
+//! read them.
 
 use http::StatusCode;
 use narthex_model::Role;
@@ -13,7 +14,7 @@ use crate::world::{ADMIN, Answer, Stream, message};
 
 const HERE: &str = "/api/workspaces/default";
 
-/// A session with a run, as its creator gets it.
+/// A new run with a session, as its creator sees it.
 async fn begun(api: &Api) -> Value {
     let asked = json!({ "tools": ["one"] }).to_string();
     api.send("POST", &format!("{HERE}/runs"), asked).await.succeeded()
@@ -23,7 +24,7 @@ fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap()
 }
 
-/// A place under a session.
+/// A path below a run's session.
 fn under(run: &Value, rest: &str) -> String {
     format!("{HERE}/sessions/{}/{rest}", text(run, "session_id"))
 }
@@ -56,14 +57,14 @@ impl Api {
     }
 }
 
-/// The id of the next event, and what it says.
+/// The id and the content of the next event.
 async fn next(stream: &mut Stream) -> Option<(Option<String>, Value)> {
     let event = stream.next().await?;
     let id = event.id.as_ref().map(|id| String::from_utf8(id.to_vec()).unwrap());
     Some((id, message(&event)))
 }
 
-/// All that is left of a stream, by id and type.
+/// All remaining events of a stream, by id and type.
 async fn rest(stream: &mut Stream) -> Vec<(String, String)> {
     let mut all = Vec::new();
     while let Some((id, event)) = next(stream).await {
@@ -77,8 +78,7 @@ fn typed(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 /// X-E83, X-E98, X-E99: acts of the platform in a session are reported in order, with the id of
-/// each request that is decided; a stream resumes where it was disconnected, and ends with the
-/// session.
+/// each decided request. A stream resumes where it was disconnected, and ends with the session.
 #[tokio::test]
 async fn x_e83_events_of_a_session_are_reported_in_order() {
     let place = tempfile::tempdir().unwrap();
@@ -112,7 +112,7 @@ async fn x_e83_events_of_a_session_are_reported_in_order() {
     assert_eq!(items[5]["payload"], json!({ "how": "ended", "by": by }));
     assert_eq!(items[1]["payload"]["justification"], "first");
     let decided = |at: usize| &items[at]["payload"];
-    // The agent knows its requests by its own ids.
+    // The agent knows its requests by the ids that it chose.
     assert!((1..5).all(|at| decided(at)["request_id"] == "r1"), "{items:?}");
     assert_eq!(
         (&decided(2)["grant_request_id"], &decided(2)["reason"]),
@@ -137,8 +137,8 @@ async fn x_e83_events_of_a_session_are_reported_in_order() {
     assert_eq!(rest(&mut cut).await, typed(&end));
 }
 
-/// X-E93, X-E99: a person's message comes to each follower, once under its id, with its author; the
-/// audit has that it was sent, and not its text.
+/// X-E93, X-E99: a person's message reaches each follower once under its id, with its author. The
+/// audit records that it was sent, but not its text.
 #[tokio::test]
 async fn x_e93_a_message_is_delivered_once_and_names_its_author() {
     let place = tempfile::tempdir().unwrap();
@@ -151,7 +151,7 @@ async fn x_e93_a_message_is_delivered_once_and_names_its_author() {
     assert_eq!(sent.status, StatusCode::CREATED, "{}", sent.text());
     let event = sent.json();
     let by = json!({ "kind": "local_admin", "id": "admin" });
-    // The turn is that of the human at this machine.
+    // The turn belongs to the human at this machine.
     let said = json!({ "text": "The second\none.", "request_id": "q1", "by": by,
                        "user": "prn_0000000000000000" });
     assert_eq!((&event["payload"], &event["message_id"]), (&said, &json!("m1")));
@@ -182,8 +182,8 @@ async fn x_e93_a_message_is_delivered_once_and_names_its_author() {
     unknown.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// A run sees and follows its own session, and nothing else of its workspace, of which others look
-/// like absent ones (S18); its stream ends with it.
+/// S18: a run can read and follow only its own session. Other sessions of its workspace are absent
+/// for it, and its stream ends with the run.
 #[tokio::test]
 async fn s18_a_run_sees_only_events_of_its_own_session() {
     let place = tempfile::tempdir().unwrap();
@@ -220,8 +220,8 @@ async fn s18_a_run_sees_only_events_of_its_own_session() {
     assert_eq!(as_run("GET", &under(&own, "events"), "").await.status, StatusCode::UNAUTHORIZED);
 }
 
-/// Another daemon on the store, as after a kill: every event is there in its order, and more
-/// follow.
+/// Another daemon on the store, as after a kill, has every event in order, and continues the
+/// stream.
 #[tokio::test]
 async fn another_daemon_continues_a_stream_at_the_last_event() {
     let tenants = Tenants::with(&["team"]).await;
@@ -245,7 +245,7 @@ async fn another_daemon_continues_a_stream_at_the_last_event() {
     for item in &items[2..] {
         assert_eq!(next(&mut stream).await.unwrap().1, *item);
     }
-    // The first of them adds one, which the second finds.
+    // The first daemon stores an event, and the second one finds it.
     tenants.send(runner, "POST", &messages, r#"{"text": "from afar"}"#).await.succeeded();
     let (id, event) = next(&mut stream).await.unwrap();
     assert_eq!((id.as_deref(), &event["payload"]["text"]), (Some("5"), &json!("from afar")));
@@ -256,7 +256,7 @@ async fn another_daemon_continues_a_stream_at_the_last_event() {
     assert_eq!(event["run_id"], resumed["run_id"]);
 }
 
-/// A dashboard hears of requests, sessions and decisions from now on, and resumes by their ids.
+/// A dashboard receives requests, sessions and decisions from now on, and resumes by their ids.
 #[tokio::test]
 async fn a_workspace_can_be_watched() {
     let place = tempfile::tempdir().unwrap();
@@ -307,7 +307,7 @@ async fn wrong_queries_and_event_ids_are_refused() {
     request.send().await.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// The examples of `docs/reference/events.md` are what is taken and sent.
+/// The examples of `docs/reference/events.md` have the members of real requests and events.
 #[tokio::test]
 async fn the_examples_of_the_events_page_match_real_events() {
     let page =
@@ -331,8 +331,8 @@ async fn the_examples_of_the_events_page_match_real_events() {
     }
 }
 
-/// X-E98: a place behind the end of a stream is refused, since what comes up to it would be missed;
-/// the end itself is one.
+/// X-E98: a position after the end of a stream is refused, since a reader would miss the events up
+/// to it. The end itself is a valid position.
 #[tokio::test]
 async fn x_e98_a_position_after_the_last_event_is_refused() {
     let place = tempfile::tempdir().unwrap();

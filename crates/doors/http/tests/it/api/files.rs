@@ -1,4 +1,4 @@
-//! Files of runs that have kin: parents, children, and runs of the same session before.
+//! Tests of files of related runs: parents, children, and earlier runs of the same session.
 
 use http::StatusCode;
 use narthex_store::Store;
@@ -10,7 +10,8 @@ use super::{
 };
 use crate::world::Answer;
 
-/// `lead` has `docs` and `notes`, `reader` has `docs` as well, and a `notes` of another server.
+/// A daemon with two agents: `lead` has `docs` and `notes`; `reader` has the same `docs`, and a
+/// `notes` of another server.
 async fn daemon(place: &tempfile::TempDir) -> Api {
     let api = daemon_on(place).await;
     for name in ["docs", "notes", "other"] {
@@ -43,8 +44,8 @@ async fn pid(api: &Api, run: &Value) -> u64 {
     look(api, run, "").await.json()["pid"].as_u64().unwrap()
 }
 
-/// R-D9, R-G5, D5: a child's use of its parent's path is its own; it knows that its parent's other
-/// servers are there, and nothing of others' servers.
+/// R-D9, R-G5, D5: a child that uses its parent's path calls its own server. It learns that its
+/// parent's other servers exist, but nothing about servers of unrelated runs.
 #[tokio::test]
 async fn r_d9_a_childs_use_of_its_parents_path_means_the_childs_own_server() {
     let place = tempfile::tempdir().unwrap();
@@ -81,8 +82,8 @@ async fn r_d9_a_childs_use_of_its_parents_path_means_the_childs_own_server() {
     }
 }
 
-/// R-D9, R-M15: after a restart of the daemon a child has its parent's paths as soon as the parent
-/// has shown its token, in whichever order they come.
+/// R-D9, R-M15: after a restart of the daemon, a child can use its parent's paths as soon as the
+/// parent has used its token. The order of their requests does not matter.
 #[tokio::test]
 async fn r_d9_a_child_has_its_parents_paths_again_after_a_restart() {
     let place = tempfile::tempdir().unwrap();
@@ -93,7 +94,7 @@ async fn r_d9_a_child_has_its_parents_paths_again_after_a_restart() {
     let below = json!({ "agent_name": "reader", "parent_run_id": text(&child, "run_id") });
     let below = begun(&api, below).await;
     let above = pid(&api, &lead).await;
-    // Another daemon on the same store, while the servers of the first one still run.
+    // A second daemon on the same store, while the first one's servers still run.
     let again = daemon_on(&place).await;
     let path = format!("/{above}-docs/tools");
     for run in [&below, &child] {
@@ -109,8 +110,8 @@ async fn r_d9_a_child_has_its_parents_paths_again_after_a_restart() {
     }
 }
 
-/// R-M25, R-D1, R-M22: a session is resumed with a new number, and the old paths still lead to its
-/// servers; a run that has ended has no files.
+/// R-M25, R-D1, R-M22: a resumed session has a new pid, and its old paths still lead to its
+/// servers. A run that has ended has no files.
 #[tokio::test]
 async fn r_m25_a_resumed_session_has_a_new_number_and_its_old_paths() {
     let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Rights, route by route: asked of the door itself, and compared with `docs/reference/access.md`.
+//! Checks the rights of each route: asks the door itself, and compares with
+//! `docs/reference/access.md`.
 
 use std::path::Path;
 
@@ -13,12 +14,13 @@ use crate::world::ADMIN;
 
 const HEADER: &str = "| route | methods | no token | run | runner | author | auditor | admin | \
                       admin elsewhere | operator |\n|---|---|--|--|--|--|--|--|--|--|\n";
-/// The answer of a workspace that is not there.
+/// The text of the answer for a workspace that does not exist.
 const HIDDEN: &str = "there is no workspace `team`";
 
-/// The answer to one caller, in a word.
+/// The answer to one caller, as a word in the table.
 async fn cell(tenants: &Tenants, token: &str, method: &str, path: &str) -> &'static str {
-    // Stops a request that would change or delete anything right after its caller was admitted.
+    // The unknown parameter stops the request after its caller was admitted, before it changes
+    // anything.
     let path = format!("{path}?probe=1");
     let answer = tenants.ask(token, method, &path, "").open().await;
     match answer.status() {
@@ -27,16 +29,16 @@ async fn cell(tenants: &Tenants, token: &str, method: &str, path: &str) -> &'sta
         StatusCode::NOT_FOUND => {
             let body = answer.into_body().collect().await.unwrap().to_bytes();
             let is_hidden = String::from_utf8_lossy(&body).contains(HIDDEN);
-            // Answers to HEAD have a body here, which the connection leaves out.
+            // Answers to HEAD have a body here; the connection would drop it.
             if is_hidden { "404" } else { "yes" }
         }
         _ => "yes",
     }
 }
 
-/// S6, X-M7, X-M43, X-E14, X-E13, X-E18, X-E30, X-E66, S2: every route, method and caller has a
-/// cell, which is what really happens; a new route is in no golden table and fails. With
-/// `UPDATE_GOLDEN` set, the page is written.
+/// S6, X-M7, X-M43, X-E14, X-E13, X-E18, X-E30, X-E66, S2: the table has a cell for every route,
+/// method and caller, which equals the real answer. A new route is missing from the table, so the
+/// test fails. With `UPDATE_GOLDEN` set, the page is written.
 #[tokio::test]
 async fn s6_the_table_of_routes_and_roles_matches_real_answers() {
     let tenants = Tenants::with(&["team", "rival"]).await;
@@ -85,8 +87,7 @@ async fn s6_the_table_of_routes_and_roles_matches_real_answers() {
     assert_eq!(text.len(), renewed.len(), "docs/reference/access.md; UPDATE_GOLDEN=1 renews it");
 }
 
-/// D28: the words of any refusal to a run's token, at any route, lead a model to no other token and
-/// to no command.
+/// D28: a refusal to a run's token, at any route, names no other token and no command.
 #[tokio::test]
 async fn d28_a_refusal_to_a_run_names_no_other_token_and_no_command() {
     const MARKS: [&str; 5] = ["NARTHEX_TOKEN", "--token", "admin", "operator", "`narthex "];

@@ -1,4 +1,5 @@
-//! Grants through the whole door: their authors, the calls that they permit, and their duration.
+//! Tests of grants through the whole door: their authors, the calls that they permit, and their
+//! duration.
 
 use http::StatusCode;
 use narthex_control::RequestOf;
@@ -14,7 +15,7 @@ use crate::world::{ADMIN, Answer};
 const ALL: &str = "/api/workspaces/default/grants";
 const LOCAL: &str = "prn_0000000000000000";
 
-/// A daemon on the store of a folder, with a server whose tool `echo` requires `demo.write`.
+/// A daemon on the store in a folder, with a server whose tool `echo` requires `demo.write`.
 pub(super) async fn gated(place: &TempDir) -> Api {
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let server = json!({ "one": { "transport": "http", "url": "URL",
@@ -22,7 +23,7 @@ pub(super) async fn gated(place: &TempDir) -> Api {
     Api::with_all(&server, store, &place.path().join("master.key")).await
 }
 
-/// A run with that server; its token and its id.
+/// A run with that server: its token and its id.
 pub(super) async fn run(api: &Api, more: Value) -> (String, String) {
     let mut asked = json!({ "tools": ["one"] });
     asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -52,7 +53,7 @@ impl Api {
         answer.json()["result"].clone()
     }
 
-    /// The id of what a run asks for: some scope with this reason.
+    /// The id of a run's request for some scope, with this reason.
     pub(super) async fn asked_by(&self, run: &Value, reason: &str) -> String {
         let token = run["token"].as_str().unwrap();
         let view = self.world.gateway.runs().identify(token).unwrap();
@@ -98,8 +99,9 @@ impl Api {
     }
 }
 
-/// X-M54, X-M55, X-E76, X-M18, X-E79: refused without a grant, permitted with one, refused once it
-/// is revoked; revoking twice is no fault, and a revoked grant is shown to who asks for it.
+/// X-M54, X-M55, X-E76, X-M18, X-E79: a call is refused without a grant, permitted with one, and
+/// refused after its revocation. A second revocation is no fault, and a revoked grant is shown on
+/// request.
 #[tokio::test]
 async fn x_m54_a_call_is_permitted_until_its_grant_is_revoked() {
     let place = tempfile::tempdir().unwrap();
@@ -121,9 +123,9 @@ async fn x_m54_a_call_is_permitted_until_its_grant_is_revoked() {
     assert_eq!(unknown.json()["code"], "grant_not_found");
 }
 
-/// X-M57, D14: a gate for a tool that the server does not have is warned of, at every place where
-/// that is known, with the name that was probably meant: else a typo leaves open what its author
-/// meant to gate.
+/// X-M57, D14: a gate for a tool that the server does not have gives a warning, with the name that
+/// was probably meant, at every place where that is known. Without it, a typo would leave a tool
+/// ungated.
 #[tokio::test]
 async fn x_m57_a_gate_for_an_unlisted_tool_gives_a_warning() {
     let place = tempfile::tempdir().unwrap();
@@ -154,7 +156,8 @@ async fn x_m57_a_gate_for_an_unlisted_tool_gives_a_warning() {
     let message = warnings[0]["message"].as_str().unwrap();
     assert!(message.starts_with(&meant) && message.contains("servers definitions"), "{message}");
     assert_eq!(warnings.as_array().unwrap().len(), 1, "{warnings}");
-    // A document of several objects, as `servers apply` sends it, has the same with its place.
+    // A document of several objects, as `servers apply` sends it, gets the same warning with its
+    // place.
     let other = json!({ "id": "other", "url": api.fixture_url(), "transport": "http" });
     let mut named = demo.clone();
     named["id"] = json!("demo");
@@ -168,8 +171,8 @@ async fn x_m57_a_gate_for_an_unlisted_tool_gives_a_warning() {
     }
 }
 
-/// X-M57: a grant for a user who is no member is refused, with the command that adds the member;
-/// the refusal is the same for a user that does not exist.
+/// X-M57: a grant for a user who is no member is refused, with the command that adds the member.
+/// The refusal is the same for a user that does not exist.
 #[tokio::test]
 async fn x_m57_a_refused_grant_for_a_non_member_names_the_command_that_adds_members() {
     let place = tempfile::tempdir().unwrap();
@@ -217,7 +220,7 @@ async fn x_m62_x_m65_a_call_names_its_grant() {
     let (token, run_id) = run(&api, json!({})).await;
     let id = api.granted(json!({})).await;
     assert!(api.may_echo(&token).await);
-    // It is written after the answer.
+    // The event is recorded after the answer.
     let call = loop {
         let page = api.get("/api/workspaces/default/audit?limit=100").await;
         let items = page["items"].as_array().unwrap().clone();
@@ -229,8 +232,8 @@ async fn x_m62_x_m65_a_call_names_its_grant() {
     assert_eq!((&call["granted_via"], &call["run"]), (&json!(id), &json!(run_id)), "{call}");
 }
 
-/// X-E75, D25: of a hundred calls at once on a grant for one, one reaches the server; after a
-/// restart the grant is still used up.
+/// X-E75, D25: of a hundred concurrent calls with a grant for one call, one reaches the server.
+/// After a restart the grant is still used up.
 #[tokio::test]
 async fn x_e75_one_of_many_concurrent_calls_uses_a_grant_for_a_single_call() {
     let place = tempfile::tempdir().unwrap();
@@ -259,7 +262,7 @@ async fn x_e75_one_of_many_concurrent_calls_uses_a_grant_for_a_single_call() {
     assert!(api.may_echo(&other).await && !api.may_echo(&other).await);
 }
 
-/// X-E81, A-13: grants to one user count in the runs that they drive, and in no others.
+/// X-E81, A-13: grants to a user count in the runs that this user drives, and in no others.
 #[tokio::test]
 async fn x_e81_grants_to_a_user_apply_only_to_runs_driven_by_that_user() {
     let place = tempfile::tempdir().unwrap();
@@ -280,19 +283,19 @@ async fn x_e81_grants_to_a_user_apply_only_to_runs_driven_by_that_user() {
     let asked = json!({ "tools": ["one"], "user": "eve" }).to_string();
     let refused = api.send("POST", "/api/workspaces/default/runs", asked).await;
     refused.problem(StatusCode::FORBIDDEN, "denied");
-    // A user who leaves the workspace leaves the grants that they had there.
+    // A user who leaves the workspace loses the grants in it.
     let member = "/api/workspaces/default/members/ada";
     assert_eq!(api.ask("DELETE", member).send().await.status, StatusCode::NO_CONTENT);
     assert!(!api.may_echo(&of_ada).await);
     assert!(api.get(&format!("{ALL}/{id}")).await["revoked_at"].is_string());
-    // A grant for one run is for no other.
+    // A grant for one run does not count in another.
     api.granted(json!({ "user_subject_id": "bob", "scope": "run", "run_id": of_bob_id })).await;
     assert!(api.may_echo(&of_bob).await);
     let (again, _) = run(&api, json!({ "user": "bob" })).await;
     assert!(!api.may_echo(&again).await);
 }
 
-/// D14: exact arguments are kept as their digest alone, and let nothing else through.
+/// D14: a grant for exact arguments has only their digest, and permits no others.
 #[tokio::test]
 async fn d14_a_grant_for_exact_arguments_permits_only_these_arguments() {
     let place = tempfile::tempdir().unwrap();
@@ -304,7 +307,7 @@ async fn d14_a_grant_for_exact_arguments_permits_only_these_arguments() {
     let shown = api.get(&format!("{ALL}/{id}")).await;
     let digest = shown["details"]["arguments_digest"].as_str().unwrap();
     assert!(digest.starts_with("sha256:") && shown["details"].get("arguments").is_none());
-    // The digest alone says the same.
+    // A grant that gives only the digest means the same.
     let exactly = json!({ "scope": "demo.read", "arguments_digest": digest });
     let other = api.granted(json!({ "details": exactly })).await;
     assert_eq!(api.get(&format!("{ALL}/{other}")).await["details"], exactly);
@@ -362,7 +365,7 @@ async fn x_e71_all_faults_of_a_grant_are_reported_with_codes() {
     assert_eq!(api.get(ALL).await["items"], json!([]));
 }
 
-/// X-M58, X-E79, D15, A-12: neither services nor runs write a grant, whatever role they have.
+/// X-M58, X-E79, D15, A-12: neither services nor runs can create a grant, whatever their role.
 #[tokio::test]
 async fn x_m58_only_humans_create_grants() {
     let tenants = Tenants::with(&["team"]).await;
@@ -390,13 +393,13 @@ async fn x_m58_only_humans_create_grants() {
     }
     let made = tenants.send(ADMIN, "POST", path, &grant).await;
     assert_eq!(made.status, StatusCode::CREATED);
-    // Another agent of its name gets nothing of what this one was granted.
+    // The deletion of an agent removes its grants, so a new agent with its name gets none.
     let place = "/api/workspaces/team/agents/reader";
     assert_eq!(tenants.send(ADMIN, "DELETE", place, "").await.status, StatusCode::NO_CONTENT);
     assert!(tenants.items(ADMIN, path).await.is_empty());
 }
 
-/// A granted scope that nearly spells one that a server requires is warned of.
+/// A grant for a scope that nearly spells a scope of a server gives a warning.
 #[tokio::test]
 async fn d15_a_grant_for_a_misspelt_scope_gives_a_warning() {
     let place = tempfile::tempdir().unwrap();
@@ -415,8 +418,8 @@ async fn d15_a_grant_for_a_misspelt_scope_gives_a_warning() {
     let warning = "`echo` requires `demo.write`, not `quite.other`: this grant would not allow any \
                    call of it";
     assert_eq!(made.json()["warnings"], json!([warning]), "{}", made.text());
-    // A scope that a rule alone requires is one, too; one of a rule that no server requires is
-    // warned of where it nearly spells one of a server.
+    // A scope that only a rule requires counts as required. A rule whose scope nearly spells a
+    // server's scope gives a warning.
     let rules = r#"@approval("team.release, demo.wirte")
         forbid(principal, action, resource == Tool::"one/echo");"#;
     let rules = json!({ "rules": rules }).to_string();
@@ -429,8 +432,8 @@ async fn d15_a_grant_for_a_misspelt_scope_gives_a_warning() {
     assert_eq!(grant("demo.wirte").await, Value::Null);
 }
 
-/// A granted server that there is none of, and a granted thing that no server has listed, are
-/// warned of, when a grant is created and when a request is approved.
+/// A grant for an unknown server, or for a name that no server has listed, gives a warning. This
+/// holds when a grant is created and when a request is approved.
 #[tokio::test]
 async fn d15_a_grant_for_an_unknown_server_or_tool_gives_a_warning() {
     let place = tempfile::tempdir().unwrap();
@@ -465,8 +468,8 @@ async fn d15_a_grant_for_an_unknown_server_or_tool_gives_a_warning() {
     assert_eq!(approved["warnings"], json!([misspelt]));
 }
 
-/// D15, X-E80, X-E83, A-12: a run asks, a human decides, and what is approved lets the next call of
-/// that run through.
+/// D15, X-E80, X-E83, A-12: a run asks, a human decides, and the approval permits the run's next
+/// call.
 #[tokio::test]
 async fn d15_a_run_requests_a_grant_and_a_human_decides() {
     let place = tempfile::tempdir().unwrap();
@@ -505,7 +508,7 @@ async fn d15_a_run_requests_a_grant_and_a_human_decides() {
     }
 }
 
-/// X-E76: another daemon on the same store sees what was granted and what was revoked.
+/// X-E76: another daemon on the same store sees new and revoked grants.
 #[tokio::test]
 async fn x_e76_other_daemons_see_new_and_revoked_grants() {
     let place = tempfile::tempdir().unwrap();

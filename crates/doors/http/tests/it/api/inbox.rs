@@ -1,4 +1,5 @@
-//! Messages for sessions: read and waited for by their runs, acknowledged, and dropped (X-E93).
+//! Tests of messages to sessions: their runs read them, wait for them and acknowledge them, and
+//! expired ones are dropped (X-E93).
 
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +17,7 @@ use crate::world::{Answer, initialize, tool_call, whole};
 
 const HERE: &str = "/api/workspaces/default";
 
-/// A daemon with `lead`, who may start `reader`.
+/// A daemon with `lead`, whose agent may start `reader`.
 async fn daemon(place: &TempDir) -> (Api, Store) {
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let keys = place.path().join("master.key");
@@ -40,7 +41,7 @@ fn in_seconds(seconds: u64) -> String {
 }
 
 impl Run<'_> {
-    /// Sends a message of a person to its agent.
+    /// Sends a person's message to the run's agent.
     async fn hears(&self, body: Value) -> Answer {
         let path = format!("{HERE}/sessions/{}/messages", self.session);
         self.api.send("POST", &path, body.to_string()).await
@@ -64,7 +65,7 @@ impl Run<'_> {
     }
 }
 
-/// Waits until messages are acknowledged up to a number.
+/// Waits until messages are acknowledged up to this number.
 async fn acknowledged(store: &Store, of: &EventsOf, seq: u64) {
     while store.inboxes().count(of, SystemTime::now()).await.unwrap().acknowledged != seq {
         tokio::task::yield_now().await;
@@ -82,9 +83,8 @@ fn names(value: &Value) -> Vec<String> {
     names
 }
 
-/// X-E93: `read_messages` gives messages that were not acknowledged, the oldest first, with their
-/// author; one is given again until it is acknowledged, by the tool or over the API, and then no
-/// more.
+/// X-E93: `read_messages` returns the messages that were not acknowledged, the oldest first, with
+/// their author. It returns a message again until it is acknowledged, by the tool or over the API.
 #[tokio::test]
 async fn x_e93_messages_are_read_until_they_are_acknowledged() {
     let place = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ async fn x_e93_messages_are_read_until_they_are_acknowledged() {
     run.hears(json!({ "text": "two" })).await.succeeded();
     let read = run.reads(json!({ "limit": 1 })).await;
     assert_eq!((&read["left_count"], &read["next_seq"]), (&json!(1), &json!(2)), "{read}");
-    // Clients that show their model text alone show it the same.
+    // Clients that show their model only the text give it the same content.
     let result = run.call("read_messages", json!({ "limit": 1 })).await;
     let told: Value = serde_json::from_str(result["content"][1]["text"].as_str().unwrap()).unwrap();
     assert_eq!((&told, &result["structuredContent"]), (&read, &read));
@@ -115,7 +115,7 @@ async fn x_e93_messages_are_read_until_they_are_acknowledged() {
     assert_eq!(names(&read["messages"][1]), ["sequence", "text", "timestamp", "user"]);
     let read = run.reads(json!({ "acknowledge": 2 })).await;
     assert_eq!((sequences(&read), &read["left_count"]), (vec![4], &json!(0)));
-    // Sent again, it is the same message, and read already.
+    // A repeated message is the same message, which is acknowledged already.
     let again = run.hears(json!({ "text": "one", "request_id": "q1", "message_id": "m1" })).await;
     assert_eq!(again.succeeded()["sequence"], 2);
     let done = run.acknowledges(&run.session, &run.token, r#"{"sequence": 4}"#).await.succeeded();
@@ -134,7 +134,7 @@ async fn x_e93_messages_are_read_until_they_are_acknowledged() {
     }
 }
 
-/// S18, X-E93: only a run acknowledges messages, those of its own session, by its own token.
+/// S18, X-E93: only a run can acknowledge messages: those of its own session, with its own token.
 #[tokio::test]
 async fn s18_a_run_acknowledges_only_messages_of_its_own_session() {
     let place = tempfile::tempdir().unwrap();
@@ -162,8 +162,8 @@ async fn s18_a_run_acknowledges_only_messages_of_its_own_session() {
     own(body).await.succeeded();
 }
 
-/// X-E93: a call that waits ends with the first message, with its client, with its run, and after
-/// the time that it names.
+/// X-E93: a waiting call ends with the first message, with its client, with its run, or after the
+/// time that it names.
 #[tokio::test]
 async fn x_e93_a_waiting_call_ends_with_the_first_message_or_its_run() {
     let place = tempfile::tempdir().unwrap();
@@ -178,7 +178,7 @@ async fn x_e93_a_waiting_call_ends_with_the_first_message_or_its_run() {
     assert_eq!(sequences(&read), [2]);
     let read = run.reads(json!({ "acknowledge": 2, "wait_seconds": 1 })).await;
     assert_eq!(sequences(&read), [0_u64; 0]);
-    // A modern client that goes away: dropped, the call is over, and nothing was taken note of.
+    // A modern client disconnects: its call is cancelled, and acknowledges nothing more.
     run.hears(json!({ "text": "two" })).await.succeeded();
     tokio::select! {
         _ = run.reads(wait(3)) => panic!("there is no message"),
@@ -201,8 +201,8 @@ async fn x_e93_a_waiting_call_ends_with_the_first_message_or_its_run() {
     assert_eq!(ended["structuredContent"]["messages"], json!([]), "{ended}");
 }
 
-/// X-E93: of two calls that wait in a session the newer one gets new messages; the older one is
-/// answered with those there were.
+/// X-E93: of two waiting calls in a session, the newer one gets new messages. The older one is
+/// answered with the messages that existed.
 #[tokio::test]
 async fn x_e93_a_newer_waiting_call_ends_the_older_waiting_call() {
     let place = tempfile::tempdir().unwrap();
@@ -220,7 +220,7 @@ async fn x_e93_a_newer_waiting_call_ends_the_older_waiting_call() {
     assert_eq!(sequences(&read), [2]);
 }
 
-/// X-E93: a client of an older revision gives a call up that waits.
+/// X-E93: a client of an older revision cancels a waiting call.
 #[tokio::test]
 async fn a_legacy_client_cancels_a_call_that_waits_for_messages() {
     let place = tempfile::tempdir().unwrap();
@@ -246,8 +246,8 @@ async fn a_legacy_client_cancels_a_call_that_waits_for_messages() {
     assert!(!answer.text().contains("structuredContent"), "{}", answer.text());
 }
 
-/// X-E93: agents say for how long what they write counts; a child that has not read it in time is
-/// not given it, and its sender hears of that.
+/// X-E93: an agent sets the time until which its message may be read. A child does not get an
+/// expired message, and the sender learns of that.
 #[tokio::test]
 async fn x_e93_agents_set_an_expiry_for_messages() {
     let place = tempfile::tempdir().unwrap();
@@ -283,7 +283,7 @@ async fn x_e93_agents_set_an_expiry_for_messages() {
         (&shown["from_session_id"], &shown["expires_at"]),
         (&json!(lead.session), &json!(late))
     );
-    // The user who has the turn by that, as the event says.
+    // This user has the turn by the message, as the event shows.
     assert_eq!(shown["user"], "prn_0000000000000000", "{shown}");
     let events = api.control.events().unwrap();
     events.deliver_due(SystemTime::now() + Duration::from_secs(21)).await.unwrap();
@@ -303,8 +303,8 @@ async fn x_e93_agents_set_an_expiry_for_messages() {
     assert_eq!(read["messages"][0]["needs_response"], false);
 }
 
-/// X-M56, X-E83: the decision about a request is a message with its number, until it is
-/// acknowledged, and a caller that waits hears of it too.
+/// X-M56, X-E83: the decision on a request is a message with a number, until it is acknowledged. A
+/// waiting call receives it too.
 #[tokio::test]
 async fn x_m56_a_decision_is_a_message() {
     let place = tempfile::tempdir().unwrap();
@@ -339,7 +339,7 @@ async fn x_m56_a_decision_is_a_message() {
         read["messages"].as_array().unwrap().iter().map(|m| &m["request_id"]).collect();
     assert_eq!(ids, [&json!("one"), &Value::Null, &json!("two")], "{read}");
     assert_eq!(read["messages"][2]["status"], "approved");
-    // A message is not given if giving it would acknowledge another that was not given.
+    // A decision is left out if acknowledging it would acknowledge a message that was left out.
     let read = run.reads(json!({ "limit": 1 })).await;
     assert_eq!(sequences(&read).len(), 1, "{read}");
     run.hears(json!({ "text": "again" })).await.succeeded();

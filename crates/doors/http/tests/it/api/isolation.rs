@@ -1,4 +1,4 @@
-//! S18: objects of one workspace, asked for by the admin of another.
+//! S18: the admin of one workspace requests objects of another.
 
 use http::StatusCode;
 use narthex_http::{Access, ROUTES};
@@ -10,7 +10,7 @@ use crate::world::Answer;
 
 const SERVER: &str = r#"{"id": "a-server", "name": "A", "url": "https://a.test/mcp"}"#;
 
-/// Two tenants, of which the first has one of everything; gives every id of it.
+/// Two tenants. The first one has an object of each kind; returns all their ids.
 async fn full() -> (Tenants, Vec<String>) {
     let tenants = Tenants::with(&["team", "rival"]).await;
     let api = &tenants.api;
@@ -64,12 +64,12 @@ async fn full() -> (Tenants, Vec<String>) {
     (tenants, ids)
 }
 
-/// A body that gets past what is looked at before the id.
+/// A body that passes the checks that come before the id.
 fn body(template: &str, method: &str) -> String {
     let is_member = template.contains("/members/");
     let body = match method {
         "PUT" if is_member => json!({ "roles": ["runner"] }),
-        // Each workspace may take any name or id for its own, so only what stores nothing.
+        // A workspace may use any name or id of its own, so this body must store nothing.
         "PUT" => json!([]),
         "PATCH" if template.contains("/comments/") => json!({ "resolved": true }),
         "PATCH" => json!({ "name": "x" }),
@@ -88,8 +88,8 @@ fn same(one: &Answer, other: &Answer, what: &str) {
     assert_eq!(one.body, other.body, "{what}: {} {}", one.text(), other.text());
 }
 
-/// The paths of a route: each id in the caller's workspace, and in the other, whose lists are asked
-/// for, too; lists of one's own show one's own ids.
+/// The paths of a route with each id, in the caller's workspace and in the other one. The other
+/// workspace's lists are included; the caller's own lists are not, since they have its own ids.
 fn paths(template: &str, ids: &[String]) -> Vec<String> {
     let mut paths = Vec::new();
     for workspace in ["rival", "team"] {
@@ -106,9 +106,9 @@ fn paths(template: &str, ids: &[String]) -> Vec<String> {
     paths
 }
 
-/// S18, X-E97: every id of one workspace on every route of another, with that one's admin, answers
-/// byte for byte what an installation answers in which the first workspace never was; and so does
-/// every route of the first workspace itself. New routes are asked as they come.
+/// S18, X-E97: requests with ids of one workspace, sent by the admin of another, get the same bytes
+/// as in an installation in which the first workspace never existed. This holds for every route,
+/// including the first workspace's own routes and each route that is added later.
 #[tokio::test]
 async fn s18_objects_of_another_workspace_look_like_objects_that_do_not_exist() {
     let ((full, ids), without) = (full().await, Tenants::with(&["rival"]).await);
@@ -127,7 +127,7 @@ async fn s18_objects_of_another_workspace_look_like_objects_that_do_not_exist() 
                 let makes_ones_own = is_of_rival && method == "PUT" && !path.contains("/members/");
                 let is_malformed = hidden.status == StatusCode::UNPROCESSABLE_ENTITY
                     || hidden.status == StatusCode::BAD_REQUEST;
-                // A caller that is no human writes no grant, and decides on no definition.
+                // A caller that is no human can neither create grants nor decide on definitions.
                 let is_for_humans = hidden.status == StatusCode::FORBIDDEN
                     && (path.contains("/grant") || path.contains("/definitions/"))
                     && is_of_rival;
@@ -138,13 +138,13 @@ async fn s18_objects_of_another_workspace_look_like_objects_that_do_not_exist() 
         }
     }
     assert!(asked > 300, "only {asked}");
-    // And nothing of it shows in lists of one's own.
+    // Lists of the caller's own do not show the other workspace either.
     for list in ["/api/workspaces", "/api/workspaces/rival/members"] {
         let listed = full.send(chief, "GET", list, "").await;
         assert_eq!(listed.status, StatusCode::OK);
         assert!(!listed.text().contains("team") && !listed.text().contains("ada"), "{list}");
     }
-    // The requests have changed nothing there.
+    // The requests have changed nothing in the other workspace.
     let at = |rest: &str| format!("/api/workspaces/team/{rest}");
     assert_eq!(full.api.get(&at("mcp-servers/a-server")).await["revision"], 1);
     let sessions = full.items(crate::world::ADMIN, &at("sessions")).await;
@@ -158,8 +158,8 @@ async fn s18_objects_of_another_workspace_look_like_objects_that_do_not_exist() 
     assert!(tokens.iter().all(|token| token["is_live"] == true), "{tokens:?}");
 }
 
-/// S18, I-M7: the token of a registered client opens no route but those of MCP, in its own
-/// workspace as little as in another, and nothing begins for it.
+/// S18, I-M7: a registered client's token is accepted only at routes of MCP, in its own workspace
+/// and in others. Refused requests create no run for it.
 #[tokio::test]
 async fn s18_the_token_of_a_registered_client_opens_only_routes_of_mcp() {
     let (tenants, ids) = full().await;

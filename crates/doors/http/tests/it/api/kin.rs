@@ -1,4 +1,5 @@
-//! A workspace's limits for children, single children of orchestrators, and parents that resume.
+//! Tests of a workspace's limits for children, of single children of orchestrators, and of parents
+//! that are resumed.
 
 use std::time::{Duration, SystemTime};
 
@@ -17,8 +18,8 @@ use super::{
 
 pub(super) const HERE: &str = "/api/workspaces/default";
 
-/// A daemon with `lead`, who may start `reader` and the orchestrator `boss`, who may start `reader`
-/// and has a server that asks for a scope.
+/// A daemon with `lead`, which may start `reader` and the orchestrator `boss`. `boss` may start
+/// `reader` too, and has a server that requires a run scope.
 pub(super) async fn daemon(place: &TempDir) -> (Api, Store) {
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let api = Api::with_all(&json!({}), store.clone(), &place.path().join("master.key")).await;
@@ -45,7 +46,7 @@ pub(super) fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_else(|| panic!("no {name} in {value}")).to_owned()
 }
 
-/// A run of `lead`, with a scope that what comes of it needs.
+/// A run of `lead`, with a run scope that its descendants need.
 pub(super) async fn lead(api: &Api) -> Run<'_> {
     let asked = json!({ "agent_name": "lead", "scope": { "tenant": "t1" } }).to_string();
     let made = api.send("POST", &format!("{HERE}/runs"), asked).await.succeeded();
@@ -74,8 +75,8 @@ async fn has_limits(api: &Api, limits: Value) {
     api.send("PUT", &format!("{HERE}/limits"), limits.to_string()).await.succeeded();
 }
 
-/// X-E86, X-E90: the workspace limits the depth of children, their number at once and a day, and
-/// their silence; a limit counts for the next child.
+/// X-E86, X-E90: the workspace limits the depth of children, their number at a time and per day,
+/// and their silence. A changed limit applies to the next child.
 #[tokio::test]
 async fn x_e86_a_workspace_limits_children() {
     let place = tempfile::tempdir().unwrap();
@@ -90,7 +91,7 @@ async fn x_e86_a_workspace_limits_children() {
     let error = refused(&lead, "reader").await;
     assert_eq!(error["details"]["code"], "too_many_children", "{error}");
     assert!(error["message"].as_str().unwrap().contains("its limit of children today"), "{error}");
-    // None of them counts any more when it has ended, but for the day.
+    // A child that has ended counts only for the daily limit.
     let ended = json!({ "child_session_id": first["session"]["id"] });
     lead.called("cancel_session", ended).await;
     refused(&lead, "reader").await;
@@ -113,8 +114,8 @@ async fn x_e86_a_workspace_limits_children() {
     assert_eq!(status().await, "expired");
 }
 
-/// X-E85: of an orchestrator a session has one child at a time, however often callers ask at once;
-/// it is given again whatever model is asked for.
+/// X-E85: a session has one child of an orchestrator at a time, even with concurrent calls. A
+/// further call returns the same child, whatever model it asks for.
 #[tokio::test]
 async fn x_e85_a_session_has_one_child_of_an_orchestrator_at_a_time() {
     let place = tempfile::tempdir().unwrap();
@@ -128,7 +129,7 @@ async fn x_e85_a_session_has_one_child_of_an_orchestrator_at_a_time() {
     let asked = json!({ "child_agent_id": "boss", "model": "another" });
     let again = lead.called("spawn_session", asked).await;
     assert_eq!(again["session"], all[0]["session"]);
-    // Workers are any number, and another session has its own.
+    // A session may have any number of workers, and another session has a separate orchestrator.
     let readers = [start(&lead, "reader").await, start(&lead, "reader").await];
     assert_ne!(readers[0]["session"]["id"], readers[1]["session"]["id"]);
     let other = self::lead(&api).await;
@@ -138,7 +139,7 @@ async fn x_e85_a_session_has_one_child_of_an_orchestrator_at_a_time() {
     assert_ne!(ask().await["session"]["id"], all[0]["session"]["id"]);
 }
 
-/// X-E87: a short name is the newest enabled model of that name; a disabled model is refused.
+/// X-E87: a short name means the newest enabled model with that name. A disabled model is refused.
 #[tokio::test]
 async fn x_e87_short_names_of_models_are_resolved() {
     let place = tempfile::tempdir().unwrap();
@@ -163,8 +164,8 @@ async fn x_e87_short_names_of_models_are_resolved() {
     lead.called("spawn_session", ask("whatever")).await;
 }
 
-/// X-E74, X-E87: a grant for a short name is for the model that it means, whatever it is asked for
-/// by; and for what no name means there is none.
+/// X-E74, X-E87: a grant for a short name is stored for the model that the name means, so it
+/// applies under each of its names. A grant for an unknown model is refused.
 #[tokio::test]
 async fn x_e87_a_grant_for_a_short_name_applies_to_the_model_of_that_name() {
     let place = tempfile::tempdir().unwrap();
@@ -186,7 +187,8 @@ async fn x_e87_a_grant_for_a_short_name_applies_to_the_model_of_that_name() {
     let fault = &unknown.json()["errors"][0];
     assert_eq!(fault["field"], "details.allowed_models[1]", "{fault}");
     assert_eq!(fault["code"], "model_not_enabled", "{fault}");
-    // A run's request is stored by the id as well, so that a human sees what they allow.
+    // A run's request is stored with the model's id too, so that a human sees what the approval
+    // permits.
     let wanted = json!({ "request_id": "a", "grant_type": "spawn", "scope": "session",
                          "details": { "child_agent_id": "loner", "allowed_models": ["opus"] },
                          "justification": "to read" });
@@ -207,7 +209,7 @@ async fn x_e87_a_grant_for_a_short_name_applies_to_the_model_of_that_name() {
     lead.called("spawn_session", ask("small")).await;
 }
 
-/// The runs of a session that wait for an executor, once there is one.
+/// The run of a session that waits for an executor; waits until there is one.
 async fn waiting(api: &Api, session: &str) -> Value {
     let mut changes = api.runs.awaited();
     loop {
@@ -222,9 +224,9 @@ async fn waiting(api: &Api, session: &str) -> Value {
     }
 }
 
-/// O80: the session of an orchestrator whose run has ended is resumed when a child of it has ended,
-/// or has sent it a message, with the scope of the very run that began the child, and once; others,
-/// whose run is active, hear of it by an event.
+/// O80: the session of an orchestrator whose run has ended is resumed once when a child ends or
+/// sends it a message. It is resumed with the run scope of the run that started the child. An
+/// orchestrator whose run is active gets an event instead.
 #[tokio::test]
 async fn o80_an_ended_parent_is_resumed_when_a_child_ends_or_sends_a_message() {
     let place = tempfile::tempdir().unwrap();
@@ -246,17 +248,17 @@ async fn o80_an_ended_parent_is_resumed_when_a_child_ends_or_sends_a_message() {
     child.called("message_caller", json!({ "summary": "done" })).await;
     let run = waiting(&api, &boss.session).await;
     assert_eq!(woken().await, ["message", "message"]);
-    // The scope is there: its server could not be made without.
+    // The run scope was kept: the run's server could not start without it.
     let (boss, claim) = claimed(&api, &text(&run, "run_id")).await;
     assert!(text(&claim, "prompt").contains(&child.session), "{claim}");
-    // The session is a child's, whichever run of it is active.
+    // The session stays a child's session, whichever of its runs is active.
     let view = api.world.gateway.runs().identify(&boss.token).unwrap();
     assert!(view.authority.actors().is_child, "{claim}");
-    // Its caller is no orchestrator, which hears nothing.
+    // The session's caller is no orchestrator and receives no messages.
     let above = boss.called("message_caller", json!({ "summary": "go on" })).await;
     assert_eq!(above["reason"], "parent_not_orchestrator", "{above}");
     assert_eq!(claim["run"]["servers"][0]["alias"], "docs");
-    // It is active now, so that the next end is an event alone.
+    // The session is active now, so the next end is only an event.
     let gone = format!("{HERE}/sessions/{}", text(&readers[1]["session"], "id"));
     end(&api, &gone).await;
     assert_eq!(woken().await, ["message", "message", "state_change"]);
@@ -270,8 +272,9 @@ async fn o80_an_ended_parent_is_resumed_when_a_child_ends_or_sends_a_message() {
     assert!(prompt.contains(&child.session) && prompt.contains("ended"), "{prompt}");
 }
 
-/// O80, X-E88: an orchestrator whose run is over while one child is active, and another has ended
-/// meanwhile, is resumed for that one, once, and hears so; where it knew of the end it rests.
+/// O80, X-E88: the run of an orchestrator ends while one child is active and another has ended. If
+/// the orchestrator has not read that end, its session is resumed once and receives it. If it has
+/// read the end, its session rests.
 #[tokio::test]
 async fn x_e88_an_orchestrator_is_resumed_for_a_child_whose_end_it_did_not_read() {
     let place = tempfile::tempdir().unwrap();
@@ -305,7 +308,7 @@ async fn x_e88_an_orchestrator_is_resumed_for_a_child_whose_end_it_did_not_read(
             "{prompt}"
         );
         assert_eq!(wakes(&boss, "state_change").await[0]["child_session_id"], child);
-        // It has heard of that now, and rests until the other one ends.
+        // It has now received that end, and rests until the other child ends.
         let row = store.runs().find(run_id(&claim["run"])).await.unwrap().unwrap();
         api.runs.executed(&row, Outcome::Completed).await.unwrap();
         assert!(store.resting().due(in_minutes(600), 9).await.unwrap().is_empty());
@@ -316,7 +319,7 @@ pub(super) fn run_id(of: &Value) -> RunId {
     RunId::parse(&text(of, "run_id")).unwrap()
 }
 
-/// The messages of a kind that the platform has sent to a session.
+/// The wakes of this kind that the platform has sent to a session.
 pub(super) async fn wakes(run: &Run<'_>, kind: &str) -> Vec<Value> {
     let events = run.events().await.into_iter();
     let wakes = events.filter(|one| one["type"] == "session.wake");
@@ -334,8 +337,8 @@ pub(super) fn in_minutes(minutes: u64) -> SystemTime {
     SystemTime::now() + Duration::from_secs(minutes * 60)
 }
 
-/// X-E88: an orchestrator with a heartbeat is woken when nothing has happened for so long, but not
-/// while it waits to be carried out; where it rests it is resumed, driven by no user.
+/// X-E88: an orchestrator with a heartbeat is woken after a quiet time, but not while it waits for
+/// an executor. If it rests, it is resumed without a driving user.
 #[tokio::test]
 async fn x_e88_an_orchestrator_is_woken_by_its_heartbeat() {
     let place = tempfile::tempdir().unwrap();
@@ -369,13 +372,13 @@ async fn x_e88_an_orchestrator_is_woken_by_its_heartbeat() {
     };
     assert_eq!(look(4).await, 0);
     assert_eq!(look(6).await, 1);
-    // A wake counts as an event that happened.
+    // A wake counts as an event that ends a quiet time.
     assert_eq!((look(4).await, look(6).await), (1, 2));
     let told = wakes(&boss, "heartbeat").await;
     assert_eq!((&told[0]["source"], &told[0]["quiet_minutes"]), (&json!("platform"), &json!(6)));
     let own = api.get(&format!("{HERE}/runs/{}", text(&begun["session"], "run_id"))).await;
     assert!(own["user"].is_string(), "{own}");
-    // Where it rests, it is resumed.
+    // A resting orchestrator is resumed.
     let child = start(&boss, "reader").await;
     end(&api, &format!("{HERE}/runs/{}", text(&begun["session"], "run_id"))).await;
     assert_eq!(look(6).await, 3);
@@ -389,9 +392,8 @@ async fn x_e88_an_orchestrator_is_woken_by_its_heartbeat() {
     end(&api, &format!("{HERE}/sessions/{}", text(&child["session"], "id"))).await;
 }
 
-/// X-E88: the parent of a child is asked to look after it: once where no executor carries it out,
-/// once an hour when the watchdog has sent all its warnings, and once for a message that it never
-/// took note of.
+/// X-E88: the parent of a child is asked to check it: once if no executor claims it, once an hour
+/// after all warnings of the watchdog, and once for a message that the child never acknowledged.
 #[tokio::test]
 async fn x_e88_a_parent_is_asked_to_check_a_silent_or_unclaimed_child() {
     let place = tempfile::tempdir().unwrap();
@@ -436,8 +438,8 @@ async fn x_e88_a_parent_is_asked_to_check_a_silent_or_unclaimed_child() {
     assert_eq!(wakes(&boss, "checkup").await[3]["sequence"], sent["sequence"]);
 }
 
-/// S18: where two daemons are on a store, the token of a claim opens nothing at either of them once
-/// another executor has claimed the run at the other.
+/// S18: two daemons share a store. After another executor has claimed a run at one of them, the
+/// token of the earlier claim is refused at both.
 #[tokio::test]
 async fn s18_a_claim_at_another_daemon_revokes_the_token_of_the_earlier_claim() {
     let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A server whose lists change without end, as its row shows it.
+//! A test of a server whose lists change without end, and of the warning in its row.
 
 use std::{
     sync::{
@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use super::world::{Api, SOON};
 
-/// The open stream of changes, and the id of its subscription.
+/// The open stream of list changes, and the id of its subscription.
 type Changes = Arc<Mutex<Option<(mpsc::Sender<String>, Value)>>>;
 
 fn notice(method: &str, subscription: &Value) -> String {
@@ -27,7 +27,8 @@ fn notice(method: &str, subscription: &Value) -> String {
     event(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
 }
 
-/// A server that announces a change whenever its tools are listed, while that is set.
+/// A server that announces a list change after each reading of its tools, while `announces` is
+/// true.
 async fn announcing(announces: Arc<AtomicBool>) -> Peer {
     let changes = Changes::default();
     Peer::modern(move |seen| match seen.rpc() {
@@ -51,8 +52,8 @@ async fn announcing(announces: Arc<AtomicBool>) -> Peer {
     .await
 }
 
-/// E74: a server that announces a change after each reading is read ever more seldom, and the API's
-/// row of it says so, until it is quiet.
+/// E74: a server that announces a change after each reading is read less and less often. Its row in
+/// the API warns about that until the announcements end.
 #[tokio::test]
 async fn e74_the_row_of_a_server_warns_of_endless_list_changes() {
     let announces = Arc::new(AtomicBool::new(true));
@@ -62,7 +63,7 @@ async fn e74_the_row_of_a_server_warns_of_endless_list_changes() {
     assert_eq!(warnings().await, json!([]));
     let registry = api.control.registry();
     let is_warned = |snapshot: &Snapshot| !snapshot.get("x").unwrap().warnings().is_empty();
-    // Fifty times as fast.
+    // This clock runs fifty times as fast.
     let clock = SteppedClock::by(Duration::from_millis(50));
     assert!(is_warned(&*registry.wait_until(10 * SOON, is_warned).await), "nothing is said of it");
     drop(clock);

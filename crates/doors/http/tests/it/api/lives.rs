@@ -1,4 +1,4 @@
-//! Sessions and runs over failures, second daemons on a store, and the end of their time.
+//! Tests of sessions and runs across failures, with second daemons on a store, and at their expiry.
 
 use std::{
     sync::{
@@ -40,7 +40,7 @@ fn run_id(of: &Value) -> RunId {
     RunId::parse(&text(of, "run_id")).unwrap()
 }
 
-/// Another daemon on the store.
+/// A second daemon on the store.
 async fn other(store: &Store, place: &TempDir) -> Api {
     Api::with_all(&json!({}), store.clone(), &place.path().join("master.key")).await
 }
@@ -55,8 +55,8 @@ async fn pending(api: &Api, session: &str) -> usize {
     found["items"].as_array().unwrap().len()
 }
 
-/// O80: a session that should be resumed, and cannot, is kept; one of two daemons resumes it as
-/// soon as it can.
+/// O80: a session that is due to be resumed but cannot be stays due. One of two daemons resumes it
+/// as soon as that is possible.
 #[tokio::test]
 async fn o80_a_session_that_cannot_be_resumed_is_resumed_later_by_one_daemon() {
     let place = tempfile::tempdir().unwrap();
@@ -86,17 +86,17 @@ async fn o80_a_session_that_cannot_be_resumed_is_resumed_later_by_one_daemon() {
     assert!(text(&claim, "prompt").contains(&text(&child["session"], "id")), "{claim}");
 }
 
-/// Secrets that cannot be opened while the test says so.
+/// Secrets that cannot be opened while the test sets `fails`.
 #[derive(Debug)]
 pub(super) struct Failing {
     secrets: SealedBackend,
     pub(super) fails: AtomicBool,
-    /// Number of times that a secret was refused.
+    /// Number of times that a secret could not be opened.
     pub(super) refused: AtomicUsize,
 }
 
 impl Failing {
-    /// Secrets in a store, with the key that is at this place.
+    /// Secrets in a store, with the key file in this folder.
     pub(super) async fn over(store: &Store, place: &TempDir) -> Arc<Self> {
         let rows = Arc::new(SecretRows::new(store.clone()));
         let keys = Arc::new(KeyFile::new(place.path().join("master.key")));
@@ -150,7 +150,7 @@ impl Backend for Failing {
     }
 }
 
-/// A child of a run, as it is stored, and not as a caller has begun it.
+/// Writes a child of a run directly into the store, without the steps of a caller.
 pub(super) async fn has_stored_child(
     store: &Store,
     parent: RunId,
@@ -194,7 +194,7 @@ pub(super) async fn has_stored_child(
     id
 }
 
-/// A child of a run whose parameters do not open.
+/// Stores a child of a run whose parameters cannot be opened.
 async fn has_damaged_child(store: &Store, parent: RunId) -> SessionId {
     has_stored_child(store, parent, |session, run| {
         session.depth = 2;
@@ -204,8 +204,8 @@ async fn has_damaged_child(store: &Store, parent: RunId) -> SessionId {
     .await
 }
 
-/// O80: where it cannot be found out what a session is owed for the end of a child, nothing ends,
-/// and the next try ends it with the debt; a debt that can never be opened keeps no try from it.
+/// O80: if the data for resuming a parent cannot be read, its child does not end; the next attempt
+/// ends the child and stores the resume. Data that can never be opened does not prevent the end.
 #[tokio::test]
 async fn o80_a_child_does_not_end_while_its_parents_resume_cannot_be_stored() {
     let place = tempfile::tempdir().unwrap();
@@ -236,7 +236,7 @@ async fn o80_a_child_does_not_end_while_its_parents_resume_cannot_be_stored() {
     while pending(&other, &boss.session).await == 0 {}
 }
 
-/// S18: a token that is made up for a run does not shut out the one that opens it.
+/// S18: a forged token for a run does not block the right token.
 #[tokio::test]
 async fn s18_a_forged_token_does_not_block_the_right_token_of_a_run() {
     let place = tempfile::tempdir().unwrap();
@@ -255,13 +255,13 @@ async fn s18_a_forged_token_does_not_block_the_right_token_of_a_run() {
     right.called("list_spawnable_agents", json!({})).await;
 }
 
-/// A child's session ends with the time of its run, claimed or not, and its parent hears of it; a
-/// session that a person has begun stays for them.
+/// A child's session ends when its run expires, claimed or not, and its parent is notified. A
+/// session that a person started stays open.
 #[tokio::test]
 async fn a_childs_session_ends_when_its_run_expires() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
-    // A slow machine takes longer to begin the child.
+    // A slow machine takes longer to start the child.
     for seconds in 2.. {
         let asked = json!({ "agent_name": "lead", "scope": { "tenant": "t1" },
                             "expires_in": seconds });
@@ -284,8 +284,8 @@ async fn a_childs_session_ends_when_its_run_expires() {
     }
 }
 
-/// X-E85: an orchestrator is started once by a session, also where two daemons on a store are asked
-/// at the same time; by the run's token alone it is not started a second time either.
+/// X-E85: a session starts an orchestrator once, even if two daemons on a store are called at the
+/// same time. Starting it with the run's token over the API is refused too.
 #[tokio::test]
 async fn x_e85_two_daemons_start_one_orchestrator() {
     let place = tempfile::tempdir().unwrap();
@@ -314,8 +314,8 @@ async fn x_e85_two_daemons_start_one_orchestrator() {
     }
 }
 
-/// X-E84: runs below another end with the time of the run above, also below a parent that is over;
-/// a person who resumes a child's session gives its run a time of its own.
+/// X-E84: a run below another expires with the run above it, even if that one has ended. A person
+/// who resumes a child's session may set a later expiry.
 #[tokio::test]
 async fn x_e84_a_person_who_resumes_a_childs_session_may_extend_its_time() {
     let place = tempfile::tempdir().unwrap();
@@ -340,9 +340,8 @@ async fn x_e84_a_person_who_resumes_a_childs_session_may_extend_its_time() {
     assert!(until(resumed).await > of_parent);
 }
 
-/// A session that its agent has ended stays ended: a daemon that stopped between the agent's word
-/// and the end of the session leaves that to the next one, and one that could not end it tries
-/// again.
+/// A session that its agent has ended stays ended. If a daemon stops before the session's end, the
+/// next daemon ends the session. A daemon that fails to end it tries again.
 #[tokio::test]
 async fn o80_a_session_completed_by_its_agent_ends_at_the_next_start() {
     let place = tempfile::tempdir().unwrap();
@@ -369,7 +368,7 @@ async fn o80_a_session_completed_by_its_agent_ends_at_the_next_start() {
     let ended: Vec<_> = ended.collect();
     assert_eq!(ended.len(), 1, "{ended:?}");
     assert_eq!(ended[0]["payload"]["by"]["id"], said_by.to_text());
-    // The agent that says so is answered first.
+    // The agent that ends its session gets the answer first.
     says_so(&two).await;
     other.runs.end_done(SystemTime::now()).await.unwrap();
     assert_eq!(status(&two).await, "running");
@@ -377,7 +376,7 @@ async fn o80_a_session_completed_by_its_agent_ends_at_the_next_start() {
     assert_eq!(status(&two).await, "ended");
 }
 
-/// A claim of a run that cannot begin is given back at once, and does not count.
+/// A claim of a run that cannot start is released at once, and does not count as an attempt.
 #[tokio::test]
 async fn a_claim_of_a_run_that_cannot_start_is_released() {
     let place = tempfile::tempdir().unwrap();
@@ -400,8 +399,8 @@ async fn a_claim_of_a_run_that_cannot_start_is_released() {
     run.called("emit_status", json!({ "status": "starting" })).await;
 }
 
-/// A run that waits for an executor that no daemon has for its workspace any more fails, and says
-/// why; no other executor claims it meanwhile.
+/// A run that waits for an executor fails with a reason when no daemon has that executor for its
+/// workspace any more. No other executor claims it in the meantime.
 #[tokio::test]
 async fn waiting_runs_of_a_removed_executor_fail() {
     let place = tempfile::tempdir().unwrap();
@@ -433,8 +432,8 @@ async fn waiting_runs_of_a_removed_executor_fail() {
     assert!(reason.contains("`crew`") && reason.contains("executors.crew.workspaces"), "{reason}");
 }
 
-/// X-E89, X-E90: a stream that a child holds open, and messages of its parent, are no sign of life;
-/// a call of the child is.
+/// X-E89, X-E90: an open stream of a child, and messages of its parent, are no signs of life. A
+/// call of the child is one.
 #[tokio::test]
 async fn x_e90_only_calls_of_a_child_count_as_signs_of_life() {
     let place = tempfile::tempdir().unwrap();
@@ -464,7 +463,7 @@ async fn x_e90_only_calls_of_a_child_count_as_signs_of_life() {
     assert_eq!(status(&listens).await, "expired");
     while stream.next().await.is_some() {}
 
-    // One whose claim was long in coming is not silent for as long.
+    // If a child waited long for its claim, that time does not count as silence.
     let (calls, token) = begin().await;
     let view = api.world.gateway.runs().identify(&token).unwrap();
     assert_eq!(view.last_act(SystemTime::now()), None);
@@ -474,9 +473,8 @@ async fn x_e90_only_calls_of_a_child_count_as_signs_of_life() {
     assert!(view.last_act(SystemTime::now()).is_some());
 }
 
-/// R-E36: a run that begins beside another one of its session shares what that has mounted, and the
-/// one that ends first leaves it to the other; but for programs, which belong to one run unless
-/// they are to be shared.
+/// R-E36: a second run of a session shares the mounts of the first one, and the run that ends first
+/// leaves them to the other. Programs are not shared, unless their server is set to be shared.
 #[tokio::test]
 async fn r_e36_a_second_run_of_a_session_reuses_the_mounts_of_the_first() {
     let place = tempfile::tempdir().unwrap();
@@ -551,7 +549,7 @@ async fn r_m23_only_a_caller_resumes_a_suspended_session() {
     assert_eq!(resumed["session_id"], json!(boss.session));
 }
 
-/// S2: a session that works in a folder of the host is resumed by operators alone.
+/// S2: only operators resume a session that works in a folder of the host.
 #[tokio::test]
 async fn s2_only_operators_resume_a_session_with_a_folder_of_the_host() {
     let tenants = Tenants::with(&["team"]).await;

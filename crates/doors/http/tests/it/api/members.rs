@@ -1,16 +1,15 @@
-//! Members of bodies: the daemon reads those that the document describes, and no others.
+//! Checks that the daemon accepts the members of bodies that the document describes, and no others.
 
 use std::collections::BTreeSet;
 
 use narthex_http::openapi;
 use serde_json::{Value, json};
 
-/// A member that no object has, and that is like no member.
+/// A member that no object has, and whose name resembles no other.
 const UNKNOWN: &str = "qqq-unknown-qqq";
 
-/// Members that one side alone lists, by the beginning of an operation's name: `id` is a spelling
-/// of `name` that the document leaves out, and a preview takes `skills` out before it reads an
-/// agent.
+/// Members that only one side lists, each with the prefix of the operation ids. `id` is a spelling
+/// of `name` that the document leaves out. A preview removes `skills` before it reads an agent.
 const ONE_SIDED: [(&str, &str); 4] = [
     ("agent_", "id"),
     ("capability_", "id"),
@@ -18,7 +17,7 @@ const ONE_SIDED: [(&str, &str); 4] = [
     ("agent_preview", "skills"),
 ];
 
-/// An object in the example of a body, whose schema allows the described members alone.
+/// An object in the example of a body; its schema allows only the described members.
 pub(super) struct Described {
     /// The place of the object: a JSON pointer.
     place: String,
@@ -26,15 +25,15 @@ pub(super) struct Described {
 }
 
 impl Described {
-    /// The example with one more member in this object.
+    /// The example, with one unknown member in this object.
     pub(super) fn with_unknown(&self, example: &Value) -> Value {
         let mut body = example.clone();
         body.pointer_mut(&self.place).unwrap()[UNKNOWN] = json!(1);
         body
     }
 
-    /// Compares the described members with those that a refusal of the unknown member lists. The
-    /// kind of an inner object may decide which of the described members it can have.
+    /// Compares the described members with those that the refusal of the unknown member lists. An
+    /// inner object's kind may permit only some of the described members.
     pub(super) fn check(&self, problem: &Value, of: &str) {
         let (place, mut members) = (&self.place, self.members.clone());
         let mut read = read(problem).unwrap_or_else(|| panic!("{of} at `{place}`: {problem}"));
@@ -49,7 +48,7 @@ impl Described {
     }
 }
 
-/// The closed objects of an example, the outermost first.
+/// The closed objects in an example, the outermost first.
 pub(super) fn described(schema: &Value, example: &Value) -> Vec<Described> {
     let mut found = Vec::new();
     add(schema, example, "", &mut found);
@@ -82,7 +81,7 @@ fn add(schema: &Value, value: &Value, place: &str, found: &mut Vec<Described>) {
     }
 }
 
-/// The schema behind references and beside null; `None` if there are several.
+/// The schema behind references, without null; `None` if there are several.
 fn one(schema: &Value) -> Option<&Value> {
     if let Some(place) = schema["$ref"].as_str() {
         return one(openapi().pointer(place.strip_prefix('#')?)?);
@@ -102,7 +101,7 @@ fn read(problem: &Value) -> Option<BTreeSet<String>> {
         Some(names.split('`').skip(1).step_by(2).map(str::to_owned).collect())
     };
     problem["errors"].as_array()?.iter().find_map(|error| {
-        // Readers of one member at a time, and derived readers.
+        // Covers readers that check one member at a time, and derived readers.
         let read = listed(&error["remedy"], "the keys here are ");
         let read = read.or_else(|| listed(&error["remedy"], "the members are "));
         read.or_else(|| listed(&error["message"], &format!("unknown field `{UNKNOWN}`, expected")))

@@ -1,4 +1,4 @@
-//! Texts for models at MCP doors name nothing that only operators do (D28).
+//! Checks that texts for models at MCP doors name nothing that only operators can use (D28).
 
 use narthex_store::Store;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::world::whole;
 
-/// Marks of commands and addresses of operators.
+/// Strings that occur only in commands and addresses of operators.
 const MARKS: [&str; 3] = ["narthex ", "grants create", "/api/"];
 
 fn is_for_models(text: &str) {
@@ -19,7 +19,7 @@ fn is_for_models(text: &str) {
     }
 }
 
-/// Arguments that fit the schema of a tool, and lead to nothing that is there.
+/// Arguments that match a tool's schema and refer to nothing that exists.
 fn arguments(schema: &Value) -> Value {
     let names = schema["required"].as_array().cloned().unwrap_or_default();
     let member = |name: &Value| {
@@ -43,8 +43,9 @@ fn of_type(schema: &Value) -> Value {
     }
 }
 
-/// D28: each built-in tool is called without arguments, with some that fit, and with wrong ones, in
-/// a run with servers and in one that may ask for nothing; and so is what is gated, absent and off.
+/// D28: each built-in tool is called without arguments, with matching ones and with wrong ones. The
+/// runs have servers; one of them may not ask humans. Gated, absent and disabled items are called
+/// too.
 #[tokio::test]
 async fn d28_no_answer_to_a_model_names_a_command_or_route_of_operators() {
     let place = tempfile::tempdir().unwrap();
@@ -60,7 +61,7 @@ async fn d28_no_answer_to_a_model_names_a_command_or_route_of_operators() {
         is_for_models(&listed.to_string());
         is_for_models(&run.ask("/mcp", "server/discover", json!({})).await.json().to_string());
         let tools = listed["result"]["tools"].as_array().unwrap();
-        // The one that ends the run comes last.
+        // The tool that ends the run is called last.
         let (last, others): (Vec<_>, Vec<_>) =
             tools.iter().partition(|tool| tool["name"] == "end_session");
         assert!(others.len() > 10, "{listed}");
@@ -90,7 +91,7 @@ async fn d28_no_answer_to_a_model_names_a_command_or_route_of_operators() {
     }
 }
 
-/// A request for a run that is no JSON object gets its fault with a place, and a sentence without
+/// The refusal of a request for a run that is no JSON object has a fault with its place, and no
 /// empty quotes.
 #[tokio::test]
 async fn a_fault_of_an_unreadable_request_names_the_body() {
@@ -105,8 +106,8 @@ async fn a_fault_of_an_unreadable_request_names_the_body() {
     }
 }
 
-/// D28: the token of a run reads no secret, key, command, path, line of a program or id of the
-/// catalog, whether a server that fails is required or optional; operators do.
+/// D28: a run's token reads no secret, key, command, path, program output or catalog id, whether
+/// the failing server is required or optional. Operators read them.
 #[tokio::test]
 async fn d28_the_token_of_a_run_does_not_read_the_configuration_of_servers() {
     const SET_UP: [&str; 4] = ["hush", "api_key", "default_config", "config."];
@@ -158,7 +159,7 @@ async fn d28_the_token_of_a_run_does_not_read_the_configuration_of_servers() {
     let error = by_operator["servers"][0]["error"].to_string();
     assert!(error.contains("hush-server"), "{error}");
 
-    // Events of sessions, as a run reads its own and those of a child.
+    // Events of sessions, as a run reads its own and those of its child.
     let events = format!("{here}/sessions/{}/events", lead.session);
     let own = as_run("GET", &events).send().await.json();
     let items = own["items"].as_array().unwrap();
@@ -176,7 +177,8 @@ async fn d28_the_token_of_a_run_does_not_read_the_configuration_of_servers() {
     assert!(output.to_string().contains("mcp.error"), "{output}");
 }
 
-/// Lists a tool, and ends with the first call, telling why on standard error.
+/// A server that lists one tool, and exits at the first call after writing the reason to standard
+/// error.
 const ENDS: &str = r#"answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
 capabilities='"capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}'
 while read -r line; do
@@ -191,8 +193,8 @@ while read -r line; do
     esac
 done"#;
 
-/// A text that has a mark while the server of a run is away. One that has been started again
-/// meanwhile ends with the next call.
+/// Reads until the text contains `mark`, while the run's server is down. If the server was
+/// restarted in between, a call ends it again.
 async fn while_away(run: &Run<'_>, mark: &str, read: impl AsyncFn() -> String) -> String {
     let reading = async {
         loop {
@@ -207,8 +209,8 @@ async fn while_away(run: &Run<'_>, mark: &str, read: impl AsyncFn() -> String) -
     found.unwrap_or_else(|_late| panic!("`{mark}` is nowhere"))
 }
 
-/// D28: of its own server that ended a run reads neither the command nor a line of standard error,
-/// in the answer of the call, in later ones, and in rows; operators do.
+/// D28: after a run's own server has ended, the run reads neither its command nor its standard
+/// error: not in the answer of the call, in later answers or in rows. Operators read them.
 #[tokio::test]
 async fn d28_a_run_does_not_read_the_cause_of_an_ended_server() {
     let place = tempfile::tempdir().unwrap();

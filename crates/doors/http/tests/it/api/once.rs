@@ -1,4 +1,4 @@
-//! Writes with an idempotency key are done once (X-E104 to X-E106).
+//! Checks that writes with an idempotency key are done once (X-E104 to X-E106).
 
 use std::{pin::pin, sync::Arc, task::Poll};
 
@@ -17,7 +17,7 @@ const KEY: &str = "idempotency-key";
 const REPLAYED: &str = "idempotency-replayed";
 
 impl Place {
-    /// A write with a key.
+    /// Sends a write with a key.
     async fn once(&self, (method, path): (&str, &str), key: &str, body: &Value) -> Answer {
         let request = self.api.ask(method, path).header("content-type", "application/json");
         request.header(KEY, key).body(whole(body.to_string())).send().await
@@ -39,8 +39,9 @@ fn code(answer: &Answer) -> Value {
     answer.json()["code"].clone()
 }
 
-/// X-E105: a repeated write answers as it did, with the same body and headers, and is in the audit;
-/// it is not done again. A key is good for one request only, and a refusal uses none up.
+/// X-E105: a repeated write gets the same answer with the same body and headers, and is in the
+/// audit, but is not done again. A key is valid for one request, and a refused request does not use
+/// it up.
 #[tokio::test]
 async fn x_e105_a_write_is_done_once() {
     let place = Place::new().await;
@@ -77,8 +78,8 @@ async fn x_e105_a_write_is_done_once() {
     }
 }
 
-/// X-E104, X-E106: a key belongs to who used it: no other caller gets their answer, and a caller
-/// who may not do a thing any more gets no answer to it either.
+/// X-E104, X-E106: a key belongs to the caller that used it. Another caller does not get its
+/// answer, and a caller that has lost its permission gets none either.
 #[tokio::test]
 async fn x_e106_an_idempotency_key_belongs_to_one_caller() {
     let place = Place::new().await;
@@ -103,8 +104,8 @@ async fn x_e106_an_idempotency_key_belongs_to_one_caller() {
     ask().await.problem(StatusCode::FORBIDDEN, "denied");
 }
 
-/// X-E105: of many at one time one is done, and the others hear that it is being done, or what came
-/// of it.
+/// X-E105: of several concurrent writes with one key, one is done. The others learn that it is in
+/// progress, or get its answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn x_e105_concurrent_writes_with_one_key_are_done_once() {
     let place = Arc::new(Place::new().await);
@@ -131,7 +132,7 @@ async fn x_e105_concurrent_writes_with_one_key_are_done_once() {
     assert_eq!(place.get(WRITER).await["revision"], 1);
 }
 
-/// A client that goes away in the middle finds what it asked for done, once.
+/// If a client disconnects in the middle of a write, the write is still done, once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_completes_without_its_client() {
     let place = Place::new().await;
@@ -163,7 +164,7 @@ async fn a_write_completes_without_its_client() {
     }
 }
 
-/// X-E104: keys have a form. A request that changes nothing has none.
+/// X-E104: keys have a fixed form. In a request that changes nothing, the header is ignored.
 #[tokio::test]
 async fn x_e104_keys_have_1_to_200_characters() {
     let place = Place::new().await;
@@ -177,8 +178,8 @@ async fn x_e104_keys_have_1_to_200_characters() {
     assert!(!read.succeeded().is_null());
 }
 
-/// The value of a secret that was set with a key is not in what is kept, and setting it again with
-/// the key makes no further version.
+/// The value of a secret that was set with a key is not in the stored answer. Setting it again with
+/// the key creates no further version.
 #[tokio::test]
 async fn a_secret_set_with_a_key_is_set_once_and_its_value_is_not_stored() {
     let place = Place::new().await;
@@ -196,7 +197,8 @@ async fn a_secret_set_with_a_key_is_set_once_and_its_value_is_not_stored() {
     assert!(files.iter().any(|bytes| has(bytes, "kept_answers")), "the search finds what is there");
 }
 
-/// The stored answer to a workspace's deletion outlives it, and answers outlive the daemon.
+/// The stored answer to a workspace's deletion outlives the workspace, and stored answers outlive
+/// the daemon.
 #[tokio::test]
 async fn a_deleted_workspace_is_deleted_once() {
     let place = Place::new().await;

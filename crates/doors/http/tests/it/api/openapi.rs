@@ -1,4 +1,5 @@
-//! The OpenAPI document: the one in the repository, the one that is served, and its examples.
+//! Tests of the OpenAPI document: the file in the repository, the served document, and its
+//! examples.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 use super::{members::described, world::Api};
 use crate::world::{Answer, CONTRACT};
 
-/// The document in the repository is the one that is served. `cargo xtask openapi` writes it.
+/// The document in the repository equals the served one. `cargo xtask openapi` writes it.
 #[test]
 fn the_document_in_the_repository_equals_the_served_document() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/openapi.json");
@@ -38,7 +39,7 @@ async fn the_document_is_served_to_operators_and_not_to_runs() {
     run.problem(StatusCode::FORBIDDEN, "denied");
 }
 
-/// Every example of a schema fits it, and every object has one.
+/// Every example matches its schema, and every body has an example.
 #[test]
 fn examples_fit_their_schemas() {
     let schemas = openapi()["components"]["schemas"].as_object().unwrap();
@@ -55,7 +56,7 @@ fn examples_fit_their_schemas() {
     }
 }
 
-/// The names of the schemas of all bodies of JSON that the API takes.
+/// The names of the schemas of all JSON bodies that the API accepts.
 fn bodies() -> Vec<String> {
     let mut names = Vec::new();
     for (template, place) in openapi()["paths"].as_object().unwrap() {
@@ -70,7 +71,7 @@ fn bodies() -> Vec<String> {
     names
 }
 
-/// A request with an unknown parameter is answered with the known ones, as the document has them.
+/// The refusal of an unknown parameter lists the parameters that the document describes.
 #[tokio::test]
 async fn described_parameters_are_the_known_parameters() {
     let place = super::catalog::Place::filled().await;
@@ -85,7 +86,7 @@ async fn described_parameters_are_the_known_parameters() {
         let path = path.replace("secrets/{", "{").replace("{id}", "reader");
         let path = path.replace("{principal}", "ada").replace("{alias}", "library");
         for (method, operation) in operations.as_object().unwrap() {
-            // Operations for runs alone reveal nothing to others.
+            // Operations that only runs may use reveal nothing to other callers.
             let is_of_runs = operation["security"] == serde_json::json!([{ "token": ["run"] }]);
             if method == "parameters" || method == "head" || is_of_runs {
                 continue;
@@ -120,7 +121,7 @@ fn known(problem: &Value) -> Vec<&str> {
     names
 }
 
-/// Operations that take a body, in an order in which what each needs is there.
+/// Operations with a body, in an order in which each finds what it needs.
 const ORDER: [&str; 46] = [
     "secret_set",
     "principal_create",
@@ -190,7 +191,7 @@ fn operations() -> Vec<Asked> {
     all
 }
 
-/// The objects that paths name and that have no id of their own choice.
+/// The objects whose ids the daemon chooses, for the paths.
 #[derive(Default)]
 struct Made {
     run: Value,
@@ -206,17 +207,17 @@ impl Asked {
         self.operation["operationId"].as_str().unwrap()
     }
 
-    /// True if only the token of a run opens it.
+    /// True if only a run's token may use the operation.
     fn is_of_runs(&self) -> bool {
         self.operation["security"] == serde_json::json!([{ "token": ["run"] }])
     }
 
-    /// The schema of its body.
+    /// The schema of the operation's body.
     fn schema(&self) -> &'static Value {
         &self.operation["requestBody"]["content"]["application/json"]["schema"]
     }
 
-    /// The first example of its body.
+    /// The first example of the operation's body.
     fn example(&self) -> Option<&'static Value> {
         let pointer = self.schema()["$ref"].as_str()?.strip_prefix('#')?;
         openapi().pointer(pointer)?["examples"].get(0)
@@ -233,7 +234,7 @@ impl Asked {
         request.body(crate::world::whole(body.to_string())).send().await
     }
 
-    /// With the ids of the examples, and of the run that was made.
+    /// The path, with the ids of the examples and of the created objects.
     fn path(&self, made: &Made) -> String {
         let mut before = "";
         let segments = self.template.split('/').map(|segment| {
@@ -264,7 +265,7 @@ impl Asked {
     }
 }
 
-/// A run of the agent of another one, which waits to be claimed.
+/// A run of another agent as a child of this one; it waits to be claimed.
 async fn child(api: &Api, of: &Value) -> Value {
     let agent = of["agent_name"].as_str().unwrap();
     let caller = serde_json::json!({ "spawnable_agents": [agent], "builtin": "all" }).to_string();
@@ -275,13 +276,14 @@ async fn child(api: &Api, of: &Value) -> Value {
     serde_json::json!({ "run_id": child["run_id"], "session_id": child["id"] })
 }
 
-/// Operations whose refusals of an unknown member do not list all members: nothing of a secret is
-/// repeated, and an import lists the members that have objects.
+/// Operations whose refusal of an unknown member does not list all members. No part of a secret is
+/// repeated, and an import lists only the members that have objects.
 const UNLISTED: [&str; 2] = ["secret_set", "workspace_import"];
 
-/// The examples are sent to a daemon with nothing in it, and all of them are taken; then everything
-/// is read. Each test of the door sees that the answers are those that are described. Before that,
-/// each object of an example is sent with an unknown member: the refusal lists the described ones.
+/// The examples are sent to an empty daemon, which accepts all of them; then all operations that
+/// read are called. Each test of the door checks that answers match the document. Before that, each
+/// object of an example is sent with an unknown member, and the refusal must list the described
+/// members.
 #[tokio::test]
 async fn examples_of_the_document_are_accepted() {
     let place = super::catalog::Place::new().await;
@@ -294,7 +296,7 @@ async fn examples_of_the_document_are_accepted() {
         let asked = operations.iter().find(|asked| asked.id() == id).unwrap();
         let mut body = asked.example().unwrap().clone();
         if id == "workspace_create" {
-            // The place has the one of the example.
+            // The workspace of the example exists already.
             body["id"] = "other".into();
         }
         if id == "definition_accept" {

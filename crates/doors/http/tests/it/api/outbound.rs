@@ -1,4 +1,4 @@
-//! Channels and webhooks, with a receiver that checks what it gets.
+//! Tests of channels and webhooks, with a receiver that checks what it receives.
 
 use std::{
     collections::VecDeque,
@@ -47,7 +47,7 @@ impl Api {
     }
 }
 
-/// A message that was posted.
+/// A received message.
 struct Letter {
     head: String,
     body: Value,
@@ -61,7 +61,7 @@ impl Letter {
         found.next().map(|(_, value)| value).unwrap_or_default()
     }
 
-    /// Checks the signature by what Standard Webhooks says.
+    /// Checks the signature as Standard Webhooks defines it.
     #[track_caller]
     fn is_signed(&self, key: &str) -> bool {
         let (id, at) = (self.header("webhook-id"), self.header("webhook-timestamp"));
@@ -72,12 +72,12 @@ impl Letter {
     }
 }
 
-/// A receiver of posts. Answers with the given statuses, and else 200.
+/// A receiver of messages. It answers with the given statuses, and then with 200.
 struct Receiver {
     port: u16,
     answers: Arc<Mutex<VecDeque<u16>>>,
     may_answer: Arc<Semaphore>,
-    /// Where it redirects to.
+    /// The target of its redirects.
     leads_to: Arc<Mutex<String>>,
     letters: mpsc::Receiver<Letter>,
     task: JoinHandle<()>,
@@ -88,7 +88,7 @@ impl Receiver {
         Self::with(answers, Semaphore::MAX_PERMITS).await
     }
 
-    /// A receiver that answers when the test says so.
+    /// A receiver that answers only when the test permits it.
     async fn held() -> Self {
         Self::with([], 0).await
     }
@@ -163,15 +163,15 @@ async fn daemon(place: &TempDir) -> Api {
     api
 }
 
-/// Does some work by a clock that proceeds with the steps of this process, so that no deadline of a
-/// post passes while the machine lets it rest.
+/// Runs `work` with a clock that advances with the steps of this process. So no deadline passes
+/// while the machine is busy elsewhere.
 async fn steadily<T>(work: impl Future<Output = T>) -> T {
     let _clock = SteppedClock::by(Duration::from_millis(1));
     work.await
 }
 
-/// X-M3: a channel's message is signed, tried again where that may help, and has its author; the
-/// agent never learns where it went.
+/// X-M3: a channel's message is signed, is retried where that may help, and has its author. The
+/// agent does not learn its address.
 #[tokio::test]
 async fn messages_are_signed_and_tried_again() {
     let place = tempfile::tempdir().unwrap();
@@ -204,7 +204,7 @@ async fn messages_are_signed_and_tried_again() {
     }
 }
 
-/// X-M3: the outcomes of the table are ordinary results with a word for programs.
+/// X-M3: failed posts are ordinary results, with the codes of the table.
 #[tokio::test]
 async fn a_failed_message_is_a_result_with_an_error_code() {
     let place = tempfile::tempdir().unwrap();
@@ -226,14 +226,14 @@ async fn a_failed_message_is_a_result_with_an_error_code() {
     run.called("post_message", said).await;
     let letter = receiver.next().await.body;
     assert_eq!(letter, json!({ "text": "&lt;!channel&gt; &amp; all", "username": "Robot" }));
-    // No receiver listens there, nor can another process meanwhile.
+    // No receiver listens at this port, and no other process can take it.
     let closed = TcpSocket::new_v4().unwrap();
     closed.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = closed.local_addr().unwrap();
     api.set_secret("CHAT_URL", &format!("http://{address}/")).await;
     let told = steadily(Box::pin(post("chat"))).await;
     assert_eq!(told.as_deref(), Some("messaging_provider_unreachable"));
-    // A receiver does, and says nothing.
+    // A receiver listens here, but never answers.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
     api.set_secret("CHAT_URL", &format!("http://{address}/")).await;
@@ -245,13 +245,14 @@ async fn a_failed_message_is_a_result_with_an_error_code() {
     assert_eq!(post("chat").await.as_deref(), Some("channel_not_found"));
 }
 
-/// X-E37: an author of a channel or a webhook reaches nothing by it that only this host can: not
-/// even a connection is made, at any attempt.
+/// X-E37: an author of a channel or webhook cannot reach addresses of this host through it. No
+/// connection is made in any attempt.
 #[tokio::test]
 async fn x_e37_channels_and_webhooks_do_not_connect_to_this_host() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
-    // No code accepts connections here, so that one that was made is still there at the end.
+    // This socket accepts no connections by itself, so one that was made would still be waiting at
+    // the end.
     let inside = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
     inside.set_nonblocking(true).unwrap();
     let port = inside.local_addr().unwrap().port();
@@ -282,8 +283,7 @@ async fn x_e37_channels_and_webhooks_do_not_connect_to_this_host() {
     assert!(!is_untouched(), "a connection would have been seen");
 }
 
-/// X-E37: a receiver that redirects to another place has not taken the message, and nothing goes to
-/// that place.
+/// X-E37: a redirect does not count as delivery, and nothing is sent to its target.
 #[tokio::test]
 async fn x_e37_redirects_of_receivers_are_not_followed() {
     let place = tempfile::tempdir().unwrap();
@@ -295,7 +295,7 @@ async fn x_e37_redirects_of_receivers_are_not_followed() {
     let run = Run::of(&api, "writer").await;
     let said = json!({ "channel": "chat", "text": "x" });
     let posted = steadily(Box::pin(run.called("post_message", said.clone()))).await;
-    // It is tried again, as what may go better.
+    // The message is tried again, like after other temporary failures.
     assert_eq!(posted["ok"], true, "{posted}");
     for _ in 0..3 {
         first.next().await;
@@ -354,8 +354,8 @@ async fn faults_of_channels_and_webhooks_are_reported_without_values() {
     }
 }
 
-/// Requests, decisions and ends come in their order, signed, each until it has arrived; their
-/// deliveries can be seen.
+/// Requests, decisions and ends are sent in order and signed, each until it has arrived. Operators
+/// can read their deliveries.
 #[tokio::test]
 async fn requests_decisions_and_ends_are_sent_in_order_until_they_arrive() {
     let place = tempfile::tempdir().unwrap();
@@ -402,7 +402,7 @@ async fn requests_decisions_and_ends_are_sent_in_order_until_they_arrive() {
         (&told[1].body["workspace"], &told[1].body["session_id"]),
         (&json!("default"), &json!(run.session))
     );
-    // The last outcome is stored right after it has arrived.
+    // The last outcome is stored shortly after the message has arrived.
     let log = loop {
         let log = api.get(&format!("{path}/deliveries")).await;
         if log["items"].as_array().unwrap().len() == 3 {
@@ -422,7 +422,7 @@ async fn requests_decisions_and_ends_are_sent_in_order_until_they_arrive() {
 }
 
 /// X-M56, X-M58: a request of the process's own run is sent to webhooks, is decided on its page,
-/// and reaches that run, as for any other.
+/// and the decision reaches that run, as for any other.
 #[tokio::test]
 async fn x_m56_a_request_of_the_daemons_own_run_is_sent_to_webhooks_and_decided() {
     let site = Site::new().await;
@@ -451,7 +451,7 @@ async fn x_m56_a_request_of_the_daemons_own_run_is_sent_to_webhooks_and_decided(
     for part in ["to tidy up", "demo.write", "admin token"] {
         assert!(page.text().contains(part), "{part}: {}", page.text());
     }
-    // Its end is kept nowhere, so that nothing can last as long.
+    // The end of this run is not stored, so no grant can last until then.
     let approve = format!("{HERE}/grant-requests/{request}/approve");
     let refused = site.api.send("POST", &approve, r#"{"scope": "run"}"#).await;
     let told = refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
@@ -473,8 +473,8 @@ async fn x_m56_a_request_of_the_daemons_own_run_is_sent_to_webhooks_and_decided(
     assert_eq!(grants["items"][0]["user_subject_id"], "prn_0000000000000000", "{grants}");
 }
 
-/// D13, X-M3: a rule on a channel counts however an agent writes its name, and the message comes to
-/// the channel that the rule was asked about.
+/// D13, X-M3: a rule on a channel applies to every spelling of the channel's name. The message is
+/// sent to the channel that the rule has checked.
 #[tokio::test]
 async fn d13_a_rule_on_a_channel_applies_to_every_spelling_of_its_name() {
     let place = tempfile::tempdir().unwrap();
@@ -507,14 +507,14 @@ async fn d13_a_rule_on_a_channel_applies_to_every_spelling_of_its_name() {
         let checked = api.send("POST", &path, asked.to_string()).await.succeeded();
         assert_eq!(checked["decision"], "forbidden", "{spelling}: {checked}");
     }
-    // Another server's tool may mean something else by each spelling.
+    // For another server's tool, each spelling may mean something else.
     let asked = json!({ "server": "narthex", "alias": "chat", "tool": "post_message",
                         "arguments": { "channel": "#general" },
                         "rules": rule.replace("narthex/", "chat/") });
     let path = format!("{HERE}/policy/check");
     let checked = api.send("POST", &path, asked.to_string()).await.succeeded();
     assert_eq!(checked["decision"], "allowed", "{checked}");
-    // A word that is no channel's name in any spelling is an unknown channel.
+    // A text that is no spelling of a channel's name is an unknown channel.
     for unknown in ["gen eral", "#-#general", "g\u{200b}eneral", "ｇeneral"] {
         let said = json!({ "channel": unknown, "text": "x" });
         assert_eq!(run.called("post_message", said).await["error"], "channel_not_found");
@@ -523,8 +523,9 @@ async fn d13_a_rule_on_a_channel_applies_to_every_spelling_of_its_name() {
     assert_eq!((&posted["ok"], &posted["channel"]), (&json!(true), &json!("notes")));
 }
 
-/// X-M3: the next event goes where the webhook is set to go by then, signed and chosen as it is
-/// set, also while others are waiting to be sent; one that is removed gets no more.
+/// X-M3: each event is sent with the webhook's current settings: its address, key and kinds of
+/// events. That holds even for events that are waiting already. A removed webhook gets no more
+/// events.
 #[tokio::test]
 async fn settings_of_a_webhook_are_read_again_before_each_attempt() {
     let place = tempfile::tempdir().unwrap();
@@ -550,7 +551,7 @@ async fn settings_of_a_webhook_are_read_again_before_each_attempt() {
     ask(2).await;
     api.ask("DELETE", &format!("{HERE}/sessions/{}", run.session)).send().await;
     api.outbound.start(Duration::from_millis(20));
-    // The first attempt has begun, and is answered only when all is set otherwise.
+    // The first attempt has started; its receiver answers after the settings have changed.
     let told = first.next().await;
     assert_eq!(told.body["payload"]["grant_request_id"], asked["grant_request_id"]);
     let webhook = json!({ "url": "${SECOND_URL}", "signing_key": "${OPS_KEY}",

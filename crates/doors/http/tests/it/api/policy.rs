@@ -1,4 +1,4 @@
-//! The rules of workspaces over REST: their authors, refusals, and that they count.
+//! Tests of the rules of workspaces over REST: their authors, their refusals, and their effect.
 
 use http::StatusCode;
 use narthex_model::{Role, WorkspaceId};
@@ -32,7 +32,7 @@ impl Api {
         asked.header(header, value).body(whole(document(RULE))).send().await
     }
 
-    /// The rule that refuses a call of `echo` in a run.
+    /// The rule that refuses a run's call of `echo`.
     async fn refused_by(&self, token: &str) -> Value {
         let params = json!({ "name": "mcp__one__echo", "arguments": { "message": "x" } });
         let request = self.world.modern("/mcp", "tools/call", params);
@@ -41,8 +41,8 @@ impl Api {
     }
 }
 
-/// D13: rules are shown as they were written, with a tag; a caller that has seen another state
-/// changes nothing; they count for the next call of a run that has begun, and go when they are
+/// D13: rules are shown as they were written, with a tag. A caller that has read an older state
+/// cannot change them. They apply to the next call of an active run, and stop when they are
 /// cleared.
 #[tokio::test]
 async fn d13_rules_written_over_rest_apply_at_once() {
@@ -82,7 +82,7 @@ async fn d13_rules_written_over_rest_apply_at_once() {
     assert!(audit.contains("workspace.rules.updated"), "{audit}");
 }
 
-/// D13: another daemon on the same store sees rules come and go.
+/// D13: another daemon on the same store sees new and removed rules.
 #[tokio::test]
 async fn d13_other_daemons_see_new_and_removed_rules() {
     let place = tempfile::tempdir().unwrap();
@@ -104,9 +104,9 @@ async fn d13_other_daemons_see_new_and_removed_rules() {
     until(Value::Null).await;
 }
 
-/// D13: stored rules that do not compile, as those of an earlier version, refuse all calls of their
-/// workspace at once, after a start and on other daemons, until they are set anew. Other
-/// workspaces work, and what is shown and checked says why.
+/// D13: if stored rules do not compile, for example those of an earlier version, all calls of their
+/// workspace are refused until the rules are replaced. This holds after a start and on other
+/// daemons. Other workspaces are not affected, and the shown rules and checks give the reason.
 #[tokio::test]
 async fn d13_stored_rules_that_do_not_compile_fail_closed() {
     const BROKEN: [&str; 2] = [
@@ -184,7 +184,8 @@ async fn d13_a_document_with_a_wrong_rule_is_refused_as_a_whole() {
     assert_eq!(api.get(POLICY).await["rules"], RULE);
 }
 
-/// D13: a check warns of names that nothing has, as far as that is known, with what was meant.
+/// D13: a check warns about names that nothing has, as far as that is known, and names what was
+/// probably meant.
 #[tokio::test]
 async fn d13_a_check_warns_of_unknown_agents_servers_and_tools() {
     let place = tempfile::tempdir().unwrap();
@@ -211,7 +212,8 @@ async fn d13_a_check_warns_of_unknown_agents_servers_and_tools() {
     assert_eq!(told, json!([server]));
 }
 
-/// D13: rules are stored with a warning of each name that nothing has, and what was meant.
+/// D13: rules are stored with a warning for each name that nothing has, and for what was probably
+/// meant.
 #[tokio::test]
 async fn d13_rules_are_stored_with_warnings_of_unknown_names() {
     let place = tempfile::tempdir().unwrap();
@@ -249,7 +251,7 @@ async fn d13_rules_are_stored_with_warnings_of_unknown_names() {
     api.send("PUT", POLICY, stored.to_string()).await.succeeded();
 }
 
-/// D13: a check says what the rules say, of those that are stored or of others, and is no call.
+/// D13: a check answers how rules decide, for the stored rules or for others. It makes no call.
 #[tokio::test]
 async fn d13_a_check_answers_with_the_decision_of_the_rules() {
     let place = tempfile::tempdir().unwrap();
@@ -292,7 +294,7 @@ async fn d13_a_check_answers_with_the_decision_of_the_rules() {
     assert_eq!((api.calls(), api.get(POLICY).await["rules"].clone()), (before, json!(RULE)));
 }
 
-/// D13: every fact that a rule may look at can be asked about.
+/// D13: a check can set every fact that rules can read.
 #[tokio::test]
 async fn d13_a_check_can_set_every_fact_that_rules_see() {
     let place = tempfile::tempdir().unwrap();
@@ -320,7 +322,7 @@ async fn d13_a_check_can_set_every_fact_that_rules_see() {
             json!({ "method": "vendor/thing", "prompt": null }),
             json!({ "method": "vendor/other", "prompt": null }),
         ),
-        // Rules decide on no lists.
+        // Rules do not decide on lists.
         ("true", json!({}), json!({ "method": "tools/list", "prompt": null })),
     ] {
         let rules = format!("forbid(principal, action, resource) when {{ {condition} }};");
@@ -340,7 +342,7 @@ async fn d13_a_check_can_set_every_fact_that_rules_see() {
     }
 }
 
-/// S18: the rules of one workspace can be neither seen nor changed in another.
+/// S18: the rules of one workspace can be neither seen nor changed from another.
 #[tokio::test]
 async fn s18_rules_of_a_workspace_are_hidden_from_other_workspaces() {
     let tenants = Tenants::with(&["team", "rival"]).await;

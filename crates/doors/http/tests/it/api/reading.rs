@@ -1,4 +1,4 @@
-//! Reading: rows, logs, files, tests, and the stream of events.
+//! Tests of reading: rows, logs, files, tests of servers, and streams of events.
 
 use fs_err as fs;
 use http::StatusCode;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::world::{Api, SOON, shell};
 use crate::world::{Stream, World, message};
 
-/// E46, E139, E147: a row has what an operator wants to know, and nothing secret.
+/// E46, E139, E147: a row has the facts that an operator needs, and no secret.
 #[tokio::test]
 async fn e147_rows_show_the_state_of_servers_and_no_secret() {
     let api = Api::over(&json!({
@@ -52,7 +52,7 @@ async fn e147_rows_show_the_state_of_servers_and_no_secret() {
     assert!(tools.iter().any(|tool| tool["name"] == "echo" && tool["description"].is_string()));
 }
 
-/// E140: an entry that another one hides is a row of its own, which says so.
+/// E140: an overridden entry has its own row, which shows that.
 #[tokio::test]
 async fn e140_a_hidden_entry_is_shown_as_overridden() {
     let api = Api::one().await;
@@ -94,7 +94,8 @@ async fn o34_changes_between_pages_neither_repeat_nor_hide_rows() {
         }
         let (first, next) = page(None).await;
         assert_eq!(first, ["B, x", "b"]);
-        // One before the place that was come to, one after it, and what stood there goes.
+        // A row before the current position and one after it are added, and the row at the position
+        // is removed.
         put("a").await;
         put("d").await;
         assert!(api.ask("DELETE", "/api/servers/b").send().await.status.is_success());
@@ -103,14 +104,14 @@ async fn o34_changes_between_pages_neither_repeat_nor_hide_rows() {
         api.send("PATCH", "/api/servers/c", r#"{"timeoutMs": 77}"#).await.succeeded();
         let (third, next) = page(next).await;
         assert_eq!(third, ["d", "e"]);
-        // The other layer's.
+        // The row of the other layer.
         assert_eq!(page(next).await, (vec!["e".to_owned()], None));
         let refused = api.ask("GET", &format!("{path}?limit=101")).send().await;
         refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
     }
 }
 
-/// E148: names in paths are decoded, and what is not there is a problem with a kind.
+/// E148: names in paths are decoded, and an unknown name gets a problem with its kind.
 #[tokio::test]
 async fn e148_names_in_paths_are_decoded_and_unknown_names_are_not_found() {
     let api =
@@ -126,7 +127,8 @@ async fn e148_names_in_paths_are_decoded_and_unknown_names_are_not_found() {
     assert_eq!(head.status(), StatusCode::OK);
 }
 
-/// Every refusal of the API to a known caller is a problem, with the methods that there are.
+/// Every refusal of the API to a known caller is a problem. A wrong method is answered with the
+/// allowed ones.
 #[tokio::test]
 async fn wrong_methods_and_unknown_paths_are_problems() {
     let api = Api::one().await;
@@ -143,7 +145,7 @@ async fn wrong_methods_and_unknown_paths_are_problems() {
     answer.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// D5, A-7: servers that a run has not are absent for it, one by one too.
+/// D5, A-7: servers that a run lacks are absent for it, also when requested by name.
 #[tokio::test]
 async fn d5_a_run_sees_only_rows_of_its_servers() {
     let api = Api::one().await;
@@ -161,7 +163,8 @@ async fn d5_a_run_sees_only_rows_of_its_servers() {
     assert_eq!(hidden, absent.replace("two", "one"));
 }
 
-/// D28: a run's token reads neither the file of an entry nor what its gates miss; operators do.
+/// D28: a run's token reads neither the file of an entry nor the gates that match nothing;
+/// operators do.
 #[tokio::test]
 async fn d28_a_run_reads_no_configuration_in_rows() {
     let gates = json!({ "ecko": "demo.write" });
@@ -196,7 +199,7 @@ async fn d5_hidden_tools_are_not_listed() {
 async fn a9_logs_are_for_operators() {
     let api =
         Api::over(&json!({ "shell": shell(), "web": { "transport": "http", "url": "URL" } })).await;
-    // A line on stderr comes beside the answers, and may be read after them.
+    // A line on stderr is read apart from the answers, and maybe after them.
     let logs = async {
         loop {
             let logs = api.get("/api/servers/shell/logs").await;
@@ -215,7 +218,7 @@ async fn a9_logs_are_for_operators() {
     client.problem(StatusCode::FORBIDDEN, "denied");
 }
 
-/// Logs can be followed: stored and new lines, over a new start, until the server is removed.
+/// Logs can be followed: stored and new lines, across a restart, until the server is removed.
 #[tokio::test]
 async fn logs_are_followed_until_the_server_is_removed() {
     let api = Api::one().await;
@@ -231,7 +234,7 @@ async fn logs_are_followed_until_the_server_is_removed() {
     assert!(tokio::time::timeout(SOON, stream.next()).await.unwrap().is_none());
 }
 
-/// A test has four stages, each with its outcome, and leaves nothing behind.
+/// A test has four stages, each with its outcome, and has no lasting effect.
 #[tokio::test]
 async fn a_test_of_a_server_reports_each_stage() {
     let api = Api::over(&json!({
@@ -267,7 +270,7 @@ async fn a_test_of_a_server_reports_each_stage() {
     unknown.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// R-M11, R-M10: a test keeps to the limits of the entry that it tries, as its start does.
+/// R-M11, R-M10: a test obeys the limits of the entry that it tests, as a start does.
 #[tokio::test]
 async fn r_m11_a_test_of_a_server_has_the_limits_of_its_entry() {
     let mut entry = shell();
@@ -286,7 +289,7 @@ async fn r_m11_a_test_of_a_server_has_the_limits_of_its_entry() {
     );
 }
 
-/// The same as a stream: a stage is reported when it ends.
+/// A test as a stream: each stage is reported when it ends.
 #[tokio::test]
 async fn a_test_of_a_server_can_be_streamed() {
     let api = Api::one().await;
@@ -298,7 +301,8 @@ async fn a_test_of_a_server_can_be_streamed() {
     assert_eq!((events.len(), &events[4]["result"]["ok"]), (5, &json!(true)));
 }
 
-/// E118: the status of files, and that a broken one is reported while the last good set is used on.
+/// E118: the status of files is shown. A broken file is reported while its last good content stays
+/// in use.
 #[tokio::test]
 async fn e118_files_are_listed_with_their_status_and_reloaded() {
     let api = Api::one().await;
@@ -332,7 +336,8 @@ async fn next(stream: &mut Stream) -> Value {
     message(&event.expect("the stream must go on"))
 }
 
-/// E65, E68: the present rows at once, and each change after it, until the daemon ends.
+/// E65, E68: the stream has the current rows at once, and each change after that, until the daemon
+/// ends.
 #[tokio::test]
 async fn e65_events_show_every_change_until_the_end() {
     let api = Api::one().await;
@@ -352,7 +357,7 @@ async fn e65_events_show_every_change_until_the_end() {
     }
 }
 
-/// D5: a run hears nothing of servers that it has not, not even that something has changed.
+/// D5: a run receives no events of servers that it lacks, not even that something has changed.
 #[tokio::test]
 async fn d5_a_run_gets_no_events_of_hidden_servers() {
     let api = Api::over(&json!({ "one": shell(), "two": shell() })).await;
@@ -368,7 +373,7 @@ async fn d5_a_run_gets_no_events_of_hidden_servers() {
     assert_eq!(event["servers"][0]["state"], "disabled", "{event}");
 }
 
-/// R-E29, X-E30: where nothing can be changed, the answer says so.
+/// R-E29, X-E30: if nothing can be changed, the answer says so.
 #[tokio::test]
 async fn a_daemon_without_a_control_plane_only_shows_servers() {
     let world = World::with_fixture().await;

@@ -1,5 +1,5 @@
-//! Two daemons on one store: a right that is taken away at one ends at the other, also where that
-//! could not ask the store meanwhile.
+//! Tests of two daemons on one store: a right that is revoked at one also ends at the other, even
+//! if the other could not reach the store in the meantime.
 
 use std::{
     path::{Path, PathBuf},
@@ -26,10 +26,11 @@ use super::{
     world::{Api, SOON},
 };
 
-/// The name of a PostgreSQL server's socket in its folder.
+/// The file name of a PostgreSQL server's socket.
 const SOCKET: &str = ".s.PGSQL.5432";
 
-/// The link between a daemon and its database: cut, every connection ends and none begins.
+/// A proxy between a daemon and its database. While it is cut, it closes every connection and opens
+/// none.
 struct Between {
     is_cut: watch::Sender<bool>,
     dir: TempDir,
@@ -63,7 +64,7 @@ async fn pass(mut near: UnixStream, server: PathBuf) -> std::io::Result<(u64, u6
     copy_bidirectional(&mut near, &mut far).await
 }
 
-/// The stores of two daemons, which are one, and what can be cut before the first.
+/// The stores of two daemons, which use one database, and the proxy before the first one.
 struct Both {
     first: Store,
     second: Store,
@@ -78,7 +79,7 @@ impl Both {
         Self { first: store.clone(), second: store, between: None, place }
     }
 
-    /// `None` where PostgreSQL is not installed.
+    /// Stores on a PostgreSQL server; `None` if PostgreSQL is not installed.
     async fn on_a_server() -> Option<Self> {
         let database = postgres::database(&[])?;
         let (head, name) = database.url.rsplit_once('/').unwrap();
@@ -100,7 +101,7 @@ async fn daemon(store: &Store, keys: &Path) -> Api {
     Api::with_all(&json!({}), store.clone(), keys).await
 }
 
-/// The servers `docs`, which needs a secret, and `web`, and an agent with both.
+/// Creates the servers `docs`, which needs a secret, and `web`, and an agent with both.
 async fn has_reader(api: &Api, workspace: &str) {
     let here = format!("/api/workspaces/{workspace}");
     let put = async |path: &str, body: Value| {
@@ -120,7 +121,7 @@ fn web(api: &Api, is_off: bool) -> Value {
     json!({ "url": api.fixture_url(), "transport": "http", "disabled": is_off })
 }
 
-/// A run of the agent; gives its id and its token.
+/// A new run of the agent: its id and its token.
 async fn run(api: &Api, workspace: &str) -> (String, String) {
     let asked = json!({ "agent_name": "reader" }).to_string();
     let path = format!("/api/workspaces/{workspace}/runs");
@@ -128,7 +129,7 @@ async fn run(api: &Api, workspace: &str) -> (String, String) {
     (text(&made, "run_id"), text(&made, "token"))
 }
 
-/// The outcome of a call: a status that is none of success, or the kind of its failure, or `ok`.
+/// The outcome of a call: an HTTP status other than 200, the kind of its failure, or `ok`.
 async fn called(api: &Api, token: &str, server: &str) -> String {
     let params = json!({ "name": "echo", "arguments": { "message": "x" } });
     let request = api.world.modern(&format!("/mcp/{server}"), "tools/call", params);
@@ -140,7 +141,7 @@ async fn called(api: &Api, token: &str, server: &str) -> String {
     error.as_str().unwrap_or("ok").to_owned()
 }
 
-/// Has a daemon compare its servers and all of its runs with the store, as soon as it can.
+/// Makes a daemon compare its servers and all of its runs with the store, as soon as it can.
 async fn looks(api: &Api) -> Option<Compared> {
     let looking = async {
         loop {
@@ -154,7 +155,7 @@ async fn looks(api: &Api) -> Option<Compared> {
     timeout(SOON, looking).await.expect("the store is there again")
 }
 
-/// D10: between two comparisons of all runs, a daemon finds the runs that another one has ended,
+/// D10: between two comparisons of all runs, a daemon finds the runs that another daemon has ended,
 /// and those that were deleted with their workspace.
 #[tokio::test(flavor = "multi_thread")]
 async fn d10_a_daemon_finds_recent_ends_without_reading_all_runs() {
@@ -187,8 +188,8 @@ async fn d10_a_daemon_finds_recent_ends_without_reading_all_runs() {
     }
 }
 
-/// A daemon that cannot reach its store is not ready, and is again when it can; another one on the
-/// same store is not concerned. The store is asked once a second at most.
+/// A daemon that cannot reach its store is not ready, until it can again. Another daemon on the
+/// same store is not affected. The store is asked at most once a second.
 #[tokio::test]
 async fn a_daemon_without_its_store_is_not_ready() {
     let Some(both) = Both::on_a_server().await else { return };
@@ -216,8 +217,8 @@ async fn a_daemon_without_its_store_is_not_ready() {
     assert_eq!(ready(&api).await, fine);
 }
 
-/// D10, S18: a secret that is cleared, a server that is switched off, a run that is ended and a
-/// workspace that is deleted at one daemon end at the other, however long it was disconnected.
+/// D10, S18: what one daemon revokes also ends at the other, however long that was disconnected: a
+/// cleared secret, a disabled server, an ended run and a deleted workspace.
 #[tokio::test(flavor = "multi_thread")]
 async fn d10_revoked_secrets_servers_runs_and_workspaces_end_at_every_daemon() {
     let all = [Some(Both::in_a_file().await), Both::on_a_server().await];
@@ -259,7 +260,7 @@ async fn d10_revoked_secrets_servers_runs_and_workspaces_end_at_every_daemon() {
         for token in [&ended, &gone] {
             assert_eq!(called(&api, token, "docs").await, "401");
         }
-        // A secret or server that comes back is for new runs, and no earlier cut concerns these.
+        // A secret or server that is set again works for new runs: no earlier cut affects these.
         let key = json!({ "value": "hunter3-of-docs" }).to_string();
         other.send("PUT", &format!("{HERE}/secrets/KEY"), key).await.succeeded();
         let on = web(&other, false).to_string();

@@ -1,5 +1,5 @@
-//! A document that a client sends back as it was read changes nothing (D39): each place of the API
-//! that can be read and written, as the table of routes has them.
+//! Checks that a document which a client sends back as it was read changes nothing (D39). It covers
+//! each route that can be read and written.
 
 use std::collections::BTreeSet;
 
@@ -11,15 +11,15 @@ use super::world::Api;
 
 const HERE: &str = "/api/workspaces/default";
 
-/// A part of the API, a place in it, and what is written there.
+/// The template of a route, a path, and the body to write there.
 type Seed = (&'static str, String, Value);
 
 fn here(path: &str) -> String {
     format!("{HERE}/{path}")
 }
 
-/// The objects that are there before. Each object has literals, empty and escaped ones too,
-/// references, and the members that others leave out.
+/// The objects that exist before the test. Each object has literals, including empty and escaped
+/// ones, references, and optional members.
 fn seeds() -> Vec<Seed> {
     [of_the_catalog(), of_the_workspace()].concat()
 }
@@ -74,7 +74,7 @@ fn of_the_catalog() -> Vec<Seed> {
     ]
 }
 
-/// The documents that a workspace and the installation have beside the catalog.
+/// The documents of a workspace and the installation outside of the catalog.
 fn of_the_workspace() -> Vec<Seed> {
     vec![
         (
@@ -120,14 +120,14 @@ fn of_the_workspace() -> Vec<Seed> {
     ]
 }
 
-/// The places that are written and never read, or read in another form than they are written in:
-/// then the document that was read is refused.
+/// Routes that can only be written, or are read in another form: they refuse the document that was
+/// read.
 const REFUSED: [(&str, &str); 2] = [
     ("/api/workspaces/{workspace}/secrets/{name}", "secrets/KEY"),
     ("/api/servers/{name}", "/api/servers/two"),
 ];
 
-/// An object without what each write changes.
+/// An object without the members that each write changes.
 fn settled(mut shown: Value) -> Value {
     for name in ["revision", "etag", "updated_at", "updated_by"] {
         if let Some(members) = shown.as_object_mut() {
@@ -140,7 +140,7 @@ fn settled(mut shown: Value) -> Value {
     shown
 }
 
-/// The parts of the API that are written by `PUT`, and whether each can be read at its own place.
+/// The templates of the routes that have `PUT`.
 fn written() -> BTreeSet<&'static str> {
     let is_put = |methods: &str| methods.split(", ").any(|method| method == "PUT");
     ROUTES.iter().filter(|route| is_put(route.methods)).map(|route| route.template).collect()
@@ -151,7 +151,7 @@ fn is_read(template: &str) -> bool {
     of_it.any(|route| route.methods.starts_with("GET"))
 }
 
-/// The documents that are read at a place, or in the list above it.
+/// The documents at a path, or in the list above it.
 async fn read(api: &Api, template: &str, path: &str) -> Vec<Value> {
     let shown = match is_read(template) {
         true => api.get(path).await,
@@ -169,8 +169,8 @@ async fn read(api: &Api, template: &str, path: &str) -> Vec<Value> {
     }
 }
 
-/// D39, X-E26: every document is taken as it was read, and then nothing has changed; of a route
-/// that is new the test says that it has no example.
+/// D39, X-E26: every document is accepted as it was read, and then nothing has changed. The test
+/// reports a new route that has no example.
 #[tokio::test]
 async fn d39_a_document_written_back_as_it_was_read_changes_nothing() {
     let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Secrets: the facts that are shown of them, and that no answer ever has a value.
+//! Tests of secrets: the facts that are shown of them; no answer ever has a value.
 
 use fs_err as fs;
 use http::StatusCode;
@@ -31,7 +31,7 @@ impl Place {
         Api::with_secrets(self.store().await, &self.0.path().join("master.key")).await
     }
 
-    /// A value of `LINEAR_API_KEY`, as the daemon itself would get it after another start.
+    /// The value of `LINEAR_API_KEY`, read as a daemon would read it after a restart.
     async fn value(&self, version: u64) -> Option<String> {
         let rows = narthex_control::SecretRows::new(self.store().await);
         let keys = KeyFile::new(self.0.path().join("master.key"));
@@ -62,7 +62,8 @@ fn body(value: &str) -> String {
     json!({ "value": value }).to_string()
 }
 
-/// X-M22, X-M23, X-E67: set, listed and cleared, with all facts that are shown of a secret.
+/// X-M22, X-M23, X-E67: a secret is set, listed and cleared, with all the facts that are shown of
+/// it.
 #[tokio::test]
 async fn x_m23_secrets_are_set_listed_and_cleared() {
     let place = Place::new();
@@ -107,7 +108,7 @@ async fn x_m23_secrets_are_set_listed_and_cleared() {
     assert_eq!(place.value(2).await, None);
 }
 
-/// X-M23, X-M22: a caller that clears a secret hears which places name it, of each kind.
+/// X-M23, X-M22: a caller that clears a secret receives the places that name it, of each kind.
 #[tokio::test]
 async fn x_m23_clearing_a_secret_lists_the_places_that_name_the_secret() {
     let place = Place::new();
@@ -131,7 +132,7 @@ async fn x_m23_clearing_a_secret_lists_the_places_that_name_the_secret() {
     assert_eq!(listed["items"][0]["used_by"], json!(users));
 }
 
-/// X-M21: there is no way to read one, whatever the method.
+/// X-M21: no method of any route reads a secret.
 #[tokio::test]
 async fn x_m21_no_route_reads_a_secret() {
     let place = Place::new();
@@ -149,7 +150,7 @@ async fn x_m21_no_route_reads_a_secret() {
     }
 }
 
-/// X-M24, X-E65, S27, X-E15: with any fault of a body, the field is named, nothing of the body is
+/// X-M24, X-E65, S27, X-E15: a fault in a body is reported with its field. No part of the body is
 /// repeated, and nothing is stored.
 #[tokio::test]
 async fn s27_a_refused_body_is_not_repeated() {
@@ -195,8 +196,8 @@ async fn s27_a_refused_body_is_not_repeated() {
     assert_eq!(api.get(ALL).await, json!({ "items": [], "next": null }));
 }
 
-/// X-M20, X-E65: the field is named, and no blank is trimmed; the name is not repeated, since it
-/// may be the value.
+/// X-M20, X-E65: the fault names the field, and blanks are not trimmed. The name is not repeated,
+/// since it may be the value.
 #[tokio::test]
 async fn x_m20_bad_names_are_refused_with_the_field() {
     let place = Place::new();
@@ -212,7 +213,7 @@ async fn x_m20_bad_names_are_refused_with_the_field() {
     }
 }
 
-/// S18: a workspace that is not there has no secrets, and another's are its own.
+/// S18: a workspace that does not exist has no secrets, and each workspace has separate ones.
 #[tokio::test]
 async fn s18_secrets_of_a_workspace_are_absent_in_other_workspaces() {
     let place = Place::new();
@@ -239,8 +240,8 @@ async fn s18_secrets_of_a_workspace_are_absent_in_other_workspaces() {
     assert_eq!(place.value(1).await.as_deref(), Some("here"));
 }
 
-/// S27: the files hold no value, also where it was replaced, sealed anew or cleared; a cleared
-/// value is gone from the database even as it was sealed.
+/// S27: no file contains a value, even if it was replaced, sealed anew or cleared. A cleared
+/// value's sealed form is gone from the database too.
 #[tokio::test]
 async fn s27_files_of_the_store_do_not_contain_values_of_secrets() {
     let place = Place::new();
@@ -250,7 +251,8 @@ async fn s27_files_of_the_store_do_not_contain_values_of_secrets() {
     let sealed = {
         let (store, name) = (place.store().await, SecretName::new("LINEAR_API_KEY").unwrap());
         let found = store.secrets().find(&WorkspaceId::default(), &name, None).await;
-        // The last one to let go of the file tidies up beside it, and that is the daemon.
+        // The last process that closes the database file removes the files beside it; here that
+        // must be the daemon.
         store.close().await;
         found.unwrap().unwrap().sealed
     };
@@ -258,11 +260,11 @@ async fn s27_files_of_the_store_do_not_contain_values_of_secrets() {
     api.ask("DELETE", ONE).send().await;
     assert!(!place.has(CANARY));
     api.control.close().await;
-    // In the file itself: beside it there is nothing any more.
+    // The sealed value is not in the database file; no other file exists by now.
     assert!(!place.has(&sealed) && !place.has(CANARY));
 }
 
-/// X-F6: the key is changed over the API while the daemon runs.
+/// X-F6: the key can be changed over the API while the daemon runs.
 #[tokio::test]
 async fn x_f6_the_key_is_rotated_over_the_api() {
     let place = Place::new();
@@ -277,7 +279,7 @@ async fn x_f6_the_key_is_rotated_over_the_api() {
     assert_eq!(place.value(1).await.as_deref(), Some("one"));
 }
 
-/// R-E29, X-E30, X-M23: a process without a vault says so.
+/// R-E29, X-E30, X-M23: a process without a vault reports that it has none.
 #[tokio::test]
 async fn a_daemon_without_a_vault_has_no_secrets() {
     let api = Api::over(&json!({})).await;

@@ -1,4 +1,4 @@
-//! Shares of agents, through the whole door: by tools, and as people see them.
+//! Tests of shares through the whole door: agents share by tools, and people read over the API.
 
 use std::time::SystemTime;
 
@@ -20,7 +20,8 @@ const SHARES: &str = "/api/workspaces/default/shares";
 const RUNS: &str = "/api/workspaces/default/runs";
 
 impl Api {
-    /// The id of a share without files that a run of a workspace has, whatever its folder.
+    /// The id of a share without files that a run of this workspace has, independent of the run's
+    /// folder.
     pub(super) async fn shared_by(&self, workspace: &str, run: &Value) -> String {
         let text = |name: &str| run[name].as_str().unwrap();
         let row = ShareRow {
@@ -66,7 +67,7 @@ impl Place {
         Self { api, folder: tempfile::tempdir().unwrap(), _dir: dir }
     }
 
-    /// A run that works in the folder.
+    /// A new run that works in the folder.
     async fn run(&self) -> Run<'_> {
         let asked = json!({ "agent_name": "writer", "project_dir": self.folder.path() });
         let made = self.api.send("POST", RUNS, asked.to_string()).await.succeeded();
@@ -94,14 +95,14 @@ fn text(of: &Value, name: &str) -> String {
     of[name].as_str().unwrap().to_owned()
 }
 
-/// Events of a kind, as what they say.
+/// The payloads of the session's events of this kind.
 async fn told(run: &Run<'_>, kind: &str) -> Vec<Value> {
     let events = run.events().await.into_iter();
     events.filter(|event| event["type"] == kind).map(|event| event["payload"].clone()).collect()
 }
 
-/// X-E94, X-E95, X-E96: a run shares a folder of its own as it is now, and its workspace reads it;
-/// files that are left out are reported, and so is the share.
+/// X-E94, X-E95, X-E96: a run shares a folder in its current state, and its workspace can read it.
+/// Omitted files are reported, and so is the share.
 #[tokio::test]
 async fn x_e94_a_run_shares_its_folder() {
     let place = Place::new().await;
@@ -120,7 +121,7 @@ async fn x_e94_a_run_shares_its_folder() {
     let skipped: Vec<_> =
         shared["skipped"].as_array().unwrap().iter().map(|one| &one["path"]).collect();
     assert_eq!(skipped, [".env", "node_modules"]);
-    // A shared file stays as it was.
+    // A shared file does not change with the original.
     place.write("site/index.html", "<h1>Later</h1>");
     let read = run.called("read_share", json!({ "share_id": id })).await;
     assert_eq!((&read["content_b64"], &read["size"]), (&json!("PGgxPkhpPC9oMT4="), &json!(11)));
@@ -136,7 +137,7 @@ async fn x_e94_a_run_shares_its_folder() {
     assert_eq!(place.get(&format!("/{id}")).await["files"][0]["path"], "a/b.css");
 }
 
-/// X-E94, X-E97, X-E95: files that cannot be shared or read are refused with a word for programs.
+/// X-E94, X-E97, X-E95: files that cannot be shared or read are refused with an error code.
 #[tokio::test]
 async fn x_e97_a_refused_share_has_an_error_code() {
     let place = Place::new().await;
@@ -174,8 +175,8 @@ async fn x_e97_a_refused_share_has_an_error_code() {
     assert_eq!(place.get("").await["items"].as_array().unwrap().len(), 1);
 }
 
-/// X-E97: under the same id a share gets other files and keeps its comments; another session cannot
-/// do that, and files that no share has any more make room.
+/// X-E97: a share under the same id gets other files and keeps its comments. Another session cannot
+/// replace it, and files that no share uses free their space.
 #[tokio::test]
 async fn x_e97_a_share_is_replaced_in_place() {
     let place = Place::new().await;
@@ -196,9 +197,9 @@ async fn x_e97_a_share_is_replaced_in_place() {
     assert_eq!(threads["items"][0]["comments"][0]["text"], "more of it");
 }
 
-/// X-E97, X-E99: comments of people on a share come to its agent as a message, and so do those of
-/// other agents; an agent's own comment does not wake it. An author in a thread hears of the
-/// others.
+/// X-E97, X-E99: comments on a share, by people and by other agents, reach its agent as messages.
+/// An agent's own comment does not wake it. An author in a thread receives the other authors'
+/// comments.
 #[tokio::test]
 async fn an_agents_own_comment_does_not_wake_the_agent() {
     let place = Place::new().await;
@@ -248,7 +249,7 @@ async fn an_agents_own_comment_does_not_wake_the_agent() {
     }
 }
 
-/// S6, X-E95, S11: a browser never takes a shared page for one of ours; a deleted share is gone
+/// S6, X-E95, S11: a browser never shows a shared page as one of ours. A deleted share is removed
 /// with its copy.
 #[tokio::test]
 async fn shared_files_are_served_as_downloads() {
@@ -275,7 +276,7 @@ async fn shared_files_are_served_as_downloads() {
         answer.problem(StatusCode::NOT_FOUND, "not_found");
         assert_eq!(answer.json()["code"], "share_not_found");
     }
-    // As much as the workspace may keep, once the first copy is gone.
+    // This file fills the workspace's quota, so it fits only after the first copy is removed.
     let all = vec![b'x'; usize::try_from(SHARES_QUOTA).unwrap()];
     place.write("all", all);
     let shared = async {
@@ -286,7 +287,7 @@ async fn shared_files_are_served_as_downloads() {
     tokio::time::timeout(SOON, shared).await.expect("the copy of a deleted share stays");
 }
 
-/// Comments of people are checked, and all that is wrong is reported.
+/// Comments of people are checked, and all faults are reported.
 #[tokio::test]
 async fn comments_are_checked() {
     let place = Place::new().await;
@@ -308,12 +309,12 @@ async fn comments_are_checked() {
     let other = text(&run.called("share", json!({ "path": "a" })).await, "share_id");
     let thread = text(&place.comment(&other, json!({ "text": "x" })).await, "thread_id");
     let said = json!({ "text": "x", "thread_id": thread }).to_string();
-    // A thread is of its own share.
+    // A thread belongs to one share.
     place.api.send("POST", &path, said).await.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// X-E95: a thread has so many comments, over the API and for agents; one too many is sent to no
-/// reader.
+/// X-E95: a thread has a limited number of comments, over the API and for agents. A comment beyond
+/// the limit reaches no reader.
 #[tokio::test]
 async fn a_thread_has_a_limited_number_of_comments() {
     let place = Place::new().await;
@@ -338,6 +339,6 @@ async fn a_thread_has_a_limited_number_of_comments() {
     assert!(!answer.status.is_success(), "{}", answer.text());
     assert_eq!(answer.json()["code"], "too_many_comments");
     assert_eq!(told(&run, "user.message").await.len(), heard);
-    // Another thread is another matter.
+    // Another thread has a separate limit.
     place.comment(&id, json!({ "text": "anew" })).await;
 }

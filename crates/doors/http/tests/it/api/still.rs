@@ -1,5 +1,5 @@
-//! Children that are silent, that no executor carries on, or whose parent has gone: over restarts,
-//! and where several daemons are on a store.
+//! Tests of children that are silent, that no executor carries out, or whose parent has ended:
+//! across restarts, and with several daemons on a store.
 
 use std::time::{Duration, SystemTime};
 
@@ -18,12 +18,12 @@ use super::{
 };
 use crate::world::Stream;
 
-/// Another daemon on the store.
+/// A second daemon on the store.
 async fn other(store: &Store, place: &TempDir) -> Api {
     Api::with_all(&json!({}), store.clone(), &place.path().join("master.key")).await
 }
 
-/// The status of a child, for its parent.
+/// The status of a child, as its parent reads it.
 async fn status(above: &Run<'_>, child: &str) -> String {
     let asked = json!({ "child_session_id": child });
     text(&above.called("read_child_output", asked).await["child"], "status")
@@ -34,7 +34,7 @@ fn at<'a>(api: &'a Api, run: &Run<'_>) -> Run<'a> {
     Run { api, token: run.token.clone(), session: run.session.clone() }
 }
 
-/// Has a run wait for a message while something is done, and be given one then.
+/// Makes a run wait for a message, runs `done` meanwhile, and then sends the message.
 async fn while_it_waits(run: &Run<'_>, above: &Run<'_>, done: impl AsyncFnOnce()) {
     run.called("list_spawnable_agents", json!({})).await;
     let view = run.api.world.gateway.runs().identify(&run.token).unwrap();
@@ -48,8 +48,8 @@ async fn while_it_waits(run: &Run<'_>, above: &Run<'_>, done: impl AsyncFnOnce()
     });
 }
 
-/// X-E89, X-E90, D26: where two daemons are on a store, a child that was claimed at the one and
-/// calls at the other is not silent at either, and has what it has of silence from both.
+/// X-E89, X-E90, D26: two daemons share a store. A child that was claimed at one and makes calls at
+/// the other is not silent at either. Its silence is computed from both.
 #[tokio::test]
 async fn x_e90_a_child_that_is_active_at_another_daemon_is_not_silent() {
     let place = tempfile::tempdir().unwrap();
@@ -66,13 +66,13 @@ async fn x_e90_a_child_that_is_active_at_another_daemon_is_not_silent() {
     }
     let told = wakes(&boss, "watchdog").await;
     assert_eq!(told.last().unwrap()["silent_minutes"], 20, "{told:?}");
-    // As soon as it is silent for both.
+    // The child has now been silent at both for long enough.
     api.runs.look_at_children(in_minutes(63)).await.unwrap();
     assert_eq!(status(&boss, &child.session).await, "expired");
 }
 
-/// X-E90: a child's call before a restart counts after it, though since then it has only opened its
-/// stream again.
+/// X-E90: a child's call before a restart still counts afterwards, even if the child has since only
+/// reopened its stream.
 #[tokio::test]
 async fn x_e90_a_childs_call_before_a_restart_counts_after_the_restart() {
     let place = tempfile::tempdir().unwrap();
@@ -100,8 +100,8 @@ async fn x_e90_a_childs_call_before_a_restart_counts_after_the_restart() {
     while stream.next().await.is_some() {}
 }
 
-/// X-E90: without a daemon no child could say anything: one that is silent then is silent from the
-/// start of the next one on.
+/// X-E90: without a daemon no child can call. So silence is counted from the start of the next
+/// daemon.
 #[tokio::test]
 async fn x_e90_time_without_a_daemon_does_not_count_as_silence() {
     let place = tempfile::tempdir().unwrap();
@@ -121,8 +121,8 @@ async fn x_e90_time_without_a_daemon_does_not_count_as_silence() {
     assert_eq!(status(&lead, &id.to_text()).await, "expired");
 }
 
-/// X-E91: a child's note that it will be silent counts at every daemon on the store, whichever
-/// daemon got the note, and after a restart.
+/// X-E91: a child's announced quiet time counts at every daemon on the store, whichever daemon
+/// received it, and after a restart.
 #[tokio::test]
 async fn x_e91_an_announced_quiet_time_counts_at_every_daemon() {
     let place = tempfile::tempdir().unwrap();
@@ -142,8 +142,8 @@ async fn x_e91_an_announced_quiet_time_counts_at_every_daemon() {
     assert_eq!(status(&lead, &child.session).await, "expired");
 }
 
-/// X-E85, X-E89: the parent of a child hears once when its last run has ended and the session has
-/// not; and such a session ends with the time of that run.
+/// X-E85, X-E89: the parent of a child is notified once when the child's last run has ended but its
+/// session has not. Such a session ends when that run would have expired.
 #[tokio::test]
 async fn x_e89_a_child_without_a_run_is_reported_to_its_parent_once_and_expires() {
     let place = tempfile::tempdir().unwrap();
@@ -165,11 +165,11 @@ async fn x_e89_a_child_without_a_run_is_reported_to_its_parent_once_and_expires(
         assert_eq!((last, how), (&json!(run), &json!("ended")));
     }
     assert_eq!(status(&boss, &child.session).await, "running");
-    // A parent that rests while it has active children is well.
+    // A parent that rests while it has active children is not ended.
     end(&api, &format!("{HERE}/runs/{}", text(&begun["session"], "run_id"))).await;
     api.runs.look_at_children(in_minutes(1)).await.unwrap();
     assert_eq!(status(&lead, &boss.session).await, "running");
-    // A day later.
+    // A day later the session has ended.
     api.runs.look_at_children(in_minutes(24 * 60 + 1)).await.unwrap();
     let kept = store.sessions().find(&WorkspaceId::default(), id(&child)).await.unwrap().unwrap();
     assert_eq!(kept.how, Some(RunEnd::Expired));
@@ -179,8 +179,9 @@ fn id(run: &Run<'_>) -> SessionId {
     SessionId::parse(&run.session).unwrap()
 }
 
-/// X-D10, X-E92: the status of a child is what its session says: it is active while it rests or is
-/// suspended, though no run of it is, and is cancelled when it was, also then.
+/// X-D10, X-E92: the status of a child is that of its session. A resting child is active and a
+/// suspended child is suspended, although no run of theirs is active. A resting child can be
+/// cancelled.
 #[tokio::test]
 async fn x_e92_the_status_of_a_child_is_the_status_of_its_session() {
     let place = tempfile::tempdir().unwrap();
@@ -211,8 +212,8 @@ async fn x_e92_the_status_of_a_child_is_the_status_of_its_session() {
     assert_eq!(status(&lead, &aside.session).await, "ended");
 }
 
-/// X-E92: with a child that is cancelled ends all that it has begun, and what that has; also where
-/// the daemon stopped between.
+/// X-E92: when a child is cancelled, all its descendants end, also if the daemon stopped in
+/// between.
 #[tokio::test]
 async fn x_e92_all_descendants_of_a_cancelled_child_end() {
     let place = tempfile::tempdir().unwrap();
@@ -243,8 +244,8 @@ async fn x_e92_all_descendants_of_a_cancelled_child_end() {
     }
 }
 
-/// D10, X-E88: the agent of a session is the one that its run was frozen with: an edit or deletion
-/// of the agent changes neither who hears of children nor who ends for silence.
+/// D10, X-E88: a session keeps the type of agent with which its run was frozen. An edit or deletion
+/// of the agent changes neither who is notified of children nor who ends for silence.
 #[tokio::test]
 async fn d10_an_edit_of_an_agent_does_not_change_its_sessions() {
     let place = tempfile::tempdir().unwrap();
@@ -266,7 +267,7 @@ async fn d10_an_edit_of_an_agent_does_not_change_its_sessions() {
     api.runs.look_at_children(in_minutes(33)).await.unwrap();
     assert_eq!(status(&lead, &boss.session).await, "running", "orchestrators are not ended so");
     assert_eq!(wakes(&boss, "state_change").await.len(), 1, "it hears of the end of its own");
-    // A child that is begun from now on is a worker.
+    // A child that starts from now on is a worker.
     let other = start(&lead, "boss").await;
     assert_eq!(other["is_new"], true, "{other}");
 
@@ -276,8 +277,8 @@ async fn d10_an_edit_of_an_agent_does_not_change_its_sessions() {
     assert_eq!(told["delivered"], true, "{told}");
 }
 
-/// X-E88, X-E89: an orchestrator reads what it is woken for as it reads messages, also where it
-/// waits; a child's message comes once, and an end that was read is known.
+/// X-E88, X-E89: an orchestrator reads its wakes like messages, also while it waits. A child's
+/// message comes once, and an end that the orchestrator has read counts as known.
 #[tokio::test]
 async fn x_e88_wakes_are_read_as_messages() {
     let place = tempfile::tempdir().unwrap();
@@ -293,7 +294,7 @@ async fn x_e88_wakes_are_read_as_messages() {
     assert_eq!(messages.len(), 1, "{read}");
     assert_eq!((&messages[0]["text"], &messages[0]["wake"]), (&json!("nearly"), &Value::Null));
     let view = api.world.gateway.runs().identify(&boss.token).unwrap();
-    // The message that it is woken for hides nothing that is behind it.
+    // The wake for the message is left out, but hides no later event.
     let waits = json!({ "wait_seconds": 60, "acknowledge": read["next_seq"], "limit": 1 });
     let (read, ()) = tokio::join!(boss.called("read_messages", waits), async {
         while RunView::open_calls(&view) == 0 {
@@ -309,7 +310,7 @@ async fn x_e88_wakes_are_read_as_messages() {
     assert!(text(&messages[0], "text").contains(&child.session), "{read}");
     let done = json!({ "acknowledge": read["next_seq"] });
     assert_eq!(boss.called("read_messages", done).await["messages"], json!([]));
-    // It knows of that end, so its session is not resumed for it.
+    // The orchestrator has read that end, so its session is not resumed for it.
     let row = store.runs().find(run_id(&claim["run"])).await.unwrap().unwrap();
     api.runs.executed(&row, narthex_runs::Outcome::Completed).await.unwrap();
     assert!(store.resting().due(in_minutes(600), 9).await.unwrap().is_empty());

@@ -1,4 +1,4 @@
-//! Two workspaces in one store, and every principal who may do an act in them.
+//! Two workspaces in one store, with a principal for each role.
 
 use http::{Method, StatusCode};
 use narthex_model::Role;
@@ -9,11 +9,12 @@ use tempfile::TempDir;
 use super::world::Api;
 use crate::world::{Answer, Builder, whole};
 
-/// A door over a store with workspaces, in each of which every role has a service of its name.
+/// A door over a store with workspaces. In each workspace every role has a service with the role's
+/// name.
 pub(super) struct Tenants {
     pub(super) api: Api,
     pub(super) place: TempDir,
-    /// Workspace, role, and the token of the service that has it.
+    /// The workspace, the role, and the token of the service with this role.
     pub(super) tokens: Vec<(String, Role, String)>,
 }
 
@@ -33,7 +34,7 @@ impl Tenants {
         tenants
     }
 
-    /// The token of a new service.
+    /// Creates a service, and returns its token.
     pub(super) async fn service(&self, workspace: &str, name: &str, roles: &[Role]) -> String {
         let path = format!("/api/workspaces/{workspace}/service-tokens");
         let asked = json!({ "service": name, "roles": roles }).to_string();
@@ -48,7 +49,7 @@ impl Tenants {
         &found.unwrap().2
     }
 
-    /// A request with a token, and with a body of JSON unless that is empty.
+    /// A request with a token; a body that is not empty is sent as JSON.
     pub(super) fn ask(&self, token: &str, method: &str, path: &str, body: &str) -> Builder<'_> {
         let request = self.api.world.request(method.parse::<Method>().unwrap(), path);
         let bearer = if token.is_empty() { String::new() } else { format!("Bearer {token}") };
@@ -63,7 +64,7 @@ impl Tenants {
         self.ask(token, method, path, body).send().await
     }
 
-    /// The only page of a list.
+    /// The items of a list that has one page.
     pub(super) async fn items(&self, token: &str, path: &str) -> Vec<Value> {
         let mut page = self.send(token, "GET", path, "").await.succeeded();
         assert_eq!(page["next"], Value::Null);
@@ -71,7 +72,7 @@ impl Tenants {
     }
 }
 
-/// One more daemon on the store of a folder.
+/// A further daemon on the store in a folder.
 pub(super) async fn api(place: &TempDir) -> Api {
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     Api::with_secrets(store, &place.path().join("master.key")).await

@@ -1,5 +1,5 @@
-//! The tools of the built-in server, row by row: their parameters, and the outcomes that the rest
-//! of the tests do not show.
+//! Tests of the built-in tools, row by row: their parameters, and outcomes that no other test
+//! covers.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use super::{
 
 const HERE: &str = "/api/workspaces/default";
 
-/// Each tool with its parameters: the name, with `*` if it is required, and the type, in which the
-/// words of an enumeration are listed one by one.
+/// Each tool with its parameters: the name, with `*` if it is required, and the type. The type of
+/// an enumeration lists its words.
 const TABLE: &[(&str, &[(&str, &str)])] = &[
     (
         "emit_status",
@@ -136,7 +136,7 @@ const TABLE: &[(&str, &[(&str, &str)])] = &[
     ("get_agent_cost", &[("window", "24h 7d 30d all")]),
 ];
 
-/// Rows of the platform's table that there is nothing behind here.
+/// Rows of the platform's table whose tools do not exist here.
 const ABSENT: [&str; 10] = [
     "list_collections",
     "graph_query",
@@ -161,7 +161,7 @@ async fn daemon(place: &TempDir, agents: &[(&str, Value)]) -> Api {
     api
 }
 
-/// The parameters of a tool as the table writes them.
+/// The parameters of a tool in the form of the table.
 fn parameters(tool: &Value) -> BTreeMap<String, String> {
     let schema = &tool["inputSchema"];
     let required = schema["required"].as_array().cloned().unwrap_or_default();
@@ -176,8 +176,7 @@ fn parameters(tool: &Value) -> BTreeMap<String, String> {
     schema["properties"].as_object().unwrap().iter().map(read).collect()
 }
 
-/// X-M2, X-M3: every tool takes what the table says, of the types that it says, and there is no
-/// other one.
+/// X-M2, X-M3: every tool has the parameters and types of the table, and no other tool exists.
 #[tokio::test]
 async fn x_m3_built_in_tools_take_the_parameters_of_the_table() {
     let place = tempfile::tempdir().unwrap();
@@ -204,8 +203,8 @@ async fn x_m3_built_in_tools_take_the_parameters_of_the_table() {
     }
 }
 
-/// X-M2: a question that is asked twice is one; another one under its id is refused, and the first
-/// stays.
+/// X-M2: an equal second question is the same question. A different question under the same id is
+/// refused, and the first one stays.
 #[tokio::test]
 async fn x_m2_a_request_id_belongs_to_one_question() {
     let place = tempfile::tempdir().unwrap();
@@ -228,7 +227,7 @@ async fn x_m2_a_request_id_belongs_to_one_question() {
     assert_eq!(told, ["blue?", "red?"]);
 }
 
-/// X-M2: the agent says if work can continue after a failure.
+/// X-M2: an agent that reports a failure must state if its work can continue.
 #[tokio::test]
 async fn x_m2_a_reported_failure_must_state_whether_it_is_recoverable() {
     let place = tempfile::tempdir().unwrap();
@@ -243,7 +242,7 @@ async fn x_m2_a_reported_failure_must_state_whether_it_is_recoverable() {
     assert_eq!(told[0]["payload"], json!({ "message": "no disk", "recoverable": false }));
 }
 
-/// X-M2: an agent whose document says so does not end its session; people do.
+/// X-M2: an agent whose document rejects `end_session` cannot end its session; people can.
 #[tokio::test]
 async fn x_m2_an_agent_set_to_reject_end_session_cannot_end_its_session() {
     let place = tempfile::tempdir().unwrap();
@@ -259,7 +258,7 @@ async fn x_m2_an_agent_set_to_reject_end_session_cannot_end_its_session() {
     let run = Run::of(&api, "guide").await;
     let error = run.refused("end_session", json!({ "summary": "done" })).await;
     assert_eq!(error["details"]["code"], "end_session_rejected", "{error}");
-    // It is active, and no end was reported.
+    // The session is active, and no end was reported.
     run.called("emit_status", json!({ "status": "done" })).await;
     let types: Vec<_> = run.events().await.iter().map(|event| event["type"].clone()).collect();
     assert_eq!(types, ["session.created", "agent.status"]);
@@ -267,8 +266,9 @@ async fn x_m2_an_agent_set_to_reject_end_session_cannot_end_its_session() {
     assert_eq!(run.called("end_session", json!({ "summary": "done" })).await["status"], "ending");
 }
 
-/// X-M3, X-E99: a child's message to its caller is an event of its own session, even if no caller
-/// hears it; a caller that is no orchestrator does not, which is no failure.
+/// X-M3, X-E99: a child's message to its caller is stored as an event of the child's session, even
+/// if it is not delivered. It is not delivered to a caller that is no orchestrator, which is no
+/// failure.
 #[tokio::test]
 async fn x_m3_a_message_is_not_delivered_to_a_caller_that_is_no_orchestrator() {
     let place = tempfile::tempdir().unwrap();
@@ -303,7 +303,7 @@ async fn x_m3_a_message_is_not_delivered_to_a_caller_that_is_no_orchestrator() {
     }
 }
 
-/// X-M3: without a folder nothing of a child's can come to the caller, which has a word of its own.
+/// X-M3: without a folder no file of a child can reach its caller; the refusal has a separate code.
 #[tokio::test]
 async fn x_m3_files_are_not_exchanged_with_a_child_without_a_folder() {
     let place = tempfile::tempdir().unwrap();
@@ -319,8 +319,8 @@ async fn x_m3_files_are_not_exchanged_with_a_child_without_a_folder() {
     assert_eq!(error["details"]["code"], "no_workspace_folder", "{error}");
 }
 
-/// X-E113: a child that is refused for a secret that was cleared meanwhile is reported to its
-/// caller, kept in the audit, and shown where people look at the caller's session.
+/// X-E113: if a child is refused for a secret that was cleared, its caller is informed. The refusal
+/// is in the audit, and among the events of the caller's session.
 #[tokio::test]
 async fn x_e113_a_stale_secret_is_an_event_of_the_session() {
     let place = tempfile::tempdir().unwrap();
@@ -357,6 +357,6 @@ async fn x_e113_a_stale_secret_is_an_event_of_the_session() {
     assert_eq!(items[0]["session"], json!(run.session), "{audit}");
     assert_eq!(items[0]["details"]["faults"], json!([fault]), "{audit}");
     assert_eq!(items[0]["resource"], json!({ "kind": "agent", "id": "reader" }));
-    // A child that fails at once is refused before anything is stored, its words included.
+    // A child that is refused at once stores nothing, including its prompt.
     assert!(!audit.to_string().contains("a-key-of-docs"));
 }

@@ -1,4 +1,4 @@
-//! Many objects at once: imports, all or none, and exports without secrets.
+//! Tests of many objects at once: imports that store all or nothing, and exports without secrets.
 
 use http::StatusCode;
 use narthex_model::{CatalogKind, WorkspaceId};
@@ -10,11 +10,11 @@ use crate::world::Answer;
 
 const SERVERS: &str = "/api/workspaces/default/mcp-servers";
 const DOCS: &str = "/api/workspaces/default/mcp-servers/docs";
-/// A secret's value in a filled place.
+/// The value of a secret in a place with objects.
 const CANARY: &str = "canary-9c1e";
 
-/// S5: an import warns of each server by itself as saving it alone does, with its place in the
-/// document: here of a package without a version.
+/// S5: an import gives the same warnings for each server as saving it alone does, with its place in
+/// the document. Here it is a package without a version.
 #[tokio::test]
 async fn s5_an_import_gives_the_warnings_of_each_object() {
     let place = Place::new().await;
@@ -28,7 +28,7 @@ async fn s5_an_import_gives_the_warnings_of_each_object() {
     }
 }
 
-/// O83, D9: many objects are stored together or not at all, and those from before are reported.
+/// O83, D9: many objects are stored together or not at all, and the earlier objects are reported.
 #[tokio::test]
 async fn o83_a_document_is_imported_as_a_whole_or_not_at_all() {
     let place = Place::new().await;
@@ -78,7 +78,7 @@ async fn o83_a_document_is_imported_as_a_whole_or_not_at_all() {
     assert_eq!(changes(place.post(import, &document).await.succeeded()), each("unchanged"));
     assert_eq!(place.get(DOCS).await, before, "the same again makes nothing newer");
 
-    // Other objects that are broken by it are reported.
+    // Other objects that get a fault by the import are reported.
     let narrowed = json!({ "servers": [{ "id": "docs", "url": "https://docs.test/mcp",
         "config_schema": { "must": { "required": true } } }] });
     let told = place.post(dry, &narrowed).await.succeeded();
@@ -103,8 +103,8 @@ async fn o83_a_document_is_imported_as_a_whole_or_not_at_all() {
         .problem(StatusCode::NOT_FOUND, "not_found");
 }
 
-/// One document stands for so many events and holds up all who write in the workspace: it is
-/// bounded, and so is what a workspace may have.
+/// A document with many objects creates as many events and blocks all writers in the workspace. So
+/// its size is limited, and so is the number of a workspace's objects.
 #[tokio::test]
 async fn o83_a_document_has_at_most_1000_objects() {
     let place = Place::new().await;
@@ -124,13 +124,14 @@ async fn o83_a_document_has_at_most_1000_objects() {
     assert_eq!((&newest["resource"]["id"], &newest["outcome"]), (&json!("a999"), &json!("ok")));
 }
 
-/// O83: a workspace with all the objects that it may have takes no more, and changes those.
+/// O83: a workspace with the maximum number of objects accepts no more, but existing ones can be
+/// changed.
 #[tokio::test]
 async fn a_workspace_has_a_limited_number_of_objects() {
     let place = Place::new().await;
     let store = Store::open(&place.store_file()).await.unwrap();
     let ids: Vec<_> = (0..10_000).map(|number| format!("a{number}")).collect();
-    // Not worth reading, which would take a while.
+    // These objects are written without an import, which would take a while.
     let step = |id| CatalogStep {
         kind: CatalogKind::Agent,
         id,
@@ -155,8 +156,8 @@ async fn a_workspace_has_a_limited_number_of_objects() {
     place.post("/api/workspaces/default/capabilities", &capability).await.succeeded();
 }
 
-/// O83, S27: an export has everything but secrets, can be imported elsewhere, and gives the same
-/// there.
+/// O83, S27: an export has all but secrets. It can be imported elsewhere, and then gives the same
+/// export there.
 #[tokio::test]
 async fn o83_an_export_has_no_secrets_and_its_import_gives_the_same_export() {
     let place = Place::filled().await;
@@ -191,7 +192,7 @@ async fn o83_an_export_has_no_secrets_and_its_import_gives_the_same_export() {
     there["secrets"] = secrets;
     assert_eq!(there, exported);
 
-    // A dry run shows no hidden literal of objects either.
+    // A dry run does not show hidden literals of objects either.
     let mut changed = literal.clone();
     changed["id"] = json!("plain");
     changed["auth"]["key"] = json!("canary-other-5d");
@@ -202,14 +203,14 @@ async fn o83_an_export_has_no_secrets_and_its_import_gives_the_same_export() {
     assert!(!told.to_string().contains("canary"), "{told}");
 }
 
-/// X-M24: a secret in a document is a name and a flag, and no value.
+/// X-M24: a document has a secret's name and a flag, but no value.
 #[tokio::test]
 async fn secrets_of_a_document_are_names_without_values() {
     let place = Place::new().await;
     let document = json!({ "secrets": [{ "name": "OTHER", "is_set": "yes" }] });
     let refused = place.post("/api/workspaces/default/import", &document).await;
     assert_eq!(faults(&refused), [of("secrets[0]", "value_invalid")]);
-    // X-M24: no value comes in here.
+    // X-M24: a document with a secret's value is refused.
     let valued = json!({ "secrets": [{ "name": "OTHER", "is_set": true, "value": "canary-3a" }] });
     let refused = place.post("/api/workspaces/default/import", &valued).await;
     assert_eq!(faults(&refused), [of("secrets[0]", "value_invalid")]);
@@ -218,8 +219,8 @@ async fn secrets_of_a_document_are_names_without_values() {
     assert_eq!(listed["items"], json!([]));
 }
 
-/// R-M4, A-1: manifests among the agents of a document are taken apart, and every fault names the
-/// place where it was written; nothing is stored then.
+/// R-M4, A-1: manifests among the agents of a document are split into servers and agents. Every
+/// fault names the place where it was written, and nothing is stored then.
 #[tokio::test]
 async fn r_m4_manifests_are_split_into_servers_and_agents() {
     let place = Place::new().await;
@@ -253,8 +254,8 @@ async fn r_m4_manifests_are_split_into_servers_and_agents() {
     assert_eq!(stored["definition"]["mcpServers"], attached, "{stored}");
 }
 
-/// R-M4: everything that is wrong is reported at once, whichever check finds it, and in the words
-/// of the manifest.
+/// R-M4: all faults are reported at once, whichever check finds them, and with the member names of
+/// the manifest.
 #[tokio::test]
 async fn r_m4_all_faults_of_a_manifest_are_reported_at_once() {
     let place = Place::new().await;
@@ -292,15 +293,15 @@ async fn r_m4_all_faults_of_a_manifest_are_reported_at_once() {
         at("skills[0]", "capability_missing"),
     ];
     assert_eq!(fields, wanted);
-    // A preview speaks the same words.
+    // A preview uses the same names.
     let agent = json!({ "name": "helper", "skills": ["no good"], "mcp": ["docs", 1] });
     let refused = place.post("/api/workspaces/default/preview", &agent).await;
     let wanted = [of("mcp[1]", "value_invalid"), of("skills[0]", "value_invalid")];
     assert_eq!(faults(&refused), wanted);
 }
 
-/// R-M4: a server that a manifest has no more is reported, or deleted where that was asked for and
-/// nothing else uses it.
+/// R-M4: a server that was removed from a manifest is reported. It is deleted if the caller asked
+/// for that and nothing else uses it.
 #[tokio::test]
 async fn r_m4_a_server_removed_from_a_manifest_is_reported_or_pruned() {
     let place = Place::new().await;
@@ -326,14 +327,14 @@ async fn r_m4_a_server_removed_from_a_manifest_is_reported_or_pruned() {
     };
     let answer = import("?dry_run=true&prune=true", &manifest(&["web", "mail"])).await;
     assert!(told(&answer, "helper-git").unwrap().contains("would be deleted"), "{answer}");
-    // As often as it is stored so, and not only when it is taken out.
+    // The warning comes at each import, not only at the first.
     for _ in 0..2 {
         let answer = import("", &manifest(&["web", "mail"])).await;
         let message = told(&answer, "helper-git").unwrap();
         assert!(message.contains("`narthex servers delete helper-git`"), "{message}");
         assert_eq!(ids().await, ["helper-git", "helper-mail", "helper-web"]);
     }
-    // Another uses one of them.
+    // Another agent uses one of the servers.
     let other = json!({ "name": "other", "mcpServers": { "m": { "ref": "helper-mail" } } });
     import("", &json!({ "agents": [other] })).await;
     let answer = import("?prune=true", &manifest(&["new"])).await;
@@ -345,20 +346,22 @@ async fn r_m4_a_server_removed_from_a_manifest_is_reported_or_pruned() {
     let message = told(&answer, "helper-mail").unwrap();
     assert!(message.contains("in use") && message.contains("agents.other"), "{message}");
     assert_eq!(ids().await, ["helper-mail", "helper-new"]);
-    // Nor is one that the same document has.
+    // A server that the same document contains is not deleted either.
     let mut document = manifest(&["git"]);
     document["servers"] = json!([{ "id": "helper-new", "url": "https://new.test/mcp" }]);
     let answer = import("?prune=true", &document).await;
     assert_eq!(told(&answer, "helper-new"), None, "{answer}");
     assert!(ids().await.contains(&"helper-new".to_owned()));
-    // Servers that are gone, or another agent's, are not warned of.
+    // There is no warning about servers that were deleted, or that belong to another agent's
+    // manifest.
     let answer = import("", &json!({ "agents": [{ "name": "other" }] })).await;
     assert_eq!(answer["warnings"], json!([]), "{answer}");
     let refused = place.post("/api/workspaces/default/import?prune=maybe", &json!({})).await;
     assert_eq!(faults(&refused), [of("prune", "value_invalid")]);
 }
 
-/// R-M8: the mark of an agent that it has no servers is kept, and shown; with servers it is none.
+/// R-M8: an agent's empty member `mcp` is kept and shown. If the agent has servers, the member is
+/// dropped.
 #[tokio::test]
 async fn r_m8_an_agent_keeps_its_empty_mcp_member_until_it_has_servers() {
     let place = Place::new().await;
@@ -378,8 +381,8 @@ async fn r_m8_an_agent_keeps_its_empty_mcp_member_until_it_has_servers() {
     assert_eq!(stored["definition"]["mcp"], Value::Null, "{stored}");
 }
 
-/// R-M4: a server inside a manifest does not take the place of one that no manifest of its agent
-/// has made: neither of a plain one, nor of one that was made of another agent's.
+/// R-M4: a server inside a manifest replaces no server that no manifest of its agent has made:
+/// neither a plain one, nor one from another agent's manifest.
 #[tokio::test]
 async fn r_m4_a_manifest_overwrites_no_server_from_elsewhere() {
     let place = Place::new().await;
@@ -399,15 +402,15 @@ async fn r_m4_a_manifest_overwrites_no_server_from_elsewhere() {
         let text = refused.text();
         assert!(text.contains("no manifest of this agent") && text.contains("rename"), "{text}");
     }
-    // Its own it replaces.
+    // A server from the same agent's manifest is replaced.
     import(&manifest("a-b", "c", "two")).await.succeeded();
     let stored = place.get("/api/workspaces/default/mcp-servers/a-b-c").await;
     assert_eq!(stored["definition"]["url"], "https://two.test/mcp", "{stored}");
 }
 
-/// R-M4: a server that a person has made is neither deleted nor overwritten by a manifest, whatever
-/// its name is and whichever agent attaches it; a person who takes the mark of a manifest away has
-/// made the server.
+/// R-M4: a manifest neither deletes nor overwrites a server that a person has made, whatever its
+/// name is and whichever agent attaches it. If a person removes the mark of a manifest, the server
+/// counts as made by a person.
 #[tokio::test]
 async fn r_m4_a_manifest_neither_overwrites_nor_prunes_a_server_created_by_a_person() {
     let place = Place::new().await;
@@ -433,7 +436,7 @@ async fn r_m4_a_manifest_neither_overwrites_nor_prunes_a_server_created_by_a_per
         assert_eq!(server("github-tools").await["url"], "https://own.test/mcp");
     }
 
-    // A manifest's own has the mark, also in an export, until a person takes it away.
+    // A server from a manifest has a mark, also in an export, until a person removes it.
     import("", &inside("mail")).await.succeeded();
     let mut made = server("github-mail").await;
     assert_eq!(made["made_by"], json!({ "agent": "github" }));

@@ -1,4 +1,4 @@
-//! Input that is made to be read in two ways, or to break what reads it, at every route.
+//! Sends every route input that two readers could read differently, or that could crash a reader.
 
 use http::{Method, StatusCode};
 use narthex_http::{Access, ROUTES, Route};
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use super::{tenants::Tenants, world::Api};
 use crate::world::{ADMIN, Answer, whole};
 
-/// Names that routes know behind `?`.
+/// Query parameters that routes know.
 const KNOWN: [&str; 14] = [
     "after", "limit", "actor", "resource", "run", "kind", "since", "until", "order", "session",
     "status", "scope", "scope_id", "view",
 ];
-/// Values that are no text, no number or too much of it.
+/// Values that are no text, no number, or out of range.
 const ODD: [&str; 9] = [
     "%00",
     "a%00b",
@@ -51,7 +51,7 @@ fn bodies() -> Vec<String> {
     all
 }
 
-/// A path of a route, in a workspace that is there.
+/// A path of a route, in an existing workspace.
 fn path(route: &Route, id: &str) -> String {
     let path = route.template.replace("{workspace}", "team");
     let mut parts: Vec<_> = path.split('/').collect();
@@ -71,7 +71,7 @@ fn routes() -> impl Iterator<Item = &'static Route> {
         route.template.starts_with("/api/")
             && !matches!(route.access, Access::Own(_))
             && !is_stream(route)
-            // It would end what the others ask.
+            // A key rotation would disturb the other requests.
             && route.template != "/api/secrets/rotate-key"
     };
     ROUTES.iter().filter(is_api)
@@ -83,7 +83,8 @@ fn is_refused_or_done(answer: &Answer, what: &str) {
     assert!(answer.text().is_empty() || !answer.text().contains('\0'), "{what}");
 }
 
-/// The places of an odd value when a route is asked to show or delete an object.
+/// The paths in which an odd value is the id or a query value, for routes that show or delete an
+/// object.
 fn addresses(route: &Route, value: &str) -> Vec<(&'static str, String)> {
     let has = |method: &&str| route.methods.split(", ").any(|one| one == *method);
     let mut all: Vec<_> =
@@ -96,7 +97,7 @@ fn addresses(route: &Route, value: &str) -> Vec<(&'static str, String)> {
     all
 }
 
-/// S12: any text behind `?` or in the place of an id is refused or finds nothing.
+/// S12: odd text in a query, or instead of an id, is refused or finds nothing.
 #[tokio::test]
 async fn s12_odd_paths_and_queries_cause_no_server_error() {
     let tenants = Tenants::with(&["team"]).await;
@@ -112,7 +113,7 @@ async fn s12_odd_paths_and_queries_cause_no_server_error() {
     assert!(asked > 1000, "only {asked}");
 }
 
-/// S12: no body breaks a route, and none with a name twice is taken.
+/// S12: no body causes a server error, and a body with a repeated name is refused.
 #[tokio::test]
 async fn s12_odd_bodies_cause_no_server_error_on_any_route() {
     let tenants = Tenants::with(&["team"]).await;
@@ -128,7 +129,7 @@ async fn s12_odd_bodies_cause_no_server_error_on_any_route() {
                 let answer = request.body(whole(body.clone())).send().await;
                 let what = format!("{method} {path} {:.60}", body);
                 is_refused_or_done(&answer, &what);
-                // Others read no body at all.
+                // Other routes do not read the body.
                 let reads = !matches!(answer.status, StatusCode::OK | StatusCode::NO_CONTENT);
                 let is_twice = body.contains("\"a\"") && body.contains("\"b\"");
                 assert!(!is_twice || reads || takes_no_body(route), "{what}: {}", answer.text());
@@ -142,7 +143,7 @@ fn takes_no_body(route: &Route) -> bool {
     verbs.iter().any(|verb| route.template.ends_with(verb))
 }
 
-/// S18, O78: where a list of one workspace has ended says nothing in another, whose it is alone.
+/// S18, O78: a list position of one workspace reveals nothing in another workspace.
 #[tokio::test]
 async fn s18_a_cursor_of_another_workspace_reveals_nothing() {
     let tenants = Tenants::with(&["team", "rival"]).await;
@@ -173,7 +174,8 @@ async fn s18_a_cursor_of_another_workspace_reveals_nothing() {
     }
 }
 
-/// X-E104, S18: a key of one principal, or of one workspace, is another's to use anew.
+/// X-E104, S18: a key that was used by one principal or in one workspace can be used anew by
+/// another.
 #[tokio::test]
 async fn x_e104_a_key_in_two_workspaces_is_two_keys() {
     let tenants = Tenants::with(&["team", "rival"]).await;
@@ -187,17 +189,18 @@ async fn x_e104_a_key_in_two_workspaces_is_two_keys() {
         let made = make(workspace, Role::Admin).await;
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
         assert!(!made.headers.contains_key("idempotency-replayed"));
-        // Another principal of the workspace does it itself, and hears that it is taken.
+        // Another principal of the workspace sends the write itself, and learns that the name is
+        // taken.
         let other = make(workspace, Role::Author).await;
         assert_eq!(other.status, StatusCode::CONFLICT, "{}", other.text());
         assert!(!other.headers.contains_key("idempotency-replayed"));
     }
-    // A caller who may not write gets no answer from before, whatever key they show.
+    // A caller that may not write does not get a stored answer, whatever key it sends.
     let refused = make("team", Role::Auditor).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text());
 }
 
-/// S18, O78: an id of a session that another tenant chose first is as free as any other.
+/// S18, O78: a session id that another tenant has chosen can still be chosen here.
 #[tokio::test]
 async fn s18_a_session_id_used_in_another_workspace_can_be_chosen() {
     let tenants = Tenants::with(&["team", "rival"]).await;

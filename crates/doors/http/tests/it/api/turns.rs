@@ -1,4 +1,4 @@
-//! Turns in a session: the grants of the user whose turn it is count, and no others (X-E81).
+//! Tests of turns in a session: only the grants of the user whose turn it is count (X-E81).
 
 use http::{Method, StatusCode};
 use narthex_model::{PrincipalId, ServiceTokenId};
@@ -19,7 +19,7 @@ use crate::{
 const HERE: &str = "/api/workspaces/default";
 const LOCAL: &str = "prn_0000000000000000";
 
-/// Two humans who may do something in the workspace.
+/// Adds two humans with roles in the workspace.
 async fn ada_and_bob(api: &Api) {
     for name in ["ada", "bob"] {
         api.send("POST", "/api/principals", json!({ "name": name }).to_string()).await.succeeded();
@@ -32,7 +32,7 @@ async fn member(api: &Api, name: &str) {
     api.send("PUT", &member, r#"{"roles": ["runner"]}"#).await.succeeded();
 }
 
-/// The token of a service that may speak to agents.
+/// The token of a service that may send messages to agents.
 async fn service(api: &Api) -> String {
     let path = format!("{HERE}/service-tokens");
     let asked = r#"{"service": "chat", "roles": ["runner"]}"#;
@@ -40,7 +40,7 @@ async fn service(api: &Api) -> String {
     made["token"].as_str().unwrap().to_owned()
 }
 
-/// The token of one as a human makes it who has proved to be one.
+/// The token of a service, as a human with proof would create it.
 async fn proved_service(api: &Api, store: &Store) -> String {
     service(api).await;
     let tokens = store.service_tokens();
@@ -49,7 +49,7 @@ async fn proved_service(api: &Api, store: &Store) -> String {
     let hash = Sha256::digest(&token).iter().map(|byte| format!("{byte:02x}")).collect();
     let id = ServiceTokenId::new("tok_4444444444444444").unwrap();
     tokens.create(&ServiceTokenRow { id, hash, is_proved: true, ..like }).await.unwrap();
-    // A change has the daemon look at all of it anew.
+    // A change of permissions makes the daemon read all tokens again.
     service(api).await;
     token
 }
@@ -78,9 +78,9 @@ async fn say(api: &Api, token: &str, session: &str, said: Value) -> Answer {
     sent(api, token, &format!("{HERE}/sessions/{session}/messages"), said).await
 }
 
-/// X-E81: the grants of one user do not apply to the turn of another in the same session, at once
-/// and both ways; those of the agent or of who spoke before do not come back by themselves, also
-/// after a restart. The same message sent again takes no turn.
+/// X-E81: one user's grants do not apply in another user's turn of the same session, at once and
+/// both ways. Grants of the agent or of an earlier speaker do not return by themselves, also after
+/// a restart. A repeated message does not take the turn.
 #[tokio::test]
 async fn x_e81_a_grant_applies_to_the_turn_of_its_user() {
     let place = tempfile::tempdir().unwrap();
@@ -124,7 +124,8 @@ async fn x_e81_a_grant_applies_to_the_turn_of_its_user() {
     assert!(api.may_echo(&token).await);
 }
 
-/// X-E81: the audit says for whom each call was made, and who takes the turn by a message.
+/// X-E81: the audit names the user for whom each call was made, and who takes the turn by a
+/// message.
 #[tokio::test]
 async fn x_e81_the_audit_names_the_user_of_the_turn() {
     let place = tempfile::tempdir().unwrap();
@@ -153,8 +154,8 @@ async fn x_e81_the_audit_names_the_user_of_the_turn() {
     assert_eq!(sent["items"][0]["details"]["turn"], bob, "{sent}");
 }
 
-/// X-E81: another daemon on the store knows whose turn it is before a caller reads the messages
-/// there, and soon in any case.
+/// X-E81: another daemon on the store knows whose turn it is before it shows a caller the messages.
+/// It also learns of the turn soon without a reader.
 #[tokio::test]
 async fn x_e81_another_daemon_knows_the_turn_when_it_shows_the_message() {
     let place = tempfile::tempdir().unwrap();
@@ -163,7 +164,7 @@ async fn x_e81_another_daemon_knows_the_turn_when_it_shows_the_message() {
     let (token, id) = run(&api, json!({ "user": LOCAL })).await;
     let session = session_of(&api, &id).await;
     api.granted(json!({ "user_subject_id": LOCAL })).await;
-    // The run is active there, too, and follows the messages.
+    // The run is active at the other daemon too, and follows the messages there.
     let path = format!("{HERE}/sessions/{session}/events");
     let stream = other.world.request(Method::GET, &path);
     let stream = stream.header("authorization", &format!("Bearer {token}"));
@@ -181,7 +182,7 @@ async fn x_e81_another_daemon_knows_the_turn_when_it_shows_the_message() {
     assert_eq!(acts_for(&other).unwrap().as_str(), bob);
     assert!(!other.may_echo(&token).await && !api.may_echo(&token).await);
 
-    // It finds out as well where no client reads there.
+    // The other daemon also learns of the turn if no client reads there.
     drop(stream);
     say(&api, ADMIN, &session, json!({ "text": "y" })).await.succeeded();
     let deadline = tokio::time::Instant::now() + SOON;
@@ -192,13 +193,13 @@ async fn x_e81_another_daemon_knows_the_turn_when_it_shows_the_message() {
             acts_for(&other),
             acts_for(&api)
         );
-        // A refusal waits for nothing, and would let no other task run.
+        // A refusal does not wait, so without this line no other task could run.
         tokio::task::yield_now().await;
     }
 }
 
-/// X-E81: a child has the turn that its parent had when it began it, and gets it anew with each
-/// message of the parent; a child's message to its parent takes none.
+/// X-E81: a child starts with its parent's turn, and gets the parent's turn anew with each of the
+/// parent's messages. A child's message to its parent takes no turn.
 #[tokio::test]
 async fn x_e81_children_have_the_turn_of_their_parent() {
     let place = tempfile::tempdir().unwrap();
@@ -238,8 +239,8 @@ async fn x_e81_children_have_the_turn_of_their_parent() {
     assert_eq!(child.echo().await["content"][0]["text"], "x", "the same again is no message");
 }
 
-/// X-E81: a spawn grant counts in the turn of its user, and in no other; the child is driven by
-/// whose turn it was.
+/// X-E81: a spawn grant applies in its user's turn only. The child is driven by the user whose turn
+/// it was.
 #[tokio::test]
 async fn x_e81_a_spawn_grant_applies_to_the_turn_of_its_user() {
     let place = tempfile::tempdir().unwrap();
@@ -276,8 +277,8 @@ async fn x_e81_a_spawn_grant_applies_to_the_turn_of_its_user() {
     }
 }
 
-/// X-E81: a request of a run without an agent is for the user whose turn it is then; the same in
-/// the turn of another is another request.
+/// X-E81: a request of a run without an agent is for the user whose turn it is. An equal request in
+/// another user's turn is a separate request.
 #[tokio::test]
 async fn x_e81_a_request_is_for_the_user_of_the_turn() {
     let place = tempfile::tempdir().unwrap();
@@ -300,7 +301,7 @@ async fn x_e81_a_request_is_for_the_user_of_the_turn() {
     assert!(api.may_echo(&token).await);
 }
 
-/// X-E81: a decision in the turn of one user answers no request for the same in another's.
+/// X-E81: a decision in one user's turn answers no equal request in another's.
 #[tokio::test]
 async fn x_e81_a_decision_does_not_answer_a_request_in_another_users_turn() {
     let place = tempfile::tempdir().unwrap();
@@ -325,7 +326,7 @@ async fn x_e81_a_decision_does_not_answer_a_request_in_another_users_turn() {
     assert_eq!(pending().await.len(), 1);
 }
 
-/// Says something in a browser.
+/// Sends a message from a browser.
 async fn say_as(browser: &mut Browser<'_>, session: &str, said: Value) -> Answer {
     browser.page().await;
     let path = format!("{HERE}/sessions/{session}/messages");
@@ -335,7 +336,8 @@ async fn say_as(browser: &mut Browser<'_>, session: &str, said: Value) -> Answer
     request.header("host", HOST).body(whole(said.to_string())).send().await
 }
 
-/// X-E81: a human speaks for themselves, and names no other; a non-member cannot be named.
+/// X-E81: a human speaks only for themselves and cannot name another user. A non-member cannot be
+/// named at all.
 #[tokio::test]
 async fn x_e81_a_human_cannot_take_the_turn_of_another_user() {
     let site = Site::new().await;
@@ -367,8 +369,8 @@ async fn x_e81_a_human_cannot_take_the_turn_of_another_user() {
     assert_eq!(acts_for(), Some(PrincipalId::local_admin()), "the human at this machine");
 }
 
-/// X-E81, D15: where humans have to prove that they are some, a message of one who has not is no
-/// user's turn.
+/// X-E81, D15: if humans must prove that they are human, a message of one without proof gives the
+/// turn to no user.
 #[tokio::test]
 async fn x_e81_an_unproved_human_has_no_turn() {
     let dir = tempfile::tempdir().unwrap();
@@ -406,8 +408,8 @@ async fn x_e81_a_comment_takes_the_turn_for_its_author() {
     assert_eq!(heard["payload"]["user"], LOCAL, "{heard}");
 }
 
-/// S26, X-E83: an approval for one call out of a request is for the session that asked: another run
-/// of the same user does not use it up.
+/// S26, X-E83: an approval for one call applies to the session that asked. Another run of the same
+/// user does not use it up.
 #[tokio::test]
 async fn s26_an_approval_for_a_single_call_applies_to_the_session_that_asked() {
     let place = tempfile::tempdir().unwrap();
@@ -426,7 +428,7 @@ async fn s26_an_approval_for_a_single_call_applies_to_the_session_that_asked() {
     assert!(!api.may_echo(&other).await, "of the same user, in another session");
     assert!(api.may_echo(&token).await && !api.may_echo(&token).await);
 
-    // X-E83: the event has the grant, and not the request, which was to last.
+    // X-E83: the event shows the grant, and not the request, which was for longer.
     let path = format!("{HERE}/sessions/{session}/events?type=permission.granted");
     let told = api.get(&path).await["items"][0]["payload"].clone();
     assert_eq!((&told["scope"], &told["session_id"]), (&json!("once"), &json!(session)), "{told}");

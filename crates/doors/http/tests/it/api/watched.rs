@@ -1,5 +1,4 @@
-//! Runs that are watched through the whole door: the operations that watchers get, and values
-//! never.
+//! Tests of watched runs through the whole door: watchers get operations, but never values.
 
 use http::{Method, StatusCode};
 use narthex_model::Role;
@@ -14,9 +13,9 @@ use super::{
 use crate::world::{ADMIN, Answer, Stream, message, whole};
 
 const HERE: &str = "/api/workspaces/default";
-/// The canary in arguments and results, which is sent to no watcher.
+/// The canary in arguments and results. No watcher may receive it.
 const CANARY: &str = "canary-4711-of-a-call";
-/// A run that never was.
+/// The id of a run that never existed.
 const NOBODY: &str = "run_000000000000";
 
 impl Api {
@@ -39,7 +38,7 @@ async fn next(stream: &mut Stream) -> Value {
     message(&stream.next().await.expect("the stream goes on"))
 }
 
-/// A run, and its id.
+/// A run of an API, with its id.
 struct Begun<'a> {
     run: Run<'a>,
     id: String,
@@ -63,15 +62,15 @@ fn trace(run: &Begun<'_>) -> String {
     format!("{HERE}/runs/{}/trace", run.id)
 }
 
-/// A daemon with an agent of one server, `demo`.
+/// A daemon with an agent that has one server, `demo`.
 async fn daemon(place: &tempfile::TempDir) -> Api {
     let api = gated(place).await;
     agent_with_a_gated_tool(&api).await;
     api
 }
 
-/// R-M35: each call is reported with sizes and a duration, a list too, a refused one with the kind
-/// of its error; the contents of calls are sent to no watcher.
+/// R-M35: each call is reported with sizes and a duration, including lists. A refused call has the
+/// kind of its error. No watcher receives the contents of calls.
 #[tokio::test]
 async fn r_m35_each_call_is_reported_once_without_its_contents() {
     let place = tempfile::tempdir().unwrap();
@@ -124,7 +123,7 @@ async fn r_m35_each_call_is_reported_once_without_its_contents() {
     assert!(!json!(told).to_string().contains(CANARY), "{told:?}");
 }
 
-/// R-M35: a watcher that names servers hears of those alone, and the end of the run ends the
+/// R-M35: a watcher that names servers receives only their operations. The end of the run ends the
 /// stream.
 #[tokio::test]
 async fn r_m35_a_watcher_can_pick_servers_and_gets_the_end_of_the_run() {
@@ -147,7 +146,7 @@ async fn r_m35_a_watcher_can_pick_servers_and_gets_the_end_of_the_run() {
     unfit.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
 }
 
-/// S18: a run watches itself and no other; the runs of other workspaces are absent.
+/// S18: a run can watch only itself, and runs of other workspaces are absent.
 #[tokio::test]
 async fn s18_a_caller_cannot_watch_runs_that_the_caller_may_not_see() {
     let place = tempfile::tempdir().unwrap();
@@ -186,7 +185,7 @@ async fn s18_a_caller_cannot_watch_runs_that_the_caller_may_not_see() {
     refused.problem(StatusCode::FORBIDDEN, "denied");
 }
 
-/// R-M35: operations with the files of a run are reported, and so is the call behind them.
+/// R-M35: operations on a run's files are reported, and so are the calls that they cause.
 #[tokio::test]
 async fn r_m35_file_operations_are_reported_with_the_calls_behind_them() {
     let place = tempfile::tempdir().unwrap();
@@ -213,8 +212,8 @@ async fn r_m35_file_operations_are_reported_with_the_calls_behind_them() {
     assert!(told.iter().all(|one| one["path"] == *file), "{told:?}");
 }
 
-/// R-M35: a refusal by the folder itself is reported as a failure, and the folder's own look is
-/// nothing that the run does.
+/// R-M35: a refusal by the folder itself is reported as a failure. The folder's own requests are
+/// not reported as the run's operations.
 #[tokio::test]
 async fn r_m35_refusals_of_a_folder_are_reported_and_its_own_requests_are_not() {
     let place = tempfile::tempdir().unwrap();
@@ -254,8 +253,8 @@ async fn r_m35_refusals_of_a_folder_are_reported_and_its_own_requests_are_not() 
     assert_eq!(elsewhere.status, StatusCode::NOT_FOUND, "{}", elsewhere.text());
 }
 
-/// A run is watched by a stream alone, and a caller without one hears so; `top` is a document as
-/// well.
+/// A run can be watched only over a stream, and a caller without one is refused. `top` is also
+/// available as a document.
 #[tokio::test]
 async fn a_run_is_watched_only_over_an_event_stream() {
     let place = tempfile::tempdir().unwrap();
@@ -267,7 +266,7 @@ async fn a_run_is_watched_only_over_an_event_stream() {
     assert_eq!((once["runs"].as_array().unwrap().len(), &once["interval_ms"]), (1, &Value::Null));
 }
 
-/// `top`: runs with what they do; the first document has counted nothing yet.
+/// `top`: runs with their activity; the first document has no counts yet.
 #[tokio::test]
 async fn top_counts_calls_and_errors_of_each_run() {
     let place = tempfile::tempdir().unwrap();

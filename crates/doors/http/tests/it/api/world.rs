@@ -1,4 +1,4 @@
-//! A door with a control plane over files of a test's own.
+//! A door with a control plane over files of the test.
 
 use std::{
     path::{Path, PathBuf},
@@ -31,13 +31,13 @@ use tempfile::TempDir;
 
 use crate::world::{ADMIN, Answer, Builder, World, registry, whole};
 
-/// Longer than anything here takes.
+/// A time limit that no test here reaches.
 pub(super) const SOON: Duration = Duration::from_secs(60);
 
-/// Bytes of shares that a workspace may have.
+/// Maximum bytes of a workspace's shares.
 pub(super) const SHARES_QUOTA: u64 = 1024 * 1024;
 
-/// The value of the only variable that is set, and may be named.
+/// The value of the only variable that is set and allowed.
 pub(super) const VARIABLE: &str = "canary-variable";
 
 pub(crate) struct Api {
@@ -46,12 +46,12 @@ pub(crate) struct Api {
     pub(crate) control: Control,
     pub(super) runs: Runs,
     pub(super) outbound: Outbound,
-    /// The token of the run of the process itself, which a test begins if it wants one.
+    /// The token of the process's own run, which a test starts if it needs that run.
     pub(super) local: RunToken,
     fixture: Running,
 }
 
-/// A legacy server in a few lines of shell, which says on stderr that it starts.
+/// A legacy server in a few lines of shell. It reports its start on stderr.
 pub(super) fn shell() -> Value {
     let script = r#"echo "is awake" >&2
         while read -r line; do id=${line#*'"id":'}; id=${id%%[,\}]*}; case "$line" in
@@ -59,12 +59,12 @@ pub(super) fn shell() -> Value {
             "capabilities":{"tools":{}},"serverInfo":{"name":"shell","version":"3"}}}\n' "$id";;
         *'"id"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}\n' "$id";;
         esac; done"#;
-    // One message is one line, and what looks like a placeholder must not be one.
+    // Each message must be one line, and `${` must be escaped, so that it is no placeholder.
     let script = script.replace(",\n            \"capa", ",\"capa").replace("${", "$${");
     json!({ "transport": "stdio", "command": "sh", "args": ["-c", script, "secret-argument"] })
 }
 
-/// An executor of the workspace `default`, whose program no daemon has.
+/// An executor of the workspace `default` whose program no daemon has.
 fn crew() -> KnownExecutors {
     let of = [(ExecutorName::new("crew").unwrap(), [WorkspaceId::default()].into())];
     KnownExecutors::new(of.into())
@@ -77,7 +77,7 @@ enum Project<'p> {
 }
 
 impl Project<'_> {
-    /// The file, in which the servers are from now on.
+    /// The project's file; writes the servers into it if they are given.
     fn file(self, dir: &TempDir, fixture: &Running) -> PathBuf {
         match self {
             Self::File(file) => file.to_owned(),
@@ -98,7 +98,7 @@ async fn vault(store: &Store, keys: &Path) -> Vault {
 }
 
 impl Api {
-    /// With these servers in the project's file; `URL` in them is the fixture's address.
+    /// An API with these servers in the project's file; `URL` in them means the fixture's address.
     pub(crate) async fn over(servers: &Value) -> Self {
         Self::with_store(servers, None).await
     }
@@ -107,30 +107,30 @@ impl Api {
         Self::with(servers, store, None).await
     }
 
-    /// With no server, a store, and secrets in it.
+    /// An API without servers, with a store that has secrets.
     pub(super) async fn with_secrets(store: Store, keys: &Path) -> Self {
         Self::with_all(&json!({}), store, keys).await
     }
 
-    /// With servers, a store, and secrets in it.
+    /// An API with servers and a store that has secrets.
     pub(super) async fn with_all(servers: &Value, store: Store, keys: &Path) -> Self {
         let vault = vault(&store, keys).await;
         Self::with(servers, Some(store), Some(vault)).await
     }
 
-    /// With no server, and secrets that are kept by something of the test's own.
+    /// An API without servers, whose secrets are in the test's own vault.
     pub(super) async fn with_vault(store: Store, vault: Vault) -> Self {
         Self::with(&json!({}), Some(store), Some(vault)).await
     }
 
-    /// With no server, where no request waits longer for a decision.
+    /// An API without servers, where requests wait for a decision for this long.
     pub(super) async fn with_lifetime(store: Store, keys: &Path, lifetime: Duration) -> Self {
         let granting = GrantOptions { request_lifetime: lifetime, ..GrantOptions::default() };
         let vault = vault(&store, keys).await;
         Self::of(Project::Servers(&json!({})), Some(store), Some(vault), None, granting).await
     }
 
-    /// The same with servers of this file, which other daemons may read, too.
+    /// An API with the servers of this file, which other daemons may read too.
     pub(super) async fn with_file(file: &Path, store: Store, keys: &Path) -> Self {
         let vault = vault(&store, keys).await;
         let granting = GrantOptions::default();
@@ -142,19 +142,19 @@ impl Api {
         self.fixture.url.clone()
     }
 
-    /// Number of calls of tools at the fixture.
+    /// Number of tool calls that the fixture has received.
     pub(super) fn calls(&self) -> u64 {
         self.fixture.fixture.counts().calls
     }
 
-    /// With no server, and a store over which humans sign in; with secrets in it, if there is a
-    /// file for their key. Grants need no proof.
+    /// An API without servers, where humans sign in. It has secrets if there is a file for their
+    /// key. Grants need no proof.
     pub(crate) async fn with_login(store: Store, login: LoginOptions, keys: Option<&Path>) -> Self {
         Self::with_proofs(store, login, keys, Some(false)).await
     }
 
-    /// The same where only those grant who have proved to be human, if that is `required`; by
-    /// default the daemon decides.
+    /// An API like [`Self::with_login`]. If `require_proof` is true, only humans with proof can
+    /// grant. If it is `None`, the daemon decides.
     pub(crate) async fn with_proofs(
         store: Store,
         login: LoginOptions,
@@ -259,7 +259,7 @@ impl Api {
         self.control.registry().get(name).unwrap()
     }
 
-    /// A request of the operator's.
+    /// A request of the operator.
     pub(crate) fn ask(&self, method: &str, path: &str) -> Builder<'_> {
         let request = self.world.request(method.parse::<Method>().unwrap(), path);
         request.header("authorization", &format!("Bearer {ADMIN}"))
@@ -273,7 +273,7 @@ impl Api {
         self.ask("POST", path).send().await
     }
 
-    /// A change with a body.
+    /// A change by the operator, with a body.
     pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<Bytes>) -> Answer {
         let request = self.ask(method, path).header("content-type", "application/json");
         request.body(whole(body)).send().await
@@ -288,7 +288,7 @@ impl Answer {
         self.json()
     }
 
-    /// Checks that it is a problem of this status and kind; gives its text.
+    /// Checks that the answer is a problem with this status and kind, and returns its text.
     #[track_caller]
     pub(crate) fn problem(&self, status: StatusCode, kind: &str) -> String {
         assert_eq!(self.status, status, "{}", self.text());
