@@ -6,6 +6,7 @@ use std::{
 };
 
 use fs_err as fs;
+use futures_core::future::BoxFuture;
 use narthex_model::ErrorKind;
 use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use thiserror::Error;
@@ -84,7 +85,11 @@ impl Store {
     ///
     /// # Errors
     /// When the store is on a server, the file exists, or a read or write fails.
-    pub async fn backup(&self, to: &Path) -> Result<Backup, BackupError> {
+    pub fn backup<'a>(&'a self, to: &'a Path) -> BoxFuture<'a, Result<Backup, BackupError>> {
+        Box::pin(self.copy_to(to))
+    }
+
+    async fn copy_to(&self, to: &Path) -> Result<Backup, BackupError> {
         let Database::Sqlite(_) = self.database() else { return Err(BackupError::OnServer) };
         let path = to.to_owned();
         match create_private(to) {

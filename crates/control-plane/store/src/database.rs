@@ -13,6 +13,7 @@ pub(crate) mod times;
 
 use std::time::Duration;
 
+use futures_core::future::BoxFuture;
 use sqlx::{Encode, Type, query::Query};
 use tokio::time::{error::Elapsed, timeout};
 
@@ -62,31 +63,37 @@ impl<'a> Step<'a> {
     }
 }
 
+/// Statements are boxed, so that this crate compiles the code that sends them, and crates that await
+/// an object of the store do not compile it again.
 impl Database {
     /// All rows that a statement answers with.
-    pub(crate) async fn read(
-        &self,
+    pub(crate) fn read<'a>(
+        &'a self,
         statement: Statement,
-        values: &[Value<'_>],
-    ) -> Result<Vec<Row>, StatementError> {
-        let rows: Vec<AnyRow> = match self {
-            Self::Sqlite(file) => file.read(statement, values).await?,
-            Self::Postgres(server) => server.read(statement, values).await?,
-        };
-        Ok(rows.into_iter().map(|row| Row::new(statement, row)).collect())
+        values: &'a [Value<'a>],
+    ) -> BoxFuture<'a, Result<Vec<Row>, StatementError>> {
+        Box::pin(async move {
+            let rows: Vec<AnyRow> = match self {
+                Self::Sqlite(file) => file.read(statement, values).await?,
+                Self::Postgres(server) => server.read(statement, values).await?,
+            };
+            Ok(rows.into_iter().map(|row| Row::new(statement, row)).collect())
+        })
     }
 
     /// Runs a statement that writes; the change is stored when this returns.
-    pub(crate) async fn write(
-        &self,
+    pub(crate) fn write<'a>(
+        &'a self,
         statement: Statement,
-        values: &[Value<'_>],
-    ) -> Result<(), StatementError> {
-        match self {
-            Self::Sqlite(file) => file.write(statement, values).await,
-            // Every write there is a transaction, since it has a lock to hold.
-            Self::Postgres(_) => self.write_each(statement, &[values.to_vec()]).await,
-        }
+        values: &'a [Value<'a>],
+    ) -> BoxFuture<'a, Result<(), StatementError>> {
+        Box::pin(async move {
+            match self {
+                Self::Sqlite(file) => file.write(statement, values).await,
+                // Every write there is a transaction, since it has a lock to hold.
+                Self::Postgres(_) => self.write_each(statement, &[values.to_vec()]).await,
+            }
+        })
     }
 
     /// Runs a statement for each of these, all of them or none.
@@ -118,16 +125,18 @@ impl Database {
         Ok(rows.map(|rows| rows.into_iter().map(|row| Row::new(statement, row)).collect()))
     }
 
-    async fn write_steps_and(
-        &self,
-        steps: &[Step<'_>],
-        last: Option<&Step<'_>>,
-    ) -> Result<Option<Vec<AnyRow>>, StatementError> {
-        let Some(first) = steps.first() else { return Ok(Some(Vec::new())) };
-        match self {
-            Self::Sqlite(file) => file.write_steps(first, steps, last).await,
-            Self::Postgres(server) => server.write_steps(first, steps, last).await,
-        }
+    fn write_steps_and<'a>(
+        &'a self,
+        steps: &'a [Step<'a>],
+        last: Option<&'a Step<'a>>,
+    ) -> BoxFuture<'a, Result<Option<Vec<AnyRow>>, StatementError>> {
+        Box::pin(async move {
+            let Some(first) = steps.first() else { return Ok(Some(Vec::new())) };
+            match self {
+                Self::Sqlite(file) => file.write_steps(first, steps, last).await,
+                Self::Postgres(server) => server.write_steps(first, steps, last).await,
+            }
+        })
     }
 
     /// Waits for running statements. Later statements fail.

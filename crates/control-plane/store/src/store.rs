@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use futures_core::future::BoxFuture;
 use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::schema::{connect, open};
@@ -63,9 +64,11 @@ impl Store {
     ///
     /// # Errors
     /// When the file is damaged, newer, not narthex's or not private, or cannot be read.
-    pub async fn look(path: &Path) -> Result<Option<Self>, OpenError> {
-        let place = path.display().to_string();
-        Ok(open::look(path).await?.map(|database| Self { database, place }))
+    pub fn look(path: &Path) -> BoxFuture<'_, Result<Option<Self>, OpenError>> {
+        Box::pin(async move {
+            let place = path.display().to_string();
+            Ok(open::look(path).await?.map(|database| Self { database, place }))
+        })
     }
 
     /// Opens a database of a PostgreSQL server as [`Store::look`] opens a file. `None` if the
@@ -73,9 +76,11 @@ impl Store {
     ///
     /// # Errors
     /// The errors of [`Store::connect`].
-    pub async fn connect_to_look(url: &Secret) -> Result<Option<Self>, ConnectError> {
-        let looked = connect::look(url.expose()).await?;
-        Ok(looked.map(|(database, place)| Self { database, place }))
+    pub fn connect_to_look(url: &Secret) -> BoxFuture<'_, Result<Option<Self>, ConnectError>> {
+        Box::pin(async move {
+            let looked = connect::look(url.expose()).await?;
+            Ok(looked.map(|(database, place)| Self { database, place }))
+        })
     }
 
     /// The workspaces.
@@ -293,7 +298,7 @@ impl Store {
 
     /// Waits for running statements and closes the database, for all clones. Without this no data
     /// is lost, but the next opening of a file takes longer.
-    pub async fn close(&self) {
-        self.database.close().await;
+    pub fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.database.close())
     }
 }
