@@ -1,10 +1,11 @@
 //! Permissions of runs in memory, equal to those in the store: the grants and the rules of each
 //! workspace, and the turn of each session.
 //!
-//! A caller that writes one to the store holds `changing` meanwhile and sets it here too, so that
-//! the change counts at once. Changes by other daemons on the store are found within [`POLL`].
+//! A caller that writes grants or rules to the store holds the lock `changing` and updates them
+//! here too, so that the change counts at once. Changes by other daemons on the store are found
+//! within [`POLL`].
 //!
-//! A layer of its own: imports no other module of this crate.
+//! A separate layer: imports no other module of this crate.
 
 mod by_workspace;
 mod grants;

@@ -64,7 +64,7 @@ pub enum StageOutcome {
     },
     /// No answer arrived in time.
     Timeout {
-        /// Milliseconds until the stage was given up.
+        /// Milliseconds after which the stage was cancelled.
         after_ms: u64,
     },
     /// The server does not have this list (error -32601, or a capability that it did not declare).

@@ -30,7 +30,7 @@ pub struct SignedIn {
     pub since: SystemTime,
 }
 
-/// A new session. Its token goes to the browser alone.
+/// A new session. Only the browser receives its token.
 #[derive(Debug)]
 pub struct NewSession {
     /// The token for the browser's later requests.

@@ -69,8 +69,8 @@ async fn e140_a_hidden_entry_is_shown_as_overridden() {
     assert_eq!(api.get("/api/servers/one").await["provenance"], "workspace");
 }
 
-/// O34: rows come in pages by name. A row that comes, goes or changes between two pages neither
-/// repeats another row nor hides one.
+/// O34: rows come in pages by name. A row that is added, removed or changed between two pages
+/// neither repeats another row nor hides one.
 #[tokio::test]
 async fn o34_changes_between_pages_neither_repeat_nor_hide_rows() {
     let off = json!({ "transport": "http", "url": "http://127.0.0.1:1/", "disabled": true });
