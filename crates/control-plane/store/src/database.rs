@@ -63,8 +63,8 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Statements are boxed, so that this crate compiles the code that sends them, and crates that await
-/// an object of the store do not compile it again.
+/// Statements are boxed, so that crates that await an object of the store do not compile the way
+/// of a statement again.
 impl Database {
     /// All rows that a statement answers with.
     pub(crate) fn read<'a>(

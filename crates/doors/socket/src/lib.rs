@@ -9,7 +9,9 @@ mod connection;
 mod door;
 mod folder;
 mod inbox;
+mod options;
 mod writer;
 
-pub use door::{SocketDoor, SocketOptions};
+pub use door::SocketDoor;
 pub use folder::SocketError;
+pub use options::SocketOptions;
