@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Snapshots are so cheap that one alone cannot be timed.
+/// Number of snapshots in one measurement: a single snapshot is too cheap to be timed.
 const SNAPSHOTS: u32 = 1_000_000;
 /// Longer than all attempts to connect to a closed port take.
 const SETTLED: Duration = Duration::from_secs(60);

@@ -1,5 +1,5 @@
-//! The first definitions and instructions of a live server, compared with its present ones (S23).
-//! Runs get the present ones; narthex reports differences to operators.
+//! Compares the present definitions and instructions of a live server with its first ones (S23).
+//! Runs get the present ones, and narthex reports the differences to operators.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
@@ -21,8 +21,9 @@ impl Baseline {
         Self { inventory: inventory.clone(), instructions }
     }
 
-    /// Names of the definitions that differ from those first listed under the same name, each in a
-    /// word or two that are harmless to show. New and removed names are no change.
+    /// Reports the definitions that differ from the first definition under the same name. The text
+    /// of each is its kind and its shortened, quoted name, which are harmless to show. New and
+    /// removed names are no change.
     pub(crate) fn changed(&self, now: &Inventory, facts: &ServerFacts) -> Vec<String> {
         let mut first = HashMap::new();
         for (list, entry) in self.inventory.entries() {

@@ -46,7 +46,7 @@ pub struct LoadedConfig {
 }
 
 impl LoadedConfig {
-    /// Notes the file whose changes a human approves, if they do, in each entry.
+    /// Notes in each entry the file whose changes a human approves, if there is such a file.
     pub(crate) fn approved_in(mut self, file: Option<&Arc<Path>>) -> Self {
         for entry in &mut self.entries {
             if let Entry::Server(definition) = entry {
@@ -158,8 +158,8 @@ pub fn load_file(
     parse(&read(path)?, &LoadContext { file: path, workspace_root, env })
 }
 
-/// Reads at most one byte more than a configuration may have. Only a regular file: a pipe or a
-/// device, to which a link may lead, would never end.
+/// Reads at most one byte more than a configuration may have. Reads only a regular file: a pipe or
+/// a device, to which a link may lead, would never end.
 ///
 /// # Errors
 /// When the file cannot be read: a missing file is of kind `not_found`.
@@ -172,8 +172,9 @@ fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
         true => Ok(()),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
     };
-    // Checked before, since opening alone triggers some devices, and after, since another file may
-    // be there by then. Without waiting, because a pipe would wait for its other end.
+    // The kind of the file is checked before the file is opened, since opening alone triggers some
+    // devices. It is checked again after that, since another file may be there by then. The open
+    // does not wait, because a pipe would wait for its other end.
     refuse_others(fs_err::metadata(path)?)?;
     let mut options = fs_err::OpenOptions::new();
     options.read(true).options_mut().custom_flags(OFlags::NONBLOCK.bits().cast_signed());

@@ -49,7 +49,7 @@ pub(crate) struct Settings {
 pub(crate) struct Before<'a> {
     /// State found on an earlier connection.
     pub(crate) found: Option<&'a Found>,
-    /// The file that its entry is from.
+    /// The file with the server's entry.
     pub(crate) file: Option<Arc<Path>>,
     /// Knowledge of whether a server of this definition answers `initialize`.
     pub(crate) legacy: Arc<LegacySupport>,
@@ -176,7 +176,7 @@ impl Connection {
         }
     }
 
-    /// Notes that a row of the registry shows it, which comes from this file.
+    /// Notes that a row of the registry shows the connection.
     pub(crate) fn has_row(&self) {
         self.is_shown.store(true, Ordering::Release);
     }
@@ -219,13 +219,13 @@ impl Connection {
         self.retired.is_cancelled() || self.cut.is_cancelled()
     }
 
-    /// Lets open calls finish, then ends.
+    /// Ends the connection after its open calls.
     pub(crate) fn retire(&self) {
         self.retired.cancel();
         self.refuse_calls();
     }
 
-    /// Ends at once: the server was switched off.
+    /// Ends the connection at once, since the server was switched off.
     pub(crate) fn cut(&self) {
         self.cut_because(CutReason::SwitchedOff);
     }
@@ -238,7 +238,8 @@ impl Connection {
         self.update(shared, |_cut_off| {});
     }
 
-    /// Shows that the secret for which it was cut is set again; it stays cut.
+    /// Shows that the secret for which the connection was cut is set again. The connection stays
+    /// cut.
     pub(crate) fn secret_set_again(&self, shared: &Shared) {
         if matches!(self.off.get(), Some(CutReason::SecretCleared(_))) {
             self.is_set_again.store(true, Ordering::Release);
@@ -246,7 +247,7 @@ impl Connection {
         }
     }
 
-    /// Why it was cut, as it is now.
+    /// The present reason for the cut.
     fn cut_reason(&self) -> Option<CutReason> {
         let mut reason = self.off.get()?.clone();
         if let CutReason::SecretCleared(secret) = &mut reason {
@@ -269,7 +270,7 @@ impl Connection {
         shared.into_iter().chain(self.further()).for_each(|link| link.retire());
     }
 
-    /// Starts a server that is asleep, or has one tried soon that is probed.
+    /// Starts a server that is asleep. Asks for an early attempt if the server is probed.
     pub(crate) fn wake(&self) {
         let found = self.found.load();
         if found.is_asleep || found.is_probed {
@@ -299,7 +300,7 @@ impl Connection {
         shared.show(self.id, found);
     }
 
-    /// Shows a warning of this kind with the server's row, or takes it back. A new one is logged.
+    /// Shows a warning of this kind with the server's row, or removes it. A new warning is logged.
     pub(crate) fn warn(&self, shared: &Shared, kind: WarningKind, message: Option<String>) {
         let is_there = self.found().warnings.iter().any(|one| one.kind == kind);
         if !is_there && message.is_none() {
@@ -343,7 +344,7 @@ impl Connection {
         .await
     }
 
-    /// Has a probed server tried soon, and waits for the outcome.
+    /// Asks for an early attempt to reach a probed server, and waits for the outcome.
     pub(crate) async fn probed(&self) -> Arc<Found> {
         let before = self.found().probes;
         self.wake();
@@ -362,7 +363,7 @@ impl Connection {
                 return found;
             }
             tokio::select! {
-                // The sender lives as long as the connection.
+                // The sender exists as long as the connection.
                 _ = changed.changed() => {}
                 () = self.retired.cancelled() => {}
                 () = self.cut.cancelled() => {}
@@ -374,7 +375,7 @@ impl Connection {
     pub(crate) async fn ended(&self) -> Ended {
         let mut ended = self.ended.subscribe();
         let known = ended.wait_for(Option::is_some).await;
-        // The sender lives as long as the connection.
+        // The sender exists as long as the connection.
         known.ok().and_then(|known| *known).unwrap_or(Ended::Gracefully)
     }
 
@@ -398,8 +399,8 @@ impl Connection {
         further.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// A place for one more process of a server that is a program; `None` if it has as many as it
-    /// may. The shared one counts.
+    /// A place for one more process of a server that is a program. `None` if the server has as many
+    /// processes as it may have, including the shared one.
     pub(crate) fn reserve(self: &Arc<Self>, most: usize) -> Option<Place> {
         self.opening.fetch_add(1, Ordering::AcqRel);
         let place = Place(self.clone());

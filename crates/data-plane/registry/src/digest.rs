@@ -23,9 +23,9 @@ impl DigestKey {
         Self(mac.expect("HMAC takes keys of any length"))
     }
 
-    /// Covers everything of a definition that a connection depends on. Destructured in full, so
-    /// that a field that is added cannot be forgotten here. Whether the configuration switches the
-    /// server off is no property of its connection.
+    /// The digest of all parts of a definition that a connection depends on. The definition is
+    /// destructured in full, so that a new field cannot be forgotten here. A configuration that
+    /// switches the server off has the same digest: the switch is no property of a connection.
     pub(crate) fn of(&self, definition: &ServerDefinition) -> Digest {
         let ServerDefinition {
             alias,
@@ -39,7 +39,7 @@ impl DigestKey {
             shows_flagged,
             filled_in,
             header_sources,
-            // Its place, and not its content.
+            // The place of the entry, and not its content.
             approved_in: _,
             // The output limits are the gateway's part, which reads the row.
             output: _,

@@ -68,7 +68,7 @@ type Comparing<'a> = Box<dyn Fn(Listed, &InventoryEntry) -> Option<bool> + 'a>;
 struct KeptDigest([u8; 32]);
 
 impl FirstLists {
-    /// The present lists of these servers, as their first ones.
+    /// Takes the present lists of these servers as their first lists.
     #[must_use]
     pub fn of(servers: &MountSet) -> Self {
         Self::again(&KeptLists::default(), servers)
@@ -254,7 +254,7 @@ impl FirstList {
 impl KeptServer {
     fn of(inventory: &Inventory) -> Self {
         let digests = |list: Listed| {
-            // If two have one name the first counts, and so it does here.
+            // If two entries have one name, the first entry counts, here as elsewhere.
             let entries = inventory.list(list).iter().rev();
             entries.map(|entry| (entry.key.to_string(), KeptDigest::of(list, entry))).collect()
         };
@@ -267,7 +267,7 @@ impl KeptServer {
         }
     }
 
-    /// `None` for a list that is not frozen.
+    /// The digests of one list; `None` for a list that is not frozen.
     fn list(&self, list: Listed) -> Option<&BTreeMap<String, KeptDigest>> {
         match list {
             Listed::Tool => Some(&self.tools),
@@ -284,7 +284,7 @@ impl FirstWords {
         Self { digest: text.as_deref().map(KeptDigest::of_text), text }
     }
 
-    /// `None` if the words are not frozen.
+    /// The stored digest of the instructions; `None` if the instructions are not frozen.
     fn kept(kept: &KeptServer) -> Option<Self> {
         let digest = kept.words.as_ref()?.first().copied();
         Some(Self { digest, text: None })

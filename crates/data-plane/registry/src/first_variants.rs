@@ -27,10 +27,10 @@ pub struct FirstVariants {
     compared: Mutex<HashMap<Variant, Compared>>,
 }
 
-/// A server as it lists for clients of some capabilities, in some revision.
+/// A server, with the capabilities and the revision of the clients for which it lists.
 type Variant = (Alias, Bytes, Revision);
 
-/// A list, and its part that is unchanged since the first one.
+/// A list, and its part that is unchanged since the first list.
 type Compared = (Weak<Inventory>, Arc<Inventory>);
 
 impl FirstVariants {
@@ -74,7 +74,7 @@ impl FirstVariants {
     }
 
     /// The unchanged part of a server's list on a link of this kind. If no first list is known,
-    /// `first` becomes it, and the flag is true.
+    /// `first` becomes the first list, and the flag is true.
     #[must_use]
     pub fn unchanged(
         &self,

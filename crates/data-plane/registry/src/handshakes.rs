@@ -18,8 +18,8 @@ use tokio::{sync, time::Instant};
 
 use crate::digest::Digest;
 
-/// Largest number of remembered definitions. Beyond it, those that have no connection are
-/// forgotten.
+/// Largest number of remembered definitions. Beyond this number, the registry forgets definitions
+/// that have no connection.
 const DEFINITIONS_MAX: usize = 4096;
 /// Time that a server may take to answer the attempt.
 pub(crate) const TRY_DEADLINE: Duration = Duration::from_secs(10);
@@ -80,7 +80,7 @@ impl LegacySupport {
         }
     }
 
-    /// Takes it for a refusal for some time, unless the server has answered before.
+    /// Counts a failed attempt as a refusal for some time, unless the server has answered before.
     pub(crate) fn doubt(&self, pause: Duration) {
         let mut again = self.again();
         if matches!(self.state.load(Ordering::Acquire), UNKNOWN | DOUBTED) {
@@ -139,7 +139,7 @@ mod tests {
         ConnectError::Deadline { after: Duration::from_secs(30), hint: String::new() }
     }
 
-    /// D31.
+    /// D31: a refusal is remembered for good, and other failures for a while.
     #[tokio::test(start_paused = true)]
     async fn only_a_refused_handshake_is_remembered_permanently() {
         let support = LegacySupport::default();
@@ -155,7 +155,7 @@ mod tests {
         assert!(support.is_possible());
     }
 
-    /// D31.
+    /// D31: after an answer, silence of the server is not counted as a refusal.
     #[tokio::test(start_paused = true)]
     async fn silence_after_an_answered_handshake_is_not_remembered() {
         let support = LegacySupport::default();
@@ -169,7 +169,8 @@ mod tests {
         assert!(!support.is_possible(), "it may be another program by now");
     }
 
-    /// D31.
+    /// D31: connections of one definition share the outcome, and the number of definitions is
+    /// limited.
     #[test]
     fn results_of_handshakes_are_shared_by_definition_and_bounded() {
         let known = Handshakes::default();

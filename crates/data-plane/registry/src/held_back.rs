@@ -205,8 +205,8 @@ mod tests {
         HeldBack::new(BTreeMap::new(), serde_json::from_str(&text).unwrap())
     }
 
-    /// S23: a definition under review is found by its own name, its qualified one, and each URI
-    /// that it covers.
+    /// S23: a caller finds a definition under review by its own name, its qualified name, and each
+    /// URI that it covers.
     #[test]
     fn s23_a_definition_under_review_is_found_by_each_of_its_names() {
         let (held, files, mail) = (held(), alias("files"), alias("mail"));

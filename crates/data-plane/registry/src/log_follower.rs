@@ -46,7 +46,8 @@ impl LogFollower {
                 return None;
             }
             tokio::select! {
-                // Only a signal that there are lines: missed lines are in the ring, or counted.
+                // The message only signals that there are lines: missed lines are in the ring, or
+                // counted.
                 _line = self.added.recv() => {}
                 changed = self.changes.changed() => changed.ok()?,
             }

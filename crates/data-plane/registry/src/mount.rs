@@ -129,7 +129,7 @@ pub struct Unmounted {
     pub ended: Option<Ended>,
 }
 
-/// A set that is on its way.
+/// A set that is being mounted.
 struct Begun {
     /// The started servers, each with a flag that is true if it may fail.
     mounted: Vec<(Mount, bool)>,

@@ -74,7 +74,7 @@ pub(crate) fn disabled(id: &str) -> ServerResult {
     ServerResult::error(id, CallErrorKind::ServerDisabled, "it is switched off")
 }
 
-/// An answer that may still have to be waited for.
+/// An answer for which a caller may still have to wait.
 #[derive(Debug)]
 pub(crate) enum Awaited {
     Known(ServerResult),

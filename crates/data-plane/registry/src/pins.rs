@@ -194,7 +194,8 @@ impl Registry {
             seen: ArcSwap::default(),
             held: ArcSwap::default(),
         });
-        // Registered before its review: a decision that is made meanwhile causes another review.
+        // The list is registered before its review: a decision that is made meanwhile causes
+        // another review.
         connection.keeps_list(&list);
         let turn = connection.turn_to_look().await;
         list.look(turn.as_ref()).await?;

@@ -64,7 +64,8 @@ struct Held {
     by_id: HashMap<ConnectionId, Weak<Mounted>>,
 }
 
-/// A reference to one connection. Dropping the last one ends the connection, after its open calls.
+/// A reference to one connection. Dropping the last reference ends the connection, after its open
+/// calls.
 #[derive(Debug, Clone)]
 pub struct Mount {
     held: Arc<Mounted>,
@@ -238,7 +239,7 @@ impl Drop for Mounted {
     fn drop(&mut self) {
         if let Some(shared) = self.shared.upgrade() {
             let mut mounted = shared.pool.mounted();
-            // A later caller may have replaced it under the same key.
+            // A later caller may have replaced this connection under the same key.
             if mounted.by_key.get(&self.key).is_some_and(|now| now.strong_count() == 0) {
                 mounted.by_key.remove(&self.key);
             }
@@ -263,7 +264,7 @@ impl Pool {
         self.those(|key| key.alias == *alias && key.identity.server.is_none())
     }
 
-    /// References to all connections of such an identity.
+    /// References to all connections whose identity `is_meant` selects.
     pub(crate) fn of_identity(&self, is_meant: impl Fn(&MountIdentity) -> bool) -> Vec<Mount> {
         self.those(|key| is_meant(&key.identity))
     }
@@ -313,7 +314,7 @@ impl Shared {
         mounted.by_id.insert(connection.id, Arc::downgrade(&new));
         mounted.by_key.insert(key, Arc::downgrade(&new));
         drop(mounted);
-        // Dropped only now, as its drop takes the lock.
+        // The old reference is dropped only now, since its drop takes the lock.
         drop(held);
         self.tasks.spawn_on(connection::run(self.clone(), connection), &self.home());
         Mount::first(new)

@@ -178,7 +178,8 @@ impl Registry {
     /// subscriber delays no other.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
-        // Under the lock of publishing snapshots, so that none is missed or comes twice.
+        // The lock of publishing is held, so that the subscriber misses no snapshot and gets none
+        // twice.
         let _rows = self.shared.rows();
         Subscription::new(self.snapshot(), self.shared.snapshots.subscribe())
     }
@@ -232,7 +233,7 @@ impl Registry {
         &self.shared.tasks
     }
 
-    /// Stops every server, all at once, and waits until all are gone; later sets are refused.
+    /// Stops all servers at the same time, and waits until all have ended; later sets are refused.
     /// Subscribers get one last snapshot without rows (E69). A second call does nothing.
     pub async fn close(&self) {
         self.shared.rows().is_closed = true;
@@ -281,7 +282,7 @@ impl Shared {
         }
     }
 
-    /// Publishes the found state of a connection in the row that it belongs to, if it still does.
+    /// Publishes the found state of a connection in its row, if the row still has the connection.
     pub(crate) fn show(&self, id: ConnectionId, found: Arc<Found>) {
         let mut rows = self.rows();
         if rows.is_closed {
@@ -294,7 +295,7 @@ impl Shared {
         }
     }
 
-    /// The connection of a row that was seen, if it still is the row's.
+    /// The connection of a row that was seen, if the row still has it.
     pub(crate) fn connection(&self, row: &ServerRow) -> Option<Arc<Connection>> {
         if let Some(mounted) = &row.mounted {
             return mounted.upgrade();

@@ -1,7 +1,7 @@
 //! The rows of a registry, and their change by a new configuration in one step.
 //!
-//! Each change happens under one lock and waits for no server, so applies come one after the other
-//! and the newest wins (E128), however slow the servers of an older one are.
+//! Each change happens under one lock and waits for no server. So applies come one after the other,
+//! and the newest set wins (E128), however slow the servers of an older set are.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -122,8 +122,8 @@ impl Rows {
 
     /// Puts a whole set in place of the present one; servers missing from the set are removed (E2).
     pub(crate) fn replace(&mut self, shared: &Arc<Shared>, set: Vec<Declared>) -> Vec<Awaited> {
-        // Indexed by name, as sets may be large. Rows that do not count, and those of a name that
-        // is taken, hold no connection.
+        // The slots are indexed by name, since sets may be large. Rows that do not count, and rows
+        // whose name is taken, hold no connection.
         let mut before = HashMap::with_capacity(self.slots.len());
         for slot in std::mem::take(&mut self.slots) {
             if !slot.row.is_overridden {
@@ -147,7 +147,7 @@ impl Rows {
         self.slots.iter().map(Slot::awaited).collect()
     }
 
-    /// Takes the row that counts under a name out; whether there was one.
+    /// Removes the row that counts under a name. Returns `false` if there is no such row.
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         let removed = self.position(name).map(|index| self.slots.remove(index));
         let is_there = removed.is_some();
@@ -155,7 +155,7 @@ impl Rows {
         is_there
     }
 
-    /// Ends the mounts that no row holds any more. To be called when the rows are published.
+    /// Ends the mounts that no row holds any more. To be called after the rows were published.
     pub(crate) fn end_leaving(&mut self) {
         for leaving in self.leaving.drain(..) {
             match leaving {
@@ -237,7 +237,8 @@ impl Rows {
         if retry == IsRetry::Always
             && let Some(mount) = old.as_ref().and_then(|old| old.mount.as_ref())
         {
-            // A new connection must come under the same key. Mounts that share this one keep it.
+            // A new connection must get the same key. Mounts that share the present connection keep
+            // it.
             shared.pool.forget(mount);
             // The program behind the same definition may be another by now.
             mount.found().legacy.forget();
@@ -263,7 +264,7 @@ impl Rows {
     }
 }
 
-/// Logs gates that gate nothing, where they came to a connection that has listed before.
+/// Logs the gates without a match of an entry whose gates have changed on a present connection.
 fn tell_new_gates(row: &ServerRow, before: Option<&ServerDefinition>) {
     let Some((before, now)) = before.zip(row.definition.as_deref()) else { return };
     if before.gates != now.gates {
@@ -312,7 +313,7 @@ fn twice(declared: Declared) -> Slot {
     let error = ServerFailure::new(CallErrorKind::TransportError, text);
     let mut slot = at_rest(declared, ServerState::Error, Some(error), Default::default());
     let row = Arc::make_mut(&mut slot.row);
-    // The first one has the name.
+    // The first row in the set has the name.
     row.alias = None;
     slot
 }

@@ -53,7 +53,7 @@ pub struct ServerRow {
     pub connection: Option<ConnectionId>,
     /// Held while the lists are read because of a call.
     pub(crate) listing: Arc<Mutex<()>>,
-    /// The connection itself, where the row is a mount's and none of the registry's.
+    /// The connection itself, if the row belongs to a mount, and not to the registry.
     pub(crate) mounted: Option<Weak<Connection>>,
 }
 
@@ -297,15 +297,15 @@ impl ServerRow {
         self
     }
 
-    /// True if a tool has an output schema. Counts a tool that is not available now: one under
-    /// review, or one that the server had before.
+    /// True if a tool has an output schema. This includes a tool that is not available now, because
+    /// it is under review or the server had it before.
     #[must_use]
     pub fn is_shaped(&self, tool: &str) -> bool {
         self.known().find_map(|all| all.tool(tool)).is_some_and(InventoryEntry::is_shaped)
     }
 
     /// Gates of the present entry without a match in the server's present lists, or in its last
-    /// ones while it is away. Empty while the server has never listed.
+    /// lists while the server is unavailable. Empty while the server has never listed.
     #[must_use]
     pub fn unmatched(&self) -> Vec<UnmatchedGate> {
         let listed = self.pinned.as_ref().map_or(&self.inventory, |said| said.listed());

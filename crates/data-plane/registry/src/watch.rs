@@ -1,10 +1,10 @@
 //! Follows the files of the global and the project layer, and reports their present declarations.
 //!
-//! Made for a caller that applies a set to a registry: load once, apply that set, start, and then
-//! apply the set of each [`LayersEvent::Changed`]. A file counts with its last good content. A file
-//! that cannot be read, is no configuration, or is not approved is reported, and the set stays
-//! (E118, D27). This module starts and stops no connection, and reports failures as events instead
-//! of logging them.
+//! This module is made for a caller that applies a set to a registry: load once, apply that set,
+//! start, and then apply the set of each [`LayersEvent::Changed`]. A file counts with its last good
+//! content. A file that cannot be read, is no configuration, or is not approved is reported, and
+//! the set stays (E118, D27). This module starts and stops no connection, and reports failures as
+//! events instead of logging them.
 
 mod content;
 mod follow;
@@ -93,7 +93,8 @@ pub enum WatchMode {
     Polling,
 }
 
-/// The layers of files, and the tasks that follow them once started. Dropping this stops the tasks.
+/// The layers of files, and the tasks that follow them once started. Dropping this value stops the
+/// tasks.
 #[derive(Debug)]
 pub struct LayerFiles {
     shared: Arc<Shared>,
@@ -109,7 +110,7 @@ struct Running {
 }
 
 impl LayerOptions {
-    /// No files yet, and the default times.
+    /// Options without files, and with the default times.
     #[must_use]
     pub fn new(workspace_root: &Path, env: Variables) -> Self {
         Self {
@@ -126,7 +127,8 @@ impl LayerOptions {
 }
 
 impl LayerFiles {
-    /// Does not read yet. Tasks of `tasks` do all work, also the reading, which blocks.
+    /// The files of these options, without a reading so far. Tasks of `tasks` do all work, also the
+    /// reading, which blocks.
     #[must_use]
     pub fn new(options: LayerOptions, tasks: TaskTracker) -> Self {
         let settings = options.settings.clone().map(|path| Source::new(&path, Origin::Settings));
@@ -144,7 +146,8 @@ impl LayerFiles {
     /// reading, which may cause events. A problem of a file is in its [`FileState`]. The call does
     /// not wait for a file whose reading exceeds its deadline.
     pub async fn load(&self) -> Arc<LayersState> {
-        // There are at most two files. Side by side, since one of them may be slow.
+        // There are at most two files. Both are read at the same time, since one of them may be
+        // slow.
         tokio::join!(self.shared.examine_now(0), self.shared.examine_now(1));
         self.shared.current()
     }

@@ -71,7 +71,7 @@ fn e117_s27_any_text_is_read_and_no_variable_value_is_shown() {
     });
 }
 
-/// E15, E117: files of any shape are read within the room of a thread, or refused.
+/// E15, E117: files of any shape are read within the stack of a thread, or refused.
 #[test]
 fn e15_files_of_any_shape_leave_the_process_alive() {
     let entry = Grammar {

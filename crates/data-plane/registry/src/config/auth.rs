@@ -18,7 +18,7 @@ use super::{
 const CLIENT_CREDENTIALS: &str = "clientCredentials";
 const AUTHORIZATION_CODE: &str = "authorizationCode";
 
-/// Reads the block; none means no authentication (E112). `None` after a fault.
+/// Reads the block; an absent block means no authentication (E112). `None` after a fault.
 pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields, entry: &Place) -> Option<ServerAuth> {
     references(reader, fields, entry);
     let at = entry.key("auth");

@@ -184,7 +184,7 @@ fn unknown_keys(unknown: &[&str], has_servers: bool) -> FileProblem {
     FileProblem::UnknownTopLevelKey { keys: quoted(unknown), remedy }
 }
 
-/// The document whose key a misspelt one was meant to be.
+/// The key of a document that a misspelt key was meant to be.
 fn meant(key: &str) -> Option<String> {
     UnknownKey::new(key, &[STRICT, TOLERANT]).meant().map(str::to_owned)
 }

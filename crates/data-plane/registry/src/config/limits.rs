@@ -30,7 +30,7 @@ const EXTENDS: [&str; 2] = ["progressExtends", "progress_extends"];
 const MOUNT: [&str; 2] = ["mountTimeout", "mount_timeout"];
 
 impl Reader<'_> {
-    /// `timeoutMs`, or `timeout` as a duration with its unit (E86, E116, R-E23).
+    /// Reads `timeoutMs`, or `timeout` as a duration with its unit (E86, E116, R-E23).
     pub(super) fn timeout(&mut self, fields: &Fields, at: &Place) -> Option<Duration> {
         if let Some(node) = field(fields, "timeoutMs") {
             let place = at.key("timeoutMs");
@@ -60,8 +60,8 @@ impl Reader<'_> {
         self.duration(&place, text)
     }
 
-    /// `progressExtends`: how long a call may take in all whose progress starts its time anew
-    /// (D30): a number of ms, a duration, or `true` for 10 minutes.
+    /// Reads `progressExtends`: the longest time of a call in all, if progress starts its time anew
+    /// (D30). The value is a number of ms, a duration, or `true` for 10 minutes.
     pub(super) fn progress_extends(&mut self, fields: &Fields, at: &Place) -> Option<Duration> {
         let (key, node) = EXTENDS.iter().find_map(|key| Some((key, field(fields, key)?)))?;
         let place = at.key(key);
@@ -97,13 +97,15 @@ impl Reader<'_> {
         }
     }
 
-    /// `autoRecover`: whether a server over HTTP that was merely unreachable comes back by itself.
+    /// Reads `autoRecover`: true if a server over HTTP that was merely unreachable recovers by
+    /// itself.
     pub(super) fn recovers(&mut self, fields: &Fields, at: &Place) -> bool {
         let keys = ["autoRecover", "auto_recover"];
         !keys.map(|key| self.flag(fields, at, key)).contains(&Some(false))
     }
 
-    /// `mountTimeout`: how long the whole of mounting may take, without downloads (R-M11, R-E23).
+    /// Reads `mountTimeout`: the longest time of the whole mounting, without downloads (R-M11,
+    /// R-E23).
     pub(super) fn mount_timeout(&mut self, fields: &Fields, at: &Place) -> Option<Duration> {
         let (key, node) = MOUNT.iter().find_map(|key| Some((key, field(fields, key)?)))?;
         let place = at.key(key);

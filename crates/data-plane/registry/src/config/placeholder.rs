@@ -23,7 +23,7 @@ pub(super) enum Dialect {
 pub(super) struct Expanded {
     /// The result.
     pub(super) value: String,
-    /// The variables that parts of it came from.
+    /// The variables that parts of the result came from.
     pub(super) variables: Vec<String>,
     /// Values of variables whose names suggest a secret.
     pub(super) secrets: Vec<Secret>,

@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         });
     }
 
-    /// Ends an entry: the definition, unless a fault was found on the way.
+    /// Ends an entry: returns the definition, or a fault row if the entry has faults.
     pub(super) fn end_entry(
         &mut self,
         name: &str,
@@ -106,8 +106,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The faults of the entry that ends. A misspelt key of one with faults is among them, in place
-    /// of the fault that the key it was meant to be is missing.
+    /// The faults of the entry that ends. If there are any, misspelt keys are faults, too: each in
+    /// place of the fault that the key which it was meant to be is missing.
     fn take_faults(&mut self) -> Vec<(Place, EntryProblem)> {
         let mut faults = std::mem::take(&mut self.faults);
         let misspelt = std::mem::take(&mut self.misspelt);

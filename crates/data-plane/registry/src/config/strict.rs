@@ -80,7 +80,7 @@ fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Option<Wanted
 }
 
 impl Reader<'_> {
-    /// A name inside the entry: the key wins (E120).
+    /// Warns of a name inside the entry that differs from the entry's key: the key counts (E120).
     pub(super) fn inner_name(&mut self, fields: &Fields, at: &Place, key: &str) {
         if let Some(node) = field(fields, "name")
             && *node != Node::Text(key.to_owned())
@@ -94,7 +94,7 @@ impl Reader<'_> {
     /// (S22). A wrong value is a fault in both documents: its author wants to be safe.
     pub(super) fn pins(&mut self, fields: &Fields, at: &Place) -> (bool, bool) {
         let keys = ["pinDefinitions", "pin_definitions"];
-        // All are read, so that none hides behind another.
+        // All spellings are read, so that no spelling hides another.
         let pins = keys.map(|key| self.flag(fields, at, key)).contains(&Some(true));
         let choices = ["onFlagged", "on_flagged"].map(|key| self.on_flagged(fields, at, key, pins));
         (pins, pins && choices.contains(&Some(true)) && !choices.contains(&Some(false)))

@@ -116,8 +116,8 @@ impl Reader<'_> {
         Some(StdioTarget { command, args, env, working_dir, confinement })
     }
 
-    /// A program named by a relative path is looked for where the entry runs, not where the
-    /// daemon does.
+    /// Completes a relative path of a program: it begins at the working folder of the entry, not at
+    /// that of the daemon.
     fn program(&self, command: String, working_dir: Option<&PathBuf>) -> String {
         if !command.contains('/') {
             return command;

@@ -1,4 +1,4 @@
-//! A modern server's stream of list changes, kept open as long as its link lives.
+//! A modern server's stream of list changes, kept open until its link ends.
 
 use std::{sync::Arc, time::Duration};
 

@@ -13,7 +13,7 @@ use crate::{ServerEvent, registry::Shared};
 const DRAIN_MAX: Duration = Duration::from_secs(600);
 
 impl Connection {
-    /// Resolves when the connection is to end, one way or the other.
+    /// Resolves when the connection is to end, at once or after its open calls.
     pub(crate) async fn ending(&self) {
         tokio::select! {
             () = self.retired.cancelled() => {}

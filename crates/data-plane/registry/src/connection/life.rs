@@ -36,7 +36,7 @@ const PROBE_WANTED: Duration = Duration::from_secs(1);
 /// Time limits of the check: for a server that has failed, and for one that may be busy.
 const CHECK_GRAVE: Duration = Duration::from_secs(2);
 const CHECK_SLIGHT: Duration = Duration::from_secs(10);
-/// A server that lives this long has recovered: the next loss begins with the shortest pause.
+/// Time after which a ready server has recovered: the next loss begins with the shortest pause.
 const STABLE_AFTER: Duration = Duration::from_secs(30);
 /// Largest number of changed names in one line of the log.
 const CHANGED_TOLD: usize = 10;
@@ -87,7 +87,7 @@ impl Losses {
         let doubled = 2_u32.saturating_pow(self.probes);
         let pause = PROBE_MIN.saturating_mul(doubled).min(PROBE_MAX);
         let mut chance = [0];
-        // Without randomness all wait for the same time, which does no harm.
+        // Without randomness all daemons wait for the same time, which does no harm.
         let chance = getrandom::fill(&mut chance).map_or(0.5, |()| f64::from(chance[0]) / 255.0);
         pause.mul_f64(0.9 + chance * 0.2)
     }
@@ -112,15 +112,15 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Arc<Connection>) {
         tokio::select! {
             biased;
             () = connection.ending() => {
-                // A session that is being opened right now has a name only once its server has
-                // answered; without it, it cannot be given back.
+                // A session that is being opened gets its id only with the server's answer. Without
+                // the id, narthex cannot end the session at the server.
                 if connection.is_opening_session() {
                     drop(timeout(GIVE_BACK_DEADLINE, &mut leading).await);
                 }
             }
             fault = &mut leading => {
                 connection.failed(&shared, fault, IsProbed::No);
-                // The row stays, and so do the links that others have, until it is given up.
+                // The row and the links of other callers stay until the connection is given up.
                 connection.ending().await;
             }
         }
@@ -144,7 +144,7 @@ struct Life<'a> {
 }
 
 impl Life<'_> {
-    /// Ends with the fault that is final.
+    /// Connects and serves until a fault is final, and returns that fault.
     async fn lead(&mut self) -> Fault {
         let mut dialect = None;
         let mut losses = Losses::default();
@@ -217,8 +217,8 @@ impl Life<'_> {
         }
     }
 
-    /// Waits until a server that is down is to be probed. Gives the fault back if it is not, as a
-    /// person must act.
+    /// Waits until a server that is down is to be probed. Returns the fault if the server is not
+    /// probed, since a person must act.
     async fn is_down(&self, fault: Fault, has_lived: bool, losses: &mut Losses) -> Option<Fault> {
         let may_recover = self.connection.may_recover(&fault, has_lived);
         let fault = match (has_lived && !fault.needs_person(), may_recover) {
@@ -235,8 +235,8 @@ impl Life<'_> {
         None
     }
 
-    /// Shows why the server is down, and waits until it is to be probed: for long, or for a second
-    /// if a caller wants it.
+    /// Shows the reason why the server is down, and waits until the next probe. If a caller wants
+    /// the server, the wait ends after a second.
     async fn unreachable(&self, fault: Fault, losses: &mut Losses) {
         let tried = Instant::now();
         let pause = losses.probe_pause();
@@ -273,8 +273,8 @@ impl Life<'_> {
         let (shared, alias) = (self.shared, self.connection.alias());
         tracing::info!(server.name = %alias, "connection lost: {why}");
         shared.event(ServerEvent::Lost { alias: alias.clone(), reason: why.clone() });
-        // Retired before the row changes: a caller that gives the connection up later finds no link
-        // to retire.
+        // The link is retired before the row changes: a caller that gives the connection up later
+        // finds no link to retire.
         link.retire();
         if link.closed().is_cancelled() && !link.is_session_over() {
             link.health().failed(CallErrorKind::TransportError, why);
@@ -321,7 +321,7 @@ impl Life<'_> {
     /// Shows the server as ready and handles its own messages, until the link ends.
     async fn live(&self, opened: Opened, events: &mut mpsc::Receiver<LinkEvent>) -> End {
         let Opened { link, dialect: _, seen, turn, is_stale } = opened;
-        // Failures on the way here, and those of an earlier link, are no sign for this link.
+        // Failures of the opening, and failures of an earlier link, are no sign for this link.
         link.health().clear();
         self.connection.ready(self.shared, link.clone(), seen);
         drop(turn);
@@ -359,7 +359,7 @@ impl Life<'_> {
             let within = if is_grave { CHECK_GRAVE } else { CHECK_SLIGHT };
             let checked = timeout(within, link.ping()).await;
             if link.closed().is_cancelled() {
-                // The end of the link has its own reason, and comes by itself.
+                // The end of the link has its own reason, which another future reports.
                 std::future::pending::<()>().await;
             }
             match checked {
@@ -495,8 +495,8 @@ impl Connection {
         });
     }
 
-    /// Stores the present lists of the server. Where they differ from the first ones, one line of
-    /// the log says so, once for each time that more names differ.
+    /// Stores the present lists of the server. If more names differ from the first lists than
+    /// before, logs the differences in one line.
     pub(super) fn listed(&self, found: &mut Found, seen: Seen) {
         let Seen { inventory, facts, pinned } = seen;
         let is_pinned = pinned.is_some();
@@ -531,7 +531,8 @@ impl Connection {
         found.changed = changed.len();
     }
 
-    /// Logs gates that gate nothing, once: their author meant to gate an item that is open.
+    /// Logs each gate without a match in the lists once: its author meant to gate an item that is
+    /// open.
     fn match_gates(&self, found: &mut Found) {
         let all = found.pinned.as_ref().map_or(&found.inventory, |said| said.listed());
         let unmatched = self.definition.gates.unmatched(&all.names());

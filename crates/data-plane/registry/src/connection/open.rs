@@ -30,7 +30,7 @@ pub(super) struct Opened {
     pub(super) seen: Seen,
     /// The turn to review, held until `seen` is published.
     pub(super) turn: Option<Turn>,
-    /// The lists changed while they were read.
+    /// True if the lists changed while they were read.
     pub(super) is_stale: bool,
 }
 
@@ -41,9 +41,10 @@ pub(super) struct Fault {
     pub(super) message: String,
     /// The action that narthex takes after the fault, if any.
     pub(super) outcome: Option<Cow<'static, str>>,
-    /// The server refuses the credential that it got.
+    /// True if the server refuses the credential that it got.
     pub(super) is_refused: bool,
-    /// The server forgot the session that it had just opened: an attempt may follow at once.
+    /// True if the server forgot the session that it had just opened: an attempt may follow at
+    /// once.
     pub(super) is_forgotten: bool,
     /// True if time alone may mend the fault: the server was not reached, or reported that it
     /// cannot work now.
@@ -135,7 +136,8 @@ impl Connection {
             let (acknowledged, acknowledgement) = oneshot::channel();
             let hearing = changes::hear(shared.clone(), self.clone(), link.clone(), acknowledged);
             shared.tasks.spawn(hearing);
-            // Lists that are read after it cannot miss a change. Silence must not hold them up.
+            // Lists that are read after the acknowledgement miss no change. A silent server must
+            // not delay the lists.
             let within = self.settings.deadlines.left(ACKNOWLEDGE_DEADLINE, spent(&link));
             if timeout(within, acknowledgement).await.is_err() {
                 tracing::debug!(server.name = link.name(), "has not acknowledged its subscription");

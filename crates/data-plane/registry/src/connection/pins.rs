@@ -235,7 +235,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Tries it again in the background until it works, or the connection ends.
+    /// Tries the review again in the background until it works, or the connection ends.
     pub(crate) fn look_later(self: &Arc<Self>, shared: &Arc<Shared>, error: &LookError) {
         tracing::warn!(
             server.name = %self.alias(),
@@ -275,7 +275,7 @@ async fn decider(shared: &Shared) -> Result<Arc<dyn DefinitionPins>, LookError> 
     tokio::select! {
         biased;
         () = shared.shutdown.cancelled() => Err(LookError("the daemon is stopping".to_owned())),
-        // The sender lives as long as the registry.
+        // The sender exists as long as the registry.
         known = pins.wait_for(Option::is_some) => {
             let known = known.ok().and_then(|known| known.clone());
             known.ok_or_else(|| LookError("there is no reviewer of definitions".to_owned()))

@@ -68,7 +68,7 @@ fn named(source: &HeaderSource) -> String {
     format!("the header `{header}` has {from}")
 }
 
-/// The commands that set the secrets, and how many variables and other values there are.
+/// The commands that set the secrets, and the numbers of variables and of other values.
 fn parts(sources: &[&HeaderSource]) -> (Vec<String>, usize, usize) {
     let (mut secrets, mut variables, mut literals) = (Vec::new(), 0, 0);
     for source in sources {
@@ -88,15 +88,15 @@ fn parts(sources: &[&HeaderSource]) -> (Vec<String>, usize, usize) {
     (secrets, variables, literals)
 }
 
-/// The command without which a changed file does not count, if it needs one (D27).
+/// Names the command that approves a changed file, if the file needs an approval (D27).
 fn approving(file: Option<&Path>) -> String {
     let command = file.map(|file| narthex("trust {}", &[&file.display()]));
     command.map(|command| format!(" and approve the change with `{command}`")).unwrap_or_default()
 }
 
-/// Tells how the new value takes effect. An entry of the live configuration is followed by itself,
-/// but neither the variables in it, nor a file that needs approval before it is approved. A run
-/// keeps the configuration of its creation (D10).
+/// Describes the way in which the new value takes effect. The registry follows an entry of the live
+/// configuration, but not the variables in it, and a file that needs approval only after that. A
+/// run keeps the configuration of its creation (D10).
 fn taking_effect(live: Option<&Alias>, is_by_itself: bool) -> String {
     let Some(alias) = live else { return "then create a new run".to_owned() };
     let reconnect = narthex("mcp reconnect {}", &[alias]);
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(text, expected);
     }
 
-    /// E88: so is a variable, and any other value.
+    /// E88: a variable, and any other value, is named with its remedy as well.
     #[test]
     fn e88_a_variable_needs_a_new_start_and_other_values_are_followed() {
         let mut key = source("Authorization", "servers.pay.auth.key");
@@ -176,7 +176,8 @@ mod tests {
         );
     }
 
-    /// E88, D27: a file that a human approves counts only with the command that does it.
+    /// E88, D27: a changed file that a human approves counts only after the command that approves
+    /// it.
     #[test]
     fn e88_a_value_of_an_approved_file_needs_approval() {
         let file = Some("/my f/mcp.json");

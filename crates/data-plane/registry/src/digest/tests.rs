@@ -98,7 +98,7 @@ fn e52_each_field_of_a_program_counts() {
     );
 }
 
-/// E23, E52, E42: the same for a server over HTTP, keys and headers included.
+/// E23, E52, E42: each input of a server over HTTP counts, keys and headers included.
 #[test]
 fn e52_each_field_of_a_url_counts() {
     assert_all_differ(
@@ -184,7 +184,7 @@ fn e49_each_field_of_client_credentials_counts() {
     assert_eq!(digest(&turned), digest(&client_credentials()));
 }
 
-/// E49, E52: the same for a sign-in in a browser.
+/// E49, E52: every setting of a sign-in in a browser counts, and the order of scopes does not.
 #[test]
 fn e49_each_field_of_an_authorization_code_counts() {
     assert_all_differ(

@@ -26,8 +26,8 @@ fn both(first: &Arc<Inventory>) -> [FirstList; 2] {
     [FirstList::Listed(first.clone()), FirstList::Kept(kept)]
 }
 
-/// D10, S23: added or changed entries are hidden, removed ones are gone, and ones that come back
-/// unchanged are listed again; the same holds for stored digests.
+/// D10, S23: added or changed entries are hidden, removed entries are absent, and entries that
+/// return unchanged are listed again. The same holds for stored digests.
 #[test]
 fn s23_a_definition_cannot_be_exchanged() {
     let first = inventory(&[("a", "{1}"), ("b", "{2}"), ("c", "{3}")], &[]);
@@ -96,7 +96,7 @@ fn d5_a_run_knows_only_frozen_entries_of_a_lost_server() {
     }
 }
 
-/// S22: of two definitions of one name the first counts, and the second is nowhere.
+/// S22: of two definitions of one name the first counts, and the second is in no list.
 #[test]
 fn s22_only_the_first_of_two_definitions_of_one_name_counts() {
     let first = inventory(&[("a", "{1}"), ("a", "{2}")], &[]);

@@ -7,9 +7,9 @@ use narthex_model::Alias;
 /// A server that is built into the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefaultServer {
-    /// Its name.
+    /// The server's name.
     pub name: Alias,
-    /// Its entry as JSON text, in the form of an entry under `mcp.servers`.
+    /// The server's entry as JSON text, in the form of an entry under `mcp.servers`.
     pub entry: String,
 }
 

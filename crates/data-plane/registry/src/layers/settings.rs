@@ -23,7 +23,7 @@ use crate::config::{
 /// The place of the entries.
 const SERVERS: [&str; 2] = ["mcp", "servers"];
 
-/// A settings file that is not there yet.
+/// The text of a settings file that does not exist yet.
 const EMPTY: &str = "{}\n";
 
 /// A user's settings file, for edits.
@@ -46,7 +46,7 @@ pub struct Edited {
 pub enum SettingsChange {
     /// Adds a server with a new name.
     Add(String),
-    /// Adds a server, or replaces the one of its name.
+    /// Adds a server, or replaces the server of its name.
     Replace(String),
     /// Sets these fields; removes those that are null.
     Update(String),
@@ -335,7 +335,7 @@ fn twice(changes: &str) -> Result<Option<String>, TextError> {
     Ok(again(&fields).or_else(|| again(&auth)))
 }
 
-/// Sets or takes out, one by one, the fields of the object at `path`.
+/// Sets or removes, one by one, the fields of the object at `path`.
 fn update(text: &str, path: &[&str], changes: &str) -> Result<String, TextError> {
     let mut text = text.to_owned();
     for key in text::keys(changes, &[])? {

@@ -44,7 +44,7 @@ pub(super) fn get<'t>(text: &'t str, path: &[&str]) -> Result<Option<&'t str>, T
     Ok(find(text, path)?.map(|value| &text[value]))
 }
 
-/// The keys of the object at `path`, none if it is not there.
+/// The keys of the object at `path`; empty if there is no such object.
 pub(super) fn keys(text: &str, path: &[&str]) -> Result<Vec<String>, TextError> {
     let Some(object) = find(text, path)? else { return Ok(Vec::new()) };
     if !is_object(text, &object) {
@@ -73,7 +73,7 @@ pub(super) fn set(text: &str, path: &[&str], value: &str) -> Result<String, Text
     }
 }
 
-/// The text without the member at `path`; `None` if it is not there.
+/// The text without the member at `path`; `None` if there is no such member.
 pub(super) fn remove(text: &str, path: &[&str]) -> Result<Option<String>, TextError> {
     let Some((key, parents)) = path.split_last() else { return Ok(None) };
     let Some(object) = find(text, parents)?.filter(|object| is_object(text, object)) else {
@@ -115,7 +115,7 @@ fn insert(text: &str, object: &Range<usize>, members: &[Member], key: &str, valu
     splice(text, at, &format!(", {key}: {value}"))
 }
 
-/// The place of the value at `path`; of the whole for an empty path.
+/// The place of the value at `path`; for an empty path, the place of the whole text.
 fn find(text: &str, path: &[&str]) -> Result<Option<Range<usize>>, TextError> {
     let text = plain(text);
     let whole: &RawValue = serde_json::from_str(&text)?;

@@ -43,8 +43,8 @@ impl Registry {
     /// Opens a further link to a server for one owner, who must stop it. The link also ends when
     /// the server is changed, removed or switched off, after the owner's open calls. The server's
     /// messages outside of requests go to `events`. `dialect` is the dialect of the link, which may
-    /// differ from the shared link's. The link lives on the registry's runtime, not on the
-    /// caller's; dropping the future ends the attempt.
+    /// differ from the shared link's. The link runs on the registry's runtime, not on the caller's;
+    /// dropping the future ends the attempt.
     ///
     /// # Errors
     /// When there is no such server, the server cannot be connected, or it has its maximum number
@@ -79,12 +79,12 @@ impl Registry {
         let opening = open(self.shared.clone(), connection, identity, dialect, events);
         let opening = self.shared.tasks.spawn_on(opening.in_current_span(), &self.shared.home());
         let opened = AbortOnDropHandle::new(opening).await;
-        // A task that is lost is one whose runtime ends.
+        // A task is lost only if its runtime ends.
         opened.unwrap_or_else(|_lost| Err(OpenError::Failed(stopping())))
     }
 
     /// Opens a link apart from all shared state, for one owner, who must stop it: a test of the
-    /// server. Lives on the caller's runtime.
+    /// server. The link runs on the caller's runtime.
     ///
     /// # Errors
     /// When the server cannot be connected.
@@ -192,7 +192,7 @@ async fn open(
     context.identity = identity;
     context.dialect = dialect;
     if tried.as_ref().is_some_and(|found| !found.legacy.has_answered()) {
-        // The server works: silence means that it does not answer this, and a call waits.
+        // The server works, so silence means that it does not answer this handshake. A call waits.
         context.deadlines.connect = context.deadlines.connect.min(TRY_DEADLINE);
     }
     let connected = tokio::select! {

@@ -43,7 +43,7 @@ impl Registry {
     /// Replaces the whole set at once: new servers are added, changed ones are connected anew,
     /// equal ones stay, all others are removed (E2). Returns before any server is connected; a
     /// server that fails or hangs delays no other. Open calls finish on their own connection (E40,
-    /// E41). Needs a tokio runtime; all links live on the first one used.
+    /// E41). Needs a tokio runtime; all links run on the first runtime that is used.
     ///
     /// # Errors
     /// When the registry is closed.

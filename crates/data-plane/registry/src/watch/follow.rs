@@ -29,7 +29,7 @@ pub(super) struct Follower {
     paths: Vec<PathBuf>,
 }
 
-/// Takes the mark "is followed" away, however the task ends.
+/// Removes the mark "is followed" when the task ends, for whatever reason.
 #[derive(Debug)]
 struct Unmark<'a>(&'a Shared, usize);
 
@@ -56,7 +56,8 @@ impl Follower {
         Self { shared, index, wake, sight, paths }
     }
 
-    /// Every await here may be the last: a result that is not applied by then never is.
+    /// Follows the file until the task is stopped, at any await: a result that is not applied by
+    /// then never is.
     pub(super) async fn run(mut self) {
         let shared = self.shared.clone();
         let _unmark = Unmark(&shared, self.index);
@@ -64,7 +65,8 @@ impl Follower {
             self.poll("polling is set in the options".to_owned());
         }
         loop {
-            // Watched first and read then: changes in between cause another reading.
+            // The path is watched first and the file is read then: changes in between cause another
+            // reading.
             self.refresh().await;
             self.examine().await;
             self.wait().await;
@@ -132,7 +134,8 @@ impl Follower {
     }
 }
 
-/// Waits until no event has come for as long as `quiet`; not forever, if events always come (E121).
+/// Waits until no event has come for as long as `quiet`, but not forever if events always come
+/// (E121).
 async fn settle(wake: &Notify, quiet: Duration) {
     let end = Instant::now() + quiet * RESTLESS_FACTOR;
     loop {

@@ -142,7 +142,7 @@ impl Shared {
     pub(super) async fn wait_until_loaded(&self) {
         let mut states = self.states();
         let is_loaded = |state: &Arc<LayersState>| state.files.iter().all(|file| file.reads > 0);
-        // The sender lives as long as `self`, so this ends for no other reason.
+        // The sender exists as long as `self`, so this ends for no other reason.
         if let Err(error) = states.wait_for(is_loaded).await {
             tracing::debug!(%error, "no reader follows these files any more");
         }
@@ -181,8 +181,8 @@ impl Shared {
         Examined::Done
     }
 
-    /// Reads a file, and once more if its content is doubtful; not at the first reading, which
-    /// removes no entry and for which a start waits.
+    /// Reads a file, and once more if its content is doubtful. The first reading is not repeated:
+    /// it removes no entry, and a start waits for it.
     async fn look_twice(self: &Arc<Self>, index: usize) -> Found {
         let is_first = self.states.borrow().files[index].reads == 0;
         let found = self.look(index).await;
@@ -211,7 +211,8 @@ impl Shared {
         Found::bad(FollowError::Stalled { file, after: self.options.read_deadline })
     }
 
-    /// A save may remove the file for a moment, or leave it half written.
+    /// True if a content may be a moment within a save, which removes the file or leaves it half
+    /// written.
     fn is_in_doubt(&self, index: usize, found: &Found) -> bool {
         let state = &self.states.borrow().files[index];
         match found {
@@ -325,13 +326,14 @@ impl FileState {
         }
     }
 
-    /// True if the last look found a file, good or not.
+    /// True if the last reading found a file, good or not.
     fn is_there(&self) -> bool {
         self.is_present || self.error.is_some()
     }
 
-    /// Records the result of a look: the fault of the present content, the file's absence, and
-    /// since when. `refused` is the content that the look before refused.
+    /// Records the result of a reading: the fault of the present content, the absence of the file,
+    /// and the time since when each holds. `refused` is the content that the reading before
+    /// refused.
     fn note(&mut self, found: &Found, refused: Option<ContentHash>, now: SystemTime) {
         let error = match found {
             Found::Bad { error, .. } => Some(error.clone()),
@@ -353,7 +355,7 @@ impl FileState {
         if self.error.is_some() && error.is_none() && !is_missing {
             self.recoveries += 1;
         }
-        // Without a content to compare, another fault is another content.
+        // Without a hash to compare, another fault counts as another content.
         let is_same = match found {
             Found::Bad { hash: Some(hash), .. } => refused == Some(*hash),
             _ => !is_new,

@@ -46,7 +46,7 @@ pub(super) struct SystemEvents {
 }
 
 impl SystemEvents {
-    /// Wakes `wake` for whatever happens.
+    /// Notifies `wake` of each event that may be a change of the files.
     pub(super) fn new(wake: Arc<Notify>) -> Self {
         Self::with(wake, |hear| {
             let watcher = RecommendedWatcher::new(hear_all(hear), notify::Config::default())?;
@@ -86,8 +86,8 @@ impl SystemEvents {
         Err("the folders on the way to the file change too often".to_owned())
     }
 
-    /// Watches exactly these folders; `false` if one of them is gone. Folders that are watched
-    /// already are watched anew: their path may lead to a new folder.
+    /// Watches exactly these folders; `false` if one of them does not exist any more. Folders that
+    /// are watched already are watched anew: their path may lead to a new folder.
     fn watch(&mut self, folders: impl IntoIterator<Item = PathBuf>) -> Result<bool, String> {
         let watcher = match self.watcher.take() {
             Some(watcher) => watcher,
@@ -190,7 +190,7 @@ const EMFILE: i32 = rustix::io::Errno::MFILE.raw_os_error();
 
 /// The reason why changes that others make in `folder` cause no events, if that is so.
 fn without_events(folder: &Path) -> Option<String> {
-    // A folder that is gone shows when it is to be watched.
+    // A folder that does not exist any more is found out when it is to be watched.
     let kind = rustix::fs::statfs(folder).ok()?.f_type;
     let name = remote_name(kind)?;
     Some(format!(
@@ -199,7 +199,7 @@ fn without_events(folder: &Path) -> Option<String> {
     ))
 }
 
-/// The file systems whose files change without this kernel's doing, by their numbers in
+/// The file systems whose files change without an act of this kernel, by their numbers in
 /// `linux/magic.h`.
 #[cfg(target_os = "linux")]
 fn remote_name(kind: rustix::fs::FsWord) -> Option<&'static str> {

@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(folders, ["a", "a/b"]);
     }
 
-    /// E123: of a way that does not exist yet, the next step counts.
+    /// E123: if a path does not exist yet, a change of its next missing step counts.
     #[test]
     fn e123_a_missing_folder_is_awaited_in_its_parent_folder() {
         let (_dir, root) = root();
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// A link to itself ends, as it does for the system.
+    /// Following a link to itself ends, as it does in the system.
     #[test]
     fn following_a_loop_of_links_ends() {
         let (_dir, root) = root();

@@ -83,7 +83,7 @@ fn http(entry: Entry) -> HttpTarget {
     }
 }
 
-/// The message of the fault that `json` is as a strict entry.
+/// The message of the fault of `json` as a strict entry.
 fn refused(json: &str) -> String {
     fault(entry(json).0).error.message
 }

@@ -13,7 +13,7 @@ use crate::world::{in_time, shell_script};
 async fn e1_the_example_of_embedding_runs() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("mcp.json");
-    // Text that looks like a placeholder there belongs to the shell.
+    // Text in the script that looks like a placeholder belongs to the shell.
     let script = shell_script().replace("${", "$${");
     let servers = json!({ "servers": {
         "bad": { "transport": "stdio", "command": "no-such-program-here" },

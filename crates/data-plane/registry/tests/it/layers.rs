@@ -115,7 +115,7 @@ impl World {
         LayerFiles::new(self.options.clone(), self.tasks.clone())
     }
 
-    /// Loads and starts.
+    /// Loads the files, and starts to follow them.
     async fn follow(&self) -> (LayerFiles, Subscription) {
         let files = self.files();
         files.load().await;
@@ -129,7 +129,7 @@ async fn next(events: &mut Subscription) -> LayersEvent {
     in_time(events.next()).await.unwrap()
 }
 
-/// The next event, which must be a new set.
+/// The set of an event, which must report a new set.
 #[track_caller]
 fn changed(event: LayersEvent) -> Vec<String> {
     match event {
@@ -138,7 +138,7 @@ fn changed(event: LayersEvent) -> Vec<String> {
     }
 }
 
-/// The next event, which must be a failure.
+/// The text of an event, which must report a failure.
 #[track_caller]
 fn failed(event: LayersEvent) -> String {
     match event {

@@ -1,4 +1,4 @@
-//! Children that misbehave in a registry: each fault stays where it belongs, and no process is
+//! Children that misbehave in a registry: a fault affects its own server alone, and no process is
 //! left.
 
 mod calls;

@@ -184,7 +184,7 @@ async fn r_m12_a_strict_set_is_all_or_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    // Each living process holds the pipe open.
+    // Each live process holds the pipe open.
     let script = format!("exec 3> {}; {}", fifo.display(), crate::world::shell_script());
     let good = program("good", "sh", &["-c", &script]);
     let bad = program("bad", "no-such-program-here", &[]);
@@ -333,7 +333,7 @@ async fn e40_a_removed_server_ends_even_while_listing() {
         r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"#,
         r#""capabilities":{"tools":{}}}"#
     );
-    // Each living process holds the pipe open; only the first request is answered.
+    // Each live process holds the pipe open; only the first request is answered.
     let script = format!(
         r#"exec 3> {}; while read -r line; do
         id=${{line#*'"id":'}}; id=${{id%%[,\}}]*}}; case "$line" in

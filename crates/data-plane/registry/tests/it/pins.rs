@@ -193,7 +193,7 @@ fn entry(member: &str, keys: &str) -> (Entry, Vec<String>) {
 }
 
 /// S22: an entry configures flagged definitions in the words of the catalog, in documents of both
-/// kinds; of two that differ the safer one counts, and a wrong value is a fault.
+/// kinds. Of two settings that differ the safer one counts, and a wrong value is a fault.
 #[test]
 fn s22_an_entry_configures_the_handling_of_flagged_definitions() {
     let pinned = r#""pinDefinitions":true"#;

@@ -1,8 +1,8 @@
 //! Random orders of all events of a registry, against a model of it.
 //!
-//! After each step the rows, their order, and who is switched off must be the model's; at quiet
-//! points also the states, the tools, and the sessions and processes that are open at the servers.
-//! A failure names its seed; `NARTHEX_SEED=…` runs that one alone.
+//! After each step the rows, their order, and the names that are switched off must be those of the
+//! model. At quiet points, so must the states, the tools, and the sessions and processes that are
+//! open at the servers. A failure names its seed; `NARTHEX_SEED=…` runs that seed alone.
 
 mod model;
 mod servers;
@@ -15,7 +15,7 @@ use self::steps::Simulation;
 /// The number of steps of each seed.
 const STEPS: u32 = 2500;
 
-/// Simulates a seed, and for longer runs every fourth one after it.
+/// Simulates a seed, and for longer runs every fourth seed after it.
 async fn simulate(first: u64) {
     let named = std::env::var_os("NARTHEX_SEED");
     let named = named.map(|text| text.to_str().and_then(|text| text.parse().ok()));
@@ -36,8 +36,8 @@ async fn simulate_one(seed: u64) {
     simulation.end().await;
 }
 
-/// E2, E32, E40, E41, E55, E57, E128, R-M14, E4: see above; each of the four has another seed, and
-/// two of them more than one thread.
+/// E2, E32, E40, E41, E55, E57, E128, R-M14, E4: see above. Each of the four tests has another
+/// seed, and two of them use more than one thread.
 #[tokio::test]
 async fn e128_any_order_of_verbs_matches_the_model_1() {
     simulate(1).await;

@@ -1,4 +1,4 @@
-//! Children that misbehave, and eyes to see who is left of them.
+//! Children that misbehave, and the search for processes that are left of them.
 
 use std::{
     sync::atomic::{AtomicU32, Ordering},
@@ -31,7 +31,7 @@ pub(crate) fn unruly(name: &str, words: &str) -> ServerDefinition {
 /// The variable by which processes are found.
 const MARK: &str = "NARTHEX_MARK";
 
-/// Marks the children of one test and whatever they start.
+/// Marks the children of one test, and all processes that they start.
 pub(crate) struct Mark(String);
 
 impl Mark {
@@ -49,7 +49,7 @@ impl Mark {
         self.on(unruly(name, words))
     }
 
-    /// The marked processes that live.
+    /// The marked processes that are alive.
     pub(crate) fn alive(&self) -> Vec<u32> {
         let mark = format!("{MARK}={}\0", self.0);
         let is_marked = |process: &u32| {
@@ -59,7 +59,7 @@ impl Mark {
         processes().filter(is_marked).collect()
     }
 
-    /// Waits until `count` processes live.
+    /// Waits until `count` marked processes are alive.
     pub(crate) async fn until(&self, count: usize) {
         let mut ticks = tokio::time::interval(Duration::from_millis(5));
         in_time(async {

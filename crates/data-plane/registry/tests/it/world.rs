@@ -20,7 +20,7 @@ use narthex_upstream::{ClientIdentity, Deadlines};
 use narthex_wire::Revision;
 use serde_json::{Value, json};
 
-/// No wait in these tests may need longer, on however busy a machine.
+/// Longest wait in these tests, on however busy a machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn in_time<F: Future>(future: F) -> F::Output {
@@ -48,7 +48,7 @@ pub(crate) fn start(definitions: impl IntoIterator<Item = ServerDefinition>) -> 
     start_within(DEADLINE, definitions.into_iter().map(Entry::Server).collect())
 }
 
-/// Starts a registry with another deadline for listing. All other ones are long.
+/// Starts a registry with another deadline for listing. All other deadlines are long.
 pub(crate) fn start_within(list: Duration, entries: Vec<Entry>) -> Registry {
     let deadlines = Deadlines { probe: DEADLINE / 2, connect: DEADLINE, ..Deadlines::default() };
     start_by(Deadlines { list, ..deadlines }, entries)
@@ -112,7 +112,7 @@ pub(crate) fn shell(name: &str) -> ServerDefinition {
     program(name, "sh", &["-c", &shell_script()])
 }
 
-/// The script of such a server.
+/// The script of the server that [`shell`] describes.
 pub(crate) fn shell_script() -> String {
     format!(
         r#"while read -r line; do id=${{line#*'"id":'}}; id=${{id%%[,\}}]*}}; case "$line" in
@@ -129,7 +129,7 @@ fn define(name: &str, target: Target) -> ServerDefinition {
     ServerDefinition::new(alias, target)
 }
 
-/// Waits for a snapshot that `is_it`; each one on the way must have valid side data (E33).
+/// Waits for a snapshot that `is_it`. Each snapshot before it must have valid side data (E33).
 pub(crate) async fn until(registry: &Registry, is_it: impl Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
     let mut changes = registry.changes();
     in_time(async {

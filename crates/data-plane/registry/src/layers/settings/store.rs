@@ -12,16 +12,16 @@ use tokio::time::Instant;
 
 use super::EditError;
 
-/// Time that an edit waits for another to end. Each takes milliseconds.
+/// Time that an edit waits for another to end. Each edit takes milliseconds.
 const LOCK_DEADLINE: Duration = Duration::from_secs(5);
 /// Pause between attempts to lock: the system cannot wake a waiter and keep a deadline at once.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Settings may hold data that only their user should see.
+/// Modes of the files: settings may hold data that only their user should see.
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
-/// Held for the length of an edit.
+/// The lock that an edit holds until its end.
 #[derive(Debug)]
 pub(super) struct EditLock {
     _file: fs_err::File,

@@ -96,7 +96,7 @@ async fn e124_a_missing_file_counts_after_a_second_check() {
     assert!(shared.current().declared.is_empty());
 }
 
-/// E124: a file that comes back within the quiet time was never away.
+/// E124: a file that returns within the quiet time does not count as missing.
 #[tokio::test(start_paused = true)]
 async fn e124_a_file_that_returns_within_the_quiet_time_is_not_missing() {
     let folder = tempfile::tempdir().unwrap();

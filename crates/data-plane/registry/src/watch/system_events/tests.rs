@@ -48,7 +48,7 @@ fn a_refused_file_watch_is_reported_with_its_remedy() {
     assert!(told.contains("list the folder"), "{told}");
 }
 
-/// E10: files that other machines change are not waited for in vain.
+/// E10: narthex recognizes file systems on which other machines change files without an event.
 #[cfg(target_os = "linux")]
 #[test]
 fn file_systems_without_events_are_recognized() {

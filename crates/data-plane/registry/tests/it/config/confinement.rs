@@ -61,7 +61,8 @@ fn strict_confinement_allows_reading_the_working_folder() {
     assert_eq!(*strict, Confinement::strict(Some("/repo/sub".into())));
 }
 
-/// Elsewhere an unknown key is a warning; here it would let a server run loose.
+/// An unknown key of a confinement would let a server run unconfined, so it is a fault. Other
+/// unknown keys are warnings.
 #[test]
 fn d22_a_misspelt_confinement_starts_nothing() {
     let refuse = |confinement: &str, parts: &[&str]| assert_refused(&with(confinement), parts);

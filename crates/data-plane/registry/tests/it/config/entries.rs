@@ -295,7 +295,7 @@ fn headers_that_cannot_be_sent_are_refused() {
     assert_warned(&warnings, &["servers.x.headers.Host", "narthex sets"]);
 }
 
-/// R-E30.
+/// R-E30: relative folders and programs start at the workspace.
 #[test]
 fn relative_folders_and_programs_start_at_the_workspace() {
     let target = stdio(entry(r#"{ "transport": "stdio", "command": "./s", "cwd": "sub" }"#).0);

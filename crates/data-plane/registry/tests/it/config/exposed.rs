@@ -30,7 +30,7 @@ fn e151_rules_are_read_for_tools_resources_and_prompts() {
     assert!(exposed(r#""tools": ["*"]"#).tools.lets("anything"));
 }
 
-/// E151: other programs' words for such rules are not understood, and not passed over either.
+/// E151: other programs' keys for such rules have no effect, and cause a warning.
 #[test]
 fn e151_foreign_rule_keys_cause_a_warning_with_the_right_key() {
     for key in ["includeTools", "excludeTools", "disabled_tools"] {
@@ -40,7 +40,7 @@ fn e151_foreign_rule_keys_cause_a_warning_with_the_right_key() {
     }
 }
 
-/// E151: a rule that cannot be read hides the server, not the rule.
+/// E151: an entry with a rule that cannot be read is a fault: the rule is not ignored.
 #[test]
 fn e151_a_rule_that_cannot_be_read_is_a_fault_in_both_documents() {
     for (json, place) in [

@@ -26,7 +26,8 @@ fn e86_timeouts_are_cut_to_whole_milliseconds_and_clamped() {
     }
 }
 
-/// R-E23, E86 and document 004: a duration with its unit is as good; a bare number is not guessed.
+/// R-E23, E86 and document 004: a duration with its unit is read as a limit; a bare number has
+/// none.
 #[test]
 fn e86_a_duration_is_read_as_a_timeout() {
     for (json, ms) in [
@@ -146,8 +147,8 @@ fn extends(json: &str) -> (Option<Duration>, Vec<String>) {
     (server(entry.0).progress_extends, entry.1)
 }
 
-/// D30: the time that progress extends is a time in either spelling, `true` or `false`; a value out
-/// of range is held within it, and reported with its place.
+/// D30: the value for extension by progress is a time, `true` or `false`, under either spelling of
+/// the key. A value out of range is limited to the range, and reported with its place.
 #[test]
 fn d30_the_progress_extension_is_read_in_both_spellings() {
     for (value, ms, warned) in [
@@ -198,7 +199,7 @@ fn d30_invalid_values_are_reported_with_their_field() {
                 assert_eq!(server(read).progress_extends, None, "{value}");
                 assert_warned(&warnings, &[&place]);
             }
-            // A server that comes back against its owner's word is worse than none.
+            // A server that recovers against its owner's setting is worse than no server.
             false => assert!(fault(read).error.message.contains(&place), "{key}: {value}"),
         }
     }

@@ -22,7 +22,8 @@ fn layer(provenance: Provenance, entries: Vec<Entry>) -> Layer {
     Layer { provenance, file: None, entries }
 }
 
-/// E12, E139, E140: other names load side by side, one name is the project's alone.
+/// E12, E139, E140: entries of different names load side by side; of one name, only the project's
+/// entry counts.
 #[test]
 fn e12_the_project_wins_whole_and_the_rest_loads_together() {
     let global = r#"{ "servers": {

@@ -153,7 +153,7 @@ async fn d27_the_text_is_read_once() {
     assert_eq!(short(&state.declared), ["good=1"]);
 }
 
-/// An approver that holds on to each text until the test lets it go.
+/// An approver that waits with each text until the test lets it continue.
 fn slow(world: &mut World) -> (Receiver<()>, SyncSender<()>) {
     let (asked, asks) = sync_channel(16);
     let (go, goes) = sync_channel(16);
@@ -192,14 +192,14 @@ async fn e127_a_stop_during_a_slow_read_leaves_nothing_running() {
     in_time(world.tasks.wait()).await;
     assert!(files.current().declared.is_empty());
     assert!(files.current().files.iter().all(|file| file.watching.is_none()));
-    // A start afterwards finds it, as the first event.
+    // A later start finds the content, as the first event.
     files.start().await;
     let _asks = asked(asks).await;
     go.send(()).unwrap();
     assert_eq!(changed(next(&mut events).await), ["a=1"]);
 }
 
-/// E127: nor does it wait for a start whose first read is slow.
+/// E127: a stop does not wait for a start whose first read is slow, either.
 #[tokio::test]
 async fn e127_a_stop_during_a_slow_start_ends_both() {
     let mut world = World::new();
@@ -244,7 +244,7 @@ async fn e126_start_and_stop_can_be_repeated() {
 async fn e118_a_stalled_read_is_reported_and_its_late_content_counts() {
     let mut world = World::new();
     let (asks, go) = slow(&mut world);
-    // Time enough for the other readings on a busy machine.
+    // The time is enough for the other readings on a busy machine.
     world.options.read_deadline = Duration::from_secs(3);
     let (files, mut events) = world.follow().await;
     fs_err::write(world.project(), project("a", "1")).unwrap();
@@ -260,7 +260,7 @@ async fn e118_a_stalled_read_is_reported_and_its_late_content_counts() {
     assert_eq!(changed(next(&mut events).await), ["g=2", "a=1"]);
 }
 
-/// An approver that panics is reported as a bug, and the files are followed on.
+/// An approver that panics is reported as a bug, and narthex continues to follow the files.
 #[tokio::test]
 async fn d27_an_approver_that_panics_approves_nothing() {
     let mut world = World::new();

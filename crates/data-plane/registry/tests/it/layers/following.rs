@@ -134,7 +134,8 @@ async fn e124_a_save_by_removing_and_writing_never_empties_the_set() {
     }
 }
 
-/// E125: a folder whose content hangs on one link, as clusters mount it, is exchanged in one step.
+/// E125: a folder whose content depends on one link, as clusters mount it, is exchanged in one
+/// step.
 #[tokio::test]
 async fn e125_the_exchange_of_a_link_on_the_way_is_seen() {
     let mut world = World::new();
@@ -162,7 +163,7 @@ async fn e125_the_exchange_of_a_link_on_the_way_is_seen() {
     }
 }
 
-/// E125: a file that is a link to a file elsewhere is followed to there.
+/// E125: if the file is a link, narthex follows the target of the link.
 #[tokio::test]
 async fn e125_the_target_of_a_link_is_followed() {
     let world = World::new();
@@ -210,7 +211,7 @@ async fn e118_a_half_written_file_keeps_the_last_good_set() {
     assert!(told.contains("mcp.json: line 1") && told.contains("ends too early"), "{told}");
     assert_eq!(short(&files.current().declared), ["a=1"]);
     assert!(files.current().files[1].error.is_some());
-    // The other layer works without it.
+    // The other layer works without this file.
     fs_err::write(world.settings(), settings("g", "2")).unwrap();
     assert_eq!(changed(next(&mut events).await), ["g=2", "a=1"]);
     fs_err::write(world.project(), &good).unwrap();

@@ -25,14 +25,15 @@ fn added(seeding: &Seeding<'_>) -> Vec<String> {
     seeding.add.iter().map(|default| default.name.to_string()).collect()
 }
 
-/// E146: once per name, never over a hand-made entry, never again, and later ones arrive.
+/// E146: a default is added once per name, never over a hand-made entry, and never again. Defaults
+/// of later versions are added.
 #[test]
 fn e146_a_default_is_seeded_once() {
     let first = defaults("git time");
     let seeding = seed(&aliases(""), &names("time other"), &first);
     assert_eq!(added(&seeding), ["git"]);
     assert_eq!(seeding.seeded, aliases("git time"));
-    // Both were removed; a later version has one more.
+    // Both defaults were removed; a later version has one more default.
     let later = defaults("git memory time");
     let seeding = seed(&seeding.seeded, &names("other"), &later);
     assert_eq!(added(&seeding), ["memory"]);
@@ -52,7 +53,8 @@ async fn e146_a_faulty_entry_of_the_name_is_not_overwritten() {
 }
 
 proptest! {
-    /// E146: over any number of starts, whatever is removed in between, each arrives at most once.
+    /// E146: over any number of starts, each default is added at most once, whatever is removed in
+    /// between.
     #[test]
     fn e146_no_default_is_seeded_twice(
         versions in prop::collection::vec("([a-e] ){0,4}", 1..5), own in "([a-e] ){0,3}",

@@ -27,7 +27,7 @@ impl Gate {
     }
 }
 
-/// E40: the child of a removed server lives until its call has ended, and not longer.
+/// E40: the child of a removed server runs until its call has ended, and not longer.
 #[tokio::test]
 async fn e40_a_removed_child_ends_only_after_its_calls() {
     let (mark, gate) = (Mark::new(), Gate::new());

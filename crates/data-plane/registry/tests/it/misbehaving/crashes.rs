@@ -1,4 +1,4 @@
-//! Children that die: the events, the number of retries, and the cost of those.
+//! Children that die: the events, the number of retries, and the cost of retries.
 
 use std::{sync::Arc, time::Duration};
 
@@ -59,7 +59,7 @@ async fn r_e14_a_child_is_tried_again_after_growing_pauses() {
     kill(child(&before));
     let lost = Instant::now();
     until(&registry, |snapshot| snapshot.get("x").unwrap().attempt == 1).await;
-    // The first try ends at once: the folder in which it leaves a note is gone for a while.
+    // The first try ends at once: the folder for the child's note is missing for a while.
     fs_err::remove_dir_all(notes.path()).unwrap();
     until(&registry, |snapshot| snapshot.get("x").unwrap().attempt == 2).await;
     assert!(lost.elapsed().as_millis() >= 1000, "{:?}", lost.elapsed());

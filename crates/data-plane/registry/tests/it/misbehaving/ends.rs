@@ -1,4 +1,4 @@
-//! Ends of children that do not want to end, of mounts, and of the registry itself.
+//! Ends of children that ignore the request to end, of mounts, and of the registry itself.
 
 use std::{sync::Arc, time::Duration};
 
@@ -50,8 +50,8 @@ async fn r_m19_a_child_that_ignores_sigterm_is_killed_without_delaying_others() 
     assert_eq!((deaf.alive().len(), polite.alive().len()), (3, 2));
     let unmounting = registry.tasks().spawn(mounted.unmount());
     in_time(link.closed().cancelled()).await;
-    // The deaf one has 6 seconds, and a server is mounted and unmounted meanwhile. On a busy
-    // machine that may take as long: the clock is slower by then.
+    // The child that ignores SIGTERM has 6 seconds, and a server is mounted and unmounted
+    // meanwhile. On a busy machine that may take as long: the clock is slower by then.
     let clock = SteppedClock::by(Duration::from_micros(50));
     let quick = mount(&registry, vec![other.server("other", "")]).await;
     assert_eq!(quick.unmount().await[0].ended, Some(Ended::Gracefully));
@@ -67,7 +67,7 @@ async fn r_m19_a_child_that_ignores_sigterm_is_killed_without_delaying_others() 
     in_time(registry.close()).await;
 }
 
-/// R-M20: closing is one thing, however many do it.
+/// R-M20: many calls that close the registry close it once.
 #[tokio::test]
 async fn r_m20_closing_many_times_at_once_is_closing_once() {
     let mark = Mark::new();
@@ -170,7 +170,7 @@ async fn r_e4_a_mount_in_progress_is_shared_and_delays_no_other_mount() {
     let notes = tempfile::tempdir().unwrap();
     let mark = Mark::new();
     let registry = start([]);
-    // Waits for a second start, which comes only when the test wants it.
+    // The server waits for a second start, which comes only when the test wants it.
     let slow = || mark.server("slow", &format!("together=2,notes={}", notes.path().display()));
     let mounting = || {
         let (own, server) = (registry.clone(), slow());

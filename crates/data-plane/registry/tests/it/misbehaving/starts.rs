@@ -13,10 +13,10 @@ use crate::{
     world::{DEADLINE, identity, in_time, message, row, start, until, until_state, with_env},
 };
 
-/// A time that is to be too short.
+/// A deadline that is meant to be too short.
 const SHORT: Duration = Duration::from_millis(400);
 
-/// The deadline of lists is short, that of the handshake is `connect`.
+/// A registry with a short deadline for lists, and the deadline `connect` for the handshake.
 fn impatient(connect: Duration) -> Registry {
     let deadlines = Deadlines { probe: connect, connect, list: SHORT, ..Deadlines::default() };
     Registry::new(RegistryOptions {
@@ -31,7 +31,7 @@ fn impatient(connect: Duration) -> Registry {
 #[tokio::test]
 async fn e75_children_that_hang_at_the_start_are_ended_with_a_reason() {
     let mark = Mark::new();
-    // The handshake of the last one is complete, however long that takes on a busy machine.
+    // The handshake of the last child is complete, however long that takes on a busy machine.
     let groups = [
         (SHORT, &[("silent", "silent"), ("deaf", "deaf")][..]),
         (DEADLINE, &[("hung", "deaf-after=initialize")][..]),
@@ -146,7 +146,7 @@ async fn e74_unannounced_changes_are_seen_when_the_lists_are_read_anew() {
     in_time(registry.close()).await;
 }
 
-/// E129, R-M9, R-E2: fifty servers come up at the same time. None of them is ready before all have
+/// E129, R-M9, R-E2: fifty servers start at the same time. None of them is ready before all have
 /// started, since each waits for the others.
 #[tokio::test]
 async fn e129_fifty_slow_servers_start_at_the_same_time() {

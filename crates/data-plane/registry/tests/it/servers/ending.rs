@@ -21,7 +21,7 @@ fn is_alive(process_id: u32) -> bool {
     std::path::Path::new(&format!("/proc/{process_id}")).exists()
 }
 
-/// E69.
+/// E69: closing the registry stops every server, and leaves no child.
 #[tokio::test]
 async fn s31_close_stops_every_server_and_leaves_no_child() {
     let server = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await.unwrap();
@@ -37,7 +37,7 @@ async fn s31_close_stops_every_server_and_leaves_no_child() {
     in_time(registry.close()).await;
 }
 
-/// E69: whatever a server is busy with.
+/// E69: closing waits for no server, whatever the server is busy with.
 #[tokio::test]
 async fn s31_close_does_not_wait_for_servers_that_hang() {
     let with = |quirk| Options { quirks: vec![quirk], ..Options::default() };
@@ -73,7 +73,7 @@ async fn e129_separate_links_are_opened_and_refused_after_closing() {
     assert!(in_time(Box::pin(opening)).await.is_err());
 }
 
-/// Opens a link from a runtime that ends as soon as it has it.
+/// Opens a link from a runtime that ends as soon as the link is open.
 async fn open_elsewhere(registry: &Registry, alias: &str) -> Result<Arc<Link>, OpenError> {
     let (registry, alias) = (registry.clone(), Alias::new(alias).unwrap());
     let elsewhere = tokio::task::spawn_blocking(move || {

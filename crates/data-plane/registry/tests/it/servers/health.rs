@@ -1,5 +1,5 @@
-//! Effects of failing calls on a server over HTTP: its row is true at once, it is connected again,
-//! and it comes back by itself where no person must act (D17, D30).
+//! Effects of failing calls on a server over HTTP. Its row shows them at once, the registry
+//! connects it again, and it returns by itself where no person must act (D17, D30).
 
 use std::{
     sync::{
@@ -27,7 +27,7 @@ use crate::{
 #[derive(Clone, Default)]
 struct Mode(Arc<AtomicU16>);
 
-/// The step of the clock: requests are on their way for a few of them.
+/// The step of the clock: requests take a few steps.
 const STEP: Duration = Duration::from_millis(20);
 
 const WORKS: u16 = 0;
@@ -152,7 +152,7 @@ async fn d17_a_refused_credential_stays_an_error() {
     let before = peer.seen().len();
     mode.set(WORKS);
     let seq = registry.snapshot().seq;
-    // No request is on its way: the clock may leap.
+    // No request is in transit: the clock may jump.
     tokio::time::pause();
     registry.wait_until(Duration::from_secs(7200), |snapshot| snapshot.seq > seq).await;
     registry.probe(&row, Duration::from_secs(60)).await;
@@ -203,7 +203,7 @@ async fn d17_an_unreachable_server_is_probed_until_reachable() {
     registry.close().await;
 }
 
-/// D17: a probe that a caller wants does not make the next one later.
+/// D17: a probe for a caller does not make the next probe later.
 #[tokio::test]
 async fn d17_requested_probes_do_not_delay_the_next_probe() {
     let failed = failed(ServerState::Error, |_| {}).await;
@@ -267,7 +267,7 @@ async fn e34_without_recovery_an_unreachable_server_stays_an_error() {
     assert!(message(&row).contains("gave up after 3 attempts"), "{}", message(&row));
     mode.set(WORKS);
     let seq = registry.snapshot().seq;
-    // No request is on its way: the clock may leap.
+    // No request is in transit: the clock may jump.
     drop(clock);
     tokio::time::pause();
     let later = registry.wait_until(Duration::from_secs(7200), |snapshot| snapshot.seq > seq).await;
@@ -276,7 +276,8 @@ async fn e34_without_recovery_an_unreachable_server_stays_an_error() {
     registry.close().await;
 }
 
-/// D17: a caller has a server tried that is probed, and callers share one try a second.
+/// D17: a caller can ask for an early attempt to reach a probed server, and callers share one
+/// attempt a second.
 #[tokio::test]
 async fn d17_a_caller_has_an_unreachable_server_tried() {
     let Failed { clock, peer, mode, registry, row } = failed(ServerState::Error, |_| {}).await;
@@ -284,7 +285,7 @@ async fn d17_a_caller_has_an_unreachable_server_tried() {
     let since = Instant::now();
     let probe = || registry.probe(&row, Duration::from_secs(20));
     tokio::join!(probe(), probe(), probe());
-    // The second began with the last attempt, a step or two before this looked at the clock.
+    // That second began with the last attempt, a step or two before the test read the clock.
     let waited = since.elapsed().as_secs_f64();
     assert!((0.9..2.0).contains(&waited), "{waited}");
     assert_eq!(seen(&peer, "initialize"), before + 1);
@@ -329,7 +330,7 @@ async fn d30_a_silent_server_is_checked() {
     link.note_silence(Duration::from_secs(4));
     in_time(peer.wait(|seen| seen.rpc() == "ping")).await;
     assert!(ready(&registry).await.losses == 0, "it answers");
-    // The answer to that check may still be on its way.
+    // The answer to that check may still be in transit.
     let clock = SteppedClock::by(STEP);
     mode.set(IS_SILENT);
     link.note_silence(Duration::from_secs(4));
@@ -341,7 +342,7 @@ async fn d30_a_silent_server_is_checked() {
     registry.close().await;
 }
 
-/// D30: the failure of one call ends no other that the server still answers.
+/// D30: the failure of one call ends no other call that the server still answers.
 #[tokio::test]
 async fn d30_a_lost_server_may_finish_its_open_calls() {
     let mode = Mode::default();

@@ -66,7 +66,7 @@ pub(super) async fn call_tool(row: &ServerRow, name: &str) -> Result<(), LinkErr
     in_time(forwarded.next()).await.map(drop)
 }
 
-/// Waits for a later life of the link than `before`.
+/// Waits until a row has a newer link than `before`.
 async fn ready_again(registry: &Registry, before: &ServerRow) -> Arc<ServerRow> {
     let old = before.link.clone().unwrap();
     let is_new =
@@ -76,7 +76,7 @@ async fn ready_again(registry: &Registry, before: &ServerRow) -> Arc<ServerRow> 
     snapshot.await.get(&before.name).unwrap().clone()
 }
 
-/// D17, R-E8, E72: 1, 2 and 4 seconds, then the end.
+/// D17, R-E8, E72: the attempts come after 1, 2 and 4 seconds, and then the server fails.
 #[tokio::test]
 async fn d17_a_lost_server_gets_three_attempts_and_then_fails() {
     let (peer, streams) = sse_peer().await;

@@ -1,4 +1,4 @@
-//! The start: all at once, each on its own, and every outcome a row.
+//! The start of servers: all start at once and independently, and each outcome is a row.
 
 use std::{sync::Arc, time::Duration};
 
@@ -79,7 +79,7 @@ async fn e129_servers_start_at_the_same_time() {
     })
     .await;
     let registry = start([http("first", &first.url), http("second", "http://127.0.0.1:9/mcp")]);
-    // The second has failed while the first still waits for its answer.
+    // The second server has failed while the first still waits for its answer.
     let permit = wait.acquire().await.unwrap();
     let snapshot =
         until(&registry, |snapshot| row(snapshot, "second").state == ServerState::Error).await;
@@ -88,7 +88,7 @@ async fn e129_servers_start_at_the_same_time() {
     registry.close().await;
 }
 
-/// R-E28.
+/// R-E28: a server that hangs becomes an error with its cause.
 #[tokio::test]
 async fn e75_a_hanging_server_becomes_an_error_with_its_cause() {
     let shaking = fixture(Eras::Both, vec![Quirk::HangInitialize]).await;
@@ -129,7 +129,7 @@ async fn e34_a_failed_start_stays_an_error_without_recovery() {
     registry.close().await;
 }
 
-/// R-M11, D30: the limit of mounting is one for the question of its era, the handshake and the
+/// R-M11, D30: one limit of mounting covers the question of the server's era, the handshake and the
 /// lists together.
 #[tokio::test]
 async fn r_m11_one_limit_covers_probe_handshake_and_lists() {
@@ -212,7 +212,7 @@ async fn e68_every_step_is_a_snapshot_with_a_higher_number() {
         assert!(seq > last, "{seq} after {last}");
         last = seq;
     }
-    // Connecting, listing, ready.
+    // The steps are connecting, listing and ready.
     assert!(last >= 4, "{last}");
     registry.close().await;
 }

@@ -29,8 +29,8 @@ struct State {
 
 struct Session {
     path: String,
-    /// True if its client has named it since: a client that gives the session up while it is opened
-    /// cannot know that it would have to end it.
+    /// True if the session's client has named the session since its opening. A client that gives up
+    /// during the opening cannot know that it would have to end the session.
     is_known: bool,
 }
 

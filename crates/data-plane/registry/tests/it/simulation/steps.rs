@@ -28,7 +28,7 @@ use crate::{
 
 /// Average number of steps between two quiet points.
 const QUIET_EVERY: usize = 25;
-/// Time that a step may wait for servers to come up.
+/// Time that a step may wait for servers to be ready.
 const SETTLING: Duration = Duration::from_millis(20);
 /// Interval of checks for quiet.
 const LOOK: Duration = Duration::from_millis(2);
@@ -117,7 +117,7 @@ impl Simulation {
         match self.random.below(QUIET_EVERY) {
             0 => self.be_quiet().await,
             1..8 => {}
-            // Servers get to where calls can go to them, whatever the threads do.
+            // Gives servers time to be ready for calls, whatever the threads do.
             8..12 => drop(self.registry.wait_until(SETTLING, |all| all.is_settled()).await),
             pause => {
                 for _ in 0..pause {
@@ -266,7 +266,8 @@ impl Simulation {
         ask(&link, "die", json!({})).await.unwrap_err();
     }
 
-    /// No call goes where none may go, and each goes to the version that counts.
+    /// Calls a server. No call reaches a server that may get none, and each call reaches the
+    /// version that counts.
     fn call(&mut self, name: &'static str) {
         let row = self.registry.get(name);
         let Some(version) = self.model.version(name) else {
@@ -373,7 +374,7 @@ impl Simulation {
         }
         let shared = self.mounts.iter().flat_map(MountSet::mounts);
         let is_shared = shared.into_iter().any(|mount| Some(mount.id()) == before.connection);
-        // A set that is not there yet, or not gone yet, may share it as well.
+        // A set that is being mounted or unmounted may share the link as well.
         let may_be_shared = is_shared || self.under_way > 0;
         assert!(may_be_shared || link.enter().is_none(), "{} takes calls", before.name);
     }
@@ -425,7 +426,7 @@ impl Simulation {
             }
             Done::Called { name, begun, result } => {
                 let was_disturbed = self.disturbed[index(name)] != begun;
-                // A session that was forgotten before the call is found out by it.
+                // The call may be the first to find out that the server has forgotten the session.
                 let is_forgotten = matches!(result, Err(LinkError::SessionEnded));
                 assert!(
                     result.is_ok() || was_disturbed || is_forgotten,

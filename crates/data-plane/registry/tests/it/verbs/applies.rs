@@ -154,7 +154,7 @@ async fn e35_applying_a_changed_set_retries_failed_servers() {
     registry.close().await;
 }
 
-/// E128: an older set whose server is slow cannot bring it back.
+/// E128: an older set whose server is slow does not replace a newer set.
 #[tokio::test]
 async fn e128_the_newest_set_wins() {
     let slow = hanging().await;

@@ -16,7 +16,8 @@ fn slow(server: &Slow, seconds: u64) -> narthex_model::ServerDefinition {
     definition
 }
 
-/// E41, E50: a call ends on the connection on which it began; the next one takes the new one.
+/// E41, E50: a call ends on the connection on which it began; the next call uses the new
+/// connection.
 #[tokio::test]
 async fn e41_a_changed_server_finishes_its_calls_on_the_old_connection() {
     let server = Slow::start().await;
@@ -58,7 +59,7 @@ async fn e40_a_removed_server_finishes_its_calls() {
     in_time(registry.close()).await;
 }
 
-/// D5, D10, E37: switching off cuts through.
+/// D5, D10, E37: switching a server off ends its open calls at once.
 #[tokio::test]
 async fn d10_switching_a_server_off_ends_its_calls() {
     let server = Slow::start().await;
@@ -105,8 +106,8 @@ async fn d12_an_idle_server_sleeps_until_the_next_call() {
     in_time(registry.close()).await;
 }
 
-/// R-E12, R-E13, R-M29, R-D7: a server without calls for long is checked first; a dead one is found
-/// out.
+/// R-E12, R-E13, R-M29, R-D7: narthex checks a server without calls for long before the next call,
+/// and finds out that a dead server is dead.
 #[tokio::test]
 async fn r_e13_a_server_without_calls_for_30_seconds_is_checked_first() {
     // The server reads, and answers nothing after its lists.
@@ -137,7 +138,7 @@ async fn r_e13_a_server_without_calls_for_30_seconds_is_checked_first() {
     in_time(registry.close()).await;
 }
 
-/// E23: a key that is changed is used by the next call, and the old one by no further request.
+/// E23: the next call uses a changed key, and no further request uses the old key.
 #[tokio::test]
 async fn e23_a_changed_key_is_used_at_once() {
     let server = Slow::start().await;

@@ -82,7 +82,7 @@ async fn e66_a_subscriber_that_never_reads_delays_no_other_subscriber() {
     registry.close().await;
 }
 
-/// E69: the end is one snapshot without rows, and then no more.
+/// E69: closing sends one snapshot without rows, and no further one.
 #[tokio::test]
 async fn e69_closing_sends_one_empty_snapshot() {
     let registry = start([shell("x"), shell("y")]);

@@ -35,7 +35,8 @@ async fn e58_verbs_refuse_unknown_names() {
     registry.close().await;
 }
 
-/// E37, E57, E3: off stays off, whatever is applied, until it is switched on.
+/// E37, E57, E3: a server that is switched off stays off, whatever is applied, until it is switched
+/// on.
 #[tokio::test]
 async fn e57_a_disabled_server_stays_disabled() {
     let registry = start([shell("x")]);
@@ -93,7 +94,8 @@ async fn e37_a_server_disabled_by_configuration_cannot_be_enabled() {
     registry.close().await;
 }
 
-/// E36, E47: in place, through `connecting`, with a new process.
+/// E36, E47: a reconnected server keeps its place, is `connecting` in between, and has a new
+/// process.
 #[tokio::test]
 async fn e47_reconnect_makes_a_new_connection_in_place() {
     let registry = start([shell("x"), shell("y")]);
