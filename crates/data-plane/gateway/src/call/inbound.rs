@@ -102,6 +102,11 @@ impl Shared {
             Some(level) => self.set_level_on(&key, &chosen.link, level).await,
             None => Ok(()),
         };
+        if let (Some(level), Err(_)) = (needed, &done)
+            && chosen.kind != LinkKind::Own
+        {
+            self.hub.forget_level(&chosen.link, &key, chosen.kind, level);
+        }
         note_level(&chosen.link, errand.end(done));
     }
 

@@ -166,12 +166,19 @@ impl Shared {
         let done = match self.errand_again(caller, link, name, Item::Server, &members).await {
             Ok(errand) => {
                 let telling = self.ask(&server, link, Asking::SetLevel, members.as_bytes());
-                let late = |_late| Err(Refusal::Cancelled);
-                errand.end(timeout(LEVEL_PATIENCE, telling).await.unwrap_or_else(late))
+                match timeout(LEVEL_PATIENCE, telling).await {
+                    Ok(told) => errand.end(told),
+                    // The server has the request. Later calls do not wait for it again.
+                    Err(_late) => return drop(errand.end::<()>(Err(Refusal::Cancelled))),
+                }
             }
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = done {
+            match bridge {
+                Some(bridge) => bridge.forget_level(level),
+                None => self.hub.forget_level(link, &server, LinkKind::Shared, level),
+            }
             tracing::debug!(server.name = link.name(), ?refusal, "a log level could not be set");
         }
     }

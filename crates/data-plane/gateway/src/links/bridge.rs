@@ -164,6 +164,12 @@ impl Bridge {
         is_lower.then_some(level)
     }
 
+    /// Forgets a level that could not be set, so that the next call sends its level.
+    pub(crate) fn forget_level(&self, level: LogLevel) {
+        let mut told = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        *told = told.filter(|told| *told != level);
+    }
+
     /// Brings a log message of the server's own stream to the only open call.
     pub(crate) fn tell(&self, message: &Message) {
         // On a link with one channel, the call gets the message in any case.

@@ -117,11 +117,28 @@ impl Hub {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         let told = levels.entry((server.clone(), kind)).or_default();
         let earlier = told.level.filter(|_| told.is_on(link));
-        if earlier.is_some_and(|earlier| earlier < level) {
+        if earlier.is_some_and(|earlier| earlier <= level) {
             return None;
         }
         *told = Told { level: Some(level), link: Arc::downgrade(link) };
         Some(level)
+    }
+
+    /// Forgets a level that could not be set, so that the next caller sends its level.
+    pub(crate) fn forget_level(
+        &self,
+        link: &Arc<Link>,
+        server: &ServerKey,
+        kind: LinkKind,
+        level: LogLevel,
+    ) {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(told) = levels.get_mut(&(server.clone(), kind))
+            && told.is_on(link)
+            && told.level == Some(level)
+        {
+            told.level = None;
+        }
     }
 
     /// True if a server has got another link than before. A further call for the same link gives

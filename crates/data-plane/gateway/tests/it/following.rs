@@ -162,13 +162,41 @@ async fn e74_a_level_reaches_a_server_that_becomes_ready_later() {
     let told = next(&mut outbox, "notifications/message").await;
     assert_eq!(told["params"]["level"], "warning", "{told}");
     opening.await.unwrap().unwrap();
-    let request = legacy(2, "logging/setLevel", json!({"level": "error"}));
-    assert_eq!(world.call(&caller, request).await["result"], json!({}));
+    for level in ["warning", "error"] {
+        let request = legacy(2, "logging/setLevel", json!({"level": level}));
+        assert_eq!(world.call(&caller, request).await["result"], json!({}));
+    }
     let request = legacy(3, "logging/setLevel", json!({"level": "notice"}));
     assert_eq!(world.call(&caller, request).await["result"], json!({}));
-    // The gateway sent `error` to no server: the server logs more than that already.
+    // The server got neither `warning` again nor `error`: it logs as much already.
     let told = next(&mut outbox, "notifications/message").await;
     assert_eq!(told["params"]["level"], "notice", "{told}");
+    world.gateway.drain().await;
+}
+
+/// E74: a server that refused a level gets the same level again when a client sets it again.
+#[tokio::test]
+async fn e74_a_level_that_a_server_refused_is_sent_again() {
+    const REFUSES_ONCE: &str = r#"case $line in
+    *'"method":"logging/setLevel"'*)
+      if [ ! -e "$PIDS.refused" ]; then
+        : > "$PIDS.refused"
+        printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"later"}}\n' "$id"
+        continue
+      fi ;;
+    esac"#;
+    let scripts = Scripts::new();
+    let each = format!("{REFUSES_ONCE}\n{}", TELLS[1]);
+    let entry = scripts.entry("one", [TELLS[0], &each, TELLS[2]]);
+    let world = World::settled(vec![entry], GatewayOptions::default()).await;
+    let caller = world.legacy_caller(Endpoint::Aggregated).await;
+    let mut outbox = caller.session.as_ref().unwrap().take_outbox().unwrap();
+    for id in [1, 2] {
+        let request = legacy(id, "logging/setLevel", json!({"level": "warning"}));
+        assert_eq!(world.call(&caller, request).await["result"], json!({}));
+    }
+    let told = next(&mut outbox, "notifications/message").await;
+    assert_eq!(told["params"]["level"], "warning", "{told}");
     world.gateway.drain().await;
 }
 
