@@ -183,9 +183,8 @@ fn write_registry(out: &mut String, results: &Results) {
     let Some(cost) = &results.registry else { return };
     section(out, "A registry with many rows");
     out.push_str(
-        "Measured in a process of its own, without any door. An apply is of the whole set, of\n\
-         which one entry has changed or none. Switching one server off makes a snapshot of all\n\
-         rows.\n\n",
+        "In a process of its own, without any door. An apply is of the whole set, with one\n\
+         changed entry or none. Switching one server off makes a snapshot of all rows.\n\n",
     );
     let mut rows = vec![heading(&[
         "servers",
@@ -251,14 +250,13 @@ fn write_mounts(out: &mut String, results: &Results) {
     let Some(cost) = &results.mounts else { return };
     section(out, "Servers as files");
     out.push_str(
-        "Calls at a folder of Linux, and the same calls over HTTP. Each reader has its own\n\
-         descriptor or connection. A file is opened, written, read and closed. It is read once,\n\
-         with room for the result, or until there is no more, as `cat` does.\n\n\
+        "Calls at a folder of Linux, and the same calls over HTTP, with one descriptor or\n\
+         connection for each reader. A file is opened, written, read and closed. It is read once,\n\
+         or until there is no more, as `cat` does.\n\n\
          A file needs four more switches between programs than a call over HTTP. Where idle\n\
-         processors sleep at once, as in many virtual machines, waking one for each costs more\n\
-         than all the rest. So calls are measured on the machine as it is, and at a folder that\n\
-         keeps processors awake (`narthex mount --low-latency`). The calls of a tool that takes\n\
-         no time are limited by the processors, which this process uses, too.\n\n",
+         processors sleep at once, as in many virtual machines, waking them costs most of that.\n\
+         `narthex mount --low-latency` keeps them awake. Calls of a tool that takes no time are\n\
+         limited by the processors, which this process uses, too.\n\n",
     );
     let mut rows = vec![heading(&["measured", "how much:"])];
     let mut row = |what: String, found: String| rows.push(vec![what, found]);
@@ -285,9 +283,9 @@ fn write_runs(out: &mut String, results: &Results) {
     section(out, "Runs");
     out.push_str(
         "Runs of an agent with one shared server over HTTP, created over REST one after the\n\
-         other, with the store in SQLite. Each creation waits for the disk three times: the\n\
-         record that it begins, the run itself, and the record that it is done. Memory is the\n\
-         daemon's growth while all runs are active and unused.\n\n",
+         other, with the store in SQLite. Each creation waits for the disk three times: for the\n\
+         run, and for the records of its begin and end. Memory is the daemon's growth while all\n\
+         runs are active and unused.\n\n",
     );
     let ms = |us: f64| format!("{:.1}", us / 1e3);
     let rows = [

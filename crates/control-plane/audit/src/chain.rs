@@ -180,3 +180,22 @@ impl Chains {
         hash
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn milliseconds_have_the_decimals_that_they_need() {
+        for (micros, text) in [
+            (0, "0"),
+            (7, "0.007"),
+            (1_000, "1"),
+            (1_250, "1.25"),
+            (12_345_600, "12345.6"),
+            (12_345_678, "12345.678"),
+        ] {
+            assert_eq!(serde_json::to_string(&Millis(micros)).unwrap(), text);
+        }
+    }
+}

@@ -19,6 +19,8 @@ use self::places::Places;
 /// An agent, and the servers that were inside it.
 #[derive(Debug, Clone, PartialEq)]
 struct TakenApart {
+    /// Name of the agent, or [`UNNAMED`].
+    name: String,
     /// The agent with its attachments, as far as it can be used.
     agent: Value,
     /// Servers for the catalog, with the ids `AGENT-ALIAS` and the agent as `made_by`. The caller
@@ -62,16 +64,17 @@ fn take_apart(agent: Value) -> TakenApart {
     let mut reading = Reading::default();
     let Value::Object(mut fields) = agent else {
         // The reader of the agent reports this fault.
-        return reading.done(agent);
+        return reading.done(UNNAMED.to_owned(), agent);
     };
     reading.skills(&mut fields);
-    let name = fields.get("name").and_then(Value::as_str).unwrap_or_default();
+    let name = fields.get("name").or_else(|| fields.get("id"));
+    let name = name.and_then(Value::as_str).unwrap_or_default();
     // The reader of the agent reports a fault of its name, once.
     let name = if AgentName::new(name).is_ok() { name } else { UNNAMED }.to_owned();
     if let Some(mcp) = fields.remove("mcp") {
         reading.mcp(&name, &mcp, &mut fields);
     }
-    reading.done(fields.into())
+    reading.done(name, fields.into())
 }
 
 /// True if an agent is written as a manifest.
@@ -88,9 +91,9 @@ struct Reading {
 }
 
 impl Reading {
-    fn done(self, agent: Value) -> TakenApart {
+    fn done(self, name: String, agent: Value) -> TakenApart {
         let Self { faults, notices, servers, places } = self;
-        TakenApart { agent, servers, faults, notices, places }
+        TakenApart { name, agent, servers, faults, notices, places }
     }
 
     fn fault(&mut self, field: &str, message: impl Into<String>, remedy: impl Into<String>) {

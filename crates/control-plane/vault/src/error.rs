@@ -171,3 +171,26 @@ fn said(count: u64, one: &str, many: &str) -> String {
 fn list(keys: &[KeyId]) -> String {
     keys.iter().map(KeyId::as_str).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_and_keys_are_named_in_errors() {
+        let id = |text: &str| KeyId::new(text).unwrap();
+        let keys = vec![id("34ee1ed132cdd22a"), id("0000000000000001")];
+        let place = "the key file /x".to_owned();
+        assert_eq!(
+            VaultError::KeysMissing { keys, count: 2, place }.to_string(),
+            "2 values of secrets are sealed with the master key 34ee1ed132cdd22a, \
+             0000000000000001, which the key file /x does not have; add that key again"
+        );
+        let stuck = VaultError::Stuck { count: 1, first: "version 1 of `A` in `w`".to_owned() };
+        let text = stuck.to_string();
+        assert!(
+            text.starts_with("1 value cannot be decrypted and so keeps the old keys"),
+            "{text}"
+        );
+    }
+}

@@ -181,3 +181,20 @@ impl Keeper for GivenKeys {
         Err(KeeperError::NotOurs { place: self.place() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_a_key_file_error_is_that_of_the_system() {
+        for (system, kind) in [
+            (io::ErrorKind::PermissionDenied, ErrorKind::Denied),
+            (io::ErrorKind::NotFound, ErrorKind::NotFound),
+            (io::ErrorKind::StorageFull, ErrorKind::Unavailable),
+        ] {
+            let error = KeeperError::File { path: "/x".into(), source: system.into() };
+            assert_eq!(error.kind(), kind, "{system}");
+        }
+    }
+}

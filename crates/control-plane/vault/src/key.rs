@@ -173,6 +173,18 @@ mod tests {
         }
     }
 
+    /// S15: the least number of different bytes, exactly.
+    #[test]
+    fn s15_a_key_needs_17_different_bytes() {
+        let with = |different: usize| {
+            let bytes = (0..KEY_BYTES).map(|at| at.min(different - 1));
+            let text: String = bytes.map(|byte| format!("{byte:02x}")).collect();
+            MasterKey::parse(&text, 1).map(drop)
+        };
+        assert_eq!(with(16), Err(KeyFault::Weak { number: 1 }));
+        assert_eq!(with(17), Ok(()));
+    }
+
     #[test]
     fn generated_keys_differ_and_can_be_parsed() {
         let mut ids = std::collections::BTreeSet::new();

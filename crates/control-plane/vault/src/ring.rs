@@ -145,6 +145,13 @@ mod tests {
         assert_eq!(full.with(key()), Err(KeyFault::TooMany { most: KEYS_MAX }));
     }
 
+    /// S27: a text that grows is copied, and its old place is not overwritten.
+    #[test]
+    fn s27_the_keys_are_written_in_one_place() {
+        let text = KeyRing::new(key()).with(key()).unwrap().write();
+        assert_eq!(text.capacity(), text.len());
+    }
+
     #[test]
     fn s27_a_ring_does_not_print() {
         let key = key();

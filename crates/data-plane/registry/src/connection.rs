@@ -61,7 +61,7 @@ const CONSENT: &str = "a person must sign in to it (OAuth), and narthex cannot a
                        continue without this one";
 
 impl Settings {
-    /// These settings with the limits of the entry itself (R-M11).
+    /// Applies the mount timeout of the definition itself to these settings (R-M11).
     pub(crate) fn of(mut self, definition: &ServerDefinition) -> Self {
         if let Some(own) = definition.mount_timeout {
             self.deadlines = self.deadlines.within(own);

@@ -95,7 +95,7 @@ impl FirstLists {
         all
     }
 
-    /// These first lists by digests.
+    /// The first lists in their stored form: digests instead of definitions.
     #[must_use]
     pub fn kept(&self) -> KeptLists {
         let kept = self.lists.iter().map(|(alias, first)| {

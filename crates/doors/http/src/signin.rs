@@ -13,8 +13,10 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
 use narthex_control::{Control, ControlError, NewSession, SignedIn};
 use narthex_gateway::Holder;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, json::shortened};
 use percent_encoding::percent_decode_str;
+use serde::de::DeserializeOwned;
+use serde_json::Map;
 use subtle::ConstantTimeEq;
 
 pub(crate) use self::cookie::session_cookie;
@@ -27,6 +29,7 @@ use crate::{
     respond::{self, Response},
     routes::Segments,
     servers::changes::of_body,
+    shapes::{CsrfForm, EmptyForm, LinkForm},
 };
 
 /// Enough bytes for the answer of any authenticator, which may contain certificates.
@@ -201,7 +204,7 @@ impl Visitor<'_> {
     }
 
     async fn use_link(&self, body: RequestBody) -> Answered {
-        self.form(body).await?;
+        let EmptyForm {} = self.form(body).await?;
         let new = self.control.sign_in_link_use(&self.segment()).await?;
         let mut response = redirect(&self.onward())?;
         self.open_session(&mut response, &new).await?;
@@ -211,15 +214,15 @@ impl Visitor<'_> {
     /// Creates a link for another human, as `POST /api/principals/NAME/sign-in-links` does, and
     /// shows it once.
     async fn make_link(&self, body: RequestBody) -> Answered {
-        let form = self.form(body).await?;
-        let (_, signed_in) = self.checked_session(form.get("csrf"))?;
+        let LinkForm { csrf, name } = self.form(body).await?;
+        let (_, signed_in) = self.checked_session(Some(&csrf))?;
         let SignedIn { account, method, .. } = signed_in;
         if !account.is_operator {
             let text = "only an operator makes sign-in links; ask an operator";
             return Err(Problem::new(ErrorKind::Denied, text));
         }
-        let (name, is_proved) = (form.get("name").unwrap_or_default(), method.is_authenticated());
-        let made = self.control.sign_in_link_create(name, &account.actor(), is_proved).await?;
+        let (by, is_proved) = (account.actor(), method.is_authenticated());
+        let made = self.control.sign_in_link_create(&name, &by, is_proved).await?;
         Ok(page::made_link(&made))
     }
 
@@ -245,8 +248,8 @@ impl Visitor<'_> {
     }
 
     async fn sign_out(&self, body: RequestBody) -> Answered {
-        let form = self.form(body).await?;
-        let (token, _) = self.checked_session(form.get("csrf"))?;
+        let CsrfForm { csrf } = self.form(body).await?;
+        let (token, _) = self.checked_session(Some(&csrf))?;
         self.control.sign_out(token).await?;
         let mut response = redirect("/signin")?;
         self.jar().clear(&mut response, Kept::Session);
@@ -296,16 +299,18 @@ impl Visitor<'_> {
         }
     }
 
-    /// The fields of a submitted form. Only a short body is read.
-    async fn form(&self, body: RequestBody) -> Result<Form, Problem> {
+    /// Reads a form of a page as the type that the document has for it. Only a short body is read.
+    async fn form<F: DeserializeOwned>(&self, body: RequestBody) -> Result<F, Problem> {
         let kind = single(&self.parts.headers, &header::CONTENT_TYPE).flatten();
         if kind != Some("application/x-www-form-urlencoded") {
             let problem = Problem::new(ErrorKind::Invalid, "only forms are accepted here");
             return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
         let bytes = self.read(body).await?;
-        let pairs = form_urlencoded::parse(&bytes);
-        Ok(Form(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()))
+        read_form(&bytes).map_err(|fault| {
+            let text = format!("the form cannot be used: {fault}; reload its page, and send it");
+            Problem::new(ErrorKind::Invalid, text)
+        })
     }
 
     async fn read(&self, body: RequestBody) -> Result<Bytes, Problem> {
@@ -328,14 +333,16 @@ impl Visitor<'_> {
     }
 }
 
-/// The fields of a form.
-struct Form(Vec<(String, String)>);
-
-impl Form {
-    /// The first field with this name.
-    fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+/// Reads the fields of a form, each of which is text. Returns the first fault as text.
+fn read_form<F: DeserializeOwned>(bytes: &[u8]) -> Result<F, String> {
+    let mut fields = Map::new();
+    for (name, value) in form_urlencoded::parse(bytes) {
+        let name = shortened(&name);
+        if fields.insert(name.clone(), value.into_owned().into()).is_some() {
+            return Err(format!("the field `{name}` is there twice"));
+        }
     }
+    serde_json::from_value(fields.into()).map_err(|error| error.to_string())
 }
 
 /// Checks a request by cookie. A read must not come from another site. A change must come from our

@@ -1,4 +1,4 @@
-//! Long work, done off the threads on which calls run.
+//! Runs long work on threads that may block, so that the threads of calls stay free.
 
 use std::sync::Arc;
 
@@ -8,20 +8,21 @@ use tokio::{
     task::{JoinError, JoinHandle, spawn_blocking},
 };
 
-/// Number of bytes from which on a message is read aside: a shorter one takes less time than the
-/// change of threads could cost others.
+/// Number of bytes from which on a message is read on another thread. A change of threads could
+/// delay other calls by more time than reading a shorter message takes.
 pub(crate) const LARGE: usize = 1024 * 1024;
 
 /// The most messages in a batch of a server (revision 2025-03-26).
 pub(crate) const BATCH_MAX: usize = 100;
 
-/// True if reading a message of this size delays others: use [`Aside`] for it.
+/// True if reading a message of this size delays other calls: read the message with [`Aside`].
 #[must_use]
 pub fn is_large(message: &Bytes) -> bool {
     message.len() >= LARGE
 }
 
-/// The turns of one run, or of one server: one piece of work at a time; further pieces wait.
+/// Serializes the long work of one run, or of one server: one piece of work runs at a time, and
+/// further pieces wait.
 #[derive(Debug, Clone)]
 pub struct Aside(Arc<Semaphore>);
 
@@ -32,13 +33,13 @@ impl Default for Aside {
 }
 
 impl Aside {
-    /// Runs work on a thread that may block, once it has its turn. A future that is dropped before
-    /// its turn has done nothing; work that has started runs to its end.
+    /// Runs work on a thread that may block, once all earlier work is done. A future that is
+    /// dropped before the work starts has done nothing. Work that has started runs to its end.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         done(self.begin(work).await).await
     }
 
-    /// Begins work once it is its turn.
+    /// Starts work once all earlier work is done.
     pub(crate) async fn begin<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -60,7 +61,8 @@ impl Aside {
     }
 }
 
-/// The result of work that has started. Safe to drop and call again until it is there.
+/// The result of work that has started. A caller may drop the future and call again until the
+/// result has arrived.
 pub(crate) async fn done<T>(working: impl Future<Output = Result<T, JoinError>>) -> T {
     match working.await.map_err(JoinError::try_into_panic) {
         Ok(done) => done,
@@ -76,8 +78,8 @@ mod tests {
 
     use super::*;
 
-    /// S31: while a large message is read, others and other work of the thread continue. A second
-    /// piece of the same message waits for its turn.
+    /// S31: while a large message is read, other readers and other tasks of the thread continue. A
+    /// second piece of the same message waits for its turn.
     #[tokio::test]
     async fn s31_pieces_of_one_message_are_read_one_at_a_time() {
         let (one, other) = (Aside::default(), Aside::default());

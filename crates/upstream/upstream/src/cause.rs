@@ -1,14 +1,14 @@
 //! Finds the line of a program's stderr that gives the reason of its failure.
 //!
-//! The last line seldom does: after the error come a stack, a version, the path of a log, or how to
-//! get help.
+//! The last line seldom gives the reason: after the error, programs print a stack, a version, the
+//! path of a log, or how to get help.
 
 use narthex_model::package::absent_package;
 
-/// Number of characters of a line that are shown.
+/// Maximum number of characters of a line that are reported.
 const LINE_MAX: usize = 400;
 
-/// Words that package runners, container engines and runtimes begin their errors with.
+/// Beginnings of the errors of package runners, container engines and runtimes.
 const STRONG: [&str; 13] = [
     "Cannot connect to the Docker daemon",
     "Error response from daemon",
@@ -25,7 +25,7 @@ const STRONG: [&str; 13] = [
     "Error: ",
 ];
 
-/// Words that errors have, and other lines may.
+/// Words that occur in errors, and that may occur in other lines.
 const WEAK: [&str; 12] = [
     "fatal",
     "fail",
@@ -57,8 +57,9 @@ const NOISE: [&str; 12] = [
     "Traceback (most recent call last)",
 ];
 
-/// The line that looks most like the cause, and of equals the last; without any, the last line that
-/// is not blank. Packages that npm cannot fetch are recognized by its code and its reason.
+/// The line that is most likely the cause; of equally likely lines, the last one. If no line looks
+/// like a cause: the last line that is not blank. Errors of npm are recognized by their code and
+/// reason.
 pub(crate) fn cause(lines: &[String]) -> Option<String> {
     likely_cause(lines).or_else(|| {
         let last = lines.iter().rev().find(|line| !line.trim().is_empty())?;
@@ -66,7 +67,7 @@ pub(crate) fn cause(lines: &[String]) -> Option<String> {
     })
 }
 
-/// As [`cause`], and `None` if no line looks like a cause.
+/// As [`cause`], but `None` if no line looks like a cause.
 pub(crate) fn likely_cause(lines: &[String]) -> Option<String> {
     let lines: Vec<_> = lines.iter().map(|line| line.trim_end()).collect();
     let weighed = lines.iter().enumerate().map(|(at, line)| (weight(line), at));
@@ -75,8 +76,8 @@ pub(crate) fn likely_cause(lines: &[String]) -> Option<String> {
     Some(found.chars().take(LINE_MAX).collect())
 }
 
-/// A line with the last cause below it, as Node, Java and Rust print causes: the error itself often
-/// only says that something failed.
+/// An error's line with the last cause below the line, as Node, Java and Rust print causes. The
+/// line of the error itself often only says that something failed.
 fn with_root<'l>(lines: &[&'l str], at: usize) -> String {
     let error = bare(lines[at]);
     let below = &lines[at + 1..];
@@ -87,7 +88,7 @@ fn with_root<'l>(lines: &[&'l str], at: usize) -> String {
         if !cause.is_empty() {
             return Some(cause);
         }
-        // Rust has its causes in the lines below, each with its number.
+        // Rust prints the causes in the lines below, each with its number.
         let causes = below[index + 1..].iter().take_while(|line| line.starts_with([' ', '\t']));
         causes.last().map(|line| unnumbered(line))
     };
@@ -109,12 +110,12 @@ fn unnumbered(line: &str) -> &str {
     }
 }
 
-/// Weight of a line as the cause; 0 if it cannot be one.
+/// Weight of a line as the cause; 0 if the line cannot be a cause.
 fn weight(line: &str) -> u8 {
     if NOISE.iter().any(|noise| line.contains(noise)) || is_frame(line) {
         return 0;
     }
-    // Groups of exceptions draw their members into a frame of lines.
+    // Programs draw a frame of such characters around the members of a group of exceptions.
     let text = line.trim_start_matches([' ', '|', '+', '-', '╰', '─', '▶', '×']);
     let is_inside =
         line.starts_with([' ', '\t']) && !line.trim_start().starts_with(['|', '×', '╰']);
@@ -133,7 +134,7 @@ fn weight(line: &str) -> u8 {
     if is_inside { u8::from(weight > 1) } else { weight }
 }
 
-/// A line of a stack.
+/// True for a line of a stack trace.
 fn is_frame(line: &str) -> bool {
     let text = line.trim_start_matches([' ', '|', '\t']);
     text.starts_with("at ") || text.starts_with("File \"") || text.starts_with("goroutine ")
@@ -189,8 +190,8 @@ fn of_npm(lines: &[&str]) -> Option<String> {
     })
 }
 
-/// The package that a registry does not have, of the lines that npm writes then: it quotes the name
-/// with a version, or else its address ends with it.
+/// The package that the registry does not have, from the lines of npm's error: npm quotes the name
+/// with a version, or prints an address that ends with the name.
 fn unknown_package(own: &[String]) -> Option<String> {
     let quoted = own.iter().filter_map(|line| line.split('\'').nth(1));
     let mut quoted = quoted.filter_map(|spec| spec.rsplit_once('@')).map(|(name, _)| name);
@@ -203,7 +204,7 @@ fn unknown_package(own: &[String]) -> Option<String> {
     name.filter(|name| !name.is_empty())
 }
 
-/// A line without the marks that it is drawn with.
+/// A line without the frame and indentation in front of its text.
 fn bare(line: &str) -> String {
     line.trim_start_matches([' ', '|', '+', '\t']).trim().to_owned()
 }
@@ -226,7 +227,8 @@ mod tests {
         assert_eq!(likely_cause(&lines).as_deref(), Some("Error: no disk"));
     }
 
-    /// A package of npm that does not exist is named, by npm's quotation of it or by its address.
+    /// The error names a package that npm's registry does not have, by npm's quotation of the name
+    /// or by the package's address.
     #[test]
     fn a_package_that_does_not_exist_is_named() {
         for (text, expected) in [

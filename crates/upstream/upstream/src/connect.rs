@@ -15,7 +15,8 @@ use crate::{
     outlet::Outlet,
 };
 
-/// The dialect that a server understands. It is stored, so that later links probe less.
+/// The dialect that a server understands. The registry stores the dialect, so that later links
+/// probe less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// Revision 2026-07-28.
@@ -201,12 +202,12 @@ impl ConnectError {
         }
     }
 
-    /// Names the message of the handshake that failed by this.
+    /// Returns a conversion of a failure to an error that names this message of the handshake.
     pub(crate) fn at(message: &'static str) -> impl FnOnce(LinkError) -> Self {
         move |error| Self::Message { message, error }
     }
 
-    /// The failure of the link, if it is one.
+    /// The link's failure; `None` for an error of another kind.
     pub(crate) fn link(&self) -> Option<&LinkError> {
         match self {
             Self::Link(error) | Self::Message { error, .. } => Some(error),
@@ -220,13 +221,14 @@ impl ConnectError {
         }
     }
 
-    /// True if the server forgot the session that it had just opened: one immediate retry may help.
+    /// True if the server forgot the session that the server had just opened: one immediate retry
+    /// may help.
     #[must_use]
     pub fn is_forgotten(&self) -> bool {
         matches!(self.link(), Some(LinkError::SessionEnded))
     }
 
-    /// True if the server refuses its credential.
+    /// True if the server refuses the client's credential.
     #[must_use]
     pub fn is_refused_credential(&self) -> bool {
         matches!(self.link(), Some(LinkError::AuthRejected { .. }))
@@ -278,7 +280,7 @@ impl ConnectError {
         }
     }
 
-    /// The error without known secrets, which servers often repeat when they refuse them.
+    /// The error without known secrets: servers often repeat secrets that they refuse.
     fn redacted(self, redactor: &Redactor) -> Self {
         let clean = |text: String| redactor.text(&text).into_owned();
         match self {
@@ -314,7 +316,7 @@ pub(crate) struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// A way out for the events of one link.
+    /// The outlet for the events of one link.
     pub(crate) fn outlet(&self) -> Outlet {
         let (events, redactor) = (self.context.events.clone(), self.redactor.clone());
         let (server, health) = (self.definition.alias.clone(), self.context.health.clone());
@@ -328,7 +330,7 @@ impl Setup<'_> {
     }
 }
 
-/// The forms of a value in a part of a URL: hosts are written in small letters, paths escaped.
+/// Spellings of a secret in parts of a URL: hosts have small letters, paths are escaped.
 fn as_in_addresses(secret: &Secret) -> Vec<Secret> {
     let mut spellings = vec![Secret::new(secret.expose().to_ascii_lowercase())];
     if let Ok(mut url) = url::Url::parse("http://host") {

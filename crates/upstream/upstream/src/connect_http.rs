@@ -20,9 +20,9 @@ use crate::{
     sse::{SseLink, SseParts},
 };
 
-/// Longest time for the end of a session that is not needed.
+/// Longest wait for the end of a session that narthex does not use.
 const LEAK_DEADLINE: Duration = Duration::from_secs(2);
-/// Longest wait of the first call for the stream on which the server sends by itself.
+/// Longest wait for the server's own stream before the first call.
 const STREAM_DEADLINE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shaken, ConnectError> {
@@ -63,7 +63,7 @@ pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shak
             let facts = initialize_duplex(&sse.duplex, &context.identity).await?;
             Ok((Inner::Sse(sse), facts, Dialect::Sse))
         }
-        // The server is no HTTP+SSE server either: its answer to the usual transport explains more.
+        // The server is no HTTP+SSE server either: the refusal from Streamable HTTP explains more.
         Err(LinkError::Status { .. } | LinkError::Protocol(_)) if refusal.is_some() => {
             Err(refusal.unwrap_or_else(unknown))
         }
@@ -75,7 +75,7 @@ fn unknown() -> ConnectError {
     ConnectError::Refused("it supports no transport that narthex knows".to_owned())
 }
 
-/// True if servers of the older transport refuse a first POST in this way.
+/// True if servers of the older transport refuse a first POST with this status.
 fn may_be_sse(error: &LinkError) -> bool {
     matches!(error, LinkError::Status { status: 400 | 404 | 405 | 406 | 415, .. })
 }
@@ -89,7 +89,7 @@ async fn shake_streamable(
     if matches!(dialect, None | Some(Dialect::Modern)) {
         let probing = probe(&http, identity);
         let probed = tokio::time::timeout(setup.context.deadlines.probe, probing).await;
-        // A silent server: the handshake will show its fault.
+        // If the server did not answer the probe in time, the handshake reports its fault.
         if let Some(facts) = probed.unwrap_or(Ok(None))? {
             http.established(facts.revision, None);
             return Ok((Inner::Http(http), facts, Dialect::Modern));
@@ -99,8 +99,8 @@ async fn shake_streamable(
     Ok((Inner::Http(http), facts, Dialect::Legacy))
 }
 
-/// Static headers and the credential (E22, E62), which takes the place of one in the URL. Nothing
-/// is sent if they cannot work.
+/// The static headers and the credential (E22, E62). The credential replaces one in the URL. An
+/// error means that they cannot work; narthex then sends nothing.
 fn static_headers(target: &HttpTarget) -> Result<HeaderMap, ConnectError> {
     let mut headers = HeaderMap::new();
     let mut insert = |name: &str, value: &str| {
@@ -155,8 +155,8 @@ async fn probe(
     }
     match answer {
         Ok(message) => Ok(modern_facts(&message)),
-        // An old server may answer in any way, by 401 for an unknown method too: the handshake will
-        // show.
+        // A server of an older revision may give any answer to an unknown method, 401 too: the
+        // handshake that follows reports the real fault.
         Err(_) => Ok(None),
     }
 }
@@ -173,15 +173,16 @@ async fn initialize_session(
     let has_session = session.is_some();
     http.established(facts.revision, session);
     match http.send(rpc::notification(method::INITIALIZED, None), HeaderMap::new()).await {
-        // Servers that do not expect it refuse it, and work.
+        // Servers that do not expect this notification refuse it, but work.
         Err(error @ (LinkError::Status { .. } | LinkError::Protocol(_))) => {
             tracing::debug!(%error, "the server refused `notifications/initialized`");
         }
         sent => sent.map_err(ConnectError::at(method::INITIALIZED))?,
     }
     if has_session {
-        // Before the first call: a server may answer or ask on this stream (no replay exists for
-        // earlier messages). Some show that it is open only with their first message.
+        // The stream is opened before the first call, because a server may answer or ask on this
+        // stream, and earlier messages are not replayed. Some servers show only with their first
+        // message that the stream is open.
         if tokio::time::timeout(STREAM_DEADLINE, http.listen()).await.is_err() {
             tracing::debug!("the server has not opened its own stream in time");
         }

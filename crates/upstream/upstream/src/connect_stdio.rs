@@ -18,7 +18,7 @@ use crate::{
     stdio::{StdioContext, StdioLink},
 };
 
-/// Programs that download the programs that they run.
+/// Programs that download other programs and run them.
 const PACKAGE_RUNNERS: [&str; 10] =
     ["npx", "bunx", "pnpm", "yarn", "uvx", "uv", "pipx", "docker", "podman", "dnx"];
 
@@ -36,8 +36,8 @@ fn is_package_runner(target: &StdioTarget) -> bool {
     PACKAGE_RUNNERS.contains(&file)
 }
 
-/// Starts a program and shakes hands with it; `spent` is then how long that took, without a
-/// download.
+/// Starts a program and completes the handshake with it. Stores the time that this took, without a
+/// download, in `spent`.
 pub(crate) async fn shake(
     setup: &Setup<'_>,
     target: &StdioTarget,
@@ -51,7 +51,7 @@ pub(crate) async fn shake(
             Ok((Inner::Stdio(stdio), facts, dialect))
         }
         Err(error) => {
-            // A server that does not answer does not read the end of its input, either.
+            // A server that does not answer does not react to the end of its input, either.
             match &error {
                 ConnectError::Deadline { .. } => stdio.end().await,
                 _ => stdio.stop().await,
@@ -70,14 +70,14 @@ async fn shake_hands(
     let context = setup.context;
     if matches!(context.dialect, None | Some(Dialect::Modern)) {
         let probing = probe(stdio, setup);
-        // A silent server: the handshake will show its fault.
+        // If the server did not answer the probe in time, the handshake reports its fault.
         let probed = patience.wait(probing, context.deadlines.probe).await.unwrap_or(Ok(None));
         if let Some(facts) = probed? {
             return Ok((facts, Dialect::Modern));
         }
         if stdio.duplex.closed().is_cancelled() {
             if stdio.duplex.has_read_nothing() {
-                // The server would fail with any request.
+                // The server ended before it read a byte, so any request would fail.
                 return Err(stdio.duplex.outlet().end().into());
             }
             // Some old servers exit on a method that they do not know.
@@ -96,13 +96,14 @@ async fn probe(stdio: &StdioLink, setup: &Setup<'_>) -> Result<Option<ServerFact
     let (id, body) = discover(stdio.duplex.next_id(), &setup.context.identity);
     match ask_duplex(&stdio.duplex, id, body).await {
         Ok(message) => Ok(modern_facts(&message)),
-        // An old server may answer in any way: the handshake will show.
+        // A server of an older revision may give any answer: the handshake that follows reports the
+        // real fault.
         Err(LinkError::Closed(_) | LinkError::Unread(_) | LinkError::Protocol(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Starts the program. That may hang, too: on a dead network disk, for example.
+/// Starts the program. Even the start may hang: on a dead network disk, for example.
 async fn start(
     setup: &Setup<'_>,
     target: &StdioTarget,

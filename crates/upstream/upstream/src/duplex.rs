@@ -1,7 +1,7 @@
 //! A link over one channel in each direction: stdio, and HTTP+SSE of revision 2024-11-05.
 //!
-//! The id of this link assigns an answer to its request, and the progress token does so for
-//! progress.
+//! The link's id assigns an answer to its request; the progress token assigns progress to its
+//! request.
 
 mod refused;
 
@@ -38,17 +38,17 @@ pub(crate) struct Duplex {
     pending: Mutex<HashMap<u64, Pending>>,
     ids: Ids,
     outlet: Outlet,
-    /// Set at the end of a server that had read no byte.
+    /// Set at the end of a server that had read no byte of its input.
     has_read_nothing: AtomicBool,
     /// Set at the end of a server that had answered all requests that it had read.
     has_answered_all: AtomicBool,
 }
 
-/// A message on its way to the writer.
+/// A message in the queue of the writer.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) payload: Payload,
-    /// The request that fails if it cannot be written.
+    /// The request that fails if this message cannot be written.
     pub(crate) request: Option<u64>,
 }
 
@@ -171,7 +171,7 @@ impl Duplex {
         place.send(outgoing);
     }
 
-    /// Ends one request that gets no answer, or did not get to the server.
+    /// Fails one request that gets no answer, or did not reach the server.
     pub(crate) fn fail(&self, id: u64, error: LinkError) {
         let pending = self.pending().remove(&id);
         if pending.is_some_and(|pending| pending.answer.send(Err(error)).is_err()) {
@@ -179,8 +179,9 @@ impl Duplex {
         }
     }
 
-    /// Fails the request for which an unacceptable text of the server is the answer. If the text is
-    /// a request itself, refuses it. So no caller waits in vain.
+    /// Fails the request that an unacceptable text of the server answers, so that no caller waits
+    /// in vain. If the text is a request itself, refuses it, so that the server does not wait in
+    /// vain.
     pub(crate) fn refuse(&self, text: &[u8], why: &MessageError) {
         if let Some(id) = refused::answered_by(text) {
             self.fail(id, LinkError::Protocol(why.to_string()));
@@ -192,13 +193,13 @@ impl Duplex {
         }
     }
 
-    /// Takes one piece of the server's output, a message or a batch, to its receiver.
+    /// Delivers one piece of the server's output, a message or a batch, to its receiver.
     pub(crate) fn take(&self, text: &Bytes, limits: &Limits) {
         self.taken(text, Message::parse_batch_lenient(text, limits, BATCH_MAX));
     }
 
-    /// As [`Self::take`], for a large text, which is read aside. The reader of the server's output
-    /// waits for this, so that later messages stay in order.
+    /// As [`Self::take`], for a large text, which another thread reads. The reader of the server's
+    /// output waits for that thread, so that later messages stay in order.
     pub(crate) async fn take_large(&self, text: Bytes, limits: Limits) {
         let read = {
             let text = text.clone();
@@ -211,7 +212,8 @@ impl Duplex {
     fn taken(&self, text: &Bytes, read: Result<Vec<Message>, MessageError>) {
         match read {
             Ok(messages) => messages.into_iter().for_each(|message| self.dispatch(message)),
-            // Servers print banners and log lines to stdout by mistake; one does not end the link.
+            // Servers print banners and log lines to stdout by mistake; such a line does not end
+            // the link.
             Err(error) => {
                 tracing::warn!(%error, "a server sent text that is not a message");
                 self.refuse(text, &error);
@@ -219,7 +221,7 @@ impl Duplex {
         }
     }
 
-    /// Takes one message from the server to where it belongs. Never waits.
+    /// Delivers one message of the server to its receiver. Never waits.
     pub(crate) fn dispatch(&self, message: Message) {
         match message.kind() {
             MessageKind::Result | MessageKind::Error => self.answered(message),
@@ -230,7 +232,7 @@ impl Duplex {
 
     fn answered(&self, message: Message) {
         self.outlet.health().answered();
-        // Some servers give a number back as a text.
+        // Some servers return a numeric id as a string.
         let as_text = |id: Raw<'_>| id.as_str()?.parse().ok();
         let id = message.id().and_then(|id| id.as_u64().or_else(|| as_text(id)));
         let pending = id.and_then(|id| self.pending().remove(&id));
@@ -300,7 +302,7 @@ impl Duplex {
         }
     }
 
-    /// Ends the link: every waiting request fails, the event goes out once.
+    /// Ends the link: every waiting request fails, and the link sends its last event once.
     pub(crate) fn close(&self, why: &str) {
         self.end(LinkError::Closed(why.into()));
     }
@@ -310,7 +312,8 @@ impl Duplex {
     pub(crate) fn end_unread(&self, why: &str) {
         let read = self.input.as_ref().and_then(|input| input.read_at_most());
         let unread = read.map(|read| self.take_unread(read)).unwrap_or_default();
-        // First, so that a caller that makes a request again finds that this link has ended.
+        // The link ends first: a caller that makes a request again must find that this link has
+        // ended.
         self.close(why);
         let error = self.outlet.redacted(LinkError::Unread(why.into()));
         for pending in unread {
@@ -319,7 +322,7 @@ impl Duplex {
         }
     }
 
-    /// The requests of which a server that has ended has read no byte.
+    /// Removes and returns the requests of which a server that has ended has read no byte.
     fn take_unread(&self, read: u64) -> Vec<Pending> {
         self.has_read_nothing.store(read == 0, Ordering::Release);
         let mut pending = self.pending();
@@ -334,12 +337,12 @@ impl Duplex {
         self.has_read_nothing.load(Ordering::Acquire)
     }
 
-    /// True if a server that has ended had answered all that it had read.
+    /// True if a server that has ended had answered all requests that it had read.
     pub(crate) fn has_answered_all(&self) -> bool {
         self.has_answered_all.load(Ordering::Acquire)
     }
 
-    /// Ends the link for a reason that callers may have to tell apart.
+    /// Ends the link for a reason that callers may have to distinguish.
     pub(crate) fn end(&self, end: LinkError) {
         if self.outlet.close(end) {
             self.pending().clear();
@@ -350,18 +353,18 @@ impl Duplex {
 /// The needs of a request besides its answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wants {
-    /// A queue for its progress.
+    /// True if the caller wants the request's progress messages.
     pub(crate) progress: bool,
-    /// A `cancelled` notification when the caller gives up.
+    /// True if the server gets a `cancelled` notification when the caller gives up.
     pub(crate) cancel: bool,
-    /// True for a stream, which has no end of its own.
+    /// True for a stream, which does not end by itself.
     pub(crate) is_stream: bool,
-    /// The log messages that come while it is open.
+    /// True if the caller wants the log messages that arrive while the request is open.
     pub(crate) log: bool,
 }
 
 impl DuplexCall {
-    /// The next frame. Safe to drop and call again.
+    /// The next frame. A caller may drop the future and call again.
     pub(crate) async fn next(&mut self) -> Result<Frame, LinkError> {
         let answer = match (self.early.take(), &mut self.notifications) {
             (Some(answer), _) => *answer,
@@ -372,7 +375,8 @@ impl DuplexCall {
                 answer = &mut self.answer => answer,
             },
         };
-        // Both may have come since the queue was read, the progress first.
+        // A notification and the answer may have arrived since the queue was read, the notification
+        // first.
         if let Some(message) = self.notifications.as_mut().and_then(|all| all.try_recv().ok()) {
             self.early = Some(Box::new(answer));
             return Ok(Frame::Notification(message));
@@ -381,7 +385,7 @@ impl DuplexCall {
         match answer {
             Ok(answer) => answer.map(Frame::Answer),
             Err(_gone) => Err(match self.duplex.outlet.end() {
-                // The server took this request before that.
+                // The server took this request before the server lost the session.
                 end @ LinkError::SessionEnded => LinkError::Closed(end.to_string().into()),
                 end => end,
             }),

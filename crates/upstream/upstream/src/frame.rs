@@ -16,8 +16,8 @@ pub enum Frame {
     Notification(Message),
     /// The server asks the client a question, because of the request (legacy only).
     Request(Message),
-    /// The server closed its stream before the answer and wants the client to reconnect later; the
-    /// link does so. Carries the server's own delay, if the server named one.
+    /// The server closed its stream before the answer, and wants the client to reconnect later. The
+    /// link reconnects. Carries the delay that the server named, if any.
     Break {
         /// The delay in milliseconds.
         retry_ms: Option<u64>,
@@ -43,7 +43,7 @@ impl Frame {
 pub enum LinkEvent {
     /// List changes, resource updates, log messages.
     Notification(Message),
-    /// Sampling, elicitation and roots, where no request can be named as the cause.
+    /// Sampling, elicitation and roots requests that the link cannot assign to a client's request.
     Request(Message),
     /// The link has ended for good.
     Closed(Arc<str>),
@@ -55,7 +55,7 @@ pub enum CutReason {
     /// A person has disabled the server.
     #[error("the server was switched off")]
     SwitchedOff,
-    /// A person has cleared a secret that the server was given.
+    /// A person has cleared a secret that the server had received.
     #[error("{0}")]
     SecretCleared(ClearedSecret),
 }
@@ -71,7 +71,7 @@ pub struct ClearedSecret {
     pub is_set_again: bool,
 }
 
-/// The event, and the next step, which is another one once the secret is set again.
+/// Shows the event and the next step, which is another one once the secret is set again.
 impl fmt::Display for ClearedSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;
@@ -103,7 +103,7 @@ impl CutReason {
 /// The status of too many requests.
 const TOO_MANY: u16 = 429;
 
-/// The reason why a request brought no answer.
+/// The reason why a request got no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LinkError {
     /// The link has ended: the process died, or the stream broke.
@@ -112,7 +112,7 @@ pub enum LinkError {
     /// The program ended before it read a byte of the request.
     #[error("the server ended before it read the request: {0}")]
     Unread(Arc<str>),
-    /// A person has disabled the server, or cleared a secret of it.
+    /// A person has disabled the server, or cleared one of the server's secrets.
     #[error("{0}")]
     Cut(CutReason),
     /// The server does not know the session any more; it did not handle the request.
@@ -167,8 +167,8 @@ pub enum LinkError {
     Request(String),
 }
 
-/// The reason why an answer could not be resumed. A server that is gone by now was there when it
-/// took the request.
+/// Text for an answer that could not be resumed. An unreachable server was reachable when it took
+/// the request, so the text says "any more".
 fn unresumed(error: &LinkError) -> String {
     match error.is_unsent() {
         true => ", and the server cannot be reached any more".to_owned(),
@@ -185,7 +185,7 @@ fn again(retry_after: Option<&RetryAfter>) -> String {
 }
 
 impl LinkError {
-    /// A bare status.
+    /// A status without a body, a retry time or a code.
     pub(crate) fn status(status: u16) -> Self {
         Self::Status { status, text: String::new(), retry_after: None, code: None }
     }
@@ -249,7 +249,7 @@ impl LinkError {
         }
     }
 
-    /// The server's own time until it takes requests again.
+    /// The time that the server named until it takes requests again.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

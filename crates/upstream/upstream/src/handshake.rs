@@ -101,8 +101,8 @@ mod tests {
 
     use super::*;
 
-    /// S22: a server's instructions for models are a text that a person can review, or are left
-    /// out.
+    /// S22: a server's instructions for models are a text that a person can review. Other
+    /// instructions are left out.
     #[test]
     fn s22_instructions_that_cannot_be_read_are_left_out() {
         let told = |instructions: &str| {

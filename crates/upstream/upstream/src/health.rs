@@ -1,4 +1,5 @@
-//! The health of one server: its last answer, its last failure, and the need of a check.
+//! The health of one server: its last answer, its last failure, and the doubt that calls for a
+//! check.
 
 use std::{
     sync::{
@@ -13,8 +14,8 @@ use tokio::sync::Notify;
 
 use crate::{Link, LinkError};
 
-/// Health of one server, as its links observe it. All links to the server share one value, later
-/// ones too. An answer takes no lock.
+/// Health of one server, as its links observe it. All links to the server share one value, and so
+/// do later links. Noting an answer takes no lock.
 #[derive(Debug, Default)]
 pub struct Health {
     /// Time of the server's last answer in milliseconds of Unix time; 0 if there was none.
@@ -25,15 +26,15 @@ pub struct Health {
     doubted: Notify,
 }
 
-/// The doubt that a failure casts on the server, beyond the call that failed.
+/// The doubt that a failure raises about the server, beyond the call that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Doubt {
-    /// No doubt: the failure is that of one call, or the link ends anyway.
+    /// No doubt: only one call failed, or the link ends anyway.
     None = 0,
-    /// The server may work for other calls: it is checked, and counts as ready meanwhile.
+    /// The server may work for other calls: it is checked, and counts as ready until the result.
     Slight = 1,
-    /// The server is taken to work for no caller, until a check shows otherwise.
+    /// The server counts as failed for every caller, until a check shows that it works.
     Grave = 2,
 }
 
@@ -42,7 +43,7 @@ pub enum Doubt {
 pub struct Failure {
     /// Time of the failure.
     pub at: SystemTime,
-    /// The failure, with the kind of a call that fails by it.
+    /// The failure, with the error kind of calls that fail for this reason.
     pub what: ServerFailure,
 }
 
@@ -100,7 +101,7 @@ impl Health {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     }
 
-    /// Notes a failure of a request; has the server checked if the failure is about the server.
+    /// Notes a failure of a request. If the failure is about the server, has the server checked.
     /// The error must hold no secret.
     pub(crate) fn failed_by(&self, error: &LinkError) {
         let is_answer = matches!(error, LinkError::Refused { .. } | LinkError::Request(_));
@@ -135,12 +136,13 @@ impl Link {
 }
 
 impl LinkError {
-    /// The words with those of the causes.
+    /// The error's text with the texts of its causes.
     pub(crate) fn text(&self) -> String {
         narthex_model::with_causes(self)
     }
 
-    /// The doubt that the failure raises about the server. An end of the link is seen by itself.
+    /// The doubt that the failure raises about the server. The end of a link raises none, because
+    /// the link itself reports its end.
     fn doubt(&self) -> Doubt {
         match self {
             Self::AuthRejected { .. } => Doubt::Grave,
@@ -166,7 +168,7 @@ impl LinkError {
 mod tests {
     use super::*;
 
-    /// D30: failures of the server ask for a check, those of one call do not.
+    /// D30: a failure of the server asks for a check; a failure of one call does not.
     #[test]
     fn d30_only_failures_of_the_server_ask_for_a_check() {
         let doubt = |error: &LinkError| {
@@ -186,7 +188,7 @@ mod tests {
         let rejected = LinkError::AuthRejected { status: 401 };
         assert_eq!(doubt(&rejected), (Doubt::Grave, true));
         assert_eq!(doubt(&LinkError::Deadline(7)), (Doubt::Slight, true));
-        // The end of a link is seen by itself, and an answer is no failure.
+        // The link itself reports its end, and an answer is no failure.
         assert_eq!(doubt(&LinkError::Closed("gone".into())), (Doubt::None, true));
         let refused = LinkError::Refused { code: -32603, text: String::new() };
         assert_eq!(doubt(&refused), (Doubt::None, false));

@@ -33,14 +33,15 @@ use self::{
 use crate::{Frame, LinkError, aside::is_large, duplex::cancelled, ids::Ids, outlet::Outlet};
 
 const ACCEPT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// The largest error body that is read at all.
+/// The largest body of an error response that is read.
 const ERROR_BODY_BYTES: usize = 1024 * 1024;
-/// Longest time of a server to accept a message that no caller waits for.
+/// Longest wait until a server accepts a message that no caller waits for.
 const LATER_DEADLINE: Duration = Duration::from_secs(30);
-/// Longest time for the end of a session that was given up.
+/// Longest wait for the end of a session whose link was dropped without a stop.
 const STOP_DEADLINE: Duration = Duration::from_secs(2);
 
-/// A link to a server over Streamable HTTP. All its clones are one MCP session, if it has one.
+/// A link to a server over Streamable HTTP. All users of the link share one MCP session, if the
+/// server opened one.
 #[derive(Debug)]
 pub(crate) struct HttpLink {
     pub(crate) client: HttpClient,
@@ -49,9 +50,11 @@ pub(crate) struct HttpLink {
     first: Headers,
     established: OnceLock<Established>,
     ids: Ids,
-    /// True once the session is over at the server, or narthex has asked for its end (R-E46).
+    /// True once the session is over at the server, or narthex has asked the server to end it
+    /// (R-E46).
     is_given_back: AtomicBool,
-    /// True once the server has logged on its own stream, outside of those of its requests.
+    /// True once the server has sent a log message on its own stream, outside of the streams of
+    /// requests.
     logs_aside: AtomicBool,
     /// True while a task checks that the server still knows the session.
     is_checking: AtomicBool,
@@ -62,7 +65,7 @@ pub(crate) struct HttpLink {
     tasks: TaskTracker,
 }
 
-/// The one owner of a link: dropped without a stop, it ends the session all the same.
+/// The one owner of a link. An owner that is dropped without a stop ends the session all the same.
 #[derive(Debug)]
 pub(crate) struct OwnedHttp(Arc<HttpLink>);
 
@@ -76,7 +79,7 @@ impl Deref for OwnedHttp {
 
 impl Drop for OwnedHttp {
     fn drop(&mut self) {
-        // Without a runtime no message can be sent any more.
+        // Without a runtime, narthex can send no message any more.
         let is_open = !self.0.is_given_back.load(Ordering::Acquire);
         if is_open && tokio::runtime::Handle::try_current().is_ok() {
             let link = self.0.clone();
@@ -138,12 +141,12 @@ impl HttpLink {
         &self.outlet
     }
 
-    /// True if the server has logged on its own stream.
+    /// True if the server has sent a log message on its own stream.
     pub(crate) fn logs_aside(&self) -> bool {
         self.logs_aside.load(Ordering::Relaxed)
     }
 
-    /// Fixes the results of the handshake; from here on, requests carry them.
+    /// Fixes the results of the handshake; all later requests carry the revision and the session.
     pub(crate) fn established(&self, revision: Revision, session: Option<HeaderValue>) {
         let host = self.client.host();
         self.established.get_or_init(|| Established::new(&self.first, host, revision, session));
@@ -179,7 +182,7 @@ impl HttpLink {
         request
     }
 
-    /// POSTs a message and gives the bare response.
+    /// POSTs a message and returns the response as it arrived.
     pub(crate) async fn post(
         &self,
         body: Payload,
@@ -189,7 +192,7 @@ impl HttpLink {
             return Err(self.outlet.end());
         }
         match self.client.send(self.post_request(body.clone(), &extra)).await {
-            // The server has moved within its origin and did not take the request.
+            // The server has moved within its origin, and did not take the request.
             Err(ClientError::Moved { .. }) => {
                 let again = Box::pin(self.client.send(self.post_request(body, &extra)));
                 Ok(again.await?)
@@ -227,7 +230,8 @@ impl HttpLink {
     }
 
     /// As [`Self::call`], for a stream without an end. A server may drop the stream, and a proxy
-    /// in between ends a quiet one, so failures of the stream prove nothing about the server.
+    /// between narthex and the server ends a quiet stream. So failures of the stream prove nothing
+    /// about the server.
     pub(crate) async fn follow(
         self: &Arc<Self>,
         id: u64,
@@ -261,7 +265,7 @@ impl HttpLink {
         answer.map(|message| HttpCall::Single(Some(message)))
     }
 
-    /// The one message that a response without a stream carries.
+    /// The message in a response that is no stream.
     pub(crate) async fn single(&self, response: HttpResponse) -> Result<Message, LinkError> {
         let HttpResponse { status, headers, body, .. } = response;
         let limit = match status.is_success() {
@@ -269,7 +273,7 @@ impl HttpLink {
             false => ERROR_BODY_BYTES,
         };
         let bytes = body.collect(limit).await?;
-        // Some servers accept a request with 202 and answer it all the same.
+        // Some servers accept a request with 202, but answer it in the same response.
         let is_answered = status != StatusCode::ACCEPTED || !bytes.trim_ascii().is_empty();
         if status.is_success() && is_answered {
             let answer = match is_large(&bytes) {
@@ -295,7 +299,8 @@ impl HttpLink {
         refusal((status, &headers), &bytes, &self.limits)
     }
 
-    /// The error of a request whose answer shows that the session is over, if it does.
+    /// The error of a request whose answer shows that the session is over. `None` if the answer
+    /// does not show that.
     async fn lost_by_status(&self, status: StatusCode, bytes: &[u8]) -> Option<LinkError> {
         self.session()?;
         match Hint::of(status, bytes) {
@@ -319,7 +324,7 @@ impl HttpLink {
         HttpStream::new(self.clone(), id, body, guard)
     }
 
-    /// Sends a notification or a response; the server owes no content.
+    /// Sends a notification or a response, to which the server owes no content.
     pub(crate) async fn send(&self, body: Payload, extra: HeaderMap) -> Result<(), LinkError> {
         let sent = self.try_send(body, extra).await;
         if let Err(error) = &sent {
@@ -331,7 +336,7 @@ impl HttpLink {
     async fn try_send(&self, body: Payload, extra: HeaderMap) -> Result<(), LinkError> {
         let response = self.post(body, extra).await?;
         if response.status.is_success() {
-            // A body would be against the specification; the connection is worth more than it.
+            // A body would be against the specification, but reading it saves the connection.
             response.body.collect(ERROR_BODY_BYTES).await?;
             return Ok(());
         }
@@ -344,8 +349,8 @@ impl HttpLink {
         }
     }
 
-    /// Opens the stream for messages that the server sends by itself (legacy), or resumes one. An
-    /// empty id counts as none, as in the rules of event streams.
+    /// Opens the stream for messages that the server sends by itself (legacy), or resumes this
+    /// stream. An empty id means no id, as in the rules of event streams.
     pub(crate) async fn open_stream(
         &self,
         last_event_id: &[u8],
@@ -366,7 +371,7 @@ impl HttpLink {
         }
         let HttpResponse { status, headers, body, .. } = response;
         let bytes = body.collect(ERROR_BODY_BYTES).await?;
-        // Many servers have no such stream, and answer that by 404, too.
+        // Many servers have no such stream, and also answer with 404.
         let may_be_lost = self.session().is_some() && Hint::of(status, &bytes) != Hint::None;
         if may_be_lost && let Some(lost) = Box::pin(self.lost_session(&bytes)).await {
             return Err(lost);
@@ -374,8 +379,8 @@ impl HttpLink {
         Err(failure((status, &headers), &bytes, &self.limits))
     }
 
-    /// Opens the server's own stream for the life of the link (legacy). The returned future
-    /// completes when the stream is open, or there is none.
+    /// Opens the server's own stream, which the link reads until its end (legacy). The returned
+    /// future completes when the stream is open, or when the server has none.
     pub(crate) fn listen(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
         let opened = CancellationToken::new();
         let opening = opened.clone().drop_guard();
@@ -446,8 +451,8 @@ impl HttpCall {
     }
 }
 
-/// Notifies a legacy server that the caller has stopped waiting; a modern one sees the stream
-/// close.
+/// Notifies a legacy server that the caller has stopped waiting. A modern server notices that its
+/// stream closes.
 #[derive(Debug)]
 pub(crate) struct CancelOnDrop {
     link: Arc<HttpLink>,
@@ -460,7 +465,8 @@ impl CancelOnDrop {
         self.is_armed = false;
     }
 
-    /// The message to the server, which then gets no other one; `None` if it needs none.
+    /// Takes the cancellation that the server must get, so that a drop sends no second one. `None`
+    /// if the server needs no cancellation.
     pub(crate) fn cancelled(mut self) -> Option<Payload> {
         std::mem::take(&mut self.is_armed).then(|| cancelled(self.id))
     }

@@ -30,7 +30,7 @@ impl Ids {
         Self { given: AtomicU64::new(0), key: RandomState::new() }
     }
 
-    /// The next id, from 1 to 2³¹ − 1. It comes again only when all others were used.
+    /// The next id, from 1 to 2³¹ − 1. An id is used again only after all others were used.
     pub(crate) fn next(&self) -> u64 {
         loop {
             let id = self.mixed(self.given.fetch_add(1, Ordering::Relaxed));
@@ -41,7 +41,7 @@ impl Ids {
         }
     }
 
-    /// True if ids have started to come again, so that one may still be in use.
+    /// True if ids have started to repeat, so that the next one may still be in use.
     pub(crate) fn come_again(&self) -> bool {
         self.given.load(Ordering::Relaxed) >= 1 << 31
     }
@@ -66,8 +66,8 @@ mod tests {
 
     use super::*;
 
-    /// S19: ids are unique on a link, fit 32 bits with a sign, and nothing follows from earlier
-    /// ones or from another link.
+    /// S19: ids are unique on a link and fit 32 bits with a sign. They do not follow from earlier
+    /// ids, or from ids of another link.
     #[test]
     fn s19_ids_are_unique_fit_32_bits_and_are_not_consecutive() {
         const COUNT: usize = 100_000;
@@ -84,11 +84,11 @@ mod tests {
         assert!(same < 3, "{same} ids of another link are the same");
     }
 
-    /// Mixed ids stay unique until all were used.
+    /// Mixed ids stay unique until all ids were used.
     #[test]
     fn s19_different_counts_have_different_ids() {
         let ids = Ids::new();
-        // Of this many random numbers, some 250 would be equal.
+        // Among this many random numbers, about 250 pairs would be equal.
         let mut all: Vec<_> = (0..1 << 31).step_by(2047).map(|count| ids.mixed(count)).collect();
         all.sort_unstable();
         assert!(all.windows(2).all(|two| two[0] != two[1]));

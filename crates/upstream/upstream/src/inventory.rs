@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 pub use fetch::ListError;
 
-/// Number of characters of a server's name for an entry that a warning shows.
+/// Maximum number of characters of an entry's name that a warning shows.
 const NAME_SHOWN: usize = 100;
 
 /// A tool, prompt, resource or template.
@@ -35,12 +35,12 @@ pub struct InventoryEntry {
 enum Merged {
     AsItIs,
     Repaired(Bytes),
-    /// The entry is left out, as strict clients would refuse the whole list for it.
+    /// Merged lists leave the entry out: strict clients would refuse the whole list because of it.
     LeftOut,
 }
 
-/// The members of a resource that a model reads. All others, such as its size, change with its
-/// content.
+/// The members of a resource that a model reads. Other members, such as the size, change with the
+/// resource's content.
 const TOLD: [&str; 4] = ["name", "title", "description", "mimeType"];
 
 /// A list of a server.
@@ -57,7 +57,7 @@ pub enum Listed {
 }
 
 impl InventoryEntry {
-    /// An entry with this name or URI.
+    /// Creates an entry with this name or URI.
     #[must_use]
     pub fn new(key: &str, raw: Bytes) -> Self {
         let (digest, is_shaped) = (OnceLock::new(), OnceLock::new());
@@ -126,11 +126,11 @@ pub struct Inventory {
     /// Resource templates.
     pub templates: Vec<InventoryEntry>,
     tool_index: std::collections::HashMap<Arc<str>, usize>,
-    /// The entries that the server lists and that this viewer may not have (D10).
+    /// The entries that the server lists, but that this viewer may not have (D10).
     withheld: Vec<(Listed, Arc<str>)>,
     /// Faults of the lists.
     warnings: Vec<RowWarning>,
-    /// The reason why the tools could not be listed.
+    /// The reason why narthex could not list the tools.
     unlisted_tools: Option<Arc<str>>,
 }
 
@@ -150,7 +150,7 @@ impl Inventory {
         all.indexed()
     }
 
-    /// The tool of this name; `None` if there is none.
+    /// The tool with this name; `None` if the inventory has no such tool.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&InventoryEntry> {
         self.tool_index.get(name).map(|index| &self.tools[*index])
@@ -187,8 +187,8 @@ impl Inventory {
         &self.warnings
     }
 
-    /// The reason why the server's tools could not be listed, for operators. The inventory then has
-    /// no tools, or those of an earlier list.
+    /// The reason why narthex could not list the server's tools, for operators. The inventory then
+    /// has no tools, or the tools of an earlier list.
     #[must_use]
     pub fn unlisted_tools(&self) -> Option<&str> {
         self.unlisted_tools.as_deref()
@@ -207,7 +207,8 @@ impl Inventory {
         })
     }
 
-    /// The entries for which `is_wanted` is true. Returns this inventory itself if all are.
+    /// The entries for which `is_wanted` is true. Returns this inventory itself if it is true for
+    /// all.
     #[must_use]
     pub fn only(
         self: &Arc<Self>,
@@ -286,9 +287,9 @@ impl Inventory {
         self
     }
 
-    /// Reads the header annotations, which modern clients follow whatever era their server speaks
-    /// (S13). Where calls carry the headers to the server (`is_sent`), a tool with an invalid
-    /// annotation cannot be called and is dropped.
+    /// Reads the header annotations of tools, which modern clients follow whatever the era of the
+    /// server (S13). If calls carry the headers to the server (`is_sent`), no call of a tool with
+    /// an invalid annotation is possible, so the tool is dropped.
     fn read_header_params(&mut self, is_sent: bool) {
         let warnings = &mut self.warnings;
         self.tools.retain_mut(|tool| {
@@ -315,7 +316,7 @@ impl Inventory {
 }
 
 impl Listed {
-    /// The kind of its definitions.
+    /// The kind of the definitions in this list.
     fn definition(self) -> DefinitionKind {
         match self {
             Self::Tool => DefinitionKind::Tool,
@@ -326,7 +327,7 @@ impl Listed {
     }
 }
 
-/// A name of a server for people, cut.
+/// A name from a server, shortened for people.
 fn shown_name(name: &str) -> String {
     name.chars().take(NAME_SHOWN).collect()
 }

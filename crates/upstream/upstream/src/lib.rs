@@ -2,9 +2,9 @@
 //!
 //! [`Link::forward`] and [`Link::notify`] take a [`narthex_policy::Permitted`] request by value and
 //! a [`Booked`] with it. So a client's message reaches a server only after policy has allowed it,
-//! the record has a place for it and the limits have counted it. The sent message is the one that
-//! policy saw. Requests of narthex itself are those of [`Asking`]. Answers come back as [`Frame`]s,
-//! undecoded.
+//! the record has a place for it and the limits have counted it. The link sends the message that
+//! policy saw. [`Asking`] lists the requests of narthex itself. Answers come back as undecoded
+//! [`Frame`]s.
 
 mod aside;
 mod booked;

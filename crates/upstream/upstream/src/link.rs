@@ -46,7 +46,7 @@ const BAGGAGE: HeaderName = HeaderName::from_static(meta_key::BAGGAGE);
 /// The capabilities of a client that follows tasks.
 const TASKS_CLIENT: &[u8] = br#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 
-/// A link whose handshake is done.
+/// A link whose handshake has succeeded.
 #[derive(Debug)]
 pub struct Link {
     pub(crate) inner: Inner,
@@ -93,8 +93,8 @@ pub struct TraceHeaders {
     pub baggage: Option<HeaderValue>,
 }
 
-/// Future of a request until the first sign of an answer. Boxed at its creation: it is large, and
-/// its holders are moved.
+/// Future of a request until the first sign of an answer. Boxed at its creation, because the future
+/// is large and its holders are moved.
 pub type Forwarding<'a> = Pin<Box<dyn Future<Output = Result<Forwarded, LinkError>> + Send + 'a>>;
 
 /// A request in its final form. It is built before the first await, so that the future does not
@@ -149,7 +149,8 @@ impl Link {
         !matches!(self.inner, Inner::Http(_))
     }
 
-    /// True if the server has logged on its own stream, outside of those of its requests.
+    /// True if the server has sent a log message on its own stream, outside of the streams of
+    /// requests.
     #[must_use]
     pub fn logs_aside(&self) -> bool {
         match &self.inner {
@@ -201,7 +202,7 @@ impl Link {
         self.outlet().end()
     }
 
-    /// True if the link has ended because the server forgot the session: a new link works at once.
+    /// True if the link has ended because the server forgot the session. A new link works at once.
     #[must_use]
     pub fn is_session_over(&self) -> bool {
         self.closed().is_cancelled() && matches!(self.outlet().end(), LinkError::SessionEnded)
@@ -284,7 +285,7 @@ impl Link {
             headers::compose_request_headers(message, revision, hop.header_params.as_deref());
 
         if composed.contains_key(headers::MCP_NAME) && !item.name().is_empty() {
-            // The server's own name, which may differ from the one in the caller's bytes.
+            // The item's name at the server may differ from the name in the caller's bytes.
             composed.insert(headers::MCP_NAME, headers::encode_value(item.name()));
         }
         composed.extend(traced);
@@ -358,7 +359,7 @@ impl Link {
         loop {
             match call.next().await? {
                 Frame::Answer(answer) => return Ok(answer),
-                // No caller waits for these here; the link's owner may want them.
+                // No caller waits for these messages, but the link's owner may want them.
                 Frame::Notification(message) => {
                     self.outlet().event(LinkEvent::Notification(message));
                 }
@@ -371,9 +372,9 @@ impl Link {
     }
 
     /// Opens a modern server's stream of changes and of tasks, and forwards its messages to the
-    /// link's events until it ends. `members` is the filter, as members of `params` without braces.
-    /// `on_open` is called when the server has acknowledged the subscription: later changes are
-    /// received.
+    /// link's events until the stream ends. `members` is the filter, as members of `params` without
+    /// braces. Calls `on_open` when the server has acknowledged the subscription: the link receives
+    /// all later changes.
     ///
     /// # Errors
     /// When the stream cannot be opened, breaks, or the server refuses: [`LinkError::Refused`].
@@ -414,7 +415,8 @@ impl Link {
             }
             let meta = match method {
                 method::SUBSCRIPTIONS_LISTEN | method::TASKS_GET => {
-                    // A client without this capability gets no statuses. It can be asked nothing.
+                    // A server sends statuses only to a client with this capability. The client
+                    // declares no other capability, so the server cannot ask it questions.
                     let capabilities = Bytes::from_static(TASKS_CLIENT);
                     modern_meta(&ClientIdentity { capabilities, ..self.identity.clone() })
                 }

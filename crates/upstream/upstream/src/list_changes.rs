@@ -1,23 +1,24 @@
 //! Decides when to read changed lists anew: notices are joined, and pauses grow.
 //!
-//! A server may announce a change after each list that it gives, or a hundred at once. The first
-//! notice is followed at once. While further notices follow each reading, the pause between
-//! readings doubles. The pause is never shorter than a multiple of the reading's own duration.
+//! A server may announce a change after each list that it returns, or announce a hundred changes at
+//! once. Narthex reads the lists at once after the first notice. While further notices follow each
+//! reading, the pause between readings doubles. The pause is never shorter than a multiple of the
+//! reading's own duration.
 
 use std::time::Duration;
 
 use narthex_wire::Message;
 use tokio::time::{Instant, sleep_until};
 
-/// The pause after the first reading, and the longest one.
+/// The pause after the first reading, and the longest pause.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// Factor of the pause after a reading over the time of the reading, up to the longest pause: large
-/// lists must not take up all the time there is.
+/// The pause after a reading lasts this many times as long as the reading, up to the longest pause.
+/// So reading large lists does not take up all the time.
 const REST: u32 = 4;
-/// The time without a notice after which a server is quiet, where the pause is short.
+/// The least time without a notice after which a server counts as quiet.
 const QUIET_MIN: Duration = Duration::from_secs(10);
-/// The pause from which on a server's notices are taken for endless.
+/// The pause from which on a server's notices count as endless.
 const ENDLESS: Duration = Duration::from_secs(10);
 
 /// The announced changes of one link that have not been read yet.
@@ -32,7 +33,7 @@ pub struct ListChanges {
     pause: Duration,
     /// Time when the current or the last reading started.
     began: Option<Instant>,
-    /// The least pause, by the duration of the last reading.
+    /// The least pause, which depends on the duration of the last reading.
     rest: Duration,
 }
 
@@ -49,7 +50,7 @@ impl ListChanges {
         }
     }
 
-    /// Waits until the lists are to be read; does not return while no change is announced.
+    /// Waits until the lists must be read; does not return while no change is announced.
     pub async fn due(&self) {
         match (self.joined.is_empty(), self.read) {
             (true, _) => std::future::pending().await,
@@ -58,13 +59,14 @@ impl ListChanges {
         }
     }
 
-    /// Starts a reading; returns the notices that it follows, one per method.
+    /// Starts a reading; returns the notices that caused it, one per method.
     pub fn begin(&mut self) -> Vec<Message> {
         self.began = Some(Instant::now());
         std::mem::take(&mut self.joined)
     }
 
-    /// Notes the end of a reading. Notices that arrived meanwhile are followed after a pause.
+    /// Notes the end of a reading. Notices that arrived meanwhile cause the next reading after a
+    /// pause.
     pub fn done(&mut self) {
         let now = Instant::now();
         let took = self.began.map_or(Duration::ZERO, |began| now - began);
@@ -73,7 +75,7 @@ impl ListChanges {
         self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
     }
 
-    /// The pause between readings, if it has grown so long that the notices may never end.
+    /// The pause between readings, if the pause is so long that the notices may never end.
     #[must_use]
     pub fn endless(&self) -> Option<Duration> {
         (self.pause >= ENDLESS).then_some(self.pause)
@@ -113,7 +115,8 @@ mod tests {
         Message::parse(text, &Limits::default()).unwrap()
     }
 
-    /// Follows a server that announces a change after each reading, for this time.
+    /// Simulates a server that announces a change after each reading, for this time; returns the
+    /// number of readings.
     async fn readings(changes: &mut ListChanges, time: Duration) -> u32 {
         let end = Instant::now() + time;
         let mut count = 0;
@@ -126,7 +129,7 @@ mod tests {
         count
     }
 
-    /// E74: a reading that takes long is followed by a longer pause, also the first one.
+    /// E74: a long reading is followed by a longer pause, even if it is the first reading.
     #[tokio::test(start_paused = true)]
     async fn e74_a_long_reading_is_followed_by_a_longer_pause() {
         for (took, pause) in [
@@ -148,7 +151,7 @@ mod tests {
         }
     }
 
-    /// E74: many notices cause one reading, and an endless server is read ever more seldom.
+    /// E74: many notices cause one reading, and the pauses grow for a server with endless notices.
     #[tokio::test(start_paused = true)]
     async fn e74_notices_join_and_pauses_grow() {
         let mut changes = ListChanges::default();
@@ -168,7 +171,7 @@ mod tests {
         assert!((59..=61).contains(&readings(&mut changes, hour).await));
     }
 
-    /// E74: a server that was quiet for a while is followed at once again.
+    /// E74: after a quiet time of the server, the first notice causes a reading at once again.
     #[tokio::test(start_paused = true)]
     async fn e74_a_server_that_was_quiet_is_followed_at_once_again() {
         let mut changes = ListChanges::default();

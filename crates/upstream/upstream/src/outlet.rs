@@ -32,8 +32,8 @@ struct State {
     end: Option<LinkError>,
     /// The reserved place in the queue for the end, so that a full queue cannot lose it.
     place: Option<mpsc::OwnedPermit<LinkEvent>>,
-    /// True once the link was handed out. Only then is its end an event; an earlier failure is an
-    /// error.
+    /// True once the link was returned to its owner. Only then is the link's end an event; an
+    /// earlier failure is an error.
     is_established: bool,
 }
 
@@ -60,7 +60,8 @@ impl Outlet {
         &self.health
     }
 
-    /// Notes a failure of a request. Failures on a link that has ended prove nothing more.
+    /// Notes a failure of a request. After the end of the link, further failures prove nothing
+    /// more.
     pub(crate) fn blame(&self, error: &LinkError) {
         if !self.closed.is_cancelled() {
             self.health.failed_by(&self.redacted(error.clone()));
@@ -76,12 +77,12 @@ impl Outlet {
         &self.closed
     }
 
-    /// The error of a caller that still uses a link that has ended.
+    /// The reason of the link's end, as the error of a caller that still uses the link.
     pub(crate) fn end(&self) -> LinkError {
         self.state().end.clone().unwrap_or_else(|| LinkError::Closed("it was closed".into()))
     }
 
-    /// Makes the link's end an event from now on.
+    /// Reports the link's end as an event from now on; at once if the link has already ended.
     pub(crate) fn establish(&self) {
         let mut state = self.state();
         state.is_established = true;
@@ -90,7 +91,7 @@ impl Outlet {
         }
     }
 
-    /// An error without known secrets, as logs may have it.
+    /// An error without known secrets, which may be logged.
     pub(crate) fn redacted(&self, error: impl Into<LinkError>) -> LinkError {
         let error = error.into();
         match &self.redactor {
@@ -99,7 +100,7 @@ impl Outlet {
         }
     }
 
-    /// Ends the link; `false` if it had ended before, whose reason then stays.
+    /// Ends the link. Returns `false` if the link had ended before; the earlier reason stays.
     pub(crate) fn close(&self, end: LinkError) -> bool {
         let end = self.redacted(end);
         let mut state = self.state();
@@ -127,7 +128,7 @@ impl Outlet {
         }
     }
 
-    /// A message of the server; `false` if too many are waiting.
+    /// Sends the receiver a message of the server; `false` if too many messages are waiting.
     pub(crate) fn event(&self, event: LinkEvent) -> bool {
         let clean = |message: Message| clean(self.redactor.as_deref(), message);
         self.offer(match event {
@@ -137,7 +138,8 @@ impl Outlet {
         })
     }
 
-    /// A burst that the queue has no room for is logged twice: as it starts, and with its number.
+    /// Puts an event into the queue. If the queue has no room, a burst of dropped messages is
+    /// logged twice: at its start, and after its end with their number.
     fn offer(&self, event: LinkEvent) -> bool {
         let sent = self.events.try_send(event);
         match &sent {

@@ -19,13 +19,13 @@ pub struct RetryAfter {
 }
 
 impl RetryAfter {
-    /// Reads the headers of an answer that came just now.
+    /// Reads the headers of an answer that has just arrived.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
         let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
         Some(Self::read(value.trim(), SystemTime::now()))
     }
 
-    /// A value that came at this time. A date in the past is now.
+    /// Reads a value that arrived at this time. A date in the past means no wait.
     fn read(value: &str, now: SystemTime) -> Self {
         let date = || httpdate::parse_http_date(value).ok();
         let until = |date: SystemTime| date.duration_since(now).unwrap_or_default();
@@ -40,7 +40,7 @@ impl RetryAfter {
         self.wait
     }
 
-    /// The value with a changed text.
+    /// The same wait with a changed text.
     pub(crate) fn map(self, change: impl FnOnce(&str) -> String) -> Self {
         Self { text: change(&self.text).into(), ..self }
     }
@@ -58,7 +58,7 @@ impl fmt::Display for RetryAfter {
 mod tests {
     use super::*;
 
-    /// E48: seconds and HTTP dates are times; any other text is repeated.
+    /// E48: seconds and HTTP dates are times; any other text is reported as it is.
     #[test]
     fn e48_seconds_and_dates_are_read() {
         let now = httpdate::parse_http_date("Thu, 26 Nov 2026 23:59:00 GMT").unwrap();

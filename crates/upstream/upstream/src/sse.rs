@@ -1,4 +1,5 @@
-//! HTTP+SSE of revision 2024-11-05 as a duplex link: one stream down, and a POST per message up.
+//! HTTP+SSE of revision 2024-11-05 as a duplex link: one stream from the server, and a POST for
+//! each message to the server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ use crate::{
     outlet::Outlet,
 };
 
-/// Longest time of one POST; the server only has to accept it.
+/// Longest time of one POST, which the server only has to accept.
 const POST_DEADLINE: Duration = Duration::from_secs(30);
 /// The largest answer to a POST that is read.
 const ANSWER_BYTES: usize = 1024 * 1024;
@@ -48,7 +49,7 @@ impl SseLink {
         match response.status {
             status if !status.is_success() => return Err(read_failure(response).await?),
             _ if is_event_stream(&response.headers) => {}
-            // Its body may have no end.
+            // The body is not read, because it may have no end.
             status => return Err(LinkError::status(status.as_u16())),
         }
         let mut reader = Reader {
@@ -90,7 +91,8 @@ impl Reader {
         }
     }
 
-    /// The path for messages. It must be at the same origin: credentials go there.
+    /// The path for messages. It must be at the server's origin, because narthex sends the
+    /// credentials there.
     async fn endpoint(&mut self, base: &url::Url) -> Result<String, LinkError> {
         while let Some(event) = self.event().await? {
             if event.event.as_deref() != Some(b"endpoint") {
@@ -155,7 +157,7 @@ async fn write(
         let error = match posted {
             Ok(Ok(None)) => continue,
             Ok(Ok(Some(LinkError::Status { status: 404 | 410, .. }))) => {
-                // Only this one was refused: those before it were taken.
+                // The server refused only this message: it accepted the messages before.
                 if let Some(id) = request {
                     duplex.fail(id, LinkError::SessionEnded);
                 }
@@ -166,7 +168,7 @@ async fn write(
             Err(_) => return duplex.close("the server did not accept a message in time"),
         };
         duplex.outlet().blame(&error);
-        // A message that the server refuses is no reason to give up the others.
+        // The link continues after a message that the server refuses.
         match request {
             Some(id) => duplex.fail(id, error),
             None => {
@@ -177,7 +179,7 @@ async fn write(
     }
 }
 
-/// Sends a message; the failure that the server answers it with, if it does not take it.
+/// Sends a message. Returns the server's failure if the server does not accept the message.
 async fn post(
     client: &HttpClient,
     path: &str,
@@ -195,7 +197,7 @@ async fn post(
     read_failure(response).await.map(Some)
 }
 
-/// The failure in an answer.
+/// Reads the failure in an answer.
 async fn read_failure(response: HttpResponse) -> Result<LinkError, LinkError> {
     let HttpResponse { status, headers, body, .. } = response;
     let bytes = body.collect(ANSWER_BYTES).await?;

@@ -22,9 +22,10 @@ use crate::{
 };
 
 const READ_BYTES: usize = 64 * 1024;
-/// Number of messages that may go to the child in one write.
+/// Maximum number of messages in one write to the child.
 const GATHERED: usize = 32;
-/// Longest wait for the last words on a dead process's stderr.
+/// Longest wait for the rest of a dead child's output, and for the end of a child that cannot be
+/// used any more.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Time that a server gets to end by itself when its stdin is closed, before narthex ends it.
 const STDIN_GRACE: Duration = Duration::from_secs(1);
@@ -36,7 +37,7 @@ pub(crate) struct StdioLink {
     process: Process,
 }
 
-/// The parts that a child is started with besides its own target.
+/// The parameters of a child's start, besides the child's target.
 #[derive(Clone)]
 pub(crate) struct StdioContext {
     pub(crate) name: String,
@@ -93,10 +94,11 @@ impl StdioLink {
         self.process.id()
     }
 
-    /// Closes stdin and stops the whole group; returns when it is gone.
+    /// Closes stdin and stops the child's process group; returns when no process of the group is
+    /// left.
     pub(crate) async fn stop(&self) -> Ended {
         self.duplex.close("it was stopped");
-        // The protocol's signal to end is the end of its input.
+        // In MCP over stdio, the end of its input tells a server to end.
         if let Ok(exit) = tokio::time::timeout(STDIN_GRACE, self.process.exited()).await {
             tracing::debug!(process.id = self.process.id(), code = exit.code, "a server ended");
             return how(exit);
@@ -121,7 +123,7 @@ fn how(exit: ExitInfo) -> Ended {
 
 impl Drop for StdioLink {
     fn drop(&mut self) {
-        // The tasks of the pipes end with the link, and the last handle to the child with them.
+        // The tasks of the pipes end with the link, and drop the last handle to the child.
         self.duplex.close("it was cancelled");
     }
 }
@@ -132,7 +134,7 @@ async fn write(input: Arc<Input>, mut queue: mpsc::Receiver<Outgoing>, duplex: A
         let count = tokio::select! {
             biased;
             () = duplex.closed().cancelled() => break,
-            // Many callers share the pipe: waiting messages go in one write.
+            // Many callers share the pipe, so one write takes all waiting messages.
             count = queue.recv_many(&mut waiting, GATHERED) => count,
         };
         if count == 0 {
@@ -140,8 +142,8 @@ async fn write(input: Arc<Input>, mut queue: mpsc::Receiver<Outgoing>, duplex: A
         }
         let messages: Vec<Payload> = waiting.drain(..).map(|outgoing| outgoing.payload).collect();
         if let Err(error) = input.write(&messages).await {
-            // The reader sees the end of the process and reports the reason. It still has to see
-            // how much of the input was read.
+            // The reader notices the end of the process and reports the reason. Until then the pipe
+            // stays open, because the reader must find out how much of the input was read.
             tracing::debug!(%error, "a server has stopped reading its stdin");
             duplex.closed().cancelled().await;
             break;
@@ -150,7 +152,7 @@ async fn write(input: Arc<Input>, mut queue: mpsc::Receiver<Outgoing>, duplex: A
     input.close().await;
 }
 
-/// The reason why nothing more is read from a child.
+/// The reason why narthex reads no more output of a child.
 enum ReadEnd {
     /// Narthex closed the link.
     Ours,
@@ -160,7 +162,7 @@ enum ReadEnd {
     Unusable(&'static str),
 }
 
-/// The error for a server that frames as language servers do.
+/// The error for a server that frames messages as language servers do.
 const CONTENT_LENGTH: &str = "it frames messages with `Content-Length`, as language servers do; \
                               MCP over stdio has one JSON message per line: use a version of the \
                               server that supports MCP";
@@ -207,7 +209,7 @@ fn is_content_length(line: &[u8]) -> bool {
     line.get(..NAME.len()).is_some_and(|start| start.eq_ignore_ascii_case(NAME))
 }
 
-/// Reads until the child has ended, then reports the reason.
+/// Reads until the child has ended or its output is unusable, then ends the link with the reason.
 async fn read_to_the_end(
     reader: impl Future<Output = ReadEnd>,
     process: Process,
@@ -216,8 +218,8 @@ async fn read_to_the_end(
     tokio::pin!(reader);
     let end = tokio::select! {
         end = &mut reader => end,
-        // An escaped descendant may hold stdout open: after the child's own end, only output that
-        // it has already written is waited for.
+        // A descendant outside of the process group may hold stdout open. So after the child's own
+        // end, narthex waits only for output that the child has already written.
         _ = process.exited() => {
             tokio::time::timeout(LAST_WORDS, reader).await.unwrap_or(ReadEnd::Eof)
         }
@@ -247,11 +249,11 @@ async fn read_to_the_end(
         text.push_str("; it wrote: ");
         text.push_str(&line);
     }
-    // Only from here on is the input not read any more.
+    // Up to here, a process may have read the input, so the unread bytes are counted only now.
     duplex.end_unread(&text);
 }
 
-/// Asks the child to end; its end is not waited for long.
+/// Asks the child to end, and waits only a short time for its end.
 async fn stop_soon(process: &Process) {
     if tokio::time::timeout(LAST_WORDS, process.stop()).await.is_err() {
         tracing::debug!(process.id = process.id(), "a server has not ended in time");

@@ -262,4 +262,59 @@ mod tests {
             assert_eq!(classify_downstream(&message, header), era, "{text} {header:?}");
         }
     }
+
+    #[test]
+    fn modern_messages_carry_a_version_and_requests_capabilities() {
+        let of = |method: &str, id: &str, meta: &str| {
+            let text =
+                format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}","params":{{{meta}}}}}"#);
+            Message::parse(text.into(), &Limits::default()).unwrap()
+        };
+        let meta = |version: &str, capabilities: &str| {
+            let (one, other) = (meta_key::PROTOCOL_VERSION, meta_key::CLIENT_CAPABILITIES);
+            format!(r#""_meta":{{"{one}":{version},"{other}":{capabilities}}}"#)
+        };
+        let bare = format!(r#""_meta":{{"{}":{{}}}}"#, meta_key::CLIENT_CAPABILITIES);
+        let unknown =
+            |requested: &str| Err(StampFault::Version { requested: requested.to_owned() });
+        let now = Revision::LATEST.as_str();
+        let right = meta(r#""2026-07-28""#, "{}");
+        for (meta, header, request, notification) in [
+            (&*right, None, Ok(()), Ok(())),
+            (&*right, Some("2025-06-18"), Ok(()), Ok(())),
+            (
+                &meta("7", "{}"),
+                Some(now),
+                Err(StampFault::VersionKind),
+                Err(StampFault::VersionKind),
+            ),
+            (&meta(r#""2026-07-28""#, "[]"), None, Err(StampFault::NoCapabilities), Ok(())),
+            (&meta(r#""2025-11-25""#, "{}"), None, unknown("2025-11-25"), unknown("2025-11-25")),
+            (
+                &meta(r#""2099-01-01""#, "{}"),
+                Some(now),
+                unknown("2099-01-01"),
+                unknown("2099-01-01"),
+            ),
+            (&bare, None, Err(StampFault::NoVersion), Ok(())),
+            (&bare, Some(now), Err(StampFault::NoVersion), Ok(())),
+            ("", Some("2099-01-01"), unknown("2099-01-01"), unknown("2099-01-01")),
+        ] {
+            let checked = check_stamps(&of("tools/list", r#""id":1,"#, meta), header);
+            assert_eq!(checked, request, "request {meta} {header:?}");
+            let checked = check_stamps(&of("notifications/cancelled", "", meta), header);
+            assert_eq!(checked, notification, "notification {meta} {header:?}");
+        }
+    }
+
+    #[test]
+    fn an_unsupported_version_is_answered_with_the_supported_versions() {
+        assert_eq!(supported_versions(), r#"["2026-07-28"]"#);
+        let fault = StampFault::Version { requested: "a\"b".to_owned() };
+        let data = r#"{"supported":["2026-07-28"],"requested":"a\"b"}"#;
+        assert_eq!((fault.code(), fault.data().as_deref()), (-32022, Some(data.as_bytes())));
+        for fault in [StampFault::VersionKind, StampFault::NoVersion, StampFault::NoCapabilities] {
+            assert_eq!((fault.code(), fault.data()), (-32602, None), "{fault}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use narthex_audit::{
     Actor, ActorKind, AuditEvent, Chains, DeclaredChain, Fault, Head, Report, Verifier, canonical,
-    line_hash,
+    kind, line_hash,
 };
 use narthex_model::{WorkspaceId, json::Node};
 use proptest::{prelude::*, sample::Index};
@@ -124,6 +124,8 @@ fn s32_damage_is_named() {
     let edited = with(&|lines| lines[4] = lines[4].replace("\"S3\"", "\"S4\""));
     assert_eq!(edited, (at(4), Fault::Edited));
     assert_eq!(with(&|lines| drop(lines.remove(4))), (at(4), Fault::Removed { count: 1 }));
+    let several = with(&|lines| drop(lines.drain(3..6)));
+    assert_eq!(several, (at(3), Fault::Removed { count: 3 }));
     assert_eq!(with(&|lines| lines.swap(4, 5)), (at(4), Fault::Reordered));
     assert_eq!(with(&|lines| lines.swap(3, 7)), (at(3), Fault::Reordered));
     let doubled = with(&|lines| lines.insert(5, lines[4].clone()));
@@ -137,9 +139,22 @@ fn s32_damage_is_named() {
         lines[0] = lines[0].replace("\"workspace\"", "\"is_vouched\":false,\"workspace\"");
     });
     assert_eq!(forged, (at(0), Fault::Forged));
+    let twice = with(&|lines| lines.insert(1, lines[0].clone()));
+    assert_eq!(twice, (at(1), Fault::Doubled));
+    let surplus = with(&|lines| {
+        let last: Value = serde_json::from_str(&lines[6]).unwrap();
+        let mut chain: Value = serde_json::from_str(&lines[0]).unwrap();
+        chain["chain"]["head_seq"] = last["seq"].clone();
+        chain["chain"]["head_hash"] = last["hash"].clone();
+        lines[0] = chain.to_string();
+    });
+    assert_eq!(surplus, (at(7), Fault::Surplus));
     let mut lines = whole.clone();
     lines.pop();
     assert_eq!(first_fault(&lines), (at(lines.len()), Fault::TextCut));
+    let mut lines = whole.clone();
+    lines.push(end(whole.len() - 2));
+    assert_eq!(first_fault(&lines), (at(lines.len()), Fault::TextCut), "a line after the end");
 }
 
 /// A line that is sound by itself, but is another than was written, breaks the following ones. So
@@ -179,14 +194,46 @@ fn s32_a_later_writer_names_the_end_of_the_previous_chain() {
     let (before, after) = (of_first.remove("w").unwrap(), of_second.remove("w").unwrap());
     let report = exported(Some(&first.heads()["w"]), before.clone(), after.clone());
     assert!(report.is_whole() && report.events == 5, "{report:?}");
+    let events: Vec<_> = report.chains.iter().map(|chain| chain.events).collect();
+    assert_eq!((events, second.writer()), (vec![3, 2], "n.2"));
     // The end is cut, and its declaration was changed, too.
     let link: Value = serde_json::from_str(&before[1]).unwrap();
     let hash = link["hash"].as_str().unwrap().to_owned();
     let cut = Head { writer: "n.1".to_owned(), seq: 2, hash };
     let report = exported(Some(&cut), before[..2].to_vec(), after.clone());
     assert_eq!(report.broken[0].fault, Fault::PredecessorGone);
-    let report = exported(None, Vec::new(), after);
+    let report = exported(None, Vec::new(), after.clone());
     assert_eq!(report.broken[0].fault, Fault::PredecessorGone);
+    // The earlier chain has as many events, and its last one is another.
+    let mut other = Chains::new("n.1".to_owned(), BTreeMap::new());
+    let rewritten = written(&mut other, &[("w", 1), ("w", 9)]).remove("w").unwrap();
+    let report = exported(Some(&other.heads()["w"]), rewritten, after.clone());
+    assert_eq!(report.broken.len(), 1, "{report:?}");
+    assert_eq!(
+        (&*report.broken[0].writer, &report.broken[0].fault),
+        ("n.2", &Fault::PredecessorGone)
+    );
+    // The earlier writer went on after the later one had begun.
+    let further = written(&mut first, &[("w", 6)]).remove("w").unwrap();
+    let longer = [before, further].concat();
+    let report = exported(Some(&first.heads()["w"]), longer, after);
+    assert!(report.is_whole(), "{report:?}");
+}
+
+/// Only the first line of a chain names the chain before it.
+#[test]
+fn s32_a_later_line_names_no_previous_chain() {
+    let mut chains = Chains::new("n.1".to_owned(), BTreeMap::new());
+    let mut out = Vec::new();
+    let opened = AuditEvent::new(kind::CHAIN_OPENED, Actor::system());
+    let opened = opened.with("after_writer", "n.0").with("after_seq", 3).with("after_hash", "x");
+    assert_eq!(chains.append(&opened, &mut out), 2);
+    let text = String::from_utf8(out).unwrap();
+    let chain = json!({ "chain": declared("", &chains.heads()[""]) }).to_string();
+    let mut lines = vec![chain];
+    lines.extend(text.lines().map(str::to_owned));
+    lines.push(end(2));
+    assert!(verified(&lines).is_whole(), "{:?}", verified(&lines).broken);
 }
 
 /// S32: chains that are removed whole are noticed by the task that moved their events into the

@@ -7,3 +7,4 @@
 )]
 
 mod chains;
+mod reports;

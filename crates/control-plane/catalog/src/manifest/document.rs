@@ -92,7 +92,7 @@ impl ManifestDocument {
                 self.places.add(made.clone(), format!("{at}.{}", inside.at));
             }
             self.places.add_part(&made, &inside.places.below(at));
-            self.inside.insert(id, text(&taken.agent["name"]));
+            self.inside.insert(id, taken.name.clone());
         }
         taken.servers.iter().map(|inside| inside.server.clone()).collect()
     }

@@ -282,6 +282,17 @@ fn r_m4_faults_name_places_of_the_manifest_as_written() {
     assert!(ManifestDocument::of_workspace(plain).is_none());
 }
 
+/// O1, R-M4: an agent that names itself by `id` gives this name to its servers.
+#[test]
+fn o1_servers_of_a_manifest_have_its_id_as_name() {
+    let mut agent = with(json!({ "command": "x" }));
+    agent["id"] = agent.as_object_mut().unwrap().remove("name").unwrap();
+    let document = ManifestDocument::of_workspace(json!({ "agents": [agent] })).unwrap();
+    assert_eq!(document.plain["servers"][0]["id"], "a-s");
+    assert_eq!(document.plain["servers"][0]["made_by"], json!({ "agent": "a" }));
+    assert_eq!(document.inside["a-s"], "a");
+}
+
 /// R-M4: a name that cannot be used is one fault, not one more for each of its servers.
 #[test]
 fn r_m4_an_invalid_agent_name_is_one_fault() {

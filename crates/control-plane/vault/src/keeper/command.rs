@@ -5,7 +5,7 @@
 
 mod run;
 
-use std::{ffi::OsString, fmt::Write, path::Path, time::Duration};
+use std::{ffi::OsString, path::Path, time::Duration};
 
 use zeroize::Zeroizing;
 
@@ -144,14 +144,25 @@ impl KeyCommand {
     }
 
     fn store(&self, ring: &KeyRing) -> Result<(), KeeperError> {
+        let answer = self.ask(&self.store, Some(&self.stored_line(ring)))?;
+        match answer.status.success() {
+            true => Ok(()),
+            false => Err(self.failed(answer.failure(&self.store))),
+        }
+    }
+
+    /// The line that the program reads: all keys with commas between them.
+    fn stored_line(&self, ring: &KeyRing) -> Zeroizing<String> {
+        let begin = match &self.manner {
+            Manner::Security { account } => {
+                format!("add-generic-password -U -s narthex -a \"{account}\" -w ")
+            }
+            Manner::Plain | Manner::SecretTool { .. } => String::new(),
+        };
         let keys = ring.write();
         // At once as long as it gets: a text that moves leaves a copy behind.
-        let room = keys.len() + self.store_room();
-        let mut line = Zeroizing::new(String::with_capacity(room));
-        if let Manner::Security { account } = &self.manner {
-            write!(line, "add-generic-password -U -s narthex -a \"{account}\" -w ")
-                .expect("a text takes text");
-        }
+        let mut line = Zeroizing::new(String::with_capacity(begin.len() + keys.len()));
+        line.push_str(&begin);
         for (at, key) in keys.lines().enumerate() {
             if at > 0 {
                 line.push(',');
@@ -159,18 +170,7 @@ impl KeyCommand {
             line.push_str(key);
         }
         line.push('\n');
-        let answer = self.ask(&self.store, Some(&line))?;
-        match answer.status.success() {
-            true => Ok(()),
-            false => Err(self.failed(answer.failure(&self.store))),
-        }
-    }
-
-    fn store_room(&self) -> usize {
-        match &self.manner {
-            Manner::Security { account } => account.len() + 64,
-            Manner::Plain | Manner::SecretTool { .. } => 0,
-        }
+        line
     }
 }
 

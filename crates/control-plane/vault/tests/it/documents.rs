@@ -29,7 +29,8 @@ async fn o82_documents_open_only_in_their_own_place() {
         assert_eq!(error.kind(), ErrorKind::Unavailable);
     }
     for bad in ["", "1", "x.y", "0.AAAA", &sealed[..sealed.len() - 1], &format!("{sealed}A")] {
-        assert!(vault.open_document(&one, "run a", bad).await.is_err(), "{bad}");
+        let error = vault.open_document(&one, "run a", bad).await.unwrap_err();
+        assert!(matches!(error, VaultError::DocumentDamaged { .. }), "{bad}: {error}");
     }
     let rotation = vault.rotate_key().await.unwrap();
     assert_eq!(rotation.resealed, 2, "one key for each workspace, and no document");

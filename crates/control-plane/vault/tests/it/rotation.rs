@@ -72,7 +72,19 @@ async fn secrets_are_usable_during_a_rotation() {
     let vault = world.start().await.unwrap();
     assert_eq!(newest(&vault, "NEW").await.unwrap(), "round 39");
     assert_eq!(newest(&vault, "S49").await.unwrap(), "value 199");
-    assert!(newest(&vault, "S0").await.is_err());
+    let cleared = newest(&vault, "S0").await;
+    assert!(matches!(cleared, Err(VaultError::NotSet(_))), "{cleared:?}");
+}
+
+/// A mark outlives no key: after a rotation, it is neither right nor wrong.
+#[tokio::test]
+async fn a_mark_is_known_as_long_as_its_key() {
+    let (_world, vault) = filled(1).await;
+    let voucher = vault.vouch("text").await.unwrap();
+    assert_eq!(vault.vouches("text", &voucher).await.unwrap(), Some(true));
+    assert_eq!(vault.vouches("texts", &voucher).await.unwrap(), Some(false));
+    vault.rotate_key().await.unwrap();
+    assert_eq!(vault.vouches("text", &voucher).await.unwrap(), None);
 }
 
 /// X-F6.

@@ -70,7 +70,8 @@ async fn s18_workspaces_have_secrets_of_their_own() {
     let opened = vault.open(&there, &reference).await;
     assert!(matches!(opened, Err(VaultError::NotSet(_))), "{opened:?}");
     assert!(vault.list(&there).await.unwrap().is_empty());
-    assert!(vault.clear(&there, &name("A"), "admin").await.is_err());
+    let cleared = vault.clear(&there, &name("A"), "admin").await;
+    assert!(matches!(cleared, Err(VaultError::NothingToClear(_))), "{cleared:?}");
     assert_eq!(newest(&vault, "A").await.unwrap(), "here");
 }
 
@@ -102,6 +103,7 @@ async fn unusable_values_of_secrets_are_refused() {
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }
     assert!(world.disk().rows.is_empty());
+    assert_eq!(VALUE_MAX, 65_536);
 }
 
 /// S18, S27, X-E69: rows that were exchanged in the database do not open, and the error reports

@@ -61,7 +61,7 @@ impl Shared {
     /// counted and sent elsewhere.
     ///
     /// # Errors
-    /// As [`Shared::errand`], but for limits.
+    /// The errors of [`Shared::errand`], except for limits.
     pub(crate) async fn part_of_errand(
         &self,
         caller: &Caller,

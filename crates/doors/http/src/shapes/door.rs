@@ -90,33 +90,52 @@ pub(crate) struct PasskeyAdded {
     pub(crate) label: String,
 }
 
-raw! {
-    /// Decision of a human.
-    Decision = { "type": "string", "enum": ["approve", "deny"] };
+/// Decision of a human.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(crate) enum Decision {
+    Approve,
+    Deny,
 }
 
-/// The decision of a human on the request of a run.
-#[derive(Debug, Serialize, JsonSchema)]
+/// Decision of a human on the request of a run, as the page of the request sends it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct DecisionForm {
+    /// CSRF token of the page.
     pub(crate) csrf: String,
+    /// Token of the page for one decision. A page that shows a pending request has a new one each
+    /// time.
+    pub(crate) consent: String,
     pub(crate) decision: Decision,
+    /// Duration of the grant. The default is the duration that the run asks for.
     #[schemars(default, with = "String")]
     #[schemars(extend("enum" = narthex_model::GrantDuration::WORDS))]
     pub(crate) scope: Option<String>,
+    /// Reason of the decision, which the agent reads.
     #[schemars(default, with = "String", extend("maxLength" = 500))]
     pub(crate) reason: Option<String>,
 }
 
-/// The human whom a link signs in.
-#[derive(Debug, Serialize, JsonSchema)]
+/// The human for whom a sign-in link is created.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct LinkForm {
+    /// CSRF token of the page.
     pub(crate) csrf: String,
+    /// Name of the human.
     pub(crate) name: String,
 }
 
-/// The form of a page.
-#[derive(Debug, Serialize, JsonSchema)]
+/// A form that has only the CSRF token of its page.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct CsrfForm {
-    #[schemars(default, with = "String")]
-    pub(crate) csrf: Option<String>,
+    pub(crate) csrf: String,
 }
+
+/// A form without fields: the path is the proof.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EmptyForm {}

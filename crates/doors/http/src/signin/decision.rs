@@ -23,6 +23,7 @@ use crate::{
     problem::Problem,
     respond::Response,
     routes::ADMIN,
+    shapes::{Decision, DecisionForm},
 };
 
 /// The time for which a browser remembers the page that it asked for before the sign-in.
@@ -99,39 +100,28 @@ impl Visitor<'_> {
     /// Approves or denies the request.
     pub(super) async fn decide(&self, body: RequestBody) -> Answered {
         let (workspace, id) = self.place()?;
-        let (form, id) = (self.form(body).await?, id.to_text());
-        let (token, signed_in) = self.checked_session(form.get("csrf"))?;
+        let (form, id) = (self.form::<DecisionForm>(body).await?, id.to_text());
+        let DecisionForm { csrf, consent, decision, scope, reason } = form;
+        let (token, signed_in) = self.checked_session(Some(&csrf))?;
         let principal = Principal::Human(signed_in);
         authorize(Access::Member(ADMIN), &principal, || Ok(workspace.clone()))?;
         let by = principal.granter()?;
-        let reason = form.get("reason").unwrap_or_default();
-        let is_approved = match form.get("decision") {
-            Some("approve") => true,
-            Some("deny") => false,
-            _ => {
-                let text = "`decision` must be `approve` or `deny`";
-                return Err(Problem::new(ErrorKind::Invalid, text));
-            }
-        };
         let here = decision_path(&workspace, &id);
-        let consent = form.get("consent").unwrap_or_default();
-        if let Err(error) = self.control.consents()?.answer(consent, token, &here) {
+        if let Err(error) = self.control.consents()?.answer(&consent, token, &here) {
             return Ok(used(&error, &here));
         }
-        match is_approved {
-            true => {
-                let mut asked = json!({ "reason": reason });
-                if let Some(scope) = form.get("scope") {
-                    asked["scope"] = Value::from(scope);
+        let mut body = json!({ "reason": reason.unwrap_or_default() });
+        match decision {
+            Decision::Approve => {
+                if let Some(scope) = scope {
+                    body["scope"] = Value::from(scope);
                 }
-                let asked = asked.to_string();
-                let approving =
-                    self.control.grant_request_approve(&workspace, &id, asked.as_bytes(), by);
-                approving.await?;
+                let body = body.to_string();
+                self.control.grant_request_approve(&workspace, &id, body.as_bytes(), by).await?;
             }
-            false => {
-                let asked = json!({ "reason": reason }).to_string();
-                self.control.grant_request_deny(&workspace, &id, asked.as_bytes(), by).await?;
+            Decision::Deny => {
+                let body = body.to_string();
+                self.control.grant_request_deny(&workspace, &id, body.as_bytes(), by).await?;
             }
         }
         redirect(&here)

@@ -12,7 +12,7 @@ use crate::{
     post::is_json,
     problem::Problem,
     respond,
-    shapes::{Ceremony, CeremonyAnswer, PasskeyAdded, SignedIn},
+    shapes::{Ceremony, CeremonyAnswer, CsrfForm, PasskeyAdded, SignedIn},
 };
 
 impl Visitor<'_> {
@@ -47,8 +47,8 @@ impl Visitor<'_> {
     }
 
     pub(super) async fn remove_passkey(&self, body: RequestBody) -> Answered {
-        let form = self.form(body).await?;
-        let (_, signed_in) = self.checked_session(form.get("csrf"))?;
+        let CsrfForm { csrf } = self.form(body).await?;
+        let (_, signed_in) = self.checked_session(Some(&csrf))?;
         let account = &signed_in.account;
         let (by, is_proved) = (account.actor(), signed_in.method.is_authenticated());
         self.control.passkey_remove(&account.id, &self.segment(), &by, is_proved).await?;

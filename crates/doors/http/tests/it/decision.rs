@@ -82,7 +82,7 @@ async fn x_m56_a_human_decides_on_a_page() {
     assert!(!text.contains("<script>alert"), "{text}");
     assert_eq!(run.echo().await["isError"], true);
 
-    let forged = browser.form(&path, "csrf=AAAA&decision=approve").await;
+    let forged = browser.form(&path, "csrf=AAAA&consent=AAAA&decision=approve").await;
     assert_eq!(forged.status, StatusCode::FORBIDDEN);
     let other_page = browser.post(&path, "application/x-www-form-urlencoded", String::new());
     let other_page = other_page.header("origin", "https://evil.example").send().await;

@@ -13,6 +13,8 @@ mod cors;
 #[cfg(test)]
 mod decision;
 #[cfg(test)]
+mod forms;
+#[cfg(test)]
 mod invitations;
 #[cfg(test)]
 mod legacy;

@@ -28,6 +28,8 @@ use narthex_wire::{Limits, Revision, SseEvent, SseParser};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::forms;
+
 /// The body of a test request.
 pub(crate) type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
 
@@ -311,6 +313,10 @@ impl Builder<'_> {
         let length = http_body::Body::size_hint(&body).exact();
         let body = body.collect().await.unwrap().to_bytes();
         is_described(&asked, parts.status, &parts.headers, Some(&body));
+        if parts.headers.get("content-type").is_some_and(|kind| kind == "text/html; charset=utf-8")
+        {
+            forms::are_described(asked.1.path(), std::str::from_utf8(&body).unwrap());
+        }
         Answer { status: parts.status, headers: parts.headers, length, body }
     }
 

@@ -1,8 +1,8 @@
 //! The time limit for a child's answers, without the time of a download.
 //!
-//! A package runner starts the server as its child when the download is complete. Where the
-//! children of a process can be seen, that moment ends the download: from then on, silence is the
-//! server's.
+//! A package runner starts the server as its child when the download is complete. Where the system
+//! shows the children of a process, the download ends when the child starts: from then on, the
+//! silence is the server's.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -10,17 +10,17 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::{Phase, connect::Setup};
 
-/// Interval between looks at the children of a package runner.
+/// Interval between two checks of a package runner's children.
 const POLL: Duration = Duration::from_millis(200);
 
-/// No answer arrived in time.
+/// The error of a program that did not answer in time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Late {
     /// The limit that passed.
     pub(super) after: Duration,
 }
 
-/// The patience with one program.
+/// Measures the time of one program's handshake against the limits.
 pub(super) struct Patience<'a> {
     setup: &'a Setup<'a>,
     /// Process id of the package runner; `None` if the program is the server itself.
@@ -43,13 +43,13 @@ impl<'a> Patience<'a> {
         self.spent
     }
 
-    /// The program was started, also once more.
+    /// Notes a start of the program, the first one or a repeated one.
     pub(super) fn started(&mut self, runner: Option<u32>) {
         self.runner = runner;
         self.running_since = None;
     }
 
-    /// Waits for a start, in which nothing is downloaded.
+    /// Waits for a start, during which nothing is downloaded.
     pub(super) async fn start<T>(
         &mut self,
         starting: impl Future<Output = T>,
@@ -62,7 +62,7 @@ impl<'a> Patience<'a> {
         started.map_err(|_elapsed| late)
     }
 
-    /// The time that is left for a step, and the limit to report when it has passed.
+    /// The time that is left for a step, and the limit to report when no time is left.
     fn left(&self, limit: Duration) -> (Duration, Late) {
         let deadlines = &self.setup.context.deadlines;
         let left = deadlines.left(limit, self.spent);
@@ -101,7 +101,8 @@ impl<'a> Patience<'a> {
         waited
     }
 
-    /// Checks if the server runs. A child that ends again was part of the installation.
+    /// Checks if the server runs. If the runner's child ends and the runner has no other child, the
+    /// child was part of the installation.
     fn look(&mut self, runner: u32) {
         match (has_children(runner), self.running_since) {
             (true, None) => {
@@ -117,7 +118,7 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// True if a process has children; `false` where that cannot be seen.
+/// True if a process has children; `false` where the system does not show children.
 fn has_children(process_id: u32) -> bool {
     let threads = PathBuf::from(format!("/proc/{process_id}/task"));
     let Ok(threads) = fs_err::read_dir(threads) else { return false };

@@ -7,9 +7,9 @@ use serde::{
     de::{Deserializer, IgnoredAny, MapAccess, Visitor},
 };
 
-/// The request that a refused text would answer if it were acceptable. Read leniently, since
-/// nothing of the line is passed on: the caller of the request should not wait in vain. Other JSON,
-/// such as a log record with an id, answers nothing.
+/// The request that a refused text would answer if the text were acceptable. The check is lenient:
+/// no part of the text is passed on, and the caller of the request should not wait in vain. Other
+/// JSON, such as a log record with an id, answers no request.
 pub(super) fn answered_by(text: &[u8]) -> Option<u64> {
     let (seen, _) = Envelope::read(text);
     match seen.id {
@@ -18,8 +18,8 @@ pub(super) fn answered_by(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// The id, as JSON, of the request that a refused text would be if it were acceptable. `None` for a
-/// text that is no whole JSON object.
+/// The id, as JSON, of the request that a refused text would be if the text were acceptable. `None`
+/// for a text that is no complete JSON object.
 pub(super) fn asked_by(text: &[u8]) -> Option<String> {
     let (seen, is_whole) = Envelope::read(text);
     if !(is_whole && seen.is_rpc && seen.has_method && !seen.is_answer) {
@@ -28,8 +28,8 @@ pub(super) fn asked_by(text: &[u8]) -> Option<String> {
     serde_json::to_string(&seen.id?).ok()
 }
 
-/// The facts about a text's members, up to where it breaks. Their values are not stored: the text
-/// may be as long as the longest message.
+/// The facts about a text's members, up to the first syntax error. The values of members are not
+/// stored: the text may be as long as the longest message.
 #[derive(Default)]
 struct Envelope {
     is_rpc: bool,
@@ -61,7 +61,7 @@ enum Id {
 }
 
 impl Envelope {
-    /// Reads the members of a text; `true` if the text is a whole object.
+    /// Reads the members of a text; `true` if the text is a complete object.
     fn read(text: &[u8]) -> (Self, bool) {
         let mut seen = Self::default();
         let mut json = serde_json::Deserializer::from_slice(text);
@@ -89,7 +89,7 @@ impl<'de> Visitor<'de> for &mut Envelope {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
         let mut last_id = None;
         while let Some(member) = members.next_key()? {
-            // Only a character after a number shows that the number is complete.
+            // Only the character after a number shows that the number is complete.
             self.id = self.id.take().or(last_id.take());
             match member {
                 Member::Id => last_id = Some(members.next_value::<Id>()?),
@@ -134,7 +134,8 @@ mod tests {
         assert_eq!(answered_by(deep.as_bytes()), Some(7));
     }
 
-    /// S12: a request with a key twice is refused under its id, so that its server does not wait.
+    /// S12: a request with a key twice is refused under its id, so that its server does not wait
+    /// for an answer.
     #[test]
     fn s12_a_refused_request_names_its_id() {
         for (line, id) in [

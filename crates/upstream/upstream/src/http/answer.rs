@@ -6,10 +6,10 @@ use narthex_wire::{Limits, Message, MessageError, MessageKind, Raw, headers::has
 
 use crate::{LinkError, RetryAfter};
 
-/// Number of bytes of an error body that are shown.
+/// Maximum number of bytes of an error body that are reported.
 const SNIPPET_BYTES: usize = 300;
 
-/// The answer that a body carries, alone or in a batch (revision 2025-03-26).
+/// The answer in a body, alone or in a batch (revision 2025-03-26).
 pub(super) fn parse_answer(bytes: Bytes, limits: &Limits) -> Result<Message, LinkError> {
     let unusable = |error: MessageError| LinkError::Protocol(error.to_string());
     let is_answer =
@@ -25,7 +25,8 @@ pub(super) fn parse_answer(bytes: Bytes, limits: &Limits) -> Result<Message, Lin
     found.ok_or_else(|| LinkError::Protocol("a JSON body without an answer".to_owned()))
 }
 
-/// Why a body is no answer, if it is something else than JSON: the status, and the media type.
+/// The reason why a body that is not JSON is no answer: the status, and the media type. `None` for
+/// JSON, and for a text without a media type.
 pub(super) fn is_other(status: StatusCode, headers: &HeaderMap, bytes: &Bytes) -> Option<String> {
     let status = status.as_u16();
     if bytes.trim_ascii().is_empty() {
@@ -41,8 +42,8 @@ pub(super) fn is_other(status: StatusCode, headers: &HeaderMap, bytes: &Bytes) -
     Some(format!("HTTP {status} with `{kind}` instead of JSON{text}"))
 }
 
-/// The answer of a server that refuses a request: its error of JSON-RPC, unless the status says
-/// more than that.
+/// The answer of a server that refuses a request: the JSON-RPC error in the body. For 401, 403, 429
+/// and 503 with a time, the status says more, so the result is an error.
 pub(crate) fn refusal(
     (status, headers): (StatusCode, &HeaderMap),
     bytes: &Bytes,
@@ -68,7 +69,7 @@ pub(crate) fn refusal(
     Err(LinkError::Status { status: status.as_u16(), text, retry_after, code })
 }
 
-/// As [`refusal`], where no caller reads a JSON-RPC error: a failure in any case.
+/// As [`refusal`], where no caller reads a JSON-RPC error: such an answer is a failure, too.
 pub(crate) fn failure(
     (status, headers): (StatusCode, &HeaderMap),
     bytes: &Bytes,
@@ -98,7 +99,7 @@ pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
 fn snippet(headers: &HeaderMap, bytes: &Bytes) -> String {
     let kind = content_type(headers);
     if is_page(kind.as_deref(), bytes) {
-        // A page for browsers has little of use in its first bytes.
+        // The first bytes of a page for browsers are of little use.
         return page(kind.as_deref());
     }
     let is_text = match kind {
@@ -111,7 +112,7 @@ fn snippet(headers: &HeaderMap, bytes: &Bytes) -> String {
     shown(&String::from_utf8_lossy(&bytes[..bytes.len().min(SNIPPET_BYTES)]))
 }
 
-/// The start of a text in one line.
+/// The start of a text, as one line.
 fn shown(text: &str) -> String {
     text.chars().take(SNIPPET_BYTES).filter(|c| !c.is_control()).collect()
 }
@@ -131,7 +132,7 @@ fn is_page(kind: Option<&str>, bytes: &Bytes) -> bool {
     (is_page && has_body) || start("<!doctype html") || start("<html")
 }
 
-/// Words for a page for browsers of this media type.
+/// Text for a page for browsers with this media type.
 fn page(kind: Option<&str>) -> String {
     match kind {
         Some(kind) => format!("HTML instead of JSON (`{kind}`)"),

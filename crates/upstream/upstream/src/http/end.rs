@@ -12,8 +12,9 @@ use super::HttpLink;
 use crate::{Frame, LinkError};
 
 impl HttpLink {
-    /// The result of a step of a call, unless the link is stopped before. A session that the server
-    /// has forgotten stops nothing: requests that it took before that, it may still answer.
+    /// The result of a step of a call; an error if the link is stopped before the result. A session
+    /// that the server has forgotten does not stop a step: the server may still answer requests
+    /// that it took before.
     pub(super) async fn while_open<T>(
         &self,
         step: impl Future<Output = Result<T, LinkError>>,
@@ -30,8 +31,8 @@ impl HttpLink {
         }
     }
 
-    /// The frame that was read, unless the link has ended and the frame is no answer: a server that
-    /// sends without an end must not keep a call open on a link that is closed.
+    /// The frame that was read; an error if the link has ended and the frame is no answer. A server
+    /// that sends frames without an end must not keep a call open on a closed link.
     pub(super) fn before_the_end(
         &self,
         read: Result<Frame, LinkError>,
@@ -51,14 +52,14 @@ impl HttpLink {
         let is_ours = !matches!(self.outlet.end(), LinkError::SessionEnded);
         let is_first = !self.is_given_back.swap(true, Ordering::AcqRel);
         if let Some(session) = self.session().cloned().filter(|_| is_ours && is_first) {
-            // A caller that stops waiting leaves it to the next.
+            // If the caller stops waiting, the next caller ends the session.
             let unless_done = GiveBackLater(&self.is_given_back);
             self.end_session(session, deadline).await;
             std::mem::forget(unless_done);
         }
     }
 
-    /// Gives a session back to the server.
+    /// Ends a session at the server.
     pub(crate) async fn end_session(&self, session: HeaderValue, deadline: Duration) {
         let mut extra = HeaderMap::new();
         extra.insert(MCP_SESSION_ID, session);
@@ -76,7 +77,7 @@ impl HttpLink {
     }
 }
 
-/// Notes that a session is still to be given back.
+/// On drop, notes that the session must still be ended at the server.
 struct GiveBackLater<'a>(&'a AtomicBool);
 
 impl Drop for GiveBackLater<'_> {

@@ -7,22 +7,22 @@ use narthex_wire::{
 };
 
 const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
-/// Asks for answers without compression; [`narthex_http_client`] decodes those that are compressed
-/// all the same.
+/// Asks for answers without compression; [`narthex_http_client`] decodes answers that are
+/// compressed all the same.
 const UNCODED: HeaderValue = HeaderValue::from_static("identity");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// Number of headers that a POST has besides those of every request.
+/// Number of headers that a POST has in addition to the headers of every request.
 const POST_HEADERS: usize = 4;
 /// Number of headers that a request usually adds: version, method, name, trace.
 const REQUEST_HEADERS: usize = 4;
 
-/// Ready headers, of which each request gets a copy.
+/// Complete headers; each request gets a copy of them.
 #[derive(Debug)]
 pub(super) struct Headers {
     /// The headers of every request.
     pub(super) common: HeaderMap,
-    /// The headers of a POST. They have all that the client adds, and room for those of a request:
-    /// to make a copy grow would cost more than to make it.
+    /// The headers of a POST: all headers that the client adds, and room for the headers of one
+    /// request. Growing a copy would cost more than copying.
     pub(super) post: HeaderMap,
 }
 

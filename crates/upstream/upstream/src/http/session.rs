@@ -19,14 +19,14 @@ use narthex_wire::{Message, MessageKind, Raw, method, rpc};
 use super::{HttpCall, HttpLink};
 use crate::{Frame, LinkError};
 
-/// Time for the answer to the request that makes sure.
+/// Longest wait for the answer to the request that checks the session.
 const CHECK_DEADLINE: Duration = Duration::from_secs(5);
-/// Bytes of an answer in which the words are looked for.
+/// Number of bytes of an answer that are searched for the words.
 const WORDS_BYTES: usize = 4096;
-/// The largest answer to the request that makes sure. A longer one is no refusal.
+/// The largest answer to the request that checks the session. A longer answer is no refusal.
 const CHECK_BODY_BYTES: usize = 64 * 1024;
 
-/// Words of servers about a session that they do not know, besides the word `session`.
+/// Words of servers about a session that they do not know. The word `session` must occur, too.
 const WORDS: [&str; 20] = [
     "not found",
     "no valid",
@@ -49,8 +49,8 @@ const WORDS: [&str; 20] = [
     "not active",
     "no session",
 ];
-/// Words of servers that were started anew and hold one session, which no client has opened. The
-/// last are those of the Python SDK, which answers a ping all the same.
+/// Words of servers that were started anew and have one session, which no client has opened. The
+/// last words come from the Python SDK, which answers a ping all the same.
 const UNINITIALIZED: [&str; 3] =
     ["not initialized", "not been initialized", "before initialization was complete"];
 
@@ -79,7 +79,7 @@ impl Hint {
     }
 }
 
-/// True if an error reads as that of a server that does not know a session. Codes such as
+/// True if an error reads like an error of a server that does not know the session. Codes such as
 /// `session_not_found` count like words.
 pub(super) fn names_lost_session(body: &[u8]) -> bool {
     let start = start_of(body);
@@ -87,7 +87,7 @@ pub(super) fn names_lost_session(body: &[u8]) -> bool {
     (start.contains("session") && WORDS.iter().any(has)) || has_no_handshake(body)
 }
 
-/// True if an error reads as that of a server that waits for a handshake.
+/// True if an error reads like an error of a server that waits for a handshake.
 fn has_no_handshake(body: &[u8]) -> bool {
     let start = start_of(body);
     UNINITIALIZED.iter().any(|word| start.contains(*word))
@@ -99,7 +99,8 @@ fn start_of(body: &[u8]) -> String {
     start.to_ascii_lowercase().replace(['_', '-'], " ")
 }
 
-/// True if a body holds a result of JSON-RPC, alone or as an event: its words are no refusal.
+/// True if a body holds a result of JSON-RPC, alone or as an event. Words in a result are no
+/// refusal.
 fn is_result(body: &[u8]) -> bool {
     let start = body.trim_ascii_start();
     let json = match start.starts_with(b"{") {
@@ -110,8 +111,8 @@ fn is_result(body: &[u8]) -> bool {
 }
 
 impl HttpLink {
-    /// Makes sure of words about a lost session. If it is lost, this ends the link and gives the
-    /// error of a request that the server refused because of it.
+    /// Checks an answer with words about a lost session. If the session is lost, ends the link and
+    /// returns the error for a request that the server refused because of this.
     pub(super) async fn lost_session(&self, words: &[u8]) -> Option<LinkError> {
         let is_lost = match has_no_handshake(words) {
             // A ping needs no handshake.
@@ -121,24 +122,25 @@ impl HttpLink {
         if is_lost { self.end_lost() } else { None }
     }
 
-    /// Ends the link because the server does not know its session. `None` if it was stopped before:
-    /// then the link has given the session back itself.
+    /// Ends the link because the server does not know its session. `None` if the link was stopped
+    /// before: the stop itself ends the session at the server.
     pub(super) fn end_lost(&self) -> Option<LinkError> {
         self.outlet.close(LinkError::SessionEnded);
         matches!(self.outlet.end(), LinkError::SessionEnded).then_some(LinkError::SessionEnded)
     }
 
-    /// Notes how a request of the session failed. If the session may be why, this checks it in the
-    /// background. The request may have been acted on, so it stays failed; the next one waits for
-    /// the check, and gets a new session if this one is over.
+    /// Notes the failure of a request in the session. If a lost session may be the cause, checks
+    /// the session in the background. The server may have acted on the request, so the request
+    /// stays failed. The next request waits for the check, and gets a new session if this session
+    /// is over.
     pub(super) fn note_failure(self: &Arc<Self>, error: &LinkError) {
         if error.may_be_of_session() {
             self.check_session_later();
         }
     }
 
-    /// As [`Self::note_failure`], for an answer: an error without an id may come from the
-    /// transport, which knows no session.
+    /// As [`Self::note_failure`], for an answer: an error without an id may come from the server's
+    /// transport, which does not know the session.
     pub(super) fn note_answer(self: &Arc<Self>, answer: &Message) {
         let is_nameless = answer.id().is_some_and(|id| id.as_bytes() == b"null");
         if is_nameless && answer.kind() == MessageKind::Error {
@@ -166,12 +168,12 @@ impl HttpLink {
         });
     }
 
-    /// True while a check of the session is on its way.
+    /// True while a check of the session runs.
     pub(crate) fn is_checking(&self) -> bool {
         self.is_checking.load(Ordering::Acquire)
     }
 
-    /// Waits for the check of the session that is on its way.
+    /// Waits for the check of the session that runs now.
     ///
     /// # Errors
     /// When the link has ended, by the check or before.
@@ -193,8 +195,9 @@ impl HttpLink {
         }
     }
 
-    /// True if the server answers none of two harmless requests in the session. One that does not
-    /// answer in time, is not reached or refuses the credential shows nothing.
+    /// True if the server answers none of two harmless requests in the session. False if a request
+    /// gets no answer in time, does not reach the server, or has its credential refused: this
+    /// proves nothing.
     async fn refuses_all(self: &Arc<Self>) -> bool {
         for method in [method::PING, method::TOOLS_LIST] {
             let asked = tokio::time::timeout(CHECK_DEADLINE, self.is_answered(method)).await;
@@ -222,7 +225,8 @@ impl HttpLink {
         Ok(answer.and_then(|answer| answer.id()?.as_u64()) == Some(id))
     }
 
-    /// True if the server refuses a harmless request within the session in words about it.
+    /// True if the server refuses a harmless request in the session, by 404, by 410 or with words
+    /// of this kind.
     async fn refuses(&self, method: &str, how: Refused) -> bool {
         let id = self.next_id().to_string();
         let body = rpc::request(Raw::new(id.as_bytes()), method, None);
@@ -257,12 +261,12 @@ impl LinkError {
     /// True if the cause may be a session that the server does not know any more.
     fn may_be_of_session(&self) -> bool {
         match self {
-            // A server that says when it takes requests again knows the session.
+            // A server that names a time until it takes requests again knows the session.
             Self::Status { status, retry_after, .. } => *status != 429 && retry_after.is_none(),
             Self::Protocol(_) => true,
             Self::Client(error) => error.may_have_arrived(),
             Self::BrokenOff(error) => error.may_be_of_session(),
-            // A session that is over already needs no check.
+            // No check is needed for a session that is known to be over.
             Self::SessionEnded
             | Self::AuthRejected { .. }
             | Self::Closed(_)
@@ -279,7 +283,8 @@ impl LinkError {
 mod tests {
     use super::*;
 
-    /// R-E45: the words that servers of the SDKs and examples use, and none of other refusals.
+    /// R-E45: narthex recognizes the words of SDK servers and example servers about a lost session,
+    /// and no words of other refusals.
     #[test]
     fn r_e45_texts_of_servers_about_a_lost_session_are_recognized() {
         for words in [
@@ -306,7 +311,7 @@ mod tests {
         for words in ["", "Bad Request", "Internal Server Error", "tool not found", "session"] {
             assert!(!names_lost_session(words.as_bytes()), "{words}");
         }
-        // A list of tools may have such words in a description.
+        // A list of tools may have such words in a tool's description.
         let text = "before initialization was complete";
         for (result, error) in [
             (r#"{"id":1,"result":"#, r#"{"id":1,"error":"#),

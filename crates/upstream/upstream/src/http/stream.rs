@@ -17,18 +17,20 @@ use crate::{
     aside::{BATCH_MAX, is_large},
 };
 
-/// The pause before a broken stream is resumed, unless the server names another.
+/// The pause before narthex resumes a broken stream, unless the server names another pause.
 const RETRY: Duration = Duration::from_secs(1);
-/// The longest pause that a server may ask for.
+/// The longest pause that narthex grants a server.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 /// Longest wait for the first frame of an answer before the call counts as started.
 const PEEK: Duration = Duration::from_millis(250);
-/// Number of times that one stream is resumed without a new message before it is given up.
+/// Number of times that narthex resumes one stream without a new message before narthex gives the
+/// stream up.
 const ATTEMPTS: u32 = 5;
-/// Time of quiet after which the end of a server's own stream is nothing unusual.
+/// Time without a message after which the end of a server's own stream is normal.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// The stream that answers one request. Resumes by itself where the server gave event ids.
+/// The stream that answers one request. After a break, it resumes by itself if the server gave
+/// event ids.
 #[derive(Debug)]
 pub(crate) struct HttpStream {
     link: Arc<HttpLink>,
@@ -37,15 +39,15 @@ pub(crate) struct HttpStream {
     body: Option<ResponseBody>,
     guard: Option<CancelOnDrop>,
     resume: Option<u32>,
-    /// True if its failures prove nothing about the server.
+    /// True if failures of this stream prove nothing about the server.
     pub(super) is_blameless: bool,
     /// The first frame, which was read before the caller polled.
     first: Option<Frame>,
-    /// True if the first frame was checked for words about the session.
+    /// True if the first frame was checked for words about the session, or needs no check.
     is_looked_at: bool,
 }
 
-/// The parser and the stream's own details for resuming it.
+/// The parser, and the stream's state for resuming it.
 #[derive(Debug)]
 struct Events {
     parser: SseParser,
@@ -60,7 +62,7 @@ struct Events {
     large: Large,
 }
 
-/// A large event that waits to be read, or is being read.
+/// A large event that no thread has read yet, or that a thread is reading.
 #[derive(Debug, Default)]
 enum Large {
     #[default]
@@ -96,8 +98,8 @@ impl Events {
         }
     }
 
-    /// The message of a large event, or the first of its batch, read aside. Safe to drop and call
-    /// again.
+    /// The message of a large event, or the first message of its batch; another thread reads the
+    /// event. A caller may drop the future and call again.
     async fn read_large(&mut self, link: &HttpLink) -> Result<Message, LinkError> {
         if let Large::Waiting(text) = &self.large {
             let (text, limits) = (text.clone(), link.limits);
@@ -123,7 +125,8 @@ impl Events {
         }
     }
 
-    /// The next message that has already arrived, except a large one and those after it.
+    /// The next message that has already arrived. A large event, and messages after it, do not
+    /// count.
     fn buffered(&mut self, link: &HttpLink) -> Result<Option<Message>, LinkError> {
         if let Some(message) = self.batch.pop() {
             return Ok(Some(message));
@@ -140,7 +143,7 @@ impl Events {
             self.retry_ms = event.retry_ms.or(self.retry_ms);
             let is_message = event.event.as_deref().is_none_or(|name| name == b"message");
             if event.event.as_deref() == Some(b"error") {
-                // No message of MCP, but it may say why none comes.
+                // The event is no message of MCP, but may explain why no message comes.
                 self.unreadable = event.data;
                 continue;
             }
@@ -181,8 +184,9 @@ impl Events {
         self.retry_ms.map_or(RETRY, Duration::from_millis).min(RETRY_MAX)
     }
 
-    /// The pause after a number of streams in a row without a message: ever longer, also where the
-    /// server asks for none, so that requests for an absent stream do not repeat without an end.
+    /// The pause after a number of consecutive streams without a message. The pause grows with the
+    /// number, even if the server asks for none. Otherwise, narthex would request an absent stream
+    /// without an end.
     fn pause_after(&self, fruitless: u32) -> Duration {
         match fruitless {
             0 => self.pause(),
@@ -213,8 +217,8 @@ impl HttpStream {
         &self.link
     }
 
-    /// Reads the first frame, if it comes at once: it may report that the session is over. Then the
-    /// request was refused, and the caller can send it in a new session.
+    /// Reads the first frame, if it arrives at once: the frame may report that the session is over.
+    /// In this case the server refused the request, and the caller can send it in a new session.
     pub(super) async fn peek(&mut self) -> Result<(), LinkError> {
         if let Ok(first) = tokio::time::timeout(PEEK, self.read()).await {
             self.first = Some(self.looked_at(first).await?);
@@ -222,7 +226,7 @@ impl HttpStream {
         Ok(())
     }
 
-    /// The first frame, unless it reports that the session is over.
+    /// The first frame; an error if the frame reports that the session is over.
     async fn looked_at(&mut self, first: Result<Frame, LinkError>) -> Result<Frame, LinkError> {
         self.is_looked_at = true;
         let said = match &first {
@@ -237,7 +241,7 @@ impl HttpStream {
         }
     }
 
-    /// Sends the server a cancellation of the request, and waits until it has taken that.
+    /// Sends the server a cancellation of the request, and waits until the server has accepted it.
     pub(crate) async fn give_up(mut self) {
         let Some(guard) = self.guard.take() else { return };
         if let Some(cancelled) = guard.cancelled()
@@ -266,8 +270,8 @@ impl HttpStream {
         }
     }
 
-    /// Returns the next frame. Cancel safe except at one moment: after a first frame that reports
-    /// the end of the session, while a ping checks that.
+    /// Returns the next frame. Cancel safe except at one moment: while a ping checks a first frame
+    /// that reports the end of the session.
     pub(crate) async fn next(&mut self) -> Result<Frame, LinkError> {
         if let Some(first) = self.first.take() {
             return Ok(first);
@@ -329,7 +333,7 @@ impl HttpStream {
         }
     }
 
-    /// Handles the end of the stream before the answer: resumes it, if that is possible.
+    /// Handles the end of the stream before the answer: resumes the stream if possible.
     fn broken(&mut self, error: Option<LinkError>) -> Result<Frame, LinkError> {
         // Modern streams cannot be resumed, whatever ids they carry.
         if self.events.last_id.is_empty() || self.link.is_modern() {
@@ -351,8 +355,8 @@ impl HttpStream {
         Ok(())
     }
 
-    /// Opens the stream again after a pause. The server has taken the request: no failure of this
-    /// means that it did not see it.
+    /// Opens the stream again after a pause. The server has taken the request, so no failure here
+    /// means that the server did not see the request.
     async fn resume(&mut self) -> Result<(), LinkError> {
         if self.resume.is_none() {
             return Err(LinkError::Protocol("nothing follows the answer".to_owned()));
@@ -368,7 +372,7 @@ impl HttpStream {
             Err(error @ LinkError::Client(_)) => {
                 self.count_attempt(Some(LinkError::BrokenOff(error.into())))
             }
-            // The request itself was taken: it must not count as refused.
+            // The server took the request itself, so the request must not count as refused.
             Err(LinkError::SessionEnded) => {
                 Err(LinkError::Closed("the server ended the session before its answer".into()))
             }
@@ -377,8 +381,8 @@ impl HttpStream {
     }
 }
 
-/// Reads the server's own stream and opens it again when it breaks, until the link ends. `opening`
-/// is dropped once the stream is open, or there is none.
+/// Reads the server's own stream, and opens it again when it breaks, until the link ends. Drops
+/// `opening` after the first attempt to open the stream.
 pub(super) async fn listen(link: Arc<HttpLink>, opening: DropGuard) {
     let mut events = Events::new(&link);
     let first = tokio::select! {
@@ -413,7 +417,8 @@ pub(super) async fn listen(link: Arc<HttpLink>, opening: DropGuard) {
                 continue;
             }
             body = None;
-            // A stream that was quiet for long, or that names where to resume, is as it should be.
+            // The end of a stream is normal if the stream was quiet for long, or sent an id from
+            // which to resume.
             let is_fruitful = since.elapsed() >= QUIET || events.last_id != last_id;
             fruitless = if is_fruitful { 0 } else { fruitless.saturating_add(1) };
             last_id.clone_from(&events.last_id);

@@ -20,18 +20,18 @@ pub struct ListError {
     pub error: LinkError,
 }
 
-/// The most entries of one list that are stored.
+/// Maximum number of entries of one list that are stored.
 const ENTRIES_MAX: usize = 50_000;
-/// Warnings of one kind for one list; further ones are counted.
+/// Maximum number of entries that one warning names; further entries are counted.
 const WARNINGS_MAX: usize = 10;
 
-/// A list as it was read.
+/// The result of reading one list.
 struct Fetched {
     entries: Vec<InventoryEntry>,
     /// The failure of a list without any page.
     error: Option<LinkError>,
     warnings: Vec<RowWarning>,
-    /// True if the list is so large that work on the whole of it is done aside.
+    /// True if the list is so large that another thread must finish the inventory.
     is_large: bool,
 }
 
@@ -97,8 +97,8 @@ impl Inventory {
         within: Duration,
         known: Option<&Self>,
     ) -> Result<Self, ListError> {
-        // The wait for all lists is `within`: a silent list ends before. Without tools there is
-        // nothing to wait for, so they end with the wait.
+        // All lists together get the time `within`, so a silent list fails earlier. Without tools
+        // the other lists are of no use, so the tools have no earlier limit.
         let each = |list| if list == Listed::Tool { within * 2 } else { within - within / 6 };
         let has = &link.facts().capabilities;
         let list = |is_declared: bool, asked| async move {
@@ -171,8 +171,8 @@ fn is_refusal(error: &LinkError) -> bool {
     matches!(error, LinkError::AuthRejected { .. })
 }
 
-/// True if a failure concerns the link, and so every list. A credential may be good for tools and
-/// not for another list.
+/// True if a failure concerns the link, and so every list. A server may accept a credential for
+/// tools and refuse it for another list, so only a refusal for tools counts.
 fn ends_all(link: &Link, asked: Asked, error: &LinkError) -> bool {
     link.closed().is_cancelled()
         || match error {
@@ -191,7 +191,8 @@ fn ends_all(link: &Link, asked: Asked, error: &LinkError) -> bool {
         }
 }
 
-/// True if a server leaves its tools unanswered: then there is no use in waiting for the rest.
+/// True if a server does not answer the request for its tools: waiting for other lists is of no use
+/// then.
 fn is_silent(asked: Asked, error: &LinkError) -> bool {
     asked.list == Listed::Tool && matches!(error, LinkError::Deadline(_))
 }
@@ -240,11 +241,11 @@ struct ReadEntry {
     odd: Option<String>,
 }
 
-/// The entries of a page, or the reason why there are none. `None` stands for an entry without a
+/// The entries of a page, or the reason why the page has none. `None` stands for an entry without a
 /// name.
 type Page = Result<Vec<Option<ReadEntry>>, String>;
 
-/// Reads the entries of a page, none of more than a list may have.
+/// Reads the entries of a page, at most one more than a list may have.
 fn read_page(asked: Asked, answer: &Message) -> Page {
     let items = answer.get(asked.member).map_or(Ok(Vec::new()), |list| entries(asked, list))?;
     let checker = SchemaChecker::default();
@@ -268,7 +269,7 @@ fn read_page(asked: Asked, answer: &Message) -> Page {
     Ok(items.into_iter().take(ENTRIES_MAX + 1).map(read).collect())
 }
 
-/// The entries of a list. Some languages write an empty one as null or as an object.
+/// The entries of a list. Some languages write an empty list as null or as an object.
 fn entries(asked: Asked, list: Raw<'_>) -> Result<Vec<Raw<'_>>, String> {
     let is_empty = list.as_bytes() == b"null" || (list.is_object() && list.entries().is_empty());
     match list.as_bytes().first() {
@@ -285,7 +286,7 @@ struct Reading {
     /// The positions of the entries by their keys.
     keys: HashMap<Arc<str>, usize>,
     pages: usize,
-    /// Number of bytes of all its entries.
+    /// Number of bytes of all entries read so far.
     bytes: usize,
     /// Number of received entries, dropped ones included.
     count: usize,
@@ -328,7 +329,7 @@ impl Reading {
             return;
         };
         if let Some(first) = self.keys.get(&entry.key) {
-            // A page that comes twice adds nothing new.
+            // A page that the server sends twice adds no new entry.
             if self.entries[*first].raw != entry.raw {
                 twice.push(format!("`{}`", shown_name(&entry.key)));
             }
@@ -374,7 +375,7 @@ impl Reading {
     }
 }
 
-/// The first of these, and how many more there are.
+/// The first texts, and the number of further texts. `None` without any text.
 fn some_of(all: &[String]) -> Option<String> {
     let shown = all.iter().take(WARNINGS_MAX).cloned().collect::<Vec<_>>().join("; ");
     let more = all.len().saturating_sub(WARNINGS_MAX);

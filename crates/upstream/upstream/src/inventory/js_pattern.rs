@@ -1,16 +1,18 @@
 //! Recognizes regular expressions of JavaScript.
 //!
-//! Clients in JavaScript compile the patterns of schemas with the flag `u`, which refuses much that
-//! other engines accept: `\-`, `\Z`, `(?P<name>…)`, a `{` that is no quantifier.
+//! Clients in JavaScript compile the patterns of schemas with the flag `u`. With this flag,
+//! JavaScript refuses much that other engines accept: `\-`, `\Z`, `(?P<name>…)`, a `{` that is no
+//! quantifier.
 
 /// Characters that a backslash may escape.
 const ITSELF: &str = "^$\\.*+?()[]{}|/";
 /// Classes of characters.
 const CLASSES: &str = "dDwWsS";
-/// Characters by a letter.
+/// Letters that are an escape for a control character.
 const LETTERS: &str = "fnrtv";
 
-/// True if JavaScript compiles a pattern with the flag `u`. Takes time that grows with its length.
+/// True if JavaScript compiles a pattern with the flag `u`. Takes time in proportion to the
+/// pattern's length.
 pub(super) fn is_js_pattern(pattern: &str) -> bool {
     let mut reader = Reader { left: pattern, ..Reader::default() };
     reader.pattern().is_some()
@@ -24,7 +26,7 @@ struct Reader<'p> {
     /// Number of capturing groups.
     groups: u32,
     names: Vec<&'p str>,
-    /// The greatest number that refers to a group, and the names that refer to groups.
+    /// The greatest number that refers to a group, and all names that refer to groups.
     referred: u32,
     referred_names: Vec<&'p str>,
 }
@@ -43,21 +45,22 @@ impl<'p> Reader<'p> {
         Some(next)
     }
 
-    /// Takes a text if it comes next.
+    /// Consumes `text` if it comes next; returns `true` in this case.
     fn takes(&mut self, text: &str) -> bool {
         let left = self.left.strip_prefix(text);
         self.left = left.unwrap_or(self.left);
         left.is_some()
     }
 
-    /// Takes all up to a sign, and the sign; `None` without it.
+    /// Consumes and returns the text before `sign`, and consumes the sign; `None` if no such sign
+    /// follows.
     fn until(&mut self, sign: char) -> Option<&'p str> {
         let (taken, left) = self.left.split_once(sign)?;
         self.left = left;
         Some(taken)
     }
 
-    /// `None` as soon as something is wrong.
+    /// Reads the whole pattern; `None` if it is not valid.
     fn pattern(&mut self) -> Option<()> {
         // True if a quantifier may follow.
         let mut is_atom = false;
@@ -82,18 +85,19 @@ impl<'p> Reader<'p> {
         (is_whole && self.referred_names.iter().all(is_known)).then_some(())
     }
 
-    /// Behind a quantifier, which may be a lazy one; none may follow.
+    /// Reads the `?` of a lazy quantifier. Returns `false`, because no quantifier may follow a
+    /// quantifier.
     fn quantified(&mut self) -> bool {
         self.takes("?");
         false
     }
 
-    /// Behind `{` of a quantifier.
+    /// Reads a quantifier after its `{`; `None` if it is not valid.
     fn count(&mut self) -> Option<()> {
         let count = self.until('}')?;
         let number = |text: &str| {
             let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            // A number with more digits is as good as no bound.
+            // A number that is too long for 64 bits counts as no bound.
             is_number.then(|| text.parse::<u64>().unwrap_or(u64::MAX))
         };
         match count.split_once(',') {
@@ -103,7 +107,8 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// Behind `(`; no quantifier may follow at once.
+    /// Reads the start of a group after its `(`; `None` if it is not valid. Returns `Some(false)`,
+    /// because no quantifier may follow at once.
     fn opened(&mut self) -> Option<bool> {
         let mut is_atom = true;
         if !self.takes("?") {
@@ -124,7 +129,8 @@ impl<'p> Reader<'p> {
         Some(false)
     }
 
-    /// Behind `\` outside of a class; gives whether a quantifier may follow.
+    /// Reads an escape after its `\`, outside of a class; `None` if it is not valid. The result is
+    /// true if a quantifier may follow.
     fn escape(&mut self) -> Option<bool> {
         let next = self.next()?;
         match next {
@@ -146,7 +152,8 @@ impl<'p> Reader<'p> {
         Some(true)
     }
 
-    /// Behind `\` and this character, anywhere.
+    /// Reads an escape after its `\` and this character, inside or outside of a class; `None` if it
+    /// is not valid.
     fn escaped(&mut self, next: char) -> Option<Member> {
         Some(match next {
             next if CLASSES.contains(next) => Member::Set,
@@ -172,8 +179,8 @@ impl<'p> Reader<'p> {
         })
     }
 
-    /// A character in a number of hexadecimal digits. Half of a surrogate pair counts as some
-    /// character.
+    /// Reads a character as a number of hexadecimal digits. Half of a surrogate pair gives a
+    /// replacement character.
     fn hex(&mut self, count: usize) -> Option<char> {
         let (digits, left) = self.left.split_at_checked(count)?;
         self.left = left;
@@ -182,7 +189,7 @@ impl<'p> Reader<'p> {
         Some(char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
-    /// Behind `[`, to its end.
+    /// Reads a class after its `[`, up to its end; `None` if it is not valid.
     fn class(&mut self) -> Option<bool> {
         self.takes("^");
         while !self.takes("]") {
@@ -220,14 +227,14 @@ fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Patterns that JavaScript refuses, between blanks.
+    /// Patterns that JavaScript refuses, separated by blanks.
     const BAD: [&str; 3] = [
         r"[ ( ) ] } { a{ a{x} {1} a{,2} a{2,1} a{2}{3} a** * + ? (? (?P<n>a) (?i)a (?>a)",
         r"(?#a) (?<1>a) (?<n>a)(?<n>b) \- \Z \A \_ \@ \ [\ \1 (a)\2 \k<n> \k \00 \x4",
         r"\u{110000} \u{} \u12 \c1 \p \p{} [z-a] [\d-x] [a-\w] [[:alpha:]] (?=a)* ^* |*",
     ];
 
-    /// E81: as `new RegExp(pattern, "u")` of node takes and refuses them.
+    /// E81: narthex accepts and refuses the same patterns as `new RegExp(pattern, "u")` of Node.
     #[test]
     fn e81_patterns_are_accepted_and_refused_as_in_javascript() {
         for fine in [
@@ -251,7 +258,7 @@ mod tests {
         for bad in BAD.into_iter().flat_map(|line| line.split(' ')) {
             assert!(!is_js_pattern(bad), "{bad}");
         }
-        // Long ones take no more of the stack.
+        // Long patterns use no more of the stack.
         assert!(is_js_pattern(&format!("{}a{}", "(".repeat(50_000), ")".repeat(50_000))));
     }
 }

@@ -1,7 +1,8 @@
 //! Checks that clients can compile the output schema of a tool.
 //!
 //! The official TypeScript SDK (1.x) compiles each schema while it reads a list, and refuses the
-//! whole list for one that fails. It reads all schemas as draft 7, whichever draft they declare.
+//! whole list if one schema fails. The SDK reads all schemas as draft 7, whichever draft they
+//! declare.
 
 use std::cell::Cell;
 
@@ -34,7 +35,7 @@ const SCHEMAS: [&str; 4] = ["allOf", "anyOf", "oneOf", "items"];
 /// Keywords whose value has schemas by names.
 const NAMED: [&str; 5] = ["properties", PATTERNS, "definitions", "$defs", "dependencies"];
 const PATTERNS: &str = "patternProperties";
-/// Keywords that say something of a schema and do not count when it is compiled.
+/// Keywords that describe a schema and have no effect on its compilation.
 const ABOUT: [&str; 11] = [
     "$schema",
     "$comment",
@@ -56,7 +57,7 @@ pub(super) struct SchemaChecker {
 }
 
 impl SchemaChecker {
-    /// True if clients can compile a schema. Takes time that grows with its length.
+    /// True if clients can compile a schema. Takes time that grows with the schema's length.
     pub(super) fn compiles(&self, schema: Raw<'_>) -> bool {
         let length = schema.as_bytes().len();
         let spent = self.spent.get().saturating_add(length);
@@ -72,11 +73,12 @@ impl SchemaChecker {
     }
 }
 
-/// Removes from a schema the parts that no client compiles, and its regular expressions, which are
-/// checked here. `None` if it has a part that the SDK's validator refuses and others accept.
+/// Removes from a schema the parts that no client compiles. Checks and removes its regular
+/// expressions. `None` if the schema has a part that the SDK's validator refuses, although others
+/// accept the part.
 fn prepare(schema: &mut Value) -> Option<()> {
     let Value::Object(schema) = schema else { return Some(()) };
-    // The name of a schema before draft 6, which is refused.
+    // Before draft 6, a schema's name was in `id`, which the SDK's validator refuses.
     if schema.contains_key("id") || !is_nullable(schema) {
         return None;
     }
@@ -104,7 +106,7 @@ fn prepare(schema: &mut Value) -> Option<()> {
     by_name(schema)
 }
 
-/// Moves schemas under `patternProperties` to the named ones, so that no library compiles the
+/// Moves schemas under `patternProperties` to `properties`, so that no library compiles the
 /// patterns.
 fn by_name(schema: &mut Map<String, Value>) -> Option<()> {
     let Some(patterns) = schema.remove(PATTERNS) else { return Some(()) };
@@ -138,7 +140,8 @@ mod tests {
         SchemaChecker::default().compiles(Raw::new(schema.to_string().as_bytes()))
     }
 
-    /// E81: schemas that the SDK's client compiles, and those that would cost it the whole list.
+    /// E81: schemas that the SDK's client compiles, and schemas because of which the client would
+    /// refuse the whole list.
     #[test]
     fn e81_a_schema_compiles_as_for_the_client_of_the_sdk() {
         for fine in [
@@ -204,7 +207,8 @@ mod tests {
             assert!(checker.compiles(Raw::new(longest.as_bytes())));
         }
         assert!(!checker.compiles(Raw::new(longest.as_bytes())), "the page is used up");
-        // Each definition uses the one before twice: it is compiled once all the same.
+        // Each definition uses the next one twice; the check compiles each definition only once all
+        // the same.
         let twice = |name: usize| {
             json!({"allOf": [
             {"$ref": format!("#/definitions/{name}")}, {"$ref": format!("#/definitions/{name}")}]})

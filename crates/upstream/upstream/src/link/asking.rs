@@ -2,8 +2,8 @@
 
 use narthex_wire::method;
 
-/// A request of narthex itself. None of these makes a server act for a client: a request that acts
-/// goes through [`crate::Link::forward`].
+/// A request of narthex itself. No such request makes a server act for a client: a request that
+/// acts goes through [`crate::Link::forward`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asking {
     /// Asks a legacy server for a sign of life.
@@ -20,7 +20,7 @@ pub enum Asking {
     Templates,
     /// Subscribes to changes of a resource.
     Subscribe,
-    /// Ends such a subscription.
+    /// Ends a subscription to changes of a resource.
     Unsubscribe,
     /// Sets the lowest level of log messages.
     SetLevel,

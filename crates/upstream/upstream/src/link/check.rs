@@ -7,9 +7,9 @@ use tokio::time::timeout;
 use super::{Asking, Inner, Link};
 use crate::LinkError;
 
-/// After how long without a call a server is asked before the next one.
+/// Time without a call after which narthex pings the server before the next call.
 const IDLE_MAX: Duration = Duration::from_secs(30);
-/// Longest time of its answer.
+/// Longest wait for the answer to the ping.
 const PING_DEADLINE: Duration = Duration::from_secs(2);
 
 impl Link {
@@ -18,7 +18,7 @@ impl Link {
     pub fn needs_check(&self) -> bool {
         match &self.inner {
             Inner::Http(http) => http.is_checking(),
-            // A server that works for another caller may be too busy to answer at once.
+            // A server that works for another caller may be too busy to answer the ping in time.
             Inner::Stdio(_) | Inner::Sse(_) => {
                 !self.uses.is_shared() && self.uses.since_last() > IDLE_MAX
             }
@@ -26,12 +26,13 @@ impl Link {
     }
 
     /// Pings a server on one channel (stdio or SSE) after 30 s without a call. No timer starts the
-    /// ping: callers do. A server that does not answer within 2 s ends the link, so that the
-    /// registry connects anew. A server over HTTP needs no ping, as each call shows whether the
-    /// server is there. After a failed call, this waits until the HTTP session is checked.
+    /// ping: callers do before a call. If the server does not answer within 2 s, the link ends, so
+    /// that the registry connects anew. A server over HTTP needs no ping, because each call shows
+    /// whether the server answers. After a failed call over HTTP, waits until the session is
+    /// checked.
     ///
     /// # Errors
-    /// When the link has ended, or ends because of it.
+    /// When the link has ended, or when this check ends the link.
     pub async fn check(&self) -> Result<(), LinkError> {
         if let Inner::Http(http) = &self.inner {
             return http.checked().await;
@@ -45,7 +46,7 @@ impl Link {
         }
         let answered = timeout(PING_DEADLINE, self.ping()).await;
         let error = match answered {
-            // An error is an answer, too.
+            // An error of the server is an answer, too.
             Ok(Ok(()) | Err(LinkError::Protocol(_) | LinkError::Refused { .. })) => {
                 self.uses.touch();
                 return Ok(());

@@ -26,7 +26,7 @@ impl Link {
     }
 
     /// Ends the link because a person has disabled the server or cleared its secret. Waiting
-    /// callers get this reason. The caller still has to stop the link.
+    /// callers get this reason. The caller of this function still has to stop the link.
     pub fn cut(&self, reason: &CutReason) {
         let error = LinkError::Cut(reason.clone());
         match &self.inner {

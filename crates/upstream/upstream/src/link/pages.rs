@@ -6,12 +6,12 @@ use narthex_wire::{Message, MessageKind, Pages, Raw};
 use super::{Asking, Link};
 use crate::{LinkError, aside::is_large};
 
-/// Size in bytes from which a page with schemas to compile is read aside.
+/// Size in bytes from which on another thread reads a page with schemas to compile.
 const SCHEMAS_LARGE: usize = 32 * 1024;
 
 impl Link {
     /// Reads a list of the server to its last page: `read` reads each page, and `take` gets the
-    /// result. A large page is read aside.
+    /// result. Another thread reads a large page.
     ///
     /// # Errors
     /// When no answer arrives, the server refuses ([`LinkError::Refused`]), the pages do not end,
@@ -44,14 +44,14 @@ impl Link {
     }
 }
 
-/// True if reading a page delays others: it is large, or has output schemas to compile.
+/// True if reading a page delays other calls: the page is large, or has output schemas to compile.
 fn takes_long(answer: &Message) -> bool {
     let bytes = answer.bytes();
     is_large(bytes)
         || (bytes.len() >= SCHEMAS_LARGE && memmem::find(bytes, b"\"outputSchema\"").is_some())
 }
 
-/// An answer that is an error, as one.
+/// Returns an answer that is an error as [`LinkError::Refused`].
 pub(super) fn accepted(answer: &Message) -> Result<(), LinkError> {
     if answer.kind() != MessageKind::Error {
         return Ok(());

@@ -7,12 +7,12 @@ use tokio::time::timeout;
 
 use super::Link;
 
-/// Longest time that a server gets to hear that its question is refused.
+/// Longest wait until a server accepts the refusal of its question.
 const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
 
 impl Link {
-    /// Refuses a question of a server that was offered no capability for it. A server that does not
-    /// take the answer does not affect the link.
+    /// Refuses a question for which the server was offered no capability. The link stays as it is
+    /// if the server does not accept the refusal.
     pub async fn refuse_undeclared(&self, question: &Message) {
         let why = "no client can be asked on this connection: it did not declare this capability";
         self.refuse(question, rpc::code::METHOD_NOT_FOUND, why).await;

@@ -17,19 +17,19 @@ use tokio::{
 
 use super::Link;
 
-/// The bit of a link that takes no new use.
+/// The bit of a link that accepts no new use.
 const RETIRED: u64 = 1;
-/// One use.
+/// The value of one use in the state.
 const ONE: u64 = 2;
 /// The bits that count uses.
 const USES: u64 = u32::MAX as u64 & !RETIRED;
-/// A guard that keeps the server awake, counted above the uses.
+/// The value of one guard that keeps the server awake, in the bits above the uses.
 const KEPT: u64 = 1 << 32;
 
 /// The number of a link's users, and the time since the last one.
 pub(crate) struct UseCount {
-    /// The retired flag, the number of users and the number of guards that keep the server awake:
-    /// one word, so that no user slips in between.
+    /// The retired flag, the number of users and the number of guards that keep the server awake.
+    /// One atomic word holds them, so that no user enters between a check and a change.
     state: AtomicU64,
     ended: Notify,
     since: Instant,
@@ -94,7 +94,8 @@ impl UseCount {
         self.state.load(Ordering::Acquire)
     }
 
-    /// The time without a user or a guard that keeps it awake; `None` while there is one.
+    /// The time without a user of the link or a guard that keeps the server awake; `None` while the
+    /// link has one.
     fn idle(&self) -> Option<Duration> {
         (self.state() & !RETIRED == 0).then(|| self.since_last().min(self.ago(&self.awake)))
     }
@@ -107,12 +108,12 @@ impl UseCount {
         retired.is_ok()
     }
 
-    /// True if it has a user, or had one.
+    /// True if the link has a user, or had one.
     pub(super) fn was_used(&self) -> bool {
         self.state() & USES > 0 || self.was_left.load(Ordering::Relaxed)
     }
 
-    /// True if it has more than one user.
+    /// True if the link has more than one user.
     pub(super) fn is_shared(&self) -> bool {
         self.state() & USES >= 2 * ONE
     }
@@ -155,8 +156,8 @@ impl fmt::Debug for UseCount {
     }
 }
 
-/// A link in use. A newer link does not end it while it is in use. A server that fails, is disabled
-/// or is stopped ends it all the same.
+/// A link in use. A newer link does not end this link during the use. A server that fails, is
+/// disabled or is stopped ends this link all the same.
 #[derive(Debug)]
 pub struct InUse(Arc<Link>);
 
@@ -174,8 +175,8 @@ impl Drop for InUse {
     }
 }
 
-/// Guard of a caller that waits for the server's own messages: the server does not count as idle
-/// meanwhile. Does not delay the end of the link.
+/// Guard of a caller that waits for the server's own messages. The server does not count as idle
+/// before the guard is dropped. The guard does not delay the end of the link.
 #[derive(Debug)]
 pub struct KeptAwake(Arc<Link>);
 
@@ -194,8 +195,8 @@ impl Drop for KeptAwake {
 }
 
 impl Link {
-    /// Keeps the server from being stopped as idle, for as long as the guard lives. For callers
-    /// that subscribe to changes.
+    /// Keeps the server from being stopped as idle until the guard is dropped. For callers that
+    /// subscribe to changes.
     #[must_use]
     pub fn keep_awake(self: &Arc<Self>) -> KeptAwake {
         self.uses.keep();
@@ -208,7 +209,8 @@ impl Link {
         self.uses.retire_unused()
     }
 
-    /// Starts a use of the link. `None` if the link is retired: a newer link replaces it, or will.
+    /// Starts a use of the link. `None` if the link is retired: a newer link has replaced it, or
+    /// will.
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> Option<InUse> {
         self.uses.enter().then(|| InUse(self.clone()))
@@ -236,7 +238,8 @@ impl Link {
         self.uses.state() & RETIRED != 0
     }
 
-    /// The time without a user or a guard that keeps the server awake; `None` while there is one.
+    /// The time without a user of the link or a guard that keeps the server awake; `None` while the
+    /// link has one.
     #[must_use]
     pub fn idle(&self) -> Option<Duration> {
         self.uses.idle()
@@ -263,7 +266,8 @@ mod tests {
         assert!(uses.idle().is_some());
     }
 
-    /// D12: a guard that keeps it awake delays no end, and no user slips in before it is retired.
+    /// D12: a guard that keeps the server awake does not delay the end of the link. No user can
+    /// enter between the check for users and the retirement.
     #[tokio::test]
     async fn d12_a_link_that_is_kept_awake_is_not_idle_and_can_end() {
         let uses = UseCount::new();
@@ -280,7 +284,8 @@ mod tests {
         assert!(uses.retire_unused() && !uses.enter());
     }
 
-    /// D12: a caller with a promised message has time to fetch it when it is there.
+    /// D12: the idle time begins when the guard is dropped, so that a caller can still fetch what a
+    /// message has announced.
     #[tokio::test(start_paused = true)]
     async fn d12_a_link_is_idle_from_the_moment_of_its_release() {
         let uses = UseCount::new();
@@ -300,7 +305,7 @@ mod tests {
     }
 
     impl<F: Future<Output = ()>> Polled<F> {
-        /// Polls once.
+        /// Polls the future once; `true` if the future is done.
         async fn is_done(&mut self) -> bool {
             std::future::poll_fn(|context| {
                 std::task::Poll::Ready(self.0.as_mut().poll(context).is_ready())

@@ -1,5 +1,6 @@
-//! The standard input of a child. The sender of a short message writes it itself, which saves a
-//! thread switch. A message that has to wait goes through a queue, and no message overtakes it.
+//! The standard input of a child. The sender of a short message also writes the message, which
+//! saves a thread switch. A message that has to wait goes through a queue, and no other message
+//! overtakes it.
 
 use std::{
     io,
@@ -10,7 +11,8 @@ use std::{
 use narthex_wire::{Payload, line_frames};
 use tokio::{io::AsyncWriteExt, net::unix::pipe, sync::Mutex};
 
-/// Number of bytes that a pipe takes whole or not at all (POSIX `PIPE_BUF`; at least 512 anywhere).
+/// Number of bytes that a pipe takes completely or not at all (POSIX `PIPE_BUF`; at least 512 on
+/// any system).
 const WHOLE: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
 
 /// One end of a child's pipe, shared by all users of the link.
@@ -18,7 +20,7 @@ const WHOLE: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
 pub(crate) struct Input {
     /// The pipe; `None` once it is closed.
     pipe: Mutex<Option<pipe::Sender>>,
-    /// Number of messages in the queue, or taken out of it and not yet written.
+    /// Number of messages in the queue, or taken from the queue and not yet written.
     queued: AtomicUsize,
     /// Number of bytes written to the pipe.
     written: AtomicU64,
@@ -33,28 +35,30 @@ impl Input {
         }
     }
 
-    /// Writes a message, if it is short, nothing is before it, and the pipe has room. Never waits.
+    /// Writes a message if it is short, no earlier message waits, and the pipe has room. Never
+    /// waits.
     pub(crate) fn write_now(&self, payload: &Payload) -> bool {
         if payload.len() >= WHOLE {
             return false;
         }
         let Ok(pipe) = self.pipe.try_lock() else { return false };
-        // Read under the lock: the writer holds it until the messages that it took are written.
+        // The count is read under the lock: the writer holds the lock until the messages that it
+        // took are written.
         let is_first = self.queued.load(Ordering::Acquire) == 0;
         let Some(pipe) = pipe.as_ref().filter(|_| is_first) else { return false };
-        // An error comes again to the writer, which can wait or report it.
+        // After an error, the message goes to the writer, which can wait or report the error.
         let written = pipe.try_write(&line_frames(from_ref(payload)).into_bytes());
         self.written
             .fetch_add(written.as_ref().map_or(0, |bytes| *bytes as u64), Ordering::Relaxed);
         written.is_ok()
     }
 
-    /// Call this before a message is put into the queue.
+    /// Counts a message. The caller puts the message into the queue only after this call.
     pub(crate) fn queue(&self) {
         self.queued.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Writes messages from the queue at once, and waits as long as the child does not read.
+    /// Writes messages from the queue together; waits while the child does not read.
     pub(super) async fn write(&self, messages: &[Payload]) -> io::Result<()> {
         let mut pipe = self.pipe.lock().await;
         let pipe = pipe.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -70,13 +74,13 @@ impl Input {
         Ok(())
     }
 
-    /// Number of bytes that were written so far: later ones come after them.
+    /// Number of bytes that were written so far. Later messages come after these bytes.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Number of bytes that the child has read at the most; `None` where the system does not report
-    /// it.
+    /// Maximum number of bytes that the child may have read; `None` where the system does not
+    /// report this number.
     pub(crate) fn read_at_most(&self) -> Option<u64> {
         if !cfg!(target_os = "linux") {
             return None;
@@ -153,7 +157,8 @@ mod tests {
         }
     }
 
-    /// However the two ways mix, each message arrives whole, and those of one sender in order.
+    /// Each message arrives complete, and the messages of one sender arrive in order, however
+    /// direct writes and the queue mix.
     #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
     async fn messages_of_one_sender_arrive_in_order_and_complete() {
         let (sender, receiver) = pipe::pipe().unwrap();

@@ -59,7 +59,8 @@ impl Everywhere {
     }
 }
 
-/// E85.
+/// E85: progress arrives before the answer, under a token of the link instead of the caller's
+/// token.
 #[tokio::test]
 async fn e44_progress_arrives_before_the_answer_with_a_token_of_the_link() {
     let everywhere = Everywhere::start().await;
@@ -88,7 +89,7 @@ async fn e44_a_call_that_is_dropped_is_cancelled_at_the_server() {
     let everywhere = Everywhere::start().await;
     for (name, link) in &everywhere.links {
         let mut sleeping = call(link, "sleep", json!({"ms": 600_000})).await.unwrap();
-        // Waits until the call has reached the server, before the test gives it up.
+        // Waits until the call has reached the server, before the test drops the call.
         text_of(link, "echo", json!({"message": "x"})).await;
         tokio::select! {
             biased;
@@ -124,7 +125,7 @@ async fn e44_a_cancellation_to_a_legacy_server_has_the_id_of_the_link() {
     world.drain().await;
 }
 
-/// A server that does not take the cancellation must not hold up the end.
+/// A server that does not accept the cancellation must not delay the end of the link.
 #[tokio::test]
 async fn s31_an_unanswered_cancellation_ends_with_the_link() {
     let peer = Peer::session(|seen| match seen.rpc() {
@@ -135,7 +136,7 @@ async fn s31_an_unanswered_cancellation_ends_with_the_link() {
     .await;
     let world = World::new();
     let link = world.link(&http(&peer.url)).await;
-    // The stream of this reply ends at once, without an answer.
+    // The stream of this reply ends at once, and has no answer.
     let error = call_to_end(&link, "x", json!({})).await.unwrap_err();
     assert!(matches!(error, LinkError::Protocol(_)), "{error}");
     peer.wait(|seen| seen.rpc() == "notifications/cancelled").await;
@@ -171,7 +172,7 @@ async fn e44_a_404_of_a_modern_server_is_the_answer_to_one_request() {
     assert!(!link.closed().is_cancelled());
 }
 
-/// A later redirect within the origin makes no call fail.
+/// A later redirect of the server within its origin makes no call fail.
 #[tokio::test]
 async fn e44_a_server_that_moves_is_followed() {
     let has_moved = Arc::<std::sync::atomic::AtomicBool>::default();
@@ -265,7 +266,7 @@ async fn e44_the_servers_own_stream_is_open_before_the_first_call() {
     world.drain().await;
 }
 
-/// The older transport: one message that the server does not like costs only its own call.
+/// Over HTTP+SSE, a message that the server refuses, or answers badly, fails only its own call.
 #[tokio::test]
 async fn e44_a_message_refused_over_http_sse_fails_only_its_own_call() {
     let (sender, stream) = events();
@@ -314,7 +315,8 @@ async fn e44_a_message_refused_over_http_sse_fails_only_its_own_call() {
     world.drain().await;
 }
 
-/// A server that takes no more requests keeps its words, and names the time to try again.
+/// The error of a server that accepts no more requests has the server's text and the time until the
+/// next try.
 #[tokio::test]
 async fn e48_http_429_is_reported_with_its_text_and_retry_time() {
     let peer = Peer::legacy(|seen| {
@@ -339,8 +341,8 @@ async fn e48_http_429_is_reported_with_its_text_and_retry_time() {
     link.stop().await;
 }
 
-/// E48: HTTP 429, and 503 with a time, count whatever error of JSON-RPC is the body; any other such
-/// error is the server's own.
+/// E48: HTTP 429, and 503 with a time, fail the call whatever JSON-RPC error is in the body.
+/// Otherwise, such an error is the server's own answer.
 #[tokio::test]
 async fn e48_http_429_and_503_keep_their_retry_time_with_any_body() {
     let peer = Peer::legacy(|seen| {
@@ -378,7 +380,7 @@ async fn e48_http_429_and_503_keep_their_retry_time_with_any_body() {
     link.stop().await;
 }
 
-/// E63: an answer that is no JSON is named, with its status and its media type.
+/// E63: the error for an answer that is no JSON names the answer's status and media type.
 #[tokio::test]
 async fn e63_an_answer_that_is_no_json_is_named() {
     let peer = Peer::legacy(|seen| {

@@ -1,4 +1,4 @@
-//! The era of a server, found out from the answers of real servers to the probe.
+//! Finds the era of a server from the answers of real servers to the probe.
 
 use std::time::Duration;
 
@@ -30,7 +30,8 @@ async fn e134_stdio_servers_that_refuse_the_probe_are_legacy() {
     }
 }
 
-/// The answers of an old server may be no JSON-RPC at all. They must not cost the handshake.
+/// A server of an older revision may answer the probe with a text that is no valid JSON-RPC. The
+/// handshake must succeed all the same.
 #[tokio::test]
 async fn e134_a_stdio_server_that_answers_the_probe_badly_is_legacy() {
     let answers = [
@@ -59,7 +60,7 @@ async fn e75_a_stdio_server_that_ignores_the_probe_is_initialized() {
     world.drain().await;
 }
 
-/// The death of the first process must not be taken for the death of the second.
+/// The end of the first process must not count as the end of the second process.
 #[tokio::test]
 async fn e133_a_stdio_server_that_exits_on_the_probe_is_started_again() {
     let mut world = World::new();
@@ -108,7 +109,8 @@ async fn e134_http_servers_that_refuse_the_probe_are_legacy() {
     }
 }
 
-/// A server that does as the Python SDK; the credential goes with the DELETE, too.
+/// The server refuses the probe as the Python SDK does, but opens a session. The DELETE has the
+/// credential, too.
 #[tokio::test]
 async fn s16_a_session_opened_by_a_refused_probe_is_deleted() {
     let peer = Peer::legacy(|seen| {
@@ -131,7 +133,7 @@ async fn s16_a_session_opened_by_a_refused_probe_is_deleted() {
     assert!(peer.seen().iter().all(|seen| seen.header("x-key") == Some("Key sk-123456")));
 }
 
-/// E162.
+/// E162: a URL that speaks only HTTP+SSE is recognized and used.
 #[tokio::test]
 async fn e134_an_endpoint_that_has_no_post_is_the_older_transport() {
     let (sender, stream) = events();
@@ -190,8 +192,8 @@ async fn e75_connecting_to_a_server_that_never_answers_times_out() {
     world.drain().await;
 }
 
-/// E63: when a handshake fails, its error names the refused message, and the reason. A refused
-/// probe or notification alone makes no connection fail.
+/// E63: when a handshake fails, its error names the refused message and the reason. A refused probe
+/// or notification alone does not fail the connection.
 #[tokio::test]
 async fn e63_a_refused_handshake_names_the_message() {
     for (refused, status, told) in [

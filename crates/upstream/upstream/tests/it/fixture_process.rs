@@ -2,7 +2,8 @@
 
 use narthex_testkit::fixture::{Fixture, Options, stdio};
 
-/// Not a test: links start this program again by this name. Without settings it does nothing.
+/// Not a test: tests start this program again with this test's name. Without settings it does
+/// nothing.
 pub(crate) fn run() {
     let Some(settings) = std::env::var_os("FIXTURE_SETTINGS") else { return };
     let settings = settings.into_string().unwrap();

@@ -1,4 +1,5 @@
-//! Large answers are read away from the thread on which calls go, and nothing overtakes them.
+//! Another thread reads large answers, while other calls continue. No later message overtakes a
+//! large one.
 
 use std::{
     future::Future,
@@ -16,12 +17,12 @@ use super::{
     world::{World, call, call_to_end, finish, http, in_time, initializes, shell},
 };
 
-/// Enough for a message to be large.
+/// Number of bytes that make a message large.
 const PAD: usize = 2 * 1024 * 1024;
-/// Number of calls after which a readable answer has been read.
+/// Number of calls within which an answer would have been read.
 const CALLS: usize = 20;
 
-/// The only thread that may block, which does until it is released.
+/// Blocks the only thread for blocking work until the test releases it.
 struct Busy {
     release: SyncSender<()>,
     thread: JoinHandle<()>,
@@ -51,7 +52,8 @@ fn padding(seen: &Seen) -> String {
     "x".repeat(if is_large { PAD } else { 1 })
 }
 
-/// Small calls are answered while a large answer waits to be read; returns the large one's result.
+/// Small calls are answered while a large answer waits to be read. Returns the result of the large
+/// call.
 async fn beside<T>(mut large: Pin<&mut impl Future<Output = T>>, small: &Link, busy: Busy) -> T {
     for _ in 0..CALLS {
         tokio::select! {
@@ -64,7 +66,8 @@ async fn beside<T>(mut large: Pin<&mut impl Future<Output = T>>, small: &Link, b
     in_time(large).await
 }
 
-/// S31: calls go on while a large answer of their server is read, alone or in a stream.
+/// S31: other calls are answered while a large answer of their server is read, alone or in a
+/// stream.
 #[test]
 fn s31_other_calls_are_answered_while_a_large_answer_is_read() {
     for is_stream in [false, true] {
@@ -89,8 +92,8 @@ fn s31_other_calls_are_answered_while_a_large_answer_is_read() {
     }
 }
 
-/// S31: later messages of a stream come after a large one, and a large message that is read while
-/// its caller waits for another event is not lost.
+/// S31: later messages of a stream come after a large message. A large message is not lost if it is
+/// read while its caller waits for another event.
 #[test]
 fn s31_later_messages_do_not_overtake_a_large_message() {
     on_one_thread(async {
@@ -126,7 +129,7 @@ fn s31_later_messages_do_not_overtake_a_large_message() {
     });
 }
 
-/// S31: the same of a child process.
+/// S31: calls to another server are answered while a large line of a child process is read.
 #[test]
 fn s31_other_calls_are_answered_while_a_large_line_of_a_child_is_read() {
     on_one_thread(async {
@@ -171,7 +174,7 @@ fn s31_other_calls_are_answered_while_a_large_line_of_a_child_is_read() {
     });
 }
 
-/// S31: a list of one large page is read whole, while calls go on.
+/// S31: a list of one large page is read completely, and other calls are answered meanwhile.
 #[test]
 fn s31_other_calls_are_answered_while_a_large_list_is_read() {
     on_one_thread(async {

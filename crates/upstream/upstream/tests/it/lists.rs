@@ -1,4 +1,5 @@
-//! Lists: every page, no endless ones, and no tool that could not be called.
+//! Reading lists: every page is read, endless lists are cut, and tools that no call can reach are
+//! dropped.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -54,7 +55,7 @@ async fn e73_a_cursor_that_leads_in_circles_is_refused() {
     assert!(page.len() == inventory.tools.len() && !page.is_empty(), "each tool once");
 }
 
-/// A legacy server whose tool list is answered by the page of each cursor.
+/// A legacy server that answers each request for its tools with the page of the request's cursor.
 async fn listing(page: impl Fn(&str) -> Value + Clone + Send + Sync + 'static) -> Peer {
     Peer::legacy(move |seen| {
         let cursor = seen.body["params"]["cursor"].as_str().unwrap_or_default();
@@ -63,7 +64,7 @@ async fn listing(page: impl Fn(&str) -> Value + Clone + Send + Sync + 'static) -
     .await
 }
 
-/// E73.
+/// E73: an endless list is cut at its limit, with a warning.
 #[tokio::test]
 async fn s12_a_list_that_never_ends_is_refused() {
     let peer = listing(|cursor| {
@@ -120,7 +121,8 @@ async fn e71_undeclared_lists_are_not_requested() {
     assert!(asked.iter().all(|seen| !seen.rpc().starts_with("resources/")));
 }
 
-/// A server with tools, prompts and resources whose list of `failing` is answered by `answer`.
+/// A server with tools, prompts and resources that answers the request for the `failing` list with
+/// `answer`.
 async fn with_a_failing(
     failing: &'static str,
     answer: impl Fn(&super::peer::Seen) -> Reply + Clone + Send + Sync + 'static,
@@ -151,7 +153,7 @@ fn counts(inventory: &Inventory) -> [usize; 4] {
     [tools.len(), prompts.len(), resources.len(), templates.len()]
 }
 
-/// E73: each list fails in each way by itself, with a warning; the others are there.
+/// E73: one list fails, in each possible way, with a warning; the other lists are complete.
 #[tokio::test]
 async fn e73_a_failing_list_does_not_affect_other_lists() {
     let lists = ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
@@ -171,7 +173,8 @@ async fn e73_a_failing_list_does_not_affect_other_lists() {
             let link = World::new().link(&http(&peer.url)).await;
             let is_silent = way == "silence";
             let within = if is_silent { Duration::from_secs(3) } else { super::world::DEADLINE };
-            // The other lists are on their way meanwhile, however busy the machine is.
+            // The clock proceeds by small steps, so that the other lists arrive in time, however
+            // busy the machine is.
             let _clock = is_silent.then(|| SteppedClock::by(Duration::from_millis(10)));
             let fetched = in_time(Inventory::fetch(&link, within)).await;
             if list == "tools/list" && ["silence", "401", "403"].contains(&way) {
@@ -208,8 +211,8 @@ fn member_of(list: &str) -> &'static str {
     }
 }
 
-/// E73: a server that refuses the credential for each list is refused; an empty list may be written
-/// as null or as an object.
+/// E73: a server that refuses the credential for each list counts as refusing the credential. An
+/// empty list may be written as null or as an object.
 #[tokio::test]
 async fn e73_a_credential_refused_for_every_list_refuses_the_server() {
     let peer = Peer::legacy(|seen| match seen.rpc() {
@@ -237,8 +240,8 @@ async fn e73_a_credential_refused_for_every_list_refuses_the_server() {
     }
 }
 
-/// E81: an output schema that clients cannot compile is left out of merged lists, also if it comes
-/// with so many others that they are compiled on another thread.
+/// E81: merged lists leave out an output schema that clients cannot compile. This is also true if
+/// so many other schemas come with it that another thread compiles them.
 #[tokio::test]
 async fn e81_an_output_schema_that_does_not_compile_causes_a_warning() {
     for count in [1, 600] {
@@ -258,7 +261,8 @@ async fn e81_an_output_schema_that_does_not_compile_causes_a_warning() {
     }
 }
 
-/// E73: a list that fails later keeps its entries; a server none of whose lists works is no server.
+/// E73: a list that fails later keeps its entries. If no list of a server works, the first reading
+/// fails.
 #[tokio::test]
 async fn e73_a_list_that_fails_later_keeps_its_entries() {
     let peer = with_a_failing("tools/list", |seen| error(200, seen, -32603)).await;
@@ -274,7 +278,7 @@ async fn e73_a_list_that_fails_later_keeps_its_entries() {
     assert!(error.to_string().contains("error -1"), "{error}");
 }
 
-/// E73: a name that is listed twice is there once, as it was first, and is no changed definition.
+/// E73: a name that is listed twice appears once, with its first definition and a warning.
 #[tokio::test]
 async fn e73_a_name_that_is_listed_twice_appears_once() {
     let peer = listing(|_| {

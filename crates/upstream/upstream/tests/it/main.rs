@@ -1,4 +1,4 @@
-//! Tests of the crate with small servers of the tests, and with the fixture server.
+//! Tests of the crate with small servers that the tests make, and with the fixture server.
 
 #![expect(
     clippy::tests_outside_test_module,
@@ -26,7 +26,7 @@ fn fixture_over_stdio() {
     fixture_process::run();
 }
 
-/// The same with a server that misbehaves as requested.
+/// The misbehaving server that tests start as a separate process.
 #[test]
 fn unruly_child() {
     narthex_testkit::unruly::run_if_asked();

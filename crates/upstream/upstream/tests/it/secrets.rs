@@ -1,4 +1,4 @@
-//! Secrets in messages of servers do not get past the link.
+//! The link removes secrets from the messages of servers.
 
 use std::sync::{
     Arc, Mutex,
@@ -121,7 +121,7 @@ async fn s27_the_log_and_last_output_of_a_child_never_show_its_token() {
     world.drain().await;
 }
 
-/// A definition in which this was filled in somewhere.
+/// The definition with `secret` marked as a value that was filled in.
 fn filled_in(mut definition: ServerDefinition, secret: &str) -> ServerDefinition {
     definition.filled_in = vec![Secret::new(secret)];
     definition
@@ -170,8 +170,8 @@ async fn s27_a_call_that_is_redirected_never_shows_a_key_in_the_path() {
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
-/// The reason for a link's end becomes an event, the reason of the server's row and of all waiting
-/// calls.
+/// The reason for a link's end becomes an event, the status of the server, and the error of all
+/// waiting calls. None of these may show the key.
 #[tokio::test]
 async fn s27_the_end_of_a_link_never_shows_a_key_in_the_path() {
     let (sender, stream) = events();
@@ -211,7 +211,7 @@ async fn s27_the_end_of_a_link_never_shows_a_key_in_the_path() {
     world.drain().await;
 }
 
-/// A host is looked up, and reported, in small letters.
+/// Hosts are looked up and reported in small letters.
 #[tokio::test]
 async fn s27_unreachable_servers_never_show_a_key_in_the_address() {
     let refused = filled_in(http("http://127.0.0.1:9/mcp"), "127.0.0.1");
@@ -242,8 +242,8 @@ async fn s27_the_error_of_a_child_that_ends_at_once_never_shows_a_key() {
     world.drain().await;
 }
 
-/// R-E17, R-M27: a ring that is handed in keeps the lines from before a restart, redacted like the
-/// rest; the reason of a failure is never taken from an earlier start.
+/// R-E17, R-M27: a log ring from the caller keeps its lines over a restart, redacted like all
+/// lines. The reason of a failure never comes from an earlier start.
 #[tokio::test]
 async fn r_e17_a_log_survives_several_connections() {
     let cases = format!(

@@ -11,8 +11,8 @@ use super::{
     world::{World, call, call_to_end, finish, http, in_time},
 };
 
-/// R-E45: a server without a stream of its own answers 404 or 410 to the GET for it. The session
-/// lives.
+/// R-E45: a server without a stream of its own may answer 404 or 410 to the GET for the stream. The
+/// session continues.
 #[tokio::test]
 async fn r_e45_a_server_without_a_stream_keeps_its_session() {
     for status in [400, 404, 405, 410] {
@@ -28,7 +28,7 @@ async fn r_e45_a_server_without_a_stream_keeps_its_session() {
     }
 }
 
-/// R-E45: a refused `notifications/initialized` costs no server.
+/// R-E45: a server that refuses `notifications/initialized` works all the same.
 #[tokio::test]
 async fn r_e45_a_refused_notification_is_no_failed_handshake() {
     for status in [400, 405, 500] {
@@ -42,7 +42,7 @@ async fn r_e45_a_refused_notification_is_no_failed_handshake() {
     }
 }
 
-/// D37: a call whose stream had started does not count as refused when its session ends.
+/// D37: a call whose stream had started does not count as unsent when its session ends.
 #[tokio::test]
 async fn d37_a_started_call_is_not_unsent_when_the_session_ends() {
     let peer = Peer::session(|seen| match (seen.method.as_str(), seen.rpc()) {
@@ -64,7 +64,7 @@ async fn d37_a_started_call_is_not_unsent_when_the_session_ends() {
     assert!(link.is_session_over());
 }
 
-/// R-E45: the frame that was checked for words about the session is not lost, nor is its order.
+/// R-E45: the frame that was checked for words about the session is delivered, and in its place.
 #[tokio::test]
 async fn r_e45_the_first_frame_of_a_stream_is_delivered_once_and_first() {
     let peer = Peer::session(|seen| {
@@ -79,7 +79,8 @@ async fn r_e45_the_first_frame_of_a_stream_is_delivered_once_and_first() {
     })
     .await;
     let link = World::new().link(&http(&peer.url)).await;
-    // The time for which a call waits for its first frame does not pass on a busy machine.
+    // With small steps of the clock, a call's wait for its first frame does not pass on a busy
+    // machine.
     let clock = SteppedClock::by(Duration::from_millis(1));
     let mut forwarded = call(&link, "x", json!({})).await.unwrap();
     drop(clock);
@@ -90,7 +91,7 @@ async fn r_e45_the_first_frame_of_a_stream_is_delivered_once_and_first() {
     assert_eq!(answer["result"], json!({"content": []}));
 }
 
-/// D37: of the calls over HTTP+SSE only the one whose POST is refused is unsent.
+/// D37: of two calls over HTTP+SSE, only the call whose POST is refused counts as unsent.
 #[tokio::test]
 async fn d37_only_the_refused_call_is_unsent_after_a_forgotten_sse_session() {
     let (sender, stream) = super::peer::events();

@@ -1,4 +1,4 @@
-//! Child processes: their end, the output that they may write, and that none is left.
+//! Child processes: their end, tolerated output, and no process that remains.
 
 use std::{os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ async fn e133_a_child_that_dies_in_a_call_is_reported_with_its_exit_code() {
     world.drain().await;
 }
 
-/// R-M27.
+/// R-M27: text on stdout that is no message does not fail the handshake.
 #[tokio::test]
 async fn e133_banners_on_stdout_are_tolerated() {
     let cases = format!(r#"*server/discover*) echo "{{broken";; {}"#, initializes());
@@ -36,7 +36,7 @@ async fn e133_banners_on_stdout_are_tolerated() {
     world.drain().await;
 }
 
-/// A log record may have an id, too, and it may be the one of a call.
+/// A log record may have an id, too, even the id of a call.
 #[tokio::test]
 async fn e133_a_log_record_on_stdout_fails_no_call() {
     let logging = r#"*tools/call*)
@@ -101,7 +101,7 @@ async fn s31_an_abandoned_connection_leaves_no_child() {
     let world = World::new();
     let definition = shell("*) ;;");
     let mut connecting = Box::pin(connect(&definition, &world.context));
-    // The child starts as this is polled; then no caller waits for it any more.
+    // Polling the future starts the child; then the caller stops waiting.
     assert!(tokio::time::timeout(Duration::from_millis(300), &mut connecting).await.is_err());
     drop(connecting);
     world.drain().await;
@@ -111,7 +111,7 @@ fn initializes_at_once() -> String {
     format!("*server/discover*) {};; {}", say(&json!({})), initializes())
 }
 
-/// Opens and closes links one after the other; gives the ids of their children.
+/// Opens and closes links one after the other; returns the process ids of their children.
 async fn open_and_close(world: Arc<World>, times: usize) -> Vec<u32> {
     let mut children = Vec::new();
     for _ in 0..times {
@@ -149,7 +149,7 @@ fn resident_kib() -> u64 {
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }
 
-/// A world in which `npx` is this script, and the log of its phases.
+/// A world in which `npx` is this script, with the log of the connection's phases.
 fn runner(text: &str) -> (tempfile::TempDir, narthex_model::ServerDefinition, World, Log<Phase>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("npx");
@@ -165,16 +165,17 @@ fn runner(text: &str) -> (tempfile::TempDir, narthex_model::ServerDefinition, Wo
     (folder, definition, world, phases)
 }
 
-/// A download takes as long as it takes; the deadlines begin with the server.
+/// A download may take any time: the deadlines begin when the server starts.
 #[tokio::test]
 async fn e75_a_download_counts_against_no_deadline() {
     let (folder, definition, mut world, phases) = runner("");
-    // Time enough for the server itself, and less than the download takes.
+    // This time is enough for the server itself, but shorter than the download.
     world.context.deadlines.connect = Duration::from_secs(20);
     let [fifo, file, mark] = ["fifo", "npx", "mark"].map(|name| folder.path().join(name));
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
     assert!(made.success());
-    // Until the test writes, the runner waits without a child; then the server is its child.
+    // Until the test writes to the pipe, the runner waits without a child; then the server is its
+    // child.
     let script = script(&initializes_at_once()).replace('\'', "'\\''");
     let waits = format!(": > {}\nread -r go < {}", mark.display(), fifo.display());
     fs_err::write(&file, format!("#!/bin/sh\n{waits}\nsh -c '{script}'\n")).unwrap();
@@ -201,7 +202,7 @@ async fn e75_a_download_counts_against_no_deadline() {
     world.drain().await;
 }
 
-/// A server that hangs behind a package runner needs the connect deadline, not the one of a
+/// A server that hangs behind a package runner gets the connect deadline, not the deadline of a
 /// download.
 #[tokio::test]
 async fn e75_a_hanging_server_behind_a_package_runner_gets_the_connect_deadline() {
@@ -212,8 +213,8 @@ async fn e75_a_hanging_server_behind_a_package_runner_gets_the_connect_deadline(
     world.drain().await;
 }
 
-/// E170: a server that frames as language servers do gets that cause named, in its handshake and in
-/// a call.
+/// E170: for a server that frames messages as language servers do, the error names this cause, in
+/// the handshake and in a call.
 #[tokio::test]
 async fn e170_the_error_of_content_length_framing_names_the_cause() {
     let framed = r#"printf 'Content-Length: 2\r\n\r\n{}';;"#;
@@ -228,7 +229,7 @@ async fn e170_the_error_of_content_length_framing_names_the_cause() {
     world.drain().await;
 }
 
-/// E170: an id that a server gives back as a text is still the one of its request.
+/// E170: a server may return the id of a request as a string.
 #[tokio::test]
 async fn e170_an_id_may_be_returned_as_a_string() {
     let reply = r#"{"jsonrpc":"2.0","id":"%s","result":{"is":"there"}}"#;

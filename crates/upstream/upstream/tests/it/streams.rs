@@ -1,4 +1,4 @@
-//! Streams that break and go on, and answers that are too large.
+//! Streams that break and are resumed, and answers that are too large.
 
 use std::sync::{
     Arc,
@@ -71,7 +71,8 @@ async fn e44_the_fixtures_stream_is_resumed_too() {
     assert!(matches!(in_time(forwarded.next()).await.unwrap(), Frame::Answer(_)));
 }
 
-/// D37: where a stream cannot be resumed, its server had taken the request all the same.
+/// D37: a call whose stream cannot be resumed does not count as unsent, because its server had
+/// accepted the request.
 #[tokio::test]
 async fn d37_a_call_with_an_unresumable_stream_is_not_unsent() {
     let peer = Peer::session(|seen| {
@@ -143,7 +144,7 @@ async fn s16_an_endpoint_event_that_names_another_origin_is_refused() {
     }
 }
 
-/// The end of a link is reported even if the earlier events have not been read.
+/// The end of a link is reported even if earlier events fill the queue.
 #[tokio::test]
 async fn e68_the_end_of_a_link_is_not_lost_in_a_full_queue() {
     let peer = Peer::session(|seen| match (seen.method.as_str(), seen.rpc()) {
@@ -157,7 +158,7 @@ async fn e68_the_end_of_a_link_is_not_lost_in_a_full_queue() {
     .await;
     let mut world = World::with_queue(4);
     let link = world.link(&http(&peer.url)).await;
-    // The stream is opened again when all of it was read.
+    // The client opens the stream again after it has read all events of the first one.
     peer.wait(|seen| seen.method == "GET").await;
     call(&link, "x", json!({})).await.unwrap_err();
     let mut events = Vec::new();
@@ -167,7 +168,7 @@ async fn e68_the_end_of_a_link_is_not_lost_in_a_full_queue() {
     assert!(events.len() <= 4);
 }
 
-/// A connection that is given up half way ends its session.
+/// A connection that fails during the handshake ends its session at the server.
 #[tokio::test]
 async fn s31_the_session_of_an_abandoned_connection_is_deleted() {
     let peer =
@@ -190,7 +191,7 @@ async fn s31_the_session_of_an_abandoned_connection_is_deleted() {
     world.drain().await;
 }
 
-/// Servers like this one send the head of an answer together with their first message.
+/// Some servers send the head of the stream's answer only together with the first message.
 #[tokio::test]
 async fn e75_a_stream_that_opens_slowly_does_not_delay_the_handshake() {
     let peer = Peer::session(|seen| (seen.method == "GET").then_some(Reply::Never)).await;
@@ -203,8 +204,8 @@ async fn e75_a_stream_that_opens_slowly_does_not_delay_the_handshake() {
     world.drain().await;
 }
 
-/// R-E43, R-E46: after the handshake each request names the revision and the session, both kinds of
-/// answers are accepted, and the session is given back exactly once.
+/// R-E43, R-E46: after the handshake each request names the revision and the session, and accepts
+/// both kinds of answers. The link ends the session at the server exactly once.
 #[tokio::test]
 async fn r_e43_requests_carry_session_and_revision() {
     let peer = Peer::session(|_| None).await;
@@ -231,8 +232,9 @@ async fn r_e43_requests_carry_session_and_revision() {
     assert_eq!(seen.iter().filter(|seen| seen.method == "DELETE").count(), 1);
 }
 
-/// R-E44: a server without a stream of its own is asked for it once. A server whose stream is
-/// always empty is asked ever more rarely, even if it wants to be asked at once.
+/// R-E44: the link asks a server without a stream of its own only once for the stream. If a
+/// server's stream is always empty, the link asks with growing pauses, even if the server wants no
+/// pause.
 #[tokio::test]
 async fn r_e44_an_empty_stream_is_not_reopened_in_a_loop() {
     let without = Peer::session(|_| None).await;
@@ -263,7 +265,7 @@ async fn r_e44_an_empty_stream_is_not_reopened_in_a_loop() {
     world.drain().await;
 }
 
-/// R-E44: a stream that broke is resumed from the last event that came.
+/// R-E44: a broken stream is resumed from the last event that arrived.
 #[tokio::test]
 async fn r_e44_the_servers_own_stream_is_resumed_from_its_last_event() {
     let peer = Peer::session(|seen| {

@@ -1,4 +1,4 @@
-//! Links to a child that misbehaves: each fault stays with the call that it concerns.
+//! Links to a child that misbehaves: each fault affects only its own call.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ async fn seen(link: &narthex_upstream::Link) -> Value {
     serde_json::from_str(&text_of(link, "seen", json!({})).await).unwrap()
 }
 
-/// R-E9: answers find their request by id; other answers and messages that are none are skipped.
+/// R-E9: the link finds the request of an answer by its id. It skips other answers, and lines that
+/// are no messages.
 #[tokio::test]
 async fn r_e9_unknown_and_duplicate_answers_disturb_no_call() {
     let mut world = World::new();
@@ -26,8 +27,8 @@ async fn r_e9_unknown_and_duplicate_answers_disturb_no_call() {
     world.drain().await;
 }
 
-/// E44, R-E9: a call that is given up is cancelled at the server under the link's id, and a later
-/// answer is dropped.
+/// E44, R-E9: a call that its caller drops is cancelled at the server under the link's id. The link
+/// drops a later answer.
 #[tokio::test]
 async fn e44_an_answer_that_comes_after_the_cancellation_is_dropped() {
     let world = World::new();
@@ -43,8 +44,8 @@ async fn e44_an_answer_that_comes_after_the_cancellation_is_dropped() {
     world.drain().await;
 }
 
-/// E85: progress of a real child, under a token of the link that is new for each call, and no
-/// progress if the caller wants none.
+/// E85: a real child sends progress under a token of the link that is new for each call. A call
+/// whose caller wants no progress gets none.
 #[tokio::test]
 async fn e85_each_call_has_a_unique_progress_token() {
     let world = World::new();
@@ -68,7 +69,7 @@ async fn e85_each_call_has_a_unique_progress_token() {
     world.drain().await;
 }
 
-/// E86: nothing in a link ends a call by itself; how long it may take is its caller's decision.
+/// E86: the link itself never ends a call; the caller decides how long the call may take.
 #[tokio::test]
 async fn e86_no_limit_of_a_link_ends_a_long_call() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,7 +89,7 @@ async fn e86_no_limit_of_a_link_ends_a_long_call() {
     world.drain().await;
 }
 
-/// R-E12: a child that is known to be dead is asked nothing.
+/// R-E12: a call to a child that is known to be dead fails at once, without a message.
 #[tokio::test]
 async fn r_e12_a_call_to_a_dead_child_fails_at_once() {
     let mut world = World::new();
@@ -107,7 +108,7 @@ async fn r_e12_a_call_to_a_dead_child_fails_at_once() {
     world.drain().await;
 }
 
-/// R-E16: a server of the first revision is spoken to in that one.
+/// R-E16: the link uses the revision of the server, down to the first revision.
 #[tokio::test]
 async fn r_e16_the_revision_is_the_servers() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -125,7 +126,7 @@ async fn r_e16_the_revision_is_the_servers() {
     world.drain().await;
 }
 
-/// R-E17, R-M27: stderr is stored, but only its end, and no line without limit.
+/// R-E17, R-M27: only the end of stderr is stored, and no line without a limit.
 #[tokio::test]
 async fn r_e17_a_flood_on_stderr_is_limited_and_delays_no_call() {
     let world = World::new();
@@ -185,14 +186,14 @@ async fn r_e18_the_end_of_a_child_is_reported_as_graceful_or_forced() {
     world.drain().await;
 }
 
-/// True if a process is there and no zombie. Its own parent, by now the system's, may reap a zombie
-/// late.
+/// True if a process exists and is no zombie. Its parent, which is the system by now, may reap a
+/// zombie late.
 fn is_running(process: &str) -> bool {
     let stat = fs_err::read_to_string(format!("/proc/{process}/stat"));
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-/// E75, S31: a child that stops reading fails only the calls that it does not read.
+/// E75, S31: a child that stops reading fails only the calls that it has not read.
 #[tokio::test]
 async fn s31_a_child_that_stops_reading_fails_only_unread_calls() {
     let world = World::new();

@@ -1,5 +1,4 @@
-//! The parts that every test of links needs: contexts, definitions, permits, and a hand on the
-//! frames.
+//! Helpers for all tests of links: contexts, definitions, permits, and reading of frames.
 
 use std::{
     collections::BTreeMap,
@@ -27,14 +26,14 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
-/// No wait in these tests may need longer, on however busy a machine.
+/// Longest wait in these tests, on however busy a machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn in_time<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(DEADLINE, future).await.expect("this must not take so long")
 }
 
-/// One side of a connection, and the values that come out of it.
+/// The client's side of a connection, with the events of its links and their tasks.
 pub(crate) struct World {
     pub(crate) context: ConnectContext,
     pub(crate) events: mpsc::Receiver<LinkEvent>,
@@ -66,7 +65,7 @@ impl World {
         Self { context, events, tasks }
     }
 
-    /// A world with a short deadline for the probe of silent servers.
+    /// A world with a short deadline for the era probe.
     pub(crate) fn impatient() -> Self {
         let mut world = Self::new();
         world.context.deadlines.probe = Duration::from_millis(300);
@@ -164,7 +163,8 @@ fn define(target: Target) -> ServerDefinition {
     ServerDefinition::new(alias, target)
 }
 
-/// A server of a few lines of shell: cases of a `case` over each line, in which `$id` is the id.
+/// A server of a few lines of shell. `cases` are cases of a `case` over each line, in which `$id`
+/// is the request's id.
 pub(crate) fn shell(cases: &str) -> ServerDefinition {
     program("sh", &["-c", &script(cases)])
 }
@@ -195,15 +195,15 @@ pub(crate) fn initialize_result() -> Value {
     })
 }
 
-/// The fixture server in a separate process: this test program, started with the name of one
-/// "test".
+/// The fixture server in a separate process: this test program, started so that it runs only the
+/// "test" `fixture_over_stdio`.
 pub(crate) fn fixture_process(settings: &str) -> ServerDefinition {
     let program_file = std::env::current_exe().unwrap();
     let args = ["--exact", "fixture_over_stdio", "--nocapture"];
     with_env(program(program_file.to_str().unwrap(), &args), "FIXTURE_SETTINGS", settings)
 }
 
-/// A server in a separate process that misbehaves as these words request.
+/// A server in a separate process; `words` name its misbehaviours.
 pub(crate) fn unruly(words: &str) -> ServerDefinition {
     let program_file = std::env::current_exe().unwrap();
     let args = ["--exact", "unruly_child", "--nocapture", "--test-threads=2"];
@@ -215,7 +215,7 @@ pub(crate) fn parse(value: &Value) -> Message {
     Message::parse(Bytes::from(value.to_string()), &Limits::default()).unwrap()
 }
 
-/// A request that policy has let through, in the era of its link.
+/// A request that policy has allowed, in the era of its link.
 pub(crate) fn permit(link: &Link, method: &str, mut params: Value) -> Permitted<Request> {
     let mut item = Item::Server;
     if let Some(name) = params["name"].as_str() {
@@ -280,10 +280,10 @@ pub(crate) fn value(message: &Message) -> Value {
     serde_json::from_slice(message.bytes()).unwrap()
 }
 
-/// Steps that were seen, in their order.
+/// The observed steps, in their order.
 pub(crate) type Log<T> = Arc<std::sync::Mutex<Vec<T>>>;
 
-/// A place in a record that is not stored, and an admission where nothing is limited.
+/// A place in a record that is not stored, and an admission without any limit.
 pub(crate) fn booking() -> (AuditSlot, Admission) {
     let record = AuditRecord {
         workspace: WorkspaceId::default(),
@@ -303,7 +303,7 @@ pub(crate) fn booking() -> (AuditSlot, Admission) {
     (slot, Meters::default().admit([None, None, None], true).unwrap())
 }
 
-/// A request that policy lets through, as nothing forbids it.
+/// A request that policy has allowed, because no rule forbids it.
 pub(crate) fn permitted(request: Request) -> Permitted<Request> {
     let attempt = Attempt::first(SystemTime::now);
     let decided = RunPolicy::AllAttached.authorize(

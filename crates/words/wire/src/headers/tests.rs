@@ -143,7 +143,8 @@ fn s13_name_header_and_name_must_agree() {
     refused(&[("mcp-name", "=?base64?VA?=")], "{}", "base64");
     refused(&[("mcp-name", "\u{e9}")], "{}", "ASCII");
     let nameless = request("tools/call", META);
-    assert!(check_request(&headers(&[]), &nameless, None).is_err());
+    let error = check_request(&headers(&[]), &nameless, None).unwrap_err();
+    assert!(error.to_string().contains(r#"Mcp-Name is "t" but params.name is absent"#), "{error}");
     check_request(&headers(&[("mcp-name", "")]), &nameless, None).unwrap();
 }
 
@@ -245,7 +246,8 @@ fn s13_notifications_may_omit_headers_but_not_contradict_the_body() {
     check_request(&HeaderMap::new(), &message, None).unwrap();
     let mut sent = HeaderMap::new();
     sent.insert(MCP_METHOD, HeaderValue::from_static("tools/call"));
-    assert!(check_request(&sent, &message, None).is_err());
+    let error = check_request(&sent, &message, None).unwrap_err().to_string();
+    assert!(error.contains(r#"Mcp-Method is "tools/call" but method is"#), "{error}");
 }
 
 #[test]

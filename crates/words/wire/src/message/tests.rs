@@ -22,30 +22,35 @@ fn indexes_a_request() {
 /// S12: envelopes that peers could read in two ways.
 #[test]
 fn s12_ambiguous_envelopes_are_refused() {
+    let (twice, other) = ("the same key twice", "a key that could be read as another one");
+    let syntax = "not valid JSON";
     let bad = [
-        r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"a","Method":"b"}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","name":"y"}}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","NAME":"y"}}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","n\u0061me":"y"}}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name\u0000":"x"}}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{"a":1,"a":2}}}"#,
-        r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"a","result":{}}"#,
-        r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#,
-        r#"{"jsonrpc":"2.0","id":1.5,"method":"a"}"#,
-        r#"{"jsonrpc":"2.0","id":{},"method":"a"}"#,
-        r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"to\u006fls/list"}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":""}"#,
-        r#"{"jsonrpc":"2.0","result":{}}"#,
-        r#"{"jsonrpc":"2.0","id":1}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":"a"} x"#,
-        r#"[{"jsonrpc":"2.0","id":1,"method":"a"}]"#,
-        r#"7"#,
+        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}"#, twice),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","Method":"b"}"#, other),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","name":"y"}}"#, twice),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","NAME":"y"}}"#, other),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","n\u0061me":"y"}}"#, twice),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name\u0000":"x"}}"#, other),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{"a":1,"a":2}}}"#, twice),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#, "exactly one of"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a","result":{}}"#, "`method` together with"),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#, "must not be null"),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"a"}"#, "`id` must be a string or an integer"),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"a"}"#, "`id` must be a string or an integer"),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#, "`jsonrpc` must be"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"to\u006fls/list"}"#, "`method` must be"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":""}"#, "`method` must be"),
+        (r#"{"jsonrpc":"2.0","id":1,"params":{}}"#, "`params` without `method`"),
+        (r#"{"jsonrpc":"2.0","result":{}}"#, "a result needs an `id`"),
+        (r#"{"jsonrpc":"2.0","id":1,"error":7}"#, "`error` must be an object"),
+        (r#"{"jsonrpc":"2.0","id":1}"#, "exactly one of"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"a"} x"#, syntax),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"a"}]"#, "a batch is not accepted"),
+        (r#"7"#, syntax),
     ];
-    for text in bad {
-        assert!(parse(text).is_err(), "{text}");
+    for (text, why) in bad {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(error.contains(why), "{text}: {error}");
     }
 }
 
@@ -71,8 +76,10 @@ fn batches_are_split_on_request_only() {
     assert_eq!(Message::parse(bytes.clone(), &limits).unwrap_err(), MessageError::Batch);
     let messages = Message::parse_batch(&bytes, &limits, 10).unwrap();
     assert_eq!(messages.iter().map(Message::method).collect::<Vec<_>>(), ["a", "b"]);
-    assert!(Message::parse_batch(&bytes, &limits, 1).is_err());
-    assert!(Message::parse_batch(&Bytes::from_static(b"[]"), &limits, 10).is_err());
+    let wrong = MessageError::Envelope("an empty batch, or one with too many members");
+    assert_eq!(Message::parse_batch(&bytes, &limits, 1).unwrap_err(), wrong);
+    let empty = Bytes::from_static(b"[]");
+    assert_eq!(Message::parse_batch(&empty, &limits, 10).unwrap_err(), wrong);
 }
 
 /// Parameters and `_meta` that are null are absent, also once the message is rewritten.
@@ -97,7 +104,8 @@ fn null_is_absent() {
     }
     for wrong in [r#""x""#, "7", "true"] {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{wrong}}}"#);
-        assert!(parse(&text).is_err(), "{text}");
+        let error = MessageError::Envelope("`params` must be an object");
+        assert_eq!(parse(&text).unwrap_err(), error, "{text}");
     }
     let null = parse(r#"{"jsonrpc":"2.0","id":1,"result":null}"#).unwrap();
     assert_eq!(null.body_raw().unwrap().as_bytes(), b"null", "a result may be null");

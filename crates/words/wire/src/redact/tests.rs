@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod edges;
 mod spellings;
 
 fn redactor(values: &[&str]) -> Redactor {

@@ -172,6 +172,18 @@ fn legacy_results_gain_members_that_modern_clients_need() {
     );
 }
 
+/// Some legacy servers end a list with an empty cursor, which modern clients would follow.
+#[test]
+fn an_empty_cursor_of_a_legacy_list_is_removed() {
+    for (before, after) in [
+        (r#"{"nextCursor":"","x":1}"#, r#"{"x":1,"resultType":"complete"}"#),
+        (r#"{"nextCursor":"a"}"#, r#"{"nextCursor":"a","resultType":"complete"}"#),
+    ] {
+        let message = result(before);
+        assert_eq!(applied(&answer_to_modern("x/list", &message, None), &message), after);
+    }
+}
+
 #[test]
 fn error_codes_are_translated_to_the_era_of_the_reader() {
     let uri = r#""data":{"uri":"a:b"}"#;

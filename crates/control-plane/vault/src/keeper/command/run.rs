@@ -246,6 +246,24 @@ mod tests {
         assert_eq!(&**answer.out, b"key");
     }
 
+    /// A program that does not read its input fails by its exit code alone.
+    #[test]
+    fn a_program_that_does_not_read_is_no_broken_pipe() {
+        let words = ["true"].map(str::to_owned);
+        let text = "x".repeat(1 << 20);
+        let limit = Duration::from_secs(60);
+        let question = Question { words: &words, input: Some(&text), hidden: &[], limit };
+        assert!(run(&question).unwrap().status.success());
+    }
+
+    #[test]
+    fn long_error_texts_are_not_stored_whole() {
+        let words = ["sh", "-c", "head -c 20000 /dev/zero >&2"].map(str::to_owned);
+        let limit = Duration::from_secs(60);
+        let question = Question { words: &words, input: None, hidden: &[], limit };
+        assert_eq!(run(&question).unwrap().said.len(), 4096);
+    }
+
     /// S27: a program's errors are shown without words that may be a key.
     #[test]
     fn s27_words_that_may_be_keys_are_not_shown() {

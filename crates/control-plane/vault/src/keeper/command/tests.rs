@@ -66,6 +66,7 @@ fn refused<T: std::fmt::Debug>(
 fn x_m27_a_key_ring_is_created_in_a_keychain_and_replaced() {
     let scene = Scene::new();
     let command = scene.command(GIVE, KEEP);
+    assert!(command.is_ours());
     assert_eq!(command.load().unwrap(), None);
     let made = command.create().unwrap();
     assert_eq!(command.load().unwrap(), Some(made.clone()));
@@ -171,6 +172,9 @@ fn a_locked_secret_service_is_not_treated_as_empty() {
         let (kind, text) = refused(done, &made);
         assert!(kind == ErrorKind::Unavailable && text.contains("it is locked"), "{text}");
     }
+    // With another exit code the program says nothing of a ring.
+    let odd = scene.secret_tool("exit 3", "exit 0");
+    assert!(refused(odd.load(), &made).1.contains("exit status: 3"));
     let away = scene.secret_tool("exit 1", "echo 'secret-tool: no bus' >&2; exit 1");
     assert!(refused(away.load(), &made).1.contains("no bus"));
     let said = scene.secret_tool("echo 'Cannot autolaunch D-Bus' >&2; exit 1", "exit 0");
@@ -184,6 +188,7 @@ fn the_macos_keychain_command_goes_through_the_pipe() {
     let scene = Scene::new();
     let real = KeyCommand::keychain(Keychain::MacOs, Path::new("/Users/a b/data")).unwrap();
     assert_eq!(real.store, ["security", "-i"]);
+    assert_eq!(real.place(), "the keychain of macOS (service narthex, account /Users/a b/data)");
     assert_eq!(real.load[0..2], ["security", "find-generic-password"]);
     let find = "test -e \"$K\" || exit 44; sed 's/.* -w //' \"$K\"";
     let command = KeyCommand { load: scene.program(find), store: scene.program(KEEP), ..real };
@@ -194,9 +199,48 @@ fn the_macos_keychain_command_goes_through_the_pipe() {
     let keys = both.write().trim().replace('\n', ",");
     let line = "add-generic-password -U -s narthex -a \"/Users/a b/data\" -w ";
     assert_eq!(scene.kept(), format!("{line}{keys}\n"));
+    let refusing = |program: &str| KeyCommand {
+        load: scene.program(program),
+        ..KeyCommand::keychain(Keychain::MacOs, Path::new("/data")).unwrap()
+    };
+    // Only the exit code of `security` for this, without any output, means that there is no ring.
+    assert_eq!(refusing("exit 44").load().unwrap(), None);
+    for (program, text) in [("exit 1", "exit status: 1"), ("echo x; exit 44", "exit status: 44")] {
+        assert!(refused(refusing(program).load(), &made).1.contains(text), "{program}");
+    }
+    let away = KeyCommand { load: words(&["/nowhere/security"]), ..refusing("") };
+    assert!(refused(away.load(), &made).1.contains("only on macOS"));
     for path in ["/a\"b", "/a\\b", "/a\nb"] {
         let refused = KeyCommand::keychain(Keychain::MacOs, Path::new(path));
         assert!(matches!(refused, Err(KeeperError::KeychainPath(_))), "{path:?}");
+    }
+}
+
+/// S27: a text that grows is copied, and its old place is not overwritten.
+#[test]
+fn s27_the_line_with_the_keys_is_written_in_one_place() {
+    let both = ring().with(MasterKey::generate().unwrap()).unwrap();
+    let macos = KeyCommand::keychain(Keychain::MacOs, Path::new("/data")).unwrap();
+    for command in [macos, KeyCommand::new(Vec::new(), Vec::new())] {
+        let line = command.stored_line(&both);
+        assert_eq!(line.capacity(), line.len(), "{:?}", command.manner);
+    }
+}
+
+/// A keychain may print comments and line ends, up to a limit.
+#[test]
+fn the_output_of_a_key_program_has_a_limit() {
+    let scene = Scene::new();
+    let ring = ring();
+    for (length, is_taken) in [(16 * 1024, true), (16 * 1024 + 1, false)] {
+        let mut text = ring.write().to_string();
+        text.push_str(&"\n".repeat(length - text.len()));
+        fs::write(scene.path("kept"), text).unwrap();
+        let loaded = scene.command(GIVE, KEEP).load();
+        match is_taken {
+            true => assert_eq!(loaded.unwrap(), Some(ring.clone())),
+            false => assert!(refused(loaded, &ring).1.contains("more than a key ring can have")),
+        }
     }
 }
 

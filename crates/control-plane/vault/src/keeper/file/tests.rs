@@ -32,6 +32,16 @@ fn x_m27_the_first_key_is_created_once() {
     let mode = fs::metadata(&file.path).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o600);
     assert_eq!(names(&dir), ["master.key"]);
+    assert!(file.is_ours());
+    assert_eq!(file.place(), format!("the key file {}", file.path.display()));
+}
+
+/// The file is written beside itself, so that renaming moves no data.
+#[test]
+fn the_folder_of_a_key_file_may_be_the_current_one() {
+    for (path, folder) in [("master.key", "."), ("data/master.key", "data"), ("/x/y", "/x")] {
+        assert_eq!(KeyFile::new(path).folder(), Path::new(folder), "{path}");
+    }
 }
 
 /// X-M27.
@@ -56,6 +66,18 @@ fn a_replaced_key_ring_is_complete_and_private() {
     assert_eq!(file.load().unwrap(), Some(both));
     let mode = fs::metadata(&file.path).unwrap().permissions().mode();
     assert_eq!((mode & 0o7777, names(&dir)), (0o600, vec!["master.key".to_owned()]));
+}
+
+#[test]
+fn the_largest_key_ring_fits_into_a_key_file() {
+    let (_dir, file) = place();
+    let mut ring = file.create().unwrap();
+    while let Ok(larger) = ring.with(MasterKey::generate().unwrap()) {
+        ring = larger;
+    }
+    assert_eq!(ring.older().count(), 15);
+    file.replace(&ring).unwrap();
+    assert_eq!(file.load().unwrap(), Some(ring));
 }
 
 /// X-M27: a process that was killed between writing and renaming leaves keys behind.
@@ -127,7 +149,9 @@ fn links_are_refused() {
     assert!(matches!(error, KeeperError::NoFile(_)), "{error}");
     let remedy = format!("`mv '{0}' '{0}.old'`", link.path.display());
     assert!(error.to_string().contains(&remedy), "{error}");
-    assert!(link.create().is_err() && file.load().unwrap().is_some());
+    let error = link.create().unwrap_err();
+    assert!(matches!(error, KeeperError::NoFile(_)), "{error}");
+    assert!(file.load().unwrap().is_some());
 }
 
 /// S15: a file without a key is not filled: it may belong to another program.

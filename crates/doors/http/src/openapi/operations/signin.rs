@@ -39,7 +39,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .answers(303, Content::None, ELSEWHERE)
         .refuses(PAGE),
     post("/signin/link/{token}", "sign_in_link_use", "Signs in by a link, once")
-        .takes_as(of::<shapes::CsrfForm>(), FORM)
+        .takes_as(of::<shapes::EmptyForm>(), FORM)
         .answers(303, Content::None, ON)
         .refuses(BODY),
     post("/signin/passkey/begin", "sign_in_passkey_begin", "Returns a challenge for a passkey")

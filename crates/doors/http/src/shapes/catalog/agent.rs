@@ -109,6 +109,8 @@ impl Capability {
 }))]
 pub(crate) struct CapabilityNew {
     pub(crate) name: Option<ObjectName>,
+    /// Read as `name`.
+    pub(crate) id: Option<ObjectName>,
     #[serde(flatten)]
     pub(crate) members: CapabilityMembers,
     pub(crate) mcp_servers: Option<Attachments>,
@@ -236,6 +238,8 @@ impl Agent {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AgentNewMembers {
     pub(crate) name: Option<ObjectName>,
+    /// Read as `name`.
+    pub(crate) id: Option<ObjectName>,
     pub(crate) active: Option<bool>,
     #[serde(flatten)]
     pub(crate) members: AgentMembers,
