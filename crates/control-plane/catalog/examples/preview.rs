@@ -71,7 +71,7 @@ pub fn run() -> Result<[serde_json::Value; 3], Box<dyn std::error::Error>> {
     let Err(faults) = plan.resolve(RunInputs { scope: &nothing, ..inputs }) else {
         return Err("a run without its scope was not refused".into());
     };
-    Ok([plan.preview(), payload, faults.rejection()])
+    Ok([plan.preview(), payload, serde_json::json!(faults.rejection())])
 }
 
 #[cfg_attr(

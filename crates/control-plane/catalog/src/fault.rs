@@ -67,6 +67,15 @@ pub enum FaultCode {
 }
 
 impl FaultCode {
+    /// The spelling of the code in JSON.
+    ///
+    /// # Panics
+    /// Never: the JSON of a variant without fields is a text.
+    #[must_use]
+    pub fn word(self) -> String {
+        json!(self).as_str().expect("a variant without fields is a text").to_owned()
+    }
+
     /// True if the fault does not depend on other objects of the catalog.
     #[must_use]
     pub fn is_of_itself(self) -> bool {
@@ -189,27 +198,26 @@ impl Faults {
         ErrorKind::Invalid
     }
 
-    /// The body of a refusal: `error` and `code` of the first fault, for readers that know only
-    /// one. `server_name`, `missing_fields` and `ref` are there if they apply (O61), and all faults
-    /// under `errors`.
+    /// The first fault and all faults, as the members of a refusal.
     #[must_use]
-    pub fn rejection(&self) -> Value {
-        let Some(first) = self.0.first() else { return Value::Null };
-        let mut body = json!({ "error": first.message, "code": first.code, "errors": self.0 });
-        if let Some(alias) = &first.alias {
-            body["server_name"] = json!(alias);
-        }
-        if let Some(reference) = &first.reference {
-            body["ref"] = json!(reference);
-        }
-        if first.code == FaultCode::MissingRequiredMcpConfig {
+    pub fn rejection(&self) -> Rejection {
+        let Some(first) = self.0.first() else { return Rejection::default() };
+        let missing_fields = (first.code == FaultCode::MissingRequiredMcpConfig).then(|| {
             let is_alike = |fault: &&Fault| fault.code == first.code && fault.alias == first.alias;
-            let mut fields: Vec<&str> =
-                self.0.iter().filter(is_alike).filter_map(|fault| fault.field.as_deref()).collect();
+            let fields = self.0.iter().filter(is_alike).filter_map(|fault| fault.field.clone());
+            let mut fields: Vec<_> = fields.collect();
             fields.dedup();
-            body["missing_fields"] = json!(fields);
+            fields
+        });
+        Rejection {
+            error: first.message.clone(),
+            code: Some(first.code.word()),
+            server_name: first.alias.as_ref().map(ToString::to_string),
+            reference: first.reference.clone(),
+            missing_fields,
+            errors: self.0.clone(),
+            ..Rejection::default()
         }
-        body
     }
 }
 
@@ -226,6 +234,35 @@ impl fmt::Display for Faults {
 }
 
 impl std::error::Error for Faults {}
+
+/// The members of the refusal of a run, beside its text: the first fault, for readers that
+/// understand only one error (O61), and all faults. A member without a value is left out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Rejection {
+    /// The first fault.
+    pub error: String,
+    /// The code of the first fault, for programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The faulty server, by the name of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_name: Option<String>,
+    /// The server whose reference failed.
+    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub reference: Option<ServerId>,
+    /// The field that the caller may not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<&'static str>,
+    /// The required values of the faulty server that are missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing_fields: Option<Vec<String>>,
+    /// Details for programs: the missing scopes and how to ask for them, or the rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+    /// All faults of the configuration.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<Fault>,
+}
 
 /// A notice for a person. A warning stops nothing, and never holds a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -52,7 +52,7 @@ pub use capability::{Capability, CapabilityKind};
 pub use carrier::Carrier;
 pub use claim::ClaimRequest;
 pub use cost::CostRequest;
-pub use fault::{Fault, FaultCode, Faults, Warning, shown_place};
+pub use fault::{Fault, FaultCode, Faults, Rejection, Warning, shown_place};
 pub use fill::RunInputs;
 pub use manifest::{ManifestDocument, ManifestFault};
 pub use origin::Origin;

@@ -152,7 +152,9 @@ fn run(catalog: &Catalog, agent: &Agent, request: &RunRequest) {
     };
     let mut told = plan.preview().to_string();
     match plan.resolve(inputs) {
-        Err(faults) => told.push_str(&format!("{faults} {}", faults.rejection())),
+        Err(faults) => {
+            told.push_str(&format!("{faults} {}", serde_json::json!(faults.rejection())))
+        }
         Ok(run) => {
             told.push_str(&format!("{run:?} {}", run.shown()));
             let opening = Opening {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use narthex_audit::AuditFull;
-use narthex_catalog::{Fault, FaultCode, Faults};
+use narthex_catalog::{Fault, FaultCode, Faults, Rejection};
 use narthex_definitions::reviews::ReviewError;
 use narthex_gateway::NotAllowed;
 use narthex_model::{
@@ -12,7 +12,7 @@ use narthex_model::{
 };
 use narthex_registry::MountFault;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use narthex_control::ControlError;
 
@@ -336,7 +336,7 @@ impl RunError {
         let (code, what) = match self {
             Self::Refused(faults) => {
                 let fault = faults.iter().find(is_operators)?;
-                let code = json!(fault.code).as_str().unwrap_or("invalid").to_owned();
+                let code = fault.code.word();
                 let what = match fault.code {
                     FaultCode::MissingRequiredMcpConfig => {
                         "its servers need values that this run does not pass on"
@@ -368,48 +368,44 @@ impl RunError {
         Some((code.to_owned(), what))
     }
 
-    /// Members of the answer for readers of one error (O61): `error` and `code` of the first fault,
-    /// its place, and all faults.
+    /// The members of the answer beside its text; `None` if the text is all.
     #[must_use]
-    pub fn members(&self) -> Option<Value> {
-        match self {
-            Self::Refused(faults) | Self::Unfit(faults) => Some(faults.rejection()),
-            Self::NoAgent { .. } => {
-                Some(json!({ "error": self.to_string(), "code": "agent_not_found" }))
-            }
+    pub fn members(&self) -> Option<Rejection> {
+        let coded = |code: &str| Rejection {
+            error: self.to_string(),
+            code: Some(code.to_owned()),
+            ..Rejection::default()
+        };
+        Some(match self {
+            Self::Refused(faults) | Self::Unfit(faults) => faults.rejection(),
+            Self::NoAgent { .. } | Self::Sharing(_) => coded(self.code()),
+            Self::OverBudget(_) => coded("over_budget"),
             Self::Denied { field, .. } => {
-                Some(json!({ "error": self.to_string(), "code": "denied", "field": field }))
+                Rejection { field: Some(field), ..coded(ErrorKind::Denied.as_str()) }
             }
             Self::NotSpawnable(_) | Self::OtherModels(_) => {
-                let error = self.to_string();
-                Some(json!({ "error": error, "code": self.code(), "field": "agent_name" }))
+                Rejection { field: Some("agent_name"), ..coded(self.code()) }
             }
-            Self::NotAllowed(refused) => Some(json!({
-                "error": refused.message, "code": self.code(), "details": refused.details,
-            })),
-            Self::TooDeep(_) => {
-                let error = self.to_string();
-                Some(json!({ "error": error, "code": self.code(), "field": "parent_run_id" }))
+            Self::TooDeep(_) => Rejection { field: Some("parent_run_id"), ..coded(self.code()) },
+            Self::NotAllowed(refused) => {
+                Rejection { details: refused.details.clone(), ..coded(self.code()) }
             }
-            Self::Sharing(error) => {
-                Some(json!({ "error": error.to_string(), "code": error.code() }))
-            }
-            Self::Entries(faults) => {
-                let server = faults.first().map(|fault| &fault.server);
-                Some(json!({ "error": self.to_string(), "server_name": server }))
-            }
-            Self::OverBudget(_) => {
-                Some(json!({ "error": self.to_string(), "code": "over_budget" }))
-            }
+            Self::Entries(faults) => Rejection {
+                error: self.to_string(),
+                server_name: faults.first().map(|fault| fault.server.clone()),
+                ..Rejection::default()
+            },
             Self::Mount { faults, .. } => {
                 let first = faults.first();
-                let (server, kind) =
-                    (first.map(|one| &one.alias), first.map(|one| one.error.kind.as_str()));
-                let error = self.to_string();
-                Some(json!({ "error": error, "code": kind, "server_name": server }))
+                Rejection {
+                    error: self.to_string(),
+                    code: first.map(|one| one.error.kind.as_str().to_owned()),
+                    server_name: first.map(|one| one.alias.to_string()),
+                    ..Rejection::default()
+                }
             }
-            _ => None,
-        }
+            _ => return None,
+        })
     }
 
     /// Every fault of a server.

@@ -36,6 +36,7 @@ use tokio::{
     time::Instant,
 };
 
+pub use narthex_catalog::Rejection;
 pub use narthex_shares::{ShareKind, path_spelling};
 pub use narthex_store::{
     CommentRow, Cost, CostSum, RunFilter, RunRow, SessionRow, ShareRow, SharedFileRow,

@@ -19,7 +19,6 @@ use crate::{
     problem::Problem,
     respond::{Response, closing, json},
     servers::changes::of_body,
-    shapes::ProblemCode,
 };
 
 /// The `clientInfo` of calls through the API, whose clients send none.
@@ -92,10 +91,7 @@ fn answered(reply: Reply) -> Response {
         Err(error) => error,
     };
     let (code, data) = rpc::own_error(error.code, error.data);
-    let problem = Problem::new(rpc::kind_of(error.code), error.message).with(|members| {
-        members.code = Some(ProblemCode::Rpc(code));
-        members.data = data;
-    });
+    let problem = Problem::new(rpc::kind_of(error.code), error.message).with_protocol(code, data);
     let mut response = problem.answer();
     if let Some(wait) = reply.retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, retry_after(wait));

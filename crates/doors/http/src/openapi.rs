@@ -21,8 +21,6 @@ pub(crate) use self::access::Place;
 use self::operation::{Answer, Content, JSON, Operation, meaning, of};
 use crate::shapes::{self, Schemas, Shape};
 
-/// The bodies of refusals.
-const REFUSALS: [Shape; 2] = [Shape::of::<shapes::McpError>(), Shape::of::<shapes::Problem>()];
 const PARAMETERS: &str = include_str!("openapi/parameters.json");
 const HEADERS: &str = include_str!("openapi/headers.json");
 
@@ -107,10 +105,10 @@ fn schemas() -> Map<String, Value> {
     for one in operations::OPERATIONS.iter().flat_map(|(_, all)| *all) {
         one.body.iter().for_each(|body| typed.add_body(body.schema));
         let answers = one.answers.iter().flatten().flat_map(|answer| answer.content.schemas());
-        answers.for_each(|shape| typed.add_answer(shape));
+        answers.chain([one.refusal]).for_each(|shape| typed.add_answer(shape));
     }
     let segments = SEGMENTS.iter().map(|(_, shape, _)| *shape);
-    segments.chain(REFUSALS).for_each(|shape| typed.add_answer(shape));
+    segments.chain([of::<shapes::McpError>()]).for_each(|shape| typed.add_answer(shape));
     typed.all()
 }
 
@@ -274,8 +272,7 @@ fn problems(route: &Place, said: &Operation) -> BTreeSet<u16> {
 /// if the request was a message.
 fn refusal(route: &Place, said: &Operation) -> Value {
     let refer = |shape: Shape| reference("schemas", &shape.name());
-    let problem = refer(Shape::of::<shapes::Problem>());
-    let mut content = json!({ PROBLEM: { "schema": problem } });
+    let mut content = json!({ PROBLEM: { "schema": refer(said.refusal) } });
     let reads_json = said.body.is_some_and(|body| body.media.contains(&JSON));
     match route.access {
         Access::Own(_) if !reads_json => {

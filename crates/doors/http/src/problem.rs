@@ -6,13 +6,13 @@ use http::{HeaderValue, StatusCode, header};
 use narthex_control::{CatalogError, ControlError, FieldCode, FieldError, RulesError};
 use narthex_definitions::reviews::ReviewError;
 use narthex_model::{ErrorKind, WorkspaceId, command::completed_in, for_models, value_for_models};
-use narthex_runs::{ModelWords, RunError};
+use narthex_runs::{ModelWords, Rejection, RunError};
 use serde_json::{Value, json};
 
 use crate::{
     auth::Principal,
     respond::{self, Response},
-    shapes::{self, As, Fault, ProblemCode, ProblemMembers},
+    shapes::{self, As, Fault, ProblemMembers, ProtocolMembers},
 };
 
 /// The reason why a request of the API is refused.
@@ -24,6 +24,8 @@ pub(crate) struct Problem {
     /// The faults of a run's servers or of an object's fields, and members for readers that
     /// understand only one error (O61).
     members: Box<ProblemMembers>,
+    /// The error of JSON-RPC by which a tool call failed.
+    protocol: Option<Box<ProtocolMembers>>,
     /// The workspace to add to the commands in the texts.
     workspace: Option<WorkspaceId>,
     /// True if a model reads the texts.
@@ -55,6 +57,7 @@ impl Problem {
             status: status_of_kind(kind),
             detail: detail.into(),
             members: Box::default(),
+            protocol: None,
             workspace: None,
             is_for_model: false,
             for_models: None,
@@ -79,7 +82,13 @@ impl Problem {
 
     /// Adds a code for programs.
     pub(crate) fn with_code(self, code: impl Into<String>) -> Self {
-        self.with(|members| members.code = Some(ProblemCode::Word(code.into())))
+        self.with(|members| members.code = Some(code.into()))
+    }
+
+    /// Answers the error of JSON-RPC by which a tool call failed.
+    pub(crate) fn with_protocol(self, code: i64, data: Option<Value>) -> Self {
+        let code = Some(code);
+        Self { protocol: Some(Box::new(ProtocolMembers { code, data })), ..self }
     }
 
     /// A problem with all faults of the body.
@@ -140,6 +149,18 @@ impl Problem {
     /// # Panics
     /// When the problem is no JSON: no member of a shape has a fault, and all names are text.
     fn body(&self) -> Vec<u8> {
+        let head = shapes::ProblemHead {
+            about: "about:blank",
+            title: self.status.canonical_reason().unwrap_or_default(),
+            status: self.status.as_u16(),
+            detail: self.detail.clone(),
+            kind: self.kind.into(),
+        };
+        if let Some(protocol) = &self.protocol {
+            let errors = self.whole().map(|whole| vec![Fault::Field(As::of(&whole))]);
+            let shown = shapes::ToolCallProblem { head, errors, protocol };
+            return serde_json::to_vec(&shown).expect("a problem is JSON");
+        }
         let members = As::<ProblemMembers>::of(&self.members).with(|members| {
             if let Some(whole) = self.whole() {
                 members["errors"] = json!([whole]);
@@ -151,14 +172,7 @@ impl Problem {
                 for_each_text(members, &|text| complete(text, workspace));
             }
         });
-        let shown = shapes::Problem {
-            about: "about:blank",
-            title: self.status.canonical_reason().unwrap_or_default(),
-            status: self.status.as_u16(),
-            detail: self.detail.clone(),
-            kind: self.kind.into(),
-            members,
-        };
+        let shown = shapes::Problem { head, members };
         serde_json::to_vec(&shown).expect("a problem is JSON")
     }
 }
@@ -293,13 +307,22 @@ impl From<RunError> for Problem {
     }
 }
 
-/// Parses the members of a refused run.
-fn members_of(members: Value) -> ProblemMembers {
-    serde_json::from_value(members).unwrap_or_else(|error| {
-        debug_assert!(false, "a refused run has a member that problems have not: {error}");
-        tracing::error!("a refused run has a member that problems have not: {error}");
-        ProblemMembers::default()
-    })
+/// The members of a refused run.
+fn members_of(rejection: Rejection) -> ProblemMembers {
+    let Rejection { error, code, server_name, reference, field, missing_fields, details, errors } =
+        rejection;
+    let faults: Vec<_> = errors.iter().map(|fault| Fault::Config(As::of(fault))).collect();
+    ProblemMembers {
+        errors: (!faults.is_empty()).then_some(faults),
+        error: Some(error),
+        code,
+        server_name,
+        reference: reference.map(|server| server.to_string()),
+        field: field.map(str::to_owned),
+        missing_fields,
+        details: details.map(As::written),
+        ..ProblemMembers::default()
+    }
 }
 
 #[cfg(test)]

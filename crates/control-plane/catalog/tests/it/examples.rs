@@ -95,7 +95,7 @@ fn o61_refusals_have_both_forms() {
     let world = World::new(&entries())
         .including("papers", data!("capability.json")["mcpServers"].clone())
         .env("DOCS_KEY", "canary");
-    let body = world.resolve().unwrap_err().rejection();
+    let body = json!(world.resolve().unwrap_err().rejection());
     let message = "Missing required value: scope.context_id for config key 'context_id'";
     assert_eq!(body["error"], message);
     assert_eq!(body["code"], "missing_required_mcp_config");
@@ -103,7 +103,7 @@ fn o61_refusals_have_both_forms() {
     assert_eq!(body["missing_fields"], json!(["context_id"]));
 
     let world = World::new(&entries()).using(json!({ "library": { "ref": "dox" } }));
-    let body = world.resolve().unwrap_err().rejection();
+    let body = json!(world.resolve().unwrap_err().rejection());
     assert_eq!(body["error"], "MCP server 'library' refers to unknown registry entry 'dox'");
     assert_eq!(body["code"], "mcp_ref_resolution_failed");
     assert_eq!((&body["server_name"], &body["ref"]), (&json!("library"), &json!("dox")));

@@ -210,7 +210,7 @@ fn o60_faults_of_all_servers_are_reported_together() {
         "a": { "ref": "s", "config": config }, "b": { "ref": "s", "config": config } }));
     let missing: Vec<String> = world.faults().iter().map(|fault| fault.message.clone()).collect();
     assert_eq!(missing.len(), 6);
-    let body = world.resolve().unwrap_err().rejection();
+    let body = json!(world.resolve().unwrap_err().rejection());
     assert_eq!(body["missing_fields"], json!(["k", "l"]));
     assert_eq!(body["errors"].as_array().unwrap().len(), 6);
 }

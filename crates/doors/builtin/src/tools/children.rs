@@ -449,9 +449,8 @@ pub(super) fn of_runs(error: &RunError) -> CallError {
         error => {
             let mut told = coded(error.kind().into(), error.code(), error.to_string());
             // Other interfaces show these members beside an error, for example its list of faults.
-            if let (Some(details), Some(Value::Object(members))) =
-                (&mut told.details, error.members())
-            {
+            let members = error.members().map(|members| json!(members));
+            if let (Some(details), Some(Value::Object(members))) = (&mut told.details, members) {
                 for (name, member) in members {
                     if !matches!(&*name, "error" | "code") {
                         details[name] = member;

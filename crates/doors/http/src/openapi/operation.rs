@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 
-use crate::shapes::Shape;
+use crate::shapes::{Problem, Shape};
 
 /// JSON, in most bodies.
 pub(super) const JSON: &str = "application/json";
@@ -24,6 +24,8 @@ pub(super) struct Operation {
     pub(super) body: Option<Body>,
     /// The answers of a success; a method may have several.
     pub(super) answers: [Option<Answer>; 3],
+    /// Schema of the problems.
+    pub(super) refusal: Shape,
     /// Kinds of problems beside those that follow from the route.
     pub(super) problems: &'static [u16],
 }
@@ -103,8 +105,8 @@ const fn operation(
     summary: &'static str,
 ) -> Operation {
     let (parameters, problems): (&[&str], &[u16]) = (&[], &[]);
-    let (body, answers) = (None, [None; 3]);
-    Operation { method, template, id, summary, parameters, body, answers, problems }
+    let (body, answers, refusal) = (None, [None; 3], of::<Problem>());
+    Operation { method, template, id, summary, parameters, body, answers, refusal, problems }
 }
 
 impl Operation {
@@ -157,6 +159,11 @@ impl Operation {
         };
         self.answers[free] = answer;
         self
+    }
+
+    /// Answers problems of this schema.
+    pub(super) const fn refuses_with(self, refusal: Shape) -> Self {
+        Self { refusal, ..self }
     }
 
     /// Adds further problems.

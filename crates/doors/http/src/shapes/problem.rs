@@ -1,10 +1,10 @@
 //! Shapes of refusals, and of notices that refuse nothing.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{ids::ErrorKind, part::As, schema::Nullable};
+use super::{ids::ErrorKind, part::As, schema::one_of};
 
 /// The fault of one field. Never contains the value of a secret.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -84,9 +84,9 @@ pub(crate) struct FieldWarning {
 }
 
 /// A fault of a request.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
-#[schemars(inline)]
+#[schemars(inline, transform = one_of)]
 pub(crate) enum Fault {
     Field(As<FieldError>),
     Config(As<ConfigFault>),
@@ -94,7 +94,7 @@ pub(crate) enum Fault {
 }
 
 /// A failure among the files of a run.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct FileFailure {
     pub(crate) code: String,
@@ -108,18 +108,9 @@ pub(crate) struct FileFailure {
     pub(crate) details: Option<Value>,
 }
 
-/// The code of a problem.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum ProblemCode {
-    Word(String),
-    /// The code of a JSON-RPC error.
-    Rpc(i64),
-}
-
-/// The members of a problem beside those of RFC 9457 and its kind.
-#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+/// The members of a problem beside those of RFC 9457 and its kind. A member without a value is
+/// absent.
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct ProblemMembers {
     /// All faults. With 400, 403 and 422 there is at least one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,13 +124,13 @@ pub(crate) struct ProblemMembers {
     pub(crate) error: Option<String>,
     /// The code of the first fault. For files, one of thirteen, such as `NOT_FOUND`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Nullable<String>>", extend("pattern" = "^[A-Za-z_]+$"))]
-    pub(crate) code: Option<ProblemCode>,
+    #[schemars(extend("pattern" = "^[A-Za-z_]+$"))]
+    pub(crate) code: Option<String>,
     /// For a run that another run may not start by its token: the details of a call of
     /// `spawn_session`, such as the missing `scopes` and the way to `ask` for them, or the `rule`
     /// that forbids it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) details: Option<Nullable<Map<String, Value>>>,
+    pub(crate) details: Option<As<Map<String, Value>>>,
     /// For files: the operation, such as `Open`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) operation: Option<String>,
@@ -148,7 +139,7 @@ pub(crate) struct ProblemMembers {
     pub(crate) failure: Option<FileFailure>,
     /// The faulty server.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) server_name: Option<Nullable<String>>,
+    pub(crate) server_name: Option<String>,
     /// The server of the faulty reference.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub(crate) reference: Option<String>,
@@ -158,10 +149,21 @@ pub(crate) struct ProblemMembers {
     /// The required values that are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) missing_fields: Option<Vec<String>>,
-    /// The data of a JSON-RPC error.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(skip)]
-    pub(crate) data: Option<Value>,
+}
+
+/// The members that every problem has.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ProblemHead {
+    #[serde(rename = "type")]
+    #[schemars(extend("const" = "about:blank"))]
+    pub(crate) about: &'static str,
+    /// The words of the status.
+    pub(crate) title: &'static str,
+    #[schemars(extend("minimum" = 400, "maximum" = 599))]
+    pub(crate) status: u16,
+    /// The fault and the remedy.
+    pub(crate) detail: String,
+    pub(crate) kind: ErrorKind,
 }
 
 /// The refusal of a request (RFC 9457).
@@ -174,16 +176,48 @@ pub(crate) struct ProblemMembers {
     "kind": "not_found"
 }))]
 pub(crate) struct Problem {
-    #[serde(rename = "type")]
-    #[schemars(extend("const" = "about:blank"))]
-    pub(crate) about: &'static str,
-    /// The words of the status.
-    pub(crate) title: &'static str,
-    #[schemars(extend("minimum" = 400, "maximum" = 599))]
-    pub(crate) status: u16,
-    /// The fault and the remedy.
-    pub(crate) detail: String,
-    pub(crate) kind: ErrorKind,
+    #[serde(flatten)]
+    pub(crate) head: ProblemHead,
     #[serde(flatten)]
     pub(crate) members: As<ProblemMembers>,
+}
+
+/// An error of JSON-RPC.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ProtocolMembers {
+    /// Code of the JSON-RPC error that answers the call. Absent if the request was refused before
+    /// the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) code: Option<i64>,
+    /// Data of the JSON-RPC error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) data: Option<Value>,
+}
+
+/// The refusal of a tool call (RFC 9457): the request was refused, or a JSON-RPC error answers the
+/// call. A call that fails in the tool has a result with `isError` instead.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(example = json!({
+    "type": "about:blank",
+    "title": "Bad Request",
+    "status": 400,
+    "detail": "there is no such file",
+    "kind": "invalid",
+    "errors": [{
+        "field": "body",
+        "code": "invalid",
+        "message": "there is no such file",
+        "remedy": "see `/api/openapi.json` for what this request takes"
+    }],
+    "code": -32602
+}))]
+pub(crate) struct ToolCallProblem<'p> {
+    #[serde(flatten)]
+    pub(crate) head: ProblemHead,
+    /// All faults. With 400, 403 and 422 there is at least one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("minItems" = 1))]
+    pub(crate) errors: Option<Vec<Fault>>,
+    #[serde(flatten)]
+    pub(crate) protocol: &'p ProtocolMembers,
 }

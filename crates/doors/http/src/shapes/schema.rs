@@ -7,7 +7,7 @@ use schemars::{
     generate::{Contract, SchemaSettings},
     transform::{Transform, transform_subschemas},
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// The place of schemas in the document.
@@ -32,7 +32,7 @@ impl Shape {
 }
 
 /// The value of a member that an answer may leave out, and that may also be null.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Nullable<T>(pub(crate) Option<T>);
 
 impl<T: JsonSchema> JsonSchema for Nullable<T> {

@@ -1,12 +1,15 @@
 //! Tests of tools that are called by POST: the body is the arguments, the answer is the result.
 
 use http::{Method, StatusCode};
-use narthex_testkit::fixture::Eras;
+use narthex_testkit::{
+    fixture::Eras,
+    peer::{self, Peer},
+};
 use serde_json::{Value, json};
 
 use crate::{
     api::world::Api,
-    world::{Answer, World, until},
+    world::{Answer, CONTRACT, World, until},
 };
 
 const ECHO: &str = "/mcp/fixture/tools/echo";
@@ -128,4 +131,36 @@ async fn d16_a_posted_call_past_its_timeout_is_a_result() {
     let over_mcp = api.world.modern("/mcp/one", "tools/call", params);
     let over_mcp = over_mcp.header("accept", "application/json").send().await.json();
     assert_eq!(answer.json(), over_mcp["result"]);
+}
+
+/// D24: an error of JSON-RPC by which a server answers a call is a problem with its code and data.
+/// The document has both, as each test of the door compares an answer with it.
+#[tokio::test]
+async fn d24_an_error_of_the_server_is_a_problem_with_its_code_and_data() {
+    let peer = Peer::modern(|seen| match seen.rpc() {
+        "tools/list" => {
+            let tool = json!({ "name": "act", "inputSchema": { "type": "object" } });
+            Some(peer::result(
+                seen,
+                &json!({ "tools": [tool], "ttlMs": 0, "cacheScope": "private" }),
+            ))
+        }
+        "tools/call" => {
+            let error = json!({ "code": -32055, "message": "no paper", "data": { "tray": 2 } });
+            let body = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "error": error });
+            Some(peer::text(200, "application/json", body.to_string()))
+        }
+        _ => None,
+    });
+    let peer = peer.await;
+    let api = Api::over(&json!({ "one": { "transport": "http", "url": peer.url } })).await;
+    let problem = call(&api.world, "/mcp/one/tools/act", "{}").await;
+    assert_eq!(problem.headers["content-type"], "application/problem+json", "{}", problem.text());
+    let problem = problem.json();
+    assert_eq!((&problem["code"], &problem["detail"]), (&json!(-32055), &json!("no paper")));
+    assert_eq!(problem["data"], json!({ "tray": 2 }), "{problem}");
+    // A problem of another operation has no such code.
+    let other = CONTRACT.fits("#/components/schemas/Problem", problem.clone());
+    assert!(other.is_err(), "{problem}");
+    CONTRACT.fits("#/components/schemas/ToolCallProblem", problem).unwrap();
 }

@@ -41,6 +41,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post("/mcp/{alias}/tools/{tool}", "tool_call", "Calls a tool of one server of the run")
         .takes(of::<shapes::ToolArguments>())
         .gives(of::<shapes::ToolResult>())
+        .refuses_with(of::<shapes::ToolCallProblem<'static>>())
         .refuses(&[400, 406, 408, 409, 413, 415, 429, 500, 503, 504]),
     get(
         "/vfs/{path}",
