@@ -50,8 +50,8 @@ pub(super) fn needed(access: Access, method: &str) -> Value {
 /// The access rule as a sentence for people.
 pub(super) fn words(access: Access) -> String {
     match access {
-        Access::Open => "For anybody.".to_owned(),
-        Access::Own(proof) => format!("Needs its own proof: {proof}."),
+        Access::Open => "Open to every caller.".to_owned(),
+        Access::Own(proof) => format!("Takes no token. Proof: {proof}."),
         _ => format!("For: {}.", who(access).join(", ")),
     }
 }

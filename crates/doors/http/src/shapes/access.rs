@@ -40,7 +40,7 @@ pub(crate) struct Workspace {
 
 impl Listed for Workspace {
     const PAGE: &str = "WorkspacePage";
-    const ABOUT: &str = "The workspaces that the caller may know of.";
+    const ABOUT: &str = "The workspaces that the caller may see.";
 }
 
 /// The workspace to create.
@@ -199,7 +199,7 @@ pub(crate) struct Me {
     pub(crate) is_operator: bool,
 }
 
-/// The part of a human or a service that a workspace of theirs may know.
+/// A human or a service that has a role in the workspace.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(example = json!({
     "id": "prn_0011223344556677",
@@ -245,8 +245,8 @@ pub(crate) struct ServiceToken {
     pub(crate) is_live: bool,
     pub(crate) created_at: Time,
     pub(crate) created_by: String,
-    /// True if a human with a proof created the token, or a token of which this is true. With
-    /// `grants.require_proof`, only such a token speaks for humans.
+    /// True if a human created the token after a sign-in that proves who they are, or if such a
+    /// token created it. With `grants.require_proof`, only such a token acts for humans.
     pub(crate) is_proved: bool,
     pub(crate) expires_at: Option<Time>,
     pub(crate) revoked_at: Option<Time>,

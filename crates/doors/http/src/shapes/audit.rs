@@ -29,7 +29,7 @@ pub(crate) struct AuditResource {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AuditEvent {
     pub(crate) id: String,
-    /// The value of `after` for the events behind this one.
+    /// Value of `after` that lists the events after this one.
     pub(crate) place: String,
     /// The event as it was written: its hash is of this text.
     #[serde(flatten)]
@@ -87,7 +87,7 @@ pub(crate) struct AuditPage {
     pub(crate) waiting: Option<AuditWaiting>,
 }
 
-/// The recorded events that are not in the store yet. Lists do not have them.
+/// Recorded events that are not in the store yet. No list has them.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct AuditWaiting {
     /// The workspace of the events. Empty for the installation.

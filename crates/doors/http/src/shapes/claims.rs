@@ -13,7 +13,7 @@ use super::{
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(example = json!({ "lease_seconds": 600 }))]
 pub(crate) struct ClaimNew {
-    /// The claim to extend. Without it, the claim is new.
+    /// Id of the claim to extend. Without this member, the request makes a new claim.
     #[schemars(default, with = "String")]
     pub(crate) claim: Option<String>,
     /// Seconds from now in which no other caller can claim the run.

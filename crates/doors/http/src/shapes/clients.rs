@@ -51,7 +51,7 @@ pub(crate) struct McpClientNew {
     pub(crate) scope: Option<Map<String, Value>>,
     #[schemars(default, with = "BuiltInTools")]
     pub(crate) builtin: Option<BuiltInTools>,
-    /// The default is `agent-produced` alone.
+    /// Origins that the client may give to its writes. The default is only `agent-produced`.
     #[schemars(extend("minItems" = 1))]
     pub(crate) origins: Option<Vec<ClientOrigin>>,
     pub(crate) expires_at: Option<Time>,

@@ -56,7 +56,7 @@ pub(crate) struct ToolResult {
     pub(crate) result_type: Option<String>,
 }
 
-/// The start of a ceremony with a passkey.
+/// The start of a WebAuthn ceremony with a passkey.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Ceremony {
     pub(crate) ceremony: String,
@@ -65,7 +65,7 @@ pub(crate) struct Ceremony {
     pub(crate) options: Value,
 }
 
-/// The answer of the browser.
+/// The browser's answer to a ceremony.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CeremonyAnswer {
@@ -76,7 +76,7 @@ pub(crate) struct CeremonyAnswer {
     pub(crate) label: Option<String>,
 }
 
-/// The next page.
+/// Path of the page that the browser opens next.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SignedIn {
     pub(crate) location: String,

@@ -107,8 +107,8 @@ impl WorkspaceStreamBegin {
     }
 }
 
-/// The beginning of the stream, whose id is the number before its first event, or an event, whose
-/// id is its number in the workspace.
+/// The first frame of the stream, or an event. The id of the first frame is the number before the
+/// first event. The id of an event is its number in the workspace.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(transform = one_of)]
@@ -144,10 +144,10 @@ pub(crate) struct MessagesAcknowledged {
     "expires_at": "2100-01-31T12:00:00Z"
 }))]
 pub(crate) struct SessionMessage {
-    /// At most 64 KiB.
+    /// Text of the message, at most 64 KiB.
     #[schemars(extend("minLength" = 1, "maxLength" = 65536))]
     pub(crate) text: String,
-    /// The question of the agent that the message answers.
+    /// Id of the agent's question that the message answers.
     #[schemars(default, with = "String")]
     #[schemars(extend("minLength" = 1, "maxLength" = 200))]
     pub(crate) request_id: Option<String>,

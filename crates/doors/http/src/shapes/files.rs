@@ -86,7 +86,7 @@ pub(crate) struct FileEntrySaved {
     pub(crate) server: Option<ServerRow>,
 }
 
-/// The outcome of a verb.
+/// The outcome of an action on a server.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "status", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[schemars(example = json!({ "status": "ready", "id": "docs", "toolCount": 3 }))]
@@ -99,7 +99,7 @@ pub(crate) enum ServerResult {
     Error { id: String, error: CallError },
 }
 
-/// The outcome of a verb, and the present row.
+/// The outcome of an action on a server, and the server's present row.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct VerbDone {
     pub(crate) result: Option<ServerResult>,
@@ -160,16 +160,16 @@ pub(crate) enum ProbeEvent {
 pub(crate) struct Logs {
     pub(crate) name: String,
     pub(crate) lines: Vec<String>,
-    /// True if the lines are those of a start for a run that failed. Else absent.
+    /// True if the lines are from a failed start for a run. Otherwise absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) is_failed_start: Option<bool>,
 }
 
-/// An event of the stream of lines.
+/// An event of the stream of a server's log.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum LogEvent {
     Line(String),
-    /// Number of lines that are lost.
+    /// Number of lines that the stream left out.
     Missed(u64),
 }

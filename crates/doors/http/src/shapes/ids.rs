@@ -231,16 +231,16 @@ words! {
     /// Kind of a permission.
     GrantType(&narthex_model::GrantOf, word) = narthex_model::GrantOf::WORDS;
 
-    /// Number of uses, or time, of a grant.
+    /// Duration of a grant: one call, a run, a session, or until it is revoked or expires.
     GrantScope(narthex_model::GrantDuration, word) = narthex_model::GrantDuration::WORDS;
 
     /// Kind of a failure, the same at every door.
     ErrorKind(narthex_model::ErrorKind, as_str) =
         narthex_model::ErrorKind::ALL.map(narthex_model::ErrorKind::as_str);
 
-    /// Servers with a sign-in per person, for agents that are no workers. `off`: not allowed.
-    /// `on_attended`: allowed, and a run without a driving person reports that the
-    /// server needs one. `on`: allowed as for workers.
+    /// Rule for servers with a sign-in per person, for agents that are not workers. `off`: not
+    /// allowed. `on_attended`: allowed; a run that no human drives reports that the server needs
+    /// one. `on`: allowed as for workers.
     OauthOnOrchestrators(narthex_model::OauthOnOrchestrators, as_str) =
         narthex_model::OauthOnOrchestrators::ALL.map(narthex_model::OauthOnOrchestrators::as_str);
 

@@ -22,11 +22,11 @@ use super::page::{Listed, Page};
 ]))]
 #[schemars(example = json!({ "calls_per_second": 20, "burst": 40, "calls_per_day": 100_000 }))]
 pub(crate) struct TrafficLimits {
-    /// The most calls of a second, in the long run.
+    /// The most calls per second, on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minimum" = 1, "maximum" = 1_000_000))]
     pub(crate) calls_per_second: Option<u64>,
-    /// The most calls of a minute, in the long run.
+    /// The most calls per minute, on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minimum" = 1, "maximum" = 1_000_000))]
     pub(crate) calls_per_minute: Option<u64>,
@@ -63,7 +63,7 @@ pub(crate) struct WorkspaceLimits {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minimum" = 1, "maximum" = 1_000))]
     pub(crate) children_per_session: Option<u64>,
-    /// The most sessions above one that an agent has started. The default is 8.
+    /// The most ancestors of a session that an agent started. The default is 8.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minimum" = 1, "maximum" = 32))]
     pub(crate) child_depth: Option<u64>,
@@ -77,7 +77,7 @@ pub(crate) struct WorkspaceLimits {
     pub(crate) child_silence_minutes: Option<u64>,
 }
 
-/// Usage of one thing today.
+/// Usage of a workspace, an agent or a server today.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct UsageRow {
     #[schemars(extend("pattern" = "^[a-z_]+$"))]
@@ -107,10 +107,10 @@ pub(crate) struct UsagePage {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(example = json!({ "calls_per_second": 20, "burst": 40, "calls_per_day": 100_000 }))]
 pub(crate) struct TrafficLimitsNew {
-    /// The most calls of a second, in the long run.
+    /// The most calls per second, on average.
     #[schemars(extend("minimum" = 1, "maximum" = 1_000_000))]
     pub(crate) calls_per_second: Option<u64>,
-    /// The most calls of a minute, in the long run.
+    /// The most calls per minute, on average.
     #[schemars(extend("minimum" = 1, "maximum" = 1_000_000))]
     pub(crate) calls_per_minute: Option<u64>,
     /// The most calls that may come at once after a pause. Needs a rate.
@@ -140,7 +140,7 @@ pub(crate) struct WorkspaceLimitsNew {
     /// The most active children of a session. The default is 32.
     #[schemars(extend("minimum" = 1, "maximum" = 1_000))]
     pub(crate) children_per_session: Option<u64>,
-    /// The most sessions above one that an agent has started. The default is 8.
+    /// The most ancestors of a session that an agent started. The default is 8.
     #[schemars(extend("minimum" = 1, "maximum" = 32))]
     pub(crate) child_depth: Option<u64>,
     /// The most children that all sessions start on a day, in UTC.

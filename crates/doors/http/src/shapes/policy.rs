@@ -29,8 +29,8 @@ pub(crate) struct Rules {
     pub(crate) revision: u64,
     pub(crate) updated_at: Option<Time>,
     pub(crate) updated_by: Option<String>,
-    /// The names in the rules that no known object has, each with the probable name. Only the
-    /// answer to a write has this member.
+    /// Names in the rules of no known object, each with the probable name. Only the answer to a
+    /// write has this member.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) warnings: Option<Vec<String>>,
 }
@@ -99,7 +99,7 @@ pub(crate) struct RulesQuestion {
     /// True if another run created the run. The default is false.
     pub(crate) is_child: Option<bool>,
     /// The method of the message. The default is the usual method. Without tool, prompt and
-    /// resource, the question is about the server as such, as a rule for `Method::` names it.
+    /// resource, the question is about the server itself, which rules address by `Method::`.
     pub(crate) method: Option<String>,
     /// The endpoint of the call. The default is `aggregated`.
     #[schemars(extend("enum" = or_null(["aggregated", "transparent"])))]
@@ -125,7 +125,8 @@ pub(crate) struct RulesQuestion {
     "warnings": []
 }))]
 pub(crate) struct RulesChecked {
-    /// The decision of the rules. Exposure and grants decide besides.
+    /// The decision of the rules alone. A call also needs an exposed tool, and the grants that are
+    /// required.
     #[schemars(extend("enum" = ["allowed", "approval_required", "forbidden"]))]
     pub(crate) decision: &'static str,
     /// The rule that forbids the call, the first of several.
@@ -138,8 +139,7 @@ pub(crate) struct RulesChecked {
     pub(crate) matched: Vec<String>,
     /// The ids of the matching rules that could not be evaluated, and so count as matching.
     pub(crate) failed: Vec<String>,
-    /// The agents, servers and tools of the question that no known object is, each with the
-    /// probable name.
+    /// Names in the question of no known agent, server or tool, each with the probable name.
     pub(crate) warnings: Vec<String>,
 }
 

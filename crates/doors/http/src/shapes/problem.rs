@@ -15,15 +15,15 @@ use super::{ids::ErrorKind, part::As, schema::one_of};
     "remedy": "write one from 1 to 100"
 }))]
 pub(crate) struct FieldError {
-    /// A place in the body, such as `default_config.api_key`, or in another object, whose name is
-    /// in front. `body`: the whole body.
+    /// Place of the fault in the body, such as `default_config.api_key`. A place in another object
+    /// begins with the name of that object. `body` means the whole body.
     pub(crate) field: String,
     /// Kind of the fault, for programs.
     #[schemars(extend("pattern" = "^[a-z_]+$"))]
     pub(crate) code: String,
     /// The fault.
     pub(crate) message: String,
-    /// The remedy.
+    /// The way to mend the fault.
     pub(crate) remedy: String,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct FieldError {
     "field": "token"
 }))]
 pub(crate) struct ConfigFault {
-    /// The place, with the object in front.
+    /// Place of the fault, which begins with the faulty object.
     pub(crate) path: String,
     #[schemars(extend("pattern" = "^[a-z_]+$"))]
     pub(crate) code: String,
@@ -75,7 +75,7 @@ pub(crate) struct ServerFault {
     pub(crate) details: Option<Value>,
 }
 
-/// A notice for a person. It refuses nothing.
+/// A notice for a person about a request that succeeds.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(example = json!({ "field": "servers.docs", "message": "nothing uses it" }))]
 pub(crate) struct FieldWarning {
@@ -98,8 +98,7 @@ pub(crate) enum Fault {
 #[schemars(inline)]
 pub(crate) struct FileFailure {
     pub(crate) code: String,
-    /// The code as a device can tell it apart: `DRIVER` for every failure of a server, else the
-    /// code.
+    /// `DRIVER` for every failure of a server, otherwise the same as `code`.
     pub(crate) family: String,
     pub(crate) kind: String,
     pub(crate) message: String,
@@ -119,22 +118,21 @@ pub(crate) struct ProblemMembers {
     /// Place of the object that an earlier request with the same idempotency key created.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) location: Option<String>,
-    /// For a run that is refused: the first fault, for clients that read one.
+    /// The first fault of a refused run, for clients that read only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
-    /// The code of the first fault. For files, one of thirteen, such as `NOT_FOUND`.
+    /// Code of the first fault, for programs. For files, a code such as `NOT_FOUND`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = "^[A-Za-z_]+$"))]
     pub(crate) code: Option<String>,
-    /// For a run that another run may not start by its token: the details of a call of
-    /// `spawn_session`, such as the missing `scopes` and the way to `ask` for them, or the `rule`
-    /// that forbids it.
+    /// Details for programs, for a run that its parent run may not start: the missing `scopes` and
+    /// the way to `ask` for them, or the `rule` that forbids it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) details: Option<As<Map<String, Value>>>,
-    /// For files: the operation, such as `Open`.
+    /// The failed operation on a file, such as `Open`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) operation: Option<String>,
-    /// For files: the failure, as in the run's `ctl/error`.
+    /// The failure of the operation on a file, as in the run's `ctl/error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<FileFailure>,
     /// The faulty server.
@@ -157,7 +155,7 @@ pub(crate) struct ProblemHead {
     #[serde(rename = "type")]
     #[schemars(extend("const" = "about:blank"))]
     pub(crate) about: &'static str,
-    /// The words of the status.
+    /// Standard text of the HTTP status.
     pub(crate) title: &'static str,
     #[schemars(extend("minimum" = 400, "maximum" = 599))]
     pub(crate) status: u16,

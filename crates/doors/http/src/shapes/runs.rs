@@ -73,8 +73,8 @@ pub(crate) struct RunRow {
     pub(crate) stored: RunStored,
 }
 
-/// A run. The daemon's own run has no stored members. The others are there while the run is active
-/// and was used.
+/// A run. The daemon's own run has no stored members, such as `session_id`. Live members, such as
+/// `servers`, are there only for an active run that was used since the daemon started.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Run {
     #[serde(flatten)]
@@ -90,7 +90,7 @@ impl Listed for Run {
     const ABOUT: &str = "The runs of a workspace, in the order of their numbers.";
 }
 
-/// The tools that a run was recorded to see.
+/// The recorded set of tools that a run sees.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ToolSet {
     pub(crate) count: u64,
@@ -197,7 +197,7 @@ pub(crate) struct ClientHeaders {
     pub(crate) authorization: String,
 }
 
-/// The entry of a server for a client that starts programs: a program that only carries bytes.
+/// Entry for a client that starts programs: `socat` connects the client with a socket of the run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct SocatEntry {
     #[schemars(extend("const" = "socat"))]

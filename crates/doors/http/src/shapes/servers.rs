@@ -28,7 +28,7 @@ impl From<narthex_model::CallError> for CallError {
     }
 }
 
-/// The last failure of a server. It may have answered since then.
+/// The last failure of a server. The server may have answered since then.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct ServerFailure {
     pub(crate) at: Time,
@@ -260,7 +260,7 @@ pub(crate) struct ServerRowPage {
     pub(crate) page: Page<ServerRow>,
 }
 
-/// An event of the stream: all rows, after a change of any.
+/// An event of the stream: all rows, sent after a change of one or more.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ServersEvent<'e> {
     pub(crate) seq: u64,

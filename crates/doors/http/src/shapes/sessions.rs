@@ -36,7 +36,7 @@ impl Listed for SessionRow {
     const ABOUT: &str = "The sessions of a workspace.";
 }
 
-/// A running session may have no active run.
+/// Status of a session. A session with the status `running` may have no active run.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[schemars(extend("enum" = ["running", "suspended", "ended"]))]
 pub(crate) struct SessionStatus(pub(crate) &'static str);
@@ -50,7 +50,7 @@ pub(crate) struct Session {
     pub(crate) runs: Vec<RunRow>,
 }
 
-/// The usage of a session.
+/// A report of the usage of a session.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(example = json!({
     "id": "turn-7",

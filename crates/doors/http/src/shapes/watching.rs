@@ -90,7 +90,7 @@ impl RunTraceBegin {
     pub(crate) const TYPE: &str = "begin";
 }
 
-/// The number of operations that were too fast for the reader, and are missing here.
+/// Number of operations that the stream left out, because its reader was too slow.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RunTraceLost {
     #[serde(rename = "type")]
@@ -153,19 +153,19 @@ pub(crate) struct RunsTopRow {
     pub(crate) session_id: Option<SessionId>,
     /// Calls that ended since the previous document.
     pub(crate) calls: Option<u64>,
-    /// Such calls per second.
+    /// Ended calls per second.
     #[schemars(extend("minimum" = 0))]
     pub(crate) calls_per_second: Option<f64>,
-    /// Such calls that failed.
+    /// Number of ended calls that failed.
     pub(crate) errors: Option<u64>,
-    /// The longest duration of the faster half of such calls. Null if there was no call.
+    /// Median duration of the ended calls. Null if no call ended.
     pub(crate) p50_us: Option<u64>,
     /// Number of open calls.
     pub(crate) open_calls: u64,
     /// Memory of the servers' processes, also of those that other runs share. Null if unknown.
     pub(crate) memory_bytes: Option<u64>,
-    /// The part of a processor that these processes have used since the previous document. Null if
-    /// unknown.
+    /// Percentage of one processor that the servers' processes used since the previous document.
+    /// Null if unknown.
     #[schemars(extend("minimum" = 0))]
     pub(crate) cpu_percent: Option<f64>,
     pub(crate) servers: Vec<RunsTopServer>,

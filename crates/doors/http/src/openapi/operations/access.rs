@@ -116,8 +116,12 @@ pub(super) const OPERATIONS: &[Operation] = &[
     .takes(of::<shapes::EnvBindingSecret>())
     .gives(of::<shapes::EnvBinding>())
     .makes(of::<shapes::EnvBinding>()),
-    delete("/api/workspaces/{workspace}/env-bindings/{id}", "env_binding_remove", "Unbinds it")
-        .ends(),
+    delete(
+        "/api/workspaces/{workspace}/env-bindings/{id}",
+        "env_binding_remove",
+        "Removes a binding",
+    )
+    .ends(),
     get("/api/workspaces/{workspace}/limits", "limits_show", "Shows the limits of the workspace")
         .gives(of::<shapes::WorkspaceLimits>()),
     put("/api/workspaces/{workspace}/limits", "limits_set", "Replaces the limits of the workspace")

@@ -14,7 +14,7 @@ use crate::shapes::{
     runs::BuiltInTools,
 };
 
-/// A server that is attached.
+/// The attachment of a server to an agent or a capability.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(example = json!({
     "ref": "docs",
@@ -139,7 +139,7 @@ impl JsonSchema for AgentType {
     }
 }
 
-/// The mark that an agent has no server inside, on purpose.
+/// An empty object: it marks an agent that has no servers on purpose.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline, extend("additionalProperties" = false))]
 pub(crate) struct NoServers {}
@@ -164,7 +164,8 @@ pub(crate) struct AgentMembers {
     /// The executor of the agent's runs, by its name in the settings of the daemon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) executor: Option<As<ObjectName>>,
-    /// Minutes without news after which a session of this orchestrator is woken.
+    /// Minutes without a new event after which a session of this orchestrator is woken. Without
+    /// this member the session is never woken.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minimum" = 1, "maximum" = 1440))]
     pub(crate) heartbeat_minutes: Option<As<u64>>,
@@ -192,7 +193,7 @@ pub(crate) struct Agent {
     pub(crate) active: As<bool>,
     #[serde(flatten)]
     pub(crate) members: AgentMembers,
-    /// The mark that the agent has no server inside, on purpose.
+    /// An empty object: it marks an agent that has no servers on purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mcp: Option<As<NoServers>>,
     /// Answer to runs that call `end_session`. The default is `accept`.
@@ -260,7 +261,7 @@ pub(crate) struct AgentNewMembers {
 pub(crate) struct AgentNew {
     #[serde(flatten)]
     pub(crate) agent: AgentNewMembers,
-    /// The mark that the agent has no server inside, on purpose.
+    /// An empty object: it marks an agent that has no servers on purpose.
     pub(crate) mcp: Option<NoServers>,
 }
 
@@ -297,7 +298,7 @@ pub(crate) struct ManifestServer {
     pub(crate) max_output_bytes: Option<u64>,
     pub(crate) optional: Option<bool>,
     pub(crate) disabled: Option<bool>,
-    /// Ignored.
+    /// Accepted and ignored.
     #[schemars(default, with = "Value")]
     pub(crate) instructions: Option<Value>,
 }
@@ -322,7 +323,7 @@ pub(crate) enum ManifestMcp {
     Servers { servers: Option<ManifestServers>, names: Option<Vec<String>> },
 }
 
-/// An agent, maybe with its servers inside, as an `agent.yaml` has them.
+/// An agent in the form of an `agent.yaml`, which may describe its servers inside.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(example = json!({
     "name": "helper",

@@ -30,7 +30,7 @@ pub(crate) struct DefinitionDecision {
     pub(crate) first_run_id: RunId,
     #[schemars(extend("format" = "date-time"))]
     pub(crate) first_seen: String,
-    /// To the hour.
+    /// Time when the definition was last seen, with the precision of an hour.
     #[schemars(extend("format" = "date-time"))]
     pub(crate) last_seen: String,
     #[schemars(extend("format" = "date-time"))]
@@ -63,9 +63,9 @@ pub(crate) struct DefinitionLike {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DefinitionFinding {
     pub(crate) rule: String,
-    /// A JSON pointer.
+    /// Place in the definition, as a JSON pointer.
     pub(crate) place: String,
-    /// Not for models.
+    /// The suspicious text. Do not show it to models.
     pub(crate) excerpt: String,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct DefinitionFinding {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct DefinitionChange {
-    /// A JSON pointer.
+    /// Place in the definition, as a JSON pointer.
     pub(crate) place: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) old: Option<String>,
@@ -81,7 +81,7 @@ pub(crate) struct DefinitionChange {
     pub(crate) new: Option<String>,
 }
 
-/// The changes since the definition that runs have.
+/// The changes since the definition that runs use.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct DefinitionDifference {
     #[schemars(extend("maxItems" = 64))]
@@ -103,7 +103,8 @@ pub(crate) struct SeenDefinition {
     pub(crate) like: As<Option<DefinitionLike>>,
     #[schemars(extend("maxItems" = 32))]
     pub(crate) findings: As<Vec<DefinitionFinding>>,
-    /// The text of the server on one line, with invisible characters as `\u{…}`. Not for models.
+    /// The text of the server on one line, with invisible characters as `\u{…}`. Do not show it to
+    /// models.
     pub(crate) text: String,
     pub(crate) difference: As<Option<DefinitionDifference>>,
 }

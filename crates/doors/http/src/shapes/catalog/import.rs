@@ -29,7 +29,7 @@ pub(crate) struct ExportedSecret {
     pub(crate) is_set: bool,
 }
 
-/// Everything of a workspace, without values of secrets.
+/// All objects of a workspace, without the values of secrets.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Export {
     pub(crate) version: FormatVersion,
@@ -63,8 +63,8 @@ pub(crate) struct ImportDocument {
     pub(crate) secrets: Option<Vec<NamedSecret>>,
 }
 
-/// Change of an object. `deleted` is a server of an agent's manifest that nothing attaches any
-/// more, with `prune`.
+/// Kind of the change. `deleted` occurs only with `prune`: an earlier manifest made the server, and
+/// no agent attaches it any more.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -169,7 +169,7 @@ pub(crate) struct Merged {
     pub(crate) agent: String,
     #[serde(rename = "mcpServers")]
     pub(crate) servers: BTreeMap<String, MergedServer>,
-    /// The mark that the agent has no server inside, on purpose.
+    /// An empty object: it marks an agent that has no servers on purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mcp: Option<NoServers>,
     pub(crate) errors: Vec<ConfigFault>,

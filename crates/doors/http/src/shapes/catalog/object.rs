@@ -197,7 +197,7 @@ pub(crate) struct AgentWritten {
 }))]
 pub(crate) struct CatalogObjectNew(Map<String, Value>);
 
-/// The result of storing an object that was not stored.
+/// The result of a check of an object. The object is not stored.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Validated {
     pub(crate) id: String,

@@ -12,7 +12,7 @@ use crate::shapes::{
     part::As,
 };
 
-/// Names that are shown, as patterns: a list of those that may be, or `allow` and `deny`.
+/// Patterns of the names that callers see: a list of allowed patterns, or `allow` and `deny`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -72,7 +72,7 @@ pub(crate) struct ConfigKey {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "String")]
     pub(crate) regex: Option<String>,
-    /// The value of a server without one.
+    /// Value that is used if no other is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(default, with = "Value")]
     pub(crate) default: Option<Value>,
@@ -101,7 +101,7 @@ pub(crate) struct MadeBy {
     pub(crate) agent: String,
 }
 
-/// A word, or settings.
+/// Confinement of a program: a word, or settings.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
@@ -136,7 +136,7 @@ pub(crate) struct ServerMembers {
     pub(crate) description: Option<As<String>>,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub(crate) transport: Option<As<Transport>>,
-    /// May contain placeholders.
+    /// URL of the server, which may contain placeholders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<As<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,8 +145,8 @@ pub(crate) struct ServerMembers {
     pub(crate) args: Option<As<Vec<String>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cwd: Option<As<String>>,
-    /// The parts of the machine that a program can reach: `filesystem`, `network`, `syscalls`,
-    /// `limits` and `bwrap`, as in files, or a word. See configuration.md.
+    /// Confinement of the server's program: `strict`, `none`, or an object with `filesystem`,
+    /// `network`, `syscalls`, `limits` and `bwrap`. See configuration.md.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) confinement: Option<As<Confinement>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -175,14 +175,15 @@ pub(crate) struct ServerMembers {
     #[serde(rename = "timeoutMs", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minimum" = 1, "maximum" = 600_000))]
     pub(crate) timeout_ms: Option<As<u64>>,
-    /// The most milliseconds of a call whose progress starts its time again. True means 600000.
-    /// Without this member, progress extends nothing.
+    /// Largest duration of a call in milliseconds, if each progress notification restarts
+    /// `timeoutMs`. True means 600000. Without this member, progress does not extend a call.
     #[serde(rename = "progressExtends", skip_serializing_if = "Option::is_none")]
     pub(crate) progress_extends: Option<As<ProgressExtends>>,
     #[serde(rename = "mountTimeoutMs", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minimum" = 1, "maximum" = 600_000))]
     pub(crate) mount_timeout_ms: Option<As<u64>>,
-    /// True if a server over HTTP that was unreachable comes back by itself. The default is true.
+    /// True if narthex reconnects to an unreachable server over HTTP by itself. The default is
+    /// true.
     #[serde(rename = "autoRecover", skip_serializing_if = "Option::is_none")]
     pub(crate) auto_recover: Option<As<bool>>,
     #[serde(rename = "maxOutputTokens", skip_serializing_if = "Option::is_none")]
@@ -197,7 +198,7 @@ pub(crate) struct ServerMembers {
     pub(crate) resources: Option<As<NameRules>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prompts: Option<As<NameRules>>,
-    /// Notifications outside `notifications/` that clients may send, by their exact names.
+    /// Exact names of notifications outside `notifications/` that clients may send.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) notifications: Option<As<Vec<String>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -263,9 +264,9 @@ pub(crate) struct CatalogServer {
     pub(crate) name: As<String>,
     #[serde(flatten)]
     pub(crate) members: ServerMembers,
-    /// The keys that the scope of runs is expected to have, each with its schema. With
-    /// `"additionalProperties": false`, a run is refused whose request gives a key that no server
-    /// of its agent takes. A JSON Schema of an object means the same.
+    /// Expected keys of the run scope, each with its schema, or a JSON Schema of an object. With
+    /// `"additionalProperties": false`, a request for a run is refused if its scope has a key that
+    /// no server of the agent takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) scope_schema: Option<As<Map<String, Value>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
