@@ -33,7 +33,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    const ALL: [Self; 5] = [Self::Params, Self::Scope, Self::Env, Self::Runtime, Self::Runner];
+    const ALL: [Self; 5] = narthex_model::every![Params, Scope, Env, Runtime, Runner];
 
     /// The word before the dot.
     #[must_use]

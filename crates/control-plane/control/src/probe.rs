@@ -34,7 +34,7 @@ pub enum StageName {
 
 impl StageName {
     /// Every stage, in order.
-    pub const ALL: [Self; 4] = [Self::Connect, Self::Tools, Self::Resources, Self::Prompts];
+    pub const ALL: [Self; 4] = narthex_model::every![Connect, Tools, Resources, Prompts];
 
     /// The stage's name in JSON.
     #[must_use]

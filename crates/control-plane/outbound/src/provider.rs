@@ -47,7 +47,7 @@ pub(crate) struct Slack<'p> {
 
 impl ProviderKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Log, Self::Webhook, Self::Slack];
+    pub const ALL: [Self; 3] = narthex_model::every![Log, Webhook, Slack];
 
     /// The name in JSON.
     #[must_use]

@@ -60,9 +60,15 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    /// The spellings in JSON.
-    pub const WORDS: [&'static str; 6] =
-        ["running", "pending", "ended", "expired", "cancelled", "failed"];
+    /// Every status.
+    pub const ALL: [Self; 6] = narthex_model::every![
+        Running,
+        Pending,
+        Over(RunEnd::Ended),
+        Over(RunEnd::Expired),
+        Over(RunEnd::Cancelled),
+        Over(RunEnd::Failed),
+    ];
 
     /// The spelling in JSON.
     #[must_use]

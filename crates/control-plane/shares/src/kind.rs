@@ -27,7 +27,8 @@ pub enum ShareKind {
 
 impl ShareKind {
     /// Every kind.
-    pub const ALL: [Self; 9] = [Site, Image, Svg, Csv, Json, Archive, Document, Code, File];
+    pub const ALL: [Self; 9] =
+        narthex_model::every![Site, Image, Svg, Csv, Json, Archive, Document, Code, File];
 
     /// The name in JSON.
     #[must_use]

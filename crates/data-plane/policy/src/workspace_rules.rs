@@ -109,7 +109,7 @@ static NONE: LazyLock<Arc<WorkspaceRules>> = LazyLock::new(Arc::default);
 
 impl CallOrigin {
     /// All origins.
-    pub const ALL: [Self; 2] = [Self::Call, Self::Task];
+    pub const ALL: [Self; 2] = narthex_model::every![Call, Task];
 
     /// The word in rules and documents.
     #[must_use]

@@ -78,7 +78,7 @@ struct Shared {
 
 impl MeterKind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Workspace, Self::Agent, Self::Server, Self::LocalServer];
+    pub const ALL: [Self; 4] = narthex_model::every![Workspace, Agent, Server, LocalServer];
 
     /// Its spelling in stored counts.
     #[must_use]

@@ -31,6 +31,15 @@ macro_rules! raw {
     )*};
 }
 
+/// The words of an enum that serde spells. A missing variant does not compile.
+macro_rules! spelled {
+    ($of:ty: $($variant:ident),+) => {{
+        type Of = $of;
+        let _is_complete = |one: Of| match one { $(Of::$variant)|+ => () };
+        [$(Of::$variant),+].map(|one| serde_json::json!(one))
+    }};
+}
+
 mod access;
 mod audit;
 mod catalog;

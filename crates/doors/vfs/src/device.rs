@@ -22,7 +22,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order in which a mount shows them.
-    pub const ALL: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
+    pub const ALL: [Self; 3] = narthex_model::every![Tools, Resources, Prompts];
 
     /// The name of the directory, and of the member of the list's result.
     #[must_use]

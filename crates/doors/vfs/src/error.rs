@@ -38,20 +38,20 @@ pub enum Code {
 
 impl Code {
     /// Every code, for tables that must be complete.
-    pub const ALL: [Self; 13] = [
-        Self::Timeout,
-        Self::NotFound,
-        Self::Permission,
-        Self::Internal,
-        Self::Driver,
-        Self::Invalid,
-        Self::IsDirectory,
-        Self::BrokenPipe,
-        Self::ServiceUnavailable,
-        Self::AlreadyMounted,
-        Self::ResourceExhausted,
-        Self::ForceKilled,
-        Self::DeviceDisconnected,
+    pub const ALL: [Self; 13] = narthex_model::every![
+        Timeout,
+        NotFound,
+        Permission,
+        Internal,
+        Driver,
+        Invalid,
+        IsDirectory,
+        BrokenPipe,
+        ServiceUnavailable,
+        AlreadyMounted,
+        ResourceExhausted,
+        ForceKilled,
+        DeviceDisconnected
     ];
 
     /// The code of a spelling.

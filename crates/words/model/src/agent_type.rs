@@ -34,7 +34,7 @@ pub enum OauthOnOrchestrators {
 
 impl AgentType {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Worker, Self::Orchestrator, Self::Scheduled];
+    pub const ALL: [Self; 3] = crate::every![Worker, Orchestrator, Scheduled];
 
     /// The word in documents.
     #[must_use]

@@ -68,7 +68,8 @@ pub enum BuiltInTools {
 }
 
 impl BuiltInTools {
-    const WORDS: [(&str, Self); 4] =
+    /// The words for sets of tools, each with its set.
+    pub const WORDS: [(&str, Self); 4] =
         [("none", Self::None), ("ask", Self::Ask), ("core", Self::Core), ("all", Self::All)];
 
     /// The tools of a run without a setting: those to ask, and to end its session. A child run also

@@ -15,7 +15,7 @@ pub enum CatalogKind {
 
 impl CatalogKind {
     /// All of them; each refers to those before it alone.
-    pub const ALL: [Self; 3] = [Self::Server, Self::Capability, Self::Agent];
+    pub const ALL: [Self; 3] = crate::every![Server, Capability, Agent];
 }
 
 impl fmt::Display for CatalogKind {

@@ -32,16 +32,16 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every kind, for tables that must be complete.
-    pub const ALL: [Self; 9] = [
-        Self::Invalid,
-        Self::Unauthenticated,
-        Self::Denied,
-        Self::NotFound,
-        Self::Conflict,
-        Self::Exhausted,
-        Self::Unavailable,
-        Self::Timeout,
-        Self::Bug,
+    pub const ALL: [Self; 9] = crate::every![
+        Invalid,
+        Unauthenticated,
+        Denied,
+        NotFound,
+        Conflict,
+        Exhausted,
+        Unavailable,
+        Timeout,
+        Bug
     ];
 
     /// The kind's spelling in JSON, logs and metrics.

@@ -2,6 +2,18 @@
 //!
 //! No I/O and no async here: this crate is the vocabulary.
 
+/// All variants of the enum of an `impl`, as an array: `every![Tools, Prompts]`. A variant that is
+/// not in the list does not compile. A variant with a value is listed once per value.
+#[macro_export]
+macro_rules! every {
+    ($($variant:ident $(($($value:tt)+))?),+ $(,)?) => {{
+        let _is_complete = |one: Self| match one {
+            $(Self::$variant $(($($value)+))?)|+ => (),
+        };
+        [$(Self::$variant $(($($value)+))?),+]
+    }};
+}
+
 mod agent_env;
 mod agent_type;
 mod alias;

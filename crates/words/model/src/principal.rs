@@ -52,7 +52,7 @@ pub enum ClientOrigin {
 
 impl ClientOrigin {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::AgentProduced, Self::Imported];
+    pub const ALL: [Self; 2] = crate::every![AgentProduced, Imported];
 
     /// The word in tables and documents.
     #[must_use]

@@ -62,6 +62,9 @@ pub enum RunEnd {
 }
 
 impl RunEnd {
+    /// All ends.
+    pub const ALL: [Self; 4] = crate::every![Ended, Expired, Cancelled, Failed];
+
     /// The end's spelling in JSON, in the store and in logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -76,8 +79,7 @@ impl RunEnd {
     /// The end that is spelt so.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let all = [Self::Ended, Self::Expired, Self::Cancelled, Self::Failed];
-        all.into_iter().find(|end| end.as_str() == text)
+        Self::ALL.into_iter().find(|end| end.as_str() == text)
     }
 }
 

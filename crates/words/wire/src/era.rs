@@ -30,13 +30,8 @@ pub enum Era {
 
 impl Revision {
     /// All revisions, oldest first.
-    pub const ALL: [Self; 5] = [
-        Self::V2024_11_05,
-        Self::V2025_03_26,
-        Self::V2025_06_18,
-        Self::V2025_11_25,
-        Self::V2026_07_28,
-    ];
+    pub const ALL: [Self; 5] =
+        narthex_model::every![V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28];
     /// The revisions that a request names in its `_meta`, without a handshake.
     pub const MODERN: [Self; 1] = [Self::V2026_07_28];
     /// The newest revision that has a handshake.

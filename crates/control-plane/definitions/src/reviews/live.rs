@@ -35,7 +35,7 @@ pub enum DefinitionSource {
 
 impl DefinitionSource {
     /// All sources.
-    pub const ALL: [Self; 2] = [Self::Catalog, Self::Live];
+    pub const ALL: [Self; 2] = narthex_model::every![Catalog, Live];
 
     /// The spelling in queries.
     #[must_use]

@@ -70,7 +70,7 @@ pub enum DefinitionState {
 
 impl DefinitionState {
     /// All states.
-    pub const ALL: [Self; 4] = [Self::Pinned, Self::Quarantined, Self::Accepted, Self::Rejected];
+    pub const ALL: [Self; 4] = narthex_model::every![Pinned, Quarantined, Accepted, Rejected];
 
     /// The name in JSON.
     #[must_use]

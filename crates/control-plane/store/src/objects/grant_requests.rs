@@ -161,7 +161,7 @@ pub struct GrantDecision<'a> {
 
 impl GrantRequestStatus {
     /// All states.
-    pub const ALL: [Self; 4] = [Self::Pending, Self::Approved, Self::Denied, Self::Expired];
+    pub const ALL: [Self; 4] = narthex_model::every![Pending, Approved, Denied, Expired];
 
     /// The word in tables and documents.
     #[must_use]

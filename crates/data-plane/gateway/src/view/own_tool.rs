@@ -36,7 +36,7 @@ pub(crate) struct OwnCall {
 impl OwnTool {
     /// All own tools.
     pub(crate) const ALL: [Self; 4] =
-        [Self::ListResources, Self::ReadResource, Self::ListPrompts, Self::GetPrompt];
+        narthex_model::every![ListResources, ReadResource, ListPrompts, GetPrompt];
 
     /// The tool's name, before it is qualified.
     #[must_use]

@@ -1,12 +1,10 @@
 //! Definitions of catalog servers and of live servers that pin them: lists them with their changes,
 //! accepts and rejects them.
 
-use std::time::SystemTime;
-
 use narthex_definitions::reviews::{
     DefinitionHead, DefinitionSource, DefinitionState, DefinitionVerdict, SeenDefinition,
 };
-use narthex_model::{ErrorKind, Timestamp};
+use narthex_model::ErrorKind;
 use serde_json::Value;
 
 use super::{Answered, Asked, ok, query::Query};
@@ -75,9 +73,9 @@ fn head(head: &DefinitionHead) -> DefinitionDecision {
         digest: digest.into(),
         state: (*state).into(),
         first_run_id: run.into(),
-        first_seen: time(*first_seen),
-        last_seen: time(*last_seen),
-        decided_at: decided.as_ref().map(|(at, _)| time(*at)),
+        first_seen: (*first_seen).into(),
+        last_seen: (*last_seen).into(),
+        decided_at: decided.as_ref().map(|(at, _)| (*at).into()),
         decided_by: decided.as_ref().map(|(_, by)| by.clone()),
     }
 }
@@ -86,18 +84,14 @@ fn shown(definition: &SeenDefinition) -> shapes::SeenDefinition {
     let SeenDefinition { head: of, why, text, difference } = definition;
     shapes::SeenDefinition {
         decision: head(of),
-        reason: As::of(&why["reason"]),
-        renamed_from: As::of(&why["renamed_from"]),
-        like: As::of(&why["like"]),
+        reason: As::written(why["reason"].clone()),
+        renamed_from: As::written(why["renamed_from"].clone()),
+        like: As::written(why["like"].clone()),
         findings: match &why["findings"] {
-            findings @ Value::Array(_) => As::of(findings),
+            findings @ Value::Array(_) => As::written(findings.clone()),
             _ => As::written(Value::Array(Vec::new())),
         },
         text: text.clone(),
         difference: As::of(difference),
     }
-}
-
-fn time(time: SystemTime) -> String {
-    Timestamp::new(time).to_string()
 }

@@ -6,7 +6,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 use narthex_audit::ToolSet;
 use narthex_control::{Control, FieldError};
 use narthex_gateway::RunView;
-use narthex_model::{Alias, CallError, EnvName, ErrorKind, Pid, Reader, RunEnd, SessionId};
+use narthex_model::{Alias, CallError, EnvName, ErrorKind, Pid, Reader, SessionId};
 use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
 use narthex_runs::{Created, Creator, RunFilter, RunStatus, Runs, SeenRun, Waiting, events_url};
@@ -52,16 +52,14 @@ impl Asked<'_> {
     async fn list_runs(&self) -> Answered {
         let workspace = self.workspace()?;
         let query = self.query(&["after", "limit", "session", "status"])?;
-        let is_pending = query.text("status") == "pending";
-        let status = match query.word("status", &[&["all"], &RunStatus::WORDS[..]].concat())? {
-            "running" | "pending" => Some(None),
-            "ended" => Some(Some(RunEnd::Ended)),
-            "expired" => Some(Some(RunEnd::Expired)),
-            "cancelled" => Some(Some(RunEnd::Cancelled)),
-            "failed" => Some(Some(RunEnd::Failed)),
-            _ => None,
+        let words = RunStatus::ALL.map(RunStatus::as_str);
+        let word = query.word("status", &[&["all"], &words[..]].concat())?;
+        let (status, waits) = match RunStatus::ALL.into_iter().find(|one| one.as_str() == word) {
+            None => (None, None),
+            Some(RunStatus::Running) => (Some(None), Some(false)),
+            Some(RunStatus::Pending) => (Some(None), Some(true)),
+            Some(RunStatus::Over(end)) => (Some(Some(end)), None),
         };
-        let waits = status.is_some_and(|ended| ended.is_none()).then_some(is_pending);
         let unfit =
             |name, remedy| refused(&[FieldError::invalid(name, "this value is not valid", remedy)]);
         let session = match query.text("session") {

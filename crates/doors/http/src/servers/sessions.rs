@@ -99,9 +99,9 @@ fn shown<'n>(
     env: impl IntoIterator<Item = &'n EnvName>,
 ) -> SessionRow {
     let status = match (session.ended_at, suspended) {
-        (Some(_), _) => "ended",
-        (None, Some(_)) => "suspended",
-        (None, None) => "running",
+        (Some(_), _) => SessionStatus::Ended,
+        (None, Some(_)) => SessionStatus::Suspended,
+        (None, None) => SessionStatus::Running,
     };
     let narthex_runs::SessionRow { id, agent, parent, created_at, created_by, ended_at, .. } =
         session;
@@ -110,7 +110,7 @@ fn shown<'n>(
         agent_name: (!agent.is_empty()).then(|| agent.into()),
         agent_env_names: env.into_iter().map(ToString::to_string).collect(),
         parent_run_id: parent.map(|run| run.to_text().into()),
-        status: SessionStatus(status),
+        status,
         suspended_at: suspended.map(|one| one.at.into()),
         suspended_by: suspended.map(|one| one.by.clone()),
         created_at: (*created_at).into(),

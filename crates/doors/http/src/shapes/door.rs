@@ -56,7 +56,7 @@ pub(crate) struct ToolResult {
     pub(crate) result_type: Option<String>,
 }
 
-/// The start of a WebAuthn ceremony with a passkey.
+/// The start of a ceremony with a passkey, as browsers take it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Ceremony {
     pub(crate) ceremony: String,

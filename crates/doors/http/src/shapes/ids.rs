@@ -219,6 +219,12 @@ words! {
     /// A role in one workspace.
     Role(narthex_model::Role, as_str) = narthex_model::Role::ALL.map(narthex_model::Role::as_str);
 
+    /// Kind of an agent. A `worker` acts for the human who drives its run, an `orchestrator` leads
+    /// the runs of others, and a `scheduled` agent runs without a present human. Absent for
+    /// `worker`.
+    AgentType(narthex_model::AgentType, as_str) =
+        narthex_model::AgentType::ALL.map(narthex_model::AgentType::as_str);
+
     /// Kind of the principal of an event of the audit.
     ActorKind(narthex_audit::ActorKind, as_str) = each!(
         narthex_audit::ActorKind, as_str:
@@ -226,7 +232,8 @@ words! {
     ), inline;
 
     /// Status of a run.
-    RunStatus(narthex_runs::RunStatus, as_str) = narthex_runs::RunStatus::WORDS;
+    RunStatus(narthex_runs::RunStatus, as_str) =
+        narthex_runs::RunStatus::ALL.map(narthex_runs::RunStatus::as_str);
 
     /// Kind of a permission.
     GrantType(&narthex_model::GrantOf, word) = narthex_model::GrantOf::WORDS;

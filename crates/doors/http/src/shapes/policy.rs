@@ -1,6 +1,7 @@
 //! Shapes of the rules of a workspace.
 
 use narthex_model::AgentType;
+use narthex_policy::CallOrigin;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -88,7 +89,7 @@ pub(crate) struct RulesQuestion {
     pub(crate) resource: Option<String>,
     /// Origin of the request: `call`, which is the default, or `task` for a task that an earlier
     /// call of the tool created.
-    #[schemars(extend("enum" = or_null(["call", "task"])))]
+    #[schemars(extend("enum" = or_null(CallOrigin::ALL.map(CallOrigin::as_str))))]
     pub(crate) origin: Option<String>,
     /// The arguments. The default is none.
     pub(crate) arguments: Option<Map<String, Value>>,

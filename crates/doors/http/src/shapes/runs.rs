@@ -368,7 +368,10 @@ impl JsonSchema for BuiltInTools {
                             is the tools that ask humans, and `end_session`. A child also has \
                             `message_caller`.",
             "anyOf": [
-                { "type": "string", "enum": ["none", "ask", "core", "all"] },
+                {
+                    "type": "string",
+                    "enum": narthex_model::BuiltInTools::WORDS.map(|(word, _)| word),
+                },
                 { "type": "array", "items": { "type": "string" } },
                 { "type": "null" },
             ],

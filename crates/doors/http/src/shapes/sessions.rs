@@ -38,8 +38,12 @@ impl Listed for SessionRow {
 
 /// Status of a session. A session with the status `running` may have no active run.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(extend("enum" = ["running", "suspended", "ended"]))]
-pub(crate) struct SessionStatus(pub(crate) &'static str);
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SessionStatus {
+    Running,
+    Suspended,
+    Ended,
+}
 
 /// A session with its runs.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -1,5 +1,6 @@
 //! Shapes of traces of runs, and of the load of runs.
 
+use narthex_vfs::Operation;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -14,9 +15,7 @@ const RUNS_MAX: u32 = 1001;
 
 /// Kind of an operation.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(extend("enum" = [
-    "Open", "Read", "Write", "Close", "Stat", "List", "Mount", "Unmount"
-]))]
+#[schemars(extend("enum" = Operation::ALL.map(Operation::as_str)))]
 pub(crate) struct OperationName(pub(crate) String);
 
 /// An ended operation of a run.

@@ -1,14 +1,14 @@
 //! Capabilities and agents of the catalog, and their attachments.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::server::NameRules;
 use crate::shapes::{
-    ids::ObjectName,
+    ids::{AgentType, ObjectName},
     limits::{TrafficLimits, TrafficLimitsNew},
     part::As,
     runs::BuiltInTools,
@@ -55,7 +55,10 @@ fn without_values(attached: Option<Attachments>) -> Option<Attachments> {
 
 raw! {
     /// Content of a capability.
-    CapabilityType = { "type": "string", "enum": ["text", "script", "mcp"] };
+    CapabilityType = {
+        "type": "string",
+        "enum": spelled!(narthex_catalog::CapabilityKind: Text, Script, Mcp),
+    };
 }
 
 /// The members of a capability that answers and bodies have alike.
@@ -116,29 +119,6 @@ pub(crate) struct CapabilityNew {
     pub(crate) mcp_servers: Option<Attachments>,
 }
 
-/// The subject that the runs of an agent act for: the human who drives the run, others whose runs
-/// it leads, or no present human. Absent for `worker`.
-#[derive(Debug, Serialize)]
-pub(crate) struct AgentType(&'static str);
-
-impl JsonSchema for AgentType {
-    fn schema_name() -> Cow<'static, str> {
-        Cow::Borrowed("AgentType")
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        use narthex_model::AgentType;
-        json_schema!({
-            "type": "string",
-            "enum": AgentType::ALL.map(AgentType::as_str),
-            "default": AgentType::default().as_str(),
-            "description": "The subject that the runs of an agent act for: the human who drives \
-                            the run, others whose runs it leads, or no present human. Absent for \
-                            `worker`.",
-        })
-    }
-}
-
 /// An empty object: it marks an agent that has no servers on purpose.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline, extend("additionalProperties" = false))]
@@ -148,6 +128,7 @@ pub(crate) struct NoServers {}
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AgentMembers {
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = narthex_model::AgentType::default().as_str()))]
     pub(crate) agent_type: Option<As<AgentType>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) description: Option<As<String>>,
@@ -177,7 +158,10 @@ pub(crate) struct AgentMembers {
 
 raw! {
     /// Answer to runs that call `end_session`.
-    EndSession = { "type": "string", "enum": ["accept", "reject"] };
+    EndSession = {
+        "type": "string",
+        "enum": spelled!(narthex_catalog::EndSession: Accept, Reject),
+    };
 }
 
 /// An agent.

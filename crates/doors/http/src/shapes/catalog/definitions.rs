@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::shapes::{
-    ids::{DefinitionDigest, DefinitionState, RunId},
+    ids::{DefinitionDigest, DefinitionState, RunId, Time},
     page::Listed,
     part::As,
 };
@@ -28,13 +28,10 @@ pub(crate) struct DefinitionDecision {
     pub(crate) digest: DefinitionDigest,
     pub(crate) state: DefinitionState,
     pub(crate) first_run_id: RunId,
-    #[schemars(extend("format" = "date-time"))]
-    pub(crate) first_seen: String,
+    pub(crate) first_seen: Time,
     /// Time when the definition was last seen, with the precision of an hour.
-    #[schemars(extend("format" = "date-time"))]
-    pub(crate) last_seen: String,
-    #[schemars(extend("format" = "date-time"))]
-    pub(crate) decided_at: Option<String>,
+    pub(crate) last_seen: Time,
+    pub(crate) decided_at: Option<Time>,
     pub(crate) decided_by: Option<String>,
 }
 

@@ -30,7 +30,10 @@ pub(crate) enum NameRules {
 
 raw! {
     /// Type of a value.
-    ConfigType = { "type": "string", "enum": ["string", "json", "boolean", "number", "integer"] };
+    ConfigType = {
+        "type": "string",
+        "enum": spelled!(narthex_catalog::ValueType: String, Json, Boolean, Number, Integer),
+    };
 }
 
 /// A key of a server's configuration.
@@ -118,12 +121,15 @@ raw! {
 
 raw! {
     /// Sharing of a server's connection.
-    Isolation = { "type": "string", "enum": ["run", "shared"] };
+    Isolation = { "type": "string", "enum": spelled!(narthex_catalog::Isolation: Run, Shared) };
 }
 
 raw! {
     /// Handling of flagged definitions.
-    OnFlagged = { "type": "string", "enum": ["quarantine", "warn"] };
+    OnFlagged = {
+        "type": "string",
+        "enum": spelled!(narthex_catalog::OnFlagged: Quarantine, Warn),
+    };
 }
 
 /// Scopes that tools, resources or prompts require, by name.

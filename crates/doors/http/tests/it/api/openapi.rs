@@ -96,18 +96,33 @@ async fn described_parameters_are_the_known_parameters() {
                 let pointer = one["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
                 openapi().pointer(pointer).unwrap()
             });
-            let named = named.filter(|one| one["in"] == "query");
-            let mut said: Vec<_> = named.map(|one| one["name"].as_str().unwrap()).collect();
+            let named: Vec<_> = named.filter(|one| one["in"] == "query").collect();
+            let mut said: Vec<_> = named.iter().map(|one| one["name"].as_str().unwrap()).collect();
             said.sort_unstable();
             let address = format!("{path}?not-known=1");
             let method = method.to_ascii_uppercase();
             let answer = place.api.send(&method, &address, "{}").await;
             assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{method} {template}");
             assert_eq!(known(&answer.json()), said, "{method} {template}");
+            for (name, words) in named.iter().filter_map(|one| Some((&one["name"], words(one)?))) {
+                let address = format!("{path}?{}=not-known", name.as_str().unwrap());
+                let problem = place.api.send(&method, &address, "{}").await.json();
+                let remedy = problem["errors"][0]["remedy"].as_str().unwrap();
+                let read =
+                    remedy.strip_prefix("write one of `").map(|read| read.trim_end_matches('`'));
+                let read = read.unwrap_or_else(|| panic!("{method} {template}: {problem}"));
+                assert_eq!(read.split("`, `").collect::<Vec<_>>(), words, "{method} {template}");
+            }
             seen += 1;
         }
     }
     assert!(seen > 60, "{seen}");
+}
+
+/// The words that a parameter can have, if it has a list of them.
+fn words(parameter: &Value) -> Option<Vec<&str>> {
+    let words = parameter["schema"]["enum"].as_array()?;
+    Some(words.iter().map(|word| word.as_str().unwrap()).collect())
 }
 
 /// The names in `the keys here are …`.
