@@ -189,9 +189,20 @@ impl<'a> Dialer<'a> {
         DataDir::at(&self.context.daemon.data)
     }
 
+    /// The failure of a data directory without a daemon, with the remedies of this command.
+    fn without_daemon(&self, failure: Failure) -> Failure {
+        let message = format!(
+            "no daemon runs with the data directory {}; start one with `{}`, or let `{}` start it",
+            self.context.daemon.data.display(),
+            narthex("up", &[]),
+            narthex("connect --start", &[])
+        );
+        Failure { message, ..failure }
+    }
+
     async fn once(&self) -> Result<UnixStream, Fault> {
         let daemon = self.data().daemon().map_err(|failure| match failure.code {
-            Some(DOWN) => Fault::Passing(failure),
+            Some(DOWN) => Fault::Passing(self.without_daemon(failure)),
             _ => Fault::Lasting(failure),
         })?;
         let folder = daemon.socket_dir.ok_or_else(|| {
