@@ -28,7 +28,7 @@ pub enum CatalogError {
     NoWorkspace(WorkspaceId),
     /// The object does not exist.
     #[error(
-        "there is no {kind} `{id}`; `{command}` lists what exists",
+        "there is no {kind} `{id}`; `{command}` lists all names",
         command = list_of(*.kind)
     )]
     Unknown {

@@ -10,7 +10,7 @@ use narthex_model::{
 pub enum AccessError {
     /// No principal of this id or name is visible to the caller.
     #[error(
-        "there is no principal `{0}` here; `{list}` lists users, and `{create}` adds a human",
+        "there is no user or service `{0}` here; `{list}` lists users, and `{create}` creates one",
         list = narthex("users list", &[]),
         create = created(.0)
     )]
