@@ -77,7 +77,11 @@ impl DataDir {
         let created = std::fs::DirBuilder::new().mode(0o700).create(path);
         match created {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                let text = format!("cannot create the data directory {}: {error}", path.display());
+                let text = format!(
+                    "cannot create the data directory {}: {error}; name another directory with \
+                     --data",
+                    path.display()
+                );
                 Err(Failure::new(ErrorKind::Unavailable, text))
             }
             Ok(()) | Err(_) => {

@@ -8,7 +8,10 @@ use crate::{KeeperError, KeyFault, RowsError};
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// The value is empty. To clear a secret is another operation.
-    #[error("the value of a secret cannot be empty; to remove a value, clear the secret")]
+    #[error(
+        "the value of a secret cannot be empty; `{command}` removes a value",
+        command = narthex("secrets clear NAME", &[])
+    )]
     EmptyValue,
     /// The value is longer than a variable of a process can be.
     #[error("the value of a secret can have at most {most} bytes")]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use narthex_model::{CallError, CallErrorKind, ServerState};
+use narthex_model::{CallError, CallErrorKind, ServerState, command::narthex};
 use serde::Serialize;
 
 use crate::{Found, connection::Connection};
@@ -107,7 +107,10 @@ pub enum VerbError {
     #[error("server `{0}` is switched off by its configuration; change it there")]
     DisabledByConfig(String),
     /// The entry is faulty, and cannot be used.
-    #[error("the entry `{0}` is faulty, so there is nothing to connect; correct it first")]
+    #[error(
+        "the entry `{0}` is faulty, so it cannot be connected; `{command}` shows the fault",
+        command = narthex("mcp list", &[])
+    )]
     Faulty(String),
     /// The registry has been closed.
     #[error("the registry is closed")]

@@ -320,7 +320,7 @@ fn members_of(rejection: Rejection) -> ProblemMembers {
         reference: reference.map(|server| server.to_string()),
         field: field.map(str::to_owned),
         missing_fields,
-        details: details.map(As::written),
+        details: details.map(As::json),
         ..ProblemMembers::default()
     }
 }

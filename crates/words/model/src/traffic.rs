@@ -191,7 +191,11 @@ pub(crate) fn amount_of(
     };
     let amount = amount.and_then(NonZeroU64::new);
     if amount.is_none() {
-        tell(&at.key(key), LimitProblem::NotAnAmount { found: node.found(), most });
+        let found = match node {
+            Node::Number(_) => "another number",
+            _ => node.found(),
+        };
+        tell(&at.key(key), LimitProblem::NotAnAmount { found, most });
     }
     amount
 }

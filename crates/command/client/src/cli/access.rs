@@ -170,7 +170,7 @@ pub struct NewTokenArgs {
     pub place: WorkspaceArgs,
 }
 
-fn role(text: &str) -> Result<Role, String> {
+pub(super) fn role(text: &str) -> Result<Role, String> {
     let all = Role::ALL.map(Role::as_str);
     Role::parse(text).ok_or_else(|| {
         let hint =

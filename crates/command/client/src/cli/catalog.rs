@@ -107,7 +107,7 @@ pub enum AgentsCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// List the servers of an agent with sign-in of people, and its status
+    /// List the servers of an agent that people sign in to, with each status
     #[command(after_help = "Example:\n  narthex agents connections planner")]
     Connections {
         /// The agent

@@ -91,16 +91,16 @@ pub struct AddArgs {
     #[arg(long, conflicts_with = "command")]
     pub url: Option<String>,
     /// Use the transport HTTP+SSE of 2024-11-05
-    #[arg(long, requires = "url")]
+    #[arg(long, requires = "url", conflicts_with = "command")]
     pub sse: bool,
     /// A header of each request
-    #[arg(long, value_name = "NAME=VALUE", requires = "url")]
+    #[arg(long, value_name = "NAME=VALUE", requires = "url", conflicts_with = "command")]
     pub header: Vec<String>,
     /// An environment variable of the program
-    #[arg(long, value_name = "NAME=VALUE", requires = "command")]
+    #[arg(long, value_name = "NAME=VALUE", requires = "command", conflicts_with = "url")]
     pub env: Vec<String>,
     /// The working folder of the program
-    #[arg(long, value_name = "DIR", requires = "command")]
+    #[arg(long, value_name = "DIR", requires = "command", conflicts_with = "url")]
     pub cwd: Option<String>,
     /// Replace an existing server of this name
     #[arg(long)]

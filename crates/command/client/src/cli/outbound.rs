@@ -63,7 +63,7 @@ pub enum WebhooksCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
-    /// Remove a webhook, with the deliveries that it still waits for
+    /// Remove a webhook, and drop its pending deliveries
     Remove {
         /// The webhook's name
         name: String,

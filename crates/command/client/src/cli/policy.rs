@@ -47,7 +47,8 @@ pub struct SetPolicyArgs {
 ))]
 #[command(after_help = "Examples:\n  narthex policy check --file rules.cedar\n  \
     narthex policy check --agent writer --server linear --tool create_issue\n  \
-    narthex policy check --server files --tool write --arguments '{\"path\": \"/etc/hosts\"}' \
+    narthex policy check --server files --tool write \
+    --arguments '{\"path\": \"/etc/hosts\"}' \\\n    \
     --file rules.cedar\n  \
     narthex policy check --server linear --tool create_issue --at 2027-01-31T22:00:00Z\n\n\
     Rules of a file are checked, never stored. With only a file, no daemon is needed.")]

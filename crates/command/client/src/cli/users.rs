@@ -1,6 +1,9 @@
 //! The part of the command line for humans.
 
 use clap::{Args, Subcommand};
+use narthex_model::Role;
+
+use super::access::role;
 
 /// Commands for the humans of the installation, and their sign-in.
 #[derive(Debug, Subcommand)]
@@ -42,8 +45,8 @@ pub struct CreateUserArgs {
     /// The name: 1 to 128 characters of a-z, 0-9 and `._@+-`
     pub name: String,
     /// A role: admin, author, runner or auditor; repeat the flag for more roles
-    #[arg(long, value_name = "ROLE")]
-    pub role: Vec<String>,
+    #[arg(long, value_name = "ROLE", value_parser = role)]
+    pub role: Vec<Role>,
     /// The workspace of the roles
     #[arg(long, value_name = "WORKSPACE", default_value = "default")]
     pub workspace: String,

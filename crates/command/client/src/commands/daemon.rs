@@ -3,7 +3,7 @@
 use std::{io, process::ExitCode, sync::Arc, time::Duration};
 
 use crate::cli::{DaemonCommand, StopArgs};
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fd::OwnedFd,
@@ -72,8 +72,9 @@ async fn stop(args: &StopArgs, context: &Context) -> Result<ExitCode, Failure> {
         if !args.force {
             let text = format!(
                 "process {pid} is still ending its open calls and servers after {} s; wait for it, \
-                 or kill it with --force",
-                args.timeout.as_secs_f64()
+                 or kill it with `{}`",
+                args.timeout.as_secs_f64(),
+                narthex("daemon stop --force", &[])
             );
             return Err(Failure::new(ErrorKind::Timeout, text));
         }

@@ -5,6 +5,7 @@ use std::{io::Write, path::Path, process::ExitCode};
 use crate::cli::{CommentShareArgs, GetShareArgs, SharesCommand, WorkspaceArgs};
 use fs_err::OpenOptions;
 use http::Method;
+use narthex_model::command::narthex;
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
@@ -16,6 +17,22 @@ use crate::{
 };
 
 pub async fn run(command: SharesCommand, context: Context) -> Result<ExitCode, Failure> {
+    carry_out(command, context).await.map_err(with_remedy)
+}
+
+/// Adds the command that lists shares to the refusal of an unknown one.
+fn with_remedy(failure: Failure) -> Failure {
+    match failure.message.starts_with("there is no share ") {
+        true => {
+            let message =
+                format!("{}; `{}` lists the shares", failure.message, narthex("shares list", &[]));
+            Failure { message, ..failure }
+        }
+        false => failure,
+    }
+}
+
+async fn carry_out(command: SharesCommand, context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.daemon)?;
     match command {
         SharesCommand::List { place } => list(&client, &place, &context).await,

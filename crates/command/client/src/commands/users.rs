@@ -70,8 +70,9 @@ impl Users {
             made["roles"] = match set {
                 Ok(member) => json!({ (args.workspace.as_str()): member["roles"] }),
                 Err(failure) => {
+                    let set = narthex("members set {} ROLE --workspace WORKSPACE", &[&name]);
                     let text = format!(
-                        "the user {name} was created, but has no role: {}",
+                        "the user {name} was created, but has no role: {}; set it with `{set}`",
                         failure.message
                     );
                     return Err(Failure { message: text, ..failure });

@@ -94,8 +94,8 @@ async fn change(
     };
     let name = table::text(&changed, "name");
     let events = match changed["events_kept_days"].as_u64() {
-        Some(0) | None => "events of sessions are kept for ever".to_owned(),
-        Some(days) => format!("events of sessions are kept for {days} days after their end"),
+        Some(0) | None => "events of sessions are stored forever".to_owned(),
+        Some(days) => format!("events of sessions are stored for {days} days after their end"),
     };
     let asking = match changed["runtime_requests"].as_bool() {
         Some(false) => "runs cannot ask humans for grants",

@@ -150,7 +150,7 @@ pub(crate) fn parse(
     let values: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
         .map_err(|error| invalid(told(&error.to_string())))?;
     if values.is_empty() {
-        return Err(invalid("there is nothing in it".to_owned()));
+        return Err(invalid("it is empty; write a JSON or YAML document".to_owned()));
     }
     let is_one = values.len() == 1;
     let mut lines = lines(text).into_iter();

@@ -72,7 +72,7 @@ async fn keep(
             _ => format!("any number of {what}s"),
         };
         let (days, events) = (told("kept_days", "day"), told("kept_events", "event"));
-        output::line(&format!("events are kept for {days}, up to {events}"))?;
+        output::line(&format!("events are stored for {days}, up to {events}"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

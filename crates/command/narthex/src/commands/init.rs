@@ -1,6 +1,6 @@
 //! `narthex init`: writes a first configuration into this folder. No file is ever overwritten.
 
-use narthex_model::command::narthex;
+use narthex_model::command::{narthex, quoted};
 use std::{
     io::{self, Write},
     path::Path,
@@ -135,14 +135,22 @@ fn guidance(done: &Done, args: &InitArgs) -> Vec<String> {
         }
     } else {
         let add = narthex("mcp add NAME -- COMMAND", &[]);
-        next.push(format!("Put your servers into mcp.json, or `{add}` them for all projects."));
+        next.push(format!(
+            "Put your servers into mcp.json, or add one for all projects with `{add}`."
+        ));
     }
-    next.push(format!("Look for what is missing with `{}`.", narthex("check mcp", &[])));
+    next.push(format!("Check the servers of this folder with `{}`.", narthex("check mcp", &[])));
     let (trust, up) = (trusting(Path::new(MCP_JSON)), narthex("up", &[]));
     next.push(format!("Approve the file with `{trust}`, and start the daemon with `{up}`."));
-    if done.written.contains(&SETTINGS) {
-        let up = narthex("up", &[]).option("--settings", SETTINGS);
-        next.push(format!("The daemon reads {SETTINGS} only if it is named: `{up}`."));
+    // A printed command has the `--settings` of this process in place of its own.
+    let up = up.to_string();
+    if done.written.contains(&SETTINGS) && !up.contains(" --settings ") {
+        let path = std::path::absolute(SETTINGS).unwrap_or_else(|_unknown| SETTINGS.into());
+        let path = path.display().to_string();
+        next.push(format!(
+            "To use {SETTINGS}, start the daemon with `{up} --settings {}`.",
+            quoted(&path)
+        ));
     }
     if args.with_mcp_examples {
         let set = narthex("secrets set {}", &[&"GITHUB_PERSONAL_ACCESS_TOKEN"]);

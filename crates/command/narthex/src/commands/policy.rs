@@ -36,7 +36,7 @@ pub(crate) async fn run(command: PolicyCommand, context: Context) -> Result<Exit
 /// Checks if a file could be set.
 fn validate(args: &CheckPolicyArgs, context: &Context) -> Result<ExitCode, Failure> {
     let Some(file) = &args.file else {
-        return Err(Failure::usage("name a file, or a server and a tool"));
+        return Err(Failure::usage("name a file with --file, or a call with --server and --tool"));
     };
     let set = RuleSet::compile(&text_of(file)?).map_err(|faults| {
         let message = format!("{} cannot be set:\n{faults}", file.display());

@@ -199,9 +199,9 @@ fn those(runs: &[Value]) -> String {
     });
     let named = named.collect::<Vec<_>>().join(", ");
     match runs.len() {
-        0 => "it has no active run".to_owned(),
-        count if count > NAMED => format!("it has these: {named} and {} more", count - NAMED),
-        _ => format!("it has these: {named}"),
+        0 => "the workspace has no active run".to_owned(),
+        count if count > NAMED => format!("its active runs: {named} and {} more", count - NAMED),
+        _ => format!("its active runs: {named}"),
     }
 }
 
@@ -243,10 +243,10 @@ mod tests {
 
     #[test]
     fn strace_without_a_run_lists_the_active_runs() {
-        assert_eq!(those(&[]), "it has no active run");
+        assert_eq!(those(&[]), "the workspace has no active run");
         let local = json!({ "is_local": true, "run_id": "run_0" });
         let runs = [local, json!({ "pid": 2, "agent_name": "reader" }), json!({ "pid": 3 })];
-        assert_eq!(those(&runs), "it has these: local, 2 (reader), 3");
+        assert_eq!(those(&runs), "its active runs: local, 2 (reader), 3");
         let many: Vec<_> = (1..=25).map(|pid| json!({ "pid": pid })).collect();
         assert!(those(&many).ends_with(", 19, 20 and 5 more"));
     }

@@ -276,7 +276,13 @@ fn read_file(
     match fs::read_to_string(&path) {
         Ok(text) => Ok(Some((path, text))),
         Err(error) if !is_named && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(error) => {
+            let failure = Failure::from(error);
+            let text = &failure.message;
+            let message =
+                format!("the settings file cannot be read: {text}; name another with --settings");
+            Err(Failure { message, ..failure })
+        }
     }
 }
 

@@ -444,6 +444,8 @@ fn e142_servers_are_added_and_removed() {
     place.run(["mcp", "add", "bad", "{\"transport\": \"x\"}"]).failed(1, &["invalid", "transport"]);
     place.run(["mcp", "add", "bad"]).failed(2, &["--url"]);
     place.run(["mcp", "add", "bad", "--env", "secret", "--", "x"]).failed(2, &["NAME=VALUE"]);
+    let of_both = ["mcp", "add", "bad", "--url", "http://127.0.0.1:1", "--env", "A=b"];
+    place.run(of_both).failed(2, &["--env", "cannot be used with"]);
     assert_eq!(place.run(["mcp", "remove", "mine"]).succeeded().stdout, "removed mine\n");
     assert!(!text().contains("mine"));
     place.run(["mcp", "remove", "fixture"]).failed(1, &["conflict", "mcp.json"]);

@@ -260,6 +260,7 @@ fn d36_an_unknown_name_is_reported_with_the_command_that_lists_names() {
         "grants show gra_0a1b2c3d4e5f6071",
         "sessions show ses_0a1b2c3d4e5f",
         "runs show run_0a1b2c3d4e5f",
+        "shares show nope",
     ] {
         let refused = world.run(&format!("{words} --workspace team"));
         assert_eq!(refused.code, Some(1), "{refused:?}");

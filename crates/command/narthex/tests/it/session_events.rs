@@ -52,7 +52,7 @@ fn x_e98_events_outlive_a_daemon_that_is_killed() {
     let said = data(said);
     assert_eq!((&said["sequence"], &said["payload"]["request_id"]), (&json!(2), &json!("q1")));
     let again = place.run([&words[..], &["--message-id", "m1"]].concat()).succeeded();
-    assert_eq!(again.stdout, format!("event 2 of the session {session}\n"));
+    assert_eq!(again.stdout, format!("sent as event 2 of the session {session}\n"));
     place.pipe(&["sessions", "message", &session], "from a file\n").succeeded();
     let before = events(&place, &session, &[]);
     assert_eq!(before.len(), 3, "{before:?}");

@@ -206,7 +206,7 @@ fn r_m35_strace_of_a_run_ends_with_the_run() {
     let unknown = place.run(["strace", "99"]);
     unknown.failed(
         1,
-        &["not_found", "no run `99` is active in workspace `default`", "it has these: local"],
+        &["not_found", "no run `99` is active in workspace `default`", "its active runs: local"],
     );
     let bad = place.run(["strace", "local", "--alias", "No"]);
     bad.failed(1, &["invalid", "alias"]);

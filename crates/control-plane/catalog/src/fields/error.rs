@@ -28,7 +28,7 @@ pub enum CatalogError {
     NoWorkspace(WorkspaceId),
     /// The object does not exist.
     #[error(
-        "there is no {kind} `{id}`; `{command}` lists what exists",
+        "there is no {kind} `{id}`; `{command}` lists all names",
         command = list_of(*.kind)
     )]
     Unknown {
@@ -38,7 +38,11 @@ pub enum CatalogError {
         id: String,
     },
     /// The agent has no attachment of this alias.
-    #[error("the agent `{agent}` has no attachment `{alias}` of its own")]
+    #[error(
+        "the agent `{agent}` has no attachment `{alias}` of its own; `{command}` lists its \
+         attachments",
+        command = narthex("agents attachments {}", &[.agent])
+    )]
     NotAttached {
         /// The agent.
         agent: String,

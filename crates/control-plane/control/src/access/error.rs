@@ -10,7 +10,7 @@ use narthex_model::{
 pub enum AccessError {
     /// No principal of this id or name is visible to the caller.
     #[error(
-        "there is no principal `{0}` here; `{list}` lists users, and `{create}` adds a human",
+        "there is no user or service `{0}` here; `{list}` lists users, and `{create}` creates one",
         list = narthex("users list", &[]),
         create = created(.0)
     )]
@@ -75,8 +75,9 @@ pub enum AccessError {
     DefaultStays,
     /// The service exists with other roles.
     #[error(
-        "the service `{0}` has other roles; leave `roles` out, or change its roles as a member \
-         first"
+        "the service `{0}` has other roles; leave `roles` out, or change them first with \
+         `{command}`",
+        command = narthex("members set {} ROLES", &[.0])
     )]
     OtherRoles(PrincipalName),
     /// A service works only in its own workspace.

@@ -203,7 +203,7 @@ impl Control {
                 };
                 let known = table.accounts.values().filter(is_here).map(|one| one.name.as_str());
                 let meant = meant_hint(name.as_str(), known);
-                let remedy = format!("name its roles{meant}");
+                let remedy = format!("name its roles, on the command line with `--role`{meant}");
                 let fault = crate::FieldError::invalid("roles", message, remedy);
                 Err(CatalogError::Refused(vec![fault]).into())
             }

@@ -339,13 +339,17 @@ fn read_duration(
     }
     let places = (run.map(RunId::parse), session.map(SessionId::parse));
     if places.0 == Some(None) {
-        faults.push(FieldError::invalid("run_id", "it is not the id of a run", "choose another"));
+        faults.push(FieldError::invalid(
+            "run_id",
+            "it is not the id of a run",
+            "write an id such as run_0a1b2c3d4e5f",
+        ));
     }
     if places.1 == Some(None) {
         faults.push(FieldError::invalid(
             "session_id",
             "it is not the id of a session",
-            "choose another",
+            "write an id such as ses_0a1b2c3d4e5f",
         ));
     }
     GrantDuration::read(word, places.0.flatten(), places.1.flatten())

@@ -169,8 +169,8 @@ impl Runs {
             return Err(RunError::Local);
         }
         if self.has_living_run(workspace, session.id, None).await? {
-            let why = "it has an active run; end or suspend that run first, or create another run \
-                       with `resume_session`";
+            let why = "it has an active run; suspend the session or end that run first, or create \
+                       another run from a request with the type `resume_session`";
             return Err(RunError::SessionOver { id: session.id, why });
         }
         asked.insert("type".to_owned(), "resume_session".into());

@@ -96,7 +96,7 @@ impl Asked<'_> {
         self.query(&[])?;
         let apart = Apart::of(self.entry(body, &[]).await?, ManifestDocument::of_agent);
         let shown = control.catalog_preview(&workspace, apart.text.clone().into_bytes()).await;
-        Ok(ok(&As::<Merged>::written(apart.told(shown)?)))
+        Ok(ok(&As::<Merged>::json(apart.told(shown)?)))
     }
 
     async fn show(&self, kind: CatalogKind, id: &str) -> Answered {
@@ -116,7 +116,7 @@ impl Asked<'_> {
             return Err(Problem::new(ErrorKind::Denied, text));
         }
         if is_merged {
-            return Ok(ok(&As::<Merged>::written(control.catalog_merged(&workspace, id).await?)));
+            return Ok(ok(&As::<Merged>::json(control.catalog_merged(&workspace, id).await?)));
         }
         let object = control.catalog_get(&workspace, kind, id).await?;
         let shown = match kind {

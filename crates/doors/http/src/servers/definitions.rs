@@ -84,12 +84,12 @@ fn shown(definition: &SeenDefinition) -> shapes::SeenDefinition {
     let SeenDefinition { head: of, why, text, difference } = definition;
     shapes::SeenDefinition {
         decision: head(of),
-        reason: As::written(why["reason"].clone()),
-        renamed_from: As::written(why["renamed_from"].clone()),
-        like: As::written(why["like"].clone()),
+        reason: As::json(why["reason"].clone()),
+        renamed_from: As::json(why["renamed_from"].clone()),
+        like: As::json(why["like"].clone()),
         findings: match &why["findings"] {
-            findings @ Value::Array(_) => As::written(findings.clone()),
-            _ => As::written(Value::Array(Vec::new())),
+            findings @ Value::Array(_) => As::json(findings.clone()),
+            _ => As::json(Value::Array(Vec::new())),
         },
         text: text.clone(),
         difference: As::of(difference),

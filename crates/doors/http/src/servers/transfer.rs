@@ -22,7 +22,7 @@ pub(super) const IMPORT_MAX: usize = 4 * 1024 * 1024;
 impl Asked<'_> {
     pub(super) async fn export(&self) -> Answered {
         self.query(&[])?;
-        Ok(ok(&As::<Export>::written(self.control()?.catalog_export(&self.workspace()?).await?)))
+        Ok(ok(&As::<Export>::json(self.control()?.catalog_export(&self.workspace()?).await?)))
     }
 
     pub(super) async fn import(&self, body: RequestBody) -> Answered {

@@ -13,10 +13,11 @@ impl<T> As<T> {
     /// # Panics
     /// When the part is no JSON: no member of a document has a fault, and all names are text.
     pub(crate) fn of(part: &impl Serialize) -> Self {
-        Self::written(serde_json::to_value(part).expect("a part of a document is JSON"))
+        Self::json(serde_json::to_value(part).expect("a part of a document is JSON"))
     }
 
-    pub(crate) fn written(part: Value) -> Self {
+    /// A part that is JSON already.
+    pub(crate) fn json(part: Value) -> Self {
         Self(part, PhantomData)
     }
 
@@ -41,7 +42,7 @@ impl<T> Serialize for As<T> {
 
 impl<'de, T> Deserialize<'de> for As<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(Self::written)
+        Value::deserialize(deserializer).map(Self::json)
     }
 }
 

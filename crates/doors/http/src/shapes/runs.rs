@@ -1,8 +1,8 @@
 //! Shapes of runs and sessions.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -352,31 +352,23 @@ pub(crate) struct RunNew {
     pub(crate) sockets: Option<bool>,
 }
 
+raw! {
+    /// A set of built-in tools.
+    BuiltInSet = {
+        "type": "string",
+        "enum": narthex_model::BuiltInTools::WORDS.map(|(word, _)| word),
+    };
+}
+
 /// The built-in tools of a run: a word for a set, or names. The default is the tools that ask
 /// humans, and `end_session`. A child also has `message_caller`.
-#[derive(Debug, Serialize)]
-pub(crate) struct BuiltInTools(Value);
-
-impl JsonSchema for BuiltInTools {
-    fn schema_name() -> Cow<'static, str> {
-        Cow::Borrowed("BuiltInTools")
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "The built-in tools of a run: a word for a set, or names. The default \
-                            is the tools that ask humans, and `end_session`. A child also has \
-                            `message_caller`.",
-            "anyOf": [
-                {
-                    "type": "string",
-                    "enum": narthex_model::BuiltInTools::WORDS.map(|(word, _)| word),
-                },
-                { "type": "array", "items": { "type": "string" } },
-                { "type": "null" },
-            ],
-        })
-    }
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(crate) enum BuiltInTools {
+    Set(BuiltInSet),
+    Names(Vec<String>),
+    Default(()),
 }
 
 /// The next run of a session. An absent member of a suspended session stays as it was.

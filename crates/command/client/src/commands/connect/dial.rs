@@ -155,6 +155,9 @@ impl<'a> Dialer<'a> {
             false => format!("no connection within {} s", self.args.wait.as_secs_f64()),
         };
         let message = match failure.code {
+            Some(DOWN) if self.args.start => {
+                format!("{why}: the daemon does not listen yet; allow more time with --wait")
+            }
             Some(DOWN) => format!(
                 "{why}, and no daemon runs; start one with `{}`, or let `{}` start it",
                 narthex("up", &[]),
@@ -189,9 +192,27 @@ impl<'a> Dialer<'a> {
         DataDir::at(&self.context.daemon.data)
     }
 
+    /// The failure of a data directory without a daemon, with the remedies of this command.
+    fn without_daemon(&self, failure: Failure) -> Failure {
+        let data = self.context.daemon.data.display();
+        let message = match self.args.start {
+            true => format!(
+                "the daemon with the data directory {data} does not listen yet; allow more time \
+                 with --wait"
+            ),
+            false => format!(
+                "no daemon runs with the data directory {data}; start one with `{}`, or let `{}` \
+                 start it",
+                narthex("up", &[]),
+                narthex("connect --start", &[])
+            ),
+        };
+        Failure { message, ..failure }
+    }
+
     async fn once(&self) -> Result<UnixStream, Fault> {
         let daemon = self.data().daemon().map_err(|failure| match failure.code {
-            Some(DOWN) => Fault::Passing(failure),
+            Some(DOWN) => Fault::Passing(self.without_daemon(failure)),
             _ => Fault::Lasting(failure),
         })?;
         let folder = daemon.socket_dir.ok_or_else(|| {

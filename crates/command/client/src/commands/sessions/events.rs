@@ -124,7 +124,7 @@ pub(super) async fn message(
     let path = format!("{}/messages", session_path(&place, &id));
     let asked = client.api(ApiRequest::new(Method::POST, path).entry(&body.to_string()));
     let event = waiting("sending the message", context, asked).await.map_err(with_remedy)?;
-    let sentence = format!("event {} of the session {id}", event["sequence"]);
+    let sentence = format!("sent as event {} of the session {id}", event["sequence"]);
     output::told(&event, &sentence, context.format)
 }
 
