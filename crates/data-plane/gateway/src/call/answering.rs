@@ -169,6 +169,7 @@ impl Answering {
 
     /// Returns the next step, or `None` after the answer and for a call that its caller took back.
     /// Cancel safe: a dropped future loses no step.
+    #[expect(clippy::should_implement_trait, reason = "steps are awaited, so this is no iterator")]
     pub fn next(&mut self) -> BoxFuture<'_, Option<Step>> {
         Box::pin(self.step())
     }
