@@ -52,7 +52,8 @@ pub fn user_folder(
 ) -> Option<PathBuf> {
     // By the rules of XDG a relative path counts as unset.
     let folder = env(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
-    folder.or_else(|| Some(Path::new(&env("HOME")?).join(below_home)))
+    let home = || env("HOME").filter(|home| !home.is_empty());
+    folder.or_else(|| Some(Path::new(&home()?).join(below_home)))
 }
 
 /// The default data directory of the user; `env` looks up variables.

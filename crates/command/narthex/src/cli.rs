@@ -260,6 +260,10 @@ fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, 
     core_dumps::forbid()?;
     let flags = flags(&cli);
     let mut settings = config::load(&flags)?;
+    if let Command::Up(_) | Command::Trust(_) = &cli.command {
+        // These work on the data directory, so the commands that they print do as well.
+        settings.daemon.daemon_url = None;
+    }
     command::choose(settings.daemon.chosen(flags.settings.as_deref(), workspace));
     let runtime = runtime(&cli.command)?;
     let telemetry =

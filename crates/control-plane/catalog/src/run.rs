@@ -121,7 +121,7 @@ fn read(reader: &mut Reader, object: &Object<'_>) -> Option<RunRequest> {
     let project_dir = reader.owned(object, "project_dir");
     let own = ["servers", "tools"].into_iter().find(|key| object.get(key).is_some());
     for key in OF_AGENTS.into_iter().filter(|key| own.is_some() && object.get(key).is_some()) {
-        let message = format!("a run with servers of its own has no `{key}`");
+        let message = format!("a run without an agent has no `{key}`");
         let remedy = "remove it, or name an agent instead of `servers` and `tools`";
         reader.fault(&object.at.key(key), FaultCode::FieldsExclude, message, remedy);
     }

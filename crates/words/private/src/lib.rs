@@ -24,8 +24,8 @@ pub enum PrivateError {
     /// Its owner is another user than root and the user of this process.
     #[error(
         "`{}` belongs to the user with the id {owner}, who can write to it; move it away, or make \
-         it yours with `chown {own} '{}'`",
-        path.display(), path.display()
+         it yours with `chown {own} {}`",
+        path.display(), pasted(path)
     )]
     OtherUser {
         /// The file or folder.
@@ -38,8 +38,8 @@ pub enum PrivateError {
     /// Its group or others may write it.
     #[error(
         "`{}` has the mode {mode:04o}, so other users can write to it; check that its content is \
-         yours, then close it with `chmod go-w '{}'`",
-        path.display(), path.display()
+         yours, then close it with `chmod go-w {}`",
+        path.display(), pasted(path)
     )]
     Writable {
         /// The file or folder.
@@ -50,8 +50,8 @@ pub enum PrivateError {
     /// Others may read a file with a secret.
     #[error(
         "`{}` has the mode {mode:04o}, so other users may have read the secret in it; make it \
-         private with `chmod 600 '{}'`",
-        path.display(), path.display()
+         private with `chmod 600 {}`",
+        path.display(), pasted(path)
     )]
     Readable {
         /// The file.
@@ -61,8 +61,8 @@ pub enum PrivateError {
     },
     /// The name is a symbolic link, or no regular file.
     #[error(
-        "`{}` is not a regular file; move it away with `mv '{}' '{}.old'`",
-        path.display(), path.display(), path.display()
+        "`{}` is not a regular file; move it away with `mv {} {}`",
+        path.display(), pasted(path), pasted(format!("{}.old", path.display()).as_ref())
     )]
     NoFile {
         /// The path.
@@ -71,8 +71,8 @@ pub enum PrivateError {
     /// The name of a folder is a link.
     #[error(
         "`{}` is a link, and other users may be able to change its target; remove the link with \
-         `rm '{}'`, and move the folder itself there",
-        path.display(), path.display()
+         `rm {}`, and move the folder itself there",
+        path.display(), pasted(path)
     )]
     Link {
         /// The link.
@@ -95,6 +95,12 @@ impl PrivateError {
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }
+}
+
+/// The path in quotes, for a command that is pasted into a shell in any folder.
+fn pasted(path: &Path) -> String {
+    let whole = std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned());
+    format!("'{}'", whole.display().to_string().replace('\'', r"'\''"))
 }
 
 /// Checks that a folder is one in which no other user can put or replace anything. The path may

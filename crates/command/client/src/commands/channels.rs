@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use crate::cli::{ChannelsCommand, SetChannelArgs, SetWebhookArgs, WebhooksCommand, WorkspaceArgs};
 use http::Method;
+use narthex_model::command::narthex;
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
@@ -20,8 +21,11 @@ pub async fn run(command: ChannelsCommand, context: Context) -> Result<ExitCode,
             let path = workspace_path(&place.workspace, "/channels");
             let items = waiting("asking the daemon", &context, client.api_all(&path)).await?;
             let header = ["name", "provider", "url", "signing key", "written", "by"];
-            let none = "There are no channels, so no agent can post messages.";
-            table::list(&items, &header, row, none, &context)
+            let add = narthex("channels set NAME --provider log", &[]);
+            let none = format!(
+                "There are no channels, so no agent can post messages; add one with `{add}`."
+            );
+            table::list(&items, &header, row, &none, &context)
         }
         ChannelsCommand::Set(args) => set(&client, args, &context).await,
         ChannelsCommand::Remove { name, place } => {
@@ -70,8 +74,9 @@ pub async fn webhooks(command: WebhooksCommand, context: Context) -> Result<Exit
             let path = workspace_path(&place.workspace, "/webhooks");
             let items = waiting("asking the daemon", &context, client.api_all(&path)).await?;
             let header = ["name", "url", "signing key", "events", "attempts", "next attempt"];
-            let none = "There are no webhooks.";
-            table::list(&items, &header, webhook_row, none, &context)
+            let add = narthex("webhooks set NAME --url SECRET --signing-key SECRET", &[]);
+            let none = table::none_yet("webhooks", &add);
+            table::list(&items, &header, webhook_row, &none, &context)
         }
         WebhooksCommand::Set(args) => set_webhook(&client, args, &context).await,
         WebhooksCommand::Deliveries { name, place } => {

@@ -70,9 +70,10 @@ impl Users {
             made["roles"] = match set {
                 Ok(member) => json!({ (args.workspace.as_str()): member["roles"] }),
                 Err(failure) => {
-                    let set = narthex("members set {} ROLE --workspace WORKSPACE", &[&name]);
+                    let set = narthex("members set {} author", &[&name]);
                     let text = format!(
-                        "the user {name} was created, but has no role: {}; set it with `{set}`",
+                        "the user {name} was created, but has no role: {}; then set this role or \
+                         another with `{set}`",
                         failure.message
                     );
                     return Err(Failure { message: text, ..failure });

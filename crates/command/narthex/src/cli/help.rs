@@ -44,13 +44,44 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ),
 ];
 
+/// The texts of commands that have one type for the three kinds of objects of the catalog.
+static CATALOG: [(&str, [(&str, &str); 4]); 3] = [
+    (
+        "servers",
+        [
+            ("list", "List the servers of a workspace"),
+            ("get", "Print a server in the form that `apply` reads"),
+            ("apply", "Create or replace servers from files"),
+            ("delete", "Delete a server that no other object refers to"),
+        ],
+    ),
+    (
+        "capabilities",
+        [
+            ("list", "List the capabilities of a workspace"),
+            ("get", "Print a capability in the form that `apply` reads"),
+            ("apply", "Create or replace capabilities from files"),
+            ("delete", "Delete a capability that no other object refers to"),
+        ],
+    ),
+    (
+        "agents",
+        [
+            ("list", "List the agents of a workspace"),
+            ("get", "Print an agent in the form that `apply` reads"),
+            ("apply", "Create or replace agents from files"),
+            ("delete", "Delete an agent that no other object refers to"),
+        ],
+    ),
+];
+
 /// The help page of a command below the main one.
 const PAGE: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{all-args}\n\n\
     Global flags: narthex --help{after-help}";
 
 /// The command line with its help.
 pub(crate) fn command() -> Command {
-    let command = Cli::command();
+    let command = with_kinds(Cli::command());
     let globals: Vec<_> = command
         .get_arguments()
         .filter(|argument| argument.is_global_set())
@@ -58,6 +89,21 @@ pub(crate) fn command() -> Command {
         .collect();
     let main = main_page(&command);
     command.help_template(main).mut_subcommands(|inner| page(inner, &globals))
+}
+
+/// Names the kind of object in the texts of commands for the catalog.
+fn with_kinds(command: Command) -> Command {
+    command.mut_subcommands(|group| {
+        let texts = CATALOG.iter().find(|(name, _)| *name == group.get_name());
+        let Some((_, texts)) = texts else { return group };
+        group.mut_subcommands(|inner| {
+            let text = texts.iter().find(|(name, _)| *name == inner.get_name());
+            match text {
+                Some((_, about)) => inner.about(*about),
+                None => inner,
+            }
+        })
+    })
 }
 
 /// The template of the main page. The width of the names is that of the longest one.

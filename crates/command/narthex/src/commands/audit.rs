@@ -67,12 +67,16 @@ async fn keep(
     if context.format.is_json() {
         output::done(&kept)?;
     } else if !context.format.is_quiet() {
-        let told = |name: &str, what: &str| match kept[name].as_u64() {
-            Some(count) if count > 0 => output::counted(count, what),
-            _ => format!("any number of {what}s"),
-        };
-        let (days, events) = (told("kept_days", "day"), told("kept_events", "event"));
-        output::line(&format!("events are stored for {days}, up to {events}"))?;
+        let limit = |name: &str| kept[name].as_u64().filter(|count| *count > 0);
+        let days = limit("kept_days").map_or_else(
+            || "forever".to_owned(),
+            |count| format!("for {}", output::counted(count, "day")),
+        );
+        let events = limit("kept_events").map_or_else(
+            || "in any number".to_owned(),
+            |count| format!("at most {}", output::counted(count, "event")),
+        );
+        output::line(&format!("events are stored {days}, {events}"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -18,7 +18,7 @@ fn channels_and_webhooks_are_set_at_the_command_line() {
     place.pipe(&["secrets", "set", "OPS_KEY"], "the-key-that-signs-it").succeeded();
 
     let none = place.run(["channels", "list"]).succeeded().stdout;
-    assert_eq!(none, "There are no channels, so no agent can post messages.\n");
+    assert!(none.starts_with("There are no channels, so no agent can post messages;"), "{none}");
     let set = ["channels", "set", "team", "--provider", "slack", "--url", "${OPS_URL}"];
     assert_eq!(place.run(set).succeeded().stdout, "agents can post to team\n");
     place.run(["channels", "set", "notes", "--provider", "log"]).succeeded();

@@ -75,9 +75,9 @@ pub enum AccessError {
     DefaultStays,
     /// The service exists with other roles.
     #[error(
-        "the service `{0}` has other roles; leave `roles` out, or change them first with \
+        "the service `{0}` has other roles; leave `roles` out, or change them first, as with \
          `{command}`",
-        command = narthex("members set {} ROLES", &[.0])
+        command = narthex("members set {} author", &[.0])
     )]
     OtherRoles(PrincipalName),
     /// A service works only in its own workspace.

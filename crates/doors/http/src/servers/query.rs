@@ -91,5 +91,5 @@ impl Query {
 
 /// Refuses a query, with all of its faults.
 pub(super) fn refused(faults: &[FieldError]) -> Problem {
-    Problem::of_fields(written::faults("the query of the URL is not valid", faults), faults)
+    Problem::of_fields(written::faults("a parameter of the request is not valid", faults), faults)
 }
