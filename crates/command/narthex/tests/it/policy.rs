@@ -120,7 +120,7 @@ fn d13_a_file_is_checked_without_a_daemon() {
     place.write("rules.cedar", wrong);
     let both = ["line 1", "rule-1", "line 2", "typo", "`nam`", "`name`"];
     place.run(["policy", "check", "--file", &rules]).failed(1, &both);
-    place.run(["policy", "check"]).failed(2, &["a server and a tool"]);
+    place.run(["policy", "check"]).failed(2, &["--server and --tool"]);
     let schema = place.run(["policy", "schema"]).succeeded().stdout;
     assert!(schema.contains("action call appliesTo"), "{schema}");
     assert!(schema.lines().count() > 10, "as it is written: {schema}");
