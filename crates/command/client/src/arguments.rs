@@ -205,6 +205,7 @@ mod tests {
         fs::write(&path, "3\n").unwrap();
         let word = format!("body=@{}", path.display());
         assert_eq!(parsed(&[&word], &Value::Null), json!({"body": "3\n"}));
-        assert!(parse(&words(&["body=@/nowhere/at/all"]), None).is_err());
+        let absent = parse(&words(&["body=@/nowhere/at/all"]), None).unwrap_err();
+        assert!(absent.message.contains("/nowhere/at/all"), "{absent}");
     }
 }

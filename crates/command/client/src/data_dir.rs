@@ -433,6 +433,8 @@ mod tests {
         std::os::unix::fs::symlink("daemon.lock", data.lock_file()).unwrap();
         let failure = data.is_locked().unwrap_err();
         assert!(failure.message.contains("daemon.lock") && failure.message.contains("--data"));
-        assert!(data.running().is_err() && data.holder().is_err());
+        for failed in [data.running().map(drop), data.holder().map(drop)] {
+            assert_eq!(failed.unwrap_err().message, failure.message);
+        }
     }
 }

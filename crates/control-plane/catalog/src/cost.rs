@@ -100,6 +100,8 @@ mod tests {
         assert_eq!((least.cost, least.currency.as_str()), (0, "USD"));
         let bad = r#"{"model": "", "cost_micros": -1, "input_tokens": 1.5, "currency": "euro"}"#;
         assert_eq!(read(bad).unwrap_err().iter().count(), 5);
-        assert!(read(r#"{"id": "a", "model": "m", "output_tokens": 900000000001}"#).is_err());
+        let most = read(r#"{"id": "a", "model": "m", "output_tokens": 900000000001}"#).unwrap_err();
+        let places: Vec<_> = most.iter().map(|fault| fault.path.as_str()).collect();
+        assert_eq!(places, ["output_tokens"]);
     }
 }

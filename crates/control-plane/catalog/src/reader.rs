@@ -416,7 +416,9 @@ mod tests {
     fn d9_the_valid_parts_of_a_faulty_object_are_read() {
         let text = br#"{"name": "a", "executor": "x", "activ": true, "description": 3,
             "mcpServers": {"b": {"ref": "b"}, "c": 3}}"#;
-        assert!(Agent::parse(text, None).is_err());
+        let faults = Agent::parse(text, None).unwrap_err();
+        let places: Vec<_> = faults.iter().map(|fault| fault.path.as_str()).collect();
+        assert_eq!(places, ["activ", "mcpServers.c", "description"]);
         let agent = Agent::partly(text).unwrap();
         assert_eq!(agent.executor.as_ref().map(|name| name.as_str()), Some("x"));
         let aliases: Vec<_> = agent.servers.keys().map(|alias| alias.as_str()).collect();

@@ -127,7 +127,8 @@ mod tests {
         let late = show("grq_1");
         tokio::time::advance(CONSENT_LIFE).await;
         assert!(!answer(&late, "of ada", "grq_1"), "too late");
-        assert!(consents.answer("", "of ada", "grq_1").is_err());
+        let refused = consents.answer("", "of ada", "grq_1").unwrap_err();
+        assert!(matches!(refused, ConsentError::Used), "{refused}");
     }
 
     /// X-E82: the newest showing of a page counts, and no user takes other users' room.

@@ -178,16 +178,16 @@ mod tests {
         ] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
-        for bad in [
-            "http://hooks.example.com/",
-            "http://127.0.0.1:8081/",
-            "ftp://hooks.internal/",
-            "https://me:secret@hooks.example.com/",
-            "hooks.example.com",
-            "data:text/plain,x",
-            "",
+        for (bad, why) in [
+            ("http://hooks.example.com/", "it is not https"),
+            ("http://127.0.0.1:8081/", "it is not https"),
+            ("ftp://hooks.internal/", "it is neither https nor http"),
+            ("https://me:secret@hooks.example.com/", "it has a user name or a password"),
+            ("hooks.example.com", "it is not a URL"),
+            ("data:text/plain,x", "it has no host"),
+            ("", "it is not a URL"),
         ] {
-            assert!(check(bad).is_err(), "{bad}");
+            assert_eq!(check(bad), Err(why), "{bad}");
         }
     }
 

@@ -172,7 +172,8 @@ mod tests {
         assert_eq!(has(&RunPolicy::of(&["git", "*"]).unwrap()), [true, true]);
         assert_eq!(has(&RunPolicy::of::<&str>(&[]).unwrap()), [false, false]);
         assert_eq!(RunPolicy::of::<&str>(&[]).unwrap(), RunPolicy::default());
-        assert!(RunPolicy::of(&["Git Hub"]).is_err());
+        let refused = RunPolicy::of(&["git", "Git Hub"]).unwrap_err().to_string();
+        assert!(refused.contains("`Git Hub` is not a valid server name"), "{refused}");
     }
 
     /// D5: a refusal names the tool only where the caller may know of it, and all that is missing.

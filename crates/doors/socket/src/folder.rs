@@ -347,7 +347,9 @@ mod tests {
         let aside = home.path().join("aside");
         fs_err::remove_file(link.join(LOCK)).unwrap();
         fs_err::os::unix::fs::symlink(&aside, link.join(LOCK)).unwrap();
-        assert!(Folder::open(&link).is_err() && !aside.exists());
+        let error = Folder::open(&link).unwrap_err();
+        let SocketError::Io { source, .. } = &error else { panic!("{error:?}") };
+        assert!(source.to_string().contains(LOCK) && !aside.exists(), "{error:?}");
     }
 
     #[tokio::test]

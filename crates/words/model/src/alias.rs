@@ -162,7 +162,8 @@ mod tests {
             assert!(Alias::new(good).is_ok(), "{good}");
         }
         for bad in ["", "A", "1a", "a__b", "a b", "a.b", "-a", &"a".repeat(65), "ä"] {
-            assert!(Alias::new(bad).is_err(), "{bad}");
+            let error = Alias::new(bad).unwrap_err();
+            assert!(matches!(&error, AliasError::Invalid { text, .. } if text == bad), "{error}");
         }
     }
 

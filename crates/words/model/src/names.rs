@@ -267,7 +267,8 @@ mod tests {
             assert!(ServerId::new(good).is_ok(), "{good}");
         }
         for bad in ["", "../evil", "a__b", "Docs", "1a", "a/b", "a.b", &"a".repeat(65)] {
-            assert!(ServerId::new(bad).is_err(), "{bad}");
+            let error = ServerId::new(bad).unwrap_err();
+            assert_eq!(error.kind, "server id", "{error}");
         }
     }
 
@@ -277,7 +278,8 @@ mod tests {
             assert!(AgentName::new(good).is_ok() && CapabilityName::new(good).is_ok(), "{good}");
         }
         for bad in ["", "-a", "A", "a/b", "..", &"a".repeat(65)] {
-            assert!(AgentName::new(bad).is_err() && CapabilityName::new(bad).is_err(), "{bad}");
+            let errors = (AgentName::new(bad).unwrap_err(), CapabilityName::new(bad).unwrap_err());
+            assert_eq!((errors.0.kind, errors.1.kind), ("agent name", "capability name"), "{bad}");
         }
     }
 
@@ -288,7 +290,8 @@ mod tests {
             assert!(ToolScope::new(good).is_ok(), "{good}");
         }
         for bad in ["", "linear", ".write", "linear.", "Linear.write", "a..b", "a b.c"] {
-            assert!(ToolScope::new(bad).is_err(), "{bad}");
+            let error = ToolScope::new(bad).unwrap_err().to_string();
+            assert!(error.contains("is not a valid tool scope: use at least two words"), "{error}");
         }
     }
 
@@ -298,11 +301,13 @@ mod tests {
             assert!(PrincipalName::new(good).is_ok(), "{good}");
         }
         for bad in ["", "Ada", "-a", "@a", "a b", "a/b/c", "/ci", "team/", "Team/ci", "a\u{e4}"] {
-            assert!(PrincipalName::new(bad).is_err(), "{bad}");
+            let error = PrincipalName::new(bad).unwrap_err().to_string();
+            assert!(error.contains("use 1 to 128 of a-z, 0-9 and `._@+-`"), "{error}");
         }
         let name = PrincipalName::of_service(&WorkspaceId::default(), "ci").unwrap();
         assert_eq!((name.as_str(), name.workspace()), ("default/ci", Some("default")));
-        assert!(PrincipalName::of_service(&WorkspaceId::default(), "a/b").is_err());
+        let error = PrincipalName::of_service(&WorkspaceId::default(), "a/b").unwrap_err();
+        assert_eq!((error.text.as_str(), error.kind), ("default/a/b", "name"));
     }
 
     /// X-M63: no human is called like another kind of actor, under any way of naming.

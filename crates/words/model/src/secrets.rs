@@ -297,7 +297,8 @@ mod tests {
         }
         for bad in ["", "a", "9A", "A-B", "A B", "Ä", "A\0", "A\n", &"A".repeat(65)] {
             assert_eq!(SecretName::new(bad), Err(SecretNameError), "{bad}");
-            assert!(SecretReference::parse(&format!("${{{bad}}}")).is_err(), "{bad}");
+            let reference = SecretReference::parse(&format!("${{{bad}}}"));
+            assert_eq!(reference, Err(SecretReferenceError), "{bad}");
         }
     }
 
@@ -305,7 +306,7 @@ mod tests {
     #[test]
     fn x_m33_a_secret_reference_is_the_whole_value() {
         for bad in ["", "A", "$A", "${A", "x${A}", "${A}x", " ${A}", "${A}${B}", "${scope.a}"] {
-            assert!(SecretReference::parse(bad).is_err(), "{bad}");
+            assert_eq!(SecretReference::parse(bad), Err(SecretReferenceError), "{bad}");
         }
         let name = |value| SecretReference::from_json(&value).map(|found| found.name.to_string());
         assert_eq!(name(json!({"$secret": "A"})).as_deref(), Ok("A"));
@@ -320,7 +321,7 @@ mod tests {
             json!(null),
         ];
         for bad in bad {
-            assert!(name(bad.clone()).is_err(), "{bad}");
+            assert_eq!(name(bad.clone()), Err(SecretReferenceError), "{bad}");
         }
     }
 

@@ -270,6 +270,7 @@ mod tests {
         let twice = br#"{"calls_per_day": 1, "calls_per_day": 2}"#;
         WorkspaceLimits::parse(twice, &mut |_, _| told += 1).unwrap();
         assert_eq!(told, 1);
-        assert!(WorkspaceLimits::parse(b"{", &mut |_, _| ()).is_err());
+        let error = WorkspaceLimits::parse(b"{", &mut |_, _| ()).unwrap_err();
+        assert!(matches!(error, crate::json::TextProblem::Syntax { line: 1, .. }), "{error}");
     }
 }

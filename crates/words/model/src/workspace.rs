@@ -73,7 +73,7 @@ mod tests {
             assert_eq!(WorkspaceId::new(good).unwrap().as_str(), good);
         }
         for bad in ["", "A", "-a", "_a", "a/b", "a b", "ä", "a\0", &"a".repeat(65)] {
-            assert!(WorkspaceId::new(bad).is_err(), "{bad}");
+            assert_eq!(WorkspaceId::new(bad), Err(WorkspaceIdError { text: bad.to_owned() }));
         }
     }
 }

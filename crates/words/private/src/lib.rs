@@ -303,7 +303,9 @@ mod tests {
             for error in [open(&file).unwrap_err(), check_named(&file).unwrap_err()] {
                 assert!(error.to_string().contains(&command), "{error}");
             }
-            assert!(open_or_create(&file).is_err() && open_to_append(&file).is_err());
+            for error in [open_or_create(&file).unwrap_err(), open_to_append(&file).unwrap_err()] {
+                assert!(matches!(error, PrivateError::Writable { .. }), "{error}");
+            }
         }
         set(&file, 0o600);
         for mode in [0o777, 0o770, 0o1777] {
@@ -326,7 +328,8 @@ mod tests {
         }
         let dangling = folder.path().join("dangling");
         symlink(folder.path().join("made"), &dangling).unwrap();
-        assert!(open_or_create(&dangling).is_err());
+        let error = open_or_create(&dangling).unwrap_err();
+        assert!(matches!(error, PrivateError::NoFile { .. }), "{error}");
         assert!(!folder.path().join("made").exists());
         assert!(matches!(open(folder.path()).unwrap_err(), PrivateError::NoFile { .. }));
         // A person may name one by a link.

@@ -172,7 +172,8 @@ mod tests {
             "https://a.example/?x",
             "https://a.example/#x",
         ] {
-            assert!(remote(bad).is_err(), "{bad}");
+            let message = remote(bad).unwrap_err().message;
+            assert!(message.contains(&format!("--daemon-url `{bad}` is not a")), "{message}");
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use fs_err as fs;
-use narthex_model::{ErrorKind, RunToken};
+use narthex_model::{ErrorKind, RunToken, command::quoted};
 
 use super::DataDir;
 use crate::Failure;
@@ -74,8 +74,9 @@ fn read(path: &Path) -> Result<RunToken, Failure> {
     if mode & 0o077 != 0 {
         let text = format!(
             "the token file {0} has the mode {mode:04o}, so others may have read it; make it \
-             private with `chmod 600 {0}`, or delete it to get a new token at the next start",
-            path.display()
+             private with `chmod 600 {1}`, or delete it to get a new token at the next start",
+            path.display(),
+            quoted(&path.to_string_lossy())
         );
         return Err(Failure::new(ErrorKind::Denied, text));
     }

@@ -17,7 +17,7 @@ use narthex_executor::Executors;
 use narthex_gateway::{GatewayOptions, Tracer};
 use narthex_http::listener::{ServeOptions, Workers};
 use narthex_http::{HttpOptions, ReplayLimits, TokenHash};
-use narthex_model::Secret;
+use narthex_model::{Secret, command::quoted};
 use narthex_policy::RunPolicy;
 use narthex_telemetry::{LogFormat, TelemetryOptions};
 use narthex_wire::Limits;
@@ -221,6 +221,8 @@ pub(crate) fn layers_of(
             Failure::usage(format!("{name} is not valid TOML: line {line}: {}", error.message()))
         })?;
         layers.add_file(&name, &table);
+        let whole = absolute(&path)?;
+        let pasted = quoted(&whole.to_string_lossy()).into_owned();
         let has_env = layers
             .executors
             .as_ref()
@@ -228,13 +230,13 @@ pub(crate) fn layers_of(
         if has_env && fs::metadata(&path)?.mode() & 0o077 != 0 {
             layers.faults.push(format!(
                 "{name} holds values of `executors`, and others can read it; make it private with \
-                 `chmod 600 {name}`"
+                 `chmod 600 {pasted}`"
             ));
         }
         if layers.get("store.url").is_some() && fs::metadata(&path)?.mode() & 0o077 != 0 {
             layers.faults.push(format!(
                 "{name} holds `store.url`, and others can read it; make it private with `chmod \
-                 600 {name}`, or set {} instead",
+                 600 {pasted}`, or set {} instead",
                 super::STORE_URL
             ));
         }

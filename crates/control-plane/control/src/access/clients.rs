@@ -349,11 +349,20 @@ mod tests {
         };
         let both = with(json!(["imported", "agent-produced"])).unwrap();
         assert_eq!(both.origins, ClientOrigin::ALL.into());
+        let fault_places = |origins: Value| match with(origins) {
+            Err(ControlError::Catalog(CatalogError::Refused(faults))) => {
+                faults.iter().map(|fault| fault.field.to_string()).collect::<Vec<_>>()
+            }
+            other => panic!("{:?}", other.err()),
+        };
         for unfit in ["authored", "observed", "canonical"] {
-            assert!(with(json!(["imported", unfit])).is_err(), "{unfit}");
+            let places = fault_places(json!(["imported", unfit]));
+            assert_eq!(places, ["origins[1]"], "{unfit}");
         }
-        for unfit in [json!([]), json!("imported"), json!([1])] {
-            assert!(with(unfit).is_err());
+        for (unfit, place) in
+            [(json!([]), "origins"), (json!("imported"), "origins"), (json!([1]), "origins[0]")]
+        {
+            assert_eq!(fault_places(unfit), [place]);
         }
     }
 

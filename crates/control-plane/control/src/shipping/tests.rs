@@ -7,7 +7,7 @@ use narthex_model::WorkspaceId;
 use narthex_store::Store;
 use serde_json::json;
 
-use super::{Shipper, row_of};
+use super::{ShipError, Shipper, row_of};
 
 fn event(number: u64) -> AuditEvent<'static> {
     let event = AuditEvent::new("test.happened", Actor::system()).on("number", number.to_string());
@@ -70,7 +70,8 @@ async fn d25_events_wait_on_disk_while_the_store_is_unavailable() {
             Err(full) => break full,
         }
         audit.flush().await;
-        assert!(shipper.step().await.is_err());
+        let failed = shipper.step().await.unwrap_err();
+        assert!(matches!(failed, ShipError::Store(_)), "{failed}");
     };
     assert_eq!(full, AuditFull::SpoolFull);
     assert!(done > 10, "{done}");
@@ -155,7 +156,7 @@ async fn several_movers_move_every_event_once() {
         let mut shipper = Shipper::new(&audit, Some(&store), None).unwrap();
         loop {
             match shipper.step().await {
-                Ok(true) | Err(super::ShipError::Contended) => {}
+                Ok(true) | Err(ShipError::Contended) => {}
                 Ok(false) => return,
                 Err(error) => panic!("{error}"),
             }

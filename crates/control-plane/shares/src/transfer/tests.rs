@@ -82,10 +82,15 @@ fn s29_a_transfer_writes_nothing_outside_of_its_folder() {
     symlink(world.path("outside/a.txt"), world.path("to/real/a.txt")).unwrap();
     for path in ["..", "/etc", "a/../../b", "", "link", "link/x"] {
         for is_emptied in [false, true] {
-            assert!(world.put(path, is_emptied).is_err(), "{path}");
+            let refused = world.put(path, is_emptied).unwrap_err();
+            assert_eq!(refused.code(), "path_outside_folder", "{path}: {refused}");
         }
     }
-    assert!(world.put("real", false).is_err(), "`real/deep` is a link");
+    let refused = world.put("real", false).unwrap_err();
+    assert!(
+        matches!(&refused, ShareError::Outside { path } if path == "real/deep/b.txt"),
+        "{refused}"
+    );
     let is_link = |name: &str| fs::symlink_metadata(world.path(name)).unwrap().is_symlink();
     assert!(is_link("to/real/a.txt"), "nothing is done by halves");
     let to = Destination { folder: &world.to, path: "real", is_emptied: false, keeps_paths: false };
@@ -102,7 +107,8 @@ fn s29_a_transfer_writes_nothing_outside_of_its_folder() {
 fn the_whole_folder_takes_more_and_is_not_emptied() {
     let world = World::new();
     fs::create_dir_all(world.path("to/x/y/z")).unwrap();
-    assert!(world.put(".", true).is_err());
+    let refused = world.put(".", true).unwrap_err();
+    assert!(matches!(refused, ShareError::Path { .. }), "{refused}");
     world.put(".", false).unwrap();
     assert_eq!(world.names("to"), ["a.txt", "deep", "x"]);
 }
@@ -116,7 +122,11 @@ fn several_paths_are_transferred_together_or_not_at_all() {
     for name in ["to/here/out/a.txt", "to/here/out/deep/b.txt"] {
         assert!(world.path(name).exists(), "{name}");
     }
-    assert!(world.all(&["out/deep", "out/nothing"], to(true)).is_err());
+    let refused = world.all(&["out/deep", "out/nothing"], to(true)).unwrap_err();
+    assert!(
+        matches!(&refused, ShareError::NotFound { path } if path == "out/nothing"),
+        "{refused}"
+    );
     assert!(world.path("to/here/out/a.txt").exists(), "it was emptied for nothing");
     world.all(&["."], to(true)).unwrap();
     assert!(world.path("to/here/out/deep/b.txt").exists());
@@ -172,8 +182,10 @@ fn a_stopped_copy_changes_no_file() {
     let stage = Stage::new(&world.to, ".stage").unwrap();
     let (limits, temporary) = (&Limits::default(), &*world.path("temporary"));
     let copying = Copying { limits, temporary, stop: &world.stop };
-    assert!(stage.replace("in", copying).is_err(), "the last moment counts, too");
-    assert!(stage.merge(&[], copying).is_err());
+    let late = stage.replace("in", copying).unwrap_err();
+    assert!(matches!(late, ShareError::Stopped), "the last moment counts, too: {late}");
+    let late = stage.merge(&[], copying).unwrap_err();
+    assert!(matches!(late, ShareError::Stopped), "{late}");
     assert_eq!(fs::read_to_string(world.path("to/in/a.txt")).unwrap(), "before");
 }
 

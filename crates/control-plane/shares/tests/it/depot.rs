@@ -131,7 +131,7 @@ fn x_e95_a_deleted_workspace_leaves_nothing() {
     let taken = world.take("a").unwrap();
     world.depot.forget(&world.workspace).unwrap();
     let hash = taken.snapshot.files[0].hash;
-    assert!(world.depot.read(&world.workspace, hash).is_err());
+    assert_eq!(world.depot.read(&world.workspace, hash).unwrap_err().code(), "file_not_found");
     assert!(!world.dir.path().join("depot/workspaces/default").exists());
     drop(taken);
     // A new one of that name begins with nothing.

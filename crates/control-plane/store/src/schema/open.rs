@@ -8,7 +8,7 @@ use std::{
 };
 
 use fs_err as fs;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::quoted};
 use sqlx::SqliteConnection;
 use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout};
@@ -52,8 +52,9 @@ pub enum OpenError {
     /// Other users can read or write the file.
     #[error(
         "the store `{0}` has the mode {mode:04o}, so others may have changed it; make it private \
-         with `chmod 600 {0}`, or delete it to start with an empty one",
-        .path.display()
+         with `chmod 600 {1}`, or delete it to start with an empty one",
+        .path.display(),
+        quoted(&.path.to_string_lossy())
     )]
     NotPrivate { path: PathBuf, mode: u32 },
     /// Another user can change the file.

@@ -10,7 +10,10 @@ use narthex_testkit::{
     fixture::{Eras, Options, Running},
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout};
+use tokio::{
+    sync::mpsc::error::TryRecvError,
+    time::{Instant, timeout},
+};
 
 use super::{
     fixture_process,
@@ -82,7 +85,8 @@ async fn a_program_asks_on_the_stream_of_the_only_call() {
     let answer = timeout(SOON, asked).await.unwrap();
     assert!(answer.to_string().contains("blue"), "{answer}");
     let mut outbox = session.take_outbox().unwrap();
-    assert!(outbox.try_recv().is_err(), "the question was asked once");
+    let none = outbox.try_recv().unwrap_err();
+    assert_eq!(none, TryRecvError::Empty, "the question was asked once");
     let params = json!({"name": "test_sampling", "arguments": {"prompt": "p"}});
     let answering = world.gateway.call(&caller, legacy(6, "tools/call", params)).await;
     let method = timeout(SOON, method_of_next(&mut outbox)).await.unwrap();
@@ -318,7 +322,7 @@ async fn resource_updates_reach_subscribers_only() {
     let message: Value = serde_json::from_slice(&payload.into_bytes()).unwrap();
     assert_eq!(message["method"], "notifications/resources/updated", "{message}");
     let mut outbox = other.session.as_ref().unwrap().take_outbox().unwrap();
-    assert!(outbox.try_recv().is_err());
+    assert_eq!(outbox.try_recv().unwrap_err(), TryRecvError::Empty);
     world.gateway.drain().await;
 }
 

@@ -169,6 +169,7 @@ fn s23_changed_instructions_of_a_server_do_not_reach_models() {
 fn an_invalid_digest_is_refused() {
     for bad in ["", "AAAA", &"A".repeat(44), &"!".repeat(43)] {
         let text = serde_json::json!({ "tools": { "a": bad } });
-        assert!(serde_json::from_value::<KeptServer>(text).is_err(), "{bad}");
+        let error = serde_json::from_value::<KeptServer>(text).unwrap_err().to_string();
+        assert!(error.contains("digest"), "{bad}: {error}");
     }
 }

@@ -90,7 +90,7 @@ async fn r_o9_lists_and_resources_are_fetched_once_for_each_open() {
     let tools = "/mnt/mcp/1-files/tools";
     fake.set(Mood::Fails(refused()));
     let fd = process.open(tools).expect("it opens");
-    assert!(process.read(fd, 0).await.is_err());
+    assert_eq!(process.read(fd, 0).await.expect_err("it fails").code(), refused().code);
     fake.set(Mood::Well);
     assert_eq!(process.read(fd, 8).await.expect("a failure is not kept"), r#"{"tools""#);
     let rest = process.read(fd, 0).await.expect("the rest");

@@ -176,7 +176,8 @@ async fn r_e11_calls_on_one_mount_run_concurrently() {
     let second = write(fds[1]);
     until(|| fake.asked() == 2).await;
     process.close(fds[0]).expect("it is open");
-    assert!(first.await.expect("it ends").is_err(), "it was given up");
+    let first = first.await.expect("it ends").expect_err("it was given up");
+    assert_eq!(first.code(), Code::Driver);
     assert!(!second.is_finished(), "the other one goes on");
     fake.set(Mood::Well);
     let third = write(process.open(ECHO).expect("it opens"));

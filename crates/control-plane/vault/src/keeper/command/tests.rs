@@ -122,6 +122,7 @@ fn x_m28_each_failure_of_a_key_program_is_reported_without_the_key() {
     let (is, text) = refused(none.load(), &ring);
     assert_eq!(is, ErrorKind::Unavailable);
     assert!(text.contains("`/nowhere/at-all` cannot be started"), "{text}");
+    assert!(text.ends_with("check `vault.key_command` in the settings"), "{text}");
 }
 
 /// A program that waits for good is killed with all processes that it has started.

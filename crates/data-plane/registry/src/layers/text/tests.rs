@@ -45,7 +45,8 @@ fn e141_a_member_is_removed_with_its_comma() {
 fn a_value_that_is_no_object_is_not_overwritten() {
     let error = set("{\"a\": [1]}", &["a", "b"], "1").unwrap_err();
     assert!(matches!(error, TextError::NotAnObject { at } if at == "a"));
-    assert!(set("{\"a\": }", &["a"], "1").is_err());
+    let error = set("{\"a\": }", &["a"], "1").unwrap_err();
+    assert!(matches!(error, TextError::Syntax(_)), "{error}");
 }
 
 /// Comments and commas of the text's author stay, and hide nothing.

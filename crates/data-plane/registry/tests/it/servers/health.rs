@@ -115,8 +115,8 @@ async fn d30_a_failing_call_marks_the_row_at_once() {
         let registry = start([http("x", &peer.url)]);
         let row = ready(&registry).await;
         moody.set(mode);
-        let failed = call(&row).await;
-        assert!(failed.is_err(), "{mode}");
+        let failed = call(&row).await.unwrap_err();
+        assert_eq!(failed.call_kind(), kind, "{mode}");
         // A person must change a credential, so that narthex makes no attempt.
         let state = match kind {
             CallErrorKind::AuthUnavailable => ServerState::Error,

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use narthex_model::{
     Alias, CallError, CallErrorKind, ConfigFault, NameRule, Provenance, ServerState,
 };
-use narthex_registry::{Declared, ServerResult, config::Entry};
+use narthex_registry::{Declared, ServerResult, VerbError, config::Entry};
 use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
 
 use crate::world::{
@@ -227,8 +227,8 @@ async fn e140_an_overridden_entry_is_shown_and_never_started() {
 async fn e126_a_closed_registry_refuses() {
     let registry = start([]);
     in_time(registry.close()).await;
-    assert!(registry.apply(set([shell("x")])).is_err());
-    assert!(registry.disable("x").is_err());
+    assert_eq!(registry.apply(set([shell("x")])).unwrap_err(), VerbError::Closed);
+    assert_eq!(registry.disable("x").unwrap_err(), VerbError::Closed);
     assert!(registry.list().is_empty());
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::StatusCode;
-use narthex_model::Secret;
+use narthex_model::{ErrorKind, Secret};
 use narthex_runs::Compared;
 use narthex_store::Store;
 use narthex_testkit::postgres;
@@ -243,8 +243,10 @@ async fn d10_revoked_secrets_servers_runs_and_workspaces_end_at_every_daemon() {
         looks(&api).await;
         if let Some(between) = &both.between {
             between.is_cut.send_replace(true);
-            assert!(api.control.look_at_cuts().await.is_err());
-            assert!(api.runs.look_at_ends(None).await.is_err());
+            let failed = api.control.look_at_cuts().await.unwrap_err();
+            assert_eq!(failed.kind(), ErrorKind::Unavailable, "{failed}");
+            let failed = api.runs.look_at_ends(None).await.unwrap_err();
+            assert_eq!(failed.kind(), ErrorKind::Unavailable, "{failed}");
         }
         end(&other, &format!("{HERE}/secrets/KEY")).await;
         let off = web(&other, true).to_string();

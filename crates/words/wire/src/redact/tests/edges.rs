@@ -58,6 +58,11 @@ fn s27_base64_with_plus_and_slash_is_found_in_both_alphabets() {
         assert_eq!(redactor.text(encoded), REDACTED);
         assert_eq!(redactor.text(&URL_SAFE.encode(secret)), REDACTED);
     }
+    // A plus sign is also a blank of a form, which is no part of a value's end.
+    assert_eq!(STANDARD.encode("abcdefgh~"), "YWJjZGVmZ2h+");
+    for text in ["YWJjZGVmZ2h++", "YWJjZGVm%0AZ2h++"] {
+        assert_eq!(redactor(&["abcdefgh~"]).text(text), "[redacted]+", "{text}");
+    }
 }
 
 /// D22: a line may end inside base64, and nowhere else.
