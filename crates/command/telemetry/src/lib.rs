@@ -18,7 +18,9 @@ use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfi
 use opentelemetry_sdk::{Resource, trace::SdkTracerProvider};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
-use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+use tracing_subscriber::{
+    EnvFilter, Layer, filter::LevelFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt,
+};
 use url::Url;
 
 /// The most of a collector's answer that is read.
@@ -127,6 +129,16 @@ pub fn start(options: TelemetryOptions<'_>, runtime: &Handle) -> Result<Telemetr
     Ok(Telemetry { traces })
 }
 
+/// The first word of a filter that stands for itself and is no level; `None` if there is none. The
+/// library would read it as the name of a target, and log nothing else.
+#[must_use]
+pub fn wrong_level(filter: &str) -> Option<&str> {
+    // Commas inside of brackets are of a span's fields.
+    let is_plain = !filter.contains('[');
+    let words = filter.split(',').map(str::trim).filter(|word| is_plain && !word.is_empty());
+    words.filter(|word| !word.contains('=')).find(|word| word.parse::<LevelFilter>().is_err())
+}
+
 /// True if the log reports faults of configuration files, so that no other output has to.
 #[must_use]
 pub fn tells_of_files() -> bool {
@@ -219,4 +231,22 @@ async fn send(http: HttpClient, request: Request<Bytes>) -> Result<Response<Byte
     *response.headers_mut() = answer.headers;
     *response.body_mut() = answer.body.collect(ANSWER_MAX).await?;
     Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_no_level_is_found() {
+        for good in ["warn", "off", "WARN", "warn,narthex_gateway=debug", "a[b{c=1,d=2}]=info", ""]
+        {
+            assert_eq!(wrong_level(good), None, "{good}");
+        }
+        for (wrong, word) in
+            [("xx", "xx"), ("warn,xx", "xx"), ("narthex_gateway", "narthex_gateway")]
+        {
+            assert_eq!(wrong_level(wrong), Some(word), "{wrong}");
+        }
+    }
 }

@@ -458,6 +458,10 @@ fn check(layers: &mut Layers, settings: &Settings, format: Option<&str>) {
     if format.is_some_and(|format| !matches!(format, "text" | "json")) {
         faults.push(format!("{} must be `text` or `json`", source("log.format")));
     }
+    if let Some(word) = narthex_telemetry::wrong_level(&settings.log_filter) {
+        let place = source("log.level");
+        faults.push(format!("{place} is `{word}`: write error, warn, info, debug or trace"));
+    }
     let confinement = layers.get("confinement").and_then(|given| given.value.as_str());
     if confinement.is_some_and(|word| !matches!(word, "none" | "strict")) {
         faults.push(format!("{} must be `none` or `strict`", source("confinement")));

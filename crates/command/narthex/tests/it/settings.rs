@@ -35,6 +35,12 @@ fn unknown_and_wrong_settings_are_reported_together() {
     place.run(["status", "--settings", "none.toml"]).failed(1, &["none.toml"]);
     with_variable(&place, "NARTHEX_LIMITS_SESSIONS", "many")
         .failed(2, &["NARTHEX_LIMITS_SESSIONS must be a whole number"]);
+    place.write("narthex.toml", "[log]\nlevel = \"xx\"\n");
+    place
+        .run(["status", "--settings", "narthex.toml"])
+        .failed(2, &["narthex.toml: `log.level` is `xx`: write error, warn, info, debug or trace"]);
+    with_variable(&place, "NARTHEX_LOG", "warn,xx")
+        .failed(2, &["NARTHEX_LOG is `xx`: write error"]);
     with_variable(&place, "NARTHEX_LOG", "a=b=c").failed(2, &["log level"]);
 }
 
