@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::Url;
 
+use self::{api::of_problem, operator::TokenSource};
 pub use self::{
     api::{ApiRequest, EventReader, segment, server_path, workspace_path},
     lines::LineReader,
@@ -29,12 +30,17 @@ use crate::{
 /// Number of characters that are shown of an answer that is not understood.
 const REFUSAL_MAX: usize = 200;
 
+/// The daemon's words about a token that it does not know.
+const NO_TOKEN: &str = "a valid bearer token is needed";
+
 /// The client of the daemon of a data directory.
 #[derive(Debug)]
 pub struct DaemonClient {
     pub state: DaemonState,
     http: HttpClient,
     token: Secret,
+    /// The place of the token, if the caller gave it.
+    source: Option<TokenSource>,
     limits: Limits,
 }
 
@@ -61,7 +67,7 @@ impl DaemonClient {
             Failure::new(ErrorKind::Invalid, text)
         })?;
         let http = HttpClient::new(&url, ClientSettings::default()).map_err(|e| failure(&e))?;
-        Ok(Self { state, http, token, limits: options.limits })
+        Ok(Self { state, http, token, source: None, limits: options.limits })
     }
 
     /// The daemon's name in sentences.
@@ -139,7 +145,24 @@ impl DaemonClient {
             .map_err(|error| Failure::new(ErrorKind::Invalid, format!("a bad token: {error}")))?;
         bearer.set_sensitive(true);
         request.headers_mut().insert(header::AUTHORIZATION, bearer);
-        self.http.send(request).await.map_err(|error| failure(&error))
+        let response = self.http.send(request).await.map_err(|error| failure(&error))?;
+        match &self.source {
+            Some(source) if response.status == StatusCode::UNAUTHORIZED => {
+                Err(self.unauthorized(source, response).await)
+            }
+            _ => Ok(response),
+        }
+    }
+
+    /// The failure of a request whose token was refused. The daemon's own words are kept if they
+    /// say more than that.
+    async fn unauthorized(&self, source: &TokenSource, response: HttpResponse) -> Failure {
+        let Ok(body) = self.body(response).await else { return source.refused() };
+        let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
+        match problem["detail"].as_str() {
+            Some(detail) if detail != NO_TOKEN => of_problem(StatusCode::UNAUTHORIZED, &problem),
+            _ => source.refused(),
+        }
     }
 
     async fn single(&self, response: HttpResponse) -> Result<Message, Failure> {

@@ -1,6 +1,9 @@
 //! Finds the daemon and the token for an operator's commands.
 
-use std::{io::Read, path::Path};
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
 
 use fs_err as fs;
 use narthex_model::{ErrorKind, Secret, command::narthex};
@@ -31,7 +34,8 @@ impl DaemonClient {
     /// # Errors
     /// When a given daemon or token cannot be used.
     pub fn operator_if_up(options: &DaemonOptions) -> Result<Option<Self>, Failure> {
-        Self::holder_if_up(options, |data| Ok(Secret::new(read_admin_token(data)?.expose())))
+        let own = |data: &_| Ok(Secret::new(read_admin_token(data)?.expose()));
+        Self::holder_if_up(options, "set it to a token, or unset it to use the admin token", own)
     }
 
     /// Finds the daemon, for requests as a run: the run of the given token, or the daemon's own.
@@ -39,14 +43,9 @@ impl DaemonClient {
     /// # Errors
     /// When no daemon is found, or a given daemon or token cannot be used.
     pub fn of_run(options: &DaemonOptions) -> Result<Self, Failure> {
-        // A script whose command for the token has failed wants another run than the daemon's own.
-        if options.token_file.is_none() && environment::is_token_empty() {
-            let text = "NARTHEX_TOKEN is empty; set it to the token of a run, or unset it to use \
-                        the daemon's own run";
-            return Err(Failure::usage(text));
-        }
+        let remedy = "set it to the token of a run, or unset it to use the daemon's own run";
         let own = |data: &_| Ok(Secret::new(read_client_token(data)?.expose()));
-        Self::holder_if_up(options, own)?.ok_or_else(|| not_up(options))
+        Self::holder_if_up(options, remedy, own)?.ok_or_else(|| not_up(options))
     }
 
     /// As [`Self::of_run`], for commands that can work without a daemon, by `--config`.
@@ -61,19 +60,25 @@ impl DaemonClient {
     }
 
     /// A client with the given token, or else with a token from the data directory. `None` if no
-    /// daemon runs.
+    /// daemon runs. `remedy` mends an empty token of the environment.
     fn holder_if_up(
         options: &DaemonOptions,
+        remedy: &str,
         own: impl FnOnce(&DataDir) -> Result<Secret, Failure>,
     ) -> Result<Option<Self>, Failure> {
+        // A script whose command for the token has failed wants another caller than the usual one.
+        if options.token_file.is_none() && environment::is_token_empty() {
+            return Err(Failure::usage(format!("NARTHEX_TOKEN is empty; {remedy}")));
+        }
         let token = given_token(options)?;
+        let source = token.as_ref().map(|_| TokenSource::of(options));
         if let Some(url) = &options.daemon_url {
             let Some(token) = token else {
                 let text = "--daemon-url needs a token of that daemon; name its file with \
                             --token-file FILE, or set NARTHEX_TOKEN";
                 return Err(Failure::usage(text));
             };
-            return Self::with(options, remote(url)?, token).map(Some);
+            return Ok(Some(Self { source, ..Self::with(options, remote(url)?, token)? }));
         }
         let data = DataDir::at(&options.data);
         let Some(state) = data.running()? else { return Ok(None) };
@@ -81,7 +86,38 @@ impl DaemonClient {
             Some(token) => token,
             None => own(&data)?,
         };
-        Self::with(options, state, token).map(Some)
+        Ok(Some(Self { source, ..Self::with(options, state, token)? }))
+    }
+}
+
+/// The place of a token that the caller gave.
+#[derive(Debug, Clone)]
+pub(super) enum TokenSource {
+    /// The file of `--token-file`, or of the setting.
+    File(PathBuf),
+    /// `NARTHEX_TOKEN`.
+    Environment,
+}
+
+impl TokenSource {
+    fn of(options: &DaemonOptions) -> Self {
+        options.token_file.clone().map_or(Self::Environment, Self::File)
+    }
+
+    /// The failure of a request with a token that the daemon does not take.
+    pub(super) fn refused(&self) -> Failure {
+        let text = match self {
+            Self::File(path) => format!(
+                "the daemon refused the token of `{}`; name another with --token-file",
+                path.display()
+            ),
+            Self::Environment => format!(
+                "the daemon refused the token of {}; set another, or name its file with \
+                 --token-file",
+                environment::TOKEN
+            ),
+        };
+        Failure::new(ErrorKind::Unauthenticated, text)
     }
 }
 
@@ -137,7 +173,7 @@ fn remote(text: &str) -> Result<DaemonState, Failure> {
         pid: 0,
         url: text.trim_end_matches('/').to_owned(),
         socket_dir: None,
-        config: std::path::PathBuf::new(),
+        config: PathBuf::new(),
         store: None,
     })
 }
@@ -175,6 +211,18 @@ mod tests {
             let message = remote(bad).unwrap_err().message;
             assert!(message.contains(&format!("--daemon-url `{bad}` is not a")), "{message}");
         }
+    }
+
+    #[test]
+    fn a_refused_token_is_named_by_its_place() {
+        let of_file = TokenSource::File("bad".into()).refused();
+        assert_eq!(of_file.kind, crate::FailureKind::Operation(ErrorKind::Unauthenticated));
+        assert_eq!(
+            of_file.message,
+            "the daemon refused the token of `bad`; name another with --token-file"
+        );
+        let set = TokenSource::Environment.refused().message;
+        assert!(set.starts_with("the daemon refused the token of NARTHEX_TOKEN; "), "{set}");
     }
 
     #[test]

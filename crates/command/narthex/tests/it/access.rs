@@ -60,7 +60,8 @@ fn a_remote_author_works_with_a_token_of_a_service() {
     let id = data(place.run(["tokens", "list", "--workspace", "team", "--json"]));
     let id = id["items"][0]["id"].as_str().unwrap().to_owned();
     place.run(["tokens", "revoke", &id, "--workspace", "team"]).succeeded();
-    ask(&["workspaces", "list"]).failed(1, &["unauthenticated", "a valid bearer token is needed"]);
+    ask(&["workspaces", "list"])
+        .failed(1, &["unauthenticated", "the daemon refused the token of `", "--token-file"]);
 }
 
 #[test]
