@@ -263,9 +263,9 @@ impl From<ControlError> for Problem {
         }
         let problem = Self::new(kind, error.to_string());
         match error {
-            ControlError::Catalog(CatalogError::Refused(fields)) => {
-                Self::of_fields(problem.detail, &fields)
-            }
+            ControlError::Catalog(
+                CatalogError::Refused(fields) | CatalogError::Question(fields),
+            ) => Self::of_fields(problem.detail, &fields),
             ControlError::Catalog(CatalogError::Changed { .. })
             | ControlError::Rules(RulesError::Changed) => {
                 problem.with_status(StatusCode::PRECONDITION_FAILED)

@@ -1,6 +1,6 @@
 //! `narthex policy`: the rules of a workspace, through the daemon.
 
-use std::process::ExitCode;
+use std::{collections::BTreeSet, process::ExitCode};
 
 use http::Method;
 use narthex_model::command::narthex;
@@ -99,9 +99,24 @@ pub async fn check(args: &CheckPolicyArgs, context: &Context) -> Result<ExitCode
     let entry = question(args)?;
     let client = DaemonClient::operator(&context.daemon)?;
     let request = ApiRequest::new(Method::POST, format!("{}/check", policy_path(&args.place)));
-    let checked = waiting("asking the daemon", context, client.api(request.entry(&entry))).await?;
+    let asked = waiting("asking the daemon", context, client.api(request.entry(&entry))).await;
+    let checked = asked.map_err(in_flags)?;
     warn(&checked, context);
     output::told(&checked, &harmless(&sentence(&checked)), context.format)
+}
+
+/// A refusal with the flags of the command line in place of the API's fields.
+fn in_flags(failure: Failure) -> Failure {
+    let fields = failure.details.as_ref().and_then(|details| details["errors"].as_array());
+    let fields = fields.into_iter().flatten().filter_map(|error| error["field"].as_str());
+    let fields: BTreeSet<_> = fields.map(str::to_owned).collect();
+    let flag = |field: &str| match field {
+        "rules" => "--file".to_owned(),
+        other => format!("--{}", other.replace('_', "-")),
+    };
+    fields.iter().fold(failure, |failure, field| {
+        failure.with_flag(&format!("`{field}`: "), &format!("{}: ", flag(field)))
+    })
 }
 
 /// Names that nothing has. JSON has them itself.

@@ -99,7 +99,12 @@ fn d13_policy_check_evaluates_rules_of_a_file_without_storing() {
     place.run(two).failed(2, &["--tool"]);
     place.run(["policy", "check", "--server", "s"]).failed(2, &["--method"]);
     let unknown = ["policy", "check", "--server", "s", "--tool", "t", "--user", "eve"];
-    place.run(unknown).failed(1, &["no such member"]);
+    let said = place.run(unknown).failed(1, &["--user: there is no member `eve` of the workspace"]);
+    assert!(!said.stderr.contains("stored"), "{said:?}");
+    let unread = ["policy", "check", "--server", "s", "--tool", "t", "--at", "now"];
+    place
+        .run(unread)
+        .failed(1, &["invalid: --at: `now` is not a time; write one such as 2027-01-31T12:00:00Z"]);
     let wrong = ["policy", "check", "--server", "s", "--tool", "t", "--arguments", "[1]"];
     place.run(wrong).failed(2, &["not a JSON object"]);
 }

@@ -95,6 +95,9 @@ pub enum CatalogError {
     /// The object is wrong, or does not fit the other objects.
     #[error("{}", told("nothing was stored", .0))]
     Refused(Vec<FieldError>),
+    /// A question is wrong, which would have stored nothing.
+    #[error("{}", lines(.0).join("\n"))]
+    Question(Vec<FieldError>),
     /// The stored object cannot be used.
     #[error(
         "{}",
@@ -152,6 +155,15 @@ impl CatalogError {
         Self::Refused(faults.iter().map(|fault| FieldError::of(fault, "")).collect())
     }
 
+    /// The same faults, for a request that only asks.
+    #[must_use]
+    pub fn of_question(self) -> Self {
+        match self {
+            Self::Refused(faults) => Self::Question(faults),
+            other => other,
+        }
+    }
+
     /// The kind of the failure (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -167,7 +179,7 @@ impl CatalogError {
             | Self::Unreadable { .. } => ErrorKind::Conflict,
             Self::ServersDenied => ErrorKind::Denied,
             Self::TooMany { .. } => ErrorKind::Exhausted,
-            Self::Refused(_) => ErrorKind::Invalid,
+            Self::Refused(_) | Self::Question(_) => ErrorKind::Invalid,
         }
     }
 
@@ -177,6 +189,7 @@ impl CatalogError {
         match self {
             Self::InUse { users: fields, .. }
             | Self::Refused(fields)
+            | Self::Question(fields)
             | Self::Unreadable { errors: fields, .. } => fields,
             Self::NoStore
             | Self::NoWorkspace(_)
@@ -275,9 +288,14 @@ fn told_users(users: &[FieldError]) -> String {
 }
 
 fn told(heading: &str, errors: &[FieldError]) -> String {
+    faults(heading, &lines(errors))
+}
+
+/// A line for each fault, up to a number of them.
+fn lines(errors: &[FieldError]) -> Vec<String> {
     let mut told: Vec<_> = errors.iter().take(TOLD_MAX).map(ToString::to_string).collect();
     if errors.len() > TOLD_MAX {
         told.push(format!("and {} more", errors.len() - TOLD_MAX));
     }
-    faults(heading, &told)
+    told
 }

@@ -6,6 +6,7 @@ use narthex_catalog::fields::Fields;
 use narthex_cedar::{RuleSet, UnreadableRules};
 use narthex_model::{
     AgentName, AgentType, Alias, CatalogKind, Timestamp, WorkspaceId,
+    command::narthex,
     json::{Node, shortened},
 };
 use narthex_policy::{
@@ -100,11 +101,13 @@ impl Control {
         as_ruled: impl Fn(&str, &[u8]) -> (Option<&'static str>, Option<Vec<u8>>),
     ) -> Result<RulesChecked, ControlError> {
         let store = self.catalog_store(workspace).await?;
-        let mut asked = read(text)?;
+        let mut asked = read(text).map_err(CatalogError::of_question)?;
         let user = match &asked.user {
             Some(who) => Some(self.driver(workspace, who).map_err(|_absent| {
-                let message = "there is no such member of the workspace";
-                CatalogError::Refused(vec![FieldError::invalid("user", message, "name another")])
+                let message = format!("there is no member `{}` of the workspace", shortened(who));
+                let members = narthex("members list", &[]).in_workspace(workspace.as_str());
+                let remedy = format!("`{members}` lists them");
+                CatalogError::Question(vec![FieldError::invalid("user", message, remedy)])
             })?),
             None => None,
         };
@@ -117,7 +120,9 @@ impl Control {
         let (agent, is_child) = (asked.agent.clone(), asked.is_child);
         let actors = Actors { user, agent, agent_type, is_child, ..Actors::default() };
         let rules: Box<dyn Rules> = match &asked.rules {
-            Some(text) => Box::new(RuleSet::compile(text).map_err(|faults| refused(&faults))?),
+            Some(text) => {
+                Box::new(RuleSet::compile(text).map_err(|faults| refused(&faults).of_question())?)
+            }
             // Unreadable rules forbid every call, here as in real calls.
             None => match RuleSet::compile(self.rules(workspace).await?.text()) {
                 Ok(set) => Box::new(set),
@@ -214,9 +219,7 @@ fn read(text: &[u8]) -> Result<Asked, CatalogError> {
         }
     }
     let user = optional(&mut fields, "user", |text| Ok::<_, String>(text.to_owned()));
-    let at = optional(&mut fields, "at", |text| {
-        Timestamp::parse(text).ok_or("it is not a time such as 2027-01-31T12:00:00Z")
-    });
+    let at = moment(&mut fields);
     let endpoint = fields.word("endpoint", &ENDPOINTS.map(|word| (word, word)));
     let era = fields.word("era", &ERAS.map(|word| (word, word)));
     let is_child = fields.flag("is_child").unwrap_or_default();
@@ -246,6 +249,17 @@ fn read(text: &[u8]) -> Result<Asked, CatalogError> {
         is_child,
         at,
     })
+}
+
+/// The moment of the call; `None` if the field is absent.
+fn moment(fields: &mut Fields) -> Option<SystemTime> {
+    let text = fields.text("at")?;
+    let at = Timestamp::parse(&text);
+    if at.is_none() {
+        let message = format!("`{}` is not a time", shortened(&text));
+        fields.fault("at", message, "write one such as 2027-01-31T12:00:00Z");
+    }
+    at
 }
 
 /// Reads a field that may be absent.

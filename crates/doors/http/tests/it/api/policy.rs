@@ -289,7 +289,8 @@ async fn d13_a_check_answers_with_the_decision_of_the_rules() {
         json!({ "server": "one", "tool": "a", "rules": "forbid" }),
     ] {
         let refused = check(wrong).await;
-        refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+        let told = refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+        assert!(!told.contains("stored"), "{told}");
     }
     assert_eq!((api.calls(), api.get(POLICY).await["rules"].clone()), (before, json!(RULE)));
 }
