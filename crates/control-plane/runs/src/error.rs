@@ -107,12 +107,12 @@ pub enum RunError {
     )]
     Suspended(SessionId),
     /// The session has ended, or cannot resume.
-    #[error("session `{id}`: {why}")]
+    #[error("{}", why.told(*id))]
     SessionOver {
         /// Id of the session.
         id: SessionId,
         /// The reason.
-        why: &'static str,
+        why: Over,
     },
     /// There is no such session.
     #[error("there is no session `{0}`")]
@@ -247,6 +247,31 @@ impl From<ReviewError> for RunError {
         match error {
             ReviewError::Control(error) => Self::Control(error),
             error => Self::Review(error),
+        }
+    }
+}
+
+/// The reason why a session takes no request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Over {
+    /// It has ended.
+    Ended,
+    /// It has ended, and the request was to resume it.
+    NotResumed,
+    /// Another reason, with its remedy.
+    Because(&'static str),
+}
+
+impl Over {
+    fn told(self, id: SessionId) -> String {
+        let ended = format!("the session `{id}` has ended already");
+        match self {
+            Self::Ended => ended,
+            Self::NotResumed => {
+                let create = narthex("runs create --agent AGENT", &[]);
+                format!("{ended}; create a run with `{create}`")
+            }
+            Self::Because(why) => format!("session `{id}`: {why}"),
         }
     }
 }

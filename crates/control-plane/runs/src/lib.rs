@@ -59,7 +59,7 @@ pub use self::{
         warnings::{RunWarning, UnmatchedOf},
     },
     end::completed::COMPLETED,
-    error::{ModelWords, RunError, RunFault},
+    error::{ModelWords, Over, RunError, RunFault},
     secret_users::SecretRun,
     shares::{
         CommentOn, Commenter, Handed, NewShare, SeenShare, SeenThread, ShareOptions, SharePage,

@@ -68,7 +68,8 @@ fn sessions_are_listed_shown_and_ended() {
     let ended = place.run(["sessions", "end", &session]).succeeded().stdout;
     assert_eq!(ended, format!("the session {session} has ended, with all its runs\n"));
     assert_eq!(living(&place), [other]);
-    place.run(["sessions", "end", &session]).failed(1, &["conflict", "it has ended"]);
+    let again = format!("the session `{session}` has ended already");
+    place.run(["sessions", "end", &session]).failed(1, &["conflict", &again]);
     for verb in ["show", "end"] {
         let unknown = place.run(["sessions", verb, "ses_0a1b2c3d4e5f"]);
         unknown
@@ -208,7 +209,7 @@ fn r_m23_sessions_are_suspended_and_resumed() {
     place.run(resume).failed(1, &["conflict", "it has an active run"]);
     place.run(["sessions", "end", &session]).succeeded();
     for verb in ["suspend", "resume"] {
-        place.run(["sessions", verb, &session]).failed(1, &["conflict", "it has ended"]);
+        place.run(["sessions", verb, &session]).failed(1, &["conflict", "has ended already"]);
         let unknown = place.run(["sessions", verb, "ses_0a1b2c3d4e5f"]);
         unknown
             .failed(1, &["not_found", &format!("{} shows them", place.printed("sessions list"))]);

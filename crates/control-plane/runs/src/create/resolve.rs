@@ -18,7 +18,7 @@ use narthex_registry::{MountError, MountOptions, MountSet, Mountable};
 use narthex_traffic::RunMeters;
 
 use crate::{
-    RunError, Runs,
+    Over, RunError, Runs,
     create::{
         own_servers,
         request::Requested,
@@ -146,8 +146,10 @@ impl Runs {
         let Requested { workspace, request, session, .. } = requested;
         let name = match &request.agent_name {
             Some(name) => name.clone(),
-            None => AgentName::new(&session.agent)
-                .map_err(|_unfit| RunError::SessionOver { id: session.id, why: OWN_SERVERS })?,
+            None => AgentName::new(&session.agent).map_err(|_unfit| RunError::SessionOver {
+                id: session.id,
+                why: Over::Because(OWN_SERVERS),
+            })?,
         };
         // The agent must exist also where a frozen one is used: an author who has removed the agent
         // meant this run, too.
@@ -161,7 +163,7 @@ impl Runs {
         let kept = requested.suspended_agent();
         if kept.is_some() && !now.agent.active {
             let why = "its agent is not active any more; an author must set `active`";
-            return Err(RunError::SessionOver { id: session.id, why });
+            return Err(RunError::SessionOver { id: session.id, why: Over::Because(why) });
         }
         let mut parts = match kept {
             Some(kept) => kept.parts().ok_or(over(session.id))?,
@@ -296,6 +298,6 @@ fn is_unknown_agent(error: &ControlError) -> bool {
 fn over(id: SessionId) -> RunError {
     RunError::SessionOver {
         id,
-        why: "its stored configuration cannot be read any more; end the session",
+        why: Over::Because("its stored configuration cannot be read any more; end the session"),
     }
 }
