@@ -44,7 +44,7 @@ pub struct ChangeWorkspaceArgs {
     #[arg(long, value_name = "WHEN", group = "change")]
     pub oauth_on_orchestrators: Option<OauthSwitch>,
     /// Days for which events of an ended session are stored; 0 is forever
-    #[arg(long, value_name = "DAYS", group = "change")]
+    #[arg(long, value_name = "DAYS", group = "change", value_parser = super::values::count::<u32>)]
     pub events_kept_days: Option<u32>,
     /// Let runs ask humans for grants
     #[arg(long, value_name = "SWITCH", group = "change")]
@@ -164,7 +164,7 @@ pub struct NewTokenArgs {
     #[arg(long)]
     pub label: Option<String>,
     /// Number of days until the token expires [default: 90]
-    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=3650))]
+    #[arg(long, value_name = "DAYS", value_parser = super::values::whole::<u64, 1, 3650>)]
     pub expires_in: Option<u64>,
     #[command(flatten)]
     pub place: WorkspaceArgs,

@@ -26,10 +26,10 @@ pub enum AuditCommand {
         #[command(flatten)]
         place: AuditPlaceArgs,
         /// Remove events after this number of days; 0 stores them forever
-        #[arg(long, value_name = "DAYS")]
+        #[arg(long, value_name = "DAYS", value_parser = super::values::count::<u64>)]
         days: Option<u64>,
         /// Store only this number of newest events; 0 stores all
-        #[arg(long, value_name = "COUNT")]
+        #[arg(long, value_name = "COUNT", value_parser = super::values::count::<u64>)]
         events: Option<u64>,
     },
 }
@@ -61,7 +61,7 @@ pub struct AuditListArgs {
     #[arg(long, value_name = "TIME", value_parser = values::moment)]
     pub until: Option<String>,
     /// Number of events
-    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = super::values::count::<u32>)]
     pub limit: u32,
     /// Also show recorded arguments and answers of calls; --json always shows them
     #[arg(long)]

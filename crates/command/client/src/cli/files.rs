@@ -62,7 +62,7 @@ pub struct MountArgs {
     /// An existing empty folder
     pub folder: PathBuf,
     /// Mount only if the token is that of this run; 0 is the daemon's own run
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::count::<u64>)]
     pub pid: Option<u64>,
     /// Return once the folder is mounted, and print the id of the background process
     #[arg(long)]

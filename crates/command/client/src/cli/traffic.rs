@@ -25,37 +25,37 @@ pub enum LimitsCommand {
     Limits of calls apply at once, to active runs too. Limits of runs apply to new runs.")]
 pub struct SetLimitsArgs {
     /// Calls per second, on average
-    #[arg(long, value_name = "N", conflicts_with = "calls_per_minute")]
+    #[arg(long, value_name = "N", conflicts_with = "calls_per_minute", value_parser = super::values::count::<u64>)]
     pub calls_per_second: Option<u64>,
     /// Calls per minute, on average
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::count::<u64>)]
     pub calls_per_minute: Option<u64>,
     /// Calls allowed at once after a pause
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::count::<u64>)]
     pub burst: Option<u64>,
     /// Calls open at one time
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::count::<u64>)]
     pub concurrent_calls: Option<u64>,
     /// Calls per day (UTC)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::count::<u64>)]
     pub calls_per_day: Option<u64>,
     /// Servers per run
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::count::<u64>)]
     pub servers_per_run: Option<u64>,
     /// Memory of all programs of a run together, in MiB
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::count::<u64>)]
     pub memory_mb_per_run: Option<u64>,
     /// Active child runs per session [default: 32]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::count::<u64>)]
     pub children_per_session: Option<u64>,
     /// Depth of child sessions below the first session [default: 8]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::count::<u64>)]
     pub child_depth: Option<u64>,
     /// Child runs that all sessions of the workspace start per day (UTC)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::count::<u64>)]
     pub children_per_day: Option<u64>,
     /// Minutes after which a silent child run is ended [default: 30]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::values::count::<u64>)]
     pub child_silence_minutes: Option<u64>,
     #[command(flatten)]
     pub place: WorkspaceArgs,

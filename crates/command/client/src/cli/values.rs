@@ -39,6 +39,28 @@ pub fn moment(text: &str) -> Result<String, String> {
     })
 }
 
+/// Reads a whole number from `LEAST` to `MOST`.
+///
+/// # Errors
+/// When it is none, or outside of the range.
+pub(crate) fn whole<T: TryFrom<u64>, const LEAST: u64, const MOST: u64>(
+    text: &str,
+) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| (LEAST..=MOST).contains(number));
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match (LEAST, MOST) {
+        (0, u64::MAX) => "write a whole number".to_owned(),
+        (least, most) => format!("write a whole number from {least} to {most}"),
+    })
+}
+
+/// Reads any whole number.
+///
+/// # Errors
+/// When it is none, or too large.
+pub(crate) fn count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    whole::<T, 0, { u64::MAX }>(text)
+}
+
 /// Reads a duration with its unit. Zero gives `None`.
 fn parse(text: &str) -> Option<Duration> {
     written::duration(text).filter(|duration| !duration.is_zero())
@@ -53,6 +75,19 @@ mod tests {
         assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
         assert!(duration("0s").unwrap_err().contains("above zero"));
         assert!(duration("5").unwrap_err().starts_with("write a number with its unit"));
+    }
+
+    #[test]
+    fn a_number_is_whole_and_in_its_range() {
+        assert_eq!(whole::<u64, 1, 60>("60"), Ok(60));
+        for wrong in ["1.5", "x", "0", "61", "-1", ""] {
+            let expected = Err("write a whole number from 1 to 60".to_owned());
+            assert_eq!(whole::<u64, 1, 60>(wrong), expected, "{wrong}");
+        }
+        assert_eq!(count::<u64>("0"), Ok(0));
+        for wrong in ["x", "1.5", "4294967296"] {
+            assert_eq!(count::<u32>(wrong), Err("write a whole number".to_owned()), "{wrong}");
+        }
     }
 
     #[test]

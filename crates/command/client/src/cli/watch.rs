@@ -46,7 +46,7 @@ pub struct TopArgs {
     pub sort: String,
     /// Seconds between two tables
     #[arg(long, value_name = "SECONDS", default_value_t = 1,
-        value_parser = clap::value_parser!(u64).range(1..=60))]
+        value_parser = super::values::whole::<u64, 1, 60>)]
     pub interval: u64,
     #[command(flatten)]
     pub place: WorkspaceArgs,
