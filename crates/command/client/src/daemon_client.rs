@@ -3,10 +3,11 @@
 mod api;
 mod lines;
 mod operator;
+mod token;
 
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use narthex_http_client::{ClientError, ClientSettings, HttpClient, HttpResponse};
-use narthex_model::{Alias, ErrorKind, Secret, with_causes};
+use narthex_model::{Alias, ErrorKind, Secret, command::completed, with_causes};
 use narthex_wire::{
     Limits, Message, MessageKind, Payload, Raw, Revision, SseParser,
     headers::{HeaderParams, compose_request_headers, has_media_type},
@@ -15,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::Url;
 
-use self::{api::of_problem, operator::TokenSource};
+use self::token::TokenSource;
 pub use self::{
     api::{ApiRequest, EventReader, segment, server_path, workspace_path},
     lines::LineReader,
@@ -160,7 +161,9 @@ impl DaemonClient {
         let Ok(body) = self.body(response).await else { return source.refused() };
         let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
         match problem["detail"].as_str() {
-            Some(detail) if detail != NO_TOKEN => of_problem(StatusCode::UNAUTHORIZED, &problem),
+            Some(detail) if detail != NO_TOKEN => {
+                Failure::new(ErrorKind::Unauthenticated, completed(detail))
+            }
             _ => source.refused(),
         }
     }

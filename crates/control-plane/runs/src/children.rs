@@ -20,7 +20,7 @@ use narthex_store::{RunRow, SessionRow};
 use serde_json::Value;
 
 use crate::{
-    Over, RunError, RunStatus, Runs,
+    RunError, RunStatus, Runs,
     children::abandoned::cancelled_by,
     create::creator::{Awaited, Creator},
     end::Ending,
@@ -176,7 +176,7 @@ impl Runs {
         let child = self.child(run, id).await?;
         match child.is_live() {
             true => Ok(child),
-            false => Err(RunError::SessionOver { id: child.session.id, why: Over::Ended }),
+            false => Err(RunError::ended(child.session.id)),
         }
     }
 

@@ -16,7 +16,7 @@ use narthex_store::{NewRest, RunFilter, SessionRow};
 use narthex_vault::VaultError;
 use serde_json::{Value, json};
 
-use crate::{Over, RunError, Runs, create::creator::shown_actor, resume::automatic::ended_prompt};
+use crate::{RunError, Runs, create::creator::shown_actor, resume::automatic::ended_prompt};
 
 /// The end of a session.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl Runs {
         let ending = Ending { by: by.clone(), how: RunEnd::Ended, first: None };
         match self.end_session(workspace, id, ending).await? {
             true => Ok(()),
-            false => Err(RunError::SessionOver { id, why: Over::Ended }),
+            false => Err(RunError::ended(id)),
         }
     }
 

@@ -277,6 +277,21 @@ impl Over {
 }
 
 impl RunError {
+    /// A request for a session that has ended.
+    pub(crate) fn ended(id: SessionId) -> Self {
+        Self::SessionOver { id, why: Over::Ended }
+    }
+
+    /// A request to resume a session that has ended.
+    pub(crate) fn not_resumed(id: SessionId) -> Self {
+        Self::SessionOver { id, why: Over::NotResumed }
+    }
+
+    /// A request that a session does not take for another reason.
+    pub(crate) fn over(id: SessionId, why: &'static str) -> Self {
+        Self::SessionOver { id, why: Over::Because(why) }
+    }
+
     /// The kind of failure (D24).
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

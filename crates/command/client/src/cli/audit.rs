@@ -61,7 +61,8 @@ pub struct AuditListArgs {
     #[arg(long, value_name = "TIME", value_parser = values::moment)]
     pub until: Option<String>,
     /// Number of events
-    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = super::values::count::<u32>)]
+    #[arg(long, value_name = "COUNT", default_value_t = 50,
+        value_parser = super::values::count::<u32>)]
     pub limit: u32,
     /// Also show recorded arguments and answers of calls; --json always shows them
     #[arg(long)]

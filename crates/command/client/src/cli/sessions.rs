@@ -18,7 +18,8 @@ pub struct SessionEventsArgs {
     #[arg(long, short)]
     pub follow: bool,
     /// Only events after this event number
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = super::values::count::<u64>)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 0,
+        value_parser = super::values::count::<u64>)]
     pub after: u64,
     /// Only events of these types, separated by commas
     #[arg(long = "type", value_name = "TYPE,…")]

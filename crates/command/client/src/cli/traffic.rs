@@ -25,7 +25,8 @@ pub enum LimitsCommand {
     Limits of calls apply at once, to active runs too. Limits of runs apply to new runs.")]
 pub struct SetLimitsArgs {
     /// Calls per second, on average
-    #[arg(long, value_name = "N", conflicts_with = "calls_per_minute", value_parser = super::values::count::<u64>)]
+    #[arg(long, value_name = "N", conflicts_with = "calls_per_minute",
+        value_parser = super::values::count::<u64>)]
     pub calls_per_second: Option<u64>,
     /// Calls per minute, on average
     #[arg(long, value_name = "N", value_parser = super::values::count::<u64>)]

@@ -1,15 +1,12 @@
 //! Finds the daemon and the token for an operator's commands.
 
-use std::{
-    io::Read,
-    path::{Path, PathBuf},
-};
+use std::{io::Read, path::Path};
 
 use fs_err as fs;
 use narthex_model::{ErrorKind, Secret, command::narthex};
 use url::Url;
 
-use super::DaemonClient;
+use super::{DaemonClient, token::TokenSource};
 use crate::{
     DaemonOptions, Failure,
     data_dir::{DaemonState, DataDir, read_admin_token, read_client_token},
@@ -90,37 +87,6 @@ impl DaemonClient {
     }
 }
 
-/// The place of a token that the caller gave.
-#[derive(Debug, Clone)]
-pub(super) enum TokenSource {
-    /// The file of `--token-file`, or of the setting.
-    File(PathBuf),
-    /// `NARTHEX_TOKEN`.
-    Environment,
-}
-
-impl TokenSource {
-    fn of(options: &DaemonOptions) -> Self {
-        options.token_file.clone().map_or(Self::Environment, Self::File)
-    }
-
-    /// The failure of a request with a token that the daemon does not take.
-    pub(super) fn refused(&self) -> Failure {
-        let text = match self {
-            Self::File(path) => format!(
-                "the daemon refused the token of `{}`; name another with --token-file",
-                path.display()
-            ),
-            Self::Environment => format!(
-                "the daemon refused the token of {}; set another, or name its file with \
-                 --token-file",
-                environment::TOKEN
-            ),
-        };
-        Failure::new(ErrorKind::Unauthenticated, text)
-    }
-}
-
 fn not_up(options: &DaemonOptions) -> Failure {
     Failure::daemon_down(format!(
         "no daemon runs with the data directory {}; start one with `{}`, or name another directory \
@@ -173,7 +139,7 @@ fn remote(text: &str) -> Result<DaemonState, Failure> {
         pid: 0,
         url: text.trim_end_matches('/').to_owned(),
         socket_dir: None,
-        config: PathBuf::new(),
+        config: std::path::PathBuf::new(),
         store: None,
     })
 }
@@ -211,18 +177,6 @@ mod tests {
             let message = remote(bad).unwrap_err().message;
             assert!(message.contains(&format!("--daemon-url `{bad}` is not a")), "{message}");
         }
-    }
-
-    #[test]
-    fn a_refused_token_is_named_by_its_place() {
-        let of_file = TokenSource::File("bad".into()).refused();
-        assert_eq!(of_file.kind, crate::FailureKind::Operation(ErrorKind::Unauthenticated));
-        assert_eq!(
-            of_file.message,
-            "the daemon refused the token of `bad`; name another with --token-file"
-        );
-        let set = TokenSource::Environment.refused().message;
-        assert!(set.starts_with("the daemon refused the token of NARTHEX_TOKEN; "), "{set}");
     }
 
     #[test]

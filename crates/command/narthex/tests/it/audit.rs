@@ -96,6 +96,9 @@ fn x_m62_x_m64_calls_are_listed_exported_and_verified_without_arguments() {
 fn every_audit_command_reports_events_that_are_not_in_the_store() {
     let place = Place::new();
     place.write("none.jsonl", "{\"end\":{\"events\":0}}\n");
+    place.write("any.json", "{}\n");
+    let any = place.run(["audit", "verify", "--file", "any.json"]);
+    any.failed(1, &["any.json is no audit export; write one with `narthex "]);
     let none = place.run(["audit", "verify", "--file", "none.jsonl"]).succeeded();
     assert_eq!(none.stdout, "there are no events\n");
     let mut daemon = place.up();

@@ -134,7 +134,8 @@ impl Control {
         let mut fields = Fields::read(text, &["secret"])?;
         let secret = fields.named("secret", SecretName::new);
         let known = EnvBindingId::parse(id);
-        if known.is_none() {
+        // A name that is wrong is told once: usually the secret has it, too.
+        if known.is_none() && secret.is_some() {
             let remedy = "write `agent:AGENT:NAME`, `preview_environment:ID:NAME` or \
                           `workspace:NAME`";
             fields.fault("id", "the path names no binding", remedy);

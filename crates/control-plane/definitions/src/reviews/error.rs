@@ -1,7 +1,7 @@
 //! Reasons why definitions are not reviewed or decided.
 
 use narthex_control::ControlError;
-use narthex_model::{Alias, ErrorKind};
+use narthex_model::{Alias, ErrorKind, command::narthex};
 use narthex_registry::LookError;
 
 /// An error of a review, or of a decision.
@@ -16,6 +16,12 @@ pub enum ReviewError {
          `source=catalog` or `source=live`, on the command line with `--catalog` or `--live`"
     )]
     TwoServers(String),
+    /// No server of the live configuration has this name.
+    #[error(
+        "there is no live server `{0}`; `{command}` lists them",
+        command = narthex("mcp list", &[])
+    )]
+    NoLive(String),
     /// A live server whose definitions are not stored.
     #[error(
         "the definitions of the server `{0}` of the live configuration are not pinned; set \
@@ -33,6 +39,7 @@ impl ReviewError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Control(error) => error.kind(),
+            Self::NoLive(_) => ErrorKind::NotFound,
             Self::TwoServers(_) | Self::NotPinned(_) => ErrorKind::Conflict,
             Self::NotYet(_) => ErrorKind::Unavailable,
         }

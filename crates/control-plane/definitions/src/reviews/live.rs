@@ -147,6 +147,9 @@ impl Reviews {
                 Ok(StoredServer::Live(place(row.file.as_deref()), alias))
             }
             (None, Some((_, alias))) => Err(ReviewError::NotPinned(alias)),
+            (None, None) if source == Some(DefinitionSource::Live) => {
+                Err(ReviewError::NoLive(server.chars().take(100).collect()))
+            }
             (None, None) => {
                 let kind = CatalogKind::Server;
                 let id = server.chars().take(100).collect();

@@ -11,7 +11,7 @@ use narthex_store::{NewRun, RunRow, SessionRow};
 use serde_json::{Value, json};
 
 use crate::{
-    DirectServers, Over, RunError, Runs,
+    DirectServers, RunError, Runs,
     create::{creator::shown_actor, parent::Parent, request::Requested, servers::OmittedKey},
     frozen::session_place,
 };
@@ -126,7 +126,7 @@ impl Runs {
         if let Some(row) = stored.map_err(ControlError::Store)? {
             return Ok(row);
         }
-        let over = |why| RunError::SessionOver { id: session.id, why: Over::Because(why) };
+        let over = |why| RunError::over(session.id, why);
         Err(match (&requested.parent, is_new) {
             (Some(parent), true) => {
                 self.child_refused(&requested.workspace, parent, &session.agent).await

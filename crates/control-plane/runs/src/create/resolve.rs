@@ -18,7 +18,7 @@ use narthex_registry::{MountError, MountOptions, MountSet, Mountable};
 use narthex_traffic::RunMeters;
 
 use crate::{
-    Over, RunError, Runs,
+    RunError, Runs,
     create::{
         own_servers,
         request::Requested,
@@ -146,10 +146,8 @@ impl Runs {
         let Requested { workspace, request, session, .. } = requested;
         let name = match &request.agent_name {
             Some(name) => name.clone(),
-            None => AgentName::new(&session.agent).map_err(|_unfit| RunError::SessionOver {
-                id: session.id,
-                why: Over::Because(OWN_SERVERS),
-            })?,
+            None => AgentName::new(&session.agent)
+                .map_err(|_unfit| RunError::over(session.id, OWN_SERVERS))?,
         };
         // The agent must exist also where a frozen one is used: an author who has removed the agent
         // meant this run, too.
@@ -163,7 +161,7 @@ impl Runs {
         let kept = requested.suspended_agent();
         if kept.is_some() && !now.agent.active {
             let why = "its agent is not active any more; an author must set `active`";
-            return Err(RunError::SessionOver { id: session.id, why: Over::Because(why) });
+            return Err(RunError::over(session.id, why));
         }
         let mut parts = match kept {
             Some(kept) => kept.parts().ok_or(over(session.id))?,
@@ -296,8 +294,5 @@ fn is_unknown_agent(error: &ControlError) -> bool {
 
 /// The error for a configuration that another version of the program has frozen.
 fn over(id: SessionId) -> RunError {
-    RunError::SessionOver {
-        id,
-        why: Over::Because("its stored configuration cannot be read any more; end the session"),
-    }
+    RunError::over(id, "its stored configuration cannot be read any more; end the session")
 }

@@ -18,7 +18,7 @@ use narthex_store::{RunFilter, RunRow, SessionRow, SuspendedSession};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    ATTEMPTS, Created, Creator, Over, RunError, Runs,
+    ATTEMPTS, Created, Creator, RunError, Runs,
     create::{creator::shown_actor, request::Former},
     end::run_ended,
     frozen::{Inputs, Suspended, session_place, suspended_place},
@@ -44,7 +44,7 @@ impl Runs {
         let session = self.session_of_others(workspace, id).await?;
         let id = session.id;
         if session.ended_at.is_some() {
-            return Err(RunError::SessionOver { id, why: Over::Ended });
+            return Err(RunError::ended(id));
         }
         let (runs, workspace, by) = (self.clone(), workspace.clone(), by.clone());
         let suspending = async move { runs.suspend_with_runs(&workspace, id, by).await };
@@ -70,11 +70,11 @@ impl Runs {
             let has_ended = found.is_none_or(|session| session.ended_at.is_some());
             if has_ended || self.suspended(workspace, id).await?.is_some() {
                 let why = "it has just ended, or is suspended already";
-                return Err(RunError::SessionOver { id, why: Over::Because(why) });
+                return Err(RunError::over(id, why));
             }
         }
         let why = "its runs start and end at the same time; try again";
-        Err(RunError::SessionOver { id, why: Over::Because(why) })
+        Err(RunError::over(id, why))
     }
 
     /// Suspends a session with these runs. Returns `false`, and changes nothing, if the session has
@@ -171,7 +171,7 @@ impl Runs {
         if self.has_living_run(workspace, session.id, None).await? {
             let why = "it has an active run; suspend the session or end that run first, or create \
                        another run from a request with the type `resume_session`";
-            return Err(RunError::SessionOver { id: session.id, why: Over::Because(why) });
+            return Err(RunError::over(session.id, why));
         }
         asked.insert("type".to_owned(), "resume_session".into());
         asked.insert("session_id".to_owned(), session.id.to_text().into());
@@ -214,9 +214,9 @@ impl Runs {
         let sessions = self.store()?.sessions();
         let found = sessions.find(workspace, id).await.map_err(ControlError::Store)?;
         let session = found.ok_or_else(unknown)?;
-        let over = |why| RunError::SessionOver { id, why: Over::Because(why) };
+        let over = |why| RunError::over(id, why);
         if session.ended_at.is_some() {
-            return Err(RunError::SessionOver { id, why: Over::NotResumed });
+            return Err(RunError::not_resumed(id));
         }
         let denied =
             |message: &str| RunError::Denied { field: "session_id", message: message.to_owned() };
@@ -269,7 +269,7 @@ impl Runs {
         let opened = self.vault()?.open_document(workspace, &place, &suspended.sealed).await;
         let why = "its stored configuration cannot be read any more; end the session";
         let read = Suspended::read(&opened.map_err(ControlError::from)?);
-        read.map(Some).ok_or(RunError::SessionOver { id, why: Over::Because(why) })
+        read.map(Some).ok_or(RunError::over(id, why))
     }
 }
 

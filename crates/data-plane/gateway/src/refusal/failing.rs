@@ -125,7 +125,7 @@ pub(crate) fn unusable(row: &ServerRow) -> Refusal {
     let down = |when, failure| Refusal::failing(name, when, failure, true);
     match row.state {
         ServerState::Disabled => {
-            refused(CallErrorKind::ServerDisabled, format!("server `{name}` is switched off"))
+            refused(CallErrorKind::ServerDisabled, format!("server `{name}` is disabled"))
         }
         ServerState::Error => match &row.error {
             Some(failure) if failure.kind == CallErrorKind::PermissionRequired => {

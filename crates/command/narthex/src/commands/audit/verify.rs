@@ -7,10 +7,10 @@ use std::{
     process::ExitCode,
 };
 
-use narthex_audit::{Report, Verifier, Waiting};
+use narthex_audit::{Broken, Fault, Report, Verifier, Waiting};
 use narthex_client::Context;
 use narthex_client::cli::AuditVerifyArgs;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 use serde_json::{Value, json};
 
 use crate::{
@@ -80,7 +80,19 @@ fn of_file(file: &Path) -> Result<Report, Failure> {
     for line in BufReader::new(fs_err::File::open(file)?).lines() {
         verifier.line(&line?);
     }
-    Ok(verifier.finish())
+    let report = verifier.finish();
+    if is_of_others(&report) {
+        let export = narthex("audit export", &[]);
+        let text = format!("{} is no audit export; write one with `{export}`", file.display());
+        return Err(Failure::new(ErrorKind::Invalid, text));
+    }
+    Ok(report)
+}
+
+/// True if no line of the text is of an export.
+fn is_of_others(report: &Report) -> bool {
+    let is_foreign = |one: &Broken| matches!(one.fault, Fault::Unreadable | Fault::TextCut);
+    !report.is_whole() && report.chains.is_empty() && report.broken.iter().all(is_foreign)
 }
 
 async fn of_daemon(client: &DaemonClient, path: String) -> Result<Report, Failure> {

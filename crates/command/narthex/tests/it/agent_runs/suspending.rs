@@ -126,7 +126,7 @@ async fn r_m23_a_suspended_session_resumes_after_a_restart() {
     let path = format!("{HOME}/sessions/{}", text(&first, "session_id"));
     assert_eq!(operator.ask("DELETE", &path, "").await.status, StatusCode::NO_CONTENT);
     let over = operator.not_resumed(&first, &json!({}), StatusCode::CONFLICT).await;
-    assert!(over.contains("has ended already; create a run with `narthex runs create"), "{over}");
+    assert!(over.contains("has ended already; create a run with `narthex "), "{over}");
 }
 
 /// R-E33, R-D5, R-E38: a server that cannot be had when a session is resumed is left out, with one
