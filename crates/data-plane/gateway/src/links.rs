@@ -8,6 +8,7 @@ mod open;
 mod own_link;
 mod pool;
 mod room;
+mod sent_level;
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,6 +35,7 @@ pub(crate) use self::{
     heard::{Hearers, hear},
     own_link::{Lent, LinkKind, OwnLink, STOP_DEADLINE, stop_all},
     pool::LinkPool,
+    sent_level::SentLevel,
 };
 
 /// Pause before a pooled link that could not be opened is tried again.

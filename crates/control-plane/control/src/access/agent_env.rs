@@ -134,7 +134,7 @@ impl Control {
         let mut fields = Fields::read(text, &["secret"])?;
         let secret = fields.named("secret", SecretName::new);
         let known = EnvBindingId::parse(id);
-        // A name that is wrong is told once: usually the secret has it, too.
+        // Reports a wrong name once: the secret usually has the same name.
         if known.is_none() && secret.is_some() {
             let remedy = "write `agent:AGENT:NAME`, `preview_environment:ID:NAME` or \
                           `workspace:NAME`";

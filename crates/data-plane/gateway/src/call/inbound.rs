@@ -102,9 +102,8 @@ impl Shared {
             Some(level) => self.set_level_on(&key, &chosen.link, level).await,
             None => Ok(()),
         };
-        if let (Some(level), Err(_)) = (needed, &done)
-            && chosen.kind != LinkKind::Own
-        {
+        if let (Some(level), Err(_)) = (needed, &done) {
+            // A session's own link is not in the hub.
             self.hub.forget_level(&chosen.link, &key, chosen.kind, level);
         }
         note_level(&chosen.link, errand.end(done));

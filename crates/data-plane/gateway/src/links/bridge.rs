@@ -23,7 +23,7 @@ use tokio::{sync::Notify, time::sleep};
 
 pub(crate) use self::turn::Turn;
 pub(super) use self::turn::Turns;
-use crate::links::OwnLink;
+use crate::links::{OwnLink, SentLevel};
 
 /// The most links of one run to one server for one set of capabilities.
 pub(super) const LINKS_MAX: usize = 4;
@@ -60,7 +60,7 @@ pub(crate) struct Bridge {
     pub(super) own: OwnLink,
     pub(super) turns: Turns,
     /// The lowest level that was sent to the server.
-    pub(super) level: Mutex<Option<LogLevel>>,
+    pub(super) level: Mutex<SentLevel>,
     pub(super) group: Arc<Group>,
 }
 
@@ -158,16 +158,12 @@ impl Bridge {
     /// The level to send on the link so that a call gets messages from `level` on; `None` if the
     /// server has got a level as low before.
     pub(crate) fn lowers(&self, level: LogLevel) -> Option<LogLevel> {
-        let mut told = self.level.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_lower = told.is_none_or(|told| level < told);
-        *told = if is_lower { Some(level) } else { *told };
-        is_lower.then_some(level)
+        self.level.lock().unwrap_or_else(PoisonError::into_inner).lower_to(level)
     }
 
-    /// Forgets a level that could not be set, so that the next call sends its level.
+    /// Forgets a level that the link could not set; see [`SentLevel::forget`].
     pub(crate) fn forget_level(&self, level: LogLevel) {
-        let mut told = self.level.lock().unwrap_or_else(PoisonError::into_inner);
-        *told = told.filter(|told| *told != level);
+        self.level.lock().unwrap_or_else(PoisonError::into_inner).forget(level);
     }
 
     /// Brings a log message of the server's own stream to the only open call.

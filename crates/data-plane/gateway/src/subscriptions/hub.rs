@@ -19,7 +19,12 @@ use super::{
     ears::Ears,
     followed::{Followed, Following, State},
 };
-use crate::{Endpoint, RunId, RunView, links::LinkKind, refusal::Refusal, tasks::has_ended};
+use crate::{
+    Endpoint, RunId, RunView,
+    links::{LinkKind, SentLevel},
+    refusal::Refusal,
+    tasks::has_ended,
+};
 
 /// Number of changes that wait for a slow listener before it misses some.
 const CHANGES: usize = 1024;
@@ -87,7 +92,7 @@ pub(crate) enum Subject {
 /// The lowest level that any caller asked a server for, and the link on which it was sent.
 #[derive(Debug, Default)]
 struct Told {
-    level: Option<LogLevel>,
+    level: SentLevel,
     link: Weak<Link>,
 }
 
@@ -116,15 +121,11 @@ impl Hub {
     ) -> Option<LogLevel> {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         let told = levels.entry((server.clone(), kind)).or_default();
-        let earlier = told.level.filter(|_| told.is_on(link));
-        if earlier.is_some_and(|earlier| earlier <= level) {
-            return None;
-        }
-        *told = Told { level: Some(level), link: Arc::downgrade(link) };
-        Some(level)
+        told.follow(link);
+        told.level.lower_to(level)
     }
 
-    /// Forgets a level that could not be set, so that the next caller sends its level.
+    /// Forgets a level that a link could not set; see [`SentLevel::forget`].
     pub(crate) fn forget_level(
         &self,
         link: &Arc<Link>,
@@ -135,9 +136,8 @@ impl Hub {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(told) = levels.get_mut(&(server.clone(), kind))
             && told.is_on(link)
-            && told.level == Some(level)
         {
-            told.level = None;
+            told.level.forget(level);
         }
     }
 
@@ -146,11 +146,7 @@ impl Hub {
     pub(crate) fn is_new(&self, link: &Arc<Link>, server: &ServerKey, kind: LinkKind) -> bool {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         let told = levels.entry((server.clone(), kind)).or_default();
-        let is_new = !told.is_on(link);
-        if is_new {
-            *told = Told { level: None, link: Arc::downgrade(link) };
-        }
-        is_new
+        told.follow(link)
     }
 
     /// The servers whose links have got a level.
@@ -173,6 +169,15 @@ impl Hub {
 }
 
 impl Told {
+    /// Begins anew if the server has got another link; true in this case.
+    fn follow(&mut self, link: &Arc<Link>) -> bool {
+        let is_new = !self.is_on(link);
+        if is_new {
+            *self = Self { level: SentLevel::default(), link: Arc::downgrade(link) };
+        }
+        is_new
+    }
+
     fn is_on(&self, link: &Arc<Link>) -> bool {
         std::ptr::eq(self.link.as_ptr(), Arc::as_ptr(link))
     }
