@@ -27,5 +27,4 @@ mod tree;
 mod waiting;
 
 pub use kernel::free;
-pub use mountinfo::is_mounted;
 pub use mounting::{MountError, MountOptions, Mounted, check_free, clean_up, resolved, threads};

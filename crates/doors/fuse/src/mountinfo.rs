@@ -40,10 +40,7 @@ pub(crate) fn mounts() -> io::Result<Vec<Mount>> {
 }
 
 /// True if a file system of ours with this device is mounted anywhere.
-///
-/// # Errors
-/// When the kernel does not list the mounts.
-pub fn is_mounted(device: &str) -> io::Result<bool> {
+pub(crate) fn is_mounted(device: &str) -> io::Result<bool> {
     Ok(ours(mounts()?, device).next().is_some())
 }
 

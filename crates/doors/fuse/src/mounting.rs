@@ -21,6 +21,7 @@ use crate::{
     interrupt_timer::InterruptTimer,
     kernel::{self, Folder, free, quoted},
     lists::Lists,
+    mountinfo,
     running::Shared,
 };
 
@@ -246,7 +247,17 @@ impl Mounted {
         self.shared.tell_of_what_is_over();
     }
 
-    /// The device of the mount, for [`free`] and [`crate::is_mounted`]: `0:57`.
+    /// True if the file system is mounted anywhere. Programs may use it longer than that.
+    ///
+    /// # Errors
+    /// When the kernel does not list the mounts.
+    pub fn is_mounted(&self) -> io::Result<bool> {
+        // The list is read first: as long as the session lasts, no other mount has this device.
+        let is_listed = mountinfo::is_mounted(&self.device)?;
+        Ok(is_listed && !self.is_over())
+    }
+
+    /// The device of the mount, for [`free`]: `0:57`. Another mount may have it after this one.
     #[must_use]
     pub fn device(&self) -> &str {
         &self.device

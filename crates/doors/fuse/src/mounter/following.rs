@@ -94,7 +94,7 @@ impl Servers {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
-            match crate::is_mounted(folder.device()) {
+            match folder.is_mounted() {
                 Ok(true) => {}
                 Ok(false) => return Ended::Folder,
                 Err(error) => tracing::debug!(%error, "the list of mounts cannot be read"),

@@ -602,12 +602,14 @@ async fn mounting_over_an_existing_mount_is_refused() {
 async fn a_newer_mount_at_the_same_place_is_not_unmounted() {
     let Some(mut world) = World::new() else { return };
     let first = world.mounted.take().expect("it is mounted");
-    assert!(!first.is_over());
+    assert!(!first.is_over() && first.is_mounted().expect("it can be read"));
     narthex_fuse::free(first.device()).expect("the device can be freed");
     while !first.is_over() {
         tokio::task::yield_now().await;
     }
     world.mounted = Some(world.mount_again().expect("it is free"));
+    // Also if the newer mount has the same device.
+    assert!(!first.is_mounted().expect("it can be read"));
     let unmounting = tokio::task::spawn_blocking(move || first.unmount());
     world.within(unmounting).await.expect("it ran").expect("there is nothing to do");
     assert_eq!(world.bash("ls").await, "ctl\nprompts\nresources\ntools\n");
