@@ -13,6 +13,7 @@
 
 mod canonical;
 mod chain;
+mod columns;
 mod contents;
 mod event;
 pub mod kind;
@@ -24,6 +25,7 @@ mod verify;
 pub use canonical::{NotCanonical, canonical, line_hash};
 use chain::Link;
 pub use chain::{Chains, Head};
+pub use columns::{LineColumns, LineName};
 pub use contents::{CONTENTS, ContentsSwitch, EXCERPT_BYTES, Excerpt};
 pub use event::{Actor, ActorKind, AuditEvent, Resource};
 pub use recorder::{

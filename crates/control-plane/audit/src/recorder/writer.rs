@@ -32,6 +32,9 @@ const GATHER: Duration = Duration::from_millis(50);
 const RETRY: Duration = Duration::from_millis(500);
 /// Shortest time between two records of refusals.
 const REFUSALS_EVERY: Duration = Duration::from_secs(1);
+/// Number of records after which a thread with a call may run first. Schedulers let a thread that
+/// is awake run for milliseconds, also if a more urgent one waits.
+const YIELD_EVERY: usize = 32;
 /// The number of gathered bytes that are written in any case.
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -158,6 +161,9 @@ impl<S: Sink> Writer<S> {
                     drained = Drained::Something;
                     self.take(entry);
                     self.buffered += 1;
+                    if self.buffered.is_multiple_of(YIELD_EVERY) {
+                        thread::yield_now();
+                    }
                     if self.buffer.len() >= BUFFER_BYTES && !self.has_failed() {
                         self.write();
                     }

@@ -5,16 +5,20 @@ use std::{
     collections::BTreeMap,
     io,
     sync::{Arc, Mutex, PoisonError},
+    thread,
     time::UNIX_EPOCH,
 };
 
-use narthex_audit::{Audit, SpoolBatch, SpoolGrown, SpoolReader, line_hash};
+use narthex_audit::{Audit, LineColumns, SpoolBatch, SpoolGrown, SpoolReader, line_hash};
 use narthex_model::Timestamp;
 use narthex_store::{AuditChain, AuditRow, StatementError, Store};
 use narthex_vault::{Vault, VaultError, Voucher};
-use serde::{Deserialize, de::IgnoredAny};
 
 use crate::shipping::Spooled;
+
+/// Number of lines after which a thread with a call may run first. Schedulers let a thread that is
+/// awake run for milliseconds, also if a more urgent one waits.
+const YIELD_EVERY: usize = 32;
 
 /// Moves records in batches.
 #[derive(Debug)]
@@ -87,21 +91,25 @@ impl Shipper {
     async fn try_step(&mut self) -> Result<bool, ShipError> {
         let reader = self.reader.clone();
         let next = tokio::task::spawn_blocking(move || {
-            reader.lock().unwrap_or_else(PoisonError::into_inner).next_batch()
+            let next = reader.lock().unwrap_or_else(PoisonError::into_inner).next_batch()?;
+            // Parsing takes milliseconds, for which calls on the same thread would wait.
+            Ok(next.map(|batch| (rows_of(&batch.lines), batch)))
         });
-        let next = next.await.map_err(ShipError::Bug)?.map_err(ShipError::Spool)?;
-        self.is_behind = next.as_ref().is_some_and(|batch| batch.is_full);
-        let Some(batch) = next else { return Ok(false) };
-        self.store(&batch).await?;
+        let next: Option<(Vec<_>, SpoolBatch)> =
+            next.await.map_err(ShipError::Bug)?.map_err(ShipError::Spool)?;
+        self.is_behind = next.as_ref().is_some_and(|(_, batch)| batch.is_full);
+        let Some((parsed, batch)) = next else { return Ok(false) };
+        self.store(parsed).await?;
         self.reader.lock().unwrap_or_else(PoisonError::into_inner).moved(&batch);
         Ok(true)
     }
 
-    async fn store(&self, batch: &SpoolBatch) -> Result<(), ShipError> {
+    /// Stores the events of parsed lines. `None` is a line that is no event.
+    async fn store(&self, parsed: Vec<Option<(AuditRow, String)>>) -> Result<(), ShipError> {
         let mut chains: BTreeMap<(String, String), (AuditChain, AuditChain)> = BTreeMap::new();
         let mut rows = Vec::new();
-        for line in &batch.lines {
-            let Some((row, hash)) = row_of(line) else {
+        for row in parsed {
+            let Some((row, hash)) = row else {
                 tracing::error!("a line of the audit's files cannot be read and is skipped");
                 continue;
             };
@@ -123,7 +131,7 @@ impl Shipper {
             if row.seq > chain.1.head_seq + 1 {
                 // If a raised number were accepted, all following events would count as moved
                 // already.
-                if !is_whole(line, &hash) {
+                if !is_whole(&row.document, &hash) {
                     tracing::error!(
                         writer = row.writer,
                         seq = row.seq,
@@ -192,44 +200,19 @@ pub(crate) fn vouched_text(chain: &AuditChain) -> String {
     format!("audit chain\n{workspace}\n{writer}\n{base_seq} {base_hash}\n{head_seq} {head_hash}\n")
 }
 
-/// The members of a line that have columns in the store.
-#[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(borrow)]
-    time: Cow<'a, str>,
-    #[serde(borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    actor: Named<'a>,
-    #[serde(borrow, default)]
-    resource: Named<'a>,
-    #[serde(borrow, default)]
-    run: Cow<'a, str>,
-    #[serde(borrow, default)]
-    workspace: Cow<'a, str>,
-    #[serde(borrow)]
-    writer: Cow<'a, str>,
-    seq: u64,
-    /// Required, since each line is chained to the one before it.
-    #[serde(rename = "prev")]
-    _prev: IgnoredAny,
-    #[serde(borrow, default)]
-    hash: Cow<'a, str>,
-}
-
-#[derive(Default, Deserialize)]
-struct Named<'a> {
-    #[serde(borrow, default)]
-    id: Cow<'a, str>,
+/// The row and the hash of each line.
+fn rows_of(lines: &[String]) -> Vec<Option<(AuditRow, String)>> {
+    let some = lines.chunks(YIELD_EVERY).flat_map(|some| {
+        thread::yield_now();
+        some.iter().map(|line| row_of(line))
+    });
+    some.collect()
 }
 
 /// The row and the hash of a line; `None` if the line is no event of the audit.
 #[must_use]
 pub(crate) fn row_of(line: &str) -> Option<(AuditRow, String)> {
-    // `serde` would read an array as the members in order.
-    let parsed: Option<Line<'_>> =
-        line.starts_with('{').then(|| serde_json::from_str(line).ok()).flatten();
-    let parsed = parsed?;
+    let parsed = LineColumns::read(line)?;
     let row = AuditRow {
         happened_at: Timestamp::read(&parsed.time).unwrap_or(UNIX_EPOCH),
         kind: storable(parsed.kind),

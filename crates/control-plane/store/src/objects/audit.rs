@@ -25,10 +25,14 @@ const GROW: Statement = Statement {
           WHERE workspace = $1 AND writer = $2 AND head_seq = $3 AND base_seq = $8",
 };
 /// Numbers of events that one statement adds, the largest that fits first. Running a statement
-/// takes longer than its work for one event, and SQLite looks for each parameter among all that
-/// come before it.
-const AT_ONCE: [usize; 3] = [16, 4, 1];
-static ADDING: LazyLock<[String; 3]> = LazyLock::new(|| AT_ONCE.map(adding));
+/// takes longer than its work for one event.
+const AT_ONCE: [usize; 3] = [64, 8, 1];
+/// For SQLite, which looks for a numbered parameter among all that come before it.
+static ADDING_TO_FILE: LazyLock<[String; 3]> =
+    LazyLock::new(|| AT_ONCE.map(|rows| adding(rows, |_| "?".to_owned())));
+/// For PostgreSQL, whose parameters all have numbers.
+static ADDING_AT_SERVER: LazyLock<[String; 3]> =
+    LazyLock::new(|| AT_ONCE.map(|rows| adding(rows, |at| format!("${at}"))));
 const TRIM: Statement = Statement {
     name: "audit.trim_chain",
     sql: "UPDATE audit_chains SET base_seq = $5, base_hash = $6, key_id = $7, seal = $8 \
@@ -120,8 +124,12 @@ impl<'a> Audit<'a> {
             values.push(number(before.base_seq));
             steps.push(Step::must_change(GROW, values));
         }
+        let adding = match self.database {
+            Database::Sqlite(_) => &*ADDING_TO_FILE,
+            Database::Postgres(_) => &*ADDING_AT_SERVER,
+        };
         let mut left = rows;
-        for (most, sql) in AT_ONCE.into_iter().zip(ADDING.iter()) {
+        for (most, sql) in AT_ONCE.into_iter().zip(adding) {
             let add = Statement { name: "audit.add", sql };
             let whole = left.chunks_exact(most);
             left = whole.remainder();
@@ -163,10 +171,10 @@ impl<'a> Audit<'a> {
     }
 }
 
-/// The statement that adds `rows` events.
-fn adding(rows: usize) -> String {
+/// The statement that adds `rows` events. `parameter` writes a parameter by its number, from 1.
+fn adding(rows: usize, parameter: impl Fn(usize) -> String) -> String {
     let parameters = |row: usize| {
-        let of_row = (row * COLUMNS + 1..=(row + 1) * COLUMNS).map(|at| format!("${at}"));
+        let of_row = (row * COLUMNS + 1..=(row + 1) * COLUMNS).map(&parameter);
         format!("({})", of_row.collect::<Vec<_>>().join(", "))
     };
     let rows = (0..rows).map(parameters).collect::<Vec<_>>().join(", ");

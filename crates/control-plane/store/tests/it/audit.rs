@@ -80,13 +80,13 @@ async fn each_event_is_added_once() {
     for place in Place::both() {
         let store = place.open().await;
         let mut chain = AuditChain::empty("team", "w");
-        for count in [1, 3, 4, 5, 15, 16, 17, 16 + 4 + 1, 5 * 16 + 3 * 4 + 2] {
+        for count in [1, 7, 8, 9, 63, 64, 65, 64 + 8 + 1, 2 * 64 + 3 * 8 + 2] {
             let first = chain.head_seq.saturating_sub(3).max(1);
             let last = chain.head_seq + count;
             let rows: Vec<_> = (first..=last).map(|seq| event("w", seq)).collect();
             let (before, now) = grown(&chain, last);
             assert!(store.audit().append(&[(before, now.clone())], &rows).await.unwrap());
-            let stored = store.audit().of_chain(&now, (0, last), 1000).await.unwrap();
+            let stored = store.audit().of_chain(&now, (0, last), 10_000).await.unwrap();
             let expected: Vec<_> = (1..=last).map(|seq| event("w", seq)).collect();
             assert_eq!(stored, expected, "{count} more");
             chain = now;
