@@ -26,11 +26,12 @@ pub(super) fn measure(nginx: &Nginx, options: &Options, dir: &Path) -> Result<Ve
             let opened = open_sessions(&stage, way, sessions, has_streams)?;
             stage.stop()?;
             let Opened { sessions, before_bytes, after_bytes } = opened;
-            let added = bytes(after_bytes) - bytes(before_bytes);
+            let daemon_bytes = bytes(before_bytes);
+            let added = bytes(after_bytes) - daemon_bytes;
             let bytes_per_session = added / bytes(sessions);
             let kib = bytes_per_session / 1024.0;
             eprintln!("idle {:<11} streams {has_streams}: {kib:.1} KiB each", way.name());
-            found.push(Idle { way, has_streams, sessions, bytes_per_session });
+            found.push(Idle { way, has_streams, sessions, bytes_per_session, daemon_bytes });
         }
     }
     Ok(found)

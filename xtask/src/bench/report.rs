@@ -234,13 +234,14 @@ fn write_idle(out: &mut String, results: &Results) {
     }
     section(out, "Idle sessions");
     out.push_str("Live sessions of the legacy era, each after its handshake.\n\n");
-    let mut rows = vec![heading(&["way", "open stream", "sessions:", "KiB each:"])];
+    let mut rows = vec![heading(&["way", "open stream", "sessions:", "KiB each:", "MB before:"])];
     for idle in &results.idle {
         rows.push(vec![
             idle.way.title().to_owned(),
             if idle.has_streams { "yes" } else { "no" }.to_owned(),
             idle.sessions.to_string(),
             format!("{:.1}", idle.bytes_per_session / 1024.0),
+            format!("{:.1}", idle.daemon_bytes / 1e6),
         ]);
     }
     out.push_str(&table(&rows));

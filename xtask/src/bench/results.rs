@@ -150,6 +150,8 @@ pub(super) struct Idle {
     pub(super) has_streams: bool,
     pub(super) sessions: u64,
     pub(super) bytes_per_session: f64,
+    /// The gateway's memory before the sessions.
+    pub(super) daemon_bytes: f64,
 }
 
 /// The cost of runs.
@@ -230,6 +232,14 @@ impl Row {
 
     pub(super) fn p50_us(&self) -> f64 {
         self.spread(|sample| sample.p50_us).median
+    }
+
+    pub(super) fn p99_us(&self) -> f64 {
+        self.spread(|sample| sample.p99_us).median
+    }
+
+    pub(super) fn memory_bytes(&self) -> f64 {
+        self.spread(|sample| super::report::bytes(sample.memory_bytes)).median
     }
 
     pub(super) fn cpu_us(&self) -> f64 {
