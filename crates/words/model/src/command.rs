@@ -10,6 +10,10 @@ use std::{borrow::Cow, fmt, sync::OnceLock};
 const PROGRAM: &str = "narthex";
 /// The flags that choose a daemon; each takes a value.
 const CHOOSING: [&str; 4] = ["--data", "--daemon-url", "--token-file", "--settings"];
+/// The flags that name a daemon. A command that names one gets no flag for another.
+const NAMING: [&str; 2] = ["--data", "--daemon-url"];
+/// The flag of the settings file, of which only its own process knows the use.
+const SETTINGS: [&str; 1] = ["--settings"];
 const WORKSPACE: &str = "--workspace";
 
 /// The commands that take `--workspace`; a group covers all its commands.
@@ -92,7 +96,8 @@ pub fn choose(chosen: Chosen) {
 }
 
 /// `text` with its commands completed for the daemon and workspace of this process, in place of
-/// the daemon that another process has named.
+/// the daemon that another process has named. A command that has the flags of this process already
+/// stays as it is.
 #[must_use]
 pub fn completed(text: &str) -> Cow<'_, str> {
     match CHOSEN.get() {
@@ -114,7 +119,7 @@ fn completed_for<'t>(text: &'t str, chosen: &Chosen) -> Cow<'t, str> {
     let mut rest = text;
     while let Some((before, command, after)) = next_command(rest) {
         done.push_str(before);
-        done.push_str(&command.with(chosen));
+        done.push_str(&command.led_by(chosen));
         rest = after;
     }
     match done.is_empty() {
@@ -183,29 +188,53 @@ impl CommandLine {
         self
     }
 
-    /// The text, with the flags of `chosen`.
+    /// The text, with the flags of `chosen` that the command does not have itself. A command that
+    /// names a daemon of its own gets no token and no address of the chosen one.
     #[must_use]
     pub fn with(&self, chosen: &Chosen) -> String {
-        let end = self.words.iter().position(|word| word == "--").unwrap_or(self.words.len());
-        let (own, passed_on) = self.words.split_at(end);
+        let (own, passed_on) = self.parts();
         let mut words = vec![PROGRAM.to_owned()];
-        words.extend(match chosen.flags.is_empty() {
-            true => own.to_vec(),
-            false => without_choice(own),
-        });
+        words.extend_from_slice(own);
         let workspace = self.workspace.as_ref().or(chosen.workspace.as_ref());
         if let Some(workspace) = workspace.filter(|name| *name != "default")
             && takes_workspace(own)
         {
             words.extend([WORKSPACE.to_owned(), workspace.clone()]);
         }
-        let is_local = own.first().is_some_and(|first| LOCAL.contains(&first.as_str()));
-        let flags = chosen.flags.iter();
-        for (flag, value) in flags.filter(|(flag, _)| !is_local || !REACHING.contains(flag)) {
+        let is_local = is_local(own);
+        let names_daemon = NAMING.iter().any(|flag| has_flag(own, flag));
+        let leads_on = |flag: &str| {
+            let leads_elsewhere = names_daemon && (is_reaching(flag) || NAMING.contains(&flag));
+            !has_flag(own, flag) && !leads_elsewhere && !(is_local && is_reaching(flag))
+        };
+        for (flag, value) in chosen.flags.iter().filter(|(flag, _)| leads_on(flag)) {
             words.extend([(*flag).to_owned(), value.clone()]);
         }
         words.extend_from_slice(passed_on);
         words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The text of a command that another process may have printed: the flags of `chosen` replace
+    /// those that lead to a daemon from there. A command with the flags of `chosen` is one of this
+    /// process, and keeps its own.
+    fn led_by(&self, chosen: &Chosen) -> String {
+        let (own, passed_on) = self.parts();
+        let is_local = is_local(own);
+        let mut flags = chosen.flags.iter().filter(|(flag, _)| !is_local || !is_reaching(flag));
+        let is_ours = flags.all(|(flag, value)| value_of(own, flag) == Some(value));
+        let replaced: &[&str] = match is_ours {
+            true if is_local || chosen.flags.is_empty() => &[],
+            true => &SETTINGS,
+            false => &CHOOSING,
+        };
+        let words = [without(own, replaced).as_slice(), passed_on].concat();
+        Self { words, workspace: self.workspace.clone() }.with(chosen)
+    }
+
+    /// The words of the command itself, and those that it passes on to another program.
+    fn parts(&self) -> (&[String], &[String]) {
+        let end = self.words.iter().position(|word| word == "--").unwrap_or(self.words.len());
+        self.words.split_at(end)
     }
 }
 
@@ -215,17 +244,39 @@ impl fmt::Display for CommandLine {
     }
 }
 
-/// Without the flags that choose a daemon.
-fn without_choice(words: &[String]) -> Vec<String> {
+/// True if a command works in this process and reaches no daemon.
+fn is_local(words: &[String]) -> bool {
+    words.first().is_some_and(|first| LOCAL.contains(&first.as_str()))
+}
+
+/// True for a flag that leads to a daemon, and to nothing else.
+fn is_reaching(flag: &str) -> bool {
+    REACHING.contains(&flag)
+}
+
+/// Without these flags, each of which takes a value.
+fn without(words: &[String], flags: &[&str]) -> Vec<String> {
     let mut kept = Vec::new();
     let mut all = words.iter();
     while let Some(word) = all.next() {
-        match CHOOSING.contains(&word.as_str()) {
-            true => drop(all.next()),
-            false => kept.push(word.clone()),
+        match word.split_once('=') {
+            Some((flag, _)) if flags.contains(&flag) => {}
+            None if flags.contains(&word.as_str()) => drop(all.next()),
+            _ => kept.push(word.clone()),
         }
     }
     kept
+}
+
+/// True if a command has a flag, in either spelling: `--flag VALUE` or `--flag=VALUE`.
+fn has_flag(words: &[String], flag: &str) -> bool {
+    words.iter().any(|word| word.split('=').next() == Some(flag))
+}
+
+/// The value of a flag that stands in a word of its own.
+fn value_of<'w>(words: &'w [String], flag: &str) -> Option<&'w String> {
+    let at = words.iter().position(|word| word == flag)?;
+    words.get(at + 1)
 }
 
 /// True if a command takes `--workspace` and does not have it yet.

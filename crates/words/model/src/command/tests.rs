@@ -100,3 +100,42 @@ fn d36_local_commands_name_no_token() {
         "narthex mcp list --data /srv/a --token-file run.tok --daemon-url https://n.example"
     );
 }
+
+/// D36: flags that a template has itself stay, and count instead of those of the process.
+#[test]
+fn d36_flags_of_a_template_are_kept() {
+    let at = Chosen {
+        flags: vec![("--data", "/srv/a".to_owned()), ("--token-file", "run.tok".to_owned())],
+        workspace: None,
+    };
+    let text = |template: &'static str| narthex(template, &[]).with(&at);
+    assert_eq!(text("up --settings my.toml"), "narthex up --settings my.toml --data /srv/a");
+    assert_eq!(
+        text("status --token-file FILE"),
+        "narthex status --token-file FILE --data /srv/a",
+        "the token of the template is sent to the daemon of the process"
+    );
+    for own in ["status --data /srv/b", "status --daemon-url=https://n.example"] {
+        assert_eq!(text(own.to_owned().leak()), format!("narthex {own}"), "another daemon");
+    }
+    // A printed command is completed once more with the text that has it.
+    for printed in ["up --settings my.toml", "status --token-file FILE"] {
+        let printed = format!("see `{}`", text(printed));
+        let whole = Chosen { flags: at.flags[..1].to_vec(), workspace: None };
+        assert_eq!(completed_for(&printed, &whole), printed);
+    }
+}
+
+/// D36: the settings file of a daemon is nothing to another process.
+#[test]
+fn d36_flags_of_another_process_are_replaced() {
+    let at = Chosen { flags: vec![("--data", "/srv/a".to_owned())], workspace: None };
+    for (printed, expected) in [
+        ("status --settings /d.toml --data /srv/a", "status --data /srv/a"),
+        ("status --data=/srv/b", "status --data /srv/a"),
+        ("up --settings /d.toml --data /srv/b", "up --data /srv/a"),
+    ] {
+        let text = format!("`narthex {printed}`");
+        assert_eq!(completed_for(&text, &at), format!("`narthex {expected}`"));
+    }
+}
