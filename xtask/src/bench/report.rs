@@ -184,7 +184,7 @@ fn write_registry(out: &mut String, results: &Results) {
     section(out, "A registry with many rows");
     out.push_str(
         "In a process of its own, without any door. An apply is of the whole set, with one\n\
-         changed entry or none. Switching one server off makes a snapshot of all rows.\n\n",
+         changed entry or none. Disabling one server makes a snapshot of all rows.\n\n",
     );
     let mut rows = vec![heading(&[
         "servers",
@@ -192,7 +192,7 @@ fn write_registry(out: &mut String, results: &Results) {
         "KiB/row:",
         "apply, one changed, µs:",
         "apply, the same, µs:",
-        "switch off, µs:",
+        "disable, µs:",
         "read a snapshot, ns:",
     ])];
     for row in &cost.rows {

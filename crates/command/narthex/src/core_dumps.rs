@@ -15,6 +15,6 @@ pub(crate) fn forbid() -> Result<(), Failure> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Core);
     let current = Some(maximum.map_or(BYTES, |most| most.min(BYTES)));
     setrlimit(Resource::Core, Rlimit { current, maximum }).map_err(|error| {
-        Failure::new(ErrorKind::Bug, format!("core dumps cannot be switched off: {error}"))
+        Failure::new(ErrorKind::Bug, format!("core dumps cannot be disabled: {error}"))
     })
 }

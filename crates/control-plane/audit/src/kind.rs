@@ -30,9 +30,9 @@ kinds! {
     SERVER_UPDATED = "workspace.mcp.updated";
     /// A server was removed from the catalog.
     SERVER_REMOVED = "workspace.mcp.removed";
-    /// A server was switched off.
+    /// A server was disabled.
     SERVER_DISABLED = "workspace.mcp.disabled";
-    /// A server was switched on.
+    /// A server was enabled.
     SERVER_ENABLED = "workspace.mcp.enabled";
     /// A capability was added to the catalog.
     CAPABILITY_REGISTERED = "workspace.capability.registered";

@@ -60,7 +60,7 @@ pub enum FaultCode {
     MissingRequiredMcpConfig,
     /// A server with a sign-in per person, on an agent that acts for no single person (X-M15).
     OauthNotAllowed,
-    /// An agent that is switched off (O51).
+    /// An agent that is disabled (O51).
     AgentInactive,
     /// A text longer than a run may have.
     LimitExceeded,

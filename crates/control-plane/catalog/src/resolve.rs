@@ -29,8 +29,8 @@ impl Plan<'_> {
         let mut faults = self.faults.clone();
         if !self.agent.active {
             let at = origin::agent(&self.agent.name).key("active");
-            let message = format!("agent `{}` is switched off", self.agent.name);
-            faults.push(Fault::new(at, FaultCode::AgentInactive, message, "switch it on"));
+            let message = format!("agent `{}` is disabled", self.agent.name);
+            faults.push(Fault::new(at, FaultCode::AgentInactive, message, "set `active` to true"));
         }
         if let Some(schema) = &self.agent.params_schema {
             faults.extend(schema.faults(inputs.params));

@@ -34,7 +34,7 @@ pub struct ControlOptions {
     /// The files that configure servers. The control plane follows them.
     pub files: LayerOptions,
     /// The store, for all data that must outlive a restart. Without a store, a server that was
-    /// switched off is on again after a restart.
+    /// disabled is on again after a restart.
     pub store: Option<Store>,
     /// The store of secrets; `None` if there are no secrets.
     pub vault: Option<Vault>,

@@ -109,7 +109,7 @@ pub struct Probing {
 
 impl Control {
     /// Prepares a new connection to a server, in addition to the one in use, to list its contents.
-    /// Also works for a server that has failed or is switched off.
+    /// Also works for a server that has failed or is disabled.
     ///
     /// # Errors
     /// When there is no such server, or its entry is faulty.

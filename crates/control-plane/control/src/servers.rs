@@ -107,7 +107,7 @@ impl Control {
         self.to_the_end(remove).await
     }
 
-    /// Switches a server off, for this start and all later ones (E57).
+    /// Disables a server, for this start and all later ones (E57).
     ///
     /// # Errors
     /// When there is no such server, or the store fails: then nothing has changed.
@@ -127,10 +127,10 @@ impl Control {
         self.to_the_end(disable).await
     }
 
-    /// Switches a server on and waits for the result.
+    /// Enables a server and waits for the result.
     ///
     /// # Errors
-    /// When there is no such server, its configuration switches it off, or the store fails.
+    /// When there is no such server, its configuration disables it, or the store fails.
     pub async fn enable(&self, name: &str, by: &By) -> Result<ServerResult, ControlError> {
         let (name, by) = (name.to_owned(), by.clone());
         let enable = async move |this: Self| {

@@ -102,7 +102,7 @@ pub(crate) async fn spread_notices(shared: Arc<Shared>) {
 
 impl Shared {
     /// Ends open sessions and streams at the endpoints of servers that do not exist any more or are
-    /// switched off (D5). Notifies sessions at the endpoints of newly connected servers that all
+    /// disabled (D5). Notifies sessions at the endpoints of newly connected servers that all
     /// lists may have changed.
     fn tell_transparent(
         self: &Arc<Self>,
@@ -170,7 +170,7 @@ impl Shared {
     }
 
     /// Ends a session whose server does not exist any more, once its open calls have their answers
-    /// (E40). Calls to a server that is switched off get their answers at once.
+    /// (E40). Calls to a server that is disabled get their answers at once.
     async fn end_when_quiet(self: Arc<Self>, session: Arc<Session>) {
         tokio::select! {
             biased;

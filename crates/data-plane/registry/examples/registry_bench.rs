@@ -1,6 +1,6 @@
 //! Measures a registry with many rows: `registry_bench [ROWS] [REPEATS]` prints one line of JSON.
 //!
-//! Two kinds of rows are measured. Rows that are switched off hold no connection; rows whose
+//! Two kinds of rows are measured. Rows that are disabled hold no connection; rows whose
 //! servers could not be reached hold a connection and its task. Linux only.
 
 #![expect(clippy::print_stdout, reason = "printing is its purpose")]
@@ -34,7 +34,7 @@ struct Measured {
     same_us: f64,
     /// Time to read the present snapshot.
     snapshot_ns: f64,
-    /// Median time to switch one server off, which makes a snapshot.
+    /// Median time to disable one server, which makes a snapshot.
     switch_us: f64,
 }
 
@@ -44,9 +44,9 @@ async fn main() -> Outcome<()> {
     let mut next = |default| arguments.next().unwrap_or(Ok(default));
     let (rows, repeats) = (next(1000)?, next(50)?);
     // A first run, so that one-time costs are not counted.
-    measure("switched off", 10, 1).await?;
+    measure("disabled", 10, 1).await?;
     let mut all = Vec::new();
-    for kind in ["switched off", "not reached"] {
+    for kind in ["disabled", "not reached"] {
         all.push(measure(kind, rows, repeats).await?);
     }
     let start = start(repeats.clamp(1, 5)).await?;
@@ -119,7 +119,7 @@ fn program(number: u32) -> Declared {
 
 async fn measure(kind: &'static str, rows: u32, repeats: u32) -> Outcome<Measured> {
     let registry = open()?;
-    let is_off = kind == "switched off";
+    let is_off = kind == "disabled";
     let before = resident_bytes()?;
     registry.apply(set(rows, 0, is_off))?;
     let settled = registry.wait_until(SETTLED, |snapshot| snapshot.is_settled()).await;

@@ -89,7 +89,7 @@ pub(crate) struct Connection {
     /// Cancelled when no new call may begin; open calls may finish.
     retired: CancellationToken,
     /// Cancelled to end all open calls and links at once: the registry is closed, or the server was
-    /// switched off.
+    /// disabled.
     cut: CancellationToken,
     /// The reason for `cut`, unless the registry is closed.
     off: OnceLock<CutReason>,
@@ -116,7 +116,7 @@ fn lasting(reason: &CutReason) -> String {
     match reason {
         CutReason::SwitchedOff => format!(
             "{reason}, which ended it for the rest of the run; create a new run once it is \
-             switched on"
+             enabled"
         ),
         CutReason::SecretCleared(_) => reason.to_string(),
     }
@@ -225,7 +225,7 @@ impl Connection {
         self.refuse_calls();
     }
 
-    /// Ends the connection at once, since the server was switched off.
+    /// Ends the connection at once, since the server was disabled.
     pub(crate) fn cut(&self) {
         self.cut_because(CutReason::SwitchedOff);
     }

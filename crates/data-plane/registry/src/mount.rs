@@ -64,7 +64,7 @@ pub struct Mountable {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct MountIdentity {
     /// Server of a catalog, across all workspaces. `None` for the live configuration's server of
-    /// this alias, which can be switched off there.
+    /// this alias, which can be disabled there.
     pub server: Option<Arc<str>>,
     /// The secrets in its configuration, across all workspaces, each as `name` and version.
     pub secrets: Vec<(Arc<str>, u64)>,
@@ -181,7 +181,7 @@ impl Registry {
     }
 
     /// Ends at once the connections of the mounts that `is_meant` selects, as if their server had
-    /// been switched off (D10): open and later calls fail for this reason. Rows of the
+    /// been disabled (D10): open and later calls fail for this reason. Rows of the
     /// configuration do not change.
     pub fn cut(&self, reason: &CutReason, is_meant: impl Fn(&MountIdentity) -> bool) {
         for mount in self.shared.pool.of_identity(is_meant) {
@@ -245,15 +245,15 @@ impl Registry {
     }
 }
 
-/// The error text for a server that is switched off, with the way to switch it on.
+/// The error text for a server that is disabled, with the way to enable it.
 fn off(mountable: &Mountable) -> String {
     match mountable.identity.server {
-        Some(_) => "it is switched off in the catalog; an admin of the workspace must store it \
-                    with `disabled` false"
+        Some(_) => "it is disabled in the catalog; an admin of the workspace must store it with \
+                    `disabled` false"
             .to_owned(),
         None => {
             let enable = narthex("mcp enable {}", &[&mountable.definition.alias]);
-            format!("it is switched off; `{enable}` switches it on")
+            format!("it is disabled; `{enable}` enables it")
         }
     }
 }

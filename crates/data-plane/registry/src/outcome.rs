@@ -25,7 +25,7 @@ pub enum ServerResult {
         /// The address of the sign-in page.
         auth_url: String,
     },
-    /// The server cannot be called; it may be switched off. For operators.
+    /// The server cannot be called; it may be disabled. For operators.
     Error {
         /// The server's name.
         id: String,
@@ -69,9 +69,9 @@ impl ServerResult {
     }
 }
 
-/// The answer for a server that is switched off.
+/// The answer for a server that is disabled.
 pub(crate) fn disabled(id: &str) -> ServerResult {
-    ServerResult::error(id, CallErrorKind::ServerDisabled, "it is switched off")
+    ServerResult::error(id, CallErrorKind::ServerDisabled, "it is disabled")
 }
 
 /// An answer for which a caller may still have to wait.
@@ -104,7 +104,7 @@ pub enum VerbError {
     Unknown(String),
     /// The server's configuration disables it, which only the owner of the configuration can
     /// change.
-    #[error("server `{0}` is switched off by its configuration; change it there")]
+    #[error("server `{0}` is disabled by its configuration; change it there")]
     DisabledByConfig(String),
     /// The entry is faulty, and cannot be used.
     #[error(

@@ -56,7 +56,7 @@ pub struct RegistryOptions {
     pub supervision: Supervision,
     /// The proxies for servers over HTTP.
     pub proxies: Arc<Proxies>,
-    /// The names of servers that a person has switched off (E57).
+    /// The names of servers that a person has disabled (E57).
     pub disabled: BTreeSet<String>,
     /// Time without a call after which a program is stopped until the next call; `None` for never.
     pub idle_stop: Option<Duration>,
@@ -68,7 +68,7 @@ pub struct RegistryOptions {
 }
 
 impl RegistryOptions {
-    /// The default limits: no server is switched off or sleeps, 64 processes per server.
+    /// The default limits: no server is disabled or sleeps, 64 processes per server.
     #[must_use]
     pub fn new(identity: ClientIdentity, environment: BaseEnvironment) -> Self {
         Self {

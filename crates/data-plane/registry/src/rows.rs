@@ -36,7 +36,7 @@ fn no_pins() -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) slots: Vec<Slot>,
-    /// The names that a person has switched off (E57).
+    /// The names that a person has disabled (E57).
     pub(crate) disabled: BTreeSet<String>,
     pub(crate) is_closed: bool,
     /// Mounts that end as soon as the next snapshot is published.
@@ -58,7 +58,7 @@ enum Leaving {
 pub(crate) struct Slot {
     pub(crate) declared: Declared,
     digest: Option<Digest>,
-    /// `None` for an entry that is faulty, switched off or overridden.
+    /// `None` for an entry that is faulty, disabled or overridden.
     pub(crate) mount: Option<Mount>,
     pub(crate) row: Arc<ServerRow>,
 }
@@ -106,7 +106,7 @@ impl Rows {
         Self { disabled, ..Self::default() }
     }
 
-    /// True if no caller may start this server: it is switched off by its entry, by a person, or in
+    /// True if no caller may start this server: it is disabled by its entry, by a person, or in
     /// the row of its name.
     pub(crate) fn is_off(&self, definition: &ServerDefinition) -> bool {
         let name = definition.alias.as_str();

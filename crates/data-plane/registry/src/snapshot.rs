@@ -79,7 +79,7 @@ pub struct Found {
     /// Inventory of the server. It is stored while the server reconnects, but only ready servers
     /// are listed (E72).
     pub inventory: Arc<Inventory>,
-    /// Last inventory of a server that is now switched off, or whose entry has a fault. None of it
+    /// Last inventory of a server that is now disabled, or whose entry has a fault. None of it
     /// is listed, but clients may still know it.
     pub had: Arc<Inventory>,
     /// Rises when the inventory changes.

@@ -38,13 +38,13 @@ pub enum ConfinementFault {
     NoShim,
     /// The kernel cannot limit files.
     #[error(
-        "this kernel cannot limit files: it needs Linux 6.2 with Landlock switched on; set \
+        "this kernel cannot limit files: it needs Linux 6.2 with Landlock enabled; set \
          `bwrap`, or leave out `filesystem`"
     )]
     NoFiles,
     /// The kernel cannot limit ports.
     #[error(
-        "this kernel cannot limit ports: it needs Linux 6.7 with Landlock switched on; set \
+        "this kernel cannot limit ports: it needs Linux 6.7 with Landlock enabled; set \
          `\"network\": \"none\"`, or leave out `network`"
     )]
     NoPorts,

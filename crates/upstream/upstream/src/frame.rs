@@ -53,7 +53,7 @@ pub enum LinkEvent {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CutReason {
     /// A person has disabled the server.
-    #[error("the server was switched off")]
+    #[error("the server was disabled")]
     SwitchedOff,
     /// A person has cleared a secret that the server had received.
     #[error("{0}")]

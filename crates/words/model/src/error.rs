@@ -94,7 +94,7 @@ pub enum CallErrorKind {
     ServerError,
     /// There is no such tool for this caller.
     ToolNotFound,
-    /// The server is switched off.
+    /// The server is disabled.
     ServerDisabled,
     /// A secret that the server needs was cleared.
     SecretCleared,

@@ -29,7 +29,7 @@ pub enum ServerState {
     Ready,
     /// Failed; the row has the reason.
     Error,
-    /// Switched off by a person.
+    /// Disabled by a person.
     Disabled,
 }
 

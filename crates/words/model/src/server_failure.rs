@@ -165,7 +165,7 @@ fn of_kind(kind: CallErrorKind) -> &'static str {
         CallErrorKind::TransportError => "the connection to it failed",
         CallErrorKind::AuthUnavailable => "it refuses the credential that narthex has",
         CallErrorKind::Timeout => "it did not answer in time",
-        CallErrorKind::ServerDisabled => "it is switched off",
+        CallErrorKind::ServerDisabled => "it is disabled",
         CallErrorKind::SecretCleared => {
             "a secret that it needs was cleared; a human sets it and starts a new run"
         }
@@ -212,7 +212,7 @@ mod tests {
         let down = read(ServerFailure::new(CallErrorKind::TransportError, CAUSE));
         assert_eq!(down.message, "the connection to it failed; an operator can read its logs");
         let off = read(ServerFailure::new(CallErrorKind::ServerDisabled, CAUSE));
-        assert_eq!(off.message, "it is switched off");
+        assert_eq!(off.message, "it is disabled");
         let limit = ServerFailure::new(CallErrorKind::LimitExceeded, CAUSE);
         let limit = read(limit.with_answer(Some(limited())));
         assert_eq!(limit.message, "it accepts no more requests for now; try again after 3 s");

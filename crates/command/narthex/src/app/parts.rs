@@ -11,7 +11,7 @@ use narthex_upstream::Supervision;
 use super::{Servers, no_randomness};
 use crate::{Failure, config};
 
-/// The servers that a person has switched off (E57).
+/// The servers that a person has disabled (E57).
 pub(super) async fn disabled(servers: &Servers) -> Result<BTreeSet<String>, Failure> {
     let Servers::Followed(options) = servers else { return Ok(BTreeSet::new()) };
     match &options.store {

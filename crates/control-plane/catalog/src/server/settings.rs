@@ -58,7 +58,7 @@ pub struct ServerSettings {
     /// review.
     #[serde(rename = "on_flagged", skip_serializing_if = "Option::is_none")]
     pub on_flagged: Option<OnFlagged>,
-    /// True if the server is switched off.
+    /// True if the server is disabled.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
 }

@@ -66,7 +66,7 @@ fn s9_a_params_schema_with_remote_references_is_refused() {
     assert_eq!(world.codes(), [FaultCode::ParamsInvalid]);
 }
 
-/// O51: an agent that is switched off has a plan and no runs.
+/// O51: an agent that is disabled has a plan and no runs.
 #[test]
 fn o51_inactive_agents_have_no_runs() {
     let mut world = World::new(&[]);

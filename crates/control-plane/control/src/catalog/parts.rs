@@ -49,7 +49,7 @@ impl Control {
 }
 
 impl Control {
-    /// Marks the servers in earlier read parts that are switched off now (D10).
+    /// Marks the servers in earlier read parts that are disabled now (D10).
     pub async fn switch_off(
         &self,
         workspace: &WorkspaceId,

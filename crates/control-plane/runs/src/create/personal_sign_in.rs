@@ -23,7 +23,7 @@ pub(crate) fn withheld(
     let is_withheld = needs_driver
         && driver.is_none()
         && server.is_per_user()
-        // A server that is switched off is reported as such.
+        // A server that is disabled is reported as such.
         && !server.settings.disabled;
     is_withheld.then(|| {
         let error = ServerFailure::new(CallErrorKind::PermissionRequired, NO_DRIVER);
@@ -102,7 +102,7 @@ mod tests {
                     .is_empty()
             );
             assert!(without(&parts(kind, On, false), None).is_empty());
-            // A server that is switched off is reported as such.
+            // A server that is disabled is reported as such.
             assert!(without(&parts(kind, OnAttended, true), None).is_empty());
         }
         for allowed in [Off, OnAttended, On] {

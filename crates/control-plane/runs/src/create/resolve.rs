@@ -186,8 +186,7 @@ impl Runs {
         versions.extend(opened.versions());
         let frozen = FrozenAgent::new(&parts, inputs.clone(), &scope, versions, env.clone());
         if kept.is_some() {
-            // A server that is switched off now is off for this run as well, until it is switched
-            // on.
+            // A server that is disabled now is off for this run as well, until it is enabled.
             self.control().switch_off(workspace, &mut parts).await?;
         }
         let (run, session) = (requested.token.run_id(), session.id);

@@ -163,7 +163,7 @@ pub(crate) fn options(path: &Path, busy_limit: Duration) -> SqliteConnectOptions
         .foreign_keys(true)
         .busy_timeout(busy_limit)
         // A commit is on the disk when it returns. Writes are rare, and some take rights away
-        // (a server switched off): a loss of power must not give them back.
+        // (a server was disabled): a loss of power must not give them back.
         .synchronous(SqliteSynchronous::Full)
         // Deleted data is overwritten: a secret that was cleared is gone from the file.
         .pragma("secure_delete", "ON")

@@ -116,7 +116,7 @@ pub struct CatalogStep<'a> {
     /// The row as it was read; `None` if there was none.
     pub before: Option<&'a CatalogRow>,
     pub document: &'a str,
-    /// True if active runs lose the object: a server that is switched off.
+    /// True if active runs lose the object: a server that is disabled.
     pub is_cut: bool,
 }
 
@@ -173,7 +173,7 @@ impl<'a> CatalogRows<'a> {
         Self { database, kind, statements: statements(kind), is_cutting: false }
     }
 
-    /// Makes active runs lose the stored objects: a server that is switched off.
+    /// Makes active runs lose the stored objects: a server that is disabled.
     #[must_use]
     pub fn cutting(self, is_cutting: bool) -> Self {
         Self { is_cutting, ..self }

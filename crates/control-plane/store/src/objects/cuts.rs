@@ -86,7 +86,7 @@ impl<'a> CutRows<'a> {
     }
 }
 
-/// The steps that switch a server off for the runs that there are.
+/// The steps that disable a server for the runs that there are.
 pub(super) fn of_server<'v>(workspace: &'v WorkspaceId, id: &'v str) -> [Step<'v>; 2] {
     steps(SERVER, workspace, id)
 }

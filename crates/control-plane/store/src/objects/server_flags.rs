@@ -1,4 +1,4 @@
-//! Flags of servers apart from their definitions: the servers that an operator has switched off
+//! Flags of servers apart from their definitions: the servers that an operator has disabled
 //! (E57).
 
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ impl<'a> ServerFlags<'a> {
         Self { database }
     }
 
-    /// Switches a server off or on, until this is called again.
+    /// Disables a server or on, until this is called again.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace, or when the statement fails.
@@ -60,7 +60,7 @@ impl<'a> ServerFlags<'a> {
         self.database.write(SET_DISABLED, &values).await
     }
 
-    /// The servers that are switched off.
+    /// The servers that are disabled.
     ///
     /// # Errors
     /// When the statement fails.

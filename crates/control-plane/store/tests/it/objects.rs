@@ -97,7 +97,7 @@ async fn x_m64_audit_contents_and_the_name_of_a_workspace_change_apart() {
     }
 }
 
-/// E57: a server that was switched off stays so across restarts, in its own workspace.
+/// E57: a server that was disabled stays so across restarts, in its own workspace.
 #[tokio::test]
 async fn e57_disabled_servers_stay_disabled_after_a_restart() {
     for place in Place::both() {

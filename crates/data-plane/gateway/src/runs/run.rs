@@ -198,7 +198,7 @@ impl RunView {
     }
 
     /// Notes that a list shows the run the items of these servers. These items are then not absent
-    /// for it when the servers are switched off or fail (D30).
+    /// for it when the servers are disabled or fail (D30).
     pub(crate) fn note_shown(&self, snapshot: &Snapshot) {
         let has_any = |row: &&Arc<ServerRow>| !row.is_overridden && !row.inventory.is_empty();
         let rows = snapshot.servers.iter().filter(has_any);

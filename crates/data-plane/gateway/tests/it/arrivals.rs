@@ -161,7 +161,7 @@ fn call() -> Value {
 }
 
 impl Gated {
-    /// A caller of each era at the endpoint of a server. A server that is switched off opens no
+    /// A caller of each era at the endpoint of a server. A server that is disabled opens no
     /// session, so it has no legacy caller.
     async fn callers(&self, gate: &str) -> Vec<Caller> {
         let endpoint = transparent(gate);

@@ -1,4 +1,4 @@
-//! Calls to servers that are lost, hang, or were switched off: their times, and their errors (D30).
+//! Calls to servers that are lost, hang, or were disabled: their times, and their errors (D30).
 #![expect(clippy::excessive_nesting, reason = "the loop of a server on a bare socket")]
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -289,7 +289,7 @@ async fn e133_calls_succeed_at_a_program_that_ends_after_each_answer() {
 }
 
 /// D30: an item that a run was shown is not reported as absent to this run when its server is
-/// switched off or fails, at either endpoint. For a run that never saw the item, it is absent.
+/// disabled or fails, at either endpoint. For a run that never saw the item, it is absent.
 #[tokio::test]
 async fn d30_a_listed_item_is_not_reported_as_absent_while_its_server_is_disabled_or_down() {
     let mut server = Server::start(legacy()).await;

@@ -338,7 +338,7 @@ fn cleared() -> ClearedSecret {
     ClearedSecret { workspace: "team".into(), name: "KEY".into(), is_set_again: false }
 }
 
-/// E184, D10: a server that is switched off, a secret that is cleared, and the end of a run end a
+/// E184, D10: a server that is disabled, a secret that is cleared, and the end of a run end a
 /// waiting call at once. The refusal of the call's retry names that reason. The server, which has
 /// not got the client's answer, gets a cancellation.
 #[tokio::test]

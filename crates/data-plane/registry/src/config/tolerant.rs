@@ -76,7 +76,7 @@ fn definition(
     let is_disabled = reader.flag(fields, at, "disabled") == Some(true)
         || reader.flag(fields, at, "enabled") == Some(false);
     if is_disabled {
-        reader.warn(at, "switched off by this file; its row is `disabled`");
+        reader.warn(at, "disabled by this file; remove `disabled` or `enabled` there to enable it");
     }
     let (pins_definitions, shows_flagged) = reader.pins(fields, at);
     let url_key = ["url", "serverUrl", "httpUrl"]

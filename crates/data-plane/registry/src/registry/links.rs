@@ -41,7 +41,7 @@ impl From<ConnectError> for OpenError {
 
 impl Registry {
     /// Opens a further link to a server for one owner, who must stop it. The link also ends when
-    /// the server is changed, removed or switched off, after the owner's open calls. The server's
+    /// the server is changed, removed or disabled, after the owner's open calls. The server's
     /// messages outside of requests go to `events`. `dialect` is the dialect of the link, which may
     /// differ from the shared link's. The link runs on the registry's runtime, not on the caller's;
     /// dropping the future ends the attempt.

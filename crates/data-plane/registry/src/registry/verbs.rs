@@ -28,7 +28,7 @@ impl Applied {
     }
 }
 
-/// A server that was switched on. It connects, whether or not a caller waits for the result.
+/// A server that was enabled. It connects, whether or not a caller waits for the result.
 #[derive(Debug)]
 pub struct Enabling(Awaited);
 
@@ -72,7 +72,7 @@ impl Registry {
     }
 
     /// Removes a server, after its open calls (E40). Returns `false` if no server has this name
-    /// (E58). The registry also forgets that the server was switched off.
+    /// (E58). The registry also forgets that the server was disabled.
     ///
     /// # Errors
     /// When the registry is closed.
@@ -86,7 +86,7 @@ impl Registry {
         Ok(is_there)
     }
 
-    /// Switches a server off: the server, its open calls and its streams end at once (D5). It stays
+    /// Disables a server: the server, its open calls and its streams end at once (D5). It stays
     /// off when the configuration is applied again (E57).
     ///
     /// # Errors
@@ -101,12 +101,12 @@ impl Registry {
         Ok(())
     }
 
-    /// Switches a server on again, from the same configuration. For a server that was not off, the
+    /// Enables a server again, from the same configuration. For a server that was not off, the
     /// result is its present state (E61). The server connects even if no caller waits for the
     /// result.
     ///
     /// # Errors
-    /// When there is no such server, its own configuration switches it off, or the registry is
+    /// When there is no such server, its own configuration disables it, or the registry is
     /// closed.
     pub fn enable(&self, name: &str) -> Result<Enabling, VerbError> {
         let mut rows = self.open_rows()?;
@@ -132,7 +132,7 @@ impl Registry {
     }
 
     /// Connects a server anew, whatever its state; open calls finish on the old connection (E47). A
-    /// server that is switched off stays off.
+    /// server that is disabled stays off.
     ///
     /// # Errors
     /// When there is no such server, its entry is faulty, or the registry is closed.
@@ -148,7 +148,7 @@ impl Registry {
     }
 
     /// Drops a server's tokens and asks its user to sign in again. A server without sign-in, or one
-    /// that is switched off, does not change (E58, E59): the result is its present state, or `None`
+    /// that is disabled, does not change (E58, E59): the result is its present state, or `None`
     /// for an unknown name.
     ///
     /// # Errors
@@ -164,7 +164,7 @@ impl Registry {
         }
     }
 
-    /// The names of servers that are switched off, also of servers that are not configured now.
+    /// The names of servers that are disabled, also of servers that are not configured now.
     #[must_use]
     pub fn disabled(&self) -> Vec<String> {
         self.shared.rows().disabled.iter().cloned().collect()

@@ -144,12 +144,12 @@ async fn x_m14_a_server_that_needs_a_sign_in_is_shared_with_no_other_caller() {
     let asked = fixture.fixture.counts();
     assert_eq!(asked.initializes + asked.discovers, 0);
 
-    // A server that is switched off is off here, too, and a mount that is released ends.
+    // A server that is disabled is off here, too, and a mount that is released ends.
     registry.cut(&CutReason::SwitchedOff, |identity| identity.credential.as_deref() == Some("bob"));
     let error = sets[3].get("x").unwrap().found().error.clone().unwrap();
     assert_eq!(error.kind, CallErrorKind::ServerDisabled);
     let told = error.operator_cause();
-    assert!(told.ends_with("create a new run once it is switched on"), "{told}");
+    assert!(told.ends_with("create a new run once it is enabled"), "{told}");
     for set in sets {
         in_time(set.unmount()).await;
     }
@@ -215,7 +215,7 @@ async fn d17_optional_servers_may_fail() {
     in_time(registry.close()).await;
 }
 
-/// D10: a server that is switched off runs for no caller: it is not mounted, and present mounts
+/// D10: a server that is disabled runs for no caller: it is not mounted, and present mounts
 /// end.
 #[tokio::test]
 async fn d10_a_server_that_is_switched_off_is_not_mounted() {
@@ -236,7 +236,7 @@ async fn d10_a_server_that_is_switched_off_is_not_mounted() {
     let error = in_time(registry.mount(both(), &patient())).await.unwrap_err();
     assert_eq!(error.faults.len(), 1);
     assert_eq!(error.faults[0].error.kind, CallErrorKind::ServerDisabled);
-    assert!(error.to_string().contains("`x`: ") && error.to_string().contains("switched off"));
+    assert!(error.to_string().contains("`x`: ") && error.to_string().contains("disabled"));
     assert!(!started.exists(), "nothing of the set was started");
     let mut optional = both();
     optional[1].is_optional = true;

@@ -1,6 +1,6 @@
 //! Random orders of all events of a registry, against a model of it.
 //!
-//! After each step the rows, their order, and the names that are switched off must be those of the
+//! After each step the rows, their order, and the names that are disabled must be those of the
 //! model. At quiet points, so must the states, the tools, and the sessions and processes that are
 //! open at the servers. A failure names its seed; `NARTHEX_SEED=…` runs that seed alone.
 

@@ -28,7 +28,7 @@ pub enum Access {
     /// Like [`Access::Shared`], but only for a run that has all shared servers and no others: the
     /// answer is about all servers together.
     Whole,
-    /// An operator alone: an agent must not switch servers off, change them or read what they
+    /// An operator alone: an agent must not disable servers, change them or read what they
     /// write to stderr.
     Operator,
     /// Every human and service; they see what they may.

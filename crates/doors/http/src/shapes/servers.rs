@@ -12,7 +12,7 @@ use super::{
 
 /// Cause of the failure of a call or a server.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[schemars(example = json!({ "kind": "server_disabled", "message": "it is switched off" }))]
+#[schemars(example = json!({ "kind": "server_disabled", "message": "it is disabled" }))]
 pub(crate) struct CallError {
     pub(crate) kind: CallErrorKind,
     pub(crate) message: String,

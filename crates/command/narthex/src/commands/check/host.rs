@@ -22,7 +22,7 @@ pub(super) fn targets(files: &[Unfilled]) -> impl Iterator<Item = (&str, &StdioT
     })
 }
 
-/// All entries that are not switched off.
+/// All entries that are not disabled.
 pub(super) fn definitions(files: &[Unfilled]) -> impl Iterator<Item = &ServerDefinition> {
     let loaded = files.iter().filter_map(|file| file.loaded.as_ref().ok());
     loaded.flat_map(|loaded| &loaded.entries).filter_map(|entry| match entry {

@@ -314,7 +314,7 @@ fn command_lines_and_fields_of_the_other_transport_cause_warnings() {
     assert_warned(&warnings, &["servers.x.env", "ignored"]);
 }
 
-/// E57: the file itself can switch a server off.
+/// E57: the file itself can disable a server.
 #[test]
 fn e57_a_server_can_be_switched_off_in_the_file() {
     let off = r#"{ "transport": "stdio", "command": "true", "disabled": true }"#;

@@ -51,13 +51,13 @@ fn s30_rewritten_variables_are_not_expanded_twice_either() {
 }
 
 #[test]
-fn e57_switched_off_servers_are_read_as_disabled() {
+fn e57_servers_that_a_file_disables_are_read_as_disabled() {
     for json in
         [r#"{ "command": "true", "disabled": true }"#, r#"{ "command": "true", "enabled": false }"#]
     {
         let (read, warnings) = foreign(json);
         assert!(server(read).is_disabled, "{json}");
-        assert_warned(&warnings, &["mcpServers.x", "switched off"]);
+        assert_warned(&warnings, &["mcpServers.x", "disabled by this file"]);
     }
 }
 

@@ -1,4 +1,4 @@
-//! A model of a registry without connections: a list of names, and the names that are switched off.
+//! A model of a registry without connections: a list of names, and the names that are disabled.
 
 use std::collections::BTreeSet;
 

@@ -85,7 +85,7 @@ impl Servers {
     /// Answers all calls that are held.
     pub(super) fn answer_held(&self) {
         for (id, stream) in self.state.lock().unwrap().held.drain(..) {
-            // The caller of a server that was switched off no longer waits.
+            // The caller of a server that was disabled no longer waits.
             drop(stream.try_send(event(&called(&id, "held"))));
         }
     }

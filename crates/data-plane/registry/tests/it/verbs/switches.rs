@@ -35,8 +35,7 @@ async fn e58_verbs_refuse_unknown_names() {
     registry.close().await;
 }
 
-/// E37, E57, E3: a server that is switched off stays off, whatever is applied, until it is switched
-/// on.
+/// E37, E57, E3: a disabled server stays disabled, whatever is applied, until it is enabled.
 #[tokio::test]
 async fn e57_a_disabled_server_stays_disabled() {
     let registry = start([shell("x")]);
@@ -83,7 +82,7 @@ async fn e61_enable_returns_the_present_state() {
     registry.close().await;
 }
 
-/// A server that its configuration switches off can only be switched on by its configuration.
+/// A server that its configuration disables can only be enabled by its configuration.
 #[tokio::test]
 async fn e37_a_server_disabled_by_configuration_cannot_be_enabled() {
     let mut off = shell("x");

@@ -31,10 +31,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
     delete("/api/servers/{name}", "server_delete", "Removes an entry of the user's settings")
         .ends()
         .refuses(&[400]),
-    post("/api/servers/{name}/disable", "server_disable", "Switches a server off")
+    post("/api/servers/{name}/disable", "server_disable", "Disables a server")
         .gives(of::<shapes::VerbDone>())
         .refuses(&[400]),
-    post("/api/servers/{name}/enable", "server_enable", "Switches a server on")
+    post("/api/servers/{name}/enable", "server_enable", "Enables a server")
         .gives(of::<shapes::VerbDone>())
         .refuses(&[400]),
     post("/api/servers/{name}/reconnect", "server_reconnect", "Reconnects a server")

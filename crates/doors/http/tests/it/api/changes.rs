@@ -164,10 +164,10 @@ async fn e141_a_patch_with_a_duplicate_field_is_refused() {
     assert_eq!(api.file("settings.json"), before);
 }
 
-/// E37, E48, E57, E61, E4: a server is switched off and on again, also for later starts. The answer
-/// shows the true state.
+/// E37, E48, E57, E61, E4: a server is disabled and enabled again, also for later starts. The
+/// answer shows the true state.
 #[tokio::test]
-async fn e57_servers_are_switched_off_and_on() {
+async fn e57_servers_are_disabled_and_enabled() {
     let dir = tempfile::tempdir().unwrap();
     let open = || async { Store::open(&dir.path().join("store.db")).await.unwrap() };
     let missing = json!({ "transport": "stdio", "command": "no-such-program" });
