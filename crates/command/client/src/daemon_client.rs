@@ -7,7 +7,7 @@ mod token;
 
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use narthex_http_client::{ClientError, ClientSettings, HttpClient, HttpResponse};
-use narthex_model::{Alias, ErrorKind, Secret, command::completed, with_causes};
+use narthex_model::{Alias, ErrorKind, Secret, command::completed, problem_code, with_causes};
 use narthex_wire::{
     Limits, Message, MessageKind, Payload, Raw, Revision, SseParser,
     headers::{HeaderParams, compose_request_headers, has_media_type},
@@ -31,9 +31,6 @@ use crate::{
 /// Number of characters that are shown of an answer that is not understood.
 const REFUSAL_MAX: usize = 200;
 
-/// The daemon's words about a token that it does not know.
-const NO_TOKEN: &str = "a valid bearer token is needed";
-
 /// The client of the daemon of a data directory.
 #[derive(Debug)]
 pub struct DaemonClient {
@@ -52,8 +49,11 @@ impl DaemonClient {
     /// When no daemon runs, or its address or token cannot be used.
     pub fn new(options: &DaemonOptions) -> Result<Self, Failure> {
         if options.daemon_url.is_some() {
-            let text = "this command works only with the daemon of a data directory; use --data \
-                        instead of --daemon-url (NARTHEX_DAEMON_URL)";
+            let text = format!(
+                "this command works only with the daemon of a data directory; use --data instead \
+                 of {}",
+                options.daemon_url_source
+            );
             return Err(Failure::usage(text));
         }
         let data = DataDir::at(&options.data);
@@ -142,8 +142,11 @@ impl DaemonClient {
         })?;
         *request.headers_mut() = headers;
         let bearer = HeaderValue::from_str(&format!("Bearer {}", self.token.expose()));
-        let mut bearer = bearer
-            .map_err(|error| Failure::new(ErrorKind::Invalid, format!("a bad token: {error}")))?;
+        let mut bearer = bearer.map_err(|error| {
+            let place = self.source.as_ref().map_or_else(|| self.place(), TokenSource::place);
+            let text = format!("the token of {place} cannot be sent: {error}; give another");
+            Failure::new(ErrorKind::Invalid, text)
+        })?;
         bearer.set_sensitive(true);
         request.headers_mut().insert(header::AUTHORIZATION, bearer);
         let response = self.http.send(request).await.map_err(|error| failure(&error))?;
@@ -161,7 +164,7 @@ impl DaemonClient {
         let Ok(body) = self.body(response).await else { return source.refused() };
         let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
         match problem["detail"].as_str() {
-            Some(detail) if detail != NO_TOKEN => {
+            Some(detail) if problem["code"] != problem_code::TOKEN_INVALID => {
                 Failure::new(ErrorKind::Unauthenticated, completed(detail))
             }
             _ => source.refused(),

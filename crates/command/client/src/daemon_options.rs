@@ -17,8 +17,12 @@ pub struct DaemonOptions {
     pub data: PathBuf,
     /// The daemon's address for operators' commands, instead of that in the data directory.
     pub daemon_url: Option<String>,
+    /// The flag, variable or setting that gave the address, for messages.
+    pub daemon_url_source: String,
     /// The file of the token for that daemon, instead of the data directory's.
     pub token_file: Option<PathBuf>,
+    /// The flag, variable or setting that named the file, for messages.
+    pub token_file_source: String,
     /// Limits of the daemon's messages.
     pub limits: Limits,
 }

@@ -18,6 +18,11 @@ pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// The names of all environment variables that are text. No value is read.
+pub fn names() -> impl Iterator<Item = String> {
+    std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())
+}
+
 /// The token in the environment. Scripts unset it by an empty value.
 pub fn token() -> Option<Secret> {
     variable(TOKEN).filter(|text| !text.is_empty()).map(Secret::new)

@@ -19,6 +19,9 @@ pub struct Failure {
     pub details: Option<Value>,
     /// A code for the failure, if its kind is not specific enough.
     pub code: Option<&'static str>,
+    /// The code of the API's problem, by which commands recognize it. `None` if the daemon sent
+    /// none, or the failure is not the daemon's.
+    pub problem_code: Option<String>,
 }
 
 /// The table of kinds to which a failure belongs.
@@ -69,7 +72,7 @@ impl Failure {
     }
 
     fn of(kind: FailureKind, message: String) -> Self {
-        Self { kind, message, details: None, code: None }
+        Self { kind, message, details: None, code: None, problem_code: None }
     }
 
     /// No daemon runs.

@@ -15,6 +15,7 @@ use narthex_client::cli::{
 };
 use narthex_client::{commands as client, environment::is_utf8_locale};
 use narthex_model::{CatalogKind, ErrorKind, command};
+use narthex_telemetry::TelemetryError;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
@@ -265,14 +266,12 @@ fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, 
         settings.daemon.daemon_url = None;
     }
     command::choose(settings.daemon.chosen(flags.settings.as_deref(), workspace));
+    if let Some(warning) = config::unknown_variables() {
+        output::notice(&warning);
+    }
     let runtime = runtime(&cli.command)?;
-    let telemetry =
-        narthex_telemetry::start(settings.telemetry(), runtime.handle()).map_err(|error| {
-            match error.kind() {
-                ErrorKind::Invalid => Failure::usage(error.to_string()),
-                kind => Failure::new(kind, error.to_string()),
-            }
-        })?;
+    let telemetry = narthex_telemetry::start(settings.telemetry(), runtime.handle())
+        .map_err(|error| untold(&error, &settings))?;
     settings.tracer = telemetry.tracer();
     let is_ascii = cli.common.ascii || !is_utf8_locale();
     let context = Context { settings, format, is_ascii };
@@ -281,6 +280,20 @@ fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, 
     // A blocked read of standard input must not hold up the end.
     runtime.shutdown_timeout(RUNTIME_END);
     done
+}
+
+/// The failure of logs or traces, with the setting that is wrong.
+fn untold(error: &TelemetryError, settings: &Settings) -> Failure {
+    let source = match error {
+        TelemetryError::Filter { .. } => settings.source("log.level"),
+        TelemetryError::Endpoint { .. } => settings.source("telemetry.otlp_endpoint"),
+        TelemetryError::Twice(_) => None,
+    };
+    let text = source.map_or_else(|| error.to_string(), |source| format!("{source}: {error}"));
+    match error.kind() {
+        ErrorKind::Invalid => Failure::usage(text),
+        kind => Failure::new(kind, text),
+    }
 }
 
 async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failure> {

@@ -8,6 +8,7 @@ mod keys;
 mod layers;
 mod settings;
 mod signin;
+mod unknown;
 mod variables;
 
 use std::{ffi::OsString, path::PathBuf};
@@ -21,6 +22,7 @@ pub use connections::ConnectionOptions;
 pub(crate) use keys::KeyPlace;
 pub(crate) use settings::{Flags, Settings};
 pub(crate) use signin::SignIn;
+pub(crate) use unknown::unknown_variables;
 
 /// The variable that gives master keys.
 pub(crate) const MASTER_KEY: &str = "NARTHEX_MASTER_KEY";

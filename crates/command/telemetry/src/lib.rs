@@ -74,7 +74,7 @@ pub enum TelemetryError {
     },
     /// Traces cannot be sent to the endpoint.
     #[error(
-        "telemetry.otlp_endpoint `{text}` cannot be used: {why}; write for example \
+        "the endpoint for traces `{text}` cannot be used: {why}; write for example \
          http://127.0.0.1:4318"
     )]
     Endpoint {

@@ -253,6 +253,10 @@ impl Principal {
     }
 }
 
+/// The refusal of a token at MCP endpoints.
+pub(crate) const NO_CLIENT: &str = "this token does not open MCP endpoints or files; send the \
+                                    token of a run or of a registered client";
+
 /// Admits a principal to a route of the API, or refuses it. No other function decides this. If the
 /// path names a workspace that the principal may not know, the answer is the same as for a
 /// workspace that does not exist (D5).
@@ -303,6 +307,26 @@ pub(crate) fn authorize(
         (Access::OwnRun, _) => {
             denied("this needs the token of the run itself; send that token".to_owned())
         }
-        (Access::Client, _) => denied("this token does not open MCP endpoints".to_owned()),
+        (Access::Client, _) => denied(NO_CLIENT.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S6: a token of the wrong kind is refused with the kind that the route takes.
+    #[test]
+    fn s6_a_refused_token_is_told_which_token_opens_the_route() {
+        let nowhere = || Err(Problem::new(ErrorKind::NotFound, "nothing is here"));
+        let refused = |access| authorize(access, &Principal::LocalAdmin, nowhere).unwrap_err();
+        for (access, remedy) in [
+            (Access::Client, "send the token of a run or of a registered client"),
+            (Access::OwnRun, "send that token"),
+        ] {
+            let problem = refused(access);
+            assert_eq!(problem.kind(), ErrorKind::Denied);
+            assert!(problem.detail().ends_with(&format!("; {remedy}")), "{}", problem.detail());
+        }
     }
 }

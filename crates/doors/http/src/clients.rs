@@ -2,21 +2,22 @@
 
 use std::sync::Arc;
 
+use http::request::Parts;
 use narthex_audit::{AuditEvent, kind};
 use narthex_control::KnownClient;
 use narthex_gateway::RunView;
 use narthex_model::ErrorKind;
 
-use crate::{
-    door::{Door, unauthorized},
-    problem::Problem,
-    respond::Response,
-};
+use crate::{door::Door, problem::Problem, respond::Response};
 
 impl Door {
     /// Returns the run that a client acts for, and creates one if none is active. On failure
     /// returns the answer to the client.
-    pub(crate) async fn run_of(&self, client: &KnownClient) -> Result<Arc<RunView>, Response> {
+    pub(crate) async fn run_of(
+        &self,
+        client: &KnownClient,
+        parts: &Parts,
+    ) -> Result<Arc<RunView>, Response> {
         let Some(runs) = &self.options.runs else {
             let text = "this process creates no runs";
             return Err(Problem::new(ErrorKind::Conflict, text).answer());
@@ -29,7 +30,7 @@ impl Door {
             Ok(Some(run)) => Ok(run),
             Ok(None) => {
                 self.refused("token");
-                Err(unauthorized())
+                Err(self.unauthorized(parts))
             }
             // The cause may reveal facts that outside clients should not know.
             Err(error) => {
@@ -49,7 +50,8 @@ impl Door {
     pub(crate) fn no_client(&self, client: &KnownClient, path: &str) -> Response {
         let event = AuditEvent::new(kind::ACCESS_DENIED, client.account.actor());
         self.note_denied(event.in_workspace(&client.row.workspace), path);
-        let text = "the token of a registered client opens MCP endpoints only, such as /mcp";
+        let text = "the token of a registered client opens MCP endpoints only, such as /mcp; use \
+                    it there, or ask an admin of the workspace for the token of a service";
         Problem::new(ErrorKind::Denied, text).answer()
     }
 }

@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use narthex_audit::{AuditEvent, Refused, kind};
 use narthex_control::Control;
 use narthex_gateway::{Endpoint, Gateway, Places, RunView};
-use narthex_model::{Alias, ErrorKind, WorkspaceId, json::shortened, nearest};
+use narthex_model::{Alias, ErrorKind, WorkspaceId, json::shortened, nearest, problem_code};
 use tokio::{net::TcpListener, sync::Semaphore, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -24,7 +24,7 @@ use crate::devices::RunMounts;
 use crate::listener::{self, Guard, Respond, ServeOptions};
 use crate::{
     Access, HttpOptions, ResponseBody, Route,
-    auth::{Caller, Principal, Proofs, authenticate, authorize, is_of_ended_run},
+    auth::{Caller, NO_CLIENT, Principal, Proofs, authenticate, authorize, is_of_ended_run},
     body::RequestBody,
     calling, cors,
     hub::Hub,
@@ -44,6 +44,9 @@ const FINE: &str = "ok\n";
 /// The answers of `/readyz` while the daemon stops, and while its store cannot be reached.
 const STOPPING: &str = "the daemon is stopping\n";
 const UNREACHABLE: &str = "the store cannot be reached\n";
+/// The answer to a request without a valid token.
+const NO_TOKEN: &str = "a valid bearer token is needed; send one in the header `Authorization`, or \
+                        ask an operator for one";
 /// The time for which a check of the store stays valid.
 const REACHED_FOR: Duration = Duration::from_secs(1);
 
@@ -168,9 +171,7 @@ impl Door {
     /// Refuses a principal other than a run at a route for runs.
     fn no_run(&self, principal: &Principal, path: &str) -> Response {
         self.denied(principal, path);
-        let text = "MCP endpoints and files need the token of a run or of a registered client; \
-                    send one of these";
-        Problem::new(ErrorKind::Denied, text).answer()
+        Problem::new(ErrorKind::Denied, NO_CLIENT).answer()
     }
 
     async fn answer(self: &Arc<Self>, request: Request<RequestBody>) -> Response {
@@ -221,7 +222,7 @@ impl Door {
             (Access::Client, Caller::Client(_)) if place.route(&parts.method).is_none() => {
                 return wrong_method(&place.allowed());
             }
-            (Access::Client, Caller::Client(client)) => match self.run_of(&client).await {
+            (Access::Client, Caller::Client(client)) => match self.run_of(&client, &parts).await {
                 Ok(run) => run,
                 Err(refused) => return refused,
             },
@@ -296,11 +297,20 @@ impl Door {
     }
 
     /// The answer to a token that is not valid.
-    fn unauthorized(&self, parts: &Parts) -> Response {
-        match is_of_ended_run(self.proofs(), parts) {
-            true => unauthorized_since("the run of this token has ended; create another"),
-            false => unauthorized(),
-        }
+    pub(crate) fn unauthorized(&self, parts: &Parts) -> Response {
+        let (code, text) = match is_of_ended_run(self.proofs(), parts) {
+            true => (problem_code::RUN_ENDED, "the run of this token has ended; create another"),
+            false => (problem_code::TOKEN_INVALID, NO_TOKEN),
+        };
+        let problem = Problem::new(ErrorKind::Unauthenticated, text);
+        // The code of a posted call is that of JSON-RPC, or absent.
+        let place = routes::find(parts.uri.path());
+        let is_call = place.is_some_and(|place| place.first().target == Target::ToolCall);
+        let problem = if is_call { problem } else { problem.with_code(code) };
+        let mut response = closing(problem.answer());
+        let bearer = HeaderValue::from_static("Bearer");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+        response
     }
 
     fn proofs(&self) -> Proofs<'_> {
@@ -434,18 +444,6 @@ pub(crate) struct Visit {
     pub(crate) run: Arc<RunView>,
     pub(crate) endpoint: Endpoint,
     pub(crate) parts: Parts,
-}
-
-pub(crate) fn unauthorized() -> Response {
-    unauthorized_since("a valid bearer token is needed")
-}
-
-fn unauthorized_since(why: &str) -> Response {
-    let problem = Problem::new(ErrorKind::Unauthenticated, why);
-    let mut response = closing(problem.answer());
-    let bearer = HeaderValue::from_static("Bearer");
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
-    response
 }
 
 fn not_found() -> Response {

@@ -40,6 +40,7 @@ mod nearest;
 pub mod package;
 mod page;
 mod principal;
+pub mod problem_code;
 mod provenance;
 mod qualified;
 mod run_scope;

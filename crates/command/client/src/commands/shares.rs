@@ -5,7 +5,7 @@ use std::{io::Write, path::Path, process::ExitCode};
 use crate::cli::{CommentShareArgs, GetShareArgs, SharesCommand, WorkspaceArgs};
 use fs_err::OpenOptions;
 use http::Method;
-use narthex_model::command::narthex;
+use narthex_model::{command::narthex, problem_code};
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
@@ -22,7 +22,7 @@ pub async fn run(command: SharesCommand, context: Context) -> Result<ExitCode, F
 
 /// Adds the command that lists shares to the refusal of an unknown one.
 fn with_remedy(failure: Failure) -> Failure {
-    match failure.message.starts_with("there is no share ") {
+    match failure.problem_code.as_deref() == Some(problem_code::SHARE_NOT_FOUND) {
         true => {
             let message =
                 format!("{}; `{}` lists the shares", failure.message, narthex("shares list", &[]));

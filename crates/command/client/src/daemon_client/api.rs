@@ -240,7 +240,8 @@ pub(super) fn of_problem(status: StatusCode, problem: &Value) -> Failure {
                 failed.kind = call.next().map_or(failed.kind, FailureKind::Call);
                 details.get_or_insert_with(|| json!({}))["failure"] = failure.clone();
             }
-            Failure { details, ..failed }
+            let problem_code = problem["code"].as_str().map(str::to_owned);
+            Failure { details, problem_code, ..failed }
         }
         _ => refused(status, &problem.to_string()),
     }

@@ -71,11 +71,15 @@ impl DaemonClient {
         let source = token.as_ref().map(|_| TokenSource::of(options));
         if let Some(url) = &options.daemon_url {
             let Some(token) = token else {
-                let text = "--daemon-url needs a token of that daemon; name its file with \
-                            --token-file FILE, or set NARTHEX_TOKEN";
+                let text = format!(
+                    "{} needs a token of that daemon; name its file with --token-file FILE, or set \
+                     NARTHEX_TOKEN",
+                    options.daemon_url_source
+                );
                 return Err(Failure::usage(text));
             };
-            return Ok(Some(Self { source, ..Self::with(options, remote(url)?, token)? }));
+            let state = remote(url, &options.daemon_url_source)?;
+            return Ok(Some(Self { source, ..Self::with(options, state, token)? }));
         }
         let data = DataDir::at(&options.data);
         let Some(state) = data.running()? else { return Ok(None) };
@@ -102,28 +106,40 @@ fn not_up(options: &DaemonOptions) -> Failure {
 /// When the token cannot be read or used.
 pub fn given_token(options: &DaemonOptions) -> Result<Option<Secret>, Failure> {
     match &options.token_file {
-        Some(path) => read(path).map(Some),
+        Some(path) => read(path, &TokenSource::of(options)).map(Some),
         None => Ok(environment::token()),
     }
 }
 
-fn read(path: &Path) -> Result<Secret, Failure> {
-    narthex_private::check_secret(path)?;
+fn read(path: &Path, source: &TokenSource) -> Result<Secret, Failure> {
+    let place = source.place();
+    let unreadable = |failure: Failure| {
+        let text = &failure.message;
+        let message = format!(
+            "the token of {place} cannot be read: {text}; name another file with --token-file"
+        );
+        Failure { message, ..failure }
+    };
+    narthex_private::check_secret(path).map_err(|error| unreadable(error.into()))?;
     let mut text = String::new();
-    fs::File::open(path)?.take(TOKEN_MAX).read_to_string(&mut text)?;
+    let read = fs::File::open(path).and_then(|file| file.take(TOKEN_MAX).read_to_string(&mut text));
+    read.map_err(|error| unreadable(error.into()))?;
     let text = Secret::new(text);
     let token = text.expose().trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let text = format!("the file {} holds no token", path.display());
+        let text = format!(
+            "the file {place} holds no token; write one into it, or name another file with \
+             --token-file"
+        );
         return Err(Failure::new(ErrorKind::Invalid, text));
     }
     Ok(Secret::new(token))
 }
 
-/// A daemon of which only the address is known.
-fn remote(text: &str) -> Result<DaemonState, Failure> {
+/// A daemon of which only the address is known, by the flag, variable or setting `source`.
+fn remote(text: &str, source: &str) -> Result<DaemonState, Failure> {
     let wrong = |what: &str| {
-        let text = format!("--daemon-url `{text}` {what}; write it like https://narthex.example");
+        let text = format!("{source} `{text}` {what}; write it like https://narthex.example");
         Failure::usage(text)
     };
     let url = Url::parse(text).map_err(|error| wrong(&format!("is not an address: {error}")))?;
@@ -133,7 +149,9 @@ fn remote(text: &str) -> Result<DaemonState, Failure> {
         return Err(wrong("is not a plain http or https address of a host"));
     }
     if is_overheard(&url) {
-        notice("warning: --daemon-url is plain HTTP, so anyone on the network can read the token");
+        notice(&format!(
+            "warning: {source} is plain HTTP, so anyone on the network can read the token"
+        ));
     }
     Ok(DaemonState {
         pid: 0,
@@ -163,7 +181,7 @@ mod tests {
     #[test]
     fn a_daemon_address_is_http_or_https_without_path_query_or_credentials() {
         for good in ["http://127.0.0.1:7717", "https://narthex.example", "http://[::1]:1/"] {
-            assert!(remote(good).is_ok(), "{good}");
+            assert!(remote(good, "--daemon-url").is_ok(), "{good}");
         }
         for bad in [
             "",
@@ -174,8 +192,10 @@ mod tests {
             "https://a.example/?x",
             "https://a.example/#x",
         ] {
-            let message = remote(bad).unwrap_err().message;
-            assert!(message.contains(&format!("--daemon-url `{bad}` is not a")), "{message}");
+            for source in ["--daemon-url", "NARTHEX_DAEMON_URL"] {
+                let message = remote(bad, source).unwrap_err().message;
+                assert!(message.starts_with(&format!("{source} `{bad}` is not a")), "{message}");
+            }
         }
     }
 

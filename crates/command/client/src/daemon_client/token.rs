@@ -6,11 +6,14 @@ use narthex_model::ErrorKind;
 
 use crate::{DaemonOptions, Failure, environment};
 
+/// The flag that names the file of a token.
+const FLAG: &str = "--token-file";
+
 /// The place of a token that the caller gave.
 #[derive(Debug, Clone)]
 pub(super) enum TokenSource {
-    /// The file of `--token-file`, or of the setting.
-    File(PathBuf),
+    /// A file, and the flag, variable or setting that names it.
+    File(PathBuf, String),
     /// `NARTHEX_TOKEN`.
     Environment,
 }
@@ -18,22 +21,29 @@ pub(super) enum TokenSource {
 impl TokenSource {
     /// The place that the options name, or else the environment.
     pub(super) fn of(options: &DaemonOptions) -> Self {
-        options.token_file.clone().map_or(Self::Environment, Self::File)
+        match &options.token_file {
+            Some(path) => Self::File(path.clone(), options.token_file_source.clone()),
+            None => Self::Environment,
+        }
+    }
+
+    /// The place of the token in a sentence. A variable or a setting that names a file is shown,
+    /// since the reader may not know of it.
+    pub(super) fn place(&self) -> String {
+        match self {
+            Self::File(path, source) if source == FLAG => format!("`{}`", path.display()),
+            Self::File(path, source) => format!("`{}` ({source})", path.display()),
+            Self::Environment => environment::TOKEN.to_owned(),
+        }
     }
 
     /// The failure of a request with a token that the daemon does not take.
     pub(super) fn refused(&self) -> Failure {
-        let text = match self {
-            Self::File(path) => format!(
-                "the daemon refused the token of `{}`; name another with --token-file",
-                path.display()
-            ),
-            Self::Environment => format!(
-                "the daemon refused the token of {}; set another, or name its file with \
-                 --token-file",
-                environment::TOKEN
-            ),
+        let remedy = match self {
+            Self::File(..) => "name another with --token-file",
+            Self::Environment => "set another, or name its file with --token-file",
         };
+        let text = format!("the daemon refused the token of {}; {remedy}", self.place());
         Failure::new(ErrorKind::Unauthenticated, text)
     }
 }
@@ -44,12 +54,15 @@ mod tests {
 
     #[test]
     fn a_refused_token_is_named_by_its_place() {
-        let of_file = TokenSource::File("bad".into()).refused();
+        let of_file = TokenSource::File("bad".into(), "--token-file".to_owned()).refused();
         assert_eq!(of_file.kind, crate::FailureKind::Operation(ErrorKind::Unauthenticated));
         assert_eq!(
             of_file.message,
             "the daemon refused the token of `bad`; name another with --token-file"
         );
+        let named = TokenSource::File("bad".into(), "NARTHEX_TOKEN_FILE".to_owned()).refused();
+        let told = "the daemon refused the token of `bad` (NARTHEX_TOKEN_FILE); name another with";
+        assert!(named.message.starts_with(told), "{named}");
         let set = TokenSource::Environment.refused().message;
         assert!(set.starts_with("the daemon refused the token of NARTHEX_TOKEN; "), "{set}");
     }

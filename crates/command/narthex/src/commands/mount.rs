@@ -247,7 +247,8 @@ mod linux {
     fn failed(error: &MountingError) -> Failure {
         match error.kind() {
             ErrorKind::Unauthenticated => {
-                let text = "the daemon does not know this token; has its run ended?";
+                let text = "the daemon does not know this token, or its run has ended; give the \
+                            token of an active run with --token-file FILE or in NARTHEX_TOKEN";
                 Failure::new(ErrorKind::Unauthenticated, text)
             }
             kind => Failure::new(kind, with_causes(error)),

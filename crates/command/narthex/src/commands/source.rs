@@ -33,6 +33,10 @@ use crate::{
     trust::{Folder, Standing},
 };
 
+/// The content of a file of servers that has none yet: of a project, and of the user.
+const PROJECT: &str = r#"{"servers": {}}"#;
+const USERS: &str = r#"{"mcp": {"servers": {}}}"#;
+
 /// The file of the current folder.
 pub(crate) fn usual() -> PathBuf {
     PathBuf::from("mcp.json")
@@ -49,18 +53,17 @@ pub(crate) async fn followed(
     let root = config::workspace_root()?;
     let mut files = LayerOptions::new(&root, Arc::new(config::placeholder));
     files.settings.clone_from(&settings.servers);
+    named_files_exist(settings)?;
+    if let Some(file) = settings.servers.as_deref().filter(|file| !file.exists()) {
+        output::notice(&format!(
+            "there is no file {} with servers of all your projects yet; `{}` creates it",
+            file.display(),
+            narthex("mcp add NAME -- COMMAND", &[])
+        ));
+    }
     let project = match &settings.config {
         Some(file) => {
-            match file.exists() {
-                true => tell_warnings(&load(file)?),
-                false => {
-                    let text = format!(
-                        "there is no file {} yet; the daemon reads it once it exists",
-                        file.display()
-                    );
-                    output::notice(&text);
-                }
-            }
+            tell_warnings(&load(file)?);
             let approve: Approve = Arc::new(|_file, _text| Ok(()));
             ProjectFile { path: std::path::absolute(file)?, approve, approvals: None }
         }
@@ -97,6 +100,32 @@ pub(crate) async fn followed(
         executors: settings.executors.known(),
         defaults,
     })
+}
+
+/// Refuses a file of servers that is named explicitly and is not there: most names are misspelt.
+///
+/// # Errors
+/// The first absent file, with the flag, variable or setting that names it.
+fn named_files_exist(settings: &Settings) -> Result<(), Failure> {
+    // The default servers are written into the user's file, which they create.
+    let servers = settings.servers.as_ref().filter(|_| settings.default_servers.is_none());
+    let named = [
+        ("config", settings.config.as_ref(), PROJECT),
+        ("servers", servers, USERS),
+        ("default_servers", settings.default_servers.as_ref(), PROJECT),
+    ];
+    for (path, file, content) in named {
+        let (Some(source), Some(file)) = (settings.source(path), file) else { continue };
+        // A file that cannot be looked up is reported where it is read.
+        if file.try_exists().is_ok_and(|is_there| !is_there) {
+            return Err(Failure::usage(format!(
+                "{source} names {}, which does not exist; correct the path, or create the file \
+                 with `{content}`",
+                file.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Asks the store whether a content may count (D27). Called on threads that may block.

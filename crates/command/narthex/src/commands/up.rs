@@ -34,6 +34,8 @@ use crate::{
     stored::StorePlace,
 };
 
+/// The flag of the address, which gives none by default.
+const LISTEN: &str = "--listen";
 /// The time in which threads have to end once nothing is waited for any more.
 const WORKERS_END: Duration = Duration::from_secs(1);
 
@@ -49,7 +51,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     let vault = secrets::open(&data, &settings.keys, &store).await?;
     let mut followed = source::followed(settings, &place, store, vault).await?;
     let file = settings.config.clone().unwrap_or_else(source::usual);
-    let listener = listen(&settings.listen, args.allow_remote).await?;
+    let listener = listen(settings, args.allow_remote).await?;
     let address = listener.local_addr()?;
     followed.login = Some(settings.sign_in.options(address.port()));
     let mut ends = stop_signal()?;
@@ -175,21 +177,22 @@ async fn drain(app: &App) {
     }
 }
 
-async fn listen(address: &str, is_remote_allowed: bool) -> Result<TcpListener, Failure> {
+async fn listen(settings: &Settings, is_remote_allowed: bool) -> Result<TcpListener, Failure> {
+    let (address, source) = (&*settings.listen, settings.source("listen").unwrap_or(LISTEN));
     let addresses: Vec<SocketAddr> = match tokio::net::lookup_host(address).await {
         Ok(addresses) => addresses.collect(),
         Err(error) => {
             return Err(Failure::usage(format!(
-                "--listen `{address}` is not an address with a port, such as 127.0.0.1:7717: \
-                 {error}"
+                "{source} names `{address}`, which is not an address with a port, such as \
+                 127.0.0.1:7717: {error}"
             )));
         }
     };
     if !addresses.iter().all(|address| address.ip().is_loopback()) {
         if !is_remote_allowed {
             return Err(Failure::usage(format!(
-                "--listen {address} can be reached from other machines, by plain HTTP: anyone on \
-                 the network can read it, tokens included; listen on 127.0.0.1, or add \
+                "{source} names {address}, which other machines can reach, by plain HTTP: anyone \
+                 on the network can read it, tokens included; listen on 127.0.0.1, or add \
                  --allow-remote"
             )));
         }
@@ -204,7 +207,8 @@ async fn listen(address: &str, is_remote_allowed: bool) -> Result<TcpListener, F
             std::io::ErrorKind::PermissionDenied => ErrorKind::Denied,
             _ => ErrorKind::Unavailable,
         };
-        let text = format!("cannot listen on {address}: {error}; choose another with --listen");
+        let of = if source == LISTEN { String::new() } else { format!(" ({source})") };
+        let text = format!("cannot listen on {address}{of}: {error}; choose another with --listen");
         Failure::new(kind, text)
     })
 }

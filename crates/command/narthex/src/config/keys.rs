@@ -40,19 +40,29 @@ pub(crate) fn read(layers: &Layers) -> Result<KeyPlace, String> {
             }
         },
     };
+    let source = |path: &str| layers.get(path).map(|given| given.source.as_str());
     match (keychain, words(layers, LOAD), words(layers, STORE)) {
         (None, None, None) => Ok(KeyPlace::File),
         (Some(keychain), None, None) => Ok(KeyPlace::Keychain(keychain)),
         (Some(_), _, _) => {
-            Err(format!("`{KEYCHAIN}` and `vault.key_command` are both set; leave one of them out"))
+            let commands = [LOAD, STORE].into_iter().filter_map(source).collect::<Vec<_>>();
+            Err(format!(
+                "{} and {} are both set; leave one of them out",
+                source(KEYCHAIN).unwrap_or(KEYCHAIN),
+                commands.join(", ")
+            ))
         }
         (None, Some(load), Some(store)) if !load.is_empty() && !store.is_empty() => {
             Ok(KeyPlace::Command { load, store })
         }
-        (None, _, _) => Err(format!(
-            "`{LOAD}` and `{STORE}` must both name a program, such as \
-             [\"pass\", \"show\", \"narthex\"]"
-        )),
+        (None, _, _) => {
+            let given = [LOAD, STORE].into_iter().filter_map(source).collect::<Vec<_>>();
+            Err(format!(
+                "{}: `{LOAD}` and `{STORE}` must both name a program, such as \
+                 [\"pass\", \"show\", \"narthex\"]",
+                given.join(", ")
+            ))
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The table of settings, and the layers with their values.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use narthex_model::meant_hint;
 use toml::{Table, Value};
@@ -116,6 +116,11 @@ impl Layers {
         self.given.get(path)
     }
 
+    /// The place of each value that is given, by the path of its setting.
+    pub(crate) fn sources(&self) -> BTreeMap<&'static str, String> {
+        self.given.iter().map(|(path, given)| (*path, given.source.clone())).collect()
+    }
+
     /// Adds the file's values.
     pub(crate) fn add_file(&mut self, name: &str, table: &Table) {
         self.add_table(name, "", table);
@@ -188,7 +193,7 @@ impl Layers {
     }
 
     fn add(&mut self, key: &Key, value: Value, source: String) {
-        match fault(key.shape, &value) {
+        match fault(key.shape, &value).map(|wanted| at_most(wanted, key.shape, &value)) {
             Some(wanted) => self.faults.push(format!("{source} must be {wanted}")),
             None => {
                 self.given.insert(key.path, Given { value, source });
@@ -214,6 +219,16 @@ fn misplaced(prefix: &str, member: &str, value: &Value) -> Option<String> {
 fn parts(text: &str) -> Value {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     Value::Array(parts.map(|part| Value::String(part.to_owned())).collect())
+}
+
+/// The expected type, with the greatest number for a number that is too large.
+fn at_most(wanted: &'static str, shape: Shape, value: &Value) -> Cow<'static, str> {
+    let text = value.as_str().unwrap_or_default();
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match shape == Shape::Number && is_number {
+        true => Cow::Owned(format!("{wanted} and at most {}", i64::MAX)),
+        false => Cow::Borrowed(wanted),
+    }
 }
 
 /// The expected type, if the value does not fit.

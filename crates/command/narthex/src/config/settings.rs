@@ -1,6 +1,7 @@
 //! The settings of one process.
 
 use std::{
+    collections::BTreeMap,
     io::IsTerminal,
     net::SocketAddr,
     num::NonZeroU64,
@@ -30,6 +31,9 @@ use super::{
 /// A gibibyte: five shares of the largest size.
 const SHARES_BYTES: u64 = 1 << 30;
 const LISTEN: &str = "127.0.0.1:7717";
+/// The setting of the endpoint for traces, and the variable that other programs read as well.
+const OTLP_ENDPOINT: &str = "telemetry.otlp_endpoint";
+const STANDARD_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 /// The flags of the command line.
 #[derive(Debug, Clone, Default)]
@@ -132,9 +136,17 @@ pub(crate) struct Settings {
     pub(crate) service_name: String,
     /// Set once tracing has started.
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
+    /// The flag, variable or line of a file that gave each setting, by the path of the setting.
+    pub(crate) sources: BTreeMap<&'static str, String>,
 }
 
 impl Settings {
+    /// The flag, variable or line of a file that gave a setting; `None` for a default.
+    #[must_use]
+    pub(crate) fn source(&self, path: &str) -> Option<&str> {
+        self.sources.get(path).map(String::as_str)
+    }
+
     /// Options for logs and traces.
     #[must_use]
     pub(crate) fn telemetry(&self) -> TelemetryOptions<'_> {
@@ -281,8 +293,11 @@ fn read_file(
         Err(error) => {
             let failure = Failure::from(error);
             let text = &failure.message;
-            let message =
-                format!("the settings file cannot be read: {text}; name another with --settings");
+            let of =
+                if flags.settings.is_some() || !is_named { "" } else { " of NARTHEX_SETTINGS" };
+            let message = format!(
+                "the settings file{of} cannot be read: {text}; name another with --settings"
+            );
             Err(Failure { message, ..failure })
         }
     }
@@ -308,7 +323,6 @@ fn build(
         items.map(str::to_owned).collect::<Vec<_>>()
     };
     let usual_gateway = GatewayOptions::default();
-    let standard_endpoint = || env("OTEL_EXPORTER_OTLP_ENDPOINT").filter(|text| !text.is_empty());
     let format = text("log.format");
     let name_length = number("limits.name_length");
     let output_tokens =
@@ -322,7 +336,7 @@ fn build(
     let proxies = connections::proxies(layers, env);
     let settings = Settings {
         listen: text("listen").unwrap_or_else(|| LISTEN.to_owned()),
-        daemon: daemon(&text, &number, env)?,
+        daemon: daemon(layers, &number, env)?,
         config: text("config").map(PathBuf::from),
         servers: match text("servers") {
             Some(path) => Some(absolute(Path::new(&path))?),
@@ -352,9 +366,10 @@ fn build(
         allowed_origins: list("http.allowed_origins"),
         sign_in,
         executors,
-        otlp_endpoint: text("telemetry.otlp_endpoint").or_else(standard_endpoint),
+        otlp_endpoint: text(OTLP_ENDPOINT).or_else(|| standard_endpoint(env)),
         service_name: text("telemetry.service_name").unwrap_or_else(|| "narthex".to_owned()),
         tracer: None,
+        sources: sources(layers, env),
     };
     let faults = [policy.err(), variables.err(), keys.err(), proxies.err()].into_iter().flatten();
     layers.faults.extend(faults.chain(sign_in_faults).chain(executor_faults));
@@ -362,20 +377,43 @@ fn build(
     Ok(settings)
 }
 
+/// The endpoint for traces of a standard variable.
+fn standard_endpoint(env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    env(STANDARD_ENDPOINT).filter(|text| !text.is_empty())
+}
+
+/// The sources of all settings that are given.
+fn sources(
+    layers: &Layers,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> BTreeMap<&'static str, String> {
+    let mut sources = layers.sources();
+    if standard_endpoint(env).is_some() {
+        sources.entry(OTLP_ENDPOINT).or_insert_with(|| STANDARD_ENDPOINT.to_owned());
+    }
+    sources
+}
+
 /// The daemon that commands work with.
 fn daemon(
-    text: &impl Fn(&str) -> Option<String>,
+    layers: &Layers,
     number: &impl Fn(&str) -> Option<usize>,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<DaemonOptions, Failure> {
     let usual = GatewayOptions::default().limits;
+    let text = |path: &str| Some(layers.get(path)?.value.as_str()?.to_owned());
+    let source = |path: &str, flag: &str| {
+        layers.get(path).map_or_else(|| flag.to_owned(), |given| given.source.clone())
+    };
     Ok(DaemonOptions {
         data: match text("data") {
             Some(path) => absolute(Path::new(&path))?,
             None => usual_data(env)?,
         },
         daemon_url: text("daemon_url"),
+        daemon_url_source: source("daemon_url", "--daemon-url"),
         token_file: text("token_file").map(PathBuf::from),
+        token_file_source: source("token_file", "--token-file"),
         limits: Limits {
             message_bytes: number("limits.message_bytes").unwrap_or(usual.message_bytes),
         },
@@ -574,6 +612,11 @@ mod tests {
             ("NARTHEX_LIMITS_API_BODY_BYTES", "8388607", "at least 8388608"),
             ("NARTHEX_LIMITS_REPLAY_BYTES", "0", "a whole number above 0"),
             ("NARTHEX_LIMITS_FOLLOWED", "many", "a whole number above 0"),
+            (
+                "NARTHEX_LIMITS_FOLLOWED",
+                "9223372036854775808",
+                "a whole number above 0 and at most 9223372036854775807",
+            ),
         ] {
             let failure = loaded(&[(name, value)]).unwrap_err();
             assert!(

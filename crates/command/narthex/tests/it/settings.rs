@@ -33,6 +33,8 @@ fn unknown_and_wrong_settings_are_reported_together() {
     place.write("narthex.toml", "listen = ");
     place.run(["status", "--settings", "narthex.toml"]).failed(2, &["not valid TOML"]);
     place.run(["status", "--settings", "none.toml"]).failed(1, &["none.toml"]);
+    let told = ["none.toml", "settings file of NARTHEX_SETTINGS"];
+    with_variable(&place, "NARTHEX_SETTINGS", "none.toml").failed(1, &told);
     with_variable(&place, "NARTHEX_LIMITS_SESSIONS", "many")
         .failed(2, &["NARTHEX_LIMITS_SESSIONS must be a whole number"]);
     place.write("narthex.toml", "[log]\nlevel = \"xx\"\n");
@@ -41,7 +43,84 @@ fn unknown_and_wrong_settings_are_reported_together() {
         .failed(2, &["narthex.toml: `log.level` is `xx`: write error, warn, info, debug or trace"]);
     with_variable(&place, "NARTHEX_LOG", "warn,xx")
         .failed(2, &["NARTHEX_LOG is `xx`: write error"]);
-    with_variable(&place, "NARTHEX_LOG", "a=b=c").failed(2, &["log level"]);
+    with_variable(&place, "NARTHEX_LOG", "a=b=c").failed(2, &["NARTHEX_LOG: ", "log level"]);
+}
+
+/// A wrong value is reported with the variable that gave it, and not with a flag.
+#[test]
+fn a_wrong_value_of_a_variable_is_reported_with_the_variable() {
+    let place = Place::new();
+    let with = |words: &[&str], variables: &[(&str, &str)]| {
+        let mut command = place.command(words);
+        Done::from(command.envs(variables.iter().copied()).output().unwrap())
+    };
+    let up = ["up", "--config", "mcp.json"];
+    for (value, told) in [
+        ("x", "NARTHEX_LISTEN names `x`, which is not an address"),
+        ("0.0.0.0:0", "NARTHEX_LISTEN names 0.0.0.0:0, which other machines can reach"),
+    ] {
+        let done = with(&up, &[("NARTHEX_LISTEN", value)]).failed(2, &[told]);
+        assert!(!done.stderr.contains("--listen"), "{done:?}");
+    }
+    place.run([&up[..], &["--listen", "x"]].concat()).failed(2, &["--listen names `x`"]);
+    place.write("narthex.toml", "listen = \"x\"\n");
+    let of_file = place.run([&up[..], &["--settings", "narthex.toml"]].concat());
+    of_file.failed(2, &["narthex.toml: `listen` names `x`"]);
+    let list = ["workspaces", "list"];
+    let url = ("NARTHEX_DAEMON_URL", "127.0.0.1:1");
+    with(&list, &[url, ("NARTHEX_TOKEN", "x")]).failed(2, &["NARTHEX_DAEMON_URL `127.0.0.1:1`"]);
+    with(&list, &[url]).failed(2, &["NARTHEX_DAEMON_URL needs a token"]);
+    let absent = with(&list, &[url, ("NARTHEX_TOKEN_FILE", "none.token")]);
+    absent.failed(1, &["none.token", "(NARTHEX_TOKEN_FILE)", "--token-file"]);
+    let load = ("NARTHEX_VAULT_KEY_COMMAND_LOAD", "pass,show,narthex");
+    with(&["status"], &[load]).failed(2, &["NARTHEX_VAULT_KEY_COMMAND_LOAD: "]);
+}
+
+/// An unknown variable is reported once, and does not stop a command.
+#[test]
+fn an_unknown_variable_is_reported_once() {
+    let place = Place::new();
+    let told = "warning: narthex has no variable NARTHEX_LISTN; did you mean `NARTHEX_LISTEN`?\n";
+    let done = with_variable(&place, "NARTHEX_LISTN", "canary-value").failed(1, &["no daemon"]);
+    assert_eq!(done.stderr.matches(told).count(), 1, "{done:?}");
+    assert!(!done.stderr.contains("canary-value"), "{done:?}");
+    let known = with_variable(&place, "NARTHEX_TEST_SEED", "1").failed(1, &["no daemon"]);
+    assert!(!known.stderr.contains("NARTHEX_TEST_SEED"), "{known:?}");
+}
+
+/// A file of servers that is named and absent is wrong usage; an absent default file is reported.
+#[test]
+fn a_named_file_of_servers_must_exist() {
+    let place = Place::new();
+    let up = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let absent = ["nope.json, which does not exist", "create the file"];
+    let named = place.run([&up[..], &["--servers", "nope.json"]].concat()).failed(2, &absent);
+    assert!(named.stderr.contains("--servers names /"), "{named:?}");
+    let named = ["up", "--config", "nope.json", "--listen", "127.0.0.1:0"];
+    let named = place.run(named).failed(2, &absent);
+    assert!(named.stderr.contains("--config names nope.json"), "{named:?}");
+    for variable in ["NARTHEX_SERVERS", "NARTHEX_DEFAULT_SERVERS"] {
+        let mut command = place.command(up);
+        let done = Done::from(command.env(variable, "nope.json").output().unwrap());
+        let done = done.failed(2, &absent);
+        assert!(done.stderr.contains(&format!("{variable} names ")), "{done:?}");
+    }
+    // The default servers create the file, which need not be there before.
+    place.write("defaults.json", r#"{"servers": {}}"#);
+    let daemon = place.start_with(&[&up[..], &["--servers", "new.json"]].concat(), |command| {
+        command.env("NARTHEX_DEFAULT_SERVERS", place.path("defaults.json"));
+    });
+    daemon.event("ready");
+    drop(daemon);
+    let (told, stderr) = std::io::pipe().unwrap();
+    let daemon = place.start_with(&up, |command| {
+        command.stderr(stderr);
+    });
+    daemon.event("ready");
+    drop(daemon);
+    let lines = BufReader::new(told).lines().map_while(Result::ok);
+    let absent = lines.filter(|line| line.contains("config/narthex/settings.json"));
+    assert_eq!(absent.count(), 1, "one line for the default file");
 }
 
 /// O68: the variables that the catalog may name are a setting, by default none.
@@ -200,5 +279,8 @@ fn traces_are_sent_to_the_configured_collector() {
     assert!(!seen.contains("hidden"), "{seen}");
     let mut command = place.command(["status"]);
     let done = Done::from(command.env("NARTHEX_OTLP_ENDPOINT", "nowhere").output().unwrap());
-    done.failed(2, &["telemetry.otlp_endpoint", "http://127.0.0.1:4318"]);
+    done.failed(2, &["NARTHEX_OTLP_ENDPOINT: ", "http://127.0.0.1:4318"]);
+    let mut command = place.command(["status"]);
+    let standard = command.env("OTEL_EXPORTER_OTLP_ENDPOINT", "nowhere").output().unwrap();
+    Done::from(standard).failed(2, &["OTEL_EXPORTER_OTLP_ENDPOINT: "]);
 }

@@ -63,6 +63,7 @@ async fn x_e94_shares_of_an_agent_are_available_at_the_command_line() {
 
     let deleted = place.run(["shares", "delete", &id]).succeeded().stdout;
     assert_eq!(deleted, format!("the share {id} is deleted\n"));
-    place.run(["shares", "show", &id]).failed(1, &["not_found", &id]);
+    let list = place.printed("shares list");
+    place.run(["shares", "show", &id]).failed(1, &["not_found", &id, &list]);
     assert_eq!(place.run(["shares", "list"]).succeeded().stdout, "Nothing is shared yet.\n");
 }

@@ -1,6 +1,6 @@
 //! Reasons why a share is not created or not read.
 
-use narthex_model::{ErrorKind, ShareId, command::narthex};
+use narthex_model::{ErrorKind, ShareId, command::narthex, problem_code};
 use narthex_shares::ShareError;
 
 /// An error of a request that had no effect.
@@ -112,7 +112,7 @@ impl SharingError {
             Self::NoFolder | Self::FolderGone(_) => "no_workspace_folder",
             Self::NoChildFolder => "child_workspace_unavailable",
             Self::SameFolder => "same_folder",
-            Self::NoShare(_) => "share_not_found",
+            Self::NoShare(_) => problem_code::SHARE_NOT_FOUND,
             Self::OthersShare(_) => "share_id_owned_by_other_session",
             Self::NoOwnFolder => "parent_pod_missing",
             Self::TooMuchToFetch(_) => "workspace_too_large",

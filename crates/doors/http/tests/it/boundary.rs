@@ -66,6 +66,16 @@ async fn s6_no_route_answers_without_a_token() {
             assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{what}");
             assert_eq!(answer.headers["www-authenticate"], "Bearer", "{what}");
             assert_eq!(answer.headers["connection"], "close", "{what}");
+            // Programs read the code, and people the remedy.
+            if method != Method::HEAD {
+                let problem = answer.json();
+                // The code of a posted call is that of JSON-RPC.
+                let is_call = path.starts_with("/mcp/") && path.contains("/tools/");
+                let code = (!is_call).then_some("token_invalid");
+                assert_eq!(problem["code"].as_str(), code, "{what}");
+                let detail = problem["detail"].as_str().unwrap();
+                assert!(detail.contains("; send one in the header"), "{what}: {detail}");
+            }
         }
     }
 }
