@@ -39,16 +39,18 @@ pub fn moment(text: &str) -> Result<String, String> {
     })
 }
 
-/// Reads a whole number from `LEAST` to `MOST`.
+/// Reads a whole number from `LEAST` to `MOST`, or to the greatest of `T` if that is less.
 ///
 /// # Errors
-/// When it is none, or outside of the range.
+/// When it is none, or outside of the range. A number of a range is refused with the range.
 pub(crate) fn whole<T: TryFrom<u64>, const LEAST: u64, const MOST: u64>(
     text: &str,
 ) -> Result<T, String> {
-    let number = text.parse().ok().filter(|number| (LEAST..=MOST).contains(number));
-    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match (LEAST, MOST) {
-        (0, u64::MAX) => "write a whole number".to_owned(),
+    let most = MOST.min(greatest::<T>());
+    let number = text.parse().ok().filter(|number| (LEAST..=most).contains(number));
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match (LEAST, most) {
+        (0, u64::MAX) if !is_number => "write a whole number".to_owned(),
         (least, most) => format!("write a whole number from {least} to {most}"),
     })
 }
@@ -56,9 +58,15 @@ pub(crate) fn whole<T: TryFrom<u64>, const LEAST: u64, const MOST: u64>(
 /// Reads any whole number.
 ///
 /// # Errors
-/// When it is none, or too large.
+/// When it is none, or greater than the greatest of `T`, which the message names.
 pub(crate) fn count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     whole::<T, 0, { u64::MAX }>(text)
+}
+
+/// The greatest number of an integer type.
+fn greatest<T: TryFrom<u64>>() -> u64 {
+    let mut all = (0..u64::BITS).map(|bits| u64::MAX >> bits);
+    all.find(|number| T::try_from(*number).is_ok()).unwrap_or(0)
 }
 
 /// Reads a duration with its unit. Zero gives `None`.
@@ -85,9 +93,24 @@ mod tests {
             assert_eq!(whole::<u64, 1, 60>(wrong), expected, "{wrong}");
         }
         assert_eq!(count::<u64>("0"), Ok(0));
-        for wrong in ["x", "1.5", "4294967296"] {
-            assert_eq!(count::<u32>(wrong), Err("write a whole number".to_owned()), "{wrong}");
+        for wrong in ["x", "1.5", "-1", ""] {
+            assert_eq!(count::<u64>(wrong), Err("write a whole number".to_owned()), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_number_that_is_too_large_is_refused_with_the_greatest() {
+        assert_eq!(count::<u32>("4294967295"), Ok(u32::MAX));
+        let expected = "write a whole number from 0 to 4294967295";
+        for wrong in ["x", "4294967296", "99999999999999999999"] {
+            assert_eq!(count::<u32>(wrong), Err(expected.to_owned()), "{wrong}");
+        }
+        assert_eq!(count::<u64>("18446744073709551615"), Ok(u64::MAX));
+        let expected = "write a whole number from 0 to 18446744073709551615";
+        assert_eq!(count::<u64>("18446744073709551616"), Err(expected.to_owned()));
+        // The type may hold less than the range.
+        let expected = "write a whole number from 1 to 255";
+        assert_eq!(whole::<u8, 1, 3650>("256"), Err(expected.to_owned()));
     }
 
     #[test]
