@@ -102,12 +102,8 @@ pub(super) fn show(object: &Value, context: &Context) -> Result<ExitCode, Failur
 /// Shows the warnings about a stored object.
 pub(super) fn warn(stored: &Value) {
     for warning in stored["warnings"].as_array().into_iter().flatten() {
-        let (field, message) = (text(warning, "field"), text(warning, "message"));
-        let source = text(warning, "source");
-        let source = if source.is_empty() { String::new() } else { format!("{source}: ") };
-        let line = warning["line"].as_u64().map(|line| format!(" (line {line})"));
-        let line = line.unwrap_or_default();
-        output::notice(&harmless(&format!("warning: {source}`{field}`{line}: {message}")));
+        let (place, message) = (super::transfer::place_of(warning), text(warning, "message"));
+        output::notice(&harmless(&format!("warning: {place}{message}")));
     }
 }
 

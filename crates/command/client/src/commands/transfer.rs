@@ -19,6 +19,9 @@ use crate::{
     output::{self, harmless},
 };
 
+/// The place of a fault of the whole request, in the words of the API.
+const WHOLE: &str = "body";
+
 /// The objects to store, and the document that each of them came from.
 #[derive(Default)]
 struct Bundle {
@@ -245,6 +248,8 @@ impl Bundle {
 
     /// The file of a place such as `agents[0].mcpServers`, and the place and the line there.
     fn written(&self, field: &str) -> Written {
+        // A member of an object may have this name, too: it has a line.
+        let is_whole = field == WHOLE;
         let found = self.groups().into_iter().find_map(|(name, objects)| {
             let (index, rest) = field.strip_prefix(name)?.strip_prefix('[')?.split_once(']')?;
             let given = objects.get(index.parse::<usize>().ok()?)?;
@@ -263,7 +268,8 @@ impl Bundle {
             Some(part) => part.place(field),
             None => field.to_owned(),
         };
-        let (line, source) = (given.from.line(&place), Some(given.from.source.clone()));
+        let line = if is_whole { None } else { given.from.line(&place) };
+        let source = Some(given.from.source.clone());
         let has_headers = given.part.is_some() && !field.contains(['.', '[']);
         Written { source, field: place, line, has_headers }
     }
@@ -272,7 +278,8 @@ impl Bundle {
 impl Written {
     /// A place in the one document that was sent as it is.
     fn at(document: &Document, field: &str) -> Self {
-        let (source, line) = (Some(document.source.clone()), document.line(field));
+        let line = if field == WHOLE { None } else { document.line(field) };
+        let source = Some(document.source.clone());
         Self { source, field: field.to_owned(), line, has_headers: false }
     }
 
@@ -286,13 +293,19 @@ impl Written {
 
 /// A fault for people, with its place in front.
 fn line(error: &Value) -> String {
-    let source = error["source"].as_str().map(|source| format!("{source}: ")).unwrap_or_default();
-    let place = match (text(error, "field"), error["line"].as_u64()) {
-        ("", _) => String::new(),
+    format!("{}{}; {}", place_of(error), text(error, "message"), text(error, "remedy"))
+}
+
+/// The file and the place of a fault or a warning, in front of its text. A fault of the whole
+/// request is at no place that a person can look up.
+pub(super) fn place_of(told: &Value) -> String {
+    let source = told["source"].as_str().map(|source| format!("{source}: ")).unwrap_or_default();
+    let place = match (text(told, "field"), told["line"].as_u64()) {
+        ("", _) | (WHOLE, None) => String::new(),
         (field, None) => format!("`{field}`: "),
         (field, Some(line)) => format!("`{field}` (line {line}): "),
     };
-    format!("{source}{place}{}; {}", text(error, "message"), text(error, "remedy"))
+    format!("{source}{place}")
 }
 
 /// A request to store something, and who wants to hear of it.
@@ -352,5 +365,36 @@ fn with_headers(remedy: &str) -> String {
     match remedy.starts_with("remove it; the keys here are ") {
         true => format!("{remedy}, `{HEADERS}`"),
         false => remedy.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// O61: a fault of the whole request has the text alone, and any other its file, place and
+    /// line.
+    #[test]
+    fn o61_a_fault_of_the_whole_request_has_no_place() {
+        let fault = |field: &str, source: Option<&str>, line: Option<u64>| {
+            json!({ "field": field, "source": source, "line": line, "message": "it is wrong",
+                    "remedy": "correct it" })
+        };
+        for (told, expected) in [
+            (fault("body", None, None), "it is wrong; correct it"),
+            (fault("body", Some("a.yaml"), None), "a.yaml: it is wrong; correct it"),
+            (fault("", Some("a.yaml"), Some(1)), "a.yaml: it is wrong; correct it"),
+            (
+                fault("url", Some("a.yaml"), Some(2)),
+                "a.yaml: `url` (line 2): it is wrong; correct it",
+            ),
+            (fault("url", None, None), "`url`: it is wrong; correct it"),
+        ] {
+            assert_eq!(line(&told), expected);
+        }
+        let denied = json!({ "errors": [fault("body", None, None)] });
+        let failure = Failure { details: Some(denied), ..Failure::new(ErrorKind::Denied, "x") };
+        let told = Bundle::default().with_sources(failure).message;
+        assert_eq!(told, "nothing was stored:\nit is wrong; correct it");
     }
 }
