@@ -10,7 +10,7 @@ use std::{collections::BTreeSet, process::ExitCode};
 
 use crate::cli::McpCommand;
 use narthex_model::{
-    ErrorKind,
+    ErrorKind, Provenance,
     command::{CommandLine, narthex},
 };
 use serde_json::Value;
@@ -67,9 +67,18 @@ fn is_not_found(failure: &Failure) -> bool {
     failure.kind.as_str() == ErrorKind::NotFound.as_str()
 }
 
+/// The servers that a verb can change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// All servers of the daemon.
+    Daemon,
+    /// Those in the user's settings, the only file that narthex edits (E139).
+    Settings,
+}
+
 /// The failure for an unknown name, with the known names. For a server of a run alone, the failure
 /// names the run's end as the only way to start the server again.
-async fn with_names(name: &str, failure: Failure, client: &DaemonClient) -> Failure {
+async fn with_names(name: &str, whose: Whose, failure: Failure, client: &DaemonClient) -> Failure {
     if !is_not_found(&failure) {
         return failure;
     }
@@ -85,11 +94,53 @@ async fn with_names(name: &str, failure: Failure, client: &DaemonClient) -> Fail
         return Failure { message, ..failure };
     }
     let Ok(rows) = client.api_all("/api/servers").await else { return failure };
-    let counting = rows.iter().filter(|row| row["is_overridden"] != true);
-    let names: Vec<_> = counting.map(|row| text(row, "name")).collect();
-    let known = match names.is_empty() {
-        true => "there is no such server in the configuration or in any active run".to_owned(),
-        false => format!("available: {}", names.join(", ")),
+    Failure { message: format!("{}; {}", failure.message, known(&rows, whose)), ..failure }
+}
+
+/// The names that a verb takes, as the end of a sentence. An entry of the settings can be removed
+/// even if an entry of the project is used instead.
+fn known(rows: &[Value], whose: Whose) -> String {
+    let is_taken = |row: &&Value| match whose {
+        Whose::Daemon => row["is_overridden"] != true,
+        Whose::Settings => row["provenance"] == Provenance::Settings.as_str(),
     };
-    Failure { message: format!("{}; {known}", failure.message), ..failure }
+    let names: Vec<_> = rows.iter().filter(is_taken).map(|row| text(row, "name")).collect();
+    match (whose, names.as_slice()) {
+        (Whose::Daemon, []) => {
+            "there is no such server in the configuration or in any active run".to_owned()
+        }
+        (Whose::Daemon, names) => format!("available: {}", names.join(", ")),
+        (Whose::Settings, []) => {
+            let list = narthex("mcp list", &[]);
+            format!("your settings have no servers; `{list}` lists those of other files")
+        }
+        (Whose::Settings, names) => format!("your settings have: {}", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// E139: the names after a failed removal are those of the file that the command edits.
+    #[test]
+    fn e139_an_unknown_name_is_told_the_names_that_the_verb_takes() {
+        let row = |name: &str, provenance: &str, is_overridden: bool| {
+            let members = ["name", "provenance", "is_overridden"];
+            let values = [json!(name), json!(provenance), json!(is_overridden)];
+            members.map(str::to_owned).into_iter().zip(values).collect::<Value>()
+        };
+        let rows = [
+            row("git", "workspace", false),
+            row("mine", "settings", false),
+            row("git", "settings", true),
+        ];
+        assert_eq!(known(&rows, Whose::Daemon), "available: git, mine");
+        assert_eq!(known(&rows, Whose::Settings), "your settings have: mine, git");
+        let none = known(&rows[..1], Whose::Settings);
+        assert!(none.contains("no servers; `narthex mcp list`"), "{none}");
+        assert!(known(&[], Whose::Daemon).starts_with("there is no such server"));
+    }
 }

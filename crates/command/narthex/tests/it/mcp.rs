@@ -357,10 +357,7 @@ fn e57_servers_are_disabled_enabled_and_reconnected() {
     let place = three();
     refusal(&place.run(["mcp", "disable", "shell", "--json"]), "daemon_down");
     let mut daemon = place.up();
-    assert_eq!(
-        place.run(["mcp", "disable", "shell"]).succeeded().stdout,
-        "shell is switched off\n"
-    );
+    assert_eq!(place.run(["mcp", "disable", "shell"]).succeeded().stdout, "shell is disabled\n");
     assert!(place.run(["mcp", "list"]).succeeded().stdout.contains("disabled"));
     daemon.signal("TERM");
     daemon.wait();
@@ -373,10 +370,13 @@ fn e57_servers_are_disabled_enabled_and_reconnected() {
     assert_eq!(enabled["result"]["status"], "ready");
     assert_eq!(place.run(["mcp", "reconnect", "shell", "--quiet"]).succeeded().stdout, "");
     place.run(["mcp", "reconnect", "missing"]).failed(1, &["transport_error", "no-such-program"]);
-    for verb in ["enable", "disable", "reconnect", "remove"] {
+    for verb in ["enable", "disable", "reconnect", "reauthorize"] {
         let done = place.run(["mcp", verb, "nosuch"]);
         done.failed(1, &["not_found", "nosuch", "available: fixture, missing, shell"]);
     }
+    // E59: these servers have no sign-in, so a request for one is no success.
+    let reconnect = place.printed("mcp reconnect shell");
+    place.run(["mcp", "reauthorize", "shell"]).failed(1, &["no sign-in", &reconnect]);
 }
 
 /// E57: a server is off by its name, in each folder that is served with the same data directory.
@@ -446,6 +446,9 @@ fn e142_servers_are_added_and_removed() {
     place.run(["mcp", "add", "bad", "--env", "secret", "--", "x"]).failed(2, &["NAME=VALUE"]);
     let of_both = ["mcp", "add", "bad", "--url", "http://127.0.0.1:1", "--env", "A=b"];
     place.run(of_both).failed(2, &["--env", "cannot be used with"]);
+    let unknown = place.run(["mcp", "remove", "nosuch"]).failed(1, &["not_found", "nosuch"]);
+    assert!(unknown.stderr.contains("your settings have: "), "{unknown:?}");
+    assert!(unknown.stderr.contains("mine") && !unknown.stderr.contains("fixture"), "{unknown:?}");
     assert_eq!(place.run(["mcp", "remove", "mine"]).succeeded().stdout, "removed mine\n");
     assert!(!text().contains("mine"));
     place.run(["mcp", "remove", "fixture"]).failed(1, &["conflict", "mcp.json"]);

@@ -6,7 +6,7 @@ use crate::cli::LogsArgs;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{is_not_found, list, text, with_names};
+use super::{Whose, is_not_found, list, text, with_names};
 use crate::{
     Context, Failure,
     commands::across::HOME,
@@ -73,7 +73,7 @@ async fn found<T>(
         }
         return Ok(asked);
     }
-    Err(with_names(name, failure, client).await)
+    Err(with_names(name, Whose::Daemon, failure, client).await)
 }
 
 async fn last(args: &LogsArgs, client: &DaemonClient, context: &Context) -> Result<(), Failure> {

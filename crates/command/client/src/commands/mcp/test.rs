@@ -6,7 +6,7 @@ use http::Method;
 use narthex_model::{ErrorKind, command::narthex};
 use serde_json::{Value, json};
 
-use super::{is_not_found, list, text, with_names};
+use super::{Whose, is_not_found, list, text, with_names};
 use crate::{
     Context, Failure,
     commands::{
@@ -74,7 +74,7 @@ async fn opened(
     }
     match in_catalog(name, client).await {
         Some(workspace) => Err(Failure { message: of_catalog(name, &workspace), ..failure }),
-        None => Err(with_names(name, failure, client).await),
+        None => Err(with_names(name, Whose::Daemon, failure, client).await),
     }
 }
 

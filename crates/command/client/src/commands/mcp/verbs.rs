@@ -3,10 +3,10 @@
 use std::{process::ExitCode, time::SystemTime};
 
 use http::Method;
-use narthex_model::{CallError, ErrorKind};
+use narthex_model::{CallError, ErrorKind, command::narthex};
 use serde_json::{Value, json};
 
-use super::{text, with_names};
+use super::{Whose, text, with_names};
 use crate::{
     Context, Failure,
     commands::{files, waiting::waiting},
@@ -46,13 +46,13 @@ pub(super) async fn remove(name: &str, context: &Context) -> Result<ExitCode, Fa
     let request = ApiRequest::new(Method::DELETE, server_path(name, ""));
     match waiting(&format!("removing {name}"), context, client.api(request)).await {
         Ok(_) => told(&json!({ "name": name }), &format!("removed {name}"), context),
-        Err(failure) => Err(with_names(name, failure, &client).await),
+        Err(failure) => Err(with_names(name, Whose::Settings, failure, &client).await),
     }
 }
 
 pub(super) async fn disable(name: &str, context: &Context) -> Result<ExitCode, Failure> {
     let answer = post(name, "disable", context).await?;
-    told(&answer, &format!("{name} is switched off"), context)
+    told(&answer, &format!("{name} is disabled"), context)
 }
 
 pub(super) async fn enable(name: &str, context: &Context) -> Result<ExitCode, Failure> {
@@ -60,7 +60,28 @@ pub(super) async fn enable(name: &str, context: &Context) -> Result<ExitCode, Fa
 }
 
 pub(super) async fn reauthorize(name: &str, context: &Context) -> Result<ExitCode, Failure> {
-    came_out(name, &post(name, "reauthorize", context).await?, context)
+    let answer = post(name, "reauthorize", context).await?;
+    match no_sign_in(name, text(&answer["server"], "auth")) {
+        Some(failure) => Err(failure),
+        None => came_out(name, &answer, context),
+    }
+}
+
+/// The failure for a server at which no person signs in, by the mode of its authentication. `None`
+/// if a person signs in, or the mode is not known.
+fn no_sign_in(name: &str, mode: &str) -> Option<Failure> {
+    let first = match mode {
+        "none" => "",
+        "apiKey" => "correct its key if the server refuses it, and ",
+        "clientCredentials" => "correct its client if the server refuses it, and ",
+        _ => return None,
+    };
+    let reconnect = narthex("mcp reconnect {}", &[&name]);
+    let text = format!(
+        "`{}` has no sign-in, so nothing was changed; {first}connect it anew with `{reconnect}`",
+        harmless(name)
+    );
+    Some(Failure::new(ErrorKind::Conflict, text))
 }
 
 pub(super) async fn reconnect(name: &str, context: &Context) -> Result<ExitCode, Failure> {
@@ -72,7 +93,7 @@ async fn post(name: &str, verb: &str, context: &Context) -> Result<Value, Failur
     let asked = client.api_post(server_path(name, &format!("/{verb}")));
     match waiting(&format!("{verb} {name}"), context, asked).await {
         Ok(answer) => Ok(answer),
-        Err(failure) => Err(with_names(name, failure, &client).await),
+        Err(failure) => Err(with_names(name, Whose::Daemon, failure, &client).await),
     }
 }
 
@@ -104,4 +125,26 @@ fn told(data: &Value, sentence: &str, context: &Context) -> Result<ExitCode, Fai
         output::line(&harmless(sentence))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// E59: a request for a sign-in that does not exist is no success.
+    #[test]
+    fn e59_a_server_without_sign_in_is_told_how_to_connect_anew() {
+        for (mode, remedy) in [
+            ("none", "so nothing was changed; connect it anew with `narthex mcp reconnect git`"),
+            ("apiKey", "correct its key"),
+            ("clientCredentials", "correct its client"),
+        ] {
+            let failure = no_sign_in("git", mode).unwrap();
+            assert!(failure.message.starts_with("`git` has no sign-in"), "{failure}");
+            assert!(failure.message.contains(remedy), "{failure}");
+        }
+        for mode in ["authorizationCode", ""] {
+            assert_eq!(no_sign_in("git", mode), None, "{mode}");
+        }
+    }
 }
