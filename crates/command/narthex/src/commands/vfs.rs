@@ -1,5 +1,7 @@
 //! `narthex vfs`: the files of a run, through the daemon.
 
+mod absent;
+
 use std::{
     borrow::Cow,
     io::{self, Read, Write},
@@ -25,11 +27,29 @@ use crate::{
 
 pub(crate) async fn run(command: VfsCommand, context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::of_run(&context.daemon)?;
+    let path = match &command {
+        VfsCommand::Ls { path }
+        | VfsCommand::Cat { path }
+        | VfsCommand::Write { path }
+        | VfsCommand::Call { path, .. }
+        | VfsCommand::Stat { path } => path.clone(),
+    };
+    match carry_out(command, &client, &context).await {
+        Ok(code) => Ok(code),
+        Err(failure) => Err(absent::told(failure, &path, &client).await),
+    }
+}
+
+async fn carry_out(
+    command: VfsCommand,
+    client: &DaemonClient,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
     match command {
-        VfsCommand::Ls { path } => list(&client, &path, &context).await,
+        VfsCommand::Ls { path } => list(client, &path, context).await,
         VfsCommand::Cat { path } => {
             let asked = client.api_bytes(look(&path, "read"));
-            raw(&waiting("reading", &context, asked).await?, &context)
+            raw(&waiting("reading", context, asked).await?, context)
         }
         VfsCommand::Write { path } => {
             let limit = client.limits().message_bytes as u64;
@@ -39,7 +59,7 @@ pub(crate) async fn run(command: VfsCommand, context: Context) -> Result<ExitCod
                 let text = format!("arguments have at most {limit} bytes; write fewer");
                 return Err(Failure::new(ErrorKind::Exhausted, text));
             }
-            write(&client, &path, &text, &context).await
+            write(client, &path, &text, context).await
         }
         VfsCommand::Call { path, arguments } => {
             let arguments = match is_prompt(&path) {
@@ -47,15 +67,15 @@ pub(crate) async fn run(command: VfsCommand, context: Context) -> Result<ExitCod
                 false => {
                     // Asking for the schema counts as a call.
                     let schema = match arguments::need_schema(&arguments) {
-                        true => schema(&client, &path).await,
+                        true => schema(client, &path).await,
                         false => None,
                     };
                     arguments::parse(&arguments, schema.as_ref())?
                 }
             };
-            write(&client, &path, &Value::Object(arguments).to_string(), &context).await
+            write(client, &path, &Value::Object(arguments).to_string(), context).await
         }
-        VfsCommand::Stat { path } => stat(&client, &path, &context).await,
+        VfsCommand::Stat { path } => stat(client, &path, context).await,
     }
 }
 

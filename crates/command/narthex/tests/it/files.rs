@@ -148,10 +148,32 @@ fn a_failure_has_its_code_operation_and_path() {
     let path = "/mnt/mcp/0-demo/tools/echo";
     let told = format!("[INVALID] Read: {path} (");
     place.run(["vfs", "cat", path]).failed(1, &[&told, "write the arguments first"]);
+    let call = place.printed("vfs call 0-demo/tools/echo KEY=VALUE");
+    place.run(["vfs", "cat", path]).failed(1, &[&call]);
     place.run(["vfs", "ls", "2-demo"]).failed(1, &["[NOT_FOUND]", "/mnt/mcp/2-demo"]);
     let done = place.run(["vfs", "ls", "2-demo", "--json"]);
     let failure = &done.json()["error"]["details"]["failure"];
     assert_eq!((done.code, &failure["code"]), (Some(1), &json!("NOT_FOUND")), "{done:?}");
+}
+
+/// R-G3: a path that leads nowhere is answered with the names that exist and the next command.
+#[test]
+fn r_g3_an_absent_path_is_told_the_names_that_exist() {
+    let place = place();
+    let _daemon = place.up();
+    let tools = place.printed("vfs ls 0-demo/tools");
+    for file in ["ecko", "ecko.md", "ecko.schema.json"] {
+        let done = place.run(["vfs", "cat", &format!("0-demo/tools/{file}")]);
+        done.failed(1, &["not_found", "did you mean echo?", &tools]);
+    }
+    place.run(["vfs", "call", "0-demo/tools/zzzzzzzzz", "{}"]).failed(1, &[&tools]);
+    let mounts = place.printed("vfs ls");
+    for path in ["2-zzzzzz", "2-zzzzzz/tools/echo", "zzzzzz"] {
+        let done = place.run(["vfs", "cat", path]);
+        done.failed(1, &["[NOT_FOUND]", "0-demo, 0-narthex", &mounts]);
+    }
+    let prompts = place.printed("vfs ls 0-demo/prompts");
+    place.run(["vfs", "cat", "0-demo/prompts/zzzzzzzzz"]).failed(1, &["[NOT_FOUND]", &prompts]);
 }
 
 #[test]
