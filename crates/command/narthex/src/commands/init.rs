@@ -1,6 +1,6 @@
 //! `narthex init`: writes a first configuration into this folder. No file is ever overwritten.
 
-use narthex_model::command::{narthex, quoted};
+use narthex_model::command::narthex;
 use std::{
     io::{self, Write},
     path::Path,
@@ -142,15 +142,11 @@ fn guidance(done: &Done, args: &InitArgs) -> Vec<String> {
     next.push(format!("Check the servers of this folder with `{}`.", narthex("check mcp", &[])));
     let (trust, up) = (trusting(Path::new(MCP_JSON)), narthex("up", &[]));
     next.push(format!("Approve the file with `{trust}`, and start the daemon with `{up}`."));
-    // A printed command has the `--settings` of this process in place of its own.
-    let up = up.to_string();
-    if done.written.contains(&SETTINGS) && !up.contains(" --settings ") {
+    // A process with a settings file has that in each printed command.
+    if done.written.contains(&SETTINGS) && !up.to_string().contains(" --settings ") {
         let path = std::path::absolute(SETTINGS).unwrap_or_else(|_unknown| SETTINGS.into());
-        let path = path.display().to_string();
-        next.push(format!(
-            "To use {SETTINGS}, start the daemon with `{up} --settings {}`.",
-            quoted(&path)
-        ));
+        let up = narthex("up --settings {}", &[&path.display()]);
+        next.push(format!("To use {SETTINGS}, start the daemon with `{up}`."));
     }
     if args.with_mcp_examples {
         let set = narthex("secrets set {}", &[&"GITHUB_PERSONAL_ACCESS_TOKEN"]);
