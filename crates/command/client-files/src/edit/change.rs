@@ -1,0 +1,132 @@
+//! Records of edits, by which they are undone.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::parent::Parent;
+use super::text::{Splice, apply, reverse};
+use super::{Document, Format};
+
+/// Number of bytes around a splice that are stored, to find its place again.
+const CONTEXT: usize = 40;
+/// Number of bytes around a splice that must be there at least.
+const CONTEXT_LEAST: usize = 16;
+
+/// An edit that was made: [`Document::undo`] takes it back.
+///
+/// It can be stored with serde. It has parts of the file in it, which may be secrets: store it as
+/// privately as the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    pub(super) format: Format,
+    pub(super) parent: Parent,
+    pub(super) name: String,
+    pub(super) what: What,
+    /// The splices that undo the edit, with places in the edited text.
+    back: Vec<Splice>,
+    /// The text before and after each of them.
+    around: Vec<(String, String)>,
+    /// Length and hash of the edited text.
+    seal: (usize, u64),
+}
+
+/// The kind of an edit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum What {
+    Inserted {
+        value: Value,
+        /// Number of parents that were created.
+        created: usize,
+        /// True if the text had no value before.
+        is_new_root: bool,
+    },
+    Removed {
+        value: Value,
+        raw: String,
+    },
+    Replaced {
+        old: Value,
+        new: Value,
+    },
+}
+
+impl Change {
+    /// The parent of the edited entry.
+    #[must_use]
+    pub fn parent(&self) -> &Parent {
+        &self.parent
+    }
+
+    /// The name of the edited entry.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// True if a text stands in what the edit wrote or removed.
+    pub(super) fn has_text(&self, text: &str) -> bool {
+        let mut splices = self.back.iter();
+        splices.any(|splice| splice.removed.contains(text) || splice.inserted.contains(text))
+    }
+
+    /// The text before the edit, if this is the text after it.
+    pub(super) fn exact(&self, text: &str) -> Option<String> {
+        if self.seal == seal(text) { apply(text, &self.back) } else { None }
+    }
+
+    /// The text without the edit, if the surroundings of each splice are found exactly once.
+    pub(super) fn relocated(&self, text: &str) -> Option<String> {
+        self.relocated_by(text, CONTEXT).or_else(|| self.relocated_by(text, CONTEXT_LEAST))
+    }
+
+    fn relocated_by(&self, text: &str, context: usize) -> Option<String> {
+        let mut splices = Vec::new();
+        for (splice, (before, after)) in self.back.iter().zip(&self.around) {
+            let skipped = before.ceil_char_boundary(before.len().saturating_sub(context));
+            let (before, after) =
+                (&before[skipped..], &after[..after.floor_char_boundary(context)]);
+            let whole = format!("{before}{}{after}", splice.removed);
+            let at = text.find(&whole).filter(|_| !whole.is_empty())?;
+            // A second place may overlap the first one.
+            let next = at + whole.chars().next().map_or(1, char::len_utf8);
+            if text[next..].contains(&whole) {
+                return None;
+            }
+            splices.push(Splice { at: at + before.len(), ..splice.clone() });
+        }
+        let is_ordered = splices.is_sorted_by(|one, two| one.range().end <= two.at);
+        if is_ordered { apply(text, &splices) } else { None }
+    }
+}
+
+impl Document {
+    /// The record of splices that led to the current text.
+    pub(super) fn change(
+        &self,
+        parent: &Parent,
+        name: &str,
+        what: What,
+        splices: &[Splice],
+    ) -> Change {
+        let (text, back) = (&self.text, reverse(splices));
+        let around = back.iter().map(|splice| {
+            let (start, end) = (splice.at, splice.range().end);
+            let before = text.floor_char_boundary(start.saturating_sub(CONTEXT));
+            let after = text.floor_char_boundary(end.saturating_add(CONTEXT).min(text.len()));
+            (text[before..start].to_owned(), text[end..after.max(end)].to_owned())
+        });
+        let (format, parent, name) = (self.format, parent.clone(), name.to_owned());
+        let around = around.collect();
+        Change { format, parent, name, what, back, around, seal: seal(text) }
+    }
+}
+
+/// Length and FNV-1a hash of a text: equal texts are told from edited ones, which no attacker
+/// gains from.
+fn seal(text: &str) -> (usize, u64) {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    (text.len(), hash)
+}

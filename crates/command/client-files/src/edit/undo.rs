@@ -1,0 +1,172 @@
+//! Undoing of edits, also after other edits of the file.
+
+use serde_json::Value;
+
+use super::change::{Change, What};
+use super::error::Fault;
+use super::parent::Parent;
+use super::tree::walk;
+use super::{Document, EditError, expect, text};
+
+/// The outcome of an undo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undone {
+    /// The edit is undone.
+    Done,
+    /// Others have undone the edit already, so nothing is changed.
+    Already,
+    /// Others have changed the entry since, so it is left as it is.
+    Changed,
+}
+
+impl Document {
+    /// Undoes an edit. If the text is the edited one, the result is the text before, byte for
+    /// byte. Otherwise only the entry is taken back, and what others have written stays.
+    ///
+    /// # Errors
+    /// [`EditError::Unsupported`] when the change is of a file in another format, and those of
+    /// [`Document::insert`] and [`Document::remove`]. The document is then unchanged.
+    pub fn undo(&mut self, change: &Change) -> Result<Undone, EditError> {
+        if change.format != self.format {
+            let reason = format!("the change is of a {} file", change.format);
+            return Err(self.unsupported(Fault::new(0, reason)));
+        }
+        if let Some(text) = change.exact(&self.text)
+            && let Ok(parsed) = self.format.parse(&text)
+        {
+            *self = Self { text, parsed, ..*self };
+            return Ok(Undone::Done);
+        }
+        // A failure half way leaves the document as it was.
+        let mut new = self.clone();
+        let outcome = new.undo_elsewhere(change)?;
+        *self = new;
+        Ok(outcome)
+    }
+
+    fn undo_elsewhere(&mut self, change: &Change) -> Result<Undone, EditError> {
+        let Change { parent, name, what, .. } = change;
+        let current = match self.find(parent, name) {
+            Ok(found) => Some(found.node.shape()),
+            Err(EditError::Missing { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let (wanted, expected) = match what {
+            What::Inserted { value, .. } => (None, Some(value)),
+            What::Removed { value, .. } => (Some(value), None),
+            What::Replaced { old, new } => (Some(old), Some(new)),
+        };
+        if current.as_ref() == wanted {
+            return Ok(Undone::Already);
+        }
+        if current.as_ref() != expected {
+            return Ok(Undone::Changed);
+        }
+        if self.relocate(change, wanted) {
+            return Ok(Undone::Done);
+        }
+        match what {
+            What::Inserted { created, is_new_root, .. } => {
+                return self.take_back(change, *created, *is_new_root);
+            }
+            What::Removed { value, raw } => {
+                if self.insert_with(parent, name, value, Some(raw)).is_err() {
+                    self.insert(parent, name, value)?;
+                }
+            }
+            What::Replaced { old, .. } => {
+                self.replace(parent, name, old)?;
+            }
+        }
+        Ok(Undone::Done)
+    }
+
+    /// Takes the text with the splices undone at their new places, if it differs in the entry
+    /// alone.
+    fn relocate(&mut self, change: &Change, wanted: Option<&Value>) -> bool {
+        let Some(text) = change.relocated(&self.text) else { return false };
+        let Ok(parsed) = self.format.parse(&text) else { return false };
+        let new = Self { text, parsed, ..*self };
+        let (parent, name) = (&change.parent, &change.name);
+        let (mut old_shape, mut new_shape) = (self.shape(), new.shape());
+        expect::remove(&mut old_shape, parent, name);
+        let is_right = expect::remove(&mut new_shape, parent, name).as_ref() == wanted;
+        // Parents that the edit created are gone with it.
+        let from = match change.what {
+            What::Inserted { created, .. } => parent.path().len() - created,
+            What::Removed { .. } | What::Replaced { .. } => parent.path().len(),
+        };
+        for shape in [&mut old_shape, &mut new_shape] {
+            expect::prune(shape, parent.path(), from);
+            self.normalize(parent, shape);
+        }
+        let is_other = |text: &&str| !change.has_text(text);
+        let keeps_comments = self.comments().filter(is_other).eq(new.comments().filter(is_other));
+        let is_same = is_right && old_shape == new_shape && keeps_comments;
+        if is_same {
+            *self = new;
+        }
+        is_same
+    }
+
+    pub(super) fn comments(&self) -> impl Iterator<Item = &str> {
+        self.parsed.comments.iter().map(|range| self.text[range.clone()].trim_end())
+    }
+
+    /// Removes an inserted entry, and the parents that were created for it if they are empty now.
+    fn take_back(
+        &mut self,
+        change: &Change,
+        created: usize,
+        is_new_root: bool,
+    ) -> Result<Undone, EditError> {
+        let (parent, name) = (&change.parent, &change.name);
+        let removal = self.removal(parent, &self.find(parent, name)?)?;
+        let ranges = removal.ways.first().into_iter().flatten().map(text::Splice::range);
+        for range in ranges {
+            // The edit wrote no comments, so one of another writer would be lost.
+            if self.parsed.comments.iter().any(|comment| range.contains(&comment.start)) {
+                return Ok(Undone::Changed);
+            }
+        }
+        self.remove(parent, name)?;
+        let path = parent.path();
+        for depth in (path.len() - created..path.len()).rev() {
+            let found = walk(self.parsed.root.as_ref(), &path[..=depth]);
+            let is_empty = found.depth == depth + 1
+                && found.node.is_some_and(|node| {
+                    let has_comments = self.has_comments(node.span.start, node.span.end);
+                    (node.is_empty() || node.is_null()) && !has_comments
+                });
+            if !is_empty {
+                break;
+            }
+            self.remove(&Parent::new(path[..depth].to_vec(), None), &path[depth])?;
+        }
+        self.remove_root(is_new_root);
+        Ok(Undone::Done)
+    }
+
+    fn has_comments(&self, start: usize, end: usize) -> bool {
+        self.parsed.comments.iter().any(|comment| start <= comment.start && comment.end <= end)
+    }
+
+    /// Removes empty brackets that an edit of an empty file wrote.
+    fn remove_root(&mut self, is_new_root: bool) {
+        let Some(root) = self.parsed.root.as_ref().filter(|root| is_new_root && root.is_flow)
+        else {
+            return;
+        };
+        if !root.is_empty() || self.has_comments(root.span.start, root.span.end) {
+            return;
+        }
+        let end = text::next_line(&self.text, root.span.end);
+        let end = if text::is_space(&self.text[root.span.end..end]) { end } else { root.span.end };
+        let splice = text::Splice::delete(&self.text, root.span.start..end);
+        if let Some(text) = text::apply(&self.text, &[splice])
+            && let Ok(parsed) = self.format.parse(&text)
+        {
+            *self = Self { text, parsed, ..*self };
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Files that others write as well: replaced whole and at once, if their content is the known one.
+//!
+//! The new content is written to a file of another name in the same folder, and renamed over the
+//! old one. So a stop at any moment leaves the old content or the new one.
+
+use std::ffi::OsString;
+use std::fs::{Metadata, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, Gid, Uid};
+use tempfile::NamedTempFile;
+
+/// The mode of new files, which may have secrets in them.
+const PRIVATE: u32 = 0o600;
+/// Number of links to follow, as in the kernel.
+const LINKS_MAX: usize = 40;
+/// Length of a file name that all file systems allow.
+const NAME_MAX: usize = 255;
+
+/// The reason for which a file is not written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// Another program has written the file, created it or removed it.
+    #[error("`{}` has changed since it was read; run the command again", path.display())]
+    Changed {
+        /// The file, with links followed.
+        path: PathBuf,
+    },
+    /// The path is a folder or a device.
+    #[error("`{}` is not a regular file; move it away", path.display())]
+    NoFile {
+        /// The path, with links followed.
+        path: PathBuf,
+    },
+    /// The mode of the file does not allow this user to write it.
+    #[error("`{}` is read-only; allow writing with `chmod u+w`, then try again", path.display())]
+    ReadOnly {
+        /// The file, with links followed.
+        path: PathBuf,
+    },
+    /// The new file cannot belong to the owner of the old one.
+    #[error(
+        "`{}` belongs to the user {owner} and the group {group}, which this user cannot give a \
+         file to; run the command as that user",
+        path.display()
+    )]
+    Owner {
+        /// The file, with links followed.
+        path: PathBuf,
+        /// Its user.
+        owner: u32,
+        /// Its group.
+        group: u32,
+        /// The answer of the system.
+        source: io::Error,
+    },
+    /// A link leads to itself.
+    #[error("`{}` is a link that leads nowhere; remove it", path.display())]
+    Links {
+        /// The link.
+        path: PathBuf,
+    },
+    /// The system refuses.
+    #[error("`{}` cannot be written; check its folder, then try again", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The answer of the system.
+        source: io::Error,
+    },
+}
+
+/// Reads a file; `None` if it does not exist.
+///
+/// # Errors
+/// [`FileError::Io`] when it cannot be read.
+pub fn read(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
+    match fs_err::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(FileError::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// Replaces the content of a file if it is still `expected`; `None`: if the file does not exist.
+///
+/// A link is followed, and stays a link. Mode, user and group of the file are kept; a new file is
+/// for its user alone. Extended attributes and other hard links are not kept.
+///
+/// # Errors
+/// [`FileError::Changed`] when the content is another one, and the other kinds when the file cannot
+/// be written. The file is then as it was.
+pub fn write_if_unchanged(
+    path: &Path,
+    expected: Option<&[u8]>,
+    new: &[u8],
+) -> Result<(), FileError> {
+    let path = &target(path)?;
+    let io = |source| FileError::Io { path: path.clone(), source };
+    let old = match fs_err::metadata(path) {
+        Ok(metadata) if metadata.is_file() => Some(metadata),
+        Ok(_) => return Err(FileError::NoFile { path: path.clone() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(io(error)),
+    };
+    check(path, expected)?;
+    if old.is_some() && rustix::fs::access(path, Access::WRITE_OK).is_err() {
+        return Err(FileError::ReadOnly { path: path.clone() });
+    }
+    let file = prepare(path, old.as_ref(), new)?;
+    // Time has passed since the first look.
+    check(path, expected)?;
+    if expected.is_some() {
+        file.persist(path).map_err(|error| io(error.error))?;
+    } else {
+        file.persist_noclobber(path).map_err(|error| match error.error.kind() {
+            io::ErrorKind::AlreadyExists => FileError::Changed { path: path.clone() },
+            _ => io(error.error),
+        })?;
+    }
+    sync_folder(path).map_err(io)
+}
+
+/// Copies a file into a folder, once: an existing copy is left as it is. The name of the copy is
+/// the whole path of the file, and only its user may read it. The folder is created if needed.
+///
+/// Gives the path of the copy; `None` if there is no file to copy.
+///
+/// # Errors
+/// [`FileError::Io`] when the file cannot be read, or the copy not be written.
+pub fn backup(path: &Path, folder: &Path) -> Result<Option<PathBuf>, FileError> {
+    let Some(bytes) = read(path)? else { return Ok(None) };
+    let copy = folder.join(copy_name(path));
+    let io = |source| FileError::Io { path: copy.clone(), source };
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
+    if copy.symlink_metadata().is_ok() {
+        return Ok(Some(copy));
+    }
+    let file = prepare(&copy, None, &bytes)?;
+    match file.persist_noclobber(&copy) {
+        Ok(_) => sync_folder(&copy).map_err(io)?,
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(io(error.error)),
+    }
+    Ok(Some(copy))
+}
+
+/// The file that a path leads to, which need not exist.
+fn target(path: &Path) -> Result<PathBuf, FileError> {
+    let mut target = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        match fs_err::read_link(&target) {
+            Ok(next) => {
+                target = target.parent().unwrap_or(Path::new("")).join(next);
+            }
+            // No link, or not there.
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(FileError::Links { path: path.to_owned() })
+}
+
+fn check(path: &Path, expected: Option<&[u8]>) -> Result<(), FileError> {
+    if read(path)?.as_deref() == expected {
+        return Ok(());
+    }
+    Err(FileError::Changed { path: path.to_owned() })
+}
+
+/// Writes the new content beside a file, with the mode and owner of the old one.
+fn prepare(path: &Path, old: Option<&Metadata>, new: &[u8]) -> Result<NamedTempFile, FileError> {
+    let io = |source| FileError::Io { path: path.to_owned(), source };
+    let mut file = tempfile::Builder::new()
+        .prefix(".narthex-")
+        .permissions(Permissions::from_mode(PRIVATE))
+        .tempfile_in(folder_of(path))
+        .map_err(io)?;
+    if let Some(old) = old {
+        keep_owner(path, old, &file)?;
+        let mode = Permissions::from_mode(old.mode() & 0o7777);
+        file.as_file().set_permissions(mode).map_err(io)?;
+    }
+    file.write_all(new).map_err(io)?;
+    file.as_file().sync_all().map_err(io)?;
+    Ok(file)
+}
+
+fn keep_owner(path: &Path, old: &Metadata, file: &NamedTempFile) -> Result<(), FileError> {
+    let (owner, group) = (old.uid(), old.gid());
+    let error = |source| FileError::Owner { path: path.to_owned(), owner, group, source };
+    let new = file.as_file().metadata().map_err(error)?;
+    if (new.uid(), new.gid()) == (owner, group) {
+        return Ok(());
+    }
+    rustix::fs::fchown(file.as_file(), Some(Uid::from_raw(owner)), Some(Gid::from_raw(group)))
+        .map_err(|errno| error(errno.into()))
+}
+
+/// Makes a rename in the folder of a file last, also when the machine stops.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    fs_err::File::open(folder_of(path))?.sync_all()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The whole path as one name, with `%` for `/`. A name that is too long loses its begin, and gets
+/// a number made from the whole path.
+fn copy_name(path: &Path) -> OsString {
+    let whole = std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned());
+    let name = whole.to_string_lossy().replace('%', "%%").replace('/', "%");
+    if name.len() <= NAME_MAX {
+        return name.into();
+    }
+    let number = name
+        .bytes()
+        .fold(0_u64, |hash, byte| hash.wrapping_mul(0x0100_0000_01b3) ^ u64::from(byte));
+    let start = name.ceil_char_boundary(name.len() - (NAME_MAX - 17));
+    format!("{number:016x}%{}", &name[start..]).into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Tests of writing: links, modes, changes of others, and folders that refuse.
+
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs_err::metadata(path).unwrap().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs_err::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// Names in a folder.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs_err::read_dir(folder).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_known_file_is_replaced_and_keeps_its_mode() {
+    let folder = folder();
+    let path = folder.path().join("mcp.json");
+    fs_err::write(&path, "old").unwrap();
+    set_mode(&path, 0o640);
+    write_if_unchanged(&path, Some(b"old"), b"new").unwrap();
+    assert_eq!(fs_err::read(&path).unwrap(), b"new");
+    assert_eq!(mode(&path), 0o640);
+    assert_eq!(names(folder.path()), ["mcp.json"]);
+}
+
+#[test]
+fn a_new_file_is_private() {
+    let folder = folder();
+    let path = folder.path().join("mcp.json");
+    write_if_unchanged(&path, None, b"new").unwrap();
+    assert_eq!((read(&path).unwrap().unwrap(), mode(&path)), (b"new".to_vec(), 0o600));
+}
+
+#[test]
+fn a_file_that_others_changed_is_left() {
+    let folder = folder();
+    let path = folder.path().join("mcp.json");
+    let refused = |expected: Option<&[u8]>| {
+        let error = write_if_unchanged(&path, expected, b"new").unwrap_err();
+        assert!(matches!(&error, FileError::Changed { path: named } if *named == path), "{error}");
+        assert!(error.to_string().contains("mcp.json"), "{error}");
+    };
+    refused(Some(b"old"));
+    assert_eq!(names(folder.path()), [""; 0]);
+    fs_err::write(&path, "other").unwrap();
+    refused(Some(b"old"));
+    refused(None);
+    assert_eq!(fs_err::read(&path).unwrap(), b"other");
+    assert_eq!(names(folder.path()), ["mcp.json"]);
+}
+
+/// Another program creates the file between the check and the rename.
+#[test]
+fn a_file_that_appears_late_is_not_replaced() {
+    let folder = folder();
+    let path = folder.path().join("mcp.json");
+    let file = prepare(&path, None, b"new").unwrap();
+    fs_err::write(&path, "other").unwrap();
+    assert!(file.persist_noclobber(&path).is_err());
+    assert_eq!(fs_err::read(&path).unwrap(), b"other");
+}
+
+/// Until the rename, the old content stands under the name, and the new content elsewhere.
+#[test]
+fn a_stop_before_the_rename_leaves_the_old_content() {
+    let folder = folder();
+    let path = folder.path().join("mcp.json");
+    fs_err::write(&path, "old").unwrap();
+    let file = prepare(&path, None, b"new").unwrap();
+    assert_eq!(fs_err::read(&path).unwrap(), b"old");
+    assert_eq!(fs_err::read(file.path()).unwrap(), b"new");
+    drop(file);
+    assert_eq!(names(folder.path()), ["mcp.json"]);
+}
+
+#[test]
+fn links_are_followed_and_stay() {
+    let folder = folder();
+    let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+    let far = folder.path().join("dotfiles");
+    fs_err::create_dir_all(&far).unwrap();
+    symlink("dotfiles/mcp.json", &link).unwrap();
+    symlink("link", &real).unwrap();
+    write_if_unchanged(&real, None, b"one").unwrap();
+    write_if_unchanged(&real, Some(b"one"), b"two").unwrap();
+    assert!(fs_err::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs_err::read(far.join("mcp.json")).unwrap(), b"two");
+    assert_eq!(names(&far), ["mcp.json"]);
+    let circle = folder.path().join("circle");
+    symlink("circle", &circle).unwrap();
+    let error = write_if_unchanged(&circle, None, b"x").unwrap_err();
+    assert!(matches!(error, FileError::Links { .. }), "{error}");
+}
+
+#[test]
+fn folders_and_missing_folders_are_refused() {
+    let folder = folder();
+    let error = write_if_unchanged(folder.path(), None, b"x").unwrap_err();
+    assert!(matches!(error, FileError::NoFile { .. }), "{error}");
+    let error = write_if_unchanged(&folder.path().join("none/file"), None, b"x").unwrap_err();
+    assert!(matches!(error, FileError::Io { .. }), "{error}");
+    assert!(error.to_string().contains("none/file"), "{error}");
+}
+
+/// Root may write everywhere, so the test has a part for each kind of user.
+#[test]
+fn a_read_only_folder_leaves_the_old_content() {
+    let folder = folder();
+    let path = folder.path().join("mcp.json");
+    fs_err::write(&path, "old").unwrap();
+    set_mode(folder.path(), 0o500);
+    let result = write_if_unchanged(&path, Some(b"old"), b"new");
+    set_mode(folder.path(), 0o700);
+    if rustix::process::geteuid().is_root() {
+        result.unwrap();
+        return;
+    }
+    assert!(matches!(result, Err(FileError::Io { .. })));
+    set_mode(&path, 0o400);
+    let result = write_if_unchanged(&path, Some(b"old"), b"new");
+    assert!(matches!(result, Err(FileError::ReadOnly { .. })));
+    assert_eq!(fs_err::read(&path).unwrap(), b"old");
+}
+
+/// Only root can give files away.
+#[test]
+fn the_owner_is_kept() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = folder();
+    let path = folder.path().join("mcp.json");
+    fs_err::write(&path, "old").unwrap();
+    std::os::unix::fs::chown(&path, Some(12), Some(34)).unwrap();
+    write_if_unchanged(&path, Some(b"old"), b"new").unwrap();
+    let metadata = fs_err::metadata(&path).unwrap();
+    assert_eq!((metadata.uid(), metadata.gid()), (12, 34));
+}
+
+#[test]
+fn a_backup_is_made_once() {
+    let folder = folder();
+    let (path, copies) = (folder.path().join("mcp.json"), folder.path().join("a/b"));
+    assert_eq!(backup(&path, &copies).unwrap(), None);
+    fs_err::write(&path, "first").unwrap();
+    let copy = backup(&path, &copies).unwrap().unwrap();
+    fs_err::write(&path, "second").unwrap();
+    assert_eq!(backup(&path, &copies).unwrap().unwrap(), copy);
+    assert_eq!(fs_err::read(&copy).unwrap(), b"first");
+    assert_eq!((mode(&copy), mode(&copies)), (0o600, 0o700));
+    assert!(copy.to_str().unwrap().ends_with("%mcp.json"), "{copy:?}");
+    let long = "x".repeat(300);
+    assert_eq!(copy_name(Path::new(&format!("/{long}/a"))).len(), NAME_MAX);
+}
