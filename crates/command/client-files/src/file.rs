@@ -1,7 +1,8 @@
 //! Files that others write as well: replaced whole and at once, if their content is the known one.
 //!
 //! The new content is written to a file of another name in the same folder, and renamed over the
-//! old one. So a stop at any moment leaves the old content or the new one.
+//! old one. So a stop at any moment leaves the old content or the new one, and at most a file
+//! `.narthex-…` beside it.
 
 use std::ffi::OsString;
 use std::fs::{Metadata, Permissions};
@@ -120,6 +121,20 @@ pub fn write_if_unchanged(
             _ => io(error.error),
         })?;
     }
+    sync_folder(path).map_err(io)
+}
+
+/// Removes a file if its content is still `expected`, as after an undo of the edit that created it.
+/// A link is followed, and stays.
+///
+/// # Errors
+/// [`FileError::Changed`] when the content is another one, and [`FileError::Io`] when the file
+/// cannot be removed.
+pub fn remove_if_unchanged(path: &Path, expected: &[u8]) -> Result<(), FileError> {
+    let path = &target(path)?;
+    check(path, Some(expected))?;
+    let io = |source| FileError::Io { path: path.clone(), source };
+    fs_err::remove_file(path).map_err(io)?;
     sync_folder(path).map_err(io)
 }
 

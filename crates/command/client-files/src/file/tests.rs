@@ -63,6 +63,17 @@ fn a_file_that_others_changed_is_left() {
     assert_eq!(names(folder.path()), ["mcp.json"]);
 }
 
+#[test]
+fn only_a_known_file_is_removed() {
+    let folder = folder();
+    let path = folder.path().join("mcp.json");
+    fs_err::write(&path, "other").unwrap();
+    let error = remove_if_unchanged(&path, b"new").unwrap_err();
+    assert!(matches!(error, FileError::Changed { .. }), "{error}");
+    remove_if_unchanged(&path, b"other").unwrap();
+    assert_eq!(names(folder.path()), [""; 0]);
+}
+
 /// Another program creates the file between the check and the rename.
 #[test]
 fn a_file_that_appears_late_is_not_replaced() {
