@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::format::Format;
 use super::parent::Parent;
 use super::text::{Splice, apply, reverse};
-use super::{Document, Format};
 
 /// Number of bytes around a splice that are stored, to find its place again.
 const CONTEXT: usize = 40;
@@ -18,9 +18,7 @@ const CONTEXT_LEAST: usize = 16;
 /// privately as the file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    pub(super) format: Format,
-    pub(super) parent: Parent,
-    pub(super) name: String,
+    pub(super) entry: Entry,
     pub(super) what: What,
     /// The splices that undo the edit, with places in the edited text.
     back: Vec<Splice>,
@@ -28,6 +26,14 @@ pub struct Change {
     around: Vec<(String, String)>,
     /// Length and hash of the edited text.
     seal: (usize, u64),
+}
+
+/// The entry that an edit concerns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub(super) format: Format,
+    pub(super) parent: Parent,
+    pub(super) name: String,
 }
 
 /// The kind of an edit.
@@ -52,16 +58,29 @@ pub(super) enum What {
 }
 
 impl Change {
+    /// The record of splices that led to a text.
+    pub(super) fn new(entry: Entry, what: What, text: &str, splices: &[Splice]) -> Self {
+        let back = reverse(splices);
+        let around = back.iter().map(|splice| {
+            let (start, end) = (splice.at, splice.range().end);
+            let before = text.floor_char_boundary(start.saturating_sub(CONTEXT));
+            let after = text.floor_char_boundary(end.saturating_add(CONTEXT).min(text.len()));
+            (text[before..start].to_owned(), text[end..after.max(end)].to_owned())
+        });
+        let around = around.collect();
+        Self { entry, what, back, around, seal: seal(text) }
+    }
+
     /// The parent of the edited entry.
     #[must_use]
     pub fn parent(&self) -> &Parent {
-        &self.parent
+        &self.entry.parent
     }
 
     /// The name of the edited entry.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        &self.entry.name
     }
 
     /// True if a text stands in what the edit wrote or removed.
@@ -97,28 +116,6 @@ impl Change {
         }
         let is_ordered = splices.is_sorted_by(|one, two| one.range().end <= two.at);
         if is_ordered { apply(text, &splices) } else { None }
-    }
-}
-
-impl Document {
-    /// The record of splices that led to the current text.
-    pub(super) fn change(
-        &self,
-        parent: &Parent,
-        name: &str,
-        what: What,
-        splices: &[Splice],
-    ) -> Change {
-        let (text, back) = (&self.text, reverse(splices));
-        let around = back.iter().map(|splice| {
-            let (start, end) = (splice.at, splice.range().end);
-            let before = text.floor_char_boundary(start.saturating_sub(CONTEXT));
-            let after = text.floor_char_boundary(end.saturating_add(CONTEXT).min(text.len()));
-            (text[before..start].to_owned(), text[end..after.max(end)].to_owned())
-        });
-        let (format, parent, name) = (self.format, parent.clone(), name.to_owned());
-        let around = around.collect();
-        Change { format, parent, name, what, back, around, seal: seal(text) }
     }
 }
 

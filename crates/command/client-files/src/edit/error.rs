@@ -1,6 +1,6 @@
 //! Reasons for which a text is not read or not edited.
 
-use super::Format;
+use super::format::Format;
 
 /// The reason for which a text cannot be read or edited. The caller adds the name of the file.
 #[derive(Debug, thiserror::Error)]
@@ -91,17 +91,4 @@ pub enum EditError {
         /// The fault.
         reason: String,
     },
-}
-
-/// A fault at a place of a text, before its line is counted.
-#[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) at: usize,
-    pub(super) reason: String,
-}
-
-impl Fault {
-    pub(super) fn new(at: usize, reason: impl Into<String>) -> Self {
-        Self { at, reason: reason.into() }
-    }
 }

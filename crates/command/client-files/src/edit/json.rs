@@ -10,7 +10,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
 use serde_json::Value;
 
-use super::error::Fault;
+use super::fault::Fault;
 use super::source::Parsed;
 use super::text;
 use super::tree::{Kind, Member, Node};

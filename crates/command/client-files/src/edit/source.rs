@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::text::{self, Splice};
-use super::toml::Statement;
+use super::toml::statement::Statement;
 use super::tree::{Node, Walk};
 
 /// A text that was read.

@@ -5,7 +5,7 @@ mod laws;
 mod toml;
 mod yaml;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 

@@ -1,6 +1,7 @@
 //! TOML: the statements of a text and the tree that they define.
 
 mod splice;
+pub(super) mod statement;
 mod write;
 
 use std::ops::Range;
@@ -10,33 +11,13 @@ use toml_parser::Source as Toml;
 use toml_parser::decoder::Encoding;
 use toml_parser::parser::{Event, EventKind, parse_document};
 
-use super::error::Fault;
+use super::fault::Fault;
 use super::source::Parsed;
 use super::tree::{Kind, Member, Node};
 
+use statement::{Statement, StatementKind};
+
 pub(super) use splice::{insert, remove, replace};
-
-/// A header, or a key with its value.
-#[derive(Debug, Clone)]
-pub(super) struct Statement {
-    /// Keys from the root.
-    path: Vec<String>,
-    kind: StatementKind,
-    /// Number of headers up to here.
-    section: usize,
-    /// Bytes without spaces and comments around.
-    span: Range<usize>,
-}
-
-#[derive(Debug, Clone)]
-enum StatementKind {
-    /// `[table]`
-    Table,
-    /// `[[entry of a list]]`
-    Entry,
-    /// `key = value`, with the value.
-    Value(Node),
-}
 
 /// Reads a text.
 pub(super) fn parse(text: &str) -> Result<Parsed, Fault> {

@@ -2,11 +2,14 @@
 
 use serde_json::Value;
 
-use super::change::{Change, What};
-use super::error::Fault;
+use super::change::{Change, Entry, What};
+use super::document::Document;
+use super::error::EditError;
+use super::expect;
+use super::fault::Fault;
 use super::parent::Parent;
+use super::text;
 use super::tree::walk;
-use super::{Document, EditError, expect, text};
 
 /// The outcome of an undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +30,8 @@ impl Document {
     /// [`EditError::Unsupported`] when the change is of a file in another format, and those of
     /// [`Document::insert`] and [`Document::remove`]. The document is then unchanged.
     pub fn undo(&mut self, change: &Change) -> Result<Undone, EditError> {
-        if change.format != self.format {
-            let reason = format!("the change is of a {} file", change.format);
+        if change.entry.format != self.format {
+            let reason = format!("the change is of a {} file", change.entry.format);
             return Err(self.unsupported(Fault::new(0, reason)));
         }
         if let Some(text) = change.exact(&self.text)
@@ -45,7 +48,7 @@ impl Document {
     }
 
     fn undo_elsewhere(&mut self, change: &Change) -> Result<Undone, EditError> {
-        let Change { parent, name, what, .. } = change;
+        let (Entry { parent, name, .. }, what) = (&change.entry, &change.what);
         let current = match self.find(parent, name) {
             Ok(found) => Some(found.node.shape()),
             Err(EditError::Missing { .. }) => None,
@@ -87,7 +90,7 @@ impl Document {
         let Some(text) = change.relocated(&self.text) else { return false };
         let Ok(parsed) = self.format.parse(&text) else { return false };
         let new = Self { text, parsed, ..*self };
-        let (parent, name) = (&change.parent, &change.name);
+        let (parent, name) = (&change.entry.parent, &change.entry.name);
         let (mut old_shape, mut new_shape) = (self.shape(), new.shape());
         expect::remove(&mut old_shape, parent, name);
         let is_right = expect::remove(&mut new_shape, parent, name).as_ref() == wanted;
@@ -120,7 +123,7 @@ impl Document {
         created: usize,
         is_new_root: bool,
     ) -> Result<Undone, EditError> {
-        let (parent, name) = (&change.parent, &change.name);
+        let (parent, name) = (&change.entry.parent, &change.entry.name);
         let removal = self.removal(parent, &self.find(parent, name)?)?;
         let ranges = removal.ways.first().into_iter().flatten().map(text::Splice::range);
         for range in ranges {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use granit_parser::{Event, Parser, ScalarStyle, Span, StructureStyle, Tag, options};
 use serde_json::Value;
 
-use super::error::Fault;
+use super::fault::Fault;
 use super::source::Parsed;
 use super::text;
 use super::tree::{Kind, Member, Node};
@@ -76,33 +76,23 @@ impl Builder<'_> {
                 self.add(Node::new(range, Kind::Alias(name, anchor)))
             }
             Event::Scalar(value, style, anchor, tag) => {
-                let node = scalar_node(self.text, range, (&value, style), tag.as_deref())?;
+                let node = scalar_node(self.text, range, &value, style, tag.as_deref())?;
                 self.add(Node { anchor, is_marked: node.is_marked || anchor != 0, ..node })
             }
             Event::SequenceStart(style, anchor, tag) => {
-                self.open(Kind::List(Vec::new()), (range.start, style), anchor, tag.is_some())
+                let node = Node::new(range.start..range.start, Kind::List(Vec::new()));
+                self.open(Node { is_marked: tag.is_some(), ..node }.styled(style, anchor))
             }
             Event::MappingStart(style, anchor, tag) => {
-                self.open(Kind::Map(Vec::new()), (range.start, style), anchor, tag.is_some())
+                let node = Node::new(range.start..range.start, Kind::Map(Vec::new()));
+                self.open(Node { is_marked: tag.is_some(), ..node }.styled(style, anchor))
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(range.end),
             _ => Ok(()),
         }
     }
 
-    fn open(
-        &mut self,
-        kind: Kind,
-        (start, style): (usize, StructureStyle),
-        anchor: usize,
-        has_tag: bool,
-    ) -> Result<(), Fault> {
-        let node = Node {
-            is_flow: style == StructureStyle::Flow,
-            anchor,
-            is_marked: has_tag || anchor != 0,
-            ..Node::new(start..start, kind)
-        };
+    fn open(&mut self, node: Node) -> Result<(), Fault> {
         self.stack.push(Open { node, key: None, seen: HashMap::new() });
         Ok(())
     }
@@ -141,6 +131,13 @@ impl Builder<'_> {
     }
 }
 
+impl Node {
+    fn styled(self, style: StructureStyle, anchor: usize) -> Self {
+        let is_marked = self.is_marked || anchor != 0;
+        Self { is_flow: style == StructureStyle::Flow, anchor, is_marked, ..self }
+    }
+}
+
 fn bytes(span: &Span) -> Range<usize> {
     let start = span.start.byte_offset().unwrap_or_default();
     start..span.end.byte_offset().unwrap_or(start).max(start)
@@ -149,7 +146,8 @@ fn bytes(span: &Span) -> Range<usize> {
 fn scalar_node(
     text: &str,
     range: Range<usize>,
-    (value, style): (&str, ScalarStyle),
+    value: &str,
+    style: ScalarStyle,
     tag: Option<&Tag>,
 ) -> Result<Node, Fault> {
     let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);

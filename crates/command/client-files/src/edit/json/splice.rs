@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::write::{Layout, member_text, value_text};
-use crate::edit::error::Fault;
+use crate::edit::fault::Fault;
 use crate::edit::source::{New, Place, Removal, Source};
 use crate::edit::text::{self, Splice};
 use crate::edit::tree::Node;

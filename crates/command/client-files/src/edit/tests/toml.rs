@@ -16,8 +16,8 @@ fn a_table_is_added_below_its_siblings() {
     inserts(
         Format::Toml,
         &servers(),
-        "model = \"x\" # best\n\n[mcp_servers.a]\ncommand = \"a\"\n# args = []\n\n[mcp_servers.a.env]\n\
-         B = '2' # two\n\n# Profiles\n[profiles.p]\nx = 1\n",
+        "model = \"x\" # best\n\n[mcp_servers.a]\ncommand = \"a\"\n# args = []\n\n\
+         [mcp_servers.a.env]\nB = '2' # two\n\n# Profiles\n[profiles.p]\nx = 1\n",
         &format!(
             "model = \"x\" # best\n\n[mcp_servers.a]\ncommand = \"a\"\n# args = []\n\n\
              [mcp_servers.a.env]\nB = '2' # two\n\n{TABLE}\n# Profiles\n[profiles.p]\nx = 1\n"

@@ -128,7 +128,8 @@ fn a_removal_takes_lines() {
     removes(
         Format::Yaml,
         &extensions(),
-        "extensions:\n  # n\n  narthex:\n    a: 1 # x\n    # in\n    b: |\n      t\n\n  # c\n  c: 2\n",
+        "extensions:\n  # n\n  narthex:\n    a: 1 # x\n    # in\n    b: |\n      \
+         t\n\n  # c\n  c: 2\n",
         "extensions:\n  # n\n\n  # c\n  c: 2\n",
     );
     removes(Format::Yaml, &extensions(), "extensions:\n  narthex: 1\n", "extensions: {}\n");

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
+use super::statement::{Statement, StatementKind};
 use super::write::{member_text, path_text, table_text, value_text};
-use super::{Statement, StatementKind};
-use crate::edit::error::Fault;
+use crate::edit::fault::Fault;
 use crate::edit::json;
 use crate::edit::source::{New, Place, Removal, Source};
 use crate::edit::text::{self, Splice};
@@ -235,8 +235,8 @@ impl<'a> Editor<'a> {
         Ok(runs)
     }
 
-    /// The lines of a run with the empty line above its header (at the start: below it), and at the end of a text without
-    /// a last line end with the line end above.
+    /// The lines of a run with the empty line above its header, or below it at the start of the
+    /// text. At the end of a text without a last line end, with the line end above.
     fn with_gap(&self, run: &Run) -> Range<usize> {
         let mut start = run.lines.start;
         let above = text::previous_end(self.text, start);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::write::{Layout, entry_lines, flow, member_lines, value_after_key};
-use crate::edit::error::Fault;
+use crate::edit::fault::Fault;
 use crate::edit::json;
 use crate::edit::source::{New, Place, Removal, Source};
 use crate::edit::text::{self, Splice};
