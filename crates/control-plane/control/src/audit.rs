@@ -138,10 +138,7 @@ async fn move_all(shared: Arc<Shared>) {
         let grown = shipper.lock().await.grown();
         let mut pause = RETRY;
         loop {
-            let mut turn = shipper.lock().await;
-            let step = turn.step().await;
-            let is_behind = turn.is_behind();
-            drop(turn);
+            let (step, is_behind) = step_aside(shared.clone()).await;
             match step {
                 Ok(has_moved) => {
                     pause = RETRY;
@@ -168,6 +165,21 @@ async fn move_all(shared: Arc<Shared>) {
         () = moving => {}
         () = shared.closing.cancelled() => {}
     }
+}
+
+/// Moves a batch on a thread for blocking work: hundreds of rows are parsed, bound and sent, for
+/// which calls on a thread of the runtime would wait. Also returns true if the batch was full. A
+/// move whose future is dropped ends before the next one begins, as it has the shipper's lock.
+async fn step_aside(shared: Arc<Shared>) -> (Result<bool, ShipError>, bool) {
+    let runtime = tokio::runtime::Handle::current();
+    let stepping = tokio::task::spawn_blocking(move || {
+        runtime.block_on(async {
+            let Some(shipper) = &shared.shipper else { return (Ok(false), false) };
+            let mut turn = shipper.lock().await;
+            (turn.step().await, turn.is_behind())
+        })
+    });
+    stepping.await.unwrap_or_else(|error| (Err(ShipError::Bug(error)), false))
 }
 
 async fn trim_all(shared: Arc<Shared>) {
