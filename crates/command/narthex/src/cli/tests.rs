@@ -72,7 +72,9 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 fn templates(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, name) in text.match_indices("narthex(") {
-        if text[..at].ends_with(|c: char| c.is_alphanumeric() || "_:!".contains(c)) {
+        let before = &text[..at];
+        let is_other = before.ends_with(|c: char| c.is_alphanumeric() || "_:!".contains(c));
+        if is_other || before.ends_with("fn ") {
             continue;
         }
         let rest = &text[at + name.len()..];

@@ -262,5 +262,5 @@ fn o34_commands_read_every_page() {
     let expected = names.iter().map(String::as_str).chain(["default"]);
     assert_eq!(named(&usage["items"], "name"), expected.collect::<Vec<_>>());
     assert!(usage["resets_in_ms"].is_u64(), "{usage}");
-    place.run(["mcp", "remove", "nope"]).failed(1, &["nope", "s000", "s102"]);
+    place.run(["mcp", "reconnect", "nope"]).failed(1, &["nope", "s000", "s102"]);
 }

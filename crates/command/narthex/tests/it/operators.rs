@@ -174,17 +174,6 @@ fn an_entry_that_can_never_start_causes_a_warning() {
     assert!(told.contains("`web` never starts"), "{told}");
 }
 
-/// D31: a named file that is not there yet is waited for, as that of a folder is.
-#[test]
-fn a_named_file_may_be_created_after_the_start() {
-    let place = Place::new();
-    fs::rename(place.path("mcp.json"), place.path("later.json")).unwrap();
-    let daemon = place.start(&UP);
-    daemon.event("ready");
-    fs::rename(place.path("later.json"), place.path("mcp.json")).unwrap();
-    daemon.server_in("fixture", "ready");
-}
-
 /// D31: a file that was trusted and is broken now is reported as broken.
 #[test]
 fn a_syntax_error_in_a_trusted_file_is_reported_as_syntax_error() {
