@@ -95,9 +95,10 @@ pub fn choose(chosen: Chosen) {
     CHOSEN.get_or_init(|| chosen);
 }
 
-/// `text` with its commands completed for the daemon and workspace of this process, in place of
-/// the daemon that another process has named. A command that has the flags of this process already
-/// stays as it is.
+/// `text` with its commands completed for the daemon and workspace of this process.
+///
+/// They replace the daemon that another process has named. A command that has the flags of this
+/// process already stays as it is.
 #[must_use]
 pub fn completed(text: &str) -> Cow<'_, str> {
     match CHOSEN.get() {
@@ -205,7 +206,7 @@ impl CommandLine {
         let names_daemon = NAMING.iter().any(|flag| has_flag(own, flag));
         let leads_on = |flag: &str| {
             let leads_elsewhere = names_daemon && (is_reaching(flag) || NAMING.contains(&flag));
-            !has_flag(own, flag) && !leads_elsewhere && !(is_local && is_reaching(flag))
+            !(has_flag(own, flag) || leads_elsewhere || is_local && is_reaching(flag))
         };
         for (flag, value) in chosen.flags.iter().filter(|(flag, _)| leads_on(flag)) {
             words.extend([(*flag).to_owned(), value.clone()]);

@@ -12,7 +12,7 @@ const CONTEXT: usize = 40;
 /// Number of bytes around a splice that must be there at least.
 const CONTEXT_LEAST: usize = 16;
 
-/// An edit that was made: [`Document::undo`] takes it back.
+/// An edit that was made: [`Document::undo`](super::Document::undo) takes it back.
 ///
 /// It can be stored with serde. It has parts of the file in it, which may be secrets: store it as
 /// privately as the file.

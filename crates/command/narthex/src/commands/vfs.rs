@@ -1,9 +1,9 @@
 //! `narthex vfs`: the files of a run, through the daemon.
 
 mod absent;
+mod request;
 
 use std::{
-    borrow::Cow,
     io::{self, Read, Write},
     process::ExitCode,
 };
@@ -13,11 +13,12 @@ use http::Method;
 use narthex_client::Context;
 use narthex_client::cli::VfsCommand;
 use narthex_model::{ErrorKind, json::with_whole_pairs};
-use narthex_vfs::{Node, Place, ROOT};
+use narthex_vfs::{Node, Place};
 use narthex_wire::Raw;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
+use self::request::{address, look, whole};
 use super::waiting::waiting;
 use crate::{
     Failure, arguments,
@@ -160,25 +161,6 @@ fn is_prompt(path: &str) -> bool {
     matches!(Place::parse(&whole(path)), Ok(Place::In(_, Node::Prompt(_))))
 }
 
-fn look(path: &str, operation: &str) -> ApiRequest {
-    ApiRequest::new(Method::GET, format!("{}?op={operation}", address(path)))
-}
-
-/// The daemon's path for a path of the folder, percent-encoded once.
-fn address(path: &str) -> String {
-    const PLAIN: &AsciiSet =
-        &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-    format!("/vfs{}", utf8_percent_encode(&whole(path), PLAIN))
-}
-
-/// A path from its beginning.
-fn whole(path: &str) -> Cow<'_, str> {
-    match path.starts_with('/') {
-        true => Cow::Borrowed(path),
-        false => Cow::Owned(format!("{ROOT}/{path}")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,13 +176,5 @@ mod tests {
         ] {
             assert_eq!(is_error(result.as_bytes()), expected, "{result}");
         }
-    }
-
-    #[test]
-    fn absolute_and_relative_paths_address_the_namespace() {
-        assert_eq!(address("/mnt/mcp"), "/vfs/mnt/mcp");
-        assert_eq!(address("1-a/tools/x"), "/vfs/mnt/mcp/1-a/tools/x");
-        assert_eq!(address("1-a/tools/a%2Fb"), "/vfs/mnt/mcp/1-a/tools/a%252Fb");
-        assert_eq!(address("/etc/passwd"), "/vfs/etc/passwd");
     }
 }

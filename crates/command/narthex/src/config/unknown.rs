@@ -1,4 +1,5 @@
-//! Variables of the environment that begin as narthex's own and are none of them: most are misspelt.
+//! Variables of the environment that begin as narthex's own and are none of them. Most are
+//! misspelt.
 
 use narthex_client::{
     environment::{self, TOKEN},

@@ -11,7 +11,7 @@ use narthex_vfs::{Code, Node, Place, ROOT};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-use super::{look, whole};
+use super::request::{look, whole};
 use crate::{Failure, daemon_client::DaemonClient, output::harmless};
 
 /// Number of names that a failure shows if none is like the given one.
