@@ -16,7 +16,7 @@ pub struct Failure {
     /// The message for a person.
     pub message: String,
     /// Details for a program.
-    pub details: Option<Value>,
+    pub details: Option<Box<Value>>,
     /// A code for the failure, if its kind is not specific enough.
     pub code: Option<&'static str>,
     /// The code of the API's problem, by which commands recognize it. `None` if the daemon sent
@@ -54,8 +54,13 @@ impl Failure {
     /// A call failed in the gateway or behind it.
     #[must_use]
     pub fn call(error: CallError) -> Self {
-        let details = error.details;
-        Self { details, ..Self::of(FailureKind::Call(error.kind), error.message) }
+        Self::of(FailureKind::Call(error.kind), error.message).with_details(error.details)
+    }
+
+    /// The failure with other details for a program.
+    #[must_use]
+    pub fn with_details(self, details: Option<Value>) -> Self {
+        Self { details: details.map(Box::new), ..self }
     }
 
     /// Replaces a word of the API's remedies by the flag of the command line.
@@ -96,7 +101,7 @@ impl Failure {
         let code = self.code.unwrap_or(kind);
         let mut error = json!({ "code": code, "kind": kind, "message": self.message });
         if let Some(details) = &self.details {
-            error["details"] = details.clone();
+            error["details"] = (**details).clone();
         }
         json!({ "ok": false, "error": error })
     }

@@ -148,7 +148,7 @@ pub(crate) fn protocol_failure(answer: &Message) -> Failure {
         rpc::code::PARSE_ERROR | rpc::code::INVALID_REQUEST | rpc::code::METHOD_NOT_FOUND
     );
     match kind.or(is_protocols.then_some(ErrorKind::Invalid)) {
-        Some(kind) => Failure { details, ..Failure::new(kind, message) },
+        Some(kind) => Failure::new(kind, message).with_details(details),
         // The failure has the server's own words.
         None => Failure::call(server_error(code, message.to_owned(), details)),
     }

@@ -197,10 +197,9 @@ impl Bundle {
             {
                 failure
             }
-            Ok(_) | Err(_) => Failure {
-                details: Some(json!({ "errors": [] })),
-                ..Failure::new(ErrorKind::Invalid, "")
-            },
+            Ok(_) | Err(_) => {
+                Failure::new(ErrorKind::Invalid, "").with_details(Some(json!({ "errors": [] })))
+            }
         };
         self.with_sources(found)
     }
@@ -393,7 +392,7 @@ mod tests {
             assert_eq!(line(&told), expected);
         }
         let denied = json!({ "errors": [fault("body", None, None)] });
-        let failure = Failure { details: Some(denied), ..Failure::new(ErrorKind::Denied, "x") };
+        let failure = Failure::new(ErrorKind::Denied, "x").with_details(Some(denied));
         let told = Bundle::default().with_sources(failure).message;
         assert_eq!(told, "nothing was stored:\nit is wrong; correct it");
     }

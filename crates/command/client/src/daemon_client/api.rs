@@ -241,7 +241,7 @@ pub(super) fn of_problem(status: StatusCode, problem: &Value) -> Failure {
                 details.get_or_insert_with(|| json!({}))["failure"] = failure.clone();
             }
             let problem_code = problem["code"].as_str().map(str::to_owned);
-            Failure { details, problem_code, ..failed }
+            Failure { problem_code, ..failed.with_details(details) }
         }
         _ => refused(status, &problem.to_string()),
     }

@@ -41,7 +41,7 @@ fn validate(args: &CheckPolicyArgs, context: &Context) -> Result<ExitCode, Failu
     let set = RuleSet::compile(&text_of(file)?).map_err(|faults| {
         let message = format!("{} cannot be set:\n{faults}", file.display());
         let details = Some(json!({ "faults": faults.0 }));
-        Failure { details, ..Failure::new(ErrorKind::Invalid, message) }
+        Failure::new(ErrorKind::Invalid, message).with_details(details)
     })?;
     let told = json!({ "ids": set.ids().collect::<Vec<_>>() });
     output::told(&told, &format!("{}, and could be set", counted(&told)), context.format)

@@ -66,7 +66,7 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
             "{name} is not approved, and nothing has changed; read what it would start and answer \
              `y` on a terminal, or add --yes"
         );
-        return Err(Failure { details: Some(data), ..Failure::new(ErrorKind::Denied, text) });
+        return Err(Failure::new(ErrorKind::Denied, text).with_details(Some(data)));
     }
     let data_dir = DataDir::open(&context.settings.daemon.data)?;
     let place = StorePlace::of(&data_dir, &context.settings);

@@ -1,6 +1,5 @@
 //! Output for operators: status, checks, results, settings that are read again.
 
-use fs_err as fs;
 use serde_json::{Value, json};
 
 use crate::support::{Place, fixture_entry};

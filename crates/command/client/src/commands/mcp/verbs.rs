@@ -23,8 +23,8 @@ pub(super) async fn reload(context: &Context) -> Result<ExitCode, Failure> {
     let now = SystemTime::now();
     let refused = files::refused(files, now);
     if !refused.is_empty() {
-        let details = Some(reloaded);
-        return Err(Failure { details, ..Failure::new(ErrorKind::Invalid, refused.join("\n")) });
+        let failure = Failure::new(ErrorKind::Invalid, refused.join("\n"));
+        return Err(failure.with_details(Some(reloaded)));
     }
     if context.format.is_json() {
         output::done(&reloaded)?;

@@ -114,7 +114,7 @@ fn tell(report: &Report, context: &Context) -> Result<ExitCode, Failure> {
             told.join("\n  ")
         );
         let details = serde_json::to_value(report).ok();
-        return Err(Failure { details, ..Failure::new(ErrorKind::Conflict, text) });
+        return Err(Failure::new(ErrorKind::Conflict, text).with_details(details));
     }
     let waiting = report.waiting.iter().map(|one| harmless(&one.to_string()));
     if report.waiting.iter().any(|one| one.is_stuck) {
@@ -125,7 +125,7 @@ fn tell(report: &Report, context: &Context) -> Result<ExitCode, Failure> {
             waiting.join("\n  ")
         );
         let details = serde_json::to_value(report).ok();
-        return Err(Failure { details, ..Failure::new(ErrorKind::Unavailable, text) });
+        return Err(Failure::new(ErrorKind::Unavailable, text).with_details(details));
     }
     let unsure = report.chains.iter().filter(|one| one.declared.is_vouched.is_none()).count();
     if context.format.is_json() {

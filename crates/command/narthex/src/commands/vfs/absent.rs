@@ -117,7 +117,7 @@ async fn names(directory: &str, client: &DaemonClient) -> Option<Vec<String>> {
 impl Listed {
     /// True if the directory has the name.
     fn has_wanted(&self) -> bool {
-        self.names.iter().any(|name| *name == self.wanted.name)
+        self.names.contains(&self.wanted.name)
     }
 
     /// The names that may have been meant, or else the first ones, and the command that lists all.
