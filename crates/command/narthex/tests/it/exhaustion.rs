@@ -136,24 +136,30 @@ async fn s31_a_thousand_sessions_leave_no_child_and_no_memory() {
     assert_eq!(shared.len(), 2);
     in_parallel(&up, "/mcp/child", "echo", 20).await;
     in_parallel(&up, "/mcp/far", "echo", 40).await;
-    let before = up.memory_kib();
-    in_parallel(&up, "/mcp/child", "echo", 980).await;
-    in_parallel(&up, "/mcp/far", "echo", 160).await;
-    let grown = up.memory_kib().saturating_sub(before);
-    println!("{grown} KiB after all sessions have ended");
-    assert!(grown < 4 * 1024, "{grown} KiB after all sessions have ended");
+    // On a busy machine more sessions overlap, for which the allocator keeps memory. It does so
+    // once; what a session leaves behind adds up again each time.
+    let mut grown = Vec::new();
+    while grown.len() < 3 && grown.last().is_none_or(|kib| *kib >= 4 * 1024) {
+        let before = up.memory_kib();
+        in_parallel(&up, "/mcp/child", "echo", 980).await;
+        in_parallel(&up, "/mcp/far", "echo", 160).await;
+        grown.push(up.memory_kib().saturating_sub(before));
+    }
+    println!("{grown:?} KiB after all sessions have ended");
+    assert!(grown.last().is_some_and(|kib| *kib < 4 * 1024), "{grown:?} KiB, each time more");
+    let far = 40 + 160 * u64::try_from(grown.len()).unwrap();
     // The end of a session waits for its children.
     assert_eq!(up.children(), shared);
     // The daemon waits for the servers only a limited time, and a slow server is counted a moment
     // later.
     let given_back = async {
-        while fixture.fixture.counts().sessions_deleted < 200 {
+        while fixture.fixture.counts().sessions_deleted < far {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(SOON, given_back).await.expect("a session is not given back");
     let counts = fixture.fixture.counts();
-    assert_eq!((counts.initializes, counts.sessions_deleted), (201, 200), "{counts:?}");
+    assert_eq!((counts.initializes, counts.sessions_deleted), (1 + far, far), "{counts:?}");
     up.end();
 }
 
