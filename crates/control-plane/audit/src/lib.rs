@@ -35,3 +35,7 @@ pub use recorder::{
 pub use spool::{SpoolBatch, SpoolFiles, SpoolGrown, SpoolReader};
 pub use tool_set::{DefinitionDigest, SeenTool, ToolSet};
 pub use verify::{Broken, ChainReport, DeclaredChain, Fault, KnownHead, Report, Verifier, Waiting};
+
+/// Number of records that a background thread handles before a thread with a call may run.
+/// Schedulers let a thread that is awake run for milliseconds, also if a more urgent one waits.
+pub const YIELD_EVERY: usize = 32;

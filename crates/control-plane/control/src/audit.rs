@@ -9,9 +9,9 @@ use std::{sync::Arc, time::Duration};
 
 use narthex_audit::{Actor, AuditEvent, KnownHead, Noted, Waiting};
 use narthex_store::AuditChain;
-use tokio::time::sleep;
+use tokio::{runtime::Handle, sync::Mutex, task::spawn_blocking, time::sleep};
 
-use crate::shipping::ShipError;
+use crate::shipping::{ShipError, Shipper};
 
 pub use self::{
     export::AuditExport,
@@ -97,9 +97,8 @@ const BATCHES_AWAITED: usize = 20;
 
 async fn ship(shared: &Shared) -> Shipped {
     let Some(shipper) = &shared.shipper else { return Shipped::All };
-    let mut shipper = shipper.lock().await;
     for _ in 0..BATCHES_AWAITED {
-        match shipper.step().await {
+        match step_aside(shipper).await.0 {
             Ok(true) => {}
             Ok(false) => return Shipped::All,
             Err(ShipError::Contended) => return Shipped::Part,
@@ -138,7 +137,7 @@ async fn move_all(shared: Arc<Shared>) {
         let grown = shipper.lock().await.grown();
         let mut pause = RETRY;
         loop {
-            let (step, is_behind) = step_aside(shared.clone()).await;
+            let (step, is_behind) = step_aside(shipper).await;
             match step {
                 Ok(has_moved) => {
                     pause = RETRY;
@@ -170,15 +169,11 @@ async fn move_all(shared: Arc<Shared>) {
 /// Moves a batch on a thread for blocking work: hundreds of rows are parsed, bound and sent, for
 /// which calls on a thread of the runtime would wait. Also returns true if the batch was full. A
 /// move whose future is dropped ends before the next one begins, as it has the shipper's lock.
-async fn step_aside(shared: Arc<Shared>) -> (Result<bool, ShipError>, bool) {
-    let runtime = tokio::runtime::Handle::current();
-    let stepping = tokio::task::spawn_blocking(move || {
-        runtime.block_on(async {
-            let Some(shipper) = &shared.shipper else { return (Ok(false), false) };
-            let mut turn = shipper.lock().await;
-            (turn.step().await, turn.is_behind())
-        })
-    });
+async fn step_aside(shipper: &Arc<Mutex<Shipper>>) -> (Result<bool, ShipError>, bool) {
+    let mut turn = shipper.clone().lock_owned().await;
+    let runtime = Handle::current();
+    let stepping =
+        spawn_blocking(move || runtime.block_on(async { (turn.step().await, turn.is_behind()) }));
     stepping.await.unwrap_or_else(|error| (Err(ShipError::Bug(error)), false))
 }
 

@@ -76,7 +76,7 @@ pub(crate) struct Shared {
     pub(crate) variables: Variables,
     pub(crate) audit: Audit,
     /// Moves recorded events into the store. Locked during each move.
-    pub(crate) shipper: Option<tokio::sync::Mutex<Shipper>>,
+    pub(crate) shipper: Option<Arc<tokio::sync::Mutex<Shipper>>>,
     /// Locked for writing while old events are removed, and for reading while the audit is
     /// exported.
     pub(crate) trimming: Arc<tokio::sync::RwLock<()>>,
@@ -152,7 +152,7 @@ impl Control {
             vault,
             variables,
             audit,
-            shipper: shipper.map(tokio::sync::Mutex::new),
+            shipper: shipper.map(|shipper| Arc::new(tokio::sync::Mutex::new(shipper))),
             trimming: Arc::default(),
             workspace,
             access,

@@ -20,7 +20,7 @@ use tokio::{sync::oneshot, time::Instant};
 
 use super::{State, Written};
 use crate::{
-    AuditEvent, Chains,
+    AuditEvent, Chains, YIELD_EVERY,
     spool::{self, Intent, Spool},
 };
 
@@ -32,9 +32,6 @@ const GATHER: Duration = Duration::from_millis(50);
 const RETRY: Duration = Duration::from_millis(500);
 /// Shortest time between two records of refusals.
 const REFUSALS_EVERY: Duration = Duration::from_secs(1);
-/// Number of records after which a thread with a call may run first. Schedulers let a thread that
-/// is awake run for milliseconds, also if a more urgent one waits.
-const YIELD_EVERY: usize = 32;
 /// The number of gathered bytes that are written in any case.
 const BUFFER_BYTES: usize = 256 * 1024;
 

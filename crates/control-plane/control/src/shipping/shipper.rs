@@ -9,16 +9,14 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use narthex_audit::{Audit, LineColumns, SpoolBatch, SpoolGrown, SpoolReader, line_hash};
+use narthex_audit::{
+    Audit, LineColumns, SpoolBatch, SpoolGrown, SpoolReader, YIELD_EVERY, line_hash,
+};
 use narthex_model::Timestamp;
 use narthex_store::{AuditChain, AuditRow, StatementError, Store};
 use narthex_vault::{Vault, VaultError, Voucher};
 
 use crate::shipping::Spooled;
-
-/// Number of lines after which a thread with a call may run first. Schedulers let a thread that is
-/// awake run for milliseconds, also if a more urgent one waits.
-const YIELD_EVERY: usize = 32;
 
 /// Moves records in batches.
 #[derive(Debug)]
@@ -77,7 +75,8 @@ impl Shipper {
         Spooled::new(self.reader.clone())
     }
 
-    /// Moves a batch; `false` if there is none.
+    /// Moves a batch; `false` if there is none. Reads and parses on the thread that polls it, for
+    /// milliseconds: calls on the same thread would wait.
     ///
     /// # Errors
     /// When the batch stays in the spool; the next step tries it again.
@@ -89,27 +88,23 @@ impl Shipper {
     }
 
     async fn try_step(&mut self) -> Result<bool, ShipError> {
-        let reader = self.reader.clone();
-        let next = tokio::task::spawn_blocking(move || {
-            let next = reader.lock().unwrap_or_else(PoisonError::into_inner).next_batch()?;
-            // Parsing takes milliseconds, for which calls on the same thread would wait.
-            Ok(next.map(|batch| (rows_of(&batch.lines), batch)))
-        });
-        let next: Option<(Vec<_>, SpoolBatch)> =
-            next.await.map_err(ShipError::Bug)?.map_err(ShipError::Spool)?;
-        self.is_behind = next.as_ref().is_some_and(|(_, batch)| batch.is_full);
-        let Some((parsed, batch)) = next else { return Ok(false) };
-        self.store(parsed).await?;
+        let next = self.reader.lock().unwrap_or_else(PoisonError::into_inner).next_batch();
+        let next = next.map_err(ShipError::Spool)?;
+        self.is_behind = next.as_ref().is_some_and(|batch| batch.is_full);
+        let Some(batch) = next else { return Ok(false) };
+        self.store(&batch).await?;
         self.reader.lock().unwrap_or_else(PoisonError::into_inner).moved(&batch);
         Ok(true)
     }
 
-    /// Stores the events of parsed lines. `None` is a line that is no event.
-    async fn store(&self, parsed: Vec<Option<(AuditRow, String)>>) -> Result<(), ShipError> {
+    async fn store(&self, batch: &SpoolBatch) -> Result<(), ShipError> {
         let mut chains: BTreeMap<(String, String), (AuditChain, AuditChain)> = BTreeMap::new();
         let mut rows = Vec::new();
-        for row in parsed {
-            let Some((row, hash)) = row else {
+        for (index, line) in batch.lines.iter().enumerate() {
+            if index.is_multiple_of(YIELD_EVERY) {
+                thread::yield_now();
+            }
+            let Some((row, hash)) = row_of(line) else {
                 tracing::error!("a line of the audit's files cannot be read and is skipped");
                 continue;
             };
@@ -131,7 +126,7 @@ impl Shipper {
             if row.seq > chain.1.head_seq + 1 {
                 // If a raised number were accepted, all following events would count as moved
                 // already.
-                if !is_whole(&row.document, &hash) {
+                if !is_whole(line, &hash) {
                     tracing::error!(
                         writer = row.writer,
                         seq = row.seq,
@@ -198,15 +193,6 @@ pub(crate) async fn vouches(
 pub(crate) fn vouched_text(chain: &AuditChain) -> String {
     let AuditChain { workspace, writer, base_seq, base_hash, head_seq, head_hash, .. } = chain;
     format!("audit chain\n{workspace}\n{writer}\n{base_seq} {base_hash}\n{head_seq} {head_hash}\n")
-}
-
-/// The row and the hash of each line.
-fn rows_of(lines: &[String]) -> Vec<Option<(AuditRow, String)>> {
-    let some = lines.chunks(YIELD_EVERY).flat_map(|some| {
-        thread::yield_now();
-        some.iter().map(|line| row_of(line))
-    });
-    some.collect()
 }
 
 /// The row and the hash of a line; `None` if the line is no event of the audit.
