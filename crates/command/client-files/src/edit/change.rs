@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use super::format::Format;
 use super::parent::Parent;
@@ -24,8 +25,8 @@ pub struct Change {
     back: Vec<Splice>,
     /// The text before and after each of them.
     around: Vec<(String, String)>,
-    /// Length and hash of the edited text.
-    seal: (usize, u64),
+    /// Hash of the edited text, in hexadecimal.
+    seal: String,
 }
 
 /// The entry that an edit concerns.
@@ -119,11 +120,7 @@ impl Change {
     }
 }
 
-/// Length and FNV-1a hash of a text: equal texts are told from edited ones, which no attacker
-/// gains from.
-fn seal(text: &str) -> (usize, u64) {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    (text.len(), hash)
+/// Hash that equal texts share and edited ones do not.
+fn seal(text: &str) -> String {
+    hex::encode(Sha256::digest(text))
 }

@@ -119,7 +119,7 @@ impl Document {
     /// Replaces the value of an entry, and leaves its place. An entry of a list keeps its name.
     ///
     /// # Errors
-    /// Those of [`Document::remove`] and [`Document::insert`].
+    /// The errors of [`Document::remove`] and [`Document::insert`].
     pub fn replace(
         &mut self,
         parent: &Parent,

@@ -119,10 +119,7 @@ pub(super) fn is_space(text: &str) -> bool {
 
 /// Line and column of a place, both from 1; the column counts characters.
 pub(super) fn position(text: &str, at: usize) -> (usize, usize) {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
+    let at = text.floor_char_boundary(at);
     let line = text[..at].matches('\n').count() + 1;
     (line, text[line_start(text, at)..at].chars().count() + 1)
 }
