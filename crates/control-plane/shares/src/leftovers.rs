@@ -6,6 +6,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
+use narthex_model::written::is_digits;
 use rustix::fs::{self, AtFlags, FlockOperation};
 use rustix::io::Errno;
 
@@ -54,9 +55,8 @@ impl Folder {
 
 fn is_name_of_ours(name: &str) -> bool {
     let rest = name.strip_prefix(INCOMING).or_else(|| name.strip_prefix(REPLACED));
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let numbers = rest.and_then(|rest| rest.strip_prefix('-')?.split_once('-'));
-    numbers.is_some_and(|(process, number)| digits(process) && digits(number))
+    numbers.is_some_and(|(process, number)| is_digits(process) && is_digits(number))
 }
 
 /// Removes one, unless it is no folder, or another copy uses it.

@@ -88,11 +88,7 @@ pub(crate) fn fitting<const N: usize>(texts: [String; N], max: usize) -> String 
         }
         last = text;
     }
-    let mut end = max.saturating_sub('…'.len_utf8()).min(last.len());
-    while !last.is_char_boundary(end) {
-        end -= 1;
-    }
-    last.truncate(end);
+    last.truncate(last.floor_char_boundary(max.saturating_sub('…'.len_utf8())));
     last.push('…');
     last
 }

@@ -3,6 +3,12 @@
 
 use std::{fmt::Display, time::Duration};
 
+/// True for a text of decimal digits, at least one.
+#[must_use]
+pub fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Reads a duration that is written as a number and its unit, such as `500ms` or `30s`.
 ///
 /// Units are `ms`, `s`, `m` and `h`, with nothing before them. `None` for any other text, and for

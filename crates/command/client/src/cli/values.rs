@@ -48,7 +48,7 @@ pub(crate) fn whole<T: TryFrom<u64>, const LEAST: u64, const MOST: u64>(
 ) -> Result<T, String> {
     let most = MOST.min(greatest::<T>());
     let number = text.parse().ok().filter(|number| (LEAST..=most).contains(number));
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = written::is_digits(text);
     number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match (LEAST, most) {
         (0, u64::MAX) if !is_number => "write a whole number".to_owned(),
         (least, most) => format!("write a whole number from {least} to {most}"),

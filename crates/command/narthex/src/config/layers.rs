@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use narthex_model::meant_hint;
+use narthex_model::{meant_hint, written};
 use toml::{Table, Value};
 
 /// The type of a setting's values.
@@ -223,8 +223,7 @@ fn parts(text: &str) -> Value {
 
 /// The expected type, with the greatest number for a number that is too large.
 fn at_most(wanted: &'static str, shape: Shape, value: &Value) -> Cow<'static, str> {
-    let text = value.as_str().unwrap_or_default();
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = value.as_str().is_some_and(written::is_digits);
     match shape == Shape::Number && is_number {
         true => Cow::Owned(format!("{wanted} and at most {}", i64::MAX)),
         false => Cow::Borrowed(wanted),

@@ -4,6 +4,8 @@
 //! JavaScript refuses much that other engines accept: `\-`, `\Z`, `(?P<name>…)`, a `{` that is no
 //! quantifier.
 
+use narthex_model::written::is_digits;
+
 /// Characters that a backslash may escape.
 const ITSELF: &str = "^$\\.*+?()[]{}|/";
 /// Classes of characters.
@@ -96,9 +98,8 @@ impl<'p> Reader<'p> {
     fn count(&mut self) -> Option<()> {
         let count = self.until('}')?;
         let number = |text: &str| {
-            let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
             // A number that is too long for 64 bits counts as no bound.
-            is_number.then(|| text.parse::<u64>().unwrap_or(u64::MAX))
+            is_digits(text).then(|| text.parse::<u64>().unwrap_or(u64::MAX))
         };
         match count.split_once(',') {
             None => number(count).map(drop),
