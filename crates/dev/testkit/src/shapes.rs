@@ -4,7 +4,7 @@
 use std::{env, process::Command, thread};
 
 /// Set for the process that reads: the name of its test.
-const READS: &str = "NARTHEX_SHAPES_FOR";
+const READS: &str = "NARTHEX_TEST_SHAPES_FOR";
 /// The stack of a thread of the daemon.
 const STACK: usize = 2 << 20;
 /// Numbers of repetitions of a part in a text.

@@ -18,7 +18,7 @@ use std::ffi::OsString;
 pub use self::settings::Settings;
 
 /// The variable with the settings, of the server and of its offspring.
-pub const VARIABLE: &str = "NARTHEX_UNRULY";
+pub const VARIABLE: &str = "NARTHEX_TEST_UNRULY";
 
 /// Serves, if this process was started for it, and does not return then.
 ///

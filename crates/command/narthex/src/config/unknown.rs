@@ -38,10 +38,6 @@ const OF_OTHERS: [&str; 14] = [
 /// of tests.
 const OPEN: [&str; 2] = [signin::SECRET, "NARTHEX_TEST_"];
 
-/// Variables by which tests of this project talk to their own processes.
-const OF_TESTS: [&str; 4] =
-    ["NARTHEX_MARK", "NARTHEX_SEED", "NARTHEX_SHAPES_FOR", "NARTHEX_UNRULY"];
-
 /// A warning of the variables of this process that are ignored, without their values. `None` if
 /// there are none.
 pub(crate) fn unknown_variables() -> Option<String> {
@@ -65,7 +61,7 @@ fn warning(names: impl IntoIterator<Item = String>) -> Option<String> {
 
 fn is_unknown(name: &str) -> bool {
     let is_setting = || KEYS.iter().any(|key| key.variable == name);
-    let others = [&READ[..], &OF_OTHERS, &OF_TESTS];
+    let others = [&READ[..], &OF_OTHERS];
     name.starts_with(OURS)
         && !is_setting()
         && !OPEN.iter().any(|start| name.starts_with(start))
@@ -98,7 +94,7 @@ mod tests {
         }
         let free =
             ["NARTHEX_OIDC_SECRET_CORP", "NARTHEX_TEST_POSTGRES", "narthex_listn", "NARTHEX"];
-        for names in [&READ[..], &OF_OTHERS, &OF_TESTS, &free] {
+        for names in [&READ[..], &OF_OTHERS, &free] {
             assert_eq!(of(names), None, "{names:?}");
         }
     }

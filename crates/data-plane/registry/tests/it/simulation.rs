@@ -2,7 +2,7 @@
 //!
 //! After each step the rows, their order, and the names that are disabled must be those of the
 //! model. At quiet points, so must the states, the tools, and the sessions and processes that are
-//! open at the servers. A failure names its seed; `NARTHEX_SEED=…` runs that seed alone.
+//! open at the servers. A failure names its seed; `NARTHEX_TEST_SEED=…` runs that seed alone.
 
 mod model;
 mod servers;
@@ -17,13 +17,13 @@ const STEPS: u32 = 2500;
 
 /// Simulates a seed, and for longer runs every fourth seed after it.
 async fn simulate(first: u64) {
-    let named = std::env::var_os("NARTHEX_SEED");
+    let named = std::env::var_os("NARTHEX_TEST_SEED");
     let named = named.map(|text| text.to_str().and_then(|text| text.parse().ok()));
     if let Some(seed) = named {
-        return simulate_one(seed.expect("NARTHEX_SEED is a number")).await;
+        return simulate_one(seed.expect("NARTHEX_TEST_SEED is a number")).await;
     }
     for (seed, _) in (first..).step_by(4).zip(0..rounds(1)) {
-        println!("NARTHEX_SEED={seed}");
+        println!("NARTHEX_TEST_SEED={seed}");
         simulate_one(seed).await;
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn unruly(name: &str, words: &str) -> ServerDefinition {
 }
 
 /// The variable by which processes are found.
-const MARK: &str = "NARTHEX_MARK";
+const MARK: &str = "NARTHEX_TEST_MARK";
 
 /// Marks the children of one test, and all processes that they start.
 pub(crate) struct Mark(String);

@@ -240,7 +240,7 @@ async fn r_m18_children_die_with_a_daemon_that_is_killed() {
 async fn daemon_to_be_killed() {
     let Some(value) = std::env::var_os("NARTHEX_DAEMON") else { return };
     let child = crate::unruly::unruly("x", "ignores-term");
-    let child = crate::world::with_env(child, "NARTHEX_MARK", value.to_str().unwrap());
+    let child = crate::world::with_env(child, "NARTHEX_TEST_MARK", value.to_str().unwrap());
     let registry = start([child]);
     until_state(&registry, "x", ServerState::Ready).await;
     std::future::pending::<()>().await;

@@ -68,7 +68,7 @@ impl Drop for Simulation {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let last = self.log.len().saturating_sub(40);
-            eprintln!("NARTHEX_SEED={}, after {} steps", self.seed, self.log.len());
+            eprintln!("NARTHEX_TEST_SEED={}, after {} steps", self.seed, self.log.len());
             eprintln!("the last ones: {:#?}\n{:#?}", &self.log[last..], self.model);
         }
     }
