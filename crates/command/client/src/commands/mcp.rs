@@ -72,7 +72,7 @@ fn is_not_found(failure: &Failure) -> bool {
 enum Whose {
     /// All servers of the daemon.
     Daemon,
-    /// Those in the user's settings, the only file that narthex edits (E139).
+    /// Servers in the user's settings, the only file that narthex edits (E139).
     Settings,
 }
 
@@ -127,11 +127,7 @@ mod tests {
     /// E139: the names after a failed removal are those of the file that the command edits.
     #[test]
     fn e139_an_unknown_name_is_told_the_names_that_the_verb_takes() {
-        let row = |name: &str, provenance: &str, is_overridden: bool| {
-            let members = ["name", "provenance", "is_overridden"];
-            let values = [json!(name), json!(provenance), json!(is_overridden)];
-            members.map(str::to_owned).into_iter().zip(values).collect::<Value>()
-        };
+        let row = |name: &str, provenance: &str, is_overridden: bool| json!({ "name": name, "provenance": provenance, "is_overridden": is_overridden });
         let rows = [
             row("git", "workspace", false),
             row("mine", "settings", false),

@@ -41,7 +41,7 @@ impl<'a> ServerFlags<'a> {
         Self { database }
     }
 
-    /// Disables a server or on, until this is called again.
+    /// Disables or enables a server, until this is called again.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such workspace, or when the statement fails.
