@@ -125,8 +125,11 @@ pub(super) fn doc() -> Result<Tally> {
 }
 
 /// The programs that the steps after this one start.
+///
+/// They have the features of the tests: examples make cargo count the dependencies of tests too.
+/// Programs with features of their own would need every crate to be compiled a second time.
 pub(super) fn build() -> Result<Tally> {
-    let args = ["build", "--bins", "--package", "narthex", "--package", "narthex-testkit"];
+    let args = ["build", "--workspace", "--bins", "--examples"];
     process::run(&mut cargo(&args))?;
     Ok(Tally::default())
 }

@@ -89,8 +89,11 @@ impl Row {
                 let (state, logs) = (state.as_str(), self.logs());
                 format!("{state}: {error}{}", logs.unwrap_or_default())
             }
-            (state, None, Some(activity)) => format!("{}: {activity}", state.as_str()),
-            (state, None, None) => state.as_str().to_owned(),
+            // A server that connects says so in both.
+            (state, None, Some(activity)) if activity != state.as_str() => {
+                format!("{}: {activity}", state.as_str())
+            }
+            (state, None, _) => state.as_str().to_owned(),
         }
     }
 }
@@ -166,6 +169,13 @@ mod tests {
         assert_eq!(row.unlisted_tools(), Some("`tools/list` failed, so it is so"));
         row.warnings.pop();
         assert_eq!(row.unlisted_tools(), None);
+        (row.status, row.error) = (ServerState::Connecting, None);
+        for (activity, summary) in
+            [("connecting", "connecting"), ("installing", "connecting: installing")]
+        {
+            row.activity = Some(activity.to_owned());
+            assert_eq!(row.summary(), summary);
+        }
         row.is_overridden = true;
         assert_eq!(row.summary(), "overridden");
     }

@@ -238,3 +238,39 @@ fn s32_the_page_of_the_audit_has_every_kind() {
     assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), known);
     assert_eq!(listed.len(), known.len(), "a kind is listed twice");
 }
+
+/// The messages of `docs/guides/troubleshooting.md` are those that the program prints.
+#[test]
+fn the_page_of_symptoms_quotes_messages_of_the_program() {
+    let page = fs::read_to_string(root().join("docs/guides/troubleshooting.md")).unwrap();
+    let sources = sources();
+    let headings = page.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`'));
+    let mut count = 0;
+    for heading in headings {
+        // The kernel says why a port cannot be had.
+        let heading = heading.trim_end_matches("Address already in use");
+        for part in heading.split('…').map(str::trim).filter(|part| part.len() > 3) {
+            assert!(sources.contains(part), "no message has `{part}` of `{heading}`");
+        }
+        count += 1;
+    }
+    assert!(count > 10, "only {count} headings were found");
+}
+
+/// The code of all crates outside their folders of tests, with the strings of several lines joined.
+fn sources() -> String {
+    let mut folders = vec![root().join("crates")];
+    let mut all = String::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("tests") && !path.ends_with("target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                all.push_str(&fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let lines: Vec<_> = all.split("\\\n").map(str::trim_start).collect();
+    lines.concat()
+}
