@@ -118,39 +118,41 @@ fn tell_unknown(policy: &RunPolicy, snapshot: &Snapshot) {
 }
 
 /// Says that grants are advisory, as long as no human can prove to be one or no proof is needed
-/// (D15).
+/// (D15). Without grants and without the setting, this says nothing.
 async fn tell_unproved(settings: &Settings, control: Option<&Control>) {
     let Some(control) = control else { return };
-    match control.has_proofs().await {
-        Ok(true) => {
-            if settings.granting.require_proof == Some(false) {
-                output::notice(
-                    "grants are advisory: `grants.require_proof` is off, so a program with the \
-                     admin token can grant, add passkeys and remove them",
-                );
-            }
-            return;
+    let required = settings.granting.require_proof;
+    let found = match control.has_proofs().await {
+        Ok(false) if required.is_none() => {
+            control.are_grants_used().await.map(|are_used| (false, are_used))
         }
-        Ok(false) => {}
-        // The failure is only logged, since nothing depends on the answer.
-        Err(error) => {
-            let cause = with_causes(&error);
-            tracing::warn!("cannot find out if a passkey or an OpenID provider exists: {cause}");
-            return;
-        }
-    }
+        found => found.map(|has_proofs| (has_proofs, true)),
+    };
     let passkey = first_passkey();
-    output::notice(&match settings.granting.require_proof == Some(true) {
-        true => format!(
+    let text = match (found, required) {
+        (Ok((true, _)), Some(false)) => {
+            "grants are advisory: `grants.require_proof` is off, so a program with the admin token \
+             can grant, add passkeys and remove them"
+                .to_owned()
+        }
+        (Ok((true, _) | (false, false)), _) => return,
+        (Ok((false, true)), Some(true)) => format!(
             "warning: no human can create a grant, since `grants.require_proof` is set and there \
              is neither a passkey nor an OpenID provider; {passkey}"
         ),
-        false => format!(
+        (Ok((false, true)), _) => format!(
             "grants are advisory: there is neither a passkey nor an OpenID provider, so no grant \
              proves a human; {passkey}; from then on only grants of humans who signed in with one \
              have an effect"
         ),
-    });
+        // The failure is only logged, since nothing depends on the answer.
+        (Err(error), _) => {
+            let cause = with_causes(&error);
+            tracing::warn!("cannot find out if a passkey or an OpenID provider exists: {cause}");
+            return;
+        }
+    };
+    output::notice(&text);
 }
 
 async fn serve(

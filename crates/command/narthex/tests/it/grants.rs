@@ -1,7 +1,7 @@
 //! `narthex grants` with a real daemon and a real server, one tool of which is gated.
 
 use std::{
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Read as _},
     process::Stdio,
 };
 
@@ -13,6 +13,34 @@ const LOCAL: &str = "prn_0000000000000000";
 
 fn data(done: Done) -> Value {
     done.succeeded().json()["data"].take()
+}
+
+/// Everything that the daemon writes to standard error until it has stopped.
+fn said_by_a_daemon(place: &Place) -> String {
+    let (mut said, stderr) = std::io::pipe().unwrap();
+    let mut daemon =
+        place.start_with(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"], |command| {
+            command.stderr(stderr);
+        });
+    daemon.event("ready");
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    let mut text = String::new();
+    said.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// A new user does not read about grants: the daemon says that they are advisory once there are any.
+#[test]
+fn d15_up_is_silent_about_grants_until_they_are_used() {
+    let place = Place::with(&json!({ "fixture": fixture_entry() }));
+    let said = said_by_a_daemon(&place);
+    assert!(said.contains("stopping") && !said.contains("grant"), "{said}");
+    let mut daemon = place.up();
+    data(place.run(["grants", "create", "demo.write", "--user", LOCAL, "--json"]));
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    assert!(said_by_a_daemon(&place).contains("grants are advisory: there is neither a passkey"));
 }
 
 fn grant_exactly(place: &Place, arguments: &str) -> Done {

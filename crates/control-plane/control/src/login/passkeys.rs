@@ -129,6 +129,15 @@ impl Control {
         store.proofs().has_passkeys().await.map_err(ControlError::Store)
     }
 
+    /// True if any grant was ever created or requested: until then, nothing depends on proofs.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn are_grants_used(&self) -> Result<bool, ControlError> {
+        let Some(store) = &self.shared.store else { return Ok(false) };
+        store.grants().are_used().await.map_err(ControlError::Store)
+    }
+
     /// Updates the rule for grants after a passkey was added or removed: they need proof while any
     /// passkey exists.
     async fn passkeys_changed(&self) -> Result<(), ControlError> {

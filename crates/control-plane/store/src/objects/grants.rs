@@ -32,6 +32,10 @@ const CREATE: Statement = Statement {
           AND ($9 = '' OR EXISTS \
           (SELECT 1 FROM sessions WHERE workspace = $1 AND id = $9 AND ended_at = 0))",
 };
+const ANY: Statement = Statement {
+    name: "grants.any",
+    sql: "SELECT id FROM grants UNION ALL SELECT id FROM grant_requests LIMIT 1",
+};
 const REVOKE: Statement = Statement {
     name: "grants.revoke",
     sql: "UPDATE grants SET revoked_at = $3, revoked_by = $4, \
@@ -108,6 +112,14 @@ pub struct GrantRows<'a> {
 impl<'a> GrantRows<'a> {
     pub(crate) fn new(database: &'a Database) -> Self {
         Self { database }
+    }
+
+    /// True if any grant was ever created or requested, in any workspace.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn are_used(&self) -> Result<bool, StatementError> {
+        Ok(!self.database.read(ANY, &[]).await?.is_empty())
     }
 
     /// Stores a new grant, which counts at once. Returns `false` and changes nothing if its agent
