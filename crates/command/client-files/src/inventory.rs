@@ -1,0 +1,191 @@
+//! The client files of one user on one machine, with the servers in them. Reads, and never writes.
+
+use std::path::{Path, PathBuf};
+
+use crate::clients::{Client, Machine, Scope, clients};
+use crate::edit::{Document, EditError, Format};
+use crate::{file, servers, servers::Found};
+
+/// The largest file that is read.
+const FILE_MAX: u64 = 64 * 1024 * 1024;
+
+/// A file of a client.
+#[derive(Debug, Clone)]
+pub struct FoundFile {
+    /// The row of the client.
+    pub client: &'static Client,
+    /// The path.
+    pub path: PathBuf,
+    /// The content.
+    pub content: Content,
+}
+
+/// The content of a client's file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// Servers of all folders of the user.
+    Servers(Vec<Found>),
+    /// Names of servers that belong to one folder.
+    OfFolder(Vec<String>),
+    /// The file is not of its format.
+    Broken {
+        /// Line, from 1.
+        line: usize,
+        /// Column in characters, from 1.
+        column: usize,
+        /// The fault and its remedy.
+        message: String,
+    },
+    /// The file cannot be read.
+    Unreadable(String),
+}
+
+/// Finds and reads the files of the wanted clients: those of the user, and those of the folder that
+/// have servers. A file that two rows share is listed for each of its places of servers.
+#[must_use]
+pub fn look(machine: &Machine<'_>, is_wanted: &dyn Fn(&Client) -> bool) -> Vec<FoundFile> {
+    let mut seen = Vec::new();
+    let mut files = Vec::new();
+    // In the home folder itself a path of a project can be that of the user.
+    let (of_user, of_folder): (Vec<_>, Vec<_>) = clients()
+        .iter()
+        .filter(|client| is_wanted(client))
+        .partition(|client| client.scope == Scope::User);
+    for client in of_user.into_iter().chain(of_folder) {
+        for path in machine.candidates(client) {
+            let Ok(real) = fs_err::canonicalize(&path) else { continue };
+            let place = (real, client.key.clone());
+            if !seen.contains(&place)
+                && let Some(content) = content(client, &path, machine.folder)
+            {
+                seen.push(place);
+                files.push(FoundFile { client, path, content });
+            }
+        }
+    }
+    files
+}
+
+/// The content of a file; `None` for a file of a folder without servers.
+fn content(client: &Client, path: &Path, folder: &Path) -> Option<Content> {
+    let found = match read(client, path, folder) {
+        Ok(found) => found,
+        Err(Unread::Text(error)) => return Some(broken(&error)),
+        Err(Unread::File(message)) => return Some(Content::Unreadable(message)),
+    };
+    if client.scope == Scope::User {
+        return Some(Content::Servers(found));
+    }
+    let names: Vec<_> = found.iter().map(|one| one.name().to_owned()).collect();
+    (!names.is_empty()).then_some(Content::OfFolder(names))
+}
+
+enum Unread {
+    File(String),
+    Text(EditError),
+}
+
+fn read(client: &Client, path: &Path, folder: &Path) -> Result<Vec<Found>, Unread> {
+    let metadata = fs_err::metadata(path).map_err(|error| Unread::File(error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(Unread::File("it is not a regular file".to_owned()));
+    }
+    if metadata.len() > FILE_MAX {
+        return Err(Unread::File(format!("it has more than {FILE_MAX} bytes")));
+    }
+    let bytes = file::read(path).map_err(|error| {
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        Unread::File(cause.unwrap_or_else(|| error.to_string()))
+    })?;
+    let document = parse(client.format, &bytes.unwrap_or_default()).map_err(Unread::Text)?;
+    let folder = folder.to_string_lossy();
+    servers::read(client, &document, &folder).map_err(Unread::Text)
+}
+
+/// Reads a text. Comments are accepted in all JSON: a reader harms nothing by them, and some
+/// clients take more than their documentation says.
+fn parse(format: Format, bytes: &[u8]) -> Result<Document, EditError> {
+    Document::parse(format, bytes).or_else(|error| match format {
+        Format::Json => Document::parse(Format::Jsonc, bytes).map_err(|_same_fault| error),
+        Format::Jsonc | Format::Toml | Format::Yaml => Err(error),
+    })
+}
+
+fn broken(error: &EditError) -> Content {
+    let message = error.to_string();
+    let (line, column) = match error {
+        EditError::Syntax { line, column, .. }
+        | EditError::Kind { line, column, .. }
+        | EditError::Unsupported { line, column, .. } => (*line, *column),
+        EditError::Exists { line, .. } | EditError::Ambiguous { line, .. } => (*line, 1),
+        EditError::Missing { .. } | EditError::Unsafe { .. } | EditError::Value { .. } => (1, 1),
+    };
+    Content::Broken { line, column, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use fs_err as fs;
+
+    use super::*;
+    use crate::clients::System;
+
+    fn look_at(home: &Path, folder: &Path) -> Vec<FoundFile> {
+        let none = |_: &str| None;
+        let machine = Machine { system: System::Linux, home, folder, variable: &none };
+        look(&machine, &|_client| true)
+    }
+
+    fn write(path: PathBuf, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn files_are_read_where_they_are_and_faults_are_named() {
+        let place = tempfile::tempdir().unwrap();
+        let (home, folder) = (place.path().join("home"), place.path().join("work"));
+        let local = folder.display();
+        write(
+            home.join(".claude.json"),
+            &format!(
+                r#"{{"mcpServers": {{"a": {{"command": "x"}}}},
+                "projects": {{"{local}": {{"mcpServers": {{"b": {{"command": "y"}}}}}}}}}}"#
+            ),
+        );
+        // Comments in a file that should have none are read.
+        write(home.join(".cursor/mcp.json"), "{ // mine\n \"mcpServers\": {},\n}");
+        write(home.join(".gemini/settings.json"), "{\n  \"mcpServers\": {,}\n}");
+        fs::create_dir_all(home.join(".codex/config.toml")).unwrap();
+        write(folder.join(".zed/settings.json"), "{}");
+        write(folder.join(".roo/mcp.json"), r#"{"mcpServers": {"c": {"command": "z"}}}"#);
+        let files = look_at(&home, &folder);
+        let found = |label: &str| {
+            let mut files = files.iter().filter(|file| file.client.label() == label);
+            files.next().map(|file| &file.content)
+        };
+        let Some(Content::Servers(claude)) = found("claude-code/user") else { panic!("{files:?}") };
+        assert_eq!(claude[0].name(), "a");
+        let of_folder = |name: &str| Content::OfFolder(vec![name.to_owned()]);
+        assert_eq!(found("claude-code/local"), Some(&of_folder("b")));
+        assert_eq!(found("cursor/user"), Some(&Content::Servers(Vec::new())));
+        let Some(Content::Broken { line: 2, message, .. }) = found("gemini-cli/user") else {
+            panic!("{files:?}")
+        };
+        assert!(message.starts_with("line 2, column "), "{message}");
+        let unreadable = Content::Unreadable("it is not a regular file".to_owned());
+        assert_eq!(found("codex/user"), Some(&unreadable));
+        assert_eq!(found("zed/project"), None, "a file without servers");
+        assert_eq!(found("roo/project"), Some(&of_folder("c")));
+        assert_eq!(files.len(), 6, "{files:?}");
+    }
+
+    #[test]
+    fn in_the_home_folder_a_file_is_that_of_the_user() {
+        let place = tempfile::tempdir().unwrap();
+        write(place.path().join(".cursor/mcp.json"), r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+        let files = look_at(place.path(), place.path());
+        let labels: Vec<_> = files.iter().map(|file| file.client.label()).collect();
+        assert_eq!(labels, ["cursor/user"]);
+    }
+}
