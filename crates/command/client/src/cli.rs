@@ -36,7 +36,8 @@ pub use files::{MountArgs, VfsCommand};
 pub use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
 pub use local::{CallArgs, ConnectArgs, ToolsArgs, TrustArgs, UpArgs};
 pub use operate::{
-    AddArgs, BackupArgs, CheckCommand, DaemonCommand, InitArgs, LogsArgs, McpCommand, StopArgs,
+    AddArgs, BackupArgs, CheckCommand, DaemonCommand, ImportServersArgs, InitArgs, LogsArgs,
+    McpCommand, McpDaemonCommand, StopArgs,
 };
 pub use outbound::{ChannelsCommand, SetChannelArgs, SetWebhookArgs, WebhooksCommand};
 pub use policy::{CheckPolicyArgs, PolicyCommand, SetPolicyArgs};

@@ -261,8 +261,8 @@ fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, 
     core_dumps::forbid()?;
     let flags = flags(&cli);
     let mut settings = config::load(&flags)?;
-    if let Command::Up(_) | Command::Trust(_) = &cli.command {
-        // These work on the data directory, so the commands that they print do as well.
+    if let Command::Up(_) | Command::Trust(_) | Command::Mcp(McpCommand::Import(_)) = &cli.command {
+        // These work on files of this machine, so the commands that they print do as well.
         settings.daemon.daemon_url = None;
     }
     command::choose(settings.daemon.chosen(flags.settings.as_deref(), workspace));
@@ -356,8 +356,13 @@ async fn catalog(
 }
 
 async fn mcp(command: McpCommand, context: Context) -> Result<ExitCode, Failure> {
-    let configured = async || commands::configured(&context.settings).await;
-    Box::pin(client::mcp::run(command, context.client(), configured)).await
+    match command {
+        McpCommand::Import(args) => Box::pin(commands::import::run(args, context)).await,
+        McpCommand::Daemon(command) => {
+            let configured = async || commands::configured(&context.settings).await;
+            Box::pin(client::mcp::run(command, context.client(), configured)).await
+        }
+    }
 }
 
 fn flags(cli: &Cli) -> Flags {

@@ -6,9 +6,18 @@ use clap::{Args, Subcommand};
 
 use super::values;
 
-/// Commands for the servers of a daemon.
+/// Commands for the servers of a daemon, and for the files that configure them.
 #[derive(Debug, Subcommand)]
 pub enum McpCommand {
+    #[command(flatten)]
+    Daemon(McpDaemonCommand),
+    /// Copy the servers of your MCP clients into your settings; their files stay unchanged
+    Import(ImportServersArgs),
+}
+
+/// Commands for the servers of a daemon.
+#[derive(Debug, Subcommand)]
+pub enum McpDaemonCommand {
     /// List the servers with state, tools and last check; without a daemon, the configured ones
     #[command(after_help = "Examples:\n  narthex mcp list\n  \
         narthex mcp list --json | jq '.data.mounts[] | select(.status != \"ready\")'")]
@@ -108,6 +117,24 @@ pub struct AddArgs {
     /// The program of a local server, and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+/// Reads the files of MCP clients of this user.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex mcp import --dry-run\n  \
+    narthex mcp import --from cursor,claude-code\n  \
+    narthex mcp import --yes --json | jq '.data.servers[].result'\n\n\
+    Files of the current folder are shown and not imported.")]
+pub struct ImportServersArgs {
+    /// Read only these clients, such as cursor,claude-code
+    #[arg(long, value_name = "CLIENT", value_delimiter = ',')]
+    pub from: Vec<String>,
+    /// Show the servers, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Import without a question
+    #[arg(long, conflicts_with = "dry_run")]
+    pub yes: bool,
 }
 
 /// The objects that can be checked.

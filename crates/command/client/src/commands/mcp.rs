@@ -8,7 +8,7 @@ mod verbs;
 
 use std::{collections::BTreeSet, process::ExitCode};
 
-use crate::cli::McpCommand;
+use crate::cli::McpDaemonCommand;
 use narthex_model::{
     ErrorKind, Provenance,
     command::{CommandLine, narthex},
@@ -40,21 +40,21 @@ pub struct Unapproved {
 /// # Errors
 /// When the daemon cannot be reached, or refuses.
 pub async fn run(
-    command: McpCommand,
+    command: McpDaemonCommand,
     context: Context,
     configured: impl AsyncFn() -> Configured,
 ) -> Result<ExitCode, Failure> {
     match command {
-        McpCommand::List => list::run(&context, configured).await,
-        McpCommand::Test { name } => test::run(&name, &context).await,
-        McpCommand::Logs(args) => logs::run(&args, &context).await,
-        McpCommand::Reload => verbs::reload(&context).await,
-        McpCommand::Add(args) => add::run(args, &context).await,
-        McpCommand::Remove { name } => verbs::remove(&name, &context).await,
-        McpCommand::Enable { name } => verbs::enable(&name, &context).await,
-        McpCommand::Disable { name } => verbs::disable(&name, &context).await,
-        McpCommand::Reconnect { name } => verbs::reconnect(&name, &context).await,
-        McpCommand::Reauthorize { name } => verbs::reauthorize(&name, &context).await,
+        McpDaemonCommand::List => list::run(&context, configured).await,
+        McpDaemonCommand::Test { name } => test::run(&name, &context).await,
+        McpDaemonCommand::Logs(args) => logs::run(&args, &context).await,
+        McpDaemonCommand::Reload => verbs::reload(&context).await,
+        McpDaemonCommand::Add(args) => add::run(args, &context).await,
+        McpDaemonCommand::Remove { name } => verbs::remove(&name, &context).await,
+        McpDaemonCommand::Enable { name } => verbs::enable(&name, &context).await,
+        McpDaemonCommand::Disable { name } => verbs::disable(&name, &context).await,
+        McpDaemonCommand::Reconnect { name } => verbs::reconnect(&name, &context).await,
+        McpDaemonCommand::Reauthorize { name } => verbs::reauthorize(&name, &context).await,
     }
 }
 

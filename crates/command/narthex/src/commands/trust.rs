@@ -60,7 +60,7 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
         return already(&name, &data, &context);
     }
     // Without a terminal that shows the programs, the user gets no question.
-    let is_approved = args.yes || (is_text && is_seen() && asked(&name).await?);
+    let is_approved = args.yes || (is_text && is_seen() && asked(&question(&name)).await?);
     if !is_approved {
         let text = format!(
             "{name} is not approved, and nothing has changed; read what it would start and answer \
@@ -111,18 +111,22 @@ fn taking_effect(place: &DataDir, folder: &Folder) -> String {
     }
 }
 
+fn question(name: &str) -> String {
+    let up = narthex("up", &[]);
+    format!("Approve {name}, so that `{up}` may start this?")
+}
+
 /// True if a person sees the output and can answer.
-fn is_seen() -> bool {
+pub(super) fn is_seen() -> bool {
     stdin().is_terminal() && stdout().is_terminal()
 }
 
 /// Asks on the terminal. Anything but a clear yes is a no.
-async fn asked(name: &str) -> Result<bool, Failure> {
+pub(super) async fn asked(question: &str) -> Result<bool, Failure> {
     // Text that was typed before the question is no answer.
     tcflush(stdin(), QueueSelector::IFlush).map_err(io::Error::from)?;
     let mut terminal = stderr();
-    let up = narthex("up", &[]);
-    write!(terminal, "\nApprove {name}, so that `{up}` may start this? [y/N] ")?;
+    write!(terminal, "\n{question} [y/N] ")?;
     terminal.flush()?;
     let answer = tokio::task::spawn_blocking(|| {
         let mut answer = String::new();

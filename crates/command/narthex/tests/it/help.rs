@@ -28,6 +28,7 @@ const COMMANDS: &[&[&str]] = &[
     &["mcp", "logs"],
     &["mcp", "reload"],
     &["mcp", "add"],
+    &["mcp", "import"],
     &["mcp", "remove"],
     &["mcp", "enable"],
     &["mcp", "disable"],

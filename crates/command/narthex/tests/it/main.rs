@@ -32,6 +32,7 @@ mod files;
 mod grants;
 mod help;
 mod identity;
+mod import;
 mod init;
 mod keychain;
 mod killed;

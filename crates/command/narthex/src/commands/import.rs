@@ -1,0 +1,186 @@
+//! `narthex mcp import`: copies the servers of this user's MCP clients into the user's settings.
+//!
+//! Files of clients are read and never written. A server of the settings is never overwritten.
+
+mod check;
+mod shown;
+
+use std::{
+    collections::BTreeMap,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use narthex_client::{cli::ImportServersArgs, environment::variable};
+use narthex_client_files::{
+    clients::{Machine, System, clients},
+    edit::{Document, Format, Parent},
+    file,
+    inventory::{FoundFile, look},
+    plan::{Outcome, Plan, Planned},
+};
+use narthex_model::{ErrorKind, command::quoted, did_you_mean};
+use narthex_registry::layers::SettingsFile;
+use serde_json::Value;
+
+use super::trust::{asked, is_seen};
+use crate::{
+    Failure,
+    cli::Context,
+    config,
+    output::{self, harmless},
+};
+
+/// The bits of a mode by which the group or others may do anything.
+const OTHERS: u32 = 0o077;
+
+/// The files and servers that were found, and the fate of each.
+struct Import {
+    /// The settings file.
+    file: PathBuf,
+    /// The current folder.
+    root: PathBuf,
+    files: Vec<FoundFile>,
+    plan: Plan,
+    /// Reasons for which narthex refuses a server, by its place in the plan.
+    refused: BTreeMap<usize, String>,
+}
+
+pub(crate) async fn run(args: ImportServersArgs, context: Context) -> Result<ExitCode, Failure> {
+    let file = context.settings.servers.clone().ok_or_else(no_home)?;
+    let import = Import::find(&args.from, file)?;
+    let is_text = !context.format.is_json() && !context.format.is_quiet();
+    if is_text {
+        import.show()?;
+    }
+    let count = import.to_add().count();
+    if args.dry_run || count == 0 {
+        return import.unchanged(args.dry_run, &context);
+    }
+    import.check_mode()?;
+    let file = harmless(&import.file.display().to_string());
+    let question = match count {
+        1 => format!("Copy this server into {file}?"),
+        count => format!("Copy these {count} servers into {file}?"),
+    };
+    let is_wanted = args.yes || (is_text && is_seen() && asked(&question).await?);
+    if !is_wanted {
+        let text = "no server was imported, and nothing has changed; answer `y` on a terminal, or \
+                    add --yes";
+        let details = Some(import.to_json(false));
+        return Err(Failure::new(ErrorKind::Denied, text).with_details(details));
+    }
+    import.store().await?;
+    if context.format.is_json() {
+        output::done(&import.to_json(true))?;
+    } else if context.format.is_quiet() {
+        import.to_add().try_for_each(|one| output::line(one.alias.as_str()))?;
+    } else {
+        import.tell_stored()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Import {
+    fn find(from: &[String], file: PathBuf) -> Result<Self, Failure> {
+        known(from)?;
+        let root = config::workspace_root()?;
+        let home = variable("HOME").filter(|home| !home.is_empty()).ok_or_else(no_home)?;
+        let home = PathBuf::from(home);
+        let system = System::current();
+        let machine = Machine { system, home: &home, folder: &root, variable: &variable };
+        let is_wanted = |id: &str| from.is_empty() || from.iter().any(|one| one == id);
+        let files = look(&machine, &|client| is_wanted(&client.id));
+        let plan = Plan::new(&files, &existing(&file)?);
+        let refused = check::refused(&plan, &file, &root);
+        Ok(Self { file, root, files, plan, refused })
+    }
+
+    /// The servers that the command adds.
+    fn to_add(&self) -> impl Iterator<Item = &Planned> {
+        let servers = self.plan.servers.iter().enumerate();
+        let wanted = servers.filter(|(index, one)| {
+            one.outcome == Outcome::Add && !self.refused.contains_key(index)
+        });
+        wanted.map(|(_, one)| one)
+    }
+
+    /// The result of a command that stores nothing.
+    fn unchanged(&self, is_dry: bool, context: &Context) -> Result<ExitCode, Failure> {
+        if context.format.is_json() {
+            output::done(&self.to_json(false))?;
+        } else if context.format.is_quiet() {
+            self.to_add().try_for_each(|one| output::line(one.alias.as_str()))?;
+        } else if is_dry {
+            output::line("\nNothing has changed: this was a dry run.")?;
+        } else {
+            output::line("\nThere is nothing to import, and nothing has changed.")?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Refuses to put secrets into a file that other users may read.
+    fn check_mode(&self) -> Result<(), Failure> {
+        let has_secrets = self.to_add().any(|one| !one.server.secrets().is_empty());
+        let Ok(metadata) = fs_err::metadata(&self.file) else { return Ok(()) };
+        let mode = metadata.permissions().mode() & 0o7777;
+        if !has_secrets || mode & OTHERS == 0 {
+            return Ok(());
+        }
+        let file = self.file.display().to_string();
+        let text = format!(
+            "{file} has the mode {mode:04o}, so other users may read the secrets that would be in \
+             it; make it private with `chmod 600 {}`, then try again",
+            quoted(&file)
+        );
+        Err(Failure::new(ErrorKind::Denied, text))
+    }
+
+    async fn store(&self) -> Result<(), Failure> {
+        let variables = check::assumed(&self.plan);
+        let settings = SettingsFile::new(&self.file, &self.root, variables);
+        for one in self.to_add() {
+            let added = settings.add(one.alias.as_str(), one.server.entry().expose()).await;
+            let edited = added.map_err(|error| Failure::caused(error.kind(), &error))?;
+            // Secrets were shown by their places already.
+            let secrets = one.server.secrets();
+            let is_told = |path: &str| secrets.iter().any(|secret| path.ends_with(secret));
+            for warning in edited.warnings.iter().filter(|warning| !is_told(&warning.path)) {
+                output::notice(&format!("warning: {}", harmless(&warning.to_string())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses names that no client has.
+fn known(from: &[String]) -> Result<(), Failure> {
+    let mut ids: Vec<_> = clients().iter().map(|client| client.id.as_str()).collect();
+    ids.dedup();
+    let Some(unknown) = from.iter().find(|one| !ids.contains(&one.as_str())) else {
+        return Ok(());
+    };
+    let meant = did_you_mean(unknown, ids.iter().copied());
+    let meant = meant.map(|question| format!("{question} ")).unwrap_or_default();
+    let known = ids.join(", ");
+    Err(Failure::usage(format!("--from: no client is called `{unknown}`; {meant}known: {known}")))
+}
+
+/// The entries of the settings file by name; none if it does not exist.
+fn existing(file: &Path) -> Result<BTreeMap<String, Value>, Failure> {
+    let invalid =
+        |text: String| Failure::new(ErrorKind::Invalid, format!("{}: {text}", file.display()));
+    let bytes =
+        file::read(file).map_err(|error| Failure::caused(ErrorKind::Unavailable, &error))?;
+    let bytes = bytes.unwrap_or_default();
+    let document =
+        Document::parse(Format::Jsonc, &bytes).map_err(|error| invalid(error.to_string()))?;
+    let entries = document.entries(&Parent::map(["mcp", "servers"]));
+    Ok(entries.map_err(|error| invalid(error.to_string()))?.into_iter().collect())
+}
+
+fn no_home() -> Failure {
+    let text = "there is no home directory with files of clients; set HOME, then try again";
+    Failure::new(ErrorKind::NotFound, text)
+}

@@ -1,0 +1,267 @@
+//! The result of an import for people and for programs. Values of secrets are in neither.
+
+use std::path::Path;
+
+use narthex_client::terminal::render;
+use narthex_client_files::{
+    inventory::Content,
+    plan::{Origin, Outcome, Planned},
+    servers::{FoundServer, Placeholder},
+};
+use narthex_model::command::narthex;
+use serde_json::{Value, json};
+
+use super::{Import, check::needs};
+use crate::{
+    Failure, config,
+    output::{self, harmless},
+};
+
+impl Import {
+    /// Prints the files, the table of servers, and the facts of each.
+    pub(super) fn show(&self) -> Result<(), Failure> {
+        self.show_files()?;
+        let servers = self.plan.servers.iter().enumerate();
+        let mut rows: Vec<_> = servers.clone().map(|(at, one)| self.row(at, one)).collect();
+        rows.extend(self.plan.skipped.iter().map(|one| {
+            let Origin { client, name, .. } = &one.origin;
+            vec![name.clone(), client.name.clone(), "skipped".to_owned(), String::new()]
+        }));
+        let none = "No server was found in the files of MCP clients.";
+        output::line(&render(&["server", "found in", "result", "starts"], &rows, none))?;
+        for (at, one) in servers {
+            match self.reason(at, one) {
+                Some(reason) => told(one.alias.as_str(), &[format!("skipped: {reason}")])?,
+                None if one.outcome == Outcome::Add => told(one.alias.as_str(), &notes(one))?,
+                None => {}
+            }
+        }
+        let mut skipped = self.plan.skipped.iter();
+        skipped.try_for_each(|one| told(&one.origin.name, &[format!("skipped: {}", one.reason)]))
+    }
+
+    /// Prints the files that were read, and the reasons for which others were not.
+    fn show_files(&self) -> Result<(), Failure> {
+        let rows = self.files.iter().map(|file| {
+            let content = match &file.content {
+                Content::Servers(found) => counted(found.len()),
+                Content::OfFolder(names) => {
+                    format!("of this folder, not imported: {}", names.join(", "))
+                }
+                Content::Broken { .. } | Content::Unreadable(_) => "skipped".to_owned(),
+            };
+            vec![file.client.name.clone(), content, file.path.display().to_string()]
+        });
+        let rows: Vec<_> = rows.collect();
+        let none = "There are no files of MCP clients here.";
+        output::line(&render(&["client", "content", "file"], &rows, none))?;
+        for file in &self.files {
+            if let Content::Broken { message, .. } | Content::Unreadable(message) = &file.content {
+                let path = file.path.display().to_string();
+                told(&path, &[format!("skipped: {message}")])?;
+            }
+        }
+        output::line("")
+    }
+
+    fn row(&self, at: usize, one: &Planned) -> Vec<String> {
+        let mut clients: Vec<_> = one.origins.iter().map(|one| one.client.name.as_str()).collect();
+        clients.dedup();
+        let result = match (&one.outcome, self.refused.contains_key(&at)) {
+            (Outcome::Add, false) if one.server.is_disabled => "add, disabled",
+            (Outcome::Add, false) => "add",
+            (Outcome::Present, _) => "is there already",
+            (Outcome::Taken | Outcome::Differs { .. } | Outcome::Add, _) => "skipped",
+        };
+        vec![
+            one.alias.as_str().to_owned(),
+            clients.join(", "),
+            result.to_owned(),
+            one.server.starts(),
+        ]
+    }
+
+    /// The reason for which a server is not added.
+    fn reason(&self, at: usize, one: &Planned) -> Option<String> {
+        match &one.outcome {
+            Outcome::Add => self.refused.get(&at).cloned(),
+            Outcome::Present => None,
+            Outcome::Taken => {
+                let remove = narthex("mcp remove {}", &[&one.alias.as_str()]);
+                Some(format!(
+                    "your settings have another server of this name; `{remove}` makes room for \
+                     this one"
+                ))
+            }
+            Outcome::Differs { first, fields } => {
+                let id = one.origins.first().map_or("CLIENT", |one| one.client.id.as_str());
+                let again = narthex("mcp import --from {}", &[&id]);
+                let fields = fields.join("`, `");
+                Some(format!(
+                    "the one of {first} counts, and differs in `{fields}`; `{again}` takes this one"
+                ))
+            }
+        }
+    }
+
+    /// Prints the end of an import.
+    pub(super) fn tell_stored(&self) -> Result<(), Failure> {
+        let file = harmless(&self.file.display().to_string());
+        let count = counted(self.to_add().count());
+        output::line(&format!("\nCopied {count} into {file}. Files of clients are unchanged."))?;
+        let secrets: usize = self.to_add().map(|one| one.server.secrets().len()).sum();
+        if secrets > 0 {
+            let (noun, verb) = if secrets == 1 { ("secret", "is") } else { ("secrets", "are") };
+            output::line(&format!(
+                "{secrets} {noun} {verb} in that file now, which only you can read. To keep one \
+                 out of it, write `${{env:NAME}}` in its place."
+            ))?;
+        }
+        let list = narthex("mcp list", &[]);
+        output::line(&format!("A running daemon uses them now; see `{list}`."))
+    }
+
+    /// The result for programs.
+    pub(super) fn to_json(&self, is_stored: bool) -> Value {
+        let servers = self.plan.servers.iter().enumerate();
+        let servers: Vec<_> = servers
+            .map(|(at, one)| {
+                let result = match (&one.outcome, self.refused.contains_key(&at)) {
+                    (Outcome::Add, true) => "refused",
+                    (Outcome::Add, false) if is_stored => "added",
+                    (Outcome::Add, false) => "add",
+                    (Outcome::Present, _) => "present",
+                    (Outcome::Taken, _) => "taken",
+                    (Outcome::Differs { .. }, _) => "differs",
+                };
+                server(one, result, self.reason(at, one))
+            })
+            .collect();
+        let skipped: Vec<_> = self
+            .plan
+            .skipped
+            .iter()
+            .map(|one| json!({ "from": origin(&one.origin), "reason": one.reason }))
+            .collect();
+        let files: Vec<_> = self
+            .files
+            .iter()
+            .map(|file| file_json(&file.client.label(), &file.path, &file.content))
+            .collect();
+        json!({
+            "settings": self.file.to_string_lossy(),
+            "is_stored": is_stored,
+            "files": files,
+            "servers": servers,
+            "skipped": skipped,
+        })
+    }
+}
+
+/// Prints lines of facts below a name; nothing if there are none.
+fn told(name: &str, facts: &[String]) -> Result<(), Failure> {
+    if facts.is_empty() {
+        return Ok(());
+    }
+    output::line(&format!("\n{}", harmless(name)))?;
+    facts.iter().try_for_each(|fact| output::line(&format!("  {}", harmless(fact))))
+}
+
+fn counted(count: usize) -> String {
+    match count {
+        1 => "1 server".to_owned(),
+        count => format!("{count} servers"),
+    }
+}
+
+fn origin(origin: &Origin) -> Value {
+    let file = origin.path.to_string_lossy();
+    json!({ "client": origin.client.label(), "file": file, "name": origin.name })
+}
+
+fn file_json(client: &str, path: &Path, content: &Content) -> Value {
+    let mut file = json!({ "client": client, "file": path.to_string_lossy() });
+    match content {
+        Content::Servers(found) => {
+            file["status"] = "read".into();
+            file["servers"] = found.iter().map(|one| one.name()).collect();
+        }
+        Content::OfFolder(names) => {
+            file["status"] = "of_folder".into();
+            file["servers"] = json!(names);
+        }
+        Content::Broken { line, column, message } => {
+            file["status"] = "broken".into();
+            file["line"] = json!(line);
+            file["column"] = json!(column);
+            file["message"] = json!(message);
+        }
+        Content::Unreadable(message) => {
+            file["status"] = "unreadable".into();
+            file["message"] = json!(message);
+        }
+    }
+    file
+}
+
+fn server(one: &Planned, result: &str, reason: Option<String>) -> Value {
+    let found = &one.server;
+    let left_out = found.left_out.iter();
+    let left_out: Vec<_> =
+        left_out.map(|one| json!({ "field": one.field, "message": one.words })).collect();
+    json!({
+        "name": one.alias,
+        "from": one.origins.iter().map(origin).collect::<Vec<_>>(),
+        "result": result,
+        "reason": reason,
+        "transport": found.transport().as_str(),
+        "starts": found.starts(),
+        "is_disabled": found.is_disabled,
+        "secrets": found.secrets(),
+        "unset_variables": unset(found),
+        "left_out": left_out,
+    })
+}
+
+/// The variables that a server needs and that are not set here.
+fn unset(server: &FoundServer) -> Vec<&str> {
+    let mut names: Vec<_> = needs(server).collect();
+    names.retain(|name| config::placeholder(name).is_none());
+    names.dedup();
+    names
+}
+
+/// The facts of a server that a person must know, each in a line.
+fn notes(one: &Planned) -> Vec<String> {
+    let mut notes = Vec::new();
+    let others = one.origins.iter().filter(|origin| origin.name != one.alias.as_str());
+    let others: Vec<_> =
+        others.map(|origin| format!("`{}` in {}", origin.name, origin.client.name)).collect();
+    if !others.is_empty() {
+        notes.push(format!("is called {}", others.join(", ")));
+    }
+    let secrets = one.server.secrets();
+    if !secrets.is_empty() {
+        notes.push(format!("has secrets: {}", secrets.join(", ")));
+    }
+    for placeholder in &one.server.placeholders {
+        notes.extend(match placeholder {
+            Placeholder::Asked { id, variable } => {
+                Some(format!("the client asks for `{id}`: set {variable} where the daemon starts"))
+            }
+            Placeholder::Variable { name, has_default } => {
+                let is_missing = !has_default && config::placeholder(name).is_none();
+                let end = if is_missing { ", which is not set here" } else { "" };
+                Some(format!("reads the variable {name}{end}"))
+            }
+            Placeholder::Folder | Placeholder::Home => None,
+        });
+    }
+    let has_folder = one.server.placeholders.contains(&Placeholder::Folder);
+    if has_folder || one.server.has_relative_path() {
+        notes.push("the folder of the client becomes the folder of the daemon".to_owned());
+    }
+    let left_out = one.server.left_out.iter();
+    notes.extend(left_out.map(|one| format!("without `{}`: {}", one.field, one.words)));
+    notes
+}
