@@ -127,7 +127,11 @@ mod tests {
     /// E139: the names after a failed removal are those of the file that the command edits.
     #[test]
     fn e139_an_unknown_name_is_told_the_names_that_the_verb_takes() {
-        let row = |name: &str, provenance: &str, is_overridden: bool| json!({ "name": name, "provenance": provenance, "is_overridden": is_overridden });
+        let row = |name, provenance, is_overridden: bool| {
+            let mut row = json!({ "name": name, "provenance": provenance });
+            row["is_overridden"] = is_overridden.into();
+            row
+        };
         let rows = [
             row("git", "workspace", false),
             row("mine", "settings", false),

@@ -30,7 +30,7 @@ fn said_by_a_daemon(place: &Place) -> String {
     text
 }
 
-/// A new user does not read about grants: the daemon says that they are advisory once there are any.
+/// A new user does not read about grants: the daemon tells their state once there are any.
 #[test]
 fn d15_up_is_silent_about_grants_until_they_are_used() {
     let place = Place::with(&json!({ "fixture": fixture_entry() }));
