@@ -31,6 +31,7 @@ pub use self::{
     error::{ClientError, without_secrets},
     proxy::{Proxies, ProxyFault},
     response::{HttpResponse, ResponseBody},
+    tls::{Pins, certificates},
 };
 use self::{
     connect::Stream,
@@ -67,6 +68,8 @@ pub struct ClientSettings {
     pub proxies: Arc<Proxies>,
     /// Certificates to trust besides the machine's.
     pub extra_roots: Vec<CertificateDer<'static>>,
+    /// The only certificates that the server may have, instead of those that the roots vouch for.
+    pub pins: Option<Arc<dyn Pins>>,
 }
 
 impl Default for ClientSettings {
@@ -80,6 +83,7 @@ impl Default for ClientSettings {
             reach: AllowedAddresses::Anywhere,
             proxies: Arc::default(),
             extra_roots: Vec::new(),
+            pins: None,
         }
     }
 }
@@ -347,8 +351,9 @@ impl Shared {
     async fn secure(&self, origin: &Origin, stream: Stream) -> Result<Stream, ClientError> {
         let failed = |reason| ClientError::Tls { host: origin.host.to_string(), reason };
         let Some(name) = origin.tls_name.clone() else { return Ok(stream) };
-        let extra = &self.settings.extra_roots;
-        let config = self.tls.get_or_try_init(|| tls::config(extra)).await.map_err(failed)?;
+        let ClientSettings { extra_roots, pins, .. } = &self.settings;
+        let config = self.tls.get_or_try_init(|| tls::config(extra_roots, pins.as_ref()));
+        let config = config.await.map_err(failed)?;
         let connector = TlsConnector::from(Arc::clone(config));
         let failed = |error: std::io::Error| failed(error.to_string());
         Ok(match stream {

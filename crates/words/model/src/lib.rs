@@ -27,6 +27,7 @@ mod env_binding;
 mod error;
 mod executors;
 mod exposed;
+mod fingerprint;
 mod gates;
 mod grants;
 pub mod header;
@@ -79,6 +80,7 @@ pub use env_binding::{EnvBindingId, EnvScope};
 pub use error::{CallError, CallErrorKind, ErrorKind, Side, with_causes};
 pub use executors::KnownExecutors;
 pub use exposed::{EVERYTHING, Exposed, NameRule, UriRule};
+pub use fingerprint::{Fingerprint, FingerprintError};
 pub use gates::{
     GATE_FIELDS, Gates, ListedNames, NO_GATES, ToolScopes, UnmatchedGate, unmatched_in,
 };

@@ -1,9 +1,12 @@
 //! The HTTP client over TLS, with certificates made here.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use narthex_http_client::{ClientError, ClientSettings, HttpClient, Proxies};
-use narthex_model::ErrorKind;
+use narthex_http_client::{ClientError, ClientSettings, HttpClient, Pins, Proxies, certificates};
+use narthex_model::{ErrorKind, Fingerprint};
 use rustls::{
     ServerConfig,
     crypto::ring,
@@ -90,6 +93,43 @@ async fn an_unknown_issuer_and_a_wrong_name_are_refused() {
         assert!(matches!(error, ClientError::Tls { .. }), "{error}");
         assert!(error.to_string().contains("certificate"), "{error}");
         assert_eq!((error.kind(), error.may_have_arrived()), (ErrorKind::Unavailable, false));
+    }
+}
+
+/// A pinned certificate is accepted under any name and from any issuer, and no other one. The pins
+/// are read at each handshake.
+#[tokio::test]
+async fn a_pinned_certificate_is_accepted_and_no_other() {
+    #[derive(Debug, Default)]
+    struct Changing(Mutex<Vec<Fingerprint>>);
+    impl Pins for Changing {
+        fn fingerprints(&self) -> Vec<Fingerprint> {
+            self.0.lock().unwrap().clone()
+        }
+    }
+    let server = tls_server().await;
+    let pins = Arc::new(Changing::default());
+    let url = Url::parse(&format!("https://127.0.0.1:{}/mcp", server.port)).unwrap();
+    // A root that vouches for the server is no pin.
+    let extra_roots = vec![server.certificate.clone()];
+    let settings =
+        ClientSettings { pins: Some(pins.clone()), extra_roots, ..ClientSettings::default() };
+    let client = HttpClient::new(&url, settings).unwrap();
+    let error = client.send(post("/mcp")).await.unwrap_err();
+    let found = Fingerprint::of(&server.certificate);
+    assert!(error.to_string().contains(&format!("fingerprint {found}")), "{error}");
+    assert!(!error.may_have_arrived());
+    *pins.0.lock().unwrap() = vec![Fingerprint::of(b"another"), found];
+    assert_eq!(call(&client).await, "{}");
+}
+
+#[test]
+fn a_file_of_certificates_to_trust_must_hold_some() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (pem, der) = (made.cert.pem(), made.cert.der().clone());
+    assert_eq!(certificates(format!("# mine\n{pem}{pem}").as_bytes()), Ok(vec![der.clone(), der]));
+    for text in ["", "text", &made.signing_key.serialize_pem(), &pem.replacen("MII", "AAA", 1)] {
+        certificates(text.as_bytes()).unwrap_err();
     }
 }
 
