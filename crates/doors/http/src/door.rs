@@ -78,8 +78,9 @@ pub struct Router(Arc<Door>);
 /// Creates the HTTP door of a gateway.
 #[must_use]
 pub fn router(gateway: Gateway, options: HttpOptions) -> Router {
+    let HttpOptions { listen, is_tls, allowed_hosts, allowed_origins, .. } = &options;
     let door = Door {
-        guard: Guard::new(options.listen, &options.allowed_hosts, &options.allowed_origins),
+        guard: Guard::new(*listen, *is_tls, allowed_hosts, allowed_origins),
         api_bodies: Places::new(options.api_body_bytes),
         event_streams: Arc::new(Semaphore::new(EVENT_STREAMS_MAX)),
         hub: Arc::new(Hub::new(options.replay, gateway.node_id().into())),
@@ -146,6 +147,10 @@ impl Respond for Router {
         request: Request<Incoming>,
     ) -> impl Future<Output = http::Response<ResponseBody>> + Send {
         self.answer(request.map(Either::Left))
+    }
+
+    fn handshake_failed(&self, reason: &'static str) {
+        self.0.gateway.metrics().refused(reason);
     }
 }
 

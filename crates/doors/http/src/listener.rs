@@ -2,9 +2,12 @@
 //!
 //! A separate layer: it imports no other module of this crate, and knows no route.
 
+mod connection;
 mod guard;
+mod handshake;
 mod io;
 mod options;
+mod room;
 mod workers;
 
 use std::{convert::Infallible, io as std_io, sync::Arc, time::Duration};
@@ -12,16 +15,18 @@ use std::{convert::Infallible, io as std_io, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
+use hyper::body::Incoming;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, sleep, sleep_until},
+    sync::OwnedSemaphorePermit,
+    time::sleep,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::io::{Activity, WatchedIo};
+use self::{
+    io::{Activity, Watched},
+    room::Room,
+};
 
 pub use guard::{Guard, single};
 pub use options::ServeOptions;
@@ -41,6 +46,11 @@ pub trait Respond: Send + Sync + 'static {
         &self,
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
+
+    /// Notes that a client made no TLS connection. The reason is one of the program's own words.
+    fn handshake_failed(&self, reason: &'static str) {
+        tracing::debug!(reason, "a TLS handshake failed");
+    }
 }
 
 /// Serves a router until `shutdown`, then returns.
@@ -54,9 +64,13 @@ pub async fn serve<R: Respond>(
     shutdown: CancellationToken,
     tasks: TaskTracker,
 ) {
-    let slots = Arc::new(Semaphore::new(options.max_connections));
-    let shared = Arc::new(Shared { router, options, shutdown: shutdown.clone() });
-    let mut is_full = false;
+    let shared = Arc::new(Shared {
+        connections: Room::new(options.max_connections, "open connections"),
+        handshakes: Room::new(options.handshakes_max, "open TLS handshakes"),
+        router,
+        options,
+        shutdown: shutdown.clone(),
+    });
     loop {
         let accepted = tokio::select! {
             biased;
@@ -70,15 +84,11 @@ pub async fn serve<R: Respond>(
                 continue;
             }
         };
-        let slot = slots.clone().try_acquire_owned().ok();
-        // Logged once each time the limit is reached: a flood of connections must not flood the
-        // log.
-        if slot.is_none() && !is_full {
-            let limit = shared.options.max_connections;
-            tracing::warn!(limit, "refusing connections: the limit of open connections is reached");
-        }
-        is_full = slot.is_none();
-        if let Some(slot) = slot {
+        let room = match &shared.options.tls {
+            None => &shared.connections,
+            Some(_) => &shared.handshakes,
+        };
+        if let Some(slot) = room.take() {
             begin(&shared, stream, slot, &tasks);
         }
     }
@@ -93,7 +103,10 @@ fn begin<R: Respond>(
 ) {
     let shared = shared.clone();
     let Some(seat) = shared.options.workers.seat() else {
-        tasks.spawn(serve_connection(shared, stream, slot));
+        match shared.options.tls.clone() {
+            None => tasks.spawn(serve_plain(shared, stream, slot)),
+            Some(tls) => tasks.spawn(handshake::serve(shared, tls, stream, slot)),
+        };
         return;
     };
     // Only the worker's own system handle may report that bytes arrive, so the socket is registered
@@ -105,9 +118,14 @@ fn begin<R: Respond>(
     let runtime = seat.runtime.clone();
     let serving = async move {
         let _seat = seat;
-        match TcpStream::from_std(stream) {
-            Ok(stream) => serve_connection(shared, stream, slot).await,
-            Err(error) => tracing::warn!(%error, "could not take a connection over"),
+        let stream = match TcpStream::from_std(stream) {
+            Ok(stream) => stream,
+            Err(error) => return tracing::warn!(%error, "could not take a connection over"),
+        };
+        match shared.options.tls.clone() {
+            None => serve_plain(shared, stream, slot).await,
+            // Boxed, so that plain connections have small tasks.
+            Some(tls) => Box::pin(handshake::serve(shared, tls, stream, slot)).await,
         }
     };
     tasks.spawn_on(serving, &runtime);
@@ -127,58 +145,25 @@ struct Shared<R> {
     router: R,
     options: ServeOptions,
     shutdown: CancellationToken,
+    connections: Room,
+    /// The connections that are not encrypted yet.
+    handshakes: Room,
 }
 
-async fn serve_connection<R: Respond>(
+async fn serve_plain<R: Respond>(
     shared: Arc<Shared<R>>,
     stream: TcpStream,
     _slot: OwnedSemaphorePermit,
 ) {
+    let (stream, activity) = watched(stream);
+    connection::serve(shared, stream, activity).await;
+}
+
+/// A socket that sends small answers at once, with the record of its activity.
+fn watched(stream: TcpStream) -> (Watched, Arc<Activity>) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "could not set TCP_NODELAY");
     }
-    let activity = Arc::new(Activity::default());
-    let service = service_fn(|request: Request<Incoming>| {
-        activity.request();
-        let answering = shared.router.respond(request);
-        async { Ok::<_, Infallible>(answering.await) }
-    });
-    let io = WatchedIo::new(TokioIo::new(stream), activity.clone());
-    let connection = http1::Builder::new().serve_connection(io, service);
-    let mut connection = std::pin::pin!(connection);
-    // Each connection has a child token: every poll locks its token, and one shared lock would slow
-    // down all connections.
-    let shutdown = shared.shutdown.child_token();
-    let options = &shared.options;
-    let mut deadline = Instant::now() + options.header_timeout;
-    let mut seen = activity.look();
-    let mut is_ending = false;
-    loop {
-        tokio::select! {
-            biased;
-            () = shutdown.cancelled(), if !is_ending => {
-                is_ending = true;
-                deadline = Instant::now() + options.grace;
-                connection.as_mut().graceful_shutdown();
-            }
-            ended = connection.as_mut() => {
-                if let Err(error) = ended {
-                    tracing::debug!(%error, "a connection failed");
-                }
-                return;
-            }
-            () = sleep_until(deadline) => {
-                let now = activity.look();
-                if is_ending || now.is_idle_since_start() || now.is_stuck_since(&seen) {
-                    return;
-                }
-                if now.has_no_request_since(&seen) {
-                    // Closes an idle connection now, and a busy one after its answer.
-                    connection.as_mut().graceful_shutdown();
-                }
-                seen = now;
-                deadline = Instant::now() + options.idle_timeout;
-            }
-        }
-    }
+    let activity = Arc::<Activity>::default();
+    (Watched::new(stream, activity.clone()), activity)
 }

@@ -14,6 +14,9 @@ use crate::TokenHash;
 pub struct HttpOptions {
     /// The address of the listener. This address and all loopback names are allowed hosts.
     pub listen: SocketAddr,
+    /// True if the listener encrypts its connections. Addresses in answers then begin with
+    /// `https://`.
+    pub is_tls: bool,
     /// Further values of `Host`, such as `gateway.example` or `gateway.example:8443`. A name
     /// without a port is allowed alone and with the listener's port.
     pub allowed_hosts: Vec<String>,
@@ -49,6 +52,7 @@ impl HttpOptions {
     pub fn new(listen: SocketAddr) -> Self {
         Self {
             listen,
+            is_tls: false,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             admin_token: None,

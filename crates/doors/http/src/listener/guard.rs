@@ -4,7 +4,8 @@
 //! address directly sends its own `Origin`. Loopback names are allowed as `Host` with any port: no
 //! foreign page can send them, and port forwarding changes the port. An `Origin` must be exactly
 //! the origin that the request is sent to, a loopback name with the listener's port, or a
-//! configured origin.
+//! configured origin. With TLS, pages over plain HTTP are foreign: any machine on the way could
+//! have sent them.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -16,16 +17,25 @@ pub struct Guard {
     hosts: Vec<String>,
     /// The origins of the configuration.
     origins: Vec<String>,
+    /// The beginning of the origins of the listener itself: `http://` or `https://`.
+    scheme: &'static str,
     /// The origins of the listener itself.
     own: [String; 3],
 }
 
 impl Guard {
     /// Creates the guard of a listener at an address, with further allowed hosts and origins.
+    /// `is_tls` is true if the listener encrypts.
     #[must_use]
-    pub fn new(listen: SocketAddr, allowed_hosts: &[String], allowed_origins: &[String]) -> Self {
+    pub fn new(
+        listen: SocketAddr,
+        is_tls: bool,
+        allowed_hosts: &[String],
+        allowed_origins: &[String],
+    ) -> Self {
         let port = listen.port();
-        let mut hosts = own_hosts(listen);
+        let (scheme, usual_port) = if is_tls { ("https://", 443) } else { ("http://", 80) };
+        let mut hosts = own_hosts(listen, usual_port);
         for host in allowed_hosts {
             let host = host.to_ascii_lowercase();
             if split_port(&host).is_some_and(|(_, port)| port.is_none()) {
@@ -35,8 +45,9 @@ impl Guard {
         }
         let plain = |origin: &String| origin.trim_end_matches('/').to_ascii_lowercase();
         let origins = allowed_origins.iter().map(plain).collect();
-        let own = ["localhost", "127.0.0.1", "[::1]"].map(|name| format!("http://{name}:{port}"));
-        Self { hosts, origins, own }
+        let port = if port == usual_port { String::new() } else { format!(":{port}") };
+        let own = ["localhost", "127.0.0.1", "[::1]"].map(|name| format!("{scheme}{name}{port}"));
+        Self { hosts, origins, scheme, own }
     }
 
     /// True if the request's `Host` and `Origin` are allowed.
@@ -65,19 +76,19 @@ impl Guard {
 
     fn admits_origin(&self, origin: &str, host: &str, is_listed: bool) -> bool {
         // A proxy with TLS, which we cannot see, may be in front of a configured name.
-        origin.strip_prefix("http://") == Some(host)
+        origin.strip_prefix(self.scheme) == Some(host)
             || is_listed && origin.strip_prefix("https://") == Some(host)
             || self.own.iter().any(|own| own == origin)
             || self.allows_origin(origin)
     }
 }
 
-fn own_hosts(listen: SocketAddr) -> Vec<String> {
+fn own_hosts(listen: SocketAddr, usual_port: u16) -> Vec<String> {
     if listen.ip().is_unspecified() {
         return Vec::new();
     }
     let mut hosts = vec![listen.to_string()];
-    if listen.port() == 80 {
+    if listen.port() == usual_port {
         hosts.push(match listen.ip() {
             IpAddr::V4(ip) => ip.to_string(),
             IpAddr::V6(ip) => format!("[{ip}]"),
@@ -132,7 +143,7 @@ mod tests {
     fn guard(allowed_hosts: &[&str], allowed_origins: &[&str]) -> Guard {
         let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
         let listen = "127.0.0.1:7717".parse().unwrap();
-        Guard::new(listen, &owned(allowed_hosts), &owned(allowed_origins))
+        Guard::new(listen, false, &owned(allowed_hosts), &owned(allowed_origins))
     }
 
     fn admits(guard: &Guard, host: &str, origin: Option<&str>) -> bool {
@@ -254,10 +265,30 @@ mod tests {
 
     #[test]
     fn the_address_of_the_listener_is_allowed() {
-        let guard = |listen: &str| Guard::new(listen.parse().unwrap(), &[], &[]);
+        let guard = |listen: &str| Guard::new(listen.parse().unwrap(), false, &[], &[]);
         let own = guard("192.0.2.7:80");
         assert!(admits(&own, "192.0.2.7:80", None) && admits(&own, "192.0.2.7", None));
         assert!(!admits(&own, "192.0.2.8", None));
         assert!(!admits(&guard("0.0.0.0:7717"), "0.0.0.0:7717", None));
+    }
+
+    /// S7: a page over plain HTTP, which any machine on the way can send, may not use TLS's port.
+    #[test]
+    fn s7_with_tls_only_encrypted_pages_are_own() {
+        let hosts = ["gateway.example".to_owned()];
+        let guard = |listen: &str| Guard::new(listen.parse().unwrap(), true, &hosts, &[]);
+        for (listen, host, origin, expected) in [
+            ("127.0.0.1:7717", "localhost:7717", "https://localhost:7717", true),
+            ("127.0.0.1:7717", "localhost:7717", "http://localhost:7717", false),
+            ("127.0.0.1:7717", "127.0.0.1:40000", "https://127.0.0.1:40000", true),
+            ("127.0.0.1:7717", "127.0.0.1:7717", "https://localhost:7717", true),
+            ("0.0.0.0:7717", "gateway.example:7717", "https://gateway.example:7717", true),
+            ("0.0.0.0:7717", "gateway.example:7717", "http://gateway.example:7717", false),
+            ("192.0.2.7:443", "192.0.2.7", "https://192.0.2.7", true),
+            ("127.0.0.1:443", "127.0.0.1", "https://localhost", true),
+            ("127.0.0.1:443", "127.0.0.1", "https://localhost:8443", false),
+        ] {
+            assert_eq!(admits(&guard(listen), host, Some(origin)), expected, "{host} {origin}");
+        }
     }
 }

@@ -8,9 +8,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
 
 /// The activity on a connection so far. The connection reads it at intervals, so requests need not
 /// set timers.
@@ -71,30 +72,31 @@ impl Look {
     }
 }
 
-/// A connection that records its own activity.
+/// A client's socket that records its own activity. TLS is above it, so that bytes count when the
+/// client takes them.
 #[derive(Debug)]
-pub(super) struct WatchedIo {
-    inner: TokioIo<TcpStream>,
+pub(super) struct Watched {
+    inner: TcpStream,
     activity: Arc<Activity>,
 }
 
-impl WatchedIo {
-    pub(super) fn new(inner: TokioIo<TcpStream>, activity: Arc<Activity>) -> Self {
+impl Watched {
+    pub(super) fn new(inner: TcpStream, activity: Arc<Activity>) -> Self {
         Self { inner, activity }
     }
 }
 
-impl Read for WatchedIo {
+impl AsyncRead for Watched {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        buf: ReadBufCursor<'_>,
+        buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_read(cx, buf)
     }
 }
 
-impl Write for WatchedIo {
+impl AsyncWrite for Watched {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

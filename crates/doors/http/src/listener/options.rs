@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use narthex_tls::ServerTls;
+
 use crate::listener::Workers;
 
 /// The options of a listener.
@@ -18,6 +20,13 @@ pub struct ServeOptions {
     pub grace: Duration,
     /// The threads that serve the connections.
     pub workers: Workers,
+    /// Encrypts all connections; `None` serves plain HTTP.
+    pub tls: Option<ServerTls>,
+    /// The longest time for the handshake of an encrypted connection.
+    pub handshake_timeout: Duration,
+    /// Maximum number of handshakes at one time; further connections are closed at once. Clients
+    /// that never finish theirs take no place of `max_connections`.
+    pub handshakes_max: usize,
 }
 
 impl Default for ServeOptions {
@@ -28,6 +37,9 @@ impl Default for ServeOptions {
             idle_timeout: Duration::from_secs(75),
             grace: Duration::from_secs(10),
             workers: Workers::default(),
+            tls: None,
+            handshake_timeout: Duration::from_secs(10),
+            handshakes_max: 512,
         }
     }
 }

@@ -216,7 +216,8 @@ impl Asked<'_> {
     /// has accepted.
     pub(super) fn endpoint(&self) -> String {
         let host = single(&self.parts.headers, &header::HOST).flatten().unwrap_or_default();
-        format!("http://{host}/mcp")
+        let scheme = if self.door.options.is_tls { "https" } else { "http" };
+        format!("{scheme}://{host}/mcp")
     }
 
     pub(super) fn shown_run(&self, run: &SeenRun, is_whole: bool) -> Result<Run, Problem> {

@@ -21,6 +21,8 @@ mod legacy;
 #[cfg(test)]
 mod listener;
 #[cfg(test)]
+mod listener_tls;
+#[cfg(test)]
 mod modern;
 #[cfg(test)]
 mod ready;
