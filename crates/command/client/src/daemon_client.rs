@@ -4,6 +4,7 @@ mod api;
 mod lines;
 mod operator;
 mod token;
+mod trust;
 
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use narthex_http_client::{ClientError, ClientSettings, HttpClient, HttpResponse};
@@ -36,6 +37,8 @@ const REFUSAL_MAX: usize = 200;
 pub struct DaemonClient {
     pub state: DaemonState,
     http: HttpClient,
+    /// The settings of `http`, for other clients of the same daemon.
+    settings: ClientSettings,
     token: Secret,
     /// The place of the token, if the caller gave it.
     source: Option<TokenSource>,
@@ -59,16 +62,21 @@ impl DaemonClient {
         let data = DataDir::at(&options.data);
         let state = data.daemon()?;
         let token = Secret::new(read_client_token(&data)?.expose());
-        Self::with(options, state, token)
+        Self::with(options, state, token, trust::of_data(&data))
     }
 
-    fn with(options: &DaemonOptions, state: DaemonState, token: Secret) -> Result<Self, Failure> {
+    fn with(
+        options: &DaemonOptions,
+        state: DaemonState,
+        token: Secret,
+        settings: ClientSettings,
+    ) -> Result<Self, Failure> {
         let url = Url::parse(&state.url).map_err(|error| {
             let text = format!("`{}` is not an address of a daemon: {error}", state.url);
             Failure::new(ErrorKind::Invalid, text)
         })?;
-        let http = HttpClient::new(&url, ClientSettings::default()).map_err(|e| failure(&e))?;
-        Ok(Self { state, http, token, source: None, limits: options.limits })
+        let http = HttpClient::new(&url, settings.clone()).map_err(|error| failure(&error))?;
+        Ok(Self { state, http, settings, token, source: None, limits: options.limits })
     }
 
     /// The daemon's name in sentences.
@@ -81,6 +89,12 @@ impl DaemonClient {
     #[must_use]
     pub fn token(&self) -> &Secret {
         &self.token
+    }
+
+    /// The settings of a client of this daemon, with the certificates that it may have.
+    #[must_use]
+    pub fn settings(&self) -> &ClientSettings {
+        &self.settings
     }
 
     #[must_use]
@@ -149,7 +163,7 @@ impl DaemonClient {
         })?;
         bearer.set_sensitive(true);
         request.headers_mut().insert(header::AUTHORIZATION, bearer);
-        let response = self.http.send(request).await.map_err(|error| failure(&error))?;
+        let response = self.http.send(request).await.map_err(|error| trust::failure(&error))?;
         match &self.source {
             Some(source) if response.status == StatusCode::UNAUTHORIZED => {
                 Err(self.unauthorized(source, response).await)

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use narthex_model::command::Chosen;
+use narthex_model::{Fingerprint, command::Chosen};
 use narthex_wire::Limits;
 
 use crate::{
@@ -23,6 +23,10 @@ pub struct DaemonOptions {
     pub token_file: Option<PathBuf>,
     /// The flag, variable or setting that named the file, for messages.
     pub token_file_source: String,
+    /// The file of certificates to trust besides the machine's, for the daemon at that address.
+    pub ca_file: Option<PathBuf>,
+    /// The only certificate that the daemon at that address may have.
+    pub fingerprint: Option<Fingerprint>,
     /// Limits of the daemon's messages.
     pub limits: Limits,
 }
@@ -48,7 +52,15 @@ impl DaemonOptions {
             chosen.push(("--settings", absolute(file)));
         }
         match &self.daemon_url {
-            Some(url) => chosen.push(("--daemon-url", url.clone())),
+            Some(url) => {
+                chosen.push(("--daemon-url", url.clone()));
+                if let Some(file) = &self.ca_file {
+                    chosen.push(("--ca-file", absolute(file)));
+                }
+                if let Some(fingerprint) = &self.fingerprint {
+                    chosen.push(("--daemon-fingerprint", fingerprint.to_string()));
+                }
+            }
             // A variable may lead there, and need not be set where the command is pasted.
             None if usual_data(&environment::variable).ok().as_ref() != Some(&self.data) => {
                 chosen.push(("--data", self.data.to_string_lossy().into_owned()));

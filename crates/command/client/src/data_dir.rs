@@ -10,7 +10,7 @@ use std::{
 };
 
 use fs_err as fs;
-use narthex_model::{ErrorKind, command::narthex};
+use narthex_model::{ErrorKind, Fingerprint, command::narthex};
 use narthex_private::PrivateError;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
@@ -27,11 +27,13 @@ const FOLDERS: [&str; 4] = ["audit", "shares", "folders", "executors"];
 
 /// Files in the data folder that are opened by their names, so that a link would be followed. Files
 /// that are always replaced whole, such as `daemon.json`, are not among them.
-const FILES: [&str; 9] = [
+const FILES: [&str; 11] = [
     "daemon.lock",
     "admin.token",
     "client.token",
     "master.key",
+    "self-signed.crt",
+    "self-signed.pem",
     "store.db",
     "store.db-wal",
     "store.db-shm",
@@ -63,6 +65,10 @@ pub struct DaemonState {
     /// The store's file, or the host, port and name of its database.
     #[serde(default)]
     pub store: Option<String>,
+    /// The certificate of an encrypted daemon, and after a renewal the one before it. Commands with
+    /// this data directory accept these and no others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fingerprints: Vec<Fingerprint>,
 }
 
 impl DataDir {
@@ -416,6 +422,7 @@ mod tests {
             socket_dir: None,
             config: "mcp.json".into(),
             store: None,
+            fingerprints: Vec::new(),
         };
         data.publish(&state).unwrap();
         assert_eq!(data.running().unwrap().as_ref(), Some(&state));

@@ -9,14 +9,31 @@ use crate::Failure;
 /// # Errors
 /// When the system accepts no signal handler.
 pub fn stop_signal() -> Result<impl Future<Output = ()> + Unpin, Failure> {
+    stop_signal_with(Hangup::Stops)
+}
+
+/// The effect of SIGHUP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hangup {
+    /// The command ends, as at the other signals.
+    Stops,
+    /// The command handles it otherwise.
+    IsHandled,
+}
+
+/// As [`stop_signal`], for a command that may have another use for SIGHUP.
+///
+/// # Errors
+/// When the system accepts no signal handler.
+pub fn stop_signal_with(hangup: Hangup) -> Result<impl Future<Output = ()> + Unpin, Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
+    let mut hangups = signal(SignalKind::hangup())?;
     Ok(Box::pin(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
+            _ = hangups.recv(), if hangup == Hangup::Stops => {}
         }
     }))
 }

@@ -4,7 +4,7 @@ mod begin;
 mod parts;
 
 use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -86,22 +86,33 @@ pub struct Doors {
 }
 
 impl Doors {
-    /// The address of the built-in server, for callers on this machine.
-    fn built_in_url(&self) -> Option<String> {
-        self.url(&format!("/mcp/{}", Alias::built_in()))
-    }
-
-    /// The address of a path, for callers on this machine.
-    fn url(&self, path: &str) -> Option<String> {
-        let mut address = self.listener.local_addr().ok()?;
-        if address.ip().is_unspecified() {
-            address.set_ip(match address.ip() {
-                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-            });
+    /// The address of a path, for callers on this machine. With TLS it has a name that the
+    /// certificate is for.
+    fn url(&self, control: Option<&Control>, path: &str) -> Option<String> {
+        let origin = control.and_then(Control::sign_in_origin);
+        if let Some(origin) = origin.filter(|_| self.serve.tls.is_some()) {
+            return Some(origin.at(path));
         }
-        Some(format!("http://{address}{path}"))
+        let base = near_url(self.listener.local_addr().ok()?, self.serve.tls.is_some());
+        Some(format!("{base}{path}"))
     }
+}
+
+/// The address of the built-in server, for callers on this machine.
+fn built_in_url(doors: Option<&Doors>, control: &Control) -> Option<String> {
+    doors?.url(Some(control), &format!("/mcp/{}", Alias::built_in()))
+}
+
+/// The address of a listener for programs on this machine, without a path.
+pub(crate) fn near_url(mut address: SocketAddr, is_tls: bool) -> String {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address.ip() {
+            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    let scheme = if is_tls { "https" } else { "http" };
+    format!("{scheme}://{address}")
 }
 
 /// A running gateway with all its parts. Call [`App::drain`] before dropping it: otherwise its
@@ -166,7 +177,7 @@ impl App {
                     env: Arc::new(config::placeholder),
                     start_timeout: connections.mount,
                     local: local.id,
-                    built_in_url: options.doors.as_ref().and_then(Doors::built_in_url),
+                    built_in_url: built_in_url(options.doors.as_ref(), control),
                     folders: options.work_dir.join("folders"),
                     sockets: options.doors.as_ref().map(|doors| {
                         let (dirs, gateway) = (doors.socket_dirs.clone(), gateway.clone());
@@ -196,7 +207,7 @@ impl App {
             _workers: workers.unwrap_or_default(),
         };
         if let Some(doors) = options.doors {
-            let url = doors.url("/mcp");
+            let url = doors.url(app.control.as_ref(), "/mcp");
             app.open(doors, outbound);
             app.carry_out(options.executors, options.work_dir, url).await?;
         }
@@ -222,6 +233,7 @@ impl App {
 
     fn open(&mut self, doors: Doors, outbound: Option<Outbound>) {
         let Doors { listener, mut http, serve, socket_dirs, .. } = doors;
+        http.is_tls = serve.tls.is_some();
         http.outbound = outbound;
         http.closing = self.closing.clone();
         http.control.clone_from(&self.control);

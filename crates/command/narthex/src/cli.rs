@@ -61,6 +61,12 @@ struct Common {
     /// the client's token]
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// A file of certificates, in PEM, to trust besides the machine's for --daemon-url
+    #[arg(long, global = true, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// The SHA-256 fingerprint of the only certificate that --daemon-url may have
+    #[arg(long, global = true, value_name = "SHA256")]
+    daemon_fingerprint: Option<String>,
     /// The settings file [default: ~/.config/narthex/narthex.toml]
     #[arg(long, global = true, value_name = "FILE")]
     settings: Option<PathBuf>,
@@ -371,6 +377,8 @@ fn flags(cli: &Cli) -> Flags {
         data: cli.common.data.clone(),
         daemon_url: cli.common.daemon_url.clone(),
         token_file: cli.common.token_file.clone(),
+        ca_file: cli.common.ca_file.clone(),
+        daemon_fingerprint: cli.common.daemon_fingerprint.clone(),
         ..Flags::default()
     };
     // Elsewhere `--config` means to work in process, which is no setting.
@@ -379,6 +387,9 @@ fn flags(cli: &Cli) -> Flags {
         flags.servers.clone_from(&args.servers);
         flags.listen.clone_from(&args.listen);
         flags.tools.clone_from(&args.tools);
+        flags.tls_cert.clone_from(&args.tls_cert);
+        flags.tls_key.clone_from(&args.tls_key);
+        flags.is_self_signed = args.tls_self_signed;
     }
     flags
 }

@@ -8,6 +8,7 @@ mod keys;
 mod layers;
 mod settings;
 mod signin;
+mod tls;
 mod unknown;
 mod variables;
 
@@ -22,6 +23,7 @@ pub use connections::ConnectionOptions;
 pub(crate) use keys::KeyPlace;
 pub(crate) use settings::{Flags, Settings};
 pub(crate) use signin::SignIn;
+pub(crate) use tls::TlsPlace;
 pub(crate) use unknown::unknown_variables;
 
 /// The variable that gives master keys.

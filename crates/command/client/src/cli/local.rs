@@ -8,7 +8,8 @@ use narthex_model::Alias;
 /// Starts every server of the configuration and serves them at one address until Ctrl-C.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex trust && narthex up\n  \
-    narthex up --config examples/mcp.json\n  narthex up --json --listen 127.0.0.1:0")]
+    narthex up --config examples/mcp.json\n  narthex up --json --listen 127.0.0.1:0\n  \
+    narthex up --listen 0.0.0.0:7717 --allow-remote --tls-cert narthex.crt --tls-key narthex.key")]
 pub struct UpArgs {
     /// The file of this project's servers [default: mcp.json in this folder, once it is trusted]
     #[arg(long, value_name = "FILE")]
@@ -22,9 +23,23 @@ pub struct UpArgs {
     /// The servers that clients get, separated by commas; `*` is all [default: *]
     #[arg(long, value_name = "ALIAS,…")]
     pub tools: Option<String>,
-    /// Allow an address that other machines can reach; the daemon does not encrypt
+    /// The certificate to encrypt HTTP with, and after it those of its issuers, in PEM
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// The private key of that certificate, in PEM
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Encrypt HTTP with a certificate that narthex makes, for a lab: clients must be told to trust
+    /// it
+    #[arg(long)]
+    pub tls_self_signed: bool,
+    /// Allow an address that other machines can reach; it must be encrypted
     #[arg(long)]
     pub allow_remote: bool,
+    /// Allow an address that other machines can reach without encryption: all on the network can
+    /// read tokens, arguments and results
+    #[arg(long)]
+    pub allow_plain_remote: bool,
 }
 
 /// Calls one tool and prints its answer: in process with --config, else through the daemon.

@@ -34,6 +34,7 @@ pub async fn run(context: Context) -> Result<ExitCode, Failure> {
         output::json(&json!({
             "url": state.url,
             "pid": state.pid,
+            "fingerprint": state.fingerprints.first(),
             "socket_dir": state.socket_dir,
             "config": state.config,
             "files": files,
@@ -48,7 +49,11 @@ pub async fn run(context: Context) -> Result<ExitCode, Failure> {
     }
     // A daemon at an address alone has no process here.
     let process = if state.pid == 0 { String::new() } else { format!(" (process {})", state.pid) };
-    output::line(&format!("The daemon listens at {}{process}.\n", state.url))?;
+    output::line(&format!("The daemon listens at {}{process}.", state.url))?;
+    if let Some(fingerprint) = state.fingerprints.first() {
+        output::line(&format!("Its certificate has the SHA-256 fingerprint {fingerprint}."))?;
+    }
+    output::line("")?;
     let shared = rows.iter().map(|row| {
         let transport = row.transport.clone().unwrap_or_default();
         vec![harmless(&row.alias), HOME.to_owned(), transport, harmless(&completed(&row.summary()))]

@@ -6,7 +6,7 @@ use fs_err as fs;
 use narthex_model::{ErrorKind, Secret, command::narthex};
 use url::Url;
 
-use super::{DaemonClient, token::TokenSource};
+use super::{DaemonClient, token::TokenSource, trust};
 use crate::{
     DaemonOptions, Failure,
     data_dir::{DaemonState, DataDir, read_admin_token, read_client_token},
@@ -79,7 +79,8 @@ impl DaemonClient {
                 return Err(Failure::usage(text));
             };
             let state = remote(url, &options.daemon_url_source)?;
-            return Ok(Some(Self { source, ..Self::with(options, state, token)? }));
+            let settings = trust::of_remote(options, &state.url)?;
+            return Ok(Some(Self { source, ..Self::with(options, state, token, settings)? }));
         }
         let data = DataDir::at(&options.data);
         let Some(state) = data.running()? else { return Ok(None) };
@@ -87,7 +88,8 @@ impl DaemonClient {
             Some(token) => token,
             None => own(&data)?,
         };
-        Ok(Some(Self { source, ..Self::with(options, state, token)? }))
+        let settings = trust::of_data(&data);
+        Ok(Some(Self { source, ..Self::with(options, state, token, settings)? }))
     }
 }
 
@@ -159,6 +161,7 @@ fn remote(text: &str, source: &str) -> Result<DaemonState, Failure> {
         socket_dir: None,
         config: std::path::PathBuf::new(),
         store: None,
+        fingerprints: Vec::new(),
     })
 }
 

@@ -80,7 +80,7 @@ mod linux {
 
     async fn mount(args: MountArgs, context: &Context, log: &Path) -> Result<ExitCode, Failure> {
         let client = DaemonClient::of_run(&context.daemon)?;
-        let daemon = Daemon::new(&client.state.url, client.token());
+        let daemon = Daemon::new(&client.state.url, client.token(), client.settings());
         let daemon = daemon.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
         let mut folder = args.folder;
         if background::is_second() {

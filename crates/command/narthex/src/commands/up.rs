@@ -1,7 +1,8 @@
 //! `narthex up`: the daemon, from its start to the end of its last child.
 
+mod door;
+
 use std::{
-    net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
@@ -10,32 +11,32 @@ use std::{
 use narthex_client::cli::UpArgs;
 use narthex_control::Control;
 use narthex_http::TokenHash;
-use narthex_http::listener::Workers;
-use narthex_model::{Alias, ErrorKind, meant_hint, with_causes};
+use narthex_http::listener::{ServeOptions, Workers};
+use narthex_model::{Alias, Fingerprint, meant_hint, with_causes};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Snapshot, watch::LayersEvent};
 use narthex_runs::ShareOptions;
+use narthex_tls::Identity;
 use serde::Serialize;
 use serde_json::json;
-use tokio::net::TcpListener;
 
 use narthex_client::commands::users::first_passkey;
 
+use self::door::Door;
 use super::source;
 use crate::{
     App, AppOptions, Doors, Failure, Servers,
+    app::near_url,
     cli::Context,
     config::{self, Settings},
     data_dir::{DaemonState, DataDir},
     output::{self, harmless},
     rows::Row,
     secrets, server_rows,
-    stop::stop_signal,
+    stop::{Hangup, stop_signal_with},
     stored::StorePlace,
 };
 
-/// The flag of the address, which gives none by default.
-const LISTEN: &str = "--listen";
 /// The time in which threads have to end once nothing is waited for any more.
 const WORKERS_END: Duration = Duration::from_secs(1);
 
@@ -51,10 +52,10 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     let vault = secrets::open(&data, &settings.keys, &store).await?;
     let mut followed = source::followed(settings, &place, store, vault).await?;
     let file = settings.config.clone().unwrap_or_else(source::usual);
-    let listener = listen(settings, args.allow_remote).await?;
-    let address = listener.local_addr()?;
-    followed.login = Some(settings.sign_in.options(address.port()));
-    let mut ends = stop_signal()?;
+    let (listener, mut door) = Door::open(settings, &args, data.path()).await?;
+    let (address, tls) = (listener.local_addr()?, door.tls());
+    followed.login = Some(settings.sign_in.options(address.port(), tls.is_some()));
+    let mut ends = stop_signal_with(door.hangup())?;
     let shares = ShareOptions::open(&data.shares_dir(), settings.shares_bytes)
         .map_err(|error| Failure::caused(error.kind(), &error))?;
     let workers = Workers::start()?;
@@ -71,7 +72,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
         doors: Some(Doors {
             listener,
             http: settings.http_options(address, TokenHash::of(admin.expose())),
-            serve: settings.serve_options(workers.clone()),
+            serve: ServeOptions { tls, ..settings.serve_options(workers.clone()) },
             socket_dirs: data.socket_dirs(config::runtime_dir()),
             shares,
             post_hosts: settings.post_hosts.clone(),
@@ -82,17 +83,18 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     tell_unproved(settings, app.control()).await;
     let state = DaemonState {
         pid: std::process::id(),
-        url: format!("http://{address}"),
+        url: near_url(address, door.is_tls()),
         socket_dir: app.socket_dir().map(Path::to_owned),
         config: std::path::absolute(&file)?,
         store: Some(store_place),
+        fingerprints: door.identity().map(Identity::fingerprint).into_iter().collect(),
     };
     data.publish(&state)?;
     let reporter = Reporter { data: &data, context: &context, shown: Vec::new() };
-    let served = serve(&app, &state, reporter, &mut ends).await;
+    let served = serve(&app, &mut door, state, reporter, &mut ends).await;
     // Before the doors close: a free port may be taken by others, who would be shown tokens.
     data.retract();
-    drain(&app).await;
+    drain(&app, door.hangup()).await;
     // Work that a second signal has stopped goes with its threads, children included.
     if tokio::time::timeout(WORKERS_END, workers.stop()).await.is_err() {
         tracing::warn!("a worker thread did not stop in time; it ends with the process");
@@ -157,62 +159,29 @@ async fn tell_unproved(settings: &Settings, control: Option<&Control>) {
 
 async fn serve(
     app: &App,
-    state: &DaemonState,
+    door: &mut Door,
+    state: DaemonState,
     mut reporter: Reporter<'_>,
     ends: &mut (impl Future<Output = ()> + Unpin),
 ) -> Result<(), Failure> {
-    reporter.listening(state)?;
+    reporter.listening(&state, door)?;
+    let renewal = door.renew(reporter.data, state, reporter.context.format.is_json());
     tokio::select! {
         failed = reporter.follow(app) => failed,
+        failed = renewal => failed.map(|never| match never {}),
         () = ends => Ok(()),
     }
 }
 
 /// Drains; a second signal ends the wait, and remaining programs end when their handles are
 /// dropped.
-async fn drain(app: &App) {
-    let Ok(again) = stop_signal() else { return app.drain().await };
+async fn drain(app: &App, hangup: Hangup) {
+    let Ok(again) = stop_signal_with(hangup) else { return app.drain().await };
     output::notice("stopping; press Ctrl-C again, or send the signal again, to stop at once");
     tokio::select! {
         () = app.drain() => {}
         () = again => output::notice("stopped at once"),
     }
-}
-
-async fn listen(settings: &Settings, is_remote_allowed: bool) -> Result<TcpListener, Failure> {
-    let (address, source) = (&*settings.listen, settings.source("listen").unwrap_or(LISTEN));
-    let addresses: Vec<SocketAddr> = match tokio::net::lookup_host(address).await {
-        Ok(addresses) => addresses.collect(),
-        Err(error) => {
-            return Err(Failure::usage(format!(
-                "{source} names `{address}`, which is not an address with a port, such as \
-                 127.0.0.1:7717: {error}"
-            )));
-        }
-    };
-    if !addresses.iter().all(|address| address.ip().is_loopback()) {
-        if !is_remote_allowed {
-            return Err(Failure::usage(format!(
-                "{source} names {address}, which other machines can reach, by plain HTTP: anyone \
-                 on the network can read it, tokens included; listen on 127.0.0.1, or add \
-                 --allow-remote"
-            )));
-        }
-        output::notice(&format!(
-            "warning: {address} can be reached from other machines, by plain HTTP: anyone on the \
-             network can read tokens, arguments and results"
-        ));
-    }
-    TcpListener::bind(&addresses[..]).await.map_err(|error| {
-        let kind = match error.kind() {
-            std::io::ErrorKind::AddrInUse => ErrorKind::Conflict,
-            std::io::ErrorKind::PermissionDenied => ErrorKind::Denied,
-            _ => ErrorKind::Unavailable,
-        };
-        let of = if source == LISTEN { String::new() } else { format!(" ({source})") };
-        let text = format!("cannot listen on {address}{of}: {error}; choose another with --listen");
-        Failure::new(kind, text)
-    })
 }
 
 /// The events that a calling program gets, one line each.
@@ -227,7 +196,11 @@ enum Event<'a> {
         admin_token_file: PathBuf,
         socket: Option<PathBuf>,
         pid: u32,
+        /// That of the certificate, with TLS.
+        fingerprint: Option<Fingerprint>,
     },
+    /// The certificate was replaced, or the new one cannot be used and the old one stays.
+    Certificate { fingerprint: Fingerprint, error: Option<String> },
     /// A server was added or has changed.
     Server(&'a Row),
     /// A server was removed from the configuration.
@@ -248,7 +221,7 @@ struct Reporter<'a> {
 }
 
 impl Reporter<'_> {
-    fn listening(&self, state: &DaemonState) -> Result<(), Failure> {
+    fn listening(&self, state: &DaemonState, door: &Door) -> Result<(), Failure> {
         if self.context.format.is_json() {
             return output::json(&Event::Listening {
                 url: &state.url,
@@ -257,16 +230,20 @@ impl Reporter<'_> {
                 admin_token_file: self.data.admin_token_file(),
                 socket: state.socket_dir.as_ref().map(|dir| dir.join("mcp.sock")),
                 pid: state.pid,
+                fingerprint: state.fingerprints.first().copied(),
             });
         }
-        output::line(&self.welcome(state))
+        output::line(&self.welcome(state, door))
     }
 
-    fn welcome(&self, state: &DaemonState) -> String {
+    fn welcome(&self, state: &DaemonState, door: &Door) -> String {
         let token_file = self.data.client_token_file();
+        // The certificate of files is for the public name.
+        let public = self.context.settings.sign_in.public_url().filter(|_| door.is_tls());
+        let url = public.unwrap_or(&state.url);
         let http = json!({ "mcpServers": { "narthex": {
             "type": "http",
-            "url": format!("{}/mcp", state.url),
+            "url": format!("{url}/mcp"),
             "headers": { "Authorization": format!("Bearer <see {}>", token_file.display()) },
         } } });
         let stdio = json!({ "mcpServers": { "narthex": {
@@ -276,12 +253,12 @@ impl Reporter<'_> {
         let socket = state.socket_dir.as_ref().map(|dir| dir.join("mcp.sock"));
         let socket = socket.map_or_else(|| "none".to_owned(), |path| path.display().to_string());
         format!(
-            "narthex listens on {0}\n\n  all servers  {0}/mcp\n  one server   {0}/mcp/ALIAS\n  \
-             socket       {socket}\n  token        {1}\n\n\
+            "narthex listens on {url}\n\n  all servers  {url}/mcp\n  \
+             one server   {url}/mcp/ALIAS\n  socket       {socket}\n  token        {}\n{}\n\
              For a client that speaks HTTP:\n\n{http:#}\n\n\
              For a client that starts programs:\n\n{stdio:#}\n",
-            state.url,
             token_file.display(),
+            door.certificate_lines(),
         )
     }
 

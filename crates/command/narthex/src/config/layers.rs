@@ -40,6 +40,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("data", "NARTHEX_DATA", Shape::Text),
     key("daemon_url", "NARTHEX_DAEMON_URL", Shape::Text),
     key("token_file", "NARTHEX_TOKEN_FILE", Shape::Text),
+    key("ca_file", "NARTHEX_CA_FILE", Shape::Text),
+    key("daemon_fingerprint", "NARTHEX_DAEMON_FINGERPRINT", Shape::Text),
     key("config", "NARTHEX_CONFIG", Shape::Text),
     key("servers", "NARTHEX_SERVERS", Shape::Text),
     key("default_servers", "NARTHEX_DEFAULT_SERVERS", Shape::Text),
@@ -79,6 +81,9 @@ pub(crate) const KEYS: &[Key] = &[
     key("http.allowed_hosts", "NARTHEX_HTTP_ALLOWED_HOSTS", Shape::List),
     key("http.allowed_origins", "NARTHEX_HTTP_ALLOWED_ORIGINS", Shape::List),
     key("http.public_url", "NARTHEX_HTTP_PUBLIC_URL", Shape::Text),
+    key("tls.cert", "NARTHEX_TLS_CERT", Shape::Text),
+    key("tls.key", "NARTHEX_TLS_KEY", Shape::Text),
+    key("tls.self_signed", "NARTHEX_TLS_SELF_SIGNED", Shape::Flag),
     key("proxy.http", "NARTHEX_PROXY_HTTP", Shape::Text),
     key("proxy.https", "NARTHEX_PROXY_HTTPS", Shape::Text),
     key("proxy.direct", "NARTHEX_PROXY_DIRECT", Shape::List),
@@ -188,7 +193,11 @@ impl Layers {
         let (Some(key), Some(value)) = (KEYS.iter().find(|key| key.path == path), value) else {
             return;
         };
-        let value = if key.shape == Shape::List { parts(&value) } else { Value::String(value) };
+        let value = match key.shape {
+            Shape::List => parts(&value),
+            Shape::Flag => Value::Boolean(value == "true"),
+            _ => Value::String(value),
+        };
         self.add(key, value, flag.to_owned());
     }
 

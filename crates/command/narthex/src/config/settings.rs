@@ -25,7 +25,8 @@ use narthex_wire::Limits;
 use toml::{Table, Value};
 
 use super::{
-    ConnectionOptions, SignIn, connections, keys, keys::KeyPlace, layers::Layers, signin, variables,
+    ConnectionOptions, SignIn, TlsPlace, connections, keys, keys::KeyPlace, layers::Layers, signin,
+    tls, variables,
 };
 
 /// A gibibyte: five shares of the largest size.
@@ -46,6 +47,10 @@ pub(crate) struct Flags {
     pub(crate) daemon_url: Option<String>,
     /// The file of the token that commands send there.
     pub(crate) token_file: Option<PathBuf>,
+    /// The file of certificates to trust there.
+    pub(crate) ca_file: Option<PathBuf>,
+    /// The fingerprint of the only certificate to trust there.
+    pub(crate) daemon_fingerprint: Option<String>,
     /// The file of servers.
     pub(crate) config: Option<PathBuf>,
     /// The user's file of servers.
@@ -54,6 +59,12 @@ pub(crate) struct Flags {
     pub(crate) listen: Option<String>,
     /// The servers of the local run, as they are named.
     pub(crate) tools: Option<String>,
+    /// The file of the door's certificate.
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The file of its key.
+    pub(crate) tls_key: Option<PathBuf>,
+    /// True if the certificate is to be made.
+    pub(crate) is_self_signed: bool,
 }
 
 /// Limits for the memory of all runs and principals together. Each of them may use a part.
@@ -78,6 +89,8 @@ pub(crate) struct Held {
 pub(crate) struct Settings {
     /// The address on which HTTP is served.
     pub(crate) listen: String,
+    /// The certificate with which HTTP is encrypted.
+    pub(crate) tls: TlsPlace,
     /// The daemon that commands work with: its data directory is the one of `up` as well.
     pub(crate) daemon: DaemonOptions,
     /// Named explicitly; `None` means the current folder's.
@@ -262,6 +275,13 @@ pub(crate) fn layers_of(
     layers.add_flag("servers", "--servers", text(&flags.servers));
     layers.add_flag("tools", "--tools", flags.tools.clone());
     layers.add_flag("listen", "--listen", flags.listen.clone());
+    layers.add_flag("ca_file", "--ca-file", text(&flags.ca_file));
+    let fingerprint = flags.daemon_fingerprint.clone();
+    layers.add_flag("daemon_fingerprint", "--daemon-fingerprint", fingerprint);
+    layers.add_flag("tls.cert", "--tls-cert", text(&flags.tls_cert));
+    layers.add_flag("tls.key", "--tls-key", text(&flags.tls_key));
+    let made = flags.is_self_signed.then(|| "true".to_owned());
+    layers.add_flag("tls.self_signed", "--tls-self-signed", made);
     Ok(layers)
 }
 
@@ -334,9 +354,12 @@ fn build(
     let (sign_in, sign_in_faults) = sign_in(layers, env);
     let (executors, executor_faults) = executors(layers);
     let proxies = connections::proxies(layers, env);
+    let (tls, fingerprint) = (tls::read(layers), tls::fingerprint(layers));
+    let daemon = daemon(layers, &number, env)?;
     let settings = Settings {
         listen: text("listen").unwrap_or_else(|| LISTEN.to_owned()),
-        daemon: daemon(layers, &number, env)?,
+        tls: tls.clone().unwrap_or_default(),
+        daemon: DaemonOptions { fingerprint: fingerprint.clone().unwrap_or_default(), ..daemon },
         config: text("config").map(PathBuf::from),
         servers: match text("servers") {
             Some(path) => Some(absolute(Path::new(&path))?),
@@ -371,7 +394,8 @@ fn build(
         tracer: None,
         sources: sources(layers, env),
     };
-    let faults = [policy.err(), variables.err(), keys.err(), proxies.err()].into_iter().flatten();
+    let faults = [policy.err(), variables.err(), keys.err(), proxies.err(), tls.err()];
+    let faults = faults.into_iter().chain([fingerprint.err()]).flatten();
     layers.faults.extend(faults.chain(sign_in_faults).chain(executor_faults));
     check(layers, &settings, format.as_deref());
     Ok(settings)
@@ -414,6 +438,8 @@ fn daemon(
         daemon_url_source: source("daemon_url", "--daemon-url"),
         token_file: text("token_file").map(PathBuf::from),
         token_file_source: source("token_file", "--token-file"),
+        ca_file: text("ca_file").map(PathBuf::from),
+        fingerprint: None,
         limits: Limits {
             message_bytes: number("limits.message_bytes").unwrap_or(usual.message_bytes),
         },

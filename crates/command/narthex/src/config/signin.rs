@@ -25,15 +25,22 @@ pub(crate) struct SignIn {
 }
 
 impl SignIn {
-    /// The options; unset ones depend on the port of the listener.
+    /// The options; unset ones depend on the port of the listener, and on its encryption.
     #[must_use]
-    pub(crate) fn options(&self, port: u16) -> LoginOptions {
+    pub(crate) fn options(&self, port: u16, is_tls: bool) -> LoginOptions {
         let usual = || {
-            let url = format!("http://localhost:{port}");
+            let scheme = if is_tls { "https" } else { "http" };
+            let url = format!("{scheme}://localhost:{port}");
             PublicOrigin::parse(&url).expect("localhost is a secure origin")
         };
         let origin = self.public_url.clone().unwrap_or_else(usual);
         LoginOptions { providers: self.providers.clone(), ..LoginOptions::new(origin) }
+    }
+
+    /// The address of the pages, if it is set.
+    #[must_use]
+    pub(crate) fn public_url(&self) -> Option<&str> {
+        self.public_url.as_ref().map(PublicOrigin::as_str)
     }
 
     /// The value of `Host` that browsers send.
@@ -251,12 +258,14 @@ mod tests {
 
     #[test]
     fn pages_are_at_localhost_without_a_configured_url() {
-        assert_eq!(SignIn::default().options(7717).origin.as_str(), "http://localhost:7717");
+        let origin = |is_tls| SignIn::default().options(7717, is_tls).origin.as_str().to_owned();
+        assert_eq!(origin(false), "http://localhost:7717");
+        assert_eq!(origin(true), "https://localhost:7717");
         let mut faults = Vec::new();
         let env = |_: &str| None;
         let url = "https://narthex.example";
         let sign_in = read(Some((url, "x")), None, &env, &mut faults);
-        assert_eq!(sign_in.options(7717).origin.as_str(), url);
+        assert_eq!(sign_in.options(7717, false).origin.as_str(), url);
         assert_eq!(sign_in.host(), Some("narthex.example"));
         read(Some(("http://narthex.example", "x")), None, &env, &mut faults);
         assert_eq!(faults.len(), 1);

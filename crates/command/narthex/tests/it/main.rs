@@ -57,6 +57,7 @@ mod shares;
 mod store_url;
 mod support;
 mod template;
+mod tls;
 mod trace;
 mod trust;
 mod up;

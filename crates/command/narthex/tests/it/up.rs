@@ -200,9 +200,13 @@ fn d22_entries_confine_their_servers() {
 fn other_machines_are_served_only_on_demand() {
     let place = Place::new();
     let words = ["up", "--config", "mcp.json", "--listen", "0.0.0.0:0"];
-    place.run(words).failed(2, &["other machines", "--allow-remote"]);
-    let daemon = place.start(&[&words[..], &["--allow-remote"]].concat());
-    daemon.event("listening");
+    for words in [&words[..], &[&words[..], &["--allow-remote"]].concat()] {
+        place.run(words).failed(2, &["other machines", "--tls-cert", "--allow-plain-remote"]);
+    }
+    let daemon = place.start(&[&words[..], &["--allow-plain-remote"]].concat());
+    let url = daemon.event("listening")["url"].take();
+    assert!(url.as_str().unwrap().starts_with("http://127.0.0.1:"), "{url}");
+    place.run(["status"]).succeeded();
 }
 
 /// Starts a call through the daemon and waits until the server has it.

@@ -126,19 +126,24 @@ pub(crate) struct Synonym {
 }
 
 impl Daemon {
-    /// The daemon at this address. Nothing is sent yet.
+    /// The daemon at this address, reached with these settings. Nothing is sent yet.
     ///
     /// # Errors
     /// When the address is none of http or https, or the token cannot be sent.
-    pub fn new(url: &str, token: &Secret) -> Result<Self, DaemonError> {
-        Self::with_calls(url, token, CALLS_MAX)
+    pub fn new(url: &str, token: &Secret, settings: &ClientSettings) -> Result<Self, DaemonError> {
+        Self::with_calls(url, token, settings, CALLS_MAX)
     }
 
-    fn with_calls(url: &str, token: &Secret, calls: usize) -> Result<Self, DaemonError> {
+    fn with_calls(
+        url: &str,
+        token: &Secret,
+        settings: &ClientSettings,
+        calls: usize,
+    ) -> Result<Self, DaemonError> {
         let address = |cause| DaemonError::Address { url: url.to_owned(), cause };
         let parsed = Url::parse(url).map_err(|error| address(error.into()))?;
         let client = |max_connections| {
-            let settings = ClientSettings { max_connections, ..ClientSettings::default() };
+            let settings = ClientSettings { max_connections, ..settings.clone() };
             HttpClient::new(&parsed, settings).map_err(|error| address(error.into()))
         };
         let (http, http_of_fetches, http_of_root) =
@@ -348,7 +353,10 @@ mod tests {
     async fn calls_beyond_their_own_limit_are_refused_at_once() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("there is a port");
         let url = format!("http://{}", listener.local_addr().expect("it has one"));
-        let daemon = Daemon::with_calls(&url, &Secret::new("t"), 1).expect("it is one");
+        let daemon = {
+            let settings = ClientSettings::default();
+            Daemon::with_calls(&url, &Secret::new("t"), &settings, 1).expect("it is one")
+        };
         let began = Arc::new(Notify::new());
         let path = "/mnt/mcp/1-a/tools/x";
         let body = Bytes::from_static(b"{}");
