@@ -2,13 +2,14 @@
 
 mod api;
 mod lines;
+mod no_answer;
 mod operator;
 mod token;
 mod trust;
 
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
-use narthex_http_client::{ClientError, ClientSettings, HttpClient, HttpResponse};
-use narthex_model::{Alias, ErrorKind, Secret, command::completed, problem_code, with_causes};
+use narthex_http_client::{ClientSettings, HttpClient, HttpResponse};
+use narthex_model::{Alias, ErrorKind, Secret, command::completed, problem_code};
 use narthex_wire::{
     Limits, Message, MessageKind, Payload, Raw, Revision, SseParser,
     headers::{HeaderParams, compose_request_headers, has_media_type},
@@ -21,6 +22,7 @@ use self::token::TokenSource;
 pub use self::{
     api::{ApiRequest, EventReader, segment, server_path, workspace_path},
     lines::LineReader,
+    no_answer::failure,
     operator::given_token,
 };
 
@@ -210,11 +212,6 @@ impl DaemonClient {
         }
         Err(Failure::new(ErrorKind::Unavailable, "the daemon ended the stream without an answer"))
     }
-}
-
-#[must_use]
-pub fn failure(error: &ClientError) -> Failure {
-    Failure::new(error.kind(), with_causes(error))
 }
 
 fn refused(status: StatusCode, text: &str) -> Failure {

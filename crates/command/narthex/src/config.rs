@@ -4,6 +4,7 @@
 //! overrides the defaults.
 
 mod connections;
+mod given;
 mod keys;
 mod layers;
 mod settings;

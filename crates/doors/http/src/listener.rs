@@ -8,14 +8,11 @@ mod handshake;
 mod io;
 mod options;
 mod room;
+mod shared;
 mod workers;
 
-use std::{convert::Infallible, io as std_io, sync::Arc, time::Duration};
+use std::{io as std_io, sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body::Body;
-use hyper::body::Incoming;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::OwnedSemaphorePermit,
@@ -24,34 +21,18 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    io::{Activity, Watched},
     room::Room,
+    shared::{Shared, watched},
 };
 
 pub use guard::{Guard, single};
 pub use options::ServeOptions;
+pub use shared::Respond;
 pub use workers::Workers;
 
 /// The pause before the next accept if the system refuses one, for example when file handles run
 /// out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// Answers the requests that a listener receives.
-pub trait Respond: Send + Sync + 'static {
-    /// The type of its answers' bodies.
-    type Body: Body<Data = Bytes, Error = Infallible> + Send + 'static;
-
-    /// Answers one request. The connection stores the future, so it should be small.
-    fn respond(
-        &self,
-        request: Request<Incoming>,
-    ) -> impl Future<Output = Response<Self::Body>> + Send;
-
-    /// Notes that a client made no TLS connection. The reason is one of the program's own words.
-    fn handshake_failed(&self, reason: &'static str) {
-        tracing::debug!(reason, "a TLS handshake failed");
-    }
-}
 
 /// Serves a router until `shutdown`, then returns.
 ///
@@ -141,15 +122,6 @@ async fn rest_after(error: &std_io::Error) {
     sleep(ACCEPT_PAUSE).await;
 }
 
-struct Shared<R> {
-    router: R,
-    options: ServeOptions,
-    shutdown: CancellationToken,
-    connections: Room,
-    /// The connections that are not encrypted yet.
-    handshakes: Room,
-}
-
 async fn serve_plain<R: Respond>(
     shared: Arc<Shared<R>>,
     stream: TcpStream,
@@ -157,13 +129,4 @@ async fn serve_plain<R: Respond>(
 ) {
     let (stream, activity) = watched(stream);
     connection::serve(shared, stream, activity).await;
-}
-
-/// A socket that sends small answers at once, with the record of its activity.
-fn watched(stream: TcpStream) -> (Watched, Arc<Activity>) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "could not set TCP_NODELAY");
-    }
-    let activity = Arc::<Activity>::default();
-    (Watched::new(stream, activity.clone()), activity)
 }

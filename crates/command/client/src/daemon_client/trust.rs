@@ -75,7 +75,7 @@ fn read(file: &Path) -> Result<Vec<u8>, Failure> {
 
 /// The failure of a request without an answer.
 pub(super) fn failure(error: &ClientError) -> Failure {
-    let failure = super::failure(error);
+    let failure = super::no_answer::failure(error);
     match error {
         ClientError::Tls { .. } => {
             Failure { message: format!("{}; {REMEDY}", failure.message), ..failure }

@@ -1,28 +1,24 @@
 //! `narthex up`: the daemon, from its start to the end of its last child.
 
 mod door;
+mod event;
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{path::Path, process::ExitCode, time::Duration};
 
 use narthex_client::cli::UpArgs;
 use narthex_control::Control;
 use narthex_http::TokenHash;
 use narthex_http::listener::{ServeOptions, Workers};
-use narthex_model::{Alias, Fingerprint, meant_hint, with_causes};
+use narthex_model::{Alias, meant_hint, with_causes};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Snapshot, watch::LayersEvent};
 use narthex_runs::ShareOptions;
 use narthex_tls::Identity;
-use serde::Serialize;
 use serde_json::json;
 
 use narthex_client::commands::users::first_passkey;
 
-use self::door::Door;
+use self::{door::Door, event::Event};
 use super::source;
 use crate::{
     App, AppOptions, Doors, Failure, Servers,
@@ -182,35 +178,6 @@ async fn drain(app: &App, hangup: Hangup) {
         () = app.drain() => {}
         () = again => output::notice("stopped at once"),
     }
-}
-
-/// The events that a calling program gets, one line each.
-#[derive(Debug, Serialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-enum Event<'a> {
-    /// The daemon accepts callers.
-    Listening {
-        url: &'a str,
-        mcp: String,
-        token_file: PathBuf,
-        admin_token_file: PathBuf,
-        socket: Option<PathBuf>,
-        pid: u32,
-        /// That of the certificate, with TLS.
-        fingerprint: Option<Fingerprint>,
-    },
-    /// The certificate was replaced, or the new one cannot be used and the old one stays.
-    Certificate { fingerprint: Fingerprint, error: Option<String> },
-    /// A server was added or has changed.
-    Server(&'a Row),
-    /// A server was removed from the configuration.
-    Removed { alias: &'a str },
-    /// All servers are ready or have failed, for the first time.
-    Ready { servers: &'a [Row] },
-    /// A configuration file can no longer be used, was deleted, or can be used again.
-    File { file: &'a Path, error: Option<String>, is_gone: bool },
-    /// Every child has ended.
-    Stopped,
 }
 
 /// Reports events to the terminal or the calling program.

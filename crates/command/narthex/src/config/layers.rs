@@ -5,6 +5,8 @@ use std::{borrow::Cow, collections::BTreeMap};
 use narthex_model::{meant_hint, written};
 use toml::{Table, Value};
 
+pub(crate) use super::given::Given;
+
 /// The type of a setting's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
@@ -97,13 +99,6 @@ const OIDC: &str = "signin.oidc";
 
 /// The section in which each member is an executor.
 const EXECUTORS: &str = "executors";
-
-/// A value, and where it was given: for messages.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Given {
-    pub(crate) value: Value,
-    pub(crate) source: String,
-}
 
 /// Values by the path of their setting. Later layers replace earlier ones.
 #[derive(Debug, Default)]

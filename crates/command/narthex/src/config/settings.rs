@@ -354,7 +354,8 @@ fn build(
     let (sign_in, sign_in_faults) = sign_in(layers, env);
     let (executors, executor_faults) = executors(layers);
     let proxies = connections::proxies(layers, env);
-    let (tls, fingerprint) = (tls::read(layers), tls::fingerprint(layers));
+    let get = |path: &str| layers.get(path);
+    let (tls, fingerprint) = (tls::read(get), tls::fingerprint(get));
     let daemon = daemon(layers, &number, env)?;
     let settings = Settings {
         listen: text("listen").unwrap_or_else(|| LISTEN.to_owned()),

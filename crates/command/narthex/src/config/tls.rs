@@ -9,7 +9,7 @@ use std::{
 use narthex_model::Fingerprint;
 use narthex_tls::{PairFiles, SelfSigned, Source};
 
-use super::layers::Layers;
+use super::given::Given;
 
 /// The place of the door's certificate.
 #[derive(Debug, Clone, Default)]
@@ -72,12 +72,12 @@ fn without_port(host: &str) -> String {
 ///
 /// # Errors
 /// The settings that do not fit together.
-pub(super) fn read(layers: &Layers) -> Result<TlsPlace, String> {
+pub(super) fn read<'g>(get: impl Fn(&str) -> Option<&'g Given>) -> Result<TlsPlace, String> {
     let file = |path: &str| {
-        let given = layers.get(path)?;
+        let given = get(path)?;
         Some((PathBuf::from(given.value.as_str()?), given.source.as_str()))
     };
-    let made = layers.get("tls.self_signed").filter(|given| given.value.as_bool() == Some(true));
+    let made = get("tls.self_signed").filter(|given| given.value.as_bool() == Some(true));
     let files = (file("tls.cert"), file("tls.key"));
     if let (Some(made), (Some((_, source)), _) | (_, Some((_, source)))) = (made, &files) {
         return Err(format!(
@@ -108,8 +108,10 @@ pub(super) fn read(layers: &Layers) -> Result<TlsPlace, String> {
 ///
 /// # Errors
 /// The setting that is no fingerprint.
-pub(super) fn fingerprint(layers: &Layers) -> Result<Option<Fingerprint>, String> {
-    let Some(given) = layers.get("daemon_fingerprint") else { return Ok(None) };
+pub(super) fn fingerprint<'g>(
+    get: impl Fn(&str) -> Option<&'g Given>,
+) -> Result<Option<Fingerprint>, String> {
+    let Some(given) = get("daemon_fingerprint") else { return Ok(None) };
     let read = given.value.as_str().unwrap_or_default().parse();
     read.map(Some).map_err(|error| format!("{} {error}", given.source))
 }
@@ -124,6 +126,7 @@ mod tests {
     use toml::Table;
 
     use super::*;
+    use crate::config::layers::Layers;
 
     /// The place, and the fingerprint, of a settings file and variables.
     fn layers(file: &str, variables: &[(&str, &str)]) -> Layers {
@@ -137,17 +140,21 @@ mod tests {
         layers
     }
 
+    fn read_from(layers: &Layers) -> Result<TlsPlace, String> {
+        read(|path| layers.get(path))
+    }
+
     #[test]
     fn the_certificate_is_in_two_files_or_made() {
         let both = "[tls]\ncert = '/a.crt'\nkey = '/a.key'";
-        let TlsPlace::Files(files) = read(&layers(both, &[])).unwrap() else { panic!() };
+        let TlsPlace::Files(files) = read_from(&layers(both, &[])).unwrap() else { panic!() };
         assert_eq!((files.certificate, files.key), ("/a.crt".into(), "/a.key".into()));
         let variable = [("NARTHEX_TLS_CERT", "/b.crt")];
-        let TlsPlace::Files(files) = read(&layers(both, &variable)).unwrap() else { panic!() };
+        let TlsPlace::Files(files) = read_from(&layers(both, &variable)).unwrap() else { panic!() };
         assert_eq!(files.certificate, Path::new("/b.crt"));
-        let made = read(&layers("[tls]\nself_signed = true", &[])).unwrap();
+        let made = read_from(&layers("[tls]\nself_signed = true", &[])).unwrap();
         assert!(matches!(made, TlsPlace::SelfSigned));
-        let none = read(&layers("[tls]\nself_signed = false", &[])).unwrap();
+        let none = read_from(&layers("[tls]\nself_signed = false", &[])).unwrap();
         assert!(matches!(none, TlsPlace::Nowhere));
     }
 
@@ -162,10 +169,11 @@ mod tests {
                 ["`tls.self_signed`", "NARTHEX_TLS_CERT exclude"],
             ),
         ] {
-            let fault = read(&layers(file, variables)).unwrap_err();
+            let fault = read_from(&layers(file, variables)).unwrap_err();
             assert!(words.iter().all(|word| fault.contains(word)), "{fault}");
         }
-        let fault = fingerprint(&layers("daemon_fingerprint = 'AB'", &[])).unwrap_err();
+        let wrong = layers("daemon_fingerprint = 'AB'", &[]);
+        let fault = fingerprint(|path| wrong.get(path)).unwrap_err();
         assert!(fault.starts_with("narthex.toml: `daemon_fingerprint` is not a"), "{fault}");
     }
 

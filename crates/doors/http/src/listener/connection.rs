@@ -10,7 +10,10 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Respond, Shared, io::Activity};
+use super::{
+    io::Activity,
+    shared::{Respond, Shared},
+};
 
 /// Serves the requests of one connection. The stream is generic, so that the way of plain bytes has
 /// no step for TLS.

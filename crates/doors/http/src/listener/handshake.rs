@@ -11,9 +11,9 @@ use tokio::{
 };
 
 use super::{
-    Respond, Shared, connection,
+    connection,
     io::{Activity, Watched},
-    watched,
+    shared::{Respond, Shared, watched},
 };
 
 /// The answer to a client that sends plain HTTP.

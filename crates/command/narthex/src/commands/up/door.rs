@@ -17,7 +17,7 @@ use tokio::{
     sync::Notify,
 };
 
-use super::Event;
+use super::event::Event;
 use crate::{
     Failure,
     config::{Settings, TlsPlace},
