@@ -7,7 +7,7 @@ use narthex_events::Events;
 use narthex_model::{KnownExecutors, WorkspaceId};
 use narthex_policy::{Grants, WorkspaceRules};
 use narthex_registry::{
-    Declared, Registry,
+    Registry,
     layers::{DefaultServer, SettingsFile},
     watch::{LayerFiles, LayerOptions},
 };
@@ -24,6 +24,7 @@ use crate::{
     access::Access,
     audit,
     cuts::{self, Cuts},
+    filled::Applied,
     follow,
     login::Login,
     seeding,
@@ -97,7 +98,7 @@ pub(crate) struct Shared {
     pub(crate) meters: Meters,
     /// The servers applied last. Locked while they change, so that the newest state comes last
     /// (E128).
-    pub(crate) applied: std::sync::Mutex<Option<Arc<[Declared]>>>,
+    pub(crate) applied: tokio::sync::Mutex<Option<Applied>>,
     pub(crate) cuts: Cuts,
     pub(crate) tasks: TaskTracker,
     pub(crate) closing: CancellationToken,
@@ -165,14 +166,15 @@ impl Control {
             cataloguing: KeyedLock::default(),
             counting: tokio::sync::Mutex::default(),
             meters,
-            applied: std::sync::Mutex::default(),
+            applied: tokio::sync::Mutex::default(),
             tasks,
             closing: CancellationToken::new(),
         });
         audit::start(&shared);
         seeding::seed(&shared, &defaults).await?;
         shared.files.load().await;
-        follow::tell_faults(&follow::apply(&shared));
+        let state = follow::apply(&shared).await;
+        follow::tell_faults(&state);
         // Subscribed before the files are followed, so that no change is missed.
         shared.tasks.spawn(follow::run(shared.clone(), shared.files.subscribe()));
         shared.files.start().await;
@@ -273,6 +275,7 @@ fn follow_store(shared: &Arc<Shared>) {
         shared.tasks.spawn(shared.turns.clone().follow(store.clone(), closing.clone()));
         shared.tasks.spawn(shared.access.clone().follow(store, closing));
         shared.tasks.spawn(cuts::follow(shared.clone()));
+        shared.tasks.spawn(follow::follow_secrets(shared.clone()));
         Control { shared: shared.clone() }.follow_requests();
     }
     if let Some(events) = shared.events.clone() {

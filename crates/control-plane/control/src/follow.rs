@@ -1,18 +1,16 @@
 //! Applies the declarations of the files to the registry, now and at each change.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, PoisonError},
-    time::SystemTime,
-};
+use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
 use narthex_model::Provenance;
-use narthex_registry::{
-    Declared,
-    watch::{LayersEvent, LayersState, Subscription},
-};
+use narthex_registry::watch::{LayersEvent, LayersState, Subscription};
 
-use crate::{Control, ControlError, control::Shared};
+use crate::{
+    Control, ControlError,
+    control::Shared,
+    filled::{Applied, Filled},
+    live::Polls,
+};
 
 /// Status of one followed file.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +59,7 @@ impl Control {
         if self.shared.files.load().await.files.is_empty() {
             return Err(ControlError::NoFiles);
         }
-        let state = apply(&self.shared);
+        let state = apply(&self.shared).await;
         let mut servers: Vec<_> = state
             .declared
             .iter()
@@ -126,7 +124,7 @@ pub(crate) async fn run(shared: Arc<Shared>, mut events: Subscription) {
         };
         match event {
             None => return,
-            Some(LayersEvent::Changed { .. }) => apply_news(&shared),
+            Some(LayersEvent::Changed { .. }) => apply_news(&shared).await,
             Some(LayersEvent::Failed { file, error }) => {
                 let file = file.display();
                 tracing::warn!(
@@ -149,32 +147,83 @@ pub(crate) async fn run(shared: Arc<Shared>, mut events: Subscription) {
 }
 
 /// Applies the current declarations of the files.
-pub(crate) fn apply(shared: &Shared) -> Arc<LayersState> {
-    let mut applied = shared.applied.lock().unwrap_or_else(PoisonError::into_inner);
+pub(crate) async fn apply(shared: &Shared) -> Arc<LayersState> {
+    let mut applied = shared.applied.lock().await;
     let state = shared.files.current();
-    put(shared, &state, &mut applied);
+    put(shared, &state, &mut applied).await;
     state
 }
 
 /// Applies the current declarations, unless they were applied last: applying them again would retry
 /// failed servers.
-fn apply_news(shared: &Shared) {
-    let mut applied = shared.applied.lock().unwrap_or_else(PoisonError::into_inner);
+async fn apply_news(shared: &Shared) {
+    let mut applied = shared.applied.lock().await;
     let state = shared.files.current();
-    if !applied.as_ref().is_some_and(|applied| Arc::ptr_eq(applied, &state.declared)) {
-        put(shared, &state, &mut applied);
+    if !applied.as_ref().is_some_and(|applied| Arc::ptr_eq(&applied.declared, &state.declared)) {
+        put(shared, &state, &mut applied).await;
     }
 }
 
-fn put(shared: &Shared, state: &LayersState, applied: &mut Option<Arc<[Declared]>>) {
+async fn put(shared: &Shared, state: &LayersState, applied: &mut Option<Applied>) {
     for warning in state.warnings.iter() {
         tracing::warn!("{warning}");
     }
-    match shared.registry.apply(state.declared.to_vec()) {
+    let declared = state.declared.clone();
+    let filled = Filled::of(&declared, shared.vault.as_ref(), &shared.workspace).await;
+    match shared.registry.apply(filled.entries.clone()) {
         Ok(_connecting) => tracing::debug!(servers = state.declared.len(), "applied"),
         Err(error) => tracing::debug!(%error, "not applied"),
     }
-    *applied = Some(state.declared.clone());
+    *applied = Some(Applied { declared, filled });
+}
+
+/// Opens the secrets of the applied declarations anew, and replaces the servers whose values have
+/// changed (D38). Other servers stay as they are.
+pub(crate) async fn fill_anew(shared: &Shared) {
+    let mut applied = shared.applied.lock().await;
+    let Some(Applied { declared, filled }) = &mut *applied else { return };
+    if !filled.names_secrets() {
+        return;
+    }
+    let now = Filled::of(declared, shared.vault.as_ref(), &shared.workspace).await;
+    let changed = now.changed_since(filled);
+    if !changed.is_empty()
+        && let Err(error) = shared.registry.replace_entries(changed)
+    {
+        tracing::debug!(%error, "new values of secrets are not applied");
+    }
+    *filled = now;
+}
+
+/// Follows changes of secrets by other daemons on the store, and opens values again that could not
+/// be read, until the daemon stops.
+pub(crate) async fn follow_secrets(shared: Arc<Shared>) {
+    let mut polls = Polls::until(shared.closing.clone());
+    while polls.next().await {
+        if are_secrets_behind(&shared).await {
+            fill_anew(&shared).await;
+        }
+    }
+}
+
+/// True if the applied servers have other values of secrets than the store.
+async fn are_secrets_behind(shared: &Shared) -> bool {
+    let Some(vault) = &shared.vault else { return false };
+    let is_named = |applied: &Applied| applied.filled.names_secrets();
+    if !shared.applied.lock().await.as_ref().is_some_and(is_named) {
+        return false;
+    }
+    match vault.list(&shared.workspace).await {
+        Ok(present) => {
+            let is_behind = |applied: &Applied| applied.filled.is_behind(&present);
+            shared.applied.lock().await.as_ref().is_some_and(is_behind)
+        }
+        // The reader of cuts reports a store that fails.
+        Err(error) => {
+            tracing::debug!(%error, "the versions of secrets cannot be read");
+            false
+        }
+    }
 }
 
 pub(crate) fn tell_faults(state: &LayersState) {

@@ -12,6 +12,7 @@ mod catalog;
 mod control;
 mod cuts;
 mod error;
+mod filled;
 mod follow;
 mod grants;
 mod idempotency;

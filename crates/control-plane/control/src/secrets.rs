@@ -11,7 +11,7 @@ use narthex_store::{Cut, StatementError, Store};
 use narthex_vault::{Head, Put, Rotation, RowsError, RowsResult, SealedRows, Stored, Vault};
 use serde_json::Value;
 
-use crate::{By, Control, ControlError};
+use crate::{By, Control, ControlError, filled, follow};
 
 /// Names of secrets, each with the places that refer to it.
 pub type SecretUses = BTreeMap<String, Vec<String>>;
@@ -56,13 +56,15 @@ impl Control {
             noted
                 .update(|event| AuditEvent { kind: kind.into(), ..event.with("version", version) });
             noted.done().await;
+            this.follow_secret(&workspace).await;
             Ok(stored)
         };
         self.to_the_end(put).await
     }
 
     /// The secrets that the catalog of a workspace names, each with its places, such as
-    /// `agents.reader.mcpServers.docs.config.key`.
+    /// `agents.reader.mcpServers.docs.config.key`, and those of local files, such as
+    /// `mcp.json:servers.docs.env.KEY`.
     ///
     /// # Errors
     /// When there is no such workspace or no store, or the store fails.
@@ -78,6 +80,13 @@ impl Control {
                     CatalogKind::Agent => "agents",
                 };
                 naming(&document, &Place::root(kind).key(&row.id), &mut found);
+            }
+        }
+        if *workspace == self.shared.workspace
+            && let Some(applied) = &*self.shared.applied.lock().await
+        {
+            for (name, places) in filled::uses(&applied.declared) {
+                found.entry(name.as_str().to_owned()).or_default().extend(places);
             }
         }
         Ok(found)
@@ -102,9 +111,17 @@ impl Control {
             vault.clear(&workspace, &name, &id).await?;
             this.cut(&workspace, &Cut::Secret(name, u64::MAX));
             noted.done().await;
+            this.follow_secret(&workspace).await;
             Ok(())
         };
         self.to_the_end(clear).await
+    }
+
+    /// Connects the servers of local files anew whose secrets have changed.
+    async fn follow_secret(&self, workspace: &WorkspaceId) {
+        if *workspace == self.shared.workspace {
+            follow::fill_anew(&self.shared).await;
+        }
     }
 
     /// Changes the master key while secrets are in use, or finishes an interrupted change.

@@ -4,9 +4,9 @@ use std::{path::Path, time::Duration};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use narthex_model::{
-    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, HeaderSource, HttpTarget, OAuth,
-    OAuthClient, OAuthTokens, Secret, SecretName, ServerAuth, ServerDefinition, StdioTarget,
-    Target, WorkspaceId,
+    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, HeaderSource, HttpTarget,
+    NamedSecret, OAuth, OAuthClient, OAuthTokens, Secret, SecretName, ServerAuth, ServerDefinition,
+    StdioTarget, Target, WorkspaceId,
 };
 use sha2::Sha256;
 
@@ -39,6 +39,7 @@ impl DigestKey {
             shows_flagged,
             filled_in,
             header_sources,
+            named_secrets,
             // The place of the entry, and not its content.
             approved_in: _,
             // The output limits are the gateway's part, which reads the row.
@@ -62,6 +63,7 @@ impl DigestKey {
         }
         fields.many(filled_in.iter().map(Secret::expose));
         fields.sources(header_sources);
+        fields.named(named_secrets);
         Digest(fields.0.finalize().into_bytes().into())
     }
 
@@ -124,6 +126,16 @@ impl Fields {
             self.optional(secret.as_ref().map(SecretName::as_str));
             self.many(variables.iter().map(String::as_str));
             self.optional(workspace.as_ref().map(WorkspaceId::as_str));
+        }
+    }
+
+    /// Hashes the versions of secrets: a new value of a secret is another configuration.
+    fn named(&mut self, secrets: &[NamedSecret]) {
+        self.number(secrets.len() as u64);
+        for NamedSecret { name, key, place: _, opened } in secrets {
+            self.text(name.as_str());
+            self.text(key);
+            self.number(opened.as_ref().map_or(0, |id| id.version));
         }
     }
 

@@ -15,7 +15,7 @@ use narthex_supervisor::LogRing;
 use narthex_upstream::Inventory;
 
 use crate::{
-    Declared, Found, Mount, ServerRow, Sharing,
+    Declared, Found, Mount, MountIdentity, ServerRow, Sharing,
     config::Entry,
     connection::Before,
     digest::Digest,
@@ -342,7 +342,9 @@ impl Shared {
         digest: Digest,
         before: Before<'_>,
     ) -> Mount {
-        let identity = Arc::default();
+        let opened = definition.named_secrets.iter().filter_map(|named| named.opened.as_ref());
+        let secrets = opened.map(|id| (id.key.clone(), id.version)).collect();
+        let identity = MountIdentity { secrets, ..MountIdentity::default() }.into();
         let key = crate::pool::PoolKey::new(definition, digest, identity, Sharing::Everybody);
         let mount = self.mount(key, definition, self.settings(), before);
         mount.connection().has_row();

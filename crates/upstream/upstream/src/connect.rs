@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use narthex_http_client::{ClientError, Proxies, without_secrets};
-use narthex_model::{Confinement, Secret, ServerDefinition, Target};
+use narthex_model::{Confinement, ServerDefinition, Target};
 use narthex_supervisor::{BaseEnvironment, LogRing, Shim, SpawnError};
 use narthex_wire::{Limits, Redactor};
 use tokio::{sync::mpsc, time::Instant};
@@ -13,6 +13,7 @@ use crate::{
     Health, LinkError, LinkEvent,
     link::{ClientIdentity, Inner, Link, ServerFacts, UseCount},
     outlet::Outlet,
+    secrets,
 };
 
 /// The dialect that a server understands. The registry stores the dialect, so that later links
@@ -330,34 +331,20 @@ impl Setup<'_> {
     }
 }
 
-/// Spellings of a secret in parts of a URL: hosts have small letters, paths are escaped.
-fn as_in_addresses(secret: &Secret) -> Vec<Secret> {
-    let mut spellings = vec![Secret::new(secret.expose().to_ascii_lowercase())];
-    if let Ok(mut url) = url::Url::parse("http://host") {
-        url.set_path(secret.expose());
-        spellings.push(Secret::new(url.path().trim_start_matches('/')));
-    }
-    spellings
-}
-
 /// A handshake that succeeded.
 pub(crate) type Shaken = (Inner, ServerFacts, Dialect);
 
 /// Connects to a server; returns the link, and the dialect that the server understands.
 ///
 /// # Errors
-/// When the server cannot be reached or does not complete a handshake in time. No error contains a
-/// secret of the definition.
+/// When the server cannot be reached or does not complete a handshake in time, or names secrets
+/// that are not filled in. No error contains a secret of the definition.
 pub async fn connect(
     definition: &ServerDefinition,
     context: &ConnectContext,
 ) -> Result<(Link, Dialect), ConnectError> {
-    let mut secrets = definition.secrets();
-    if let Target::Http(_) = &definition.target {
-        secrets.extend(definition.filled_in.iter().flat_map(as_in_addresses));
-    }
-    let redactor = Redactor::new(&secrets);
-    let redactor = (!redactor.is_empty()).then(|| Arc::new(redactor));
+    secrets::are_opened(definition).map_err(ConnectError::Auth)?;
+    let redactor = secrets::redactor(definition);
     let setup = Setup { definition, context, redactor };
     let began = Instant::now();
     let mut spent = None;

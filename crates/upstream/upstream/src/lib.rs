@@ -23,6 +23,7 @@ mod link;
 mod list_changes;
 mod outlet;
 mod retry_after;
+mod secrets;
 mod sse;
 mod stdio;
 

@@ -36,6 +36,7 @@ pub mod json;
 mod method_name;
 mod model_text;
 mod models;
+mod named_secret;
 mod names;
 mod nearest;
 pub mod package;
@@ -94,6 +95,7 @@ pub use method_name::{
 };
 pub use model_text::{REFUSAL_TEXT_MAX, for_models, for_operators, value_for_models};
 pub use models::{EnabledModel, EnabledModels, ModelFault};
+pub use named_secret::{AuthSecret, NamedSecret, OpenedSecret, SecretId, SecretPlace};
 pub use names::{
     AgentName, CapabilityName, ChannelName, EnvName, ExecutorName, McpClientId, NameError,
     PreviewId, PrincipalId, PrincipalName, ServerId, ServiceTokenId, ToolScope,

@@ -1,5 +1,7 @@
 //! The definition of a server, and the state of its connection.
 
+mod secrets;
+
 use std::{
     collections::BTreeMap,
     fmt,
@@ -12,8 +14,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Alias, CallError, Confinement, Exposed, Gates, HeaderSource, NotificationName, Secret,
-    ServerAuth, TrafficLimits,
+    Alias, CallError, Confinement, Exposed, Gates, HeaderSource, NamedSecret, NotificationName,
+    Secret, ServerAuth, TrafficLimits,
     package::{self, UnpinnedPackage},
 };
 
@@ -119,6 +121,8 @@ pub struct ServerDefinition {
     pub filled_in: Vec<Secret>,
     /// The sources of the values of its headers.
     pub header_sources: Vec<HeaderSource>,
+    /// The secrets that the entry names by `${secret:NAME}`.
+    pub named_secrets: Vec<NamedSecret>,
     /// The file with its entry, if changes of that file count only once a human has approved them
     /// (D27).
     pub approved_in: Option<Arc<Path>>,
@@ -155,6 +159,7 @@ impl ServerDefinition {
             shows_flagged: false,
             filled_in: Vec::new(),
             header_sources: Vec::new(),
+            named_secrets: Vec::new(),
             approved_in: None,
         }
     }

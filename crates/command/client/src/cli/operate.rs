@@ -89,7 +89,7 @@ pub struct LogsArgs {
     narthex mcp add memory -- npx -y @modelcontextprotocol/server-memory\n  \
     narthex mcp add docs --url https://docs.example/mcp\n  \
     narthex mcp add docs - < entry.json\n\n\
-    Never type a secret on a command line: write ${env:NAME} in single quotes.")]
+    Never type a secret on a command line: write ${secret:NAME} or ${env:NAME} in single quotes.")]
 pub struct AddArgs {
     /// The server's name: 1 to 64 characters of a-z, 0-9, _ and -
     pub name: String,

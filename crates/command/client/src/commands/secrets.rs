@@ -127,9 +127,13 @@ fn users(secret: &Value) -> Option<String> {
     (!objects.is_empty()).then(|| harmless(&objects.join(", ")))
 }
 
-/// The first two steps of a place such as `agents.reader.mcpServers.docs.config.key`.
+/// The first two steps of a place such as `agents.reader.mcpServers.docs.config.key`. Those of
+/// files begin behind the file: `mcp.json:servers.docs.env.KEY`, `settings.json:mcp.servers.docs`.
 fn object(place: &str) -> &str {
-    place.match_indices('.').nth(1).map_or(place, |(end, _)| &place[..end])
+    let file = place.find(".json:").map_or(0, |at| at + ".json:".len());
+    let steps = if file > 0 && place[file..].starts_with("mcp.") { 2 } else { 1 };
+    let end = place[file..].match_indices('.').nth(steps);
+    end.map_or(place, |(end, _)| &place[..file + end])
 }
 
 async fn clear(name: &str, place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Failure> {

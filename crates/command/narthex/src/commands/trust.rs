@@ -2,6 +2,7 @@
 //! and stores it.
 
 use std::{
+    collections::BTreeSet,
     io::{self, IsTerminal, Write, stderr, stdin, stdout},
     path::PathBuf,
     process::ExitCode,
@@ -150,10 +151,12 @@ fn show(servers: &[Value]) -> Result<(), Failure> {
             let pair = format!("{}={}", harmless(name), quoted(value));
             output::line(&format!("{:<16} with environment {pair}", ""))?;
         }
-        let names = server["headers"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let names: Vec<_> = names.map(harmless).collect();
-        if !names.is_empty() {
-            output::line(&format!("{:<16} with headers {}", "", names.join(", ")))?;
+        for (note, key) in [("with headers", "headers"), ("gets your stored secrets", "secrets")] {
+            let names = server[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let names: Vec<_> = names.map(harmless).collect();
+            if !names.is_empty() {
+                output::line(&format!("{:<16} {note} {}", "", names.join(", ")))?;
+            }
         }
         for (note, text) in [("confined to", "confinement"), ("signs in by", "auth")] {
             if let Some(text) = server[text].as_str() {
@@ -221,6 +224,7 @@ fn definition_shown(
                 "folder": target.working_dir.as_ref().map(|folder| folder.display().to_string()),
                 "confinement": confinement.map(|all| confined(all)),
                 "environment": Value::Object(env.collect()),
+                "secrets": secrets(definition),
                 "unpinned": packages::unpinned(definition, failed),
             })
         }
@@ -230,10 +234,16 @@ fn definition_shown(
                 "alias": alias,
                 "starts": address(&target.url),
                 "headers": names,
+                "secrets": secrets(definition),
                 "auth": auth(&target.auth),
             })
         }
     }
+}
+
+/// The names of the secrets that a server gets, each once.
+fn secrets(definition: &ServerDefinition) -> BTreeSet<&str> {
+    definition.named_secrets.iter().map(|named| named.name.as_str()).collect()
 }
 
 /// True if a text is one word as keys are, which no shell takes for more.

@@ -49,6 +49,7 @@ fn s27_secrets_reach_only_their_server_and_the_two_required_answers() {
     // And these answers must have values.
     for (name, place) in [
         ("STDIO", "environ of server stdio"),
+        ("LOCAL", "environ of server local"),
         ("STDIO", "answer in direct mode"),
         ("HTTP", "answer in direct mode"),
         ("BOUND", "answer that begins a run"),

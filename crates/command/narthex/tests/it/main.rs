@@ -37,6 +37,7 @@ mod init;
 mod keychain;
 mod killed;
 mod limits;
+mod local_secrets;
 mod matrix;
 mod mcp;
 mod operators;

@@ -190,6 +190,11 @@ fn fault(entry: &Entry, taken: Option<&Snapshot>) -> Option<RunFault> {
                         own servers list is frozen with the run, so leave it out";
             (ErrorKind::Invalid, text.to_owned(), None)
         }
+        Entry::Server(definition) if !definition.named_secrets.is_empty() => {
+            let text = "`${secret:NAME}` works in mcp.json and in the user's settings; put the \
+                        server into the catalog, where `${NAME}` names a secret of the workspace";
+            (ErrorKind::Invalid, text.to_owned(), None)
+        }
         Entry::Server(definition) if definition.is_disabled => {
             let text = "its entry has `disabled`; leave the server out of the run";
             (ErrorKind::Invalid, text.to_owned(), None)

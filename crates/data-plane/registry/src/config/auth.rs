@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use narthex_model::{
-    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, OAuth, OAuthClient, OAuthScopes,
-    OAuthTokens, Secret, ServerAuth, header,
+    ApiKeyAuth, AuthSecret, AuthorizationCodeAuth, ClientCredentialsAuth, OAuth, OAuthClient,
+    OAuthScopes, OAuthTokens, Secret, SecretPlace, ServerAuth, header,
 };
 
 use super::{
@@ -87,7 +87,7 @@ fn api_key(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<ServerA
     }
     let prefix = reader.text(auth, at, "valuePrefix").map(|prefix| prefix.value);
     let prefix = reader.header_value(&at.key("valuePrefix"), prefix.unwrap_or_default());
-    let key = match reader.secret_text(auth, at, "key") {
+    let key = match reader.auth_text(auth, at, AuthSecret::Key) {
         Some(key) => {
             let place = at.key("key");
             reader.header_from(&header_name, &place, &key);
@@ -109,7 +109,8 @@ fn client_credentials(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Opt
         .required(auth, at, "tokenUrl", CLIENT_CREDENTIALS)
         .and_then(|url| reader.url(&at.key("tokenUrl"), &url));
     let client_id = reader.required(auth, at, "clientId", CLIENT_CREDENTIALS);
-    let client_secret = reader.required_secret(auth, at, "clientSecret", CLIENT_CREDENTIALS);
+    let client_secret =
+        reader.required_secret(auth, at, AuthSecret::ClientSecret, CLIENT_CREDENTIALS);
     let resource = reader.optional_url(auth, at, "resource");
     let audience = reader.filled(auth, at, "audience").map(|audience| audience.value);
     let scopes = scopes(reader, auth, at);
@@ -141,13 +142,14 @@ fn authorization_code(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> OAu
 fn read_client(reader: &mut Reader<'_>, client: &Fields, at: &Place) -> Option<OAuthClient> {
     references(reader, client, at);
     let id = reader.required(client, at, "clientId", AUTHORIZATION_CODE);
-    let secret = reader.secret(client, at, "clientSecret").map(Secret::new);
+    let secret = reader.auth_secret(client, at, AuthSecret::ClientSecret);
     Some(OAuthClient { id: id?, secret })
 }
 
 fn read_tokens(reader: &mut Reader<'_>, tokens: &Fields, at: &Place) -> Option<OAuthTokens> {
-    let access_token = reader.required_secret(tokens, at, "accessToken", AUTHORIZATION_CODE);
-    let refresh_token = reader.secret(tokens, at, "refreshToken").map(Secret::new);
+    let access_token =
+        reader.required_secret(tokens, at, AuthSecret::AccessToken, AUTHORIZATION_CODE);
+    let refresh_token = reader.auth_secret(tokens, at, AuthSecret::RefreshToken);
     let expires_at = field(tokens, "expiresAt").and_then(|node| {
         let seconds = seconds(node);
         if seconds.is_none() {
@@ -185,16 +187,22 @@ fn scopes(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> OAuthScopes {
 }
 
 impl Reader<'_> {
-    /// A string that should come from the environment.
-    fn secret(&mut self, fields: &Fields, at: &Place, key: &str) -> Option<String> {
-        self.secret_text(fields, at, key).map(|text| text.value)
+    /// A field that should not have its value in the file.
+    fn auth_secret(&mut self, fields: &Fields, at: &Place, key: AuthSecret) -> Option<Secret> {
+        self.auth_text(fields, at, key).map(|text| Secret::new(text.value))
     }
 
-    /// Reads a filled-in text with its variables; warns if it came from no variable.
-    fn secret_text(&mut self, fields: &Fields, at: &Place, key: &str) -> Option<Expanded> {
-        let text = self.filled(fields, at, key)?;
-        if !text.is_from_env() {
-            self.warn(&at.key(key), secrets::ADVICE);
+    /// Reads the text of such a field with its source; warns if the value is in the file.
+    fn auth_text(&mut self, fields: &Fields, at: &Place, key: AuthSecret) -> Option<Expanded> {
+        let place = at.key(key.key());
+        if let Some(Node::Text(text)) = field(fields, key.key())
+            && let Some(named) = self.secret(&place, text, SecretPlace::Auth(key))
+        {
+            return Some(named);
+        }
+        let text = self.filled(fields, at, key.key())?;
+        if !text.is_from_elsewhere() {
+            self.warn(&place, secrets::ADVICE);
         }
         Some(text)
     }
@@ -217,14 +225,14 @@ impl Reader<'_> {
         &mut self,
         fields: &Fields,
         at: &Place,
-        key: &'static str,
+        key: AuthSecret,
         mode: &'static str,
     ) -> Option<Secret> {
-        let secret = self.secret(fields, at, key);
+        let secret = self.auth_secret(fields, at, key);
         if secret.is_none() {
-            self.absent(at, key, mode);
+            self.absent(at, key.key(), mode);
         }
-        secret.map(Secret::new)
+        secret
     }
 
     /// Reports a missing field, unless a fault at its place is already reported.

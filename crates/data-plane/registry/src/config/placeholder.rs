@@ -1,11 +1,12 @@
 //! Placeholders in a file's strings: `${env:NAME}`, `${env:NAME:-default}`, `${workspaceRoot}`.
+//! `${secret:NAME}` is none: as a whole value it names a secret, and inside a text it is refused.
 //!
 //! The text is read once, from left to right, and results are never read again: a variable that
 //! holds placeholder text stays that text (S30). `$${` is a literal `${`. In files of other
 //! programs, their spellings (`${NAME}`, `${workspaceFolder}`) are rewritten to narthex's and
 //! reported.
 
-use narthex_model::{Secret, is_secret_variable};
+use narthex_model::{Secret, SecretName, SecretNameError, is_secret_variable};
 
 use super::LoadContext;
 
@@ -29,6 +30,8 @@ pub(super) struct Expanded {
     pub(super) secrets: Vec<Secret>,
     /// Rewritten placeholders: the other program's spelling, and narthex's. Defaults are left out.
     pub(super) rewritten: Vec<(String, String)>,
+    /// The secret that the whole text names. The value is then the text as it is written.
+    pub(super) secret: Option<SecretName>,
 }
 
 /// The reason why a string cannot be filled in. Shows names, never values or defaults.
@@ -56,6 +59,14 @@ pub(super) enum PlaceholderError {
     Missing { name: String },
     #[error("`${{workspaceRoot}}` is not valid UTF-8; rename the folder")]
     WorkspaceRoot,
+    #[error(
+        "`${{secret:{name}}}` works only as the whole value of a variable in `env`, of a header, \
+         or of a secret field of `auth`; move it there, and store all of the value as the secret \
+         (a key behind `Bearer ` is also `auth` of mode `apiKey` with a `valuePrefix`)"
+    )]
+    SecretInText { name: SecretName },
+    #[error("`${{secret:…}}`: {0}")]
+    BadSecretName(#[from] SecretNameError),
 }
 
 impl PlaceholderError {
@@ -68,8 +79,16 @@ impl PlaceholderError {
             Self::Unknown { .. } => "placeholder_unknown",
             Self::Missing { .. } => "variable_missing",
             Self::WorkspaceRoot => "workspace_root_invalid",
+            Self::SecretInText { .. } => "secret_in_text",
+            Self::BadSecretName(_) => "secret_bad_name",
         }
     }
+}
+
+/// The secret that `text` names as a whole; `None` for any other text.
+pub(super) fn named_secret(text: &str) -> Option<SecretName> {
+    let name = text.strip_prefix("${secret:")?.strip_suffix('}')?;
+    SecretName::new(name).ok()
 }
 
 /// Fills in every placeholder of `text`.
@@ -108,6 +127,9 @@ fn fill_in(
     }
     if let Some(variable) = inside.strip_prefix("env:") {
         return push_env(variable, context, out);
+    }
+    if let Some(name) = inside.strip_prefix("secret:") {
+        return Err(PlaceholderError::SecretInText { name: SecretName::new(name)? });
     }
     match dialect {
         Dialect::Strict => Err(unknown(inside)),
@@ -172,12 +194,23 @@ fn push_env(
 impl Expanded {
     /// A text without placeholders.
     pub(super) fn literal(value: String) -> Self {
-        Self { value, variables: Vec::new(), secrets: Vec::new(), rewritten: Vec::new() }
+        Self {
+            value,
+            variables: Vec::new(),
+            secrets: Vec::new(),
+            rewritten: Vec::new(),
+            secret: None,
+        }
     }
 
-    /// True if any part came from the environment.
-    pub(super) fn is_from_env(&self) -> bool {
-        !self.variables.is_empty()
+    /// The text of a value that names this secret.
+    pub(super) fn naming(secret: SecretName, text: &str) -> Self {
+        Self { secret: Some(secret), ..Self::literal(text.to_owned()) }
+    }
+
+    /// True if the value, or a part of it, is not in the file.
+    pub(super) fn is_from_elsewhere(&self) -> bool {
+        !self.variables.is_empty() || self.secret.is_some()
     }
 
     fn push_from_env(&mut self, name: &str, value: &str) {
@@ -217,7 +250,11 @@ fn unknown(inside: &str) -> PlaceholderError {
     };
     let remedy = match meant {
         Some(meant) => format!("write `${{{meant}}}`, or `$${{` for a literal `${{`"),
-        None => "use `${env:NAME}` or `${workspaceRoot}`, or `$${` for a literal `${`".to_owned(),
+        None => {
+            "use `${env:NAME}`, `${secret:NAME}` or `${workspaceRoot}`, or `$${` for a literal \
+                 `${`"
+                .to_owned()
+        }
     };
     PlaceholderError::Unknown { name: printable(name), remedy }
 }

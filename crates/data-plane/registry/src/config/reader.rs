@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use narthex_model::{
-    CallError, CallErrorKind, ConfigFault, ConfinementProblem, HeaderSource, Secret,
-    ServerDefinition, UnknownKey,
+    CallError, CallErrorKind, ConfigFault, ConfinementProblem, HeaderSource, NamedSecret, Secret,
+    SecretPlace, ServerDefinition, UnknownKey,
 };
 use serde_json::json;
 use url::Url;
@@ -12,7 +12,7 @@ use url::Url;
 use super::{
     ConfigWarning, Entry, LoadContext,
     node::{Node, Place, field, shortened},
-    placeholder::{Dialect, Expanded, expand},
+    placeholder::{Dialect, Expanded, expand, named_secret},
     problem::EntryProblem,
     secrets,
 };
@@ -40,6 +40,8 @@ pub(super) struct Reader<'a> {
     filled_in: Vec<Secret>,
     /// Sources of the values of the entry's headers.
     header_sources: Vec<HeaderSource>,
+    /// Secrets that the entry names.
+    named_secrets: Vec<NamedSecret>,
 }
 
 /// Keys that restrict callers. A misspelt one is a fault: if it were ignored, the server would be
@@ -65,6 +67,7 @@ impl<'a> Reader<'a> {
             misspelt: Vec::new(),
             filled_in: Vec::new(),
             header_sources: Vec::new(),
+            named_secrets: Vec::new(),
         }
     }
 
@@ -95,10 +98,14 @@ impl<'a> Reader<'a> {
         let faults = self.take_faults();
         let filled_in = std::mem::take(&mut self.filled_in);
         let header_sources = std::mem::take(&mut self.header_sources);
+        let named_secrets = std::mem::take(&mut self.named_secrets);
         match definition {
-            Some(definition) if faults.is_empty() => {
-                Entry::Server(ServerDefinition { filled_in, header_sources, ..definition })
-            }
+            Some(definition) if faults.is_empty() => Entry::Server(ServerDefinition {
+                filled_in,
+                header_sources,
+                named_secrets,
+                ..definition
+            }),
             _ => Entry::Fault(ConfigFault {
                 name: shortened(name),
                 error: self.fault_row(&faults, at),
@@ -170,6 +177,35 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Notes the secret that `text` names as a whole; `None` if it names none. The value stays as
+    /// it is written until the secret is opened.
+    pub(super) fn secret(
+        &mut self,
+        place: &Place,
+        text: &str,
+        to: SecretPlace,
+    ) -> Option<Expanded> {
+        let name = named_secret(text)?;
+        let key = place.to_string();
+        self.named_secrets.push(NamedSecret { name: name.clone(), key, place: to, opened: None });
+        Some(Expanded::naming(name, text))
+    }
+
+    /// A value that may name a secret, or else as [`Self::any_text`] reads it.
+    pub(super) fn text_or_secret(
+        &mut self,
+        node: &Node,
+        place: &Place,
+        to: SecretPlace,
+    ) -> Option<Expanded> {
+        if let Node::Text(text) = node
+            && let Some(named) = self.secret(place, text, to)
+        {
+            return Some(named);
+        }
+        self.any_text(node, place)
+    }
+
     /// A field that must be a string if it is there.
     pub(super) fn text(&mut self, fields: &Fields, at: &Place, key: &str) -> Option<Expanded> {
         let node = field(fields, key)?;
@@ -236,7 +272,7 @@ impl<'a> Reader<'a> {
         self.header_sources.push(HeaderSource {
             header: header.to_owned(),
             key: place.to_string(),
-            secret: None,
+            secret: value.secret.clone(),
             variables: value.variables.clone(),
             workspace: None,
         });
@@ -244,7 +280,7 @@ impl<'a> Reader<'a> {
 
     /// Recommends a variable where the file itself seems to hold a secret (E16).
     pub(super) fn advise_if_secret(&mut self, place: &Place, name: &str, value: &Expanded) {
-        if !value.is_from_env() && secrets::looks_secret(name, &value.value) {
+        if !value.is_from_elsewhere() && secrets::looks_secret(name, &value.value) {
             self.warn(place, secrets::ADVICE);
         }
     }

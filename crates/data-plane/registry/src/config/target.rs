@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use narthex_model::{HttpTarget, Secret, ServerAuth, StdioTarget, Target, header};
+use narthex_model::{HttpTarget, Secret, SecretPlace, ServerAuth, StdioTarget, Target, header};
 
 use super::{
     auth,
@@ -145,11 +145,11 @@ impl Reader<'_> {
                 for (index, node) in nodes.iter().enumerate() {
                     let place = place.index(index);
                     let Some(arg) = self.any_text(node, &place) else { continue };
-                    if !arg.is_from_env() && secrets::looks_secret("", &arg.value) {
+                    if !arg.is_from_elsewhere() && secrets::looks_secret("", &arg.value) {
                         self.warn(
                             &place,
                             "this looks like a secret, and other programs on this machine can \
-                             read arguments; pass it in `env` as `${env:NAME}`",
+                             read arguments; pass it in `env` as `${env:NAME}` or `${secret:NAME}`",
                         );
                     }
                     args.push(arg.value);
@@ -169,7 +169,9 @@ impl Reader<'_> {
             if name.is_empty() || name.contains(['=', '\0']) {
                 let name = super::node::shortened(name);
                 self.fault(&place, EntryProblem::BadEnvName { name });
-            } else if let Some(value) = self.any_text(node, &place) {
+            } else if let Some(value) =
+                self.text_or_secret(node, &place, SecretPlace::Variable(name.clone()))
+            {
                 self.advise_if_secret(&place, name, &value);
                 env.insert(name.clone(), Secret::new(value.value));
             }
@@ -197,7 +199,9 @@ impl Reader<'_> {
                 self.warn(&place, "ignored: narthex sets this header itself; remove it");
             } else if !seen.insert(lower) {
                 self.fault(&place, EntryProblem::HeaderTwice { name: name.clone() });
-            } else if let Some(value) = self.any_text(node, &place) {
+            } else if let Some(value) =
+                self.text_or_secret(node, &place, SecretPlace::Header(name.clone()))
+            {
                 self.advise_if_secret(&place, name, &value);
                 self.header_from(name, &place, &value);
                 if let Some(value) = self.header_value(&place, value.value) {

@@ -45,7 +45,9 @@ fn remedy(definition: &ServerDefinition, is_live: bool) -> Option<String> {
     if literals > 0 {
         mend.push(format!("correct {} there{}", it(literals), approving(approved)));
     }
-    let then = taking_effect(live, variables == 0 && approved.is_none());
+    // A new value of a secret changes no file.
+    let needs_approval = literals > 0 && approved.is_some();
+    let then = taking_effect(live, variables == 0 && !needs_approval);
     Some(format!("{}: {}, {then}", named.join(" and "), mend.join(" and ")))
 }
 
@@ -186,6 +188,12 @@ mod tests {
                         run `narthex mcp reconnect pay` once the server accepts the same value";
         let key = || source("X-Key", "servers.pay.headers.X-Key");
         assert_eq!(told_of(file, vec![key()], true), expected);
+        // A new value of a secret changes no file, so it needs no approval.
+        let mut secret = key();
+        secret.secret = Some(SecretName::new("PAY_KEY").unwrap());
+        let told = told_of(file, vec![secret], true);
+        assert!(told.contains("set it again with `narthex secrets set PAY_KEY`, which"), "{told}");
+        assert!(told.contains("by itself") && !told.contains("trust"), "{told}");
         let none = told_of(file, Vec::new(), true);
         assert!(none.contains("in its entry and approve the change with `narthex trust"), "{none}");
         assert!(!none.contains("by itself"), "{none}");

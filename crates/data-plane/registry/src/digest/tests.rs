@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use narthex_model::Alias;
+use narthex_model::{Alias, SecretId, SecretPlace};
 
 use super::*;
 
@@ -94,6 +94,7 @@ fn e52_each_field_of_a_program_counts() {
             ("timeout", |d| d.timeout = Some(Duration::from_secs(1))),
             ("alias", |d| d.alias = Alias::new("y").unwrap()),
             ("filled in", |d| d.filled_in.push(Secret::new("s"))),
+            ("named secret", |d| d.named_secrets.push(secret(None))),
         ],
     );
 }
@@ -212,6 +213,29 @@ fn e49_each_field_of_an_authorization_code_counts() {
     let mut turned = authorization_code();
     sign_in(&mut turned).scopes = ["b", "a"].map(str::to_owned).into();
     assert_eq!(digest(&turned), digest(&authorization_code()));
+}
+
+fn secret(version: Option<u64>) -> NamedSecret {
+    let id = |version| SecretId { key: "default/KEY".into(), version };
+    NamedSecret {
+        name: SecretName::new("KEY").unwrap(),
+        key: "servers.x.env.KEY".to_owned(),
+        place: SecretPlace::Variable("KEY".to_owned()),
+        opened: version.map(id),
+    }
+}
+
+/// D38: a new version of a secret is another configuration, also with the same value.
+#[test]
+fn d38_each_version_of_a_secret_counts() {
+    let with = |version| {
+        let mut definition = stdio(&[]);
+        definition.named_secrets.push(secret(version));
+        digest(&definition)
+    };
+    assert_ne!(with(None), with(Some(1)));
+    assert_ne!(with(Some(1)), with(Some(2)));
+    assert_eq!(with(Some(2)), with(Some(2)));
 }
 
 /// E53: arguments are compared one by one.

@@ -71,6 +71,23 @@ impl Registry {
         Ok(self.put(entry.into(), IsRetry::IfFailed)?.result().await)
     }
 
+    /// Puts these entries in place of those of their names, as a change of their secrets needs it:
+    /// other servers stay as they are, also failed ones. An entry whose name has no row is left
+    /// out.
+    ///
+    /// # Errors
+    /// When the registry is closed.
+    pub fn replace_entries(&self, entries: Vec<Declared>) -> Result<(), VerbError> {
+        let mut rows = self.open_rows()?;
+        for declared in entries {
+            if rows.position(declared.name()).is_some() {
+                rows.put(&self.shared, declared, IsRetry::IfFailed);
+            }
+        }
+        self.shared.publish_rows(&mut rows);
+        Ok(())
+    }
+
     /// Removes a server, after its open calls (E40). Returns `false` if no server has this name
     /// (E58). The registry also forgets that the server was disabled.
     ///

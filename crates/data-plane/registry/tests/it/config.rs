@@ -8,6 +8,7 @@ mod exposed;
 mod limits;
 mod list;
 mod properties;
+mod secrets;
 mod tolerant;
 
 use std::path::Path;
@@ -27,6 +28,7 @@ fn env(name: &str) -> Option<String> {
         "EMPTY" => Some(String::new()),
         "LINE" => Some("k-123\n".to_owned()),
         "HOST" => Some("api.test".to_owned()),
+        "SECRET" => Some("${secret:KEY}".to_owned()),
         "NESTED" => Some("${env:KEY}".to_owned()),
         _ => None,
     }

@@ -5,7 +5,10 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use narthex_model::{CallErrorKind, ErrorKind, Secret, ServerDefinition, Target};
+use narthex_model::{
+    AuthSecret, CallErrorKind, ErrorKind, NamedSecret, Secret, SecretName, SecretPlace,
+    ServerDefinition, Target,
+};
 use narthex_supervisor::LogRing;
 use narthex_upstream::{ConnectError, Dialect, Inventory, LinkEvent};
 use serde_json::json;
@@ -266,4 +269,23 @@ async fn r_e17_a_log_survives_several_connections() {
     assert!(tail[1].starts_with("--- started again as process "), "{tail:?}");
     drop(link);
     world.drain().await;
+}
+
+/// D38: a server whose secrets are not filled in is not reached: it would get the text of the file.
+#[tokio::test]
+async fn d38_a_server_without_its_secrets_is_not_reached() {
+    let peer = Peer::legacy(|_| None).await;
+    let mut definition = http(&peer.url);
+    definition.named_secrets = vec![NamedSecret {
+        name: SecretName::new("PAY_KEY").unwrap(),
+        key: "servers.pay.auth.key".to_owned(),
+        place: SecretPlace::Auth(AuthSecret::Key),
+        opened: None,
+    }];
+    let error = World::new().connect(&definition).await.unwrap_err();
+    assert_eq!(error.call_kind(), CallErrorKind::AuthUnavailable, "{error}");
+    let text = error.to_string();
+    assert!(text.contains("`PAY_KEY` (`servers.pay.auth.key`)"), "{text}");
+    assert!(text.contains("narthex secrets set PAY_KEY"), "{text}");
+    assert!(peer.seen().is_empty(), "nothing was sent");
 }

@@ -33,7 +33,8 @@ const VARIABLES: [&str; 8] = [
     "NARTHEX_OIDC_SECRET_CORP",
 ];
 /// And these are secrets of the workspace.
-pub(super) const SECRETS: [&str; 6] = ["STDIO", "HTTP", "DYING", "UNREACHED", "BOUND", "SIGNED"];
+pub(super) const SECRETS: [&str; 7] =
+    ["STDIO", "HTTP", "DYING", "UNREACHED", "BOUND", "SIGNED", "LOCAL"];
 /// Changed in the middle: the value before.
 pub(super) const FORMER: &str = "the former value of STDIO";
 /// The scope of a run, which no model sees, and the prompt of its model.
@@ -162,6 +163,7 @@ impl World {
                 match secret.name {
                     "BOUND" => secret.allowed_in("answer that begins a run"),
                     "STDIO" | SCOPE => secret.allowed_in("environ of server stdio"),
+                    "LOCAL" => secret.allowed_in("environ of server local"),
                     OIDC_FILE => secret.allowed_in("file password "),
                     _ => secret,
                 }
@@ -339,13 +341,18 @@ fn told_name(environ: &[u8]) -> Option<String> {
     name.map(str::to_owned)
 }
 
-/// Servers of `mcp.json`, with values by the environment, an argument, a header and a URL; some
-/// fail and say why, with the value.
+/// Servers of `mcp.json`, with values by the environment, the vault, an argument, a header and a
+/// URL; some fail and say why, with the value.
 fn servers(url: &str, planted: &str) -> Value {
     let mut with_env = fixture_entry();
     with_env["env"] = json!({ "WHO": "env", "API_TOKEN": "${env:CANARY_ENV_TOKEN}" });
     let mut named = fixture_entry();
     named["env"] = json!({ "WHO": planted });
+    let mut with_secret = fixture_entry();
+    with_secret["env"] = json!({ "WHO": "local", "PLAIN": "${secret:LOCAL}" });
+    let dying_with_secret = json!({ "transport": "stdio", "command": "sh",
+        "env": { "WHO": "local", "PLAIN": "${secret:LOCAL}" },
+        "args": ["-c", "echo \"no login with $PLAIN\" >&2; exit 3"] });
     let with_argument = json!({ "transport": "stdio", "command": "sh", "env": { "WHO": "argument" },
         "args": ["-c", "\"$0\" --stdio; exit", fixture(), "${env:CANARY_ARG_TOKEN}"] });
     let named_by_line = json!({ "transport": "stdio", "command": "sh",
@@ -365,6 +372,10 @@ fn servers(url: &str, planted: &str) -> Value {
             "headers": { "Authorization": "${env:CANARY_HEADER_TOKEN}" } },
         "with-key": { "transport": "http", "url": url,
             "auth": { "mode": "apiKey", "key": "${env:CANARY_KEY_TOKEN}" } },
+        "with-secret": with_secret,
+        "dying-with-secret": dying_with_secret,
+        "with-secret-header": { "transport": "http", "url": url,
+            "headers": { "X-Plain": "${secret:LOCAL}" } },
         "with-url": { "transport": "http",
             "url": "http://127.0.0.1:1/mcp?key=${env:CANARY_URL_TOKEN}" },
     })

@@ -1,0 +1,168 @@
+//! Values of secrets that an entry names, put into its definition.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    AuthSecret, NamedSecret, OAuth, OpenedSecret, Secret, SecretName, SecretPlace, ServerAuth,
+    ServerDefinition, Target,
+};
+
+impl ServerDefinition {
+    /// The secrets that the entry names and whose values are not filled in. Such a server must not
+    /// be connected: it would get the text of the file.
+    pub fn unopened_secrets(&self) -> impl Iterator<Item = &NamedSecret> {
+        self.named_secrets.iter().filter(|secret| secret.opened.is_none())
+    }
+
+    /// Puts these values into the places that name them. Redaction covers the values from now on.
+    pub fn fill_in(&mut self, opened: &BTreeMap<SecretName, OpenedSecret>) {
+        for named in &mut self.named_secrets {
+            let Some(secret) = opened.get(&named.name) else { continue };
+            named.opened = Some(secret.id.clone());
+            put(&mut self.target, &named.place, &secret.value);
+            self.filled_in.push(secret.value.clone());
+        }
+    }
+}
+
+/// Replaces the value at a place. A place that the target does not have is left out.
+fn put(target: &mut Target, place: &SecretPlace, value: &Secret) {
+    let value = value.clone();
+    match (target, place) {
+        (Target::Stdio(target), SecretPlace::Variable(name)) => {
+            target.env.insert(name.clone(), value);
+        }
+        (Target::Http(target), SecretPlace::Header(name)) => {
+            target.headers.insert(name.clone(), value);
+        }
+        (Target::Http(target), SecretPlace::Auth(field)) => {
+            put_into_auth(&mut target.auth, *field, value);
+        }
+        (Target::Stdio(_), SecretPlace::Header(_) | SecretPlace::Auth(_))
+        | (Target::Http(_), SecretPlace::Variable(_)) => {}
+    }
+}
+
+fn put_into_auth(auth: &mut ServerAuth, field: AuthSecret, value: Secret) {
+    match auth {
+        ServerAuth::None => {}
+        ServerAuth::ApiKey(auth) => auth.key = Some(value),
+        ServerAuth::NotYet(oauth) => match &mut **oauth {
+            OAuth::ClientCredentials(auth) => auth.client_secret = value,
+            OAuth::AuthorizationCode(auth) => match field {
+                AuthSecret::Key | AuthSecret::ClientSecret => {
+                    if let Some(client) = &mut auth.client {
+                        client.secret = Some(value);
+                    }
+                }
+                AuthSecret::AccessToken => {
+                    if let Some(tokens) = &mut auth.tokens {
+                        tokens.access_token = value;
+                    }
+                }
+                AuthSecret::RefreshToken => {
+                    if let Some(tokens) = &mut auth.tokens {
+                        tokens.refresh_token = Some(value);
+                    }
+                }
+            },
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Alias, ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, HttpTarget, OAuthClient,
+        OAuthTokens, SecretId, StdioTarget,
+    };
+
+    const VALUE: &str = "canary-5521-value";
+
+    fn filled(target: Target, place: SecretPlace) -> ServerDefinition {
+        let name = SecretName::new("KEY").unwrap();
+        let mut definition = ServerDefinition::new(Alias::new("x").unwrap(), target);
+        let key = "servers.x".to_owned();
+        definition.named_secrets =
+            vec![NamedSecret { name: name.clone(), key, place, opened: None }];
+        assert_eq!(definition.unopened_secrets().count(), 1);
+        let id = SecretId { key: "default/KEY".into(), version: 3 };
+        let opened = OpenedSecret { value: Secret::new(VALUE), id };
+        definition.fill_in(&[(name, opened)].into());
+        assert_eq!(definition.unopened_secrets().count(), 0);
+        // D22: the value is never shown, whatever the name of its place.
+        assert!(definition.secrets().contains(&Secret::new(VALUE)));
+        assert!(!format!("{definition:?}").contains(VALUE));
+        definition
+    }
+
+    fn http(auth: ServerAuth) -> Target {
+        let headers = [("X-Plain".to_owned(), Secret::new("${secret:KEY}"))].into();
+        let url = "https://a.example/mcp".to_owned();
+        Target::Http(HttpTarget { url, is_sse: false, headers, auth })
+    }
+
+    fn auth_of(definition: ServerDefinition) -> ServerAuth {
+        let Target::Http(target) = definition.target else { panic!("{definition:?}") };
+        target.auth
+    }
+
+    /// D38: each place gets the value, and redaction covers it.
+    #[test]
+    fn d38_each_place_gets_its_value() {
+        let value = Secret::new(VALUE);
+        let target = StdioTarget {
+            command: "x".to_owned(),
+            args: Vec::new(),
+            env: [("PLAIN".to_owned(), Secret::new("${secret:KEY}"))].into(),
+            working_dir: None,
+            confinement: None,
+        };
+        let variable = SecretPlace::Variable("PLAIN".to_owned());
+        let Target::Stdio(target) = filled(Target::Stdio(target), variable).target else {
+            panic!()
+        };
+        assert_eq!(target.env["PLAIN"], value);
+        let header = SecretPlace::Header("X-Plain".to_owned());
+        let Target::Http(target) = filled(http(ServerAuth::None), header).target else { panic!() };
+        assert_eq!(target.headers["X-Plain"], value);
+        let key =
+            ApiKeyAuth { header_name: "X".to_owned(), value_prefix: String::new(), key: None };
+        let auth =
+            auth_of(filled(http(ServerAuth::ApiKey(key)), SecretPlace::Auth(AuthSecret::Key)));
+        assert!(matches!(auth, ServerAuth::ApiKey(auth) if auth.key == Some(value.clone())));
+    }
+
+    /// D38: the fields of the OAuth modes get values, too.
+    #[test]
+    fn d38_each_field_of_oauth_gets_its_value() {
+        let value = Secret::new(VALUE);
+        let oauth = |oauth| http(ServerAuth::NotYet(Box::new(oauth)));
+        let place = SecretPlace::Auth;
+        let client = OAuth::ClientCredentials(ClientCredentialsAuth {
+            token_url: String::new(),
+            client_id: String::new(),
+            client_secret: Secret::new(""),
+            scopes: [].into(),
+            audience: None,
+            resource: None,
+        });
+        let auth = auth_of(filled(oauth(client), place(AuthSecret::ClientSecret)));
+        assert!(auth.secrets().contains(&&value), "{auth:?}");
+        let code = || {
+            let access_token = Secret::new("");
+            let tokens = OAuthTokens { access_token, refresh_token: None, expires_at: None };
+            OAuth::AuthorizationCode(AuthorizationCodeAuth {
+                client: Some(OAuthClient { id: "i".to_owned(), secret: None }),
+                tokens: Some(tokens),
+                ..AuthorizationCodeAuth::default()
+            })
+        };
+        for field in [AuthSecret::ClientSecret, AuthSecret::AccessToken, AuthSecret::RefreshToken] {
+            let auth = auth_of(filled(oauth(code()), place(field)));
+            let filled = auth.secrets().into_iter().filter(|one| **one == value).count();
+            assert_eq!(filled, 1, "{field:?}: {auth:?}");
+        }
+    }
+}
