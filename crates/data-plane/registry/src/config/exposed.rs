@@ -4,11 +4,24 @@ use narthex_model::{Exposed, NameRule, UriRule};
 
 use super::{
     node::{Node, Place, field},
+    placeholder::Dialect,
+    problem::EntryProblem,
     reader::{Fields, Reader},
 };
 
 /// The keys of a rule.
 const KEYS: [&str; 2] = ["allow", "deny"];
+
+/// Other programs' keys for the tools that they show.
+const SHOWN: [&str; 3] = ["includeTools", "enabledTools", "enabled_tools"];
+
+/// Other programs' keys for the tools that they hide.
+const HIDDEN: [&str; 3] = ["excludeTools", "disabledTools", "disabled_tools"];
+
+/// All of these keys.
+pub(super) fn foreign_lists() -> impl Iterator<Item = &'static str> {
+    SHOWN.into_iter().chain(HIDDEN)
+}
 
 /// A rule as it is written.
 #[derive(Default)]
@@ -32,10 +45,45 @@ impl Reader<'_> {
     /// document: to ignore it would show items that its author meant to hide.
     pub(super) fn exposed(&mut self, fields: &Fields, at: &Place) -> Exposed {
         Exposed {
-            tools: self.rule(fields, at, "tools").names(),
+            tools: self.tools(fields, at).names(),
             resources: self.rule(fields, at, "resources").uris(),
             prompts: self.rule(fields, at, "prompts").names(),
         }
+    }
+
+    /// Reads `tools`, and in a file of other programs the lists that these write, too: their author
+    /// means to hide the same tools from each client of the server.
+    fn tools(&mut self, fields: &Fields, at: &Place) -> Rule {
+        let mut rule = self.rule(fields, at, "tools");
+        if self.dialect == Dialect::Strict {
+            return rule;
+        }
+        for key in HIDDEN {
+            rule.deny.extend(self.foreign_list(fields, at, key, "tools.deny").unwrap_or_default());
+        }
+        for key in SHOWN {
+            let Some(shown) = self.foreign_list(fields, at, key, "tools.allow") else { continue };
+            if rule.allow.replace(shown).is_some() {
+                self.fault(&at.key(key), EntryProblem::AllowTwice);
+            }
+        }
+        rule
+    }
+
+    fn foreign_list(
+        &mut self,
+        fields: &Fields,
+        at: &Place,
+        key: &str,
+        ours: &str,
+    ) -> Option<Vec<String>> {
+        // Some programs write a list that they do not use as null.
+        if field(fields, key) == Some(&Node::Null) {
+            return None;
+        }
+        let patterns = self.patterns(fields, at, key)?;
+        self.warn(&at.key(key), format!("read as `{ours}`"));
+        Some(patterns)
     }
 
     fn rule(&mut self, fields: &Fields, at: &Place, key: &str) -> Rule {

@@ -42,6 +42,8 @@ pub(super) enum EntryProblem {
          restrict a server"
     )]
     UnknownRestriction { key: String, known: String },
+    #[error("the tools that are shown are listed twice; keep one of the lists")]
+    AllowTwice,
     #[error("{0}")]
     UnknownKey(UnknownKey),
     #[error("the text holds a NUL character; remove it")]
@@ -98,6 +100,7 @@ impl EntryProblem {
             Self::BadDuration { .. } => "duration_invalid",
             Self::UnknownOnFlagged { .. } => "on_flagged_unknown",
             Self::UnknownRestriction { .. } => "restriction_unknown",
+            Self::AllowTwice => "allow_twice",
             Self::UnknownKey(_) => "key_unknown",
             Self::Nul => "text_invalid",
             Self::BadEnvName { .. } => "env_name_invalid",

@@ -56,6 +56,10 @@ const RESTRICTIONS: [&str; 7] = [
     "on_flagged",
 ];
 
+/// Keys that hide items. A misspelt one is a fault in narthex's own document. Other programs have
+/// keys of similar names that mean something else.
+const RULES: [&str; 3] = ["tools", "resources", "prompts"];
+
 impl<'a> Reader<'a> {
     pub(super) fn new(context: &'a LoadContext<'a>, dialect: Dialect) -> Self {
         Self {
@@ -297,7 +301,7 @@ impl<'a> Reader<'a> {
                     let known = meant.to_owned();
                     self.fault(at, ConfinementProblem::Key { key, known });
                 }
-                Some(meant) if RESTRICTIONS.contains(&meant) => {
+                Some(meant) if self.restricts(meant) => {
                     let (key, known) = (shortened(key), meant.to_owned());
                     self.fault(at, EntryProblem::UnknownRestriction { key, known });
                 }
@@ -315,6 +319,11 @@ impl<'a> Reader<'a> {
                 }
             }
         }
+    }
+
+    /// True if a key restricts callers, so that it must not be ignored.
+    fn restricts(&self, key: &str) -> bool {
+        RESTRICTIONS.contains(&key) || (self.dialect == Dialect::Strict && RULES.contains(&key))
     }
 
     /// True if a misspelt key at this place was meant to be `key`.

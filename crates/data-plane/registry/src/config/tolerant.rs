@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use narthex_model::{Alias, ServerDefinition};
 
 use super::{
-    Entry,
+    Entry, exposed,
     node::{Node, Place, field, shortened},
     problem::EntryProblem,
     reader::{Fields, Reader},
@@ -62,7 +62,9 @@ fn definition(
         reader.fault(at, EntryProblem::NotAnObject { found: node.found() });
         return None;
     };
-    reader.unknown_keys(fields, at, &[&ENTRY_KEYS[..], &FOREIGN_KEYS].concat());
+    let lists = exposed::foreign_lists();
+    let known: Vec<_> = ENTRY_KEYS.into_iter().chain(FOREIGN_KEYS).chain(lists).collect();
+    reader.unknown_keys(fields, at, &known);
     reader.inner_name(fields, at, name);
     let timeout = reader.timeout(fields, at);
     let progress_extends = reader.progress_extends(fields, at);

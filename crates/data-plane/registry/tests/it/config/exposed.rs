@@ -30,13 +30,60 @@ fn e151_rules_are_read_for_tools_resources_and_prompts() {
     assert!(exposed(r#""tools": ["*"]"#).tools.lets("anything"));
 }
 
-/// E151: other programs' keys for such rules have no effect, and cause a warning.
+/// E151, D38: lists that other programs write hide the same tools here, with a warning that names
+/// the rule.
 #[test]
-fn e151_foreign_rule_keys_cause_a_warning_with_the_right_key() {
-    for key in ["includeTools", "excludeTools", "disabled_tools"] {
+fn e151_lists_of_other_programs_hide_tools() {
+    let read = |json: &str| foreign(&format!(r#"{{"command":"true",{json}}}"#));
+    for key in ["excludeTools", "disabledTools", "disabled_tools"] {
+        let (entry, warnings) = read(&format!(r#""{key}":["delete","drop_*"]"#));
+        let tools = server(entry).exposed.tools;
+        assert!(tools.lets("get") && !tools.lets("delete") && !tools.lets("drop_all"), "{key}");
+        assert_warned(&warnings, &[&format!("mcpServers.x.{key}"), "`tools.deny`"]);
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+    }
+    for key in ["includeTools", "enabledTools", "enabled_tools"] {
+        let (entry, warnings) = read(&format!(r#""{key}":["get"]"#));
+        let tools = server(entry).exposed.tools;
+        assert!(tools.lets("get") && !tools.lets("set"), "{key}");
+        assert_warned(&warnings, &[&format!("mcpServers.x.{key}"), "`tools.allow`"]);
+    }
+    let both = r#""tools":{"deny":["b"]},"includeTools":["a","b","c"],"excludeTools":["c"]"#;
+    let tools = server(read(both).0).exposed.tools;
+    assert!(tools.lets("a") && !tools.lets("b") && !tools.lets("c") && !tools.lets("d"));
+    let none = server(read(r#""includeTools":[]"#).0).exposed.tools;
+    assert!(!none.lets("a"), "an empty list shows nothing");
+    assert!(server(read(r#""excludeTools":null"#).0).exposed.is_everything());
+}
+
+/// E151: a list of another program that cannot be read, or contradicts another one, is a fault: the
+/// server does not start with all tools.
+#[test]
+fn e151_a_foreign_list_is_never_ignored() {
+    for (json, place) in [
+        (r#""excludeTools":"delete""#, "excludeTools"),
+        (r#""disabledTools":[1]"#, "disabledTools[0]"),
+        (r#""tools":["a"],"includeTools":["b"]"#, "includeTools"),
+        (r#""includeTools":["a"],"enabledTools":["b"]"#, "enabledTools"),
+    ] {
+        let found = fault(foreign(&format!(r#"{{"command":"true",{json}}}"#)).0).error;
+        assert!(found.message.contains(&format!("`mcpServers.x.{place}`")), "{json}: {found}");
+    }
+}
+
+/// E151, E109: in narthex's own document such a key is a fault that names the right one; words that
+/// approve calls in other programs hide nothing there, and are reported.
+#[test]
+fn e151_keys_that_nearly_hide_tools_are_faults() {
+    for key in ["excludeTools", "includeTools", "disabled_tools", "tool", "resource", "prompt"] {
+        let json = format!(r#"{{"transport":"stdio","command":"true","{key}":["x"]}}"#);
+        let found = fault(entry(&json).0).error;
+        assert!(found.message.contains("did you mean `"), "{key}: {found}");
+    }
+    for key in ["alwaysAllow", "autoApprove", "allowedTools"] {
         let (read, warnings) = foreign(&format!(r#"{{"command":"true","{key}":["x"]}}"#));
         assert!(server(read).exposed.is_everything());
-        assert_warned(&warnings, &[key, "did you mean `tools`?"]);
+        assert_warned(&warnings, &[key]);
     }
 }
 
