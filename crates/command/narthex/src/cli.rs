@@ -175,6 +175,9 @@ enum Command {
     Vfs(VfsCommand),
     /// Print the completion script of a shell
     Completions(CompletionsArgs),
+    /// Write the manual pages of all commands into a folder, for packages
+    #[command(hide = true)]
+    Man(ManArgs),
 }
 
 #[derive(Debug, Args)]
@@ -182,6 +185,12 @@ enum Command {
 pub(crate) struct CompletionsArgs {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The folder, which is created if it is missing
+    pub(crate) folder: PathBuf,
 }
 
 /// The settings and output options of a command that needs a part of the server.
@@ -350,6 +359,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Connect(args) => Ok(Box::pin(client::connect::run(&args, &plain)).await),
         Command::Trust(args) => Box::pin(commands::trust::run(args, context)).await,
         Command::Completions(args) => commands::completions::run(&args, &context),
+        Command::Man(args) => commands::completions::write_manual(help::command(), &args, &context),
     }
 }
 

@@ -127,3 +127,18 @@ fn completions_know_every_command() {
         assert!(script.contains(&function), "{function}");
     }
 }
+
+/// Packages have a manual page of each command, with the texts of its help.
+#[test]
+fn the_manual_has_a_page_of_each_shown_command() {
+    let place = Place::new();
+    place.run(["man", "pages"]).succeeded();
+    for words in COMMANDS {
+        let name = std::iter::once(&"narthex").chain(*words).copied().collect::<Vec<_>>().join("-");
+        let page = fs::read_to_string(place.path(&format!("pages/{name}.1"))).unwrap();
+        assert!(page.contains(".TH ") && page.contains(".SH SYNOPSIS"), "{name}: {page}");
+    }
+    let page = fs::read_to_string(place.path("pages/narthex-servers-apply.1")).unwrap();
+    assert!(page.contains("Create or replace servers from files"), "{page}");
+    assert!(!place.path("pages/narthex-man.1").exists());
+}
