@@ -8,6 +8,7 @@
 mod bench;
 mod check;
 mod conformance;
+mod dist;
 mod openapi;
 mod peers;
 mod process;
@@ -46,6 +47,8 @@ enum Command {
     Soak(soak::Options),
     /// Writes `docs/reference/openapi.json`, as the daemon serves it, or compares it.
     Openapi(openapi::Options),
+    /// Makes the packages of a release in `target/packages`; `--check` installs and tries each.
+    Dist(dist::Options),
     /// Measures calls directly, through nginx and through narthex.
     Bench(bench::Options),
 }
@@ -60,6 +63,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Test(options) => test::run(&options)?,
         Command::Soak(options) => soak::run(&options)?,
         Command::Openapi(options) => openapi::run(&options)?,
+        Command::Dist(options) => dist::run(&options)?,
         Command::Bench(options) => bench::run(&options)?,
     };
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })

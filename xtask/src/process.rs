@@ -188,12 +188,21 @@ impl Service {
     }
 
     /// Asks the program to end, as SIGTERM does, and waits for it.
-    pub(crate) fn terminate(mut self, within: Duration) -> Result<ExitStatus> {
+    pub(crate) fn terminate(self, within: Duration) -> Result<ExitStatus> {
         let pid = Pid::from_child(&self.group.child);
         kill_process(pid, Signal::TERM).with_context(|| format!("cannot stop {}", self.name))?;
+        self.wait(within)
+    }
+
+    /// Waits for the end of a program that was asked to end.
+    pub(crate) fn wait(mut self, within: Duration) -> Result<ExitStatus> {
         match self.group.wait(within)? {
             Some(status) => Ok(status),
-            None => bail!("{} runs on {within:?} after SIGTERM{}", self.name, self.quote()),
+            None => bail!(
+                "{} still runs {within:?} after it was told to end{}",
+                self.name,
+                self.quote()
+            ),
         }
     }
 

@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::process::Service;
 use crate::steps::{self, Ran};
 use crate::tally::Tally;
-use crate::{test, workspace};
+use crate::{dist, test, workspace};
 
 /// Longest time until a server listens.
 const LISTENING: Duration = Duration::from_secs(60);
@@ -54,6 +54,8 @@ enum Step {
     Scale,
     /// Faults put into the code one by one: a test must notice each.
     Mutants,
+    /// The packages of a release, each installed in a clean place and tried there.
+    Packages,
 }
 
 /// Runs the chosen steps, also after one has failed. False if any has.
@@ -79,6 +81,7 @@ impl Step {
             Self::Load => load::run(Duration::from_secs(60 * u64::from(options.minutes))),
             Self::Scale => scale::run(),
             Self::Mutants => mutants::run(&options.mutate),
+            Self::Packages => dist::check_all(),
         }
     }
 }

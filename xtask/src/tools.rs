@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
+use fs_err as fs;
 
 use crate::process;
 use crate::workspace::{self, cargo};
@@ -18,6 +19,10 @@ pub(crate) struct Tool {
 pub(crate) const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
 /// Dependencies that no code uses.
 pub(crate) const MACHETE: Tool = Tool { name: "cargo-machete", version: "0.9.2" };
+/// A list of dependencies inside of the program that it builds.
+pub(crate) const AUDITABLE: Tool = Tool { name: "cargo-auditable", version: "0.7.7" };
+/// A list of dependencies as a document of its own.
+pub(crate) const CYCLONEDX: Tool = Tool { name: "cargo-cyclonedx", version: "0.5.9" };
 
 impl Tool {
     /// The program, started in the root. It is built first unless this version is there; that
@@ -43,29 +48,34 @@ impl Tool {
     }
 
     fn is_installed(&self) -> bool {
-        let said = Command::new(self.program()).arg("--version").output();
-        said.is_ok_and(|said| is_version(&String::from_utf8_lossy(&said.stdout), self.version))
+        let record = fs::read_to_string(folder().join(RECORD)).unwrap_or_default();
+        self.program().exists() && has_version(&record, self.name, self.version)
     }
 }
+
+/// The file in which `cargo install` records the versions of a folder.
+const RECORD: &str = ".crates.toml";
 
 fn folder() -> PathBuf {
     workspace::target().join("tools")
 }
 
-/// True if a program says that it has this version, with or without its name.
-fn is_version(said: &str, version: &str) -> bool {
-    said.split_whitespace().next_back() == Some(version)
+/// True if the record of `cargo install` has this version of a program.
+fn has_version(record: &str, name: &str, version: &str) -> bool {
+    record.lines().any(|line| line.starts_with(&format!("\"{name} {version} (")))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_version;
+    use super::has_version;
 
     #[test]
     fn a_version_must_equal_the_pinned_version() {
-        assert!(is_version("cargo-deny 0.20.2\n", "0.20.2") && is_version("0.9.2\n", "0.9.2"));
-        for other in ["cargo-deny 0.20.20\n", "0.20\n", "", "cargo-deny\n"] {
-            assert!(!is_version(other, "0.20.2"), "{other:?}");
+        let record = |what: &str| format!("[v1]\n\"{what} (registry+x)\" = [\"cargo-deny\"]\n");
+        let has = |what: &str| has_version(&record(what), "cargo-deny", "0.20.2");
+        assert!(has("cargo-deny 0.20.2"));
+        for other in ["cargo-deny 0.20.20", "cargo-deny 0.20", "my-cargo-deny 0.20.2", ""] {
+            assert!(!has(other), "{other:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The daemon under test: its start, its events, and an end that leaves nothing behind.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -96,9 +96,25 @@ impl Daemon {
 
     /// Ends the daemon as a service manager would, and looks for what it has left.
     pub(crate) fn stop(self, within: Duration) -> Result<()> {
+        self.stop_by(|service| service.terminate(within))
+    }
+
+    /// Ends the daemon by another command, which returns before the daemon has ended.
+    pub(crate) fn stop_with(
+        self,
+        within: Duration,
+        ask: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        self.stop_by(|service| {
+            ask()?;
+            service.wait(within)
+        })
+    }
+
+    fn stop_by(self, end: impl FnOnce(Service) -> Result<ExitStatus>) -> Result<()> {
         let descendants = Descendants::of(self.service.pid());
         let log = self.service.quote();
-        let status = self.service.terminate(within)?;
+        let status = end(self.service)?;
         ensure!(status.code() == Some(0), "it ended with {status}{log}");
         let left = descendants.left_after(GONE);
         ensure!(left.is_empty(), "these processes are left: {}", left.join(", "));

@@ -65,6 +65,15 @@ impl Peers {
         self.dir.join("python").join(environment).join("bin").join(program)
     }
 
+    /// Installs one more Python environment, which only some steps need, and gives its programs'
+    /// folder.
+    pub(crate) fn python_programs(name: &str) -> Result<PathBuf> {
+        let peers = Self { dir: workspace::target().join("peers") };
+        let lock = workspace::root().join(format!("e2e/peers/python/{name}.txt"));
+        peers.install_python(name, &lock)?;
+        Ok(peers.python(name, ""))
+    }
+
     fn install_node(&self, locks: &Path) -> Result<()> {
         let files = [".npmrc", "package.json", "package-lock.json"];
         let stamp = digest(&files.map(|file| locks.join(file)), node_package())?;
@@ -149,7 +158,8 @@ fn digest(files: &[PathBuf], place: &str) -> Result<String> {
     Ok(text)
 }
 
-fn interpreter() -> Result<&'static str> {
+/// A Python that is new enough for the locks, and that can make environments.
+pub(crate) fn interpreter() -> Result<&'static str> {
     let is_good = |python: &&&str| {
         answers(python, &["-c", IS_NEW_ENOUGH])
             && answers(python, &["-c", "import ensurepip, venv"])
@@ -163,7 +173,7 @@ fn interpreter() -> Result<&'static str> {
 }
 
 /// Makes sure that a program is there, if need be by way of Debian's packages.
-pub(super) fn provide(program: &str, args: &[&str], packages: &[&str]) -> Result<()> {
+pub(crate) fn provide(program: &str, args: &[&str], packages: &[&str]) -> Result<()> {
     if !answers(program, args) {
         apt_install(packages)?;
     }
