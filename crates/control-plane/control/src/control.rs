@@ -128,9 +128,9 @@ impl Control {
         } = options;
         let shipper = Shipper::new(&audit, store.as_ref(), vault.as_ref());
         let settings_path = layers.settings.clone();
-        let (root, env) = (&layers.workspace_root, &layers.env);
-        let settings =
-            settings_path.as_ref().map(|path| SettingsFile::new(path, root, env.clone()));
+        let settings = settings_path
+            .as_ref()
+            .map(|path| SettingsFile::new(path, &layers.workspace_root, layers.env.clone()));
         let tasks = TaskTracker::new();
         let events = store.clone().map(Events::new);
         let access = Arc::new(Access::load(store.as_ref(), audit.clone()).await?);
@@ -173,8 +173,7 @@ impl Control {
         audit::start(&shared);
         seeding::seed(&shared, &defaults).await?;
         shared.files.load().await;
-        let state = follow::apply(&shared).await;
-        follow::tell_faults(&state);
+        follow::tell_faults(&*follow::apply(&shared).await);
         // Subscribed before the files are followed, so that no change is missed.
         shared.tasks.spawn(follow::run(shared.clone(), shared.files.subscribe()));
         shared.files.start().await;

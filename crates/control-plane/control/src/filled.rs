@@ -180,7 +180,10 @@ fn fault(declared: &Declared, problems: &[Problem<'_>]) -> ConfigFault {
     let file = declared.file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
     let told = problems.iter().map(|Problem { key, text, .. }| format!("`{key}`: {text}"));
     let message = format!("{file}: {}", told.collect::<Vec<_>>().join(". "));
-    let of_problem = |Problem { key, code, text }: &Problem<'_>| json!({ "path": key, "code": code, "message": text });
+    let of_problem = |problem: &Problem<'_>| {
+        let Problem { key, code, text } = problem;
+        json!({ "path": key, "code": code, "message": text })
+    };
     let problems: Vec<_> = problems.iter().map(of_problem).collect();
     let details = Some(json!({ "file": file, "problems": problems }));
     let error = CallError { kind: CallErrorKind::AuthUnavailable, message, details };

@@ -10,6 +10,7 @@ mod confinement;
 mod document;
 mod error;
 mod exposed;
+mod foreign;
 mod gates;
 mod limits;
 mod node;

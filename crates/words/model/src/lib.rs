@@ -27,6 +27,7 @@ mod env_binding;
 mod error;
 mod executors;
 mod exposed;
+mod filled_in;
 mod fingerprint;
 mod gates;
 mod grants;

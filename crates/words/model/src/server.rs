@@ -1,7 +1,5 @@
 //! The definition of a server, and the state of its connection.
 
-mod secrets;
-
 use std::{
     collections::BTreeMap,
     fmt,

@@ -3,6 +3,7 @@
 use narthex_model::{Exposed, NameRule, UriRule};
 
 use super::{
+    foreign::{HIDDEN, SHOWN},
     node::{Node, Place, field},
     placeholder::Dialect,
     problem::EntryProblem,
@@ -11,17 +12,6 @@ use super::{
 
 /// The keys of a rule.
 const KEYS: [&str; 2] = ["allow", "deny"];
-
-/// Other programs' keys for the tools that they show.
-const SHOWN: [&str; 3] = ["includeTools", "enabledTools", "enabled_tools"];
-
-/// Other programs' keys for the tools that they hide.
-const HIDDEN: [&str; 3] = ["excludeTools", "disabledTools", "disabled_tools"];
-
-/// All of these keys.
-pub(super) fn foreign_lists() -> impl Iterator<Item = &'static str> {
-    SHOWN.into_iter().chain(HIDDEN)
-}
 
 /// A rule as it is written.
 #[derive(Default)]

@@ -1,8 +1,8 @@
 //! Guesses if a text in a file is a secret that should not be in the file (E16, E138).
 
 /// Advice for a secret in a file.
-pub(super) const ADVICE: &str = "this looks like a secret; keep it out of the file and write `${env:NAME}` instead, or \
-     `${secret:NAME}` for a stored secret";
+pub(super) const ADVICE: &str = "this looks like a secret; keep it out of the file and write \
+     `${env:NAME}` instead, or `${secret:NAME}` for a stored secret";
 
 const NAME_PARTS: [&str; 9] =
     ["key", "token", "secret", "passw", "credential", "authorization", "cookie", "bearer", "pwd"];

@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use narthex_model::{Alias, ServerDefinition};
 
 use super::{
-    Entry, exposed,
+    Entry,
+    foreign::{HIDDEN, SHOWN},
     node::{Node, Place, field, shortened},
     problem::EntryProblem,
     reader::{Fields, Reader},
@@ -62,7 +63,7 @@ fn definition(
         reader.fault(at, EntryProblem::NotAnObject { found: node.found() });
         return None;
     };
-    let lists = exposed::foreign_lists();
+    let lists = SHOWN.into_iter().chain(HIDDEN);
     let known: Vec<_> = ENTRY_KEYS.into_iter().chain(FOREIGN_KEYS).chain(lists).collect();
     reader.unknown_keys(fields, at, &known);
     reader.inner_name(fields, at, name);
