@@ -1,8 +1,8 @@
 //! Configuration files of MCP clients: read, edited without a change elsewhere, and undone.
 //!
 //! Other people and programs write these files as well. So an edit touches the bytes of one member
-//! only, and is refused where this cannot be done. [`edit`] and [`mod@file`] know no client. Formats
-//! of clients are data: [`clients`] has their rows, and [`servers`] reads entries by them.
+//! only, and is refused where this cannot be done. [`edit`] and [`mod@file`] know no client.
+//! Formats of clients are data: [`clients`] has their rows, and [`servers`] reads entries by them.
 
 pub mod clients;
 pub mod edit;
