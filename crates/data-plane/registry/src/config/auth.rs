@@ -195,8 +195,7 @@ impl Reader<'_> {
     /// Reads the text of such a field with its source; warns if the value is in the file.
     fn auth_text(&mut self, fields: &Fields, at: &Place, key: AuthSecret) -> Option<Expanded> {
         let place = at.key(key.key());
-        if let Some(Node::Text(text)) = field(fields, key.key())
-            && let Some(named) = self.secret(&place, text, SecretPlace::Auth(key))
+        if let Some(named) = self.secret(field(fields, key.key())?, &place, SecretPlace::Auth(key))
         {
             return Some(named);
         }

@@ -181,14 +181,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes the secret that `text` names as a whole; `None` if it names none. The value stays as
-    /// it is written until the secret is opened.
+    /// Notes the secret that a text names as a whole; `None` if the node names none. The value
+    /// stays as it is written until the secret is opened.
     pub(super) fn secret(
         &mut self,
+        node: &Node,
         place: &Place,
-        text: &str,
         to: SecretPlace,
     ) -> Option<Expanded> {
+        let Node::Text(text) = node else { return None };
         let name = named_secret(text)?;
         let key = place.to_string();
         self.named_secrets.push(NamedSecret { name: name.clone(), key, place: to, opened: None });
@@ -202,12 +203,7 @@ impl<'a> Reader<'a> {
         place: &Place,
         to: SecretPlace,
     ) -> Option<Expanded> {
-        if let Node::Text(text) = node
-            && let Some(named) = self.secret(place, text, to)
-        {
-            return Some(named);
-        }
-        self.any_text(node, place)
+        self.secret(node, place, to).or_else(|| self.any_text(node, place))
     }
 
     /// A field that must be a string if it is there.
