@@ -139,11 +139,8 @@ fn with_values(declared: &Declared, opened: &Opened) -> Declared {
     let problems: Vec<_> = problems.collect();
     // A disabled entry is not started, so its secrets may be absent.
     let entry = if problems.is_empty() || definition.is_disabled {
-        let values = opened
-            .iter()
-            .filter_map(|(name, found)| Some((name.clone(), found.as_ref().ok()?.clone())));
         let mut definition = definition.clone();
-        definition.fill_in(&values.collect());
+        definition.fill_in(|name| opened.get(name)?.as_ref().ok());
         Entry::Server(definition)
     } else {
         Entry::Fault(fault(declared, &problems))

@@ -1,7 +1,5 @@
 //! Values of secrets that an entry names, put into its definition.
 
-use std::collections::BTreeMap;
-
 use crate::{
     AuthSecret, NamedSecret, OAuth, OpenedSecret, Secret, SecretName, SecretPlace, ServerAuth,
     ServerDefinition, Target,
@@ -14,10 +12,11 @@ impl ServerDefinition {
         self.named_secrets.iter().filter(|secret| secret.opened.is_none())
     }
 
-    /// Puts these values into the places that name them. Redaction covers the values from now on.
-    pub fn fill_in(&mut self, opened: &BTreeMap<SecretName, OpenedSecret>) {
+    /// Puts the values that `opened` knows into the places that name them. Redaction covers the
+    /// values from now on.
+    pub fn fill_in<'s>(&mut self, opened: impl Fn(&SecretName) -> Option<&'s OpenedSecret>) {
         for named in &mut self.named_secrets {
-            let Some(secret) = opened.get(&named.name) else { continue };
+            let Some(secret) = opened(&named.name) else { continue };
             named.opened = Some(secret.id.clone());
             put(&mut self.target, &named.place, &secret.value);
             self.filled_in.push(secret.value.clone());
@@ -89,7 +88,7 @@ mod tests {
         assert_eq!(definition.unopened_secrets().count(), 1);
         let id = SecretId { key: "default/KEY".into(), version: 3 };
         let opened = OpenedSecret { value: Secret::new(VALUE), id };
-        definition.fill_in(&[(name, opened)].into());
+        definition.fill_in(|asked| (*asked == name).then_some(&opened));
         assert_eq!(definition.unopened_secrets().count(), 0);
         // D22: the value is never shown, whatever the name of its place.
         assert!(definition.secrets().contains(&Secret::new(VALUE)));
