@@ -84,10 +84,7 @@ fn begin<R: Respond>(
 ) {
     let shared = shared.clone();
     let Some(seat) = shared.options.workers.seat() else {
-        match shared.options.tls.clone() {
-            None => tasks.spawn(serve_plain(shared, stream, slot)),
-            Some(tls) => tasks.spawn(handshake::serve(shared, tls, stream, slot)),
-        };
+        tasks.spawn(serve_stream(shared, stream, slot));
         return;
     };
     // Only the worker's own system handle may report that bytes arrive, so the socket is registered
@@ -99,14 +96,9 @@ fn begin<R: Respond>(
     let runtime = seat.runtime.clone();
     let serving = async move {
         let _seat = seat;
-        let stream = match TcpStream::from_std(stream) {
-            Ok(stream) => stream,
-            Err(error) => return tracing::warn!(%error, "could not take a connection over"),
-        };
-        match shared.options.tls.clone() {
-            None => serve_plain(shared, stream, slot).await,
-            // Boxed, so that plain connections have small tasks.
-            Some(tls) => Box::pin(handshake::serve(shared, tls, stream, slot)).await,
+        match TcpStream::from_std(stream) {
+            Ok(stream) => serve_stream(shared, stream, slot).await,
+            Err(error) => tracing::warn!(%error, "could not take a connection over"),
         }
     };
     tasks.spawn_on(serving, &runtime);
@@ -122,11 +114,16 @@ async fn rest_after(error: &std_io::Error) {
     sleep(ACCEPT_PAUSE).await;
 }
 
-async fn serve_plain<R: Respond>(
+async fn serve_stream<R: Respond>(
     shared: Arc<Shared<R>>,
     stream: TcpStream,
-    _slot: OwnedSemaphorePermit,
+    slot: OwnedSemaphorePermit,
 ) {
+    if let Some(tls) = shared.options.tls.clone() {
+        // Boxed, so that plain connections have small tasks.
+        return Box::pin(handshake::serve(shared, tls, stream, slot)).await;
+    }
     let (stream, activity) = watched(stream);
     connection::serve(shared, stream, activity).await;
+    drop(slot);
 }
