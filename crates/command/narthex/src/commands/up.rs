@@ -6,7 +6,7 @@ mod event;
 use std::{path::Path, process::ExitCode, time::Duration};
 
 use narthex_client::cli::UpArgs;
-use narthex_control::Control;
+use narthex_control::{Control, ControlError};
 use narthex_http::TokenHash;
 use narthex_http::listener::{ServeOptions, Workers};
 use narthex_model::{Alias, meant_hint, with_causes};
@@ -115,42 +115,45 @@ fn tell_unknown(policy: &RunPolicy, snapshot: &Snapshot) {
     }
 }
 
-/// Says that grants are advisory, as long as no human can prove to be one or no proof is needed
-/// (D15). Without grants and without the setting, this says nothing.
+/// Tells about grants that prove no human (D15).
 async fn tell_unproved(settings: &Settings, control: Option<&Control>) {
     let Some(control) = control else { return };
-    let required = settings.granting.require_proof;
-    let found = match control.has_proofs().await {
-        Ok(false) if required.is_none() => {
-            control.are_grants_used().await.map(|are_used| (false, are_used))
+    match unproved(settings.granting.require_proof, control).await {
+        Ok(Some(text)) => output::notice(&text),
+        Ok(None) => {}
+        // The failure is only logged, since nothing depends on the answer.
+        Err(error) => {
+            let cause = with_causes(&error);
+            tracing::warn!("cannot find out if a passkey or an OpenID provider exists: {cause}");
         }
-        found => found.map(|has_proofs| (has_proofs, true)),
-    };
+    }
+}
+
+/// The words on grants that prove no human, as long as no human can prove to be one or no proof is
+/// required. `None` if grants prove humans, or there are neither grants nor the setting.
+async fn unproved(
+    require_proof: Option<bool>,
+    control: &Control,
+) -> Result<Option<String>, ControlError> {
     let passkey = first_passkey();
-    let text = match (found, required) {
-        (Ok((true, _)), Some(false)) => {
+    Ok(match (control.has_proofs().await?, require_proof) {
+        (true, Some(false)) => Some(
             "grants are advisory: `grants.require_proof` is off, so a program with the admin token \
              can grant, add passkeys and remove them"
-                .to_owned()
-        }
-        (Ok((true, _) | (false, false)), _) => return,
-        (Ok((false, true)), Some(true)) => format!(
+                .to_owned(),
+        ),
+        (true, _) => None,
+        (false, Some(true)) => Some(format!(
             "warning: no human can create a grant, since `grants.require_proof` is set and there \
              is neither a passkey nor an OpenID provider; {passkey}"
-        ),
-        (Ok((false, true)), _) => format!(
+        )),
+        (false, None) if !control.are_grants_used().await? => None,
+        (false, _) => Some(format!(
             "grants are advisory: there is neither a passkey nor an OpenID provider, so no grant \
              proves a human; {passkey}; from then on only grants of humans who signed in with one \
              have an effect"
-        ),
-        // The failure is only logged, since nothing depends on the answer.
-        (Err(error), _) => {
-            let cause = with_causes(&error);
-            tracing::warn!("cannot find out if a passkey or an OpenID provider exists: {cause}");
-            return;
-        }
-    };
-    output::notice(&text);
+        )),
+    })
 }
 
 async fn serve(
