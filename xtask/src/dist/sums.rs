@@ -34,11 +34,7 @@ pub(super) fn write(folder: &Path) -> Result<PathBuf> {
 pub(super) fn of(file: &Path) -> Result<String> {
     let mut hash = Sha256::new();
     io::copy(&mut fs::File::open(file)?, &mut HashWriter(&mut hash))?;
-    let mut text = String::new();
-    for byte in hash.finalize() {
-        write!(text, "{byte:02x}")?;
-    }
-    Ok(text)
+    Ok(hex::encode(hash.finalize()))
 }
 
 /// A hash as the end of a copy.

@@ -1,6 +1,5 @@
 //! Installs the pinned peers under `target/peers`, once for each state of the lock files.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -151,11 +150,7 @@ fn digest(files: &[PathBuf], place: &str) -> Result<String> {
         // Keeps what ends one file from being the start of the next.
         hash.update([0]);
     }
-    let mut text = String::new();
-    for byte in hash.finalize() {
-        write!(text, "{byte:02x}")?;
-    }
-    Ok(text)
+    Ok(hex::encode(hash.finalize()))
 }
 
 /// A Python that is new enough for the locks, and that can make environments.

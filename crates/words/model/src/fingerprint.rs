@@ -33,16 +33,9 @@ impl FromStr for Fingerprint {
     fn from_str(text: &str) -> Result<Self, FingerprintError> {
         let text = text.trim();
         let prefix = text.get(..7).filter(|start| start.eq_ignore_ascii_case("sha256:"));
-        let digits = text[prefix.map_or(0, str::len)..].bytes().filter(|byte| *byte != b':');
-        let values = digits.map(|digit| char::from(digit).to_digit(16));
-        let values = values.collect::<Option<Vec<u32>>>().ok_or(FingerprintError)?;
-        if values.len() != 2 * LENGTH {
-            return Err(FingerprintError);
-        }
+        let digits = text[prefix.map_or(0, str::len)..].replace(':', "");
         let mut bytes = [0; LENGTH];
-        for (byte, pair) in bytes.iter_mut().zip(values.chunks(2)) {
-            *byte = u8::try_from(pair[0] * 16 + pair[1]).map_err(|_never| FingerprintError)?;
-        }
+        hex::decode_to_slice(digits, &mut bytes).map_err(|_other| FingerprintError)?;
         Ok(Self(bytes))
     }
 }

@@ -8,6 +8,8 @@
 //! 3. The text is an address with a password, or with a parameter or step that counts.
 //! 4. The text has [`RUN_MIN`] letters and digits in a row, of both kinds.
 
+use narthex_model::written::is_digits;
+
 /// The text in place of a secret.
 pub(super) const HIDDEN: &str = "[hidden]";
 
@@ -155,7 +157,7 @@ fn has_secret_word(name: &str) -> bool {
 /// True if a value under the name of a secret is one.
 fn counts(text: &str) -> bool {
     let text = without_scheme(text.trim());
-    let is_number = text.len() <= NUMBER_MAX && text.chars().all(|c| c.is_ascii_digit());
+    let is_number = text.len() <= NUMBER_MAX && is_digits(text);
     let is_flag = FLAGS.iter().any(|flag| text.eq_ignore_ascii_case(flag));
     let is_path = text.starts_with(['/', '~', '.'])
         || text.get(1..3).is_some_and(|rest| rest == ":\\" || rest == ":/");
