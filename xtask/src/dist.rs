@@ -81,16 +81,23 @@ impl Kind {
         !matches!(self, Self::Sbom | Self::Formula)
     }
 
-    /// Writes the package, and gives its files.
-    fn make(self, product: &Product, folder: &Path) -> Result<Vec<PathBuf>> {
-        match self {
-            Self::Tar => archive::make(product, folder).map(|file| vec![file]),
-            Self::Deb => deb::make(product, folder).map(|file| vec![file]),
-            Self::Image => image::make(product, folder),
-            Self::Npm => npm::make(product, folder),
-            Self::Wheel => wheel::make(product, folder).map(|file| vec![file]),
-            Self::Sbom | Self::Formula => Ok(Vec::new()),
-        }
+    /// Writes the package, and gives its files. `product` is there for packages that need it.
+    fn make(
+        self,
+        product: Option<&Product>,
+        folder: &Path,
+        options: &Options,
+    ) -> Result<Vec<PathBuf>> {
+        let product = || product.context("there is no program for the package");
+        Ok(match self {
+            Self::Tar => vec![archive::make(product()?, folder)?],
+            Self::Deb => vec![deb::make(product()?, folder)?],
+            Self::Image => image::make(product()?, folder)?,
+            Self::Npm => npm::make(product()?, folder)?,
+            Self::Wheel => vec![wheel::make(product()?, folder)?],
+            Self::Sbom => vec![sbom::make(folder)?],
+            Self::Formula => vec![formula::make(folder, options.release_url.as_deref())?],
+        })
     }
 }
 
@@ -110,14 +117,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     };
     for kind in &chosen {
         println!("== {}", kind.name());
-        let made = match (kind, &product) {
-            (Kind::Sbom, _) => vec![sbom::make(&folder)?],
-            (Kind::Formula, _) => {
-                vec![formula::make(&folder, options.release_url.as_deref())?]
-            }
-            (_, Some(product)) => kind.make(product, &folder).with_context(|| kind.name())?,
-            (_, None) => Vec::new(),
-        };
+        let made = kind.make(product.as_ref(), &folder, options).with_context(|| kind.name())?;
         for file in &made {
             println!("{}", file.display());
         }
