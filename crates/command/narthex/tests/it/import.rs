@@ -324,7 +324,7 @@ fn an_import_copies_the_servers_and_changes_no_file_of_a_client() {
     );
     assert_eq!(stored["old"]["transport"], "sse");
 
-    // A second import finds nothing new, and one of the other file is told of the present one.
+    // A second import adds nothing. An import of the other file names the server that is there.
     let again = home.run(&["--yes"]).succeeded();
     assert!(again.stdout.contains("There is nothing to import"), "{again:?}");
     assert_eq!(home.stored(), stored);

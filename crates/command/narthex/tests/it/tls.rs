@@ -124,7 +124,7 @@ async fn clients_of_both_eras_are_served_over_tls() {
 }
 
 /// Commands with the data directory accept exactly the certificate that the daemon has published,
-/// and commands elsewhere the one that they are told to trust.
+/// and commands elsewhere the one that --ca-file or --daemon-fingerprint names.
 #[test]
 fn a_self_signed_daemon_is_reached_by_its_own_and_by_trusting_commands() {
     let place = Place::new();

@@ -44,7 +44,7 @@ impl Import {
     fn show_files(&self) -> Result<(), Failure> {
         let rows = self.files.iter().map(|file| {
             let content = match &file.content {
-                Content::Servers(found) => counted(found.len()),
+                Content::Servers(found) => output::counted(found.len() as u64, "server"),
                 Content::OfFolder(names) => {
                     format!("of this folder, not imported: {}", names.join(", "))
                 }
@@ -107,14 +107,15 @@ impl Import {
     /// Prints the end of an import.
     pub(super) fn tell_stored(&self) -> Result<(), Failure> {
         let file = harmless(&self.file.display().to_string());
-        let count = counted(self.to_add().count());
+        let count = output::counted(self.to_add().count() as u64, "server");
         output::line(&format!("\nCopied {count} into {file}. Files of clients are unchanged."))?;
         let secrets: usize = self.to_add().map(|one| one.server.secrets().len()).sum();
         if secrets > 0 {
+            let set = narthex("secrets set NAME", &[]);
             let (noun, verb) = if secrets == 1 { ("secret", "is") } else { ("secrets", "are") };
             output::line(&format!(
                 "{secrets} {noun} {verb} in that file now, which only you can read. To keep one \
-                 out of it, write `${{env:NAME}}` in its place."
+                 out of it, store it with `{set}`, and write `${{secret:NAME}}` in its place."
             ))?;
         }
         let list = narthex("mcp list", &[]);
@@ -165,13 +166,6 @@ fn told(name: &str, facts: &[String]) -> Result<(), Failure> {
     }
     output::line(&format!("\n{}", harmless(name)))?;
     facts.iter().try_for_each(|fact| output::line(&format!("  {}", harmless(fact))))
-}
-
-fn counted(count: usize) -> String {
-    match count {
-        1 => "1 server".to_owned(),
-        count => format!("{count} servers"),
-    }
 }
 
 fn origin(origin: &Origin) -> Value {
