@@ -89,7 +89,7 @@ def terminal(command):
     while True:
         try: said += os.read(end, 4096)
         except OSError: break
-        if b'done' in said: break
+        if b'done\r\n' in said: break
     return end, said.decode()
 one, said = terminal("echo '{\"n\":1}' > tools/echo; cat tools/echo; echo done; read")
 print(said, end='')
