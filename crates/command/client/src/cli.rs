@@ -14,6 +14,7 @@ mod outbound;
 mod policy;
 mod runs;
 mod secrets;
+mod service;
 mod sessions;
 mod shares;
 mod traffic;
@@ -34,7 +35,7 @@ pub use clients::{ClientsCommand, RegisterClientArgs};
 pub use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
 pub use files::{MountArgs, VfsCommand};
 pub use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
-pub use local::{CallArgs, ConnectArgs, ToolsArgs, TrustArgs, UpArgs};
+pub use local::{CallArgs, ConnectArgs, RemoteArgs, ToolsArgs, TrustArgs, UpArgs};
 pub use operate::{
     AddArgs, BackupArgs, CheckCommand, DaemonCommand, ImportServersArgs, InitArgs, LogsArgs,
     McpCommand, McpDaemonCommand, StopArgs,
@@ -43,6 +44,10 @@ pub use outbound::{ChannelsCommand, SetChannelArgs, SetWebhookArgs, WebhooksComm
 pub use policy::{CheckPolicyArgs, PolicyCommand, SetPolicyArgs};
 pub use runs::{ClaimArgs, CreateArgs, EndArgs, RunCommand, SessionsCommand};
 pub use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
+pub use service::{
+    ServiceCommand, ServiceInstallArgs, ServiceLogsArgs, ServiceOfArgs, ServicePortArgs,
+    ServiceUninstallArgs,
+};
 pub use sessions::{SessionEventsArgs, SessionMessageArgs, SessionResumeArgs};
 pub use shares::{CommentShareArgs, GetShareArgs, SharesCommand};
 pub use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};

@@ -17,6 +17,7 @@ pub mod members;
 pub mod policy;
 pub mod runs;
 pub mod secrets;
+pub mod service;
 pub mod sessions;
 pub mod shares;
 pub mod status;

@@ -27,6 +27,8 @@ pub struct DaemonOptions {
     pub ca_file: Option<PathBuf>,
     /// The only certificate that the daemon at that address may have.
     pub fingerprint: Option<Fingerprint>,
+    /// The named settings file, for a daemon that a command starts.
+    pub settings: Option<PathBuf>,
     /// Limits of the daemon's messages.
     pub limits: Limits,
 }

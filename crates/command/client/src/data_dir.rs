@@ -1,5 +1,6 @@
 //! The data directory: tokens, the daemon's state, and a lock for its single daemon.
 
+mod port;
 mod token;
 
 use std::{
@@ -19,6 +20,8 @@ pub use token::{read_admin_token, read_client_token};
 
 use crate::Failure;
 
+/// The log of a daemon in the background.
+pub const DAEMON_LOG: &str = "daemon.log";
 /// More than `daemon.json` ever has.
 const STATE_MAX: u64 = 1 << 20;
 /// Folders in the data folder: records, copies of the data that runs share, and the folders in
@@ -38,7 +41,7 @@ const FILES: [&str; 11] = [
     "store.db-wal",
     "store.db-shm",
     "store.db-journal",
-    "daemon.log",
+    DAEMON_LOG,
 ];
 
 /// The directory of data that outlive the daemon.

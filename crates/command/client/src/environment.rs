@@ -1,9 +1,6 @@
 //! Reads the environment. No other module of the project reads environment variables.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, path::PathBuf};
 
 use narthex_model::{ErrorKind, Secret};
 
@@ -57,8 +54,12 @@ pub fn user_folder(
 ) -> Option<PathBuf> {
     // By the rules of XDG a relative path counts as unset.
     let folder = env(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let home = || env("HOME").filter(|home| !home.is_empty());
-    folder.or_else(|| Some(Path::new(&home()?).join(below_home)))
+    folder.or_else(|| Some(home(env)?.join(below_home)))
+}
+
+/// The user's home directory; `env` looks up variables.
+pub fn home(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    env("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
 }
 
 /// The default data directory of the user; `env` looks up variables.

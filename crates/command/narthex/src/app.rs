@@ -4,13 +4,13 @@ mod begin;
 mod parts;
 
 use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use bytes::Bytes;
 use narthex_audit::{Audit, AuditSettings};
+use narthex_client::door::local_url;
 use narthex_control::{Control, ControlOptions, StoreLedger};
 use narthex_executor::{ExecutorOptions, Executors};
 use narthex_gateway::{Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
@@ -93,7 +93,7 @@ impl Doors {
         if let Some(origin) = origin.filter(|_| self.serve.tls.is_some()) {
             return Some(origin.at(path));
         }
-        let base = near_url(self.listener.local_addr().ok()?, self.serve.tls.is_some());
+        let base = local_url(self.listener.local_addr().ok()?, self.serve.tls.is_some());
         Some(format!("{base}{path}"))
     }
 }
@@ -101,18 +101,6 @@ impl Doors {
 /// The address of the built-in server, for callers on this machine.
 fn built_in_url(doors: Option<&Doors>, control: &Control) -> Option<String> {
     doors?.url(Some(control), &format!("/mcp/{}", Alias::built_in()))
-}
-
-/// The address of a listener for programs on this machine, without a path.
-pub(crate) fn near_url(mut address: SocketAddr, is_tls: bool) -> String {
-    if address.ip().is_unspecified() {
-        address.set_ip(match address.ip() {
-            IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        });
-    }
-    let scheme = if is_tls { "https" } else { "http" };
-    format!("{scheme}://{address}")
 }
 
 /// A running gateway with all its parts. Call [`App::drain`] before dropping it: otherwise its

@@ -9,9 +9,9 @@ use narthex_client::cli::{
     AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand, ChannelsCommand,
     CheckCommand, ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand, ExportArgs,
     GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand, MountArgs,
-    PolicyCommand, RunCommand, SecretsCommand, ServersCommand, SessionsCommand, SharesCommand,
-    StraceArgs, TokensCommand, ToolsArgs, TopArgs, TrustArgs, UpArgs, UsageArgs, UsersCommand,
-    VfsCommand, WebhooksCommand, WorkspacesCommand,
+    PolicyCommand, RunCommand, SecretsCommand, ServersCommand, ServiceCommand, SessionsCommand,
+    SharesCommand, StraceArgs, TokensCommand, ToolsArgs, TopArgs, TrustArgs, UpArgs, UsageArgs,
+    UsersCommand, VfsCommand, WebhooksCommand, WorkspacesCommand,
 };
 use narthex_client::{commands as client, environment::is_utf8_locale};
 use narthex_model::{CatalogKind, ErrorKind, command};
@@ -142,6 +142,9 @@ enum Command {
     /// Stop the daemon, or report whether one runs
     #[command(subcommand)]
     Daemon(DaemonCommand),
+    /// Install the daemon as a service that starts by itself, and set its port
+    #[command(subcommand)]
+    Service(ServiceCommand),
     /// List, create, change and delete workspaces
     #[command(subcommand)]
     Workspaces(WorkspacesCommand),
@@ -276,7 +279,11 @@ fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, 
     core_dumps::forbid()?;
     let flags = flags(&cli);
     let mut settings = config::load(&flags)?;
-    if let Command::Up(_) | Command::Trust(_) | Command::Mcp(McpCommand::Import(_)) = &cli.command {
+    if let Command::Up(_)
+    | Command::Trust(_)
+    | Command::Service(_)
+    | Command::Mcp(McpCommand::Import(_)) = &cli.command
+    {
         // These work on files of this machine, so the commands that they print do as well.
         settings.daemon.daemon_url = None;
     }
@@ -356,6 +363,10 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Check(CheckCommand::Mcp) => Box::pin(commands::check::run(context)).await,
         Command::Init(args) => commands::init::run(&args, &context),
         Command::Daemon(command) => Box::pin(client::daemon::run(command, plain)).await,
+        Command::Service(command) => {
+            let door = context.settings.door();
+            Box::pin(client::service::run(command, &plain, door)).await
+        }
         Command::Connect(args) => Ok(Box::pin(client::connect::run(&args, &plain)).await),
         Command::Trust(args) => Box::pin(commands::trust::run(args, context)).await,
         Command::Completions(args) => commands::completions::run(&args, &context),

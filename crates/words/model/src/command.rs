@@ -47,7 +47,7 @@ const NOT_WORKSPACED: [&str; 2] = ["policy schema", "secrets rotate-key"];
 
 /// The commands that work in this process and reach no daemon: a token and an address are nothing
 /// to them.
-const LOCAL: [&str; 3] = ["init", "trust", "up"];
+const LOCAL: [&str; 4] = ["init", "service", "trust", "up"];
 /// The flags that lead to a daemon, and to nothing else.
 const REACHING: [&str; 2] = ["--daemon-url", "--token-file"];
 

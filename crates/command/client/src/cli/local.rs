@@ -17,7 +17,8 @@ pub struct UpArgs {
     /// The file of the servers of all your projects [default: ~/.config/narthex/settings.json]
     #[arg(long, value_name = "FILE")]
     pub servers: Option<PathBuf>,
-    /// The address to listen at; port 0 picks a free port [default: 127.0.0.1:7717]
+    /// The address to listen at; port 0 picks a free port [default: 127.0.0.1 with the port of
+    /// `narthex service`, or 7717]
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
     /// The servers that clients get, separated by commas; `*` is all [default: *]
@@ -33,6 +34,19 @@ pub struct UpArgs {
     /// it
     #[arg(long)]
     pub tls_self_signed: bool,
+    #[command(flatten)]
+    pub remote: RemoteArgs,
+    /// Run in the background, with daemon.log of the data folder as log; return once it listens
+    #[arg(long)]
+    pub detach: bool,
+    /// Be the process in the background
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    pub background: bool,
+}
+
+/// The permissions to serve other machines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Args)]
+pub struct RemoteArgs {
     /// Allow an address that other machines can reach; it must be encrypted
     #[arg(long)]
     pub allow_remote: bool,
@@ -78,10 +92,12 @@ pub struct ToolsArgs {
     pub alias: Option<Alias>,
 }
 
-/// Passes MCP messages, one a line, between a client and the running daemon.
+/// Passes MCP messages, one a line, between a client and the daemon.
 #[derive(Debug, Args)]
 #[command(after_help = "Example, in a client's configuration:\n  \
-    {\"mcpServers\": {\"narthex\": {\"command\": \"narthex\", \"args\": [\"connect\"]}}}")]
+    {\"mcpServers\": {\"narthex\": {\"command\": \"narthex\", \"args\": [\"connect\"]}}}\n\n\
+    Without a daemon the service is started, or else a daemon in the background, in your home\n\
+    folder. It keeps running after this command.")]
 pub struct ConnectArgs {
     /// One server with its own tool names, instead of all servers with prefixed names
     #[arg(long, value_name = "ALIAS")]
@@ -90,9 +106,12 @@ pub struct ConnectArgs {
     #[arg(long, value_name = "DURATION", value_parser = super::values::duration_or_zero,
         default_value = "30s")]
     pub wait: Duration,
-    /// Start a daemon for this folder if none runs; it keeps running after this command
+    /// Start the daemon for this folder, with its mcp.json, and also when the daemon has ended
     #[arg(long)]
     pub start: bool,
+    /// Start no daemon; only wait for one
+    #[arg(long, conflicts_with = "start")]
+    pub no_start: bool,
     /// The file of servers for the daemon that --start starts
     #[arg(long, value_name = "FILE", requires = "start")]
     pub config: Option<PathBuf>,

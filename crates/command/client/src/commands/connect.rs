@@ -1,12 +1,13 @@
 //! `narthex connect`: the daemon's Unix socket as standard input and output.
 //!
-//! A client starts the command once and knows nothing of daemons. So the command waits for a
+//! A client starts the command once and knows nothing of daemons. So the command starts a missing
 //! daemon, and connects again when the daemon has ended. The client's session is then opened again,
 //! and unanswered requests get an error.
 
 mod dial;
 mod link;
 mod session;
+mod start;
 
 use std::process::ExitCode;
 

@@ -99,6 +99,7 @@ mod tests {
             token_file_source: String::new(),
             ca_file: ca_file.map(Path::to_owned),
             fingerprint,
+            settings: None,
             limits: Limits { message_bytes: 1 },
         }
     }

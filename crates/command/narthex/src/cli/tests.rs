@@ -100,7 +100,7 @@ fn d36_the_command_line_accepts_every_printed_command() {
         for template in templates(&fs::read_to_string(file).unwrap()) {
             count += 1;
             let template: &'static str = template.leak();
-            let taken = ["it's a b", "a1"].map(|value| parsed(&printed(template, value)));
+            let taken = ["it's a b", "a1", "7"].map(|value| parsed(&printed(template, value)));
             let place = file.strip_prefix(crates).unwrap().display();
             let taken = taken.into_iter().find_map(Result::ok);
             let (cli, workspace) =

@@ -1,30 +1,29 @@
 //! `narthex up`: the daemon, from its start to the end of its last child.
 
+mod background;
 mod door;
 mod event;
+mod listen;
+mod notify;
+mod warnings;
 
 use std::{path::Path, process::ExitCode, time::Duration};
 
-use narthex_client::cli::UpArgs;
-use narthex_control::{Control, ControlError};
+use narthex_client::{cli::UpArgs, door::local_url};
+use narthex_control::Control;
 use narthex_http::TokenHash;
 use narthex_http::listener::{ServeOptions, Workers};
-use narthex_model::{Alias, meant_hint, with_causes};
-use narthex_policy::RunPolicy;
-use narthex_registry::{Snapshot, watch::LayersEvent};
+use narthex_registry::watch::LayersEvent;
 use narthex_runs::ShareOptions;
 use narthex_tls::Identity;
 use serde_json::json;
-
-use narthex_client::commands::users::first_passkey;
 
 use self::{door::Door, event::Event};
 use super::source;
 use crate::{
     App, AppOptions, Doors, Failure, Servers,
-    app::near_url,
     cli::Context,
-    config::{self, Settings},
+    config,
     data_dir::{DaemonState, DataDir},
     output::{self, harmless},
     rows::Row,
@@ -37,8 +36,19 @@ use crate::{
 const WORKERS_END: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Failure> {
+    let data = DataDir::open(&context.settings.daemon.data)?;
+    if args.detach {
+        return background::start(&data, &context).await;
+    }
+    if args.background {
+        background::leave_session()?;
+    }
+    Box::pin(daemon(args, data, context)).await
+}
+
+/// Runs the daemon in this process.
+async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCode, Failure> {
     let settings = &context.settings;
-    let data = DataDir::open(&settings.daemon.data)?;
     let place = StorePlace::of(&data, settings);
     let _lock = data.lock()?;
     let token = data.client_token()?;
@@ -48,7 +58,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     let vault = secrets::open(&data, &settings.keys, &store).await?;
     let mut followed = source::followed(settings, &place, store, vault).await?;
     let file = settings.config.clone().unwrap_or_else(source::usual);
-    let (listener, mut door) = Door::open(settings, &args, data.path()).await?;
+    let (listener, mut door) = Door::open(settings, &args, &data).await?;
     let (address, tls) = (listener.local_addr()?, door.tls());
     followed.login = Some(settings.sign_in.options(address.port(), tls.is_some()));
     let mut ends = stop_signal_with(door.hangup())?;
@@ -75,17 +85,18 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
         }),
     })
     .await?;
-    tell_unknown(&settings.policy, &app.registry().snapshot());
-    tell_unproved(settings, app.control()).await;
+    warnings::tell_unknown(&settings.policy, &app.registry().snapshot());
+    warnings::tell_unproved(settings, app.control()).await;
     let state = DaemonState {
         pid: std::process::id(),
-        url: near_url(address, door.is_tls()),
+        url: local_url(address, door.is_tls()),
         socket_dir: app.socket_dir().map(Path::to_owned),
         config: std::path::absolute(&file)?,
         store: Some(store_place),
         fingerprints: door.identity().map(Identity::fingerprint).into_iter().collect(),
     };
     data.publish(&state)?;
+    notify::ready();
     let reporter = Reporter { data: &data, context: &context, shown: Vec::new() };
     let served = serve(&app, &mut door, state, reporter, &mut ends).await;
     // Before the doors close: a free port may be taken by others, who would be shown tokens.
@@ -102,58 +113,6 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
         output::notice("stopped");
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Warns of names that `--tools` gives and no file has: most are misspelt.
-fn tell_unknown(policy: &RunPolicy, snapshot: &Snapshot) {
-    let RunPolicy::Attached(named) = policy else { return };
-    let is_unknown = |alias: &&Alias| snapshot.get(alias.as_str()).is_none();
-    let known = || snapshot.servers.iter().map(|row| row.name.as_str());
-    for name in named.iter().filter(is_unknown).map(Alias::as_str) {
-        let meant = meant_hint(name, known());
-        output::notice(&format!("warning: `tools` names an unknown server: `{name}`{meant}"));
-    }
-}
-
-/// Tells about grants that prove no human (D15).
-async fn tell_unproved(settings: &Settings, control: Option<&Control>) {
-    let Some(control) = control else { return };
-    match unproved(settings.granting.require_proof, control).await {
-        Ok(Some(text)) => output::notice(&text),
-        Ok(None) => {}
-        // The failure is only logged, since nothing depends on the answer.
-        Err(error) => {
-            let cause = with_causes(&error);
-            tracing::warn!("cannot find out if a passkey or an OpenID provider exists: {cause}");
-        }
-    }
-}
-
-/// The words on grants that prove no human, as long as no human can prove to be one or no proof is
-/// required. `None` if grants prove humans, or there are neither grants nor the setting.
-async fn unproved(
-    require_proof: Option<bool>,
-    control: &Control,
-) -> Result<Option<String>, ControlError> {
-    let passkey = first_passkey();
-    Ok(match (control.has_proofs().await?, require_proof) {
-        (true, Some(false)) => Some(
-            "grants are advisory: `grants.require_proof` is off, so a program with the admin token \
-             can grant, add passkeys and remove them"
-                .to_owned(),
-        ),
-        (true, _) => None,
-        (false, Some(true)) => Some(format!(
-            "warning: no human can create a grant, since `grants.require_proof` is set and there \
-             is neither a passkey nor an OpenID provider; {passkey}"
-        )),
-        (false, None) if !control.are_grants_used().await? => None,
-        (false, _) => Some(format!(
-            "grants are advisory: there is neither a passkey nor an OpenID provider, so no grant \
-             proves a human; {passkey}; from then on only grants of humans who signed in with one \
-             have an effect"
-        )),
-    })
 }
 
 async fn serve(

@@ -12,7 +12,11 @@ use std::{
 };
 
 use fs_err as fs;
-use narthex_client::{DaemonOptions, Failure, environment::usual_data};
+use narthex_client::{
+    DaemonOptions, Failure,
+    door::{DoorSettings, ListenSetting},
+    environment::usual_data,
+};
 use narthex_control::{GrantOptions, Variables};
 use narthex_executor::Executors;
 use narthex_gateway::{GatewayOptions, Tracer};
@@ -31,7 +35,6 @@ use super::{
 
 /// A gibibyte: five shares of the largest size.
 const SHARES_BYTES: u64 = 1 << 30;
-const LISTEN: &str = "127.0.0.1:7717";
 /// The setting of the endpoint for traces, and the variable that other programs read as well.
 const OTLP_ENDPOINT: &str = "telemetry.otlp_endpoint";
 const STANDARD_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
@@ -87,8 +90,8 @@ pub(crate) struct Held {
 /// All settings, with their values.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// The address on which HTTP is served.
-    pub(crate) listen: String,
+    /// The address on which HTTP is served, if a setting names one.
+    pub(crate) listen: Option<ListenSetting>,
     /// The certificate with which HTTP is encrypted.
     pub(crate) tls: TlsPlace,
     /// The daemon that commands work with: its data directory is the one of `up` as well.
@@ -158,6 +161,15 @@ impl Settings {
     #[must_use]
     pub(crate) fn source(&self, path: &str) -> Option<&str> {
         self.sources.get(path).map(String::as_str)
+    }
+
+    /// The settings of the door that a service of this daemon may have as well.
+    #[must_use]
+    pub(crate) fn door(&self) -> DoorSettings {
+        let is_tls = !matches!(self.tls, TlsPlace::Nowhere);
+        let sources = ["tls.cert", "tls.key", "tls.self_signed"].into_iter();
+        let sources = sources.filter(|_| is_tls).filter_map(|path| self.source(path));
+        DoorSettings { listen: self.listen.clone(), tls: sources.map(str::to_owned).collect() }
     }
 
     /// Options for logs and traces.
@@ -356,9 +368,9 @@ fn build(
     let proxies = connections::proxies(layers, env);
     let get = |path: &str| layers.get(path);
     let (tls, fingerprint) = (tls::read(get), tls::fingerprint(get));
-    let daemon = daemon(layers, &number, env)?;
+    let daemon = daemon(layers, &number, flags, env)?;
     let settings = Settings {
-        listen: text("listen").unwrap_or_else(|| LISTEN.to_owned()),
+        listen: listen(layers),
         tls: tls.clone().unwrap_or_default(),
         daemon: DaemonOptions { fingerprint: fingerprint.clone().unwrap_or_default(), ..daemon },
         config: text("config").map(PathBuf::from),
@@ -423,6 +435,7 @@ fn sources(
 fn daemon(
     layers: &Layers,
     number: &impl Fn(&str) -> Option<usize>,
+    flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<DaemonOptions, Failure> {
     let usual = GatewayOptions::default().limits;
@@ -441,10 +454,27 @@ fn daemon(
         token_file_source: source("token_file", "--token-file"),
         ca_file: text("ca_file").map(PathBuf::from),
         fingerprint: None,
+        settings: named_file(flags, env)?,
         limits: Limits {
             message_bytes: number("limits.message_bytes").unwrap_or(usual.message_bytes),
         },
     })
+}
+
+/// The address that a setting names, with its place.
+fn listen(layers: &Layers) -> Option<ListenSetting> {
+    let given = layers.get("listen")?;
+    let address = given.value.as_str()?.to_owned();
+    Some(ListenSetting { address, source: given.source.clone() })
+}
+
+/// The settings file of this process, if it is not the user's usual one.
+fn named_file(
+    flags: &Flags,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<PathBuf>, Failure> {
+    let named = settings_file(flags, env).filter(|(_, is_named)| *is_named);
+    named.map(|(path, _)| absolute(&path)).transpose()
 }
 
 fn held(number: &impl Fn(&str) -> Option<usize>) -> Held {

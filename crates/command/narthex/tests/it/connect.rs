@@ -184,7 +184,7 @@ impl Client {
 #[test]
 fn a_daemon_is_waited_for() {
     let place = Place::new();
-    let mut client = Client::begin(&place, &["connect", "--wait", "60s"]);
+    let mut client = Client::begin(&place, &["connect", "--no-start", "--wait", "60s"]);
     client.told("waiting for one, for up to 60 s");
     client.say(&modern(1, "server/discover", json!({})));
     let _daemon = place.up();
@@ -196,11 +196,11 @@ fn a_daemon_is_waited_for() {
 #[test]
 fn a_wait_is_reported_once_with_its_real_length() {
     let place = Place::new();
-    let now = place.run(["connect", "--wait", "3600s"]);
+    let now = place.run(["connect", "--no-start", "--wait", "3600s"]);
     assert!(!now.stderr.contains("3600"), "{now:?}");
     now.failed(1, &["error: unavailable: no daemon runs with the data directory"]);
     for is_json in [false, true] {
-        let mut words = vec!["connect", "--wait", "1s"];
+        let mut words = vec!["connect", "--no-start", "--wait", "1s"];
         words.extend(is_json.then_some("--json"));
         let Client { mut child, input, mut said, .. } = Client::begin(&place, &words);
         let mut told = String::new();
@@ -211,7 +211,7 @@ fn a_wait_is_reported_once_with_its_real_length() {
         for text in once {
             assert_eq!(told.matches(text).count(), 1, "{text:?} in {told}");
         }
-        let remedy = place.printed("connect --start");
+        let remedy = place.printed("connect");
         assert!(told.contains(&remedy), "{told}");
     }
 }
@@ -272,7 +272,7 @@ fn modern_requests_are_sent_to_the_next_daemon() {
 #[test]
 fn connect_waits_for_a_missing_daemon_only_up_to_its_limit() {
     let place = Place::new();
-    let mut client = Client::begin(&place, &["connect", "--wait", "1s"]);
+    let mut client = Client::begin(&place, &["connect", "--no-start", "--wait", "1s"]);
     client.told("waiting for one, for up to 1 s");
     client.told("error: unavailable: no connection within 1 s, and no daemon runs");
     assert_eq!(client.child.wait().unwrap().code(), Some(1));
@@ -283,16 +283,17 @@ fn connect_waits_for_a_missing_daemon_only_up_to_its_limit() {
 #[test]
 fn no_daemon_is_waited_for_after_the_last_line() {
     let place = Place::new();
-    let mut client = Client::begin(&place, &["connect", "--wait", "3600s"]);
+    let mut client = Client::begin(&place, &["connect", "--no-start", "--wait", "3600s"]);
     client.told("waiting for one");
     client.say(&modern(1, "server/discover", json!({})));
     let Client { mut child, input, .. } = client;
     drop(input);
     assert_eq!(child.wait().unwrap().code(), Some(1));
-    place.run(["connect", "--wait", "3600s"]).failed(1, &["error: unavailable: no daemon runs"]);
+    let words = ["connect", "--no-start", "--wait", "3600s"];
+    place.run(words).failed(1, &["error: unavailable: no daemon runs"]);
 }
 
-/// I-M33: one command in a client's settings is enough.
+/// I-M33: `--start` starts the daemon of the client's folder.
 #[test]
 fn connect_starts_a_daemon_on_request() {
     let place = Place::new();

@@ -99,6 +99,7 @@ const GROUPS: &[&str] = &[
     "runs",
     "secrets",
     "servers",
+    "service",
     "sessions",
     "shares",
     "tokens",

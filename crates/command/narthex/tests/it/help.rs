@@ -92,6 +92,12 @@ const COMMANDS: &[&[&str]] = &[
     &["tokens", "revoke"],
     &["check", "mcp"],
     &["init"],
+    &["service"],
+    &["service", "install"],
+    &["service", "status"],
+    &["service", "logs"],
+    &["service", "port"],
+    &["service", "uninstall"],
     &["daemon", "stop"],
     &["daemon", "status"],
 ];

@@ -51,6 +51,7 @@ mod reload_load;
 mod remedies;
 mod runs;
 mod secrets;
+mod service;
 mod session_events;
 mod sessions;
 mod settings;

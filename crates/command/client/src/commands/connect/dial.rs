@@ -1,11 +1,6 @@
 //! Finds the daemon's socket, waits for it for a limited time, and can start a daemon.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+use std::{io, path::Path, time::Duration};
 
 use crate::cli::ConnectArgs;
 use narthex_model::{ErrorKind, command::narthex, did_you_mean};
@@ -15,16 +10,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{Context, Failure, data_dir::DataDir, environment, output};
+use super::start::Starting;
+use crate::{Context, Failure, data_dir::DataDir, output};
 
 /// The pause between two looks for a daemon.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The code of a failure without a daemon.
 const DOWN: &str = "daemon_down";
-/// The log of a daemon that was started here, in the data directory.
-const LOG: &str = "daemon.log";
-/// Number of the log's lines that are shown.
-const SHOWN: usize = 10;
 
 /// Dials the daemon of a data directory.
 pub(super) struct Dialer<'a> {
@@ -32,6 +24,8 @@ pub(super) struct Dialer<'a> {
     context: &'a Context,
     /// True if there was a connection before: a missing server may then come back.
     has_dialed: bool,
+    /// True if a daemon was started here, whose servers may come later than its socket.
+    has_started: bool,
     /// Cancelled when the client has closed standard input: no further daemon is waited for.
     closed: CancellationToken,
 }
@@ -57,7 +51,7 @@ impl<'a> Dialer<'a> {
         context: &'a Context,
         closed: CancellationToken,
     ) -> Self {
-        Self { args, context, has_dialed: false, closed }
+        Self { args, context, has_dialed: false, has_started: false, closed }
     }
 
     /// A wait for a daemon that begins now.
@@ -78,7 +72,7 @@ impl<'a> Dialer<'a> {
     async fn pause(&self) {
         tokio::select! {
             () = sleep(PAUSE) => {}
-            () = self.closed.cancelled(), if !self.args.start => {}
+            () = self.closed.cancelled(), if !self.starts() => {}
         }
     }
 
@@ -88,8 +82,15 @@ impl<'a> Dialer<'a> {
         Instant::now() >= wait.end || self.is_closed()
     }
 
+    /// True if a missing daemon is started. Without `--start` it is not after a connection: the
+    /// daemon may have been stopped on purpose, or be about to start again.
+    fn starts(&self) -> bool {
+        let is_usual = !(self.args.no_start || self.has_dialed || self.args.wait.is_zero());
+        self.args.start || is_usual
+    }
+
     fn is_closed(&self) -> bool {
-        self.closed.is_cancelled() && !self.args.start
+        self.closed.is_cancelled() && !self.starts()
     }
 
     /// Connects as soon as there is a daemon to connect to.
@@ -98,7 +99,7 @@ impl<'a> Dialer<'a> {
     /// When no daemon can be used, or none appears before the end of the wait or before the client
     /// closes standard input.
     pub(super) async fn dial(&mut self, wait: &mut Wait) -> Result<UnixStream, Failure> {
-        let mut started: Option<Child> = None;
+        let mut started: Option<Starting> = None;
         loop {
             let failure = match self.once().await {
                 Ok(stream) => {
@@ -109,15 +110,12 @@ impl<'a> Dialer<'a> {
                 Err(Fault::Passing(failure)) => failure,
             };
             match &mut started {
-                None if self.args.start && self.data().holder()?.is_none() => {
-                    started = Some(self.start()?);
+                None if self.starts() && !self.data().is_locked()? => {
+                    started = Some(Starting::begin(self.args, self.context).await?);
+                    self.has_started = true;
                 }
                 None => {}
-                Some(child) => {
-                    if let Some(status) = child.try_wait()? {
-                        return Err(self.not_started(status));
-                    }
-                }
+                Some(starting) => starting.check()?,
             }
             if self.is_over(wait) {
                 return Err(self.given_up(failure, wait));
@@ -135,7 +133,7 @@ impl<'a> Dialer<'a> {
     fn notice(&self, failure: &Failure) -> String {
         let (most, data) = (self.args.wait.as_secs_f64(), self.context.daemon.data.display());
         match failure.code {
-            Some(DOWN) if self.args.start => {
+            Some(DOWN) if self.starts() => {
                 format!("waiting for the daemon, for up to {most} s")
             }
             Some(DOWN) => format!(
@@ -155,13 +153,13 @@ impl<'a> Dialer<'a> {
             false => format!("no connection within {} s", self.args.wait.as_secs_f64()),
         };
         let message = match failure.code {
-            Some(DOWN) if self.args.start => {
+            Some(DOWN) if self.starts() => {
                 format!("{why}: the daemon does not listen yet; allow more time with --wait")
             }
             Some(DOWN) => format!(
                 "{why}, and no daemon runs; start one with `{}`, or let `{}` start it",
                 narthex("up", &[]),
-                narthex("connect --start", &[])
+                narthex("connect", &[])
             ),
             _ if failure.message == *told => {
                 format!("{why}; see the daemon's state with `{}`", narthex("status", &[]))
@@ -195,7 +193,7 @@ impl<'a> Dialer<'a> {
     /// The failure of a data directory without a daemon, with the remedies of this command.
     fn without_daemon(&self, failure: Failure) -> Failure {
         let data = self.context.daemon.data.display();
-        let message = match self.args.start {
+        let message = match self.starts() {
             true => format!(
                 "the daemon with the data directory {data} does not listen yet; allow more time \
                  with --wait"
@@ -204,7 +202,7 @@ impl<'a> Dialer<'a> {
                 "no daemon runs with the data directory {data}; start one with `{}`, or let `{}` \
                  start it",
                 narthex("up", &[]),
-                narthex("connect --start", &[])
+                narthex("connect", &[])
             ),
         };
         Failure { message, ..failure }
@@ -246,42 +244,10 @@ impl<'a> Dialer<'a> {
             }
         };
         // A misspelt server never comes.
-        match is_missing && !self.has_dialed && !self.args.start {
+        match is_missing && !self.has_dialed && !self.has_started {
             true => Fault::Lasting(failure),
             false => Fault::Passing(failure),
         }
-    }
-
-    /// Starts a daemon for this folder, which runs on when this process has ended.
-    fn start(&self) -> Result<Child, Failure> {
-        let options = &self.context.daemon;
-        let data = DataDir::open(&options.data)?;
-        let log = narthex_private::open_to_append(&data.path().join(LOG))?;
-        let mut command = Command::new(environment::program());
-        command.arg("up").arg("--data").arg(data.path());
-        if let Some(file) = &self.args.config {
-            command.arg("--config").arg(file);
-        }
-        // Standard output is the client's, and signals of its terminal are not the daemon's.
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log.into_parts().0);
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        output::notice(&format!("starting a daemon; its log is {}", self.log().display()));
-        Ok(command.spawn()?)
-    }
-
-    fn log(&self) -> PathBuf {
-        self.context.daemon.data.join(LOG)
-    }
-
-    fn not_started(&self, status: std::process::ExitStatus) -> Failure {
-        let text = fs_err::read_to_string(self.log()).unwrap_or_default();
-        let lines: Vec<_> = text.lines().collect();
-        let last = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
-        let text = format!(
-            "the daemon failed to start ({status}); its last log lines are:\n{}",
-            output::harmless(&last)
-        );
-        Failure::new(ErrorKind::Unavailable, text)
     }
 }
 

@@ -3,13 +3,11 @@
 use std::{
     convert::Infallible,
     io::{IsTerminal, stdin},
-    net::SocketAddr,
-    path::Path,
     time::SystemTime,
 };
 
 use narthex_client::cli::UpArgs;
-use narthex_model::{ErrorKind, Timestamp, with_causes};
+use narthex_model::{Timestamp, with_causes};
 use narthex_tls::{Followed, Identity, ServerTls, Source, TlsError};
 use tokio::{
     net::TcpListener,
@@ -17,17 +15,14 @@ use tokio::{
     sync::Notify,
 };
 
-use super::event::Event;
+use super::{event::Event, listen::listen};
 use crate::{
     Failure,
-    config::{Settings, TlsPlace},
+    config::Settings,
     data_dir::{DaemonState, DataDir},
     output,
     stop::Hangup,
 };
-
-/// The flag of the address, which gives none by default.
-const LISTEN: &str = "--listen";
 
 /// The certificate of the listener, while it is followed.
 pub(super) struct Door {
@@ -35,12 +30,6 @@ pub(super) struct Door {
     followed: Option<Followed>,
     /// SIGHUP, if it has the certificate read anew.
     hangups: Option<Signal>,
-}
-
-/// The permissions of the command line.
-struct Allowed {
-    remote: bool,
-    plain_remote: bool,
 }
 
 impl Door {
@@ -51,14 +40,12 @@ impl Door {
     pub(super) async fn open(
         settings: &Settings,
         args: &UpArgs,
-        data: &Path,
+        data: &DataDir,
     ) -> Result<(TcpListener, Self), Failure> {
-        let allowed = Allowed { remote: args.allow_remote, plain_remote: args.allow_plain_remote };
-        let is_tls = !matches!(settings.tls, TlsPlace::Nowhere);
-        let listener = listen(settings, is_tls, &allowed).await?;
+        let listener = listen(settings, data, args.remote).await?;
         let hosts =
             settings.allowed_hosts.iter().map(String::as_str).chain(settings.sign_in.host());
-        let source = settings.tls.source(data, listener.local_addr()?, hosts);
+        let source = settings.tls.source(data.path(), listener.local_addr()?, hosts);
         // A closed terminal ends its daemon, as that of other programs. A service has none.
         let is_asked = source.as_ref().is_some_and(Source::is_files) && !stdin().is_terminal();
         let hangups = is_asked.then(|| signal(SignalKind::hangup())).transpose()?;
@@ -199,89 +186,4 @@ fn report(
         output::notice(&format!("the certificate in use has the fingerprint {fingerprint}"));
     }
     Ok(())
-}
-
-/// Binds the address of the settings. Faults name the flag, variable or setting that gave it.
-async fn listen(
-    settings: &Settings,
-    is_tls: bool,
-    allowed: &Allowed,
-) -> Result<TcpListener, Failure> {
-    let (address, source) = (&*settings.listen, settings.source("listen").unwrap_or(LISTEN));
-    let addresses: Vec<SocketAddr> = match tokio::net::lookup_host(address).await {
-        Ok(addresses) => addresses.collect(),
-        Err(error) => {
-            return Err(Failure::usage(format!(
-                "{source} names `{address}`, which is not an address with a port, such as \
-                 127.0.0.1:7717: {error}"
-            )));
-        }
-    };
-    if !addresses.iter().all(|address| address.ip().is_loopback()) {
-        check_remote(source, address, is_tls, allowed)?;
-    }
-    TcpListener::bind(&addresses[..]).await.map_err(|error| {
-        let kind = match error.kind() {
-            std::io::ErrorKind::AddrInUse => ErrorKind::Conflict,
-            std::io::ErrorKind::PermissionDenied => ErrorKind::Denied,
-            _ => ErrorKind::Unavailable,
-        };
-        let of = if source == LISTEN { String::new() } else { format!(" ({source})") };
-        let text = format!("cannot listen on {address}{of}: {error}; choose another with --listen");
-        Failure::new(kind, text)
-    })
-}
-
-/// Refuses an address that other machines can reach, unless the command line allows it.
-fn check_remote(
-    source: &str,
-    address: &str,
-    is_tls: bool,
-    allowed: &Allowed,
-) -> Result<(), Failure> {
-    match (is_tls, allowed) {
-        (true, Allowed { remote: true, .. } | Allowed { plain_remote: true, .. }) => Ok(()),
-        (true, _) => Err(Failure::usage(format!(
-            "{source} names {address}, which other machines can reach; add --allow-remote to \
-             serve them, or listen on 127.0.0.1"
-        ))),
-        (false, Allowed { plain_remote: true, .. }) => {
-            output::notice(&format!(
-                "warning: {address} can be reached from other machines, by plain HTTP: anyone on \
-                 the network can read tokens, arguments and results"
-            ));
-            Ok(())
-        }
-        (false, _) => Err(Failure::usage(format!(
-            "{source} names {address}, which other machines can reach, by plain HTTP: anyone on \
-             the network can read it, tokens included; listen on 127.0.0.1, or encrypt it with \
-             --tls-cert and --tls-key and add --allow-remote; --allow-plain-remote serves it \
-             without encryption"
-        ))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn other_machines_are_served_without_encryption_only_on_explicit_demand() {
-        for (is_tls, remote, plain_remote, missing) in [
-            (false, false, false, Some("--allow-plain-remote")),
-            (false, true, false, Some("--allow-plain-remote")),
-            (false, false, true, None),
-            (true, false, false, Some("--allow-remote")),
-            (true, true, false, None),
-            (true, false, true, None),
-        ] {
-            let allowed = Allowed { remote, plain_remote };
-            let checked = check_remote(LISTEN, "0.0.0.0:7717", is_tls, &allowed);
-            match (checked, missing) {
-                (Ok(()), None) => {}
-                (Err(failure), Some(word)) => assert!(failure.message.contains(word), "{failure}"),
-                (checked, _) => panic!("{is_tls} {remote} {plain_remote}: {checked:?}"),
-            }
-        }
-    }
 }

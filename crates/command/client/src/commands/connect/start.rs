@@ -1,0 +1,100 @@
+//! Starts a daemon for a client: the installed service, or a process in the background.
+
+use std::{
+    io::Read,
+    process::{Child, Command, Stdio},
+};
+
+use narthex_model::ErrorKind;
+use serde_json::Value;
+
+use crate::{
+    Context, Failure,
+    cli::ConnectArgs,
+    data_dir::{DAEMON_LOG, DataDir},
+    environment, output,
+    service::{self, Manager},
+};
+
+/// A start under way.
+pub(super) enum Starting {
+    /// The manager of services starts the daemon, and reports no failure here.
+    Service,
+    /// A command that ends when its daemon listens, or has failed.
+    Command(Box<Child>),
+}
+
+impl Starting {
+    /// Starts the service of this data directory, or else a daemon in the background.
+    ///
+    /// # Errors
+    /// When neither can be started.
+    pub(super) async fn begin(args: &ConnectArgs, context: &Context) -> Result<Self, Failure> {
+        if !args.start && starts_service(context).await? {
+            return Ok(Self::Service);
+        }
+        let options = &context.daemon;
+        let data = DataDir::open(&options.data)?;
+        let mut command = Command::new(environment::program());
+        command.args(["up", "--detach", "--json", "--data"]).arg(data.path());
+        for (flag, file) in [("--settings", &options.settings), ("--config", &args.config)] {
+            if let Some(file) = file {
+                command.arg(flag).arg(file);
+            }
+        }
+        // All clients share the daemon, and each is started in a folder of its own.
+        if !args.start
+            && let Some(home) = environment::home(&environment::variable)
+        {
+            command.current_dir(home);
+        }
+        // Standard output is the client's.
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let log = data.path().join(DAEMON_LOG);
+        output::notice(&format!("starting a daemon; its log is {}", log.display()));
+        Ok(Self::Command(Box::new(command.spawn()?)))
+    }
+
+    /// Fails if the start has failed.
+    ///
+    /// # Errors
+    /// The failure of the start.
+    pub(super) fn check(&mut self) -> Result<(), Failure> {
+        let Self::Command(child) = self else { return Ok(()) };
+        match child.try_wait()? {
+            Some(status) if !status.success() => {
+                let mut text = Vec::new();
+                if let Some(output) = &mut child.stdout {
+                    output.read_to_end(&mut text)?;
+                }
+                let said: Value = serde_json::from_slice(&text).unwrap_or_default();
+                let said = said["error"]["message"].as_str().map(str::to_owned);
+                let text = said.unwrap_or_else(|| format!("the daemon failed to start ({status})"));
+                Err(Failure::new(ErrorKind::Unavailable, text))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// Has the manager start the installed service; false if there is none for this data directory, or
+/// if the manager cannot be reached from here.
+async fn starts_service(context: &Context) -> Result<bool, Failure> {
+    let manager = Manager::of(false)?;
+    let Ok(file) = manager.file() else { return Ok(false) };
+    let text = fs_err::read_to_string(&file).unwrap_or_default();
+    if !service::is_ours(&text) || !service::is_about(&text, manager, &context.daemon.data) {
+        return Ok(false);
+    }
+    match service::run(&manager.start()).await {
+        Ok(_) => {
+            output::notice("starting the service");
+            Ok(true)
+        }
+        Err(failure) => {
+            output::notice(&format!("the service cannot be started: {}", failure.message));
+            Ok(false)
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! `narthex service`: the daemon as a service of systemd or launchd.
+
+mod install;
+mod place;
+mod port;
+mod show;
+mod uninstall;
+
+pub use port::{PortChange, another_port, change_port, told_change};
+
+use std::process::ExitCode;
+
+use self::place::Place;
+use crate::{Context, Failure, cli::ServiceCommand, door::DoorSettings};
+
+/// Runs the command. `door` is the daemon's door by the settings of this process.
+pub async fn run(
+    command: ServiceCommand,
+    context: &Context,
+    door: DoorSettings,
+) -> Result<ExitCode, Failure> {
+    match command {
+        ServiceCommand::Install(args) => install::run(&args, context, door).await,
+        ServiceCommand::Status(args) => show::status(&Place::of(&args, context)?, context).await,
+        ServiceCommand::Logs(args) => show::logs(&args, context).await,
+        ServiceCommand::Port(args) => port::run(&args, context, door).await,
+        ServiceCommand::Uninstall(args) => uninstall::run(&args, context).await,
+    }
+}

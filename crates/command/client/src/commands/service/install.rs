@@ -1,0 +1,301 @@
+//! `narthex service install`: writes the service, stores its port, and starts it.
+
+use std::{num::NonZeroU16, path::Path, process::ExitCode, time::Duration};
+
+use narthex_model::{ErrorKind, command::narthex};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    place::{About, Place, run_all, would_run},
+    port,
+};
+use crate::{
+    Context, Failure,
+    cli::ServiceInstallArgs,
+    commands::waiting::waiting,
+    data_dir::DataDir,
+    door::{self, DoorSettings, ListenSetting, local_url},
+    environment::{self, variable},
+    output,
+    service::{self, Manager, SYSUSERS, Spec, State, Words, absolute_entries, utf8},
+};
+
+/// The time in which an agent of launchd has to listen. Units of systemd report it themselves.
+const LISTENING: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A checked installation.
+struct Plan {
+    place: Place,
+    text: String,
+    /// The port that is stored; `None` if a setting names the address.
+    port: Option<NonZeroU16>,
+    url: String,
+    /// True if the file has another text, or there is none.
+    is_new_text: bool,
+    is_new_port: bool,
+    commands: Vec<Words>,
+    notes: Vec<String>,
+}
+
+pub(super) async fn run(
+    args: &ServiceInstallArgs,
+    context: &Context,
+    door: DoorSettings,
+) -> Result<ExitCode, Failure> {
+    let plan = plan(args, context, door).await?;
+    if args.dry_run {
+        return told_plan(&plan, context);
+    }
+    let Plan { place, text, port, commands, .. } = &plan;
+    if place.is_system() {
+        Place::write(Path::new(SYSUSERS), &service::sysusers())?;
+    } else {
+        let data = DataDir::open(place.data.path())?;
+        if let (Some(port), true) = (port, plan.is_new_port) {
+            data.store_port(*port)?;
+        }
+    }
+    if plan.is_new_text {
+        Place::write(&place.file, text)?;
+    }
+    let started = async {
+        run_all(commands).await?;
+        match place.manager {
+            Manager::Launchd => listens(&place.data).await,
+            Manager::SystemdUser | Manager::SystemdSystem => Ok(()),
+        }
+    };
+    waiting("starting the service", context, started).await.map_err(|failure| {
+        let undo = place.command(About::Uninstall);
+        let text =
+            format!("{}; {} stays, and `{undo}` removes it", failure.message, place.file.display());
+        Failure { message: text, ..failure }
+    })?;
+    told(&plan, context)
+}
+
+async fn plan(
+    args: &ServiceInstallArgs,
+    context: &Context,
+    door: DoorSettings,
+) -> Result<Plan, Failure> {
+    let place = Place::of(&args.of, context)?;
+    let before = place.own_text()?;
+    let state = match place.manager.state().await {
+        Ok(state) => state,
+        // A look at the text needs no manager.
+        Err(_) if args.dry_run => State::default(),
+        Err(failure) => return Err(failure),
+    };
+    if !args.dry_run {
+        place.check_rights()?;
+    }
+    check_holder(&place, &state)?;
+    let (mut notes, door) = notes(&place, context, door);
+    let stored = port::stored(&place, before.as_deref())?;
+    let (chosen, url) = match &door.listen {
+        Some(given) => {
+            port::check_setting(args.port, given)?;
+            (None, named_url(given, &door, args).await?)
+        }
+        None => {
+            let chosen = port::choose(args.port, stored, state.is_active)?;
+            (Some(chosen), door.url_at(chosen.get()))
+        }
+    };
+    let spec = spec(args, &place, context, chosen)?;
+    let text = service::text(&spec, place.manager)?;
+    let is_new_text = before.as_deref() != Some(&text);
+    let is_new_port = chosen.is_some() && chosen != stored;
+    let mut commands = match place.is_system() {
+        true => vec![vec!["systemd-sysusers".to_owned(), SYSUSERS.to_owned()]],
+        false => Vec::new(),
+    };
+    commands.extend(place.manager.install(&place.file, &state, is_new_text || is_new_port));
+    if place.manager == Manager::SystemdUser {
+        notes.push(
+            "The service ends with your last session. To let it run without one: loginctl \
+             enable-linger"
+                .to_owned(),
+        );
+    }
+    Ok(Plan { place, text, port: chosen, url, is_new_text, is_new_port, commands, notes })
+}
+
+/// The URL of the daemon at an address that a setting names.
+///
+/// # Errors
+/// As `narthex up` has them for the address: the service would start no daemon.
+async fn named_url(
+    given: &ListenSetting,
+    door: &DoorSettings,
+    args: &ServiceInstallArgs,
+) -> Result<String, Failure> {
+    let addresses = door::addresses(given, door.is_tls(), args.remote).await?;
+    let first = addresses.first().ok_or_else(|| {
+        Failure::usage(format!("{} names `{}`, which has no address", given.source, given.address))
+    })?;
+    Ok(local_url(*first, door.is_tls()))
+}
+
+/// Fails if a daemon holds the data directory that is not the service's.
+fn check_holder(place: &Place, state: &State) -> Result<(), Failure> {
+    // The directory of the machine's service belongs to its user.
+    if place.is_system() {
+        return Ok(());
+    }
+    match place.data.holder()? {
+        Some(pid) if state.pid != Some(pid) => {
+            let text = format!(
+                "process {pid} is the daemon of {} already, and is not the service; stop it with \
+                 `{}`, then try again",
+                place.data.path().display(),
+                narthex("daemon stop", &[])
+            );
+            Err(Failure::new(ErrorKind::Conflict, text))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Variables of this process that the daemon of a service does not have, and the settings of the
+/// door that it has.
+fn notes(place: &Place, context: &Context, door: DoorSettings) -> (Vec<String>, DoorSettings) {
+    // These lead to the settings and the data, which the service names.
+    let is_passed_on = |name: &str| {
+        let known = ["NARTHEX_DATA", "NARTHEX_SETTINGS", "NARTHEX_TOKEN", "NARTHEX_CLIENT_TOKEN"];
+        known.contains(&name)
+    };
+    let is_lost = |name: &str| {
+        let upper = name.to_ascii_uppercase();
+        let is_proxy =
+            ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"].contains(&upper.as_str());
+        is_proxy || name.starts_with("NARTHEX_") && !is_passed_on(name)
+    };
+    let mut lost: Vec<_> = environment::names()
+        .filter(|name| is_lost(name) && variable(name).is_some_and(|value| !value.is_empty()))
+        .collect();
+    lost.sort_unstable();
+    let mut notes = Vec::new();
+    if !lost.is_empty() {
+        notes.push(format!(
+            "The service has no variables of this shell. Put these into the settings file: {}",
+            lost.join(", ")
+        ));
+    }
+    let is_its_file = !place.is_system() || context.daemon.settings.is_some();
+    let has_it = |source: &String| is_its_file && !lost.contains(source);
+    let listen = door.listen.filter(|given| has_it(&given.source));
+    (notes, DoorSettings { listen, tls: door.tls.into_iter().filter(has_it).collect() })
+}
+
+fn spec(
+    args: &ServiceInstallArgs,
+    place: &Place,
+    context: &Context,
+    port: Option<NonZeroU16>,
+) -> Result<Spec, Failure> {
+    let config = args.config.as_deref().map(std::path::absolute).transpose()?;
+    if let Some(file) = &config {
+        narthex_private::check_named(file)?;
+    }
+    let data = place.data.path();
+    let home = environment::home(&variable);
+    // Servers get the folder of the named file as their workspace root.
+    let folder = config.as_deref().and_then(Path::parent);
+    let folder = folder.or(if place.is_system() { None } else { home.as_deref() });
+    let mut names = vec![];
+    if place.is_system() {
+        names.push(("HOME", Some(utf8(data)?)));
+    } else {
+        names.push(("PATH", variable("PATH").map(|path| absolute_entries(&path))));
+        // The rules of XDG also lead to the settings and the file of servers.
+        names.push(("XDG_CONFIG_HOME", variable("XDG_CONFIG_HOME")));
+    }
+    let environment = names.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    Ok(Spec {
+        program: utf8(Path::new(&environment::program()))?,
+        data: utf8(data)?,
+        settings: context.daemon.settings.as_deref().map(utf8).transpose()?,
+        config: config.as_deref().map(utf8).transpose()?,
+        port: port.filter(|_| place.is_system()),
+        remote: args.remote,
+        folder: utf8(folder.unwrap_or(data))?,
+        environment: environment.collect(),
+    })
+}
+
+/// Waits until the daemon of a data directory listens.
+async fn listens(data: &DataDir) -> Result<(), Failure> {
+    let end = Instant::now() + LISTENING;
+    while data.running()?.is_none() {
+        if Instant::now() >= end {
+            let text = format!(
+                "the daemon does not listen after {} s; see its log with `{}`",
+                LISTENING.as_secs(),
+                narthex("service logs", &[])
+            );
+            return Err(Failure::new(ErrorKind::Timeout, text));
+        }
+        sleep(PAUSE).await;
+    }
+    Ok(())
+}
+
+fn told_plan(plan: &Plan, context: &Context) -> Result<ExitCode, Failure> {
+    let Plan { place, text, url, commands, notes, .. } = plan;
+    let file = place.file.display();
+    let data = json!({
+        "is_dry_run": true,
+        "manager": place.manager.name(),
+        "file": place.file,
+        "is_changed": plan.is_new_text,
+        "text": text,
+        "port": plan.port,
+        "url": url,
+        "commands": commands,
+        "notes": notes,
+    });
+    let mut lines = match plan.is_new_text {
+        true => vec![format!("Would write {file}:"), String::new()],
+        false => vec![format!("{file} would stay as it is:"), String::new()],
+    };
+    lines.extend(text.lines().map(|line| format!("  {line}")));
+    lines.push(String::new());
+    lines.extend(would_run(commands));
+    lines.push(format!("The daemon would listen at {url}."));
+    lines.extend(notes.iter().cloned());
+    output::told_lines(&data, &lines, context.format)
+}
+
+fn told(plan: &Plan, context: &Context) -> Result<ExitCode, Failure> {
+    let Plan { place, url, notes, .. } = plan;
+    // A setting may have the system choose the port. The machine's service hides its state.
+    let running = if place.is_system() { None } else { place.data.running()? };
+    let url = running.as_ref().map_or(url, |daemon| &daemon.url);
+    let data_folder = place.data.path().display();
+    let data = json!({
+        "is_dry_run": false,
+        "manager": place.manager.name(),
+        "file": place.file,
+        "is_changed": plan.is_new_text,
+        "port": plan.port,
+        "url": url,
+        "notes": notes,
+    });
+    let with = if place.is_system() { "the machine" } else { "your session" };
+    let mut lines = vec![
+        match plan.is_new_text {
+            true => format!("Wrote {}", place.file.display()),
+            false => format!("{} is unchanged.", place.file.display()),
+        },
+        format!("The daemon listens at {url}, and starts with {with}. Its data: {data_folder}"),
+        format!("State: `{}`", place.command(About::Status)),
+        format!("Log: `{}`", place.command(About::Logs)),
+        format!("Undo: `{}`", place.command(About::Uninstall)),
+    ];
+    lines.extend(notes.iter().cloned());
+    output::told_lines(&data, &lines, context.format)
+}

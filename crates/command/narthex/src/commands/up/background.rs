@@ -1,0 +1,154 @@
+//! `narthex up --detach`: the daemon as a process of its own session, which no terminal and no
+//! client can end.
+//!
+//! This process starts the second one and ends when that one listens. So the daemon belongs to no
+//! client: a client that ends all processes below itself does not reach it.
+
+use std::{
+    ffi::OsString,
+    path::Path,
+    process::{Child, Command, ExitCode, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use fs_err as fs;
+use narthex_client::{commands::waiting::waiting, data_dir::DAEMON_LOG};
+use narthex_model::{ErrorKind, command::narthex};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    Failure,
+    cli::Context,
+    config,
+    data_dir::{DaemonState, DataDir},
+    output::{self, harmless},
+};
+
+/// The time in which the daemon has to listen. Servers start later.
+const LISTENING: Duration = Duration::from_secs(60);
+/// The pause between two looks at the data directory.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Number of bytes of a log that is written on.
+const LOG_MAX: u64 = 10 << 20;
+/// Number of the log's lines that a failure shows.
+const SHOWN: usize = 10;
+
+/// Starts the daemon in the background, and returns once it listens.
+///
+/// # Errors
+/// When the daemon ends before it listens. A daemon that runs already is none.
+pub(super) async fn start(data: &DataDir, context: &Context) -> Result<ExitCode, Failure> {
+    let log = data.path().join(DAEMON_LOG);
+    if let Some(state) = data.running()? {
+        return told(&state, false, &log, context);
+    }
+    let file = open_log(data, &log)?;
+    let earlier = file.metadata()?.len();
+    let mut command = Command::new(config::program());
+    command.args(arguments()).stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(file.into_parts().0);
+    let mut child = command.spawn()?;
+    let pid = child.id();
+    let plain = context.client();
+    let started = waiting("starting the daemon", &plain, listening(data, &mut child)).await?;
+    let state = started.map_err(|status| {
+        let text = fs::read(&log).unwrap_or_default();
+        let own = text.get(usize::try_from(earlier).unwrap_or(0)..).unwrap_or(&text);
+        failed(status, &String::from_utf8_lossy(own))
+    })?;
+    told(&state, state.pid == pid, &log, context)
+}
+
+fn told(
+    state: &DaemonState,
+    is_started: bool,
+    log: &Path,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let DaemonState { pid, url, fingerprints, .. } = state;
+    let fingerprint = fingerprints.first();
+    if context.format.is_json() {
+        output::done(&json!({
+            "is_started": is_started,
+            "pid": pid,
+            "url": url,
+            "fingerprint": fingerprint,
+            "log": log,
+        }))?;
+    } else if context.format.is_quiet() {
+        output::line(url)?;
+    } else {
+        let verb = if is_started { "listens" } else { "listened already" };
+        output::line(&format!("The daemon, process {pid}, {verb} at {url}."))?;
+        if let Some(fingerprint) = fingerprint {
+            output::line(&format!("Its certificate has the SHA-256 fingerprint {fingerprint}."))?;
+        }
+        output::line(&format!("Log: {}", log.display()))?;
+        let (connect, stop) = (narthex("connect", &[]), narthex("daemon stop", &[]));
+        output::line(&format!("A client that starts programs reaches it with `{connect}`."))?;
+        output::line(&format!("Stop it with `{stop}`."))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The log, to be written on. One that has grown long begins anew, and the old one stays beside it.
+fn open_log(data: &DataDir, log: &Path) -> Result<fs::File, Failure> {
+    if fs::metadata(log).is_ok_and(|found| found.len() > LOG_MAX) {
+        fs::rename(log, data.path().join(format!("{DAEMON_LOG}.old")))?;
+    }
+    Ok(narthex_private::open_to_append(log)?)
+}
+
+/// Makes this process the first of a session without a terminal.
+///
+/// # Errors
+/// When the process leads a group of processes already.
+pub(super) fn leave_session() -> Result<(), Failure> {
+    rustix::process::setsid().map(drop).map_err(|error| {
+        let text = format!("cannot begin a session: {error}; use --detach instead");
+        Failure::new(ErrorKind::Invalid, text)
+    })
+}
+
+/// The arguments of the process in the background. Its standard output is nowhere, and only texts
+/// for people are on standard error, which is the log.
+fn arguments() -> impl Iterator<Item = OsString> {
+    let own = std::env::args_os().skip(1).filter(|one| one != "--json" && one != "--quiet");
+    own.map(|one| if one == "--detach" { "--background".into() } else { one })
+}
+
+/// Waits for a daemon of the data directory, of this process or of one that another command started
+/// at the same time. Gives the status of the child if it ends and there is no daemon.
+async fn listening(
+    data: &DataDir,
+    child: &mut Child,
+) -> Result<Result<DaemonState, ExitStatus>, Failure> {
+    let end = Instant::now() + LISTENING;
+    loop {
+        if let Some(state) = data.running()? {
+            return Ok(Ok(state));
+        }
+        if let Some(status) = child.try_wait()?
+            && !data.is_locked()?
+        {
+            return Ok(Err(status));
+        }
+        if Instant::now() >= end {
+            let text = format!(
+                "the daemon does not listen after {} s; see its log with `{}`",
+                LISTENING.as_secs(),
+                narthex("service logs", &[])
+            );
+            return Err(Failure::new(ErrorKind::Timeout, text));
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+fn failed(status: ExitStatus, log: &str) -> Failure {
+    let lines: Vec<_> = log.lines().map(harmless).collect();
+    let last = lines[lines.len().saturating_sub(SHOWN)..].join("\n");
+    let text = format!("the daemon failed to start ({status}); its last log lines are:\n{last}");
+    Failure::new(ErrorKind::Unavailable, text)
+}

@@ -1,0 +1,58 @@
+//! The address of the daemon, and the process that has it already.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use narthex_client::{
+    cli::RemoteArgs,
+    commands::service::another_port,
+    door::{self, ListenSetting},
+    listeners::{self, USUAL_PORT},
+};
+use narthex_model::ErrorKind;
+use tokio::net::TcpListener;
+
+use crate::{
+    Failure,
+    config::{Settings, TlsPlace},
+    data_dir::DataDir,
+};
+
+/// The flag of the address.
+const LISTEN: &str = "--listen";
+
+/// Listens at the address of the settings, or else at the stored port, or at the usual one.
+///
+/// # Errors
+/// When the address is none, can be reached from other machines without permission, or is taken.
+pub(super) async fn listen(
+    settings: &Settings,
+    data: &DataDir,
+    allowed: RemoteArgs,
+) -> Result<TcpListener, Failure> {
+    let (listen, remedy) = match &settings.listen {
+        Some(given) => (given.clone(), "choose another with --listen".to_owned()),
+        None => {
+            let stored = data.port()?;
+            let address = (Ipv4Addr::LOCALHOST, stored.unwrap_or(USUAL_PORT).get());
+            let address = SocketAddr::from(address).to_string();
+            (ListenSetting { address, source: LISTEN.to_owned() }, another_port())
+        }
+    };
+    let is_tls = !matches!(settings.tls, TlsPlace::Nowhere);
+    let addresses = door::addresses(&listen, is_tls, allowed).await?;
+    TcpListener::bind(&addresses[..]).await.map_err(|error| {
+        let kind = match error.kind() {
+            std::io::ErrorKind::AddrInUse => ErrorKind::Conflict,
+            std::io::ErrorKind::PermissionDenied => ErrorKind::Denied,
+            _ => ErrorKind::Unavailable,
+        };
+        let holders = addresses.iter().filter(|_| kind == ErrorKind::Conflict);
+        let why = match holders.copied().find_map(listeners::holder) {
+            Some(holder) => format!("{holder} listens there already"),
+            None => error.to_string(),
+        };
+        let ListenSetting { address, source } = &listen;
+        let of = if source == LISTEN { String::new() } else { format!(" ({source})") };
+        Failure::new(kind, format!("cannot listen on {address}{of}: {why}; {remedy}"))
+    })
+}

@@ -1,0 +1,396 @@
+//! `narthex service` with a manager of services that this test plays, and daemons that `connect`
+//! starts.
+
+use std::{net::TcpListener, os::unix::net::UnixDatagram, process::Command};
+
+use fs_err as fs;
+use serde_json::{Value, json};
+
+use crate::{
+    support::{Done, Place, SOON},
+    world::modern,
+};
+
+/// A manager that records its calls, starts the daemon of the unit, and stops it by SIGTERM.
+const SYSTEMCTL: &str = r#"#!/bin/sh
+state=$(dirname "$0")
+unit="$XDG_CONFIG_HOME/systemd/user/narthex.service"
+echo "$*" >> "$state/calls"
+if [ -e "$state/no-bus" ]; then
+    echo "Failed to connect to bus: No medium found" >&2
+    exit 1
+fi
+shift
+start() {
+    running && return
+    cd "$(sed -n 's/^WorkingDirectory=//p' "$unit")"
+    eval "setsid $(sed -n 's/^ExecStart=//p' "$unit") > /dev/null 2>> $state/log < /dev/null &"
+    echo $! > "$state/pid"
+    while ! [ -e "$DATA/daemon.json" ]; do
+        running || { echo "Job for narthex.service failed" >&2; exit 1; }
+        sleep 0.05
+    done
+}
+running() {
+    pid=$(cat "$state/pid" 2> /dev/null) || return 1
+    # A process that has ended stays in the table until its parent asks for it.
+    case "$(sed 's/.*) //' "/proc/$pid/stat" 2> /dev/null)" in '' | Z*) return 1 ;; esac
+}
+stop() {
+    running || return 0
+    kill "$(cat "$state/pid")"
+    while running; do sleep 0.05; done
+}
+case "$1" in
+    show)
+        enabled=$(cat "$state/enabled" 2> /dev/null)
+        if running; then
+            printf 'ActiveState=active\nUnitFileState=%s\nMainPID=%s\n' \
+                "$enabled" "$(cat "$state/pid")"
+        else
+            printf 'ActiveState=inactive\nUnitFileState=%s\nMainPID=0\n' "$enabled"
+        fi ;;
+    daemon-reload) : ;;
+    enable) echo enabled > "$state/enabled" ;;
+    start) start ;;
+    restart) stop; start ;;
+    disable) stop; rm -f "$state/enabled" ;;
+    *) exit 64 ;;
+esac
+"#;
+
+const JOURNALCTL: &str = "#!/bin/sh\necho \"$*\" >> \"$(dirname \"$0\")/calls\"\n\
+    printf 'one\\ntwo \\033[31m\\n'\n";
+
+/// A place whose commands find the manager of this test, and have a home of their own.
+struct Home {
+    place: Place,
+}
+
+impl Home {
+    fn new() -> Self {
+        let place = Place::new();
+        for folder in ["bin", "home", "config"] {
+            fs::create_dir(place.path(folder)).unwrap();
+        }
+        for (name, text) in [("bin/systemctl", SYSTEMCTL), ("bin/journalctl", JOURNALCTL)] {
+            place.write(name, text);
+            place.set_mode(name, 0o755);
+        }
+        Self { place }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.place.command(words);
+        let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
+        command.env("PATH", format!("{}:{path}", self.place.path("bin").display()));
+        command.env("HOME", self.place.path("home")).env("DATA", self.place.path("data"));
+        command.stdin(std::process::Stdio::null());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Done {
+        Done::from(self.command(words).output().unwrap())
+    }
+
+    fn unit(&self) -> std::path::PathBuf {
+        self.place.path("config/systemd/user/narthex.service")
+    }
+
+    fn calls(&self) -> String {
+        fs::read_to_string(self.place.path("bin/calls")).unwrap_or_default()
+    }
+
+    /// Names an address of which no test knows the port.
+    fn listen_anywhere(&self) {
+        fs::create_dir_all(self.place.path("config/narthex")).unwrap();
+        self.place.write("config/narthex/narthex.toml", "listen = \"127.0.0.1:0\"\n");
+    }
+
+    fn install(&self, port: u16) -> Done {
+        self.run(&["service", "install", "--port", &port.to_string()])
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // A daemon that no test's process is the parent of.
+        drop(self.command(&["daemon", "stop", "--timeout", "10s", "--force"]).output());
+    }
+}
+
+/// A port that is free now.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn a_service_is_installed_once_shown_and_removed_without_a_trace() {
+    let home = Home::new();
+    let port = free_port();
+    let absent = home.run(&["service", "status"]);
+    assert_eq!(absent.code, Some(1));
+    assert!(absent.stdout.contains("`narthex service install"), "{absent:?}");
+
+    let done = home.install(port).succeeded();
+    for text in [
+        format!("Wrote {}\n", home.unit().display()),
+        format!("listens at http://127.0.0.1:{port}, and starts with your session"),
+        "Undo: `narthex service uninstall".to_owned(),
+        "Log: `narthex service logs".to_owned(),
+        "NARTHEX_TIMEOUTS_MOUNT".to_owned(),
+        "loginctl enable-linger".to_owned(),
+    ] {
+        assert!(done.stdout.contains(&text), "no {text:?} in {done:?}");
+    }
+    let status = home.run(&["service", "status", "--json"]).succeeded().json();
+    let data = &status["data"];
+    assert_eq!((&data["is_active"], &data["is_enabled"]), (&json!(true), &json!(true)));
+    assert_eq!(data["daemon"]["url"], format!("http://127.0.0.1:{port}"));
+    assert_eq!(data["daemon"]["pid"], data["pid"]);
+
+    // Once more, nothing changes and nothing is started again.
+    let again = home.run(&["service", "install", "--json"]).succeeded().json();
+    assert_eq!(
+        (&again["data"]["is_changed"], &again["data"]["port"]),
+        (&json!(false), &json!(port))
+    );
+    assert!(!home.calls().contains("restart"), "{}", home.calls());
+    let status = home.run(&["service", "status", "--json"]).succeeded().json();
+    assert_eq!(status["data"]["pid"], data["pid"]);
+
+    let done = home.run(&["service", "logs", "--lines", "7"]).succeeded();
+    assert_eq!(done.stdout, "one\ntwo \u{fffd}[31m\n");
+    assert!(home.calls().contains("--user-unit narthex.service"), "{}", home.calls());
+    let lines = home.run(&["service", "logs", "--json"]).succeeded().json();
+    assert_eq!(lines["data"]["lines"], json!(["one", "two \u{1b}[31m"]));
+
+    home.run(&["service", "uninstall"]).succeeded();
+    assert!(!home.unit().exists());
+    home.run(&["daemon", "status"]).failed(1, &[]);
+    // The port stays for the next installation.
+    let kept = home.run(&["service", "port", "--quiet"]).succeeded();
+    assert_eq!(kept.stdout, format!("{port}\n"));
+    let done = home.run(&["service", "uninstall"]).succeeded();
+    assert!(done.stdout.starts_with("There is no service"), "{done:?}");
+}
+
+#[test]
+fn a_dry_run_shows_the_unit_and_the_commands_and_changes_nothing() {
+    let home = Home::new();
+    home.place.write("bin/no-bus", "");
+    let port = free_port().to_string();
+    let words = ["service", "install", "--dry-run", "--port", &port, "--config", "mcp.json"];
+    let done = home.run(&words).succeeded();
+    let data = home.place.path("data");
+    for text in [
+        format!("\"--data\" \"{}\"", data.display()),
+        format!("\"--config\" \"{}\"", home.place.path("mcp.json").display()),
+        format!("WorkingDirectory={}\n", home.place.path("").display()).replace("/\n", "\n"),
+        "Would run: systemctl --user start narthex.service".to_owned(),
+    ] {
+        assert!(done.stdout.contains(&text), "no {text:?} in {done:?}");
+    }
+    let system = home.run(&["service", "install", "--system", "--dry-run", "--port", &port]);
+    assert!(system.succeeded().stdout.contains("User=narthex"));
+    assert!(!home.unit().exists() && !data.exists());
+}
+
+#[test]
+fn without_a_manager_the_error_names_the_ways_to_start_a_daemon() {
+    let home = Home::new();
+    home.place.write("bin/no-bus", "");
+    let done = home.run(&["service", "install"]);
+    let up = home.place.printed("up --detach");
+    let connect = home.place.printed("connect");
+    done.failed(1, &["there is no service manager", "No medium found", &up, &connect]);
+    assert!(!home.unit().exists());
+    assert!(!home.place.path("data/service.json").exists());
+    home.run(&["service", "status"]).failed(1, &[]);
+}
+
+#[test]
+fn a_unit_of_another_author_or_another_data_folder_stays() {
+    let home = Home::new();
+    fs::create_dir_all(home.unit().parent().unwrap()).unwrap();
+    fs::write(home.unit(), "[Service]\nExecStart=/bin/true\n").unwrap();
+    for words in [&["service", "install"][..], &["service", "uninstall"]] {
+        home.run(words).failed(1, &["conflict", "did not write", "`mv "]);
+    }
+    assert_eq!(fs::read_to_string(home.unit()).unwrap(), "[Service]\nExecStart=/bin/true\n");
+    fs::remove_file(home.unit()).unwrap();
+    home.install(free_port()).succeeded();
+    let other = home.place.path("other").display().to_string();
+    home.run(&["service", "uninstall", "--data", &other])
+        .failed(1, &["another data directory", "--data"]);
+    assert!(home.unit().exists());
+}
+
+#[test]
+fn a_daemon_beside_the_service_is_named() {
+    let home = Home::new();
+    let daemon = home.place.up();
+    let pid = format!("process {} is the daemon", daemon.pid());
+    home.run(&["service", "install"]).failed(1, &[&pid, "`narthex daemon stop"]);
+    assert!(!home.unit().exists());
+}
+
+/// The port is chosen once. A later clash is an error that names the holder and the remedy.
+#[test]
+fn the_port_is_kept_and_changed_by_hand_alone() {
+    let home = Home::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let holder = format!("process {} (", std::process::id());
+    home.install(port).failed(1, &["is not free", &holder]);
+    assert!(!home.unit().exists());
+
+    // A stored port counts for each daemon of the folder.
+    fs::create_dir(home.place.path("data")).unwrap();
+    home.place.set_mode("data", 0o700);
+    home.place.write("data/service.json", &json!({ "port": port }).to_string());
+    let address = format!("cannot listen on 127.0.0.1:{port}: process ");
+    let up = home.run(&["up", "--config", "mcp.json"]);
+    up.failed(1, &["conflict", &address, &holder, "`narthex service port "]);
+    home.run(&["service", "install"]).failed(1, &[&holder]);
+    drop(taken);
+
+    home.run(&["service", "install"]).succeeded();
+    let next = free_port();
+    let done = home.run(&["service", "port", &next.to_string()]).succeeded();
+    assert!(done.stdout.contains(&format!("http://127.0.0.1:{next} now")), "{done:?}");
+    assert!(done.stdout.contains(&format!("from http://127.0.0.1:{port}/mcp")), "{done:?}");
+    assert!(home.calls().contains("--user restart narthex.service"), "{}", home.calls());
+    let status = home.run(&["service", "status", "--json"]).succeeded().json();
+    assert_eq!(status["data"]["daemon"]["url"], format!("http://127.0.0.1:{next}"));
+
+    home.listen_anywhere();
+    let refused = home.run(&["service", "port", "9"]);
+    refused.failed(2, &["narthex.toml: `listen` sets the address 127.0.0.1:0"]);
+}
+
+/// A client's command starts the installed service, and asks only once.
+#[test]
+fn connect_starts_the_installed_service() {
+    let home = Home::new();
+    home.install(free_port()).succeeded();
+    home.run(&["daemon", "stop"]).succeeded();
+    let done = discover(&home, &["connect", "--wait", "60s"]);
+    assert!(done.stderr.contains("starting the service"), "{done:?}");
+    assert_eq!(home.calls().matches("start --no-block narthex.service").count(), 1);
+    let status = home.run(&["service", "status", "--json"]).succeeded().json();
+    assert_eq!(status["data"]["daemon"]["pid"], status["data"]["pid"]);
+}
+
+/// Runs `connect` with one request, and returns its output once that is answered.
+fn discover(home: &Home, words: &[&str]) -> Done {
+    let request = home.place.path("request");
+    fs::write(&request, format!("{}\n", modern(1, "server/discover", json!({})))).unwrap();
+    let mut command = home.command(words);
+    command.stdin(fs::File::open(request).unwrap().into_parts().0);
+    let done = Done::from(command.output().unwrap()).succeeded();
+    assert_eq!(done.lines()[0]["id"], 1, "{done:?}");
+    done
+}
+
+/// I-M33: clients that start at the same time share one daemon, which belongs to none of them: it
+/// has a session of its own, and its parent has ended.
+#[test]
+fn i_m33_clients_that_start_at_once_make_one_daemon() {
+    let home = Home::new();
+    home.listen_anywhere();
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| discover(&home, &["connect", "--wait", "60s"])))
+            .collect();
+        clients.into_iter().for_each(|client| drop(client.join().unwrap()));
+    });
+    let status = home.run(&["daemon", "status", "--json"]).succeeded().json();
+    let pid = status["data"]["pid"].as_u64().unwrap();
+    let of = Command::new("ps").args(["-o", "sid=,tty=,args=", "-p", &pid.to_string()]).output();
+    let of = String::from_utf8(of.unwrap().stdout).unwrap();
+    let words: Vec<_> = of.split_whitespace().collect();
+    assert_eq!((words[0], words[1]), (pid.to_string().as_str(), "?"), "{of}");
+    assert!(of.contains("--background"), "{of}");
+    // It works in no folder of a client.
+    let folder = fs::read_link(format!("/proc/{pid}/cwd")).unwrap();
+    assert_eq!(folder, fs::canonicalize(home.place.path("home")).unwrap());
+    // Its log is in the data folder, and `service logs` shows it without a service.
+    let log = home.place.path("data/daemon.log");
+    fs::write(&log, "a line\n").unwrap();
+    assert_eq!(home.run(&["service", "logs"]).succeeded().stdout, "a line\n");
+}
+
+/// I-M33: a daemon that was stopped stays stopped while its clients live.
+#[test]
+fn i_m33_a_stopped_daemon_is_not_started_by_its_clients() {
+    let home = Home::new();
+    home.listen_anywhere();
+    let mut command = home.command(&["connect", "--wait", "60s"]);
+    command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    command.stdout(std::process::Stdio::piped());
+    let mut client = command.spawn().unwrap();
+    let began = std::time::SystemTime::now();
+    while home.run(&["daemon", "status"]).code != Some(0)
+        || !home.place.path("data/daemon.json").exists()
+    {
+        assert!(began.elapsed().unwrap() < SOON);
+    }
+    let input = client.stdin.take().unwrap();
+    let ask = format!("{}\n", modern(1, "server/discover", json!({})));
+    std::io::Write::write_all(&mut &input, ask.as_bytes()).unwrap();
+    let mut output = std::io::BufReader::new(client.stdout.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+    let answer: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(answer["id"], 1, "{answer}");
+    home.run(&["daemon", "stop"]).succeeded();
+    let said = std::io::BufReader::new(client.stderr.take().unwrap());
+    let said = std::io::BufRead::lines(said).map(Result::unwrap);
+    let said: Vec<_> = said.take_while(|line| !line.contains("waiting for one")).collect();
+    assert_eq!(said.iter().filter(|line| line.contains("starting a daemon")).count(), 1);
+    drop(input);
+    client.wait().unwrap();
+    home.run(&["daemon", "status"]).failed(1, &[]);
+}
+
+#[test]
+fn a_daemon_in_the_background_is_reported_and_started_once() {
+    let place = Place::new();
+    let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0", "--detach", "--json"];
+    let first = place.run(words).succeeded().json();
+    assert_eq!(first["data"]["is_started"], true, "{first}");
+    let again = place.run(words).succeeded().json();
+    assert_eq!(again["data"]["is_started"], false, "{again}");
+    assert_eq!(again["data"]["pid"], first["data"]["pid"]);
+    place.run(["daemon", "stop"]).succeeded();
+    // A long log is put away.
+    let log = place.path("data/daemon.log");
+    fs::File::options().write(true).open(&log).unwrap().set_len(11 << 20).unwrap();
+    let told = place.run([&words[..6], &["--tls-self-signed"]].concat()).succeeded().stdout;
+    for text in ["at https://127.0.0.1:", "fingerprint ", "daemon.log\n", &place.printed("connect")]
+    {
+        assert!(told.contains(text), "no {text:?} in {told}");
+    }
+    assert!(fs::metadata(&log).unwrap().len() < 11 << 20);
+    assert_eq!(fs::metadata(place.path("data/daemon.log.old")).unwrap().len(), 11 << 20);
+    place.run(["daemon", "stop"]).succeeded();
+    let listen = ["up", "--config", "mcp.json", "--listen", "nowhere", "--detach"];
+    place.run(listen).failed(1, &["failed to start", "`nowhere`, which is not an address"]);
+}
+
+#[test]
+fn a_daemon_reports_to_systemd_when_it_listens() {
+    let place = Place::new();
+    let path = place.path("notify");
+    let socket = UnixDatagram::bind(&path).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let _daemon = place.start_with(&words, |command| {
+        command.env("NOTIFY_SOCKET", &path);
+    });
+    let mut text = [0; 64];
+    let length = socket.recv(&mut text).unwrap();
+    assert_eq!(&text[..length], b"READY=1\n");
+    assert!(place.path("data/daemon.json").exists());
+}
