@@ -5,6 +5,7 @@ mod files;
 mod keychain;
 mod postgres;
 mod runners;
+mod units;
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};

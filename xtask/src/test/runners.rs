@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{counts, files, keychain, postgres::Postgres};
+use super::{counts, files, keychain, postgres::Postgres, units};
 use crate::process;
 use crate::tally::Tally;
 use crate::workspace::cargo;
@@ -56,6 +56,7 @@ pub(super) fn unit(effort: &Effort) -> Result<Tally> {
     }
     let keychain = keychain::provide();
     let files = files::provide();
+    let units = units::provide();
     let mut tally = every_crate(effort, postgres.as_ref().ok(), keychain.is_ok())?;
     if let Err(why) = postgres {
         println!("=== SKIPPED: the store on PostgreSQL, which counts as 1 failed: {why:#}");
@@ -67,6 +68,10 @@ pub(super) fn unit(effort: &Effort) -> Result<Tally> {
     }
     if let Err(why) = files {
         println!("=== SKIPPED: servers as files, which counts as 1 failed: {why:#}");
+        tally.failed += 1;
+    }
+    if let Err(why) = units {
+        println!("=== SKIPPED: units of systemd, which counts as 1 failed: {why:#}");
         tally.failed += 1;
     }
     Ok(tally)
