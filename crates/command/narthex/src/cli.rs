@@ -216,6 +216,9 @@ impl Context {
 /// Runs the command of the command line.
 #[must_use]
 pub fn main() -> ExitCode {
+    if arguments().nth(1).is_none() {
+        return begin();
+    }
     let (cli, workspace) = match read(arguments()) {
         Ok(read) => read,
         Err(error) => return refuse(&error),
@@ -231,6 +234,14 @@ pub fn main() -> ExitCode {
             output::failure(&failure, format);
             failure.exit_code()
         }
+    }
+}
+
+/// Tells a new user what the program is, and the commands to begin with.
+fn begin() -> ExitCode {
+    match output::line(&help::beginning()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.exit_code(),
     }
 }
 

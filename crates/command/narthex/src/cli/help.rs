@@ -1,6 +1,7 @@
 //! The form of help: the groups of the main page, and the global flags, which only that page shows.
 
 use clap::{Command, CommandFactory};
+use narthex_model::command::narthex;
 
 use super::Cli;
 
@@ -75,6 +76,22 @@ static CATALOG: [(&str, [(&str, &str); 4]); 3] = [
         ],
     ),
 ];
+
+/// The text of `narthex` without a command.
+pub(crate) fn beginning() -> String {
+    let first = [
+        (narthex("init", &[]), "write mcp.json, the file that names your servers"),
+        (narthex("trust", &[]), "see what the file would start, and approve it"),
+        (narthex("up", &[]), "start the daemon; it prints what to paste into a client"),
+    ];
+    let lines = first.map(|(command, about)| format!("  {:<15}{about}\n", command.to_string()));
+    format!(
+        "narthex stands between AI agents and their MCP servers: it starts the servers, and gives \
+         all\nyour clients one address for them.\n\nBegin in a folder of yours:\n{}\n\
+         All commands: narthex --help",
+        lines.concat()
+    )
+}
 
 /// The help page of a command below the main one.
 const PAGE: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{all-args}\n\n\

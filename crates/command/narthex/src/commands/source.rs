@@ -72,9 +72,12 @@ pub(crate) async fn followed(
             if path.exists() {
                 tell_warnings(&load_trusted(place).await?);
             } else {
-                output::notice(
-                    "there is no mcp.json in this folder yet; the daemon reads it once it exists",
-                );
+                output::notice(&format!(
+                    "there is no mcp.json in this folder yet: `{}` writes one, and the daemon \
+                     reads it once you have approved it with `{}`",
+                    narthex("init", &[]),
+                    narthex("trust", &[])
+                ));
             }
             let approve = approval(store.clone(), Handle::current());
             let path = std::path::absolute(path)?;
@@ -189,11 +192,12 @@ fn load(path: &Path) -> Result<LoadedConfig, Failure> {
 async fn load_trusted(place: &StorePlace) -> Result<LoadedConfig, Failure> {
     let path = usual();
     if !path.exists() {
-        return Err(Failure::new(
-            ErrorKind::NotFound,
-            "there is no mcp.json in this folder; write one, or name another file with \
+        let text = format!(
+            "there is no mcp.json in this folder; write one with `{}`, or name another file with \
              --config FILE",
-        ));
+            narthex("init", &[])
+        );
+        return Err(Failure::new(ErrorKind::NotFound, text));
     }
     let folder = Folder::read(&path)?;
     let store = place.open().await?;

@@ -123,6 +123,23 @@ fn help_matches_the_golden_file() {
     assert_eq!(golden.len(), text.len());
 }
 
+/// A new user sees three commands, each of which exists.
+#[test]
+fn without_a_command_the_first_three_are_named() {
+    let place = Place::new();
+    let done = place.run::<&str>([]).succeeded();
+    let named: Vec<_> = done.stdout.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+    let words = named.iter().map(|line| line.split_whitespace().nth(1).unwrap());
+    assert_eq!(words.clone().count(), 3, "{done:?}");
+    for word in words {
+        place.run([word, "--help"]).succeeded();
+    }
+    assert!(done.stdout.contains("narthex --help"), "{done:?}");
+    // A faulty command line is no question of a new user.
+    let done = place.run(["--json"]);
+    assert!(done.code == Some(2) && done.stdout.contains("requires a subcommand"), "{done:?}");
+}
+
 /// Shells complete the commands for operators, too.
 #[test]
 fn completions_know_every_command() {

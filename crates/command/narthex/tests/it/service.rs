@@ -269,6 +269,40 @@ fn the_port_is_kept_and_changed_by_hand_alone() {
     refused.failed(2, &["narthex.toml: `listen` sets the address 127.0.0.1:0"]);
 }
 
+/// The addresses that people copy into clients begin as those of the daemon do.
+#[test]
+fn an_encrypted_service_is_named_with_https() {
+    let home = Home::new();
+    let settings = "config/narthex/narthex.toml";
+    fs::create_dir_all(home.place.path("config/narthex")).unwrap();
+    home.place.write(settings, "tls.self_signed = true\n");
+    let port = free_port();
+    let done = home.install(port).succeeded();
+    assert!(done.stdout.contains(&format!("listens at https://127.0.0.1:{port},")), "{done:?}");
+    let next = free_port();
+    let done = home.run(&["service", "port", &next.to_string()]).succeeded();
+    assert!(done.stdout.contains(&format!("to https://127.0.0.1:{next}/mcp")), "{done:?}");
+    home.run(&["status"]).succeeded();
+    // A variable of this shell is none of the service.
+    let mut command = home.command(&["service", "install", "--dry-run"]);
+    home.place.write(settings, "");
+    let done = Done::from(command.env("NARTHEX_TLS_SELF_SIGNED", "true").output().unwrap());
+    assert!(done.succeeded().stdout.contains(&format!("listen at http://127.0.0.1:{next}.")));
+}
+
+#[test]
+fn a_service_for_other_machines_has_the_permission_in_its_unit() {
+    let home = Home::new();
+    let settings = "listen = \"0.0.0.0:7717\"\ntls.self_signed = true\n";
+    fs::create_dir_all(home.place.path("config/narthex")).unwrap();
+    home.place.write("config/narthex/narthex.toml", settings);
+    let words = ["service", "install", "--dry-run"];
+    home.run(&words).failed(2, &["narthex.toml: `listen` names 0.0.0.0:7717", "--allow-remote"]);
+    let done = home.run(&[&words[..], &["--allow-remote"]].concat()).succeeded();
+    assert!(done.stdout.contains("\"up\"") && done.stdout.contains(" \"--allow-remote\""));
+    assert!(done.stdout.contains("listen at https://127.0.0.1:7717."), "{done:?}");
+}
+
 /// A client's command starts the installed service, and asks only once.
 #[test]
 fn connect_starts_the_installed_service() {
