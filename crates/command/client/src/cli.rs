@@ -38,7 +38,7 @@ pub use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
 pub use local::{CallArgs, ConnectArgs, RemoteArgs, ToolsArgs, TrustArgs, UpArgs};
 pub use operate::{
     AddArgs, BackupArgs, CheckCommand, DaemonCommand, ImportServersArgs, InitArgs, LogsArgs,
-    McpCommand, McpDaemonCommand, StopArgs,
+    McpCommand, McpDaemonCommand, RestartArgs, StopArgs,
 };
 pub use outbound::{ChannelsCommand, SetChannelArgs, SetWebhookArgs, WebhooksCommand};
 pub use policy::{CheckPolicyArgs, PolicyCommand, SetPolicyArgs};

@@ -6,8 +6,12 @@ mod token;
 use std::{
     fs::TryLockError,
     io::{Read, Seek, Write},
-    os::unix::fs::DirBuilderExt,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::DirBuilderExt,
+    },
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use fs_err as fs;
@@ -53,7 +57,17 @@ pub struct DataDir {
 /// The lock of the directory's daemon, held for as long as this value lives.
 #[derive(Debug)]
 pub struct DaemonLock {
-    _file: fs::File,
+    file: fs::File,
+}
+
+impl DaemonLock {
+    /// Another handle of the same lock, which holds it as well.
+    ///
+    /// # Errors
+    /// When the system has no more handles.
+    pub fn share(&self) -> Result<OwnedFd, Failure> {
+        Ok(self.file.file().as_fd().try_clone_to_owned()?)
+    }
 }
 
 /// The address of the running daemon: `daemon.json`.
@@ -72,6 +86,10 @@ pub struct DaemonState {
     /// this data directory accept these and no others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fingerprints: Vec<Fingerprint>,
+    /// True if the daemon hands its listener over on SIGUSR2, which ends an older one, and one that
+    /// starts or hands over just now.
+    #[serde(default)]
+    pub can_restart: bool,
 }
 
 impl DataDir {
@@ -199,7 +217,12 @@ impl DataDir {
         file.set_len(0)?;
         file.rewind()?;
         write!(file, "{}", std::process::id())?;
-        Ok(DaemonLock { _file: file })
+        Ok(DaemonLock { file })
+    }
+
+    /// The lock that the same process has held before it executed the program anew.
+    pub fn handed_lock(&self, lock: OwnedFd) -> DaemonLock {
+        DaemonLock { file: fs::File::from_parts(lock.into(), self.lock_file()) }
     }
 
     fn taken(&self, file: &mut fs::File) -> Failure {
@@ -245,6 +268,11 @@ impl DataDir {
     /// Publishes the address of this daemon to other processes.
     pub fn publish(&self, state: &DaemonState) -> Result<(), Failure> {
         Ok(narthex_private::replace(&self.state_file(), &to_json(state))?)
+    }
+
+    /// The time of the last publication of a daemon's state; `None` if there is none.
+    pub fn published(&self) -> Option<SystemTime> {
+        fs::metadata(self.state_file()).and_then(|metadata| metadata.modified()).ok()
     }
 
     /// Removes the state file of the running daemon.
@@ -426,6 +454,7 @@ mod tests {
             config: "mcp.json".into(),
             store: None,
             fingerprints: Vec::new(),
+            can_restart: false,
         };
         data.publish(&state).unwrap();
         assert_eq!(data.running().unwrap().as_ref(), Some(&state));

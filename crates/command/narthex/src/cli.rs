@@ -23,6 +23,7 @@ use crate::{
     config::{self, Flags, Settings},
     core_dumps,
     output::{self, Format},
+    successor::Successor,
 };
 
 /// The time for which work that is left after a command may hold up the end of the program.
@@ -203,6 +204,8 @@ pub(crate) struct Context {
     pub(crate) format: Format,
     /// True if only ASCII may be printed.
     pub(crate) is_ascii: bool,
+    /// The program that takes the place of this one at its end.
+    pub(crate) successor: Successor,
 }
 
 impl Context {
@@ -307,11 +310,15 @@ fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, 
         .map_err(|error| untold(&error, &settings))?;
     settings.tracer = telemetry.tracer();
     let is_ascii = cli.common.ascii || !is_utf8_locale();
-    let context = Context { settings, format, is_ascii };
+    let successor = Successor::default();
+    let context = Context { settings, format, is_ascii, successor: successor.clone() };
     let done = runtime.block_on(dispatch(cli.command, context));
     telemetry.end();
     // A blocked read of standard input must not hold up the end.
     runtime.shutdown_timeout(RUNTIME_END);
+    if done.is_ok() {
+        successor.begin()?;
+    }
     done
 }
 

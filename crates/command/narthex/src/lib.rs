@@ -12,6 +12,7 @@ mod run_sockets;
 mod secrets;
 mod server_rows;
 mod stored;
+mod successor;
 mod trust;
 
 use narthex_client::{arguments, daemon_client, data_dir, output, rows, stop, table};

@@ -6,6 +6,7 @@ mod connection;
 mod guard;
 mod handshake;
 mod io;
+mod leaving;
 mod options;
 mod room;
 mod shared;
@@ -26,6 +27,7 @@ use self::{
 };
 
 pub use guard::{Guard, single};
+pub use leaving::Leaving;
 pub use options::ServeOptions;
 pub use shared::Respond;
 pub use workers::Workers;
@@ -56,6 +58,7 @@ pub async fn serve<R: Respond>(
         let accepted = tokio::select! {
             biased;
             () = shutdown.cancelled() => return,
+            () = shared.options.leaving.begun() => return,
             accepted = listener.accept() => accepted,
         };
         let stream = match accepted {
@@ -82,9 +85,9 @@ fn begin<R: Respond>(
     slot: OwnedSemaphorePermit,
     tasks: &TaskTracker,
 ) {
-    let shared = shared.clone();
+    let (shared, leaving) = (shared.clone(), &shared.options.leaving);
     let Some(seat) = shared.options.workers.seat() else {
-        tasks.spawn(serve_stream(shared, stream, slot));
+        tasks.spawn(leaving.track(serve_stream(shared, stream, slot)));
         return;
     };
     // Only the worker's own system handle may report that bytes arrive, so the socket is registered
@@ -101,7 +104,7 @@ fn begin<R: Respond>(
             Err(error) => tracing::warn!(%error, "could not take a connection over"),
         }
     };
-    tasks.spawn_on(serving, &runtime);
+    tasks.spawn_on(leaving.track(serving), &runtime);
 }
 
 async fn rest_after(error: &std_io::Error) {

@@ -42,6 +42,9 @@ pub struct UpArgs {
     /// Be the process in the background
     #[arg(long, hide = true, conflicts_with = "detach")]
     pub background: bool,
+    /// Take the listener of the process before, which standard input has
+    #[arg(long, hide = true)]
+    pub handed_over: bool,
 }
 
 /// The permissions to serve other machines.

@@ -170,9 +170,22 @@ pub struct BackupArgs {
 pub enum DaemonCommand {
     /// Stop the daemon: open calls finish, then all servers stop
     Stop(StopArgs),
+    /// Start the daemon anew, with the present program, such as after an update
+    Restart(RestartArgs),
     /// Report the daemon of this data directory; exit code 1 without one
     #[command(after_help = "Example:\n  narthex daemon status --quiet && echo running")]
     Status,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Open calls over HTTP finish, and new ones wait. Calls of `narthex connect` \
+    that are open still\nafter 10 seconds end with an error."
+)]
+pub struct RestartArgs {
+    /// Maximum time to wait, such as 30s
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, default_value = "60s")]
+    pub timeout: Duration,
 }
 
 #[derive(Debug, Args)]

@@ -1,4 +1,7 @@
-//! `narthex daemon`: the status of the daemon, and stopping it.
+//! `narthex daemon`: the status of the daemon, and stopping it or starting it anew.
+
+mod process;
+mod restart;
 
 use std::{io, process::ExitCode, sync::Arc, time::Duration};
 
@@ -8,11 +11,12 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fd::OwnedFd,
     io::Errno,
-    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+    process::Signal,
 };
 use serde_json::json;
 use tokio::time::Instant;
 
+use self::process::{open, send};
 use super::waiting::waiting;
 use crate::{Context, Failure, data_dir::DataDir, output};
 
@@ -22,6 +26,7 @@ const KILLED: Duration = Duration::from_secs(5);
 pub async fn run(command: DaemonCommand, context: Context) -> Result<ExitCode, Failure> {
     match command {
         DaemonCommand::Stop(args) => stop(&args, &context).await,
+        DaemonCommand::Restart(args) => restart::run(&args, &context).await,
         DaemonCommand::Status => status(&context),
     }
 }
@@ -134,34 +139,4 @@ async fn has_ended(process: Arc<OwnedFd>, within: Duration) -> Result<bool, Fail
     };
     let waited = tokio::task::spawn_blocking(wait).await;
     waited.unwrap_or_else(|error| Err(Failure::new(ErrorKind::Bug, error.to_string())))
-}
-
-/// `None` if there is no such process any more.
-fn open(pid: u32) -> Result<Option<OwnedFd>, Failure> {
-    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let number = number.ok_or_else(|| {
-        Failure::new(
-            ErrorKind::Invalid,
-            format!("process {pid} does not exist; delete daemon.lock"),
-        )
-    })?;
-    match pidfd_open(number, PidfdFlags::NONBLOCK) {
-        Ok(process) => Ok(Some(process)),
-        Err(Errno::SRCH) => Ok(None),
-        Err(error) => Err(refused(pid, error)),
-    }
-}
-
-fn send(process: &OwnedFd, pid: u32, signal: Signal) -> Result<(), Failure> {
-    match pidfd_send_signal(process, signal) {
-        Ok(()) | Err(Errno::SRCH) => Ok(()),
-        Err(error) => Err(refused(pid, error)),
-    }
-}
-
-fn refused(pid: u32, error: Errno) -> Failure {
-    let kind = if error == Errno::PERM { ErrorKind::Denied } else { ErrorKind::Unavailable };
-    let why = io::Error::from(error);
-    let text = format!("process {pid} cannot be stopped: {why}; does it belong to another user?");
-    Failure::new(kind, text)
 }

@@ -162,6 +162,7 @@ fn remote(text: &str, source: &str) -> Result<DaemonState, Failure> {
         config: std::path::PathBuf::new(),
         store: None,
         fingerprints: Vec::new(),
+        can_restart: false,
     })
 }
 

@@ -58,7 +58,8 @@ fn section_unit(more: &str) -> String {
     )
 }
 
-/// The lines that start the daemon. It reports to systemd when it listens.
+/// The lines that start the daemon, and start it anew with the present program. It reports to
+/// systemd when it listens.
 fn started(spec: &Spec) -> String {
     // The path of the program is no place for variables.
     let mut lines = format!("Type=notify\nExecStart={}", quoted(&spec.program));
@@ -66,6 +67,8 @@ fn started(spec: &Spec) -> String {
         lines.push_str(&format!(" {}", word(argument)));
     }
     lines.push('\n');
+    let reload = ["daemon", "restart", "--data", &spec.data].map(word).join(" ");
+    lines.push_str(&format!("ExecReload={} {reload}\n", quoted(&spec.program)));
     for (name, value) in &spec.environment {
         lines.push_str(&format!("Environment={}\n", quoted(&format!("{name}={value}"))));
     }
@@ -143,6 +146,8 @@ mod tests {
         let spec = spec();
         for text in [user(&spec), system(&spec)] {
             assert_eq!(read(line(&text, "ExecStart="), true), spec.words());
+            let reload = [&*spec.program, "daemon", "restart", "--data", &spec.data];
+            assert_eq!(read(line(&text, "ExecReload="), true), reload);
             let path = read(line(&text, "Environment="), false);
             assert_eq!(path, ["PATH=/usr/bin:/opt/$x/100%"]);
             assert_eq!(line(&text, "WorkingDirectory="), "/srv/50%% of it");

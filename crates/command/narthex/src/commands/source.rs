@@ -105,6 +105,19 @@ pub(crate) async fn followed(
     })
 }
 
+/// Checks the files of servers as the start of a daemon does, which has to succeed.
+///
+/// # Errors
+/// Those of the start.
+pub(crate) async fn check(settings: &Settings, place: &StorePlace) -> Result<(), Failure> {
+    named_files_exist(settings)?;
+    match &settings.config {
+        Some(file) => load(file).map(drop),
+        None if usual().exists() => load_trusted(place).await.map(drop),
+        None => Ok(()),
+    }
+}
+
 /// Refuses a file of servers that is named explicitly and is not there: most names are misspelt.
 ///
 /// # Errors

@@ -3,22 +3,31 @@
 mod background;
 mod door;
 mod event;
+mod handover;
 mod listen;
 mod notify;
 mod warnings;
 
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::{
+    path::Path,
+    process::{Command, ExitCode},
+    time::Duration,
+};
 
 use narthex_client::{cli::UpArgs, door::local_url};
 use narthex_control::Control;
 use narthex_http::TokenHash;
-use narthex_http::listener::{ServeOptions, Workers};
+use narthex_http::listener::{Leaving, ServeOptions, Workers};
 use narthex_registry::watch::LayersEvent;
 use narthex_runs::ShareOptions;
 use narthex_tls::Identity;
 use serde_json::json;
 
-use self::{door::Door, event::Event};
+use self::{
+    door::Door,
+    event::Event,
+    handover::{Heir, take},
+};
 use super::source;
 use crate::{
     App, AppOptions, Doors, Failure, Servers,
@@ -32,6 +41,8 @@ use crate::{
     stored::StorePlace,
 };
 
+/// The time in which clients have to leave a daemon that hands its listener over.
+const LEAVING: Duration = Duration::from_secs(3);
 /// The time in which threads have to end once nothing is waited for any more.
 const WORKERS_END: Duration = Duration::from_secs(1);
 
@@ -50,7 +61,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
 async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCode, Failure> {
     let settings = &context.settings;
     let place = StorePlace::of(&data, settings);
-    let _lock = data.lock()?;
+    let taken = take(&args, &data)?;
     let token = data.client_token()?;
     let admin = data.admin_token()?;
     let store = place.open().await?;
@@ -58,7 +69,9 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
     let vault = secrets::open(&data, &settings.keys, &store).await?;
     let mut followed = source::followed(settings, &place, store, vault).await?;
     let file = settings.config.clone().unwrap_or_else(source::usual);
-    let (listener, mut door) = Door::open(settings, &args, &data).await?;
+    let (listener, door) = Door::open(settings, &args, &data, taken.listener).await?;
+    let heir = Heir::of(&listener, &taken.lock)?;
+    let leaving = Leaving::default();
     let (address, tls) = (listener.local_addr()?, door.tls());
     followed.login = Some(settings.sign_in.options(address.port(), tls.is_some()));
     let mut ends = stop_signal_with(door.hangup())?;
@@ -78,7 +91,11 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
         doors: Some(Doors {
             listener,
             http: settings.http_options(address, TokenHash::of(admin.expose())),
-            serve: ServeOptions { tls, ..settings.serve_options(workers.clone()) },
+            serve: ServeOptions {
+                tls,
+                leaving: leaving.clone(),
+                ..settings.serve_options(workers.clone())
+            },
             socket_dirs: data.socket_dirs(config::runtime_dir()),
             shares,
             post_hosts: settings.post_hosts.clone(),
@@ -94,20 +111,16 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
         config: std::path::absolute(&file)?,
         store: Some(store_place),
         fingerprints: door.identity().map(Identity::fingerprint).into_iter().collect(),
+        can_restart: true,
     };
     data.publish(&state)?;
     notify::ready();
     let reporter = Reporter { data: &data, context: &context, shown: Vec::new() };
-    let served = serve(&app, &mut door, state, reporter, &mut ends).await;
-    // Before the doors close: a free port may be taken by others, who would be shown tokens.
-    data.retract();
-    drain(&app, door.hangup()).await;
-    // Work that a second signal has stopped goes with its threads, children included.
-    if tokio::time::timeout(WORKERS_END, workers.stop()).await.is_err() {
-        tracing::warn!("a worker thread did not stop in time; it ends with the process");
-    }
-    served?;
-    if context.format.is_json() {
+    let running = Running { app, door, data: &data, place: &place, leaving, workers, heir };
+    let successor = running.until_the_end(state, reporter, &mut ends).await?;
+    if let Some(command) = successor {
+        context.successor.set(command);
+    } else if context.format.is_json() {
         output::json(&Event::Stopped)?;
     } else {
         output::notice("stopped");
@@ -115,30 +128,108 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(
-    app: &App,
-    door: &mut Door,
-    state: DaemonState,
-    mut reporter: Reporter<'_>,
-    ends: &mut (impl Future<Output = ()> + Unpin),
-) -> Result<(), Failure> {
-    reporter.listening(&state, door)?;
-    let renewal = door.renew(reporter.data, state, reporter.context.format.is_json());
-    tokio::select! {
-        failed = reporter.follow(app) => failed,
-        failed = renewal => failed.map(|never| match never {}),
-        () = ends => Ok(()),
+/// A daemon that listens.
+struct Running<'a> {
+    app: App,
+    door: Door,
+    data: &'a DataDir,
+    place: &'a StorePlace,
+    /// The leave of clients before a hand-over.
+    leaving: Leaving,
+    workers: Workers,
+    heir: Heir,
+}
+
+/// The reason why a daemon serves no longer.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// It was asked to stop.
+    Stop,
+    /// Another program takes its place.
+    HandOver,
+}
+
+impl Running<'_> {
+    /// Serves until the daemon is asked to stop or to hand over, and drains. Gives the program that
+    /// takes its place.
+    async fn until_the_end(
+        mut self,
+        state: DaemonState,
+        reporter: Reporter<'_>,
+        ends: &mut (impl Future<Output = ()> + Unpin),
+    ) -> Result<Option<Command>, Failure> {
+        let mut served = self.serve(state, reporter, ends).await;
+        if let Ok(End::HandOver) = served {
+            served = self.begin_handover(ends).await;
+        }
+        if !matches!(served, Ok(End::HandOver)) {
+            // Before the doors close: a free port may be taken by others, who would be shown
+            // tokens.
+            self.data.retract();
+        }
+        let is_drained = drain(&self.app, self.door.hangup()).await;
+        // Work that a second signal has stopped goes with its threads, children included.
+        if tokio::time::timeout(WORKERS_END, self.workers.stop()).await.is_err() {
+            tracing::warn!("a worker thread did not stop in time; it ends with the process");
+        }
+        match served? {
+            End::HandOver if is_drained => self.heir.command().map(Some),
+            End::HandOver => {
+                self.data.retract();
+                Ok(None)
+            }
+            End::Stop => Ok(None),
+        }
+    }
+
+    async fn serve(
+        &mut self,
+        state: DaemonState,
+        mut reporter: Reporter<'_>,
+        ends: &mut (impl Future<Output = ()> + Unpin),
+    ) -> Result<End, Failure> {
+        let Self { app, door, heir, place, .. } = self;
+        let settings = &reporter.context.settings;
+        reporter.listening(&state, door)?;
+        let renewal = door.renew(reporter.data, state, reporter.context.format.is_json());
+        tokio::select! {
+            failed = reporter.follow(app) => failed.map(|()| End::Stop),
+            failed = renewal => failed.map(|never| match never {}),
+            () = heir.is_due(settings, place) => Ok(End::HandOver),
+            () = ends => Ok(End::Stop),
+        }
+    }
+
+    /// Has clients leave: their next connections wait for the next program.
+    async fn begin_handover(
+        &mut self,
+        ends: &mut (impl Future<Output = ()> + Unpin),
+    ) -> Result<End, Failure> {
+        if let Some(state) = self.data.running()? {
+            self.data.publish(&DaemonState { can_restart: false, ..state })?;
+        }
+        output::notice("restarting: open calls finish, and new ones wait");
+        tokio::select! {
+            () = self.leaving.begin(LEAVING) => Ok(End::HandOver),
+            () = ends => Ok(End::Stop),
+        }
     }
 }
 
 /// Drains; a second signal ends the wait, and remaining programs end when their handles are
-/// dropped.
-async fn drain(app: &App, hangup: Hangup) {
-    let Ok(again) = stop_signal_with(hangup) else { return app.drain().await };
+/// dropped. Returns false then.
+async fn drain(app: &App, hangup: Hangup) -> bool {
+    let Ok(again) = stop_signal_with(hangup) else {
+        app.drain().await;
+        return true;
+    };
     output::notice("stopping; press Ctrl-C again, or send the signal again, to stop at once");
     tokio::select! {
-        () = app.drain() => {}
-        () = again => output::notice("stopped at once"),
+        () = app.drain() => true,
+        () = again => {
+            output::notice("stopped at once");
+            false
+        }
     }
 }
 

@@ -251,6 +251,34 @@ fn a_session_is_opened_again_at_the_next_daemon() {
     client.ends();
 }
 
+/// I-M33: a restart is as another daemon. A call that takes longer than the drain ends with an
+/// error that says so, and is not sent again.
+#[test]
+fn a_restart_keeps_the_session_and_ends_calls_over_the_drain_time() {
+    let place = Place::new();
+    let _daemon = place.up();
+    let mut client = Client::begin(&place, &["connect", "--wait", "60s", "--server", "fixture"]);
+    for message in legacy("echo") {
+        client.say(&message);
+    }
+    client.answer(2);
+    let call = |id: u32, tool: &str, arguments: Value| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": { "name": tool, "arguments": arguments } })
+    };
+    client.say(&call(3, "sleep", json!({ "ms": 600_000 })));
+    client.say(&call(4, "echo", json!({ "message": "still" })));
+    client.answer(4);
+    place.run(["daemon", "restart"]).succeeded();
+    let lost = client.answer(3);
+    assert_eq!(lost["error"]["code"], -31503, "{lost}");
+    let text = lost["error"]["message"].as_str().unwrap();
+    assert!(text.contains("ended before it answered"), "{text}");
+    client.say(&call(5, "echo", json!({ "message": "again" })));
+    assert_eq!(client.answer(5)["result"]["content"][0]["text"], "again");
+    client.ends();
+}
+
 /// I-M33: the same in the modern era, where each request is complete in itself.
 #[test]
 fn modern_requests_are_sent_to_the_next_daemon() {

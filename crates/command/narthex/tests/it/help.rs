@@ -99,6 +99,7 @@ const COMMANDS: &[&[&str]] = &[
     &["service", "port"],
     &["service", "uninstall"],
     &["daemon", "stop"],
+    &["daemon", "restart"],
     &["daemon", "status"],
 ];
 

@@ -49,6 +49,7 @@ mod recorder;
 mod reload;
 mod reload_load;
 mod remedies;
+mod restart;
 mod runs;
 mod secrets;
 mod service;

@@ -347,7 +347,12 @@ impl Client {
         }
         let connection = self.connection.as_mut().unwrap();
         connection.ready().await.unwrap();
-        whole(connection, request).await
+        let reply = whole(connection, request).await;
+        // As HTTP has it: the daemon closes this connection.
+        if reply.headers.get("connection").is_some_and(|value| value == "close") {
+            self.connection = None;
+        }
+        reply
     }
 
     /// Sends a request on a connection of its own and reads the whole answer.

@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use http::Request;
+use http::{HeaderValue, Request, header};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -15,6 +15,8 @@ use super::{
     shared::{Respond, Shared},
 };
 
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
 /// Serves the requests of one connection. The stream is generic, so that the way of plain bytes has
 /// no step for TLS.
 pub(super) async fn serve<R: Respond, S: AsyncRead + AsyncWrite + Unpin>(
@@ -24,8 +26,14 @@ pub(super) async fn serve<R: Respond, S: AsyncRead + AsyncWrite + Unpin>(
 ) {
     let service = service_fn(|request: Request<Incoming>| {
         activity.request();
-        let answering = shared.router.respond(request);
-        async { Ok::<_, Infallible>(answering.await) }
+        let (answering, leaving) = (shared.router.respond(request), &shared.options.leaving);
+        async move {
+            let mut answer = answering.await;
+            if leaving.has_begun() {
+                answer.headers_mut().insert(header::CONNECTION, CLOSE);
+            }
+            Ok::<_, Infallible>(answer)
+        }
     });
     let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);

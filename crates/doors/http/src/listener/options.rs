@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use narthex_tls::ServerTls;
 
-use crate::listener::Workers;
+use crate::listener::{Leaving, Workers};
 
 /// The options of a listener.
 #[derive(Debug, Clone)]
@@ -27,6 +27,8 @@ pub struct ServeOptions {
     /// Maximum number of handshakes at one time; further connections are closed at once. Clients
     /// that never finish theirs take no place of `max_connections`.
     pub handshakes_max: usize,
+    /// The leave of clients before the shutdown, for a process that takes the socket over.
+    pub leaving: Leaving,
 }
 
 impl Default for ServeOptions {
@@ -40,6 +42,7 @@ impl Default for ServeOptions {
             tls: None,
             handshake_timeout: Duration::from_secs(10),
             handshakes_max: 512,
+            leaving: Leaving::default(),
         }
     }
 }

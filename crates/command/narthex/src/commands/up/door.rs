@@ -33,7 +33,7 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Binds the listener, and loads its certificate.
+    /// Binds the listener, or takes the one that was handed over, and loads its certificate.
     ///
     /// # Errors
     /// When the address is not allowed or taken, or the certificate cannot be used.
@@ -41,8 +41,9 @@ impl Door {
         settings: &Settings,
         args: &UpArgs,
         data: &DataDir,
+        handed: Option<std::net::TcpListener>,
     ) -> Result<(TcpListener, Self), Failure> {
-        let listener = listen(settings, data, args.remote).await?;
+        let listener = listen(settings, data, args.remote, handed).await?;
         let hosts =
             settings.allowed_hosts.iter().map(String::as_str).chain(settings.sign_in.host());
         let source = settings.tls.source(data.path(), listener.local_addr()?, hosts);

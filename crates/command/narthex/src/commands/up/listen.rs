@@ -20,7 +20,8 @@ use crate::{
 /// The flag of the address.
 const LISTEN: &str = "--listen";
 
-/// Listens at the address of the settings, or else at the stored port, or at the usual one.
+/// Listens at the address of the settings, or else at the stored port, or at the usual one. A
+/// listener that was handed over is used if it is there.
 ///
 /// # Errors
 /// When the address is none, can be reached from other machines without permission, or is taken.
@@ -28,6 +29,7 @@ pub(super) async fn listen(
     settings: &Settings,
     data: &DataDir,
     allowed: RemoteArgs,
+    handed: Option<std::net::TcpListener>,
 ) -> Result<TcpListener, Failure> {
     let (listen, remedy) = match &settings.listen {
         Some(given) => (given.clone(), "choose another with --listen".to_owned()),
@@ -40,6 +42,15 @@ pub(super) async fn listen(
     };
     let is_tls = !matches!(settings.tls, TlsPlace::Nowhere);
     let addresses = door::addresses(&listen, is_tls, allowed).await?;
+    if let Some(handed) = handed {
+        let at = handed.local_addr()?;
+        let is_there =
+            |one: &SocketAddr| one.ip() == at.ip() && [0, at.port()].contains(&one.port());
+        if addresses.iter().any(is_there) {
+            handed.set_nonblocking(true)?;
+            return Ok(TcpListener::from_std(handed)?);
+        }
+    }
     TcpListener::bind(&addresses[..]).await.map_err(|error| {
         let kind = match error.kind() {
             std::io::ErrorKind::AddrInUse => ErrorKind::Conflict,
