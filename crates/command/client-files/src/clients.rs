@@ -4,6 +4,7 @@
 //! has no names of clients: only their rows and the [`Shape`] of their entries.
 
 mod machine;
+mod own_entry;
 
 use std::sync::LazyLock;
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use toml::value::Datetime;
 
 pub use machine::{Machine, System};
+pub use own_entry::OwnEntry;
 
 use crate::edit::{Format, Parent};
 

@@ -22,7 +22,7 @@ mod undo;
 mod yaml;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use change::Change;
 pub use document::Document;

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, Gid, Uid};
 use tempfile::NamedTempFile;
 
+use crate::moment;
+
 /// The mode of new files, which may have secrets in them.
 const PRIVATE: u32 = 0o600;
 /// Number of links to follow, as in the kernel.
@@ -162,6 +164,13 @@ pub fn backup(path: &Path, folder: &Path) -> Result<Option<PathBuf>, FileError> 
     Ok(Some(copy))
 }
 
+/// Puts a file, for its user alone, in the place of the old one, at once.
+pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let io = |source| FileError::Io { path: path.to_owned(), source };
+    prepare(path, None, bytes)?.persist(path).map_err(|error| io(error.error))?;
+    sync_folder(path).map_err(io)
+}
+
 /// The file that a path leads to, which need not exist.
 fn target(path: &Path) -> Result<PathBuf, FileError> {
     let mut target = path.to_owned();
@@ -197,7 +206,9 @@ fn prepare(path: &Path, old: Option<&Metadata>, new: &[u8]) -> Result<NamedTempF
         let mode = Permissions::from_mode(old.mode() & 0o7777);
         file.as_file().set_permissions(mode).map_err(io)?;
     }
+    moment::passed();
     file.write_all(new).map_err(io)?;
+    moment::passed();
     file.as_file().sync_all().map_err(io)?;
     Ok(file)
 }

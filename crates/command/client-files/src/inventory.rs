@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::clients::{Client, Machine, Scope, clients};
-use crate::edit::{Document, EditError, Format};
-use crate::{file, servers, servers::Found};
+use crate::edit::EditError;
+use crate::{file, rewrite, servers, servers::Found};
 
 /// The largest file that is read.
 const FILE_MAX: u64 = 64 * 1024 * 1024;
@@ -97,18 +97,10 @@ fn read(client: &Client, path: &Path, folder: &Path) -> Result<Vec<Found>, Unrea
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         Unread::File(cause.unwrap_or_else(|| error.to_string()))
     })?;
-    let document = parse(client.format, &bytes.unwrap_or_default()).map_err(Unread::Text)?;
+    let document =
+        rewrite::parse(client.format, &bytes.unwrap_or_default()).map_err(Unread::Text)?;
     let folder = folder.to_string_lossy();
     servers::read(client, &document, &folder).map_err(Unread::Text)
-}
-
-/// Reads a text. Comments are accepted in all JSON: a reader harms nothing by them, and some
-/// clients take more than their documentation says.
-fn parse(format: Format, bytes: &[u8]) -> Result<Document, EditError> {
-    Document::parse(format, bytes).or_else(|error| match format {
-        Format::Json => Document::parse(Format::Jsonc, bytes).map_err(|_same_fault| error),
-        Format::Jsonc | Format::Toml | Format::Yaml => Err(error),
-    })
 }
 
 fn broken(error: &EditError) -> Content {

@@ -8,5 +8,8 @@ pub mod clients;
 pub mod edit;
 pub mod file;
 pub mod inventory;
+pub mod journal;
+mod moment;
 pub mod plan;
+pub mod rewrite;
 pub mod servers;

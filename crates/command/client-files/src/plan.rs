@@ -1,4 +1,5 @@
-//! The plan of an import: servers of several files as one configuration, and the fate of each.
+//! Servers of several files as one configuration, and the fate of each: copied by an import, or
+//! moved by a set-up.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,6 +10,9 @@ use serde_json::Value;
 use crate::clients::Client;
 use crate::inventory::{Content, FoundFile};
 use crate::servers::{Found, FoundServer, Target};
+
+/// Length of a name that has a client's name at its end.
+const ALIAS_ROOM: usize = 60;
 
 /// The file and the name of an entry.
 #[derive(Debug, Clone)]
@@ -61,7 +65,17 @@ pub struct Skipped {
     pub reason: String,
 }
 
-/// The plan of an import.
+/// The configuration that servers come to.
+#[derive(Debug, Clone, Copy)]
+pub struct Existing<'a> {
+    /// Its entries by name.
+    pub entries: &'a BTreeMap<String, Value>,
+    /// Names of entries that a set-up moved, by the seal of the server: see
+    /// [`FoundServer::seal`].
+    pub moved: &'a BTreeMap<String, Alias>,
+}
+
+/// The plan of an import or a set-up.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// The servers, in the order of the files.
@@ -76,8 +90,35 @@ impl Plan {
     /// Equal servers are one, under the first name. It is disabled if all of them are. Of different
     /// servers with one name the first counts.
     #[must_use]
-    pub fn new(files: &[FoundFile], existing: &BTreeMap<String, Value>) -> Self {
+    pub fn of_copies(files: &[FoundFile], existing: &BTreeMap<String, Value>) -> Self {
         let mut plan = Self::default();
+        for (found, origin) in plan.skip_unusable(files) {
+            plan.copy(found, origin, existing);
+        }
+        plan
+    }
+
+    /// Merges the servers of files that shall leave them.
+    ///
+    /// Equal servers are one, under the first name. Of different servers with one name each further
+    /// one gets the client's name at its end. A disabled entry stays where it is.
+    #[must_use]
+    pub fn of_moves(files: &[FoundFile], existing: Existing<'_>) -> Self {
+        let mut plan = Self::default();
+        for (found, origin) in plan.skip_unusable(files) {
+            if found.is_disabled {
+                let reason = "it is disabled there".to_owned();
+                plan.skipped.push(Skipped { origin, reason });
+            } else {
+                plan.move_(found, origin, existing);
+            }
+        }
+        plan
+    }
+
+    /// The servers of files that narthex can run, without narthex itself. The others are skipped.
+    fn skip_unusable<'f>(&mut self, files: &'f [FoundFile]) -> Vec<(&'f FoundServer, Origin)> {
+        let mut usable = Vec::new();
         for file in files {
             let Content::Servers(found) = &file.content else { continue };
             for found in found {
@@ -86,28 +127,67 @@ impl Plan {
                 match found {
                     Found::Server(server) if is_narthex(server) => {
                         let reason = "it is narthex itself".to_owned();
-                        plan.skipped.push(Skipped { origin, reason });
+                        self.skipped.push(Skipped { origin, reason });
                     }
-                    Found::Server(server) => plan.add(server, origin, existing),
+                    Found::Server(server) => usable.push((&**server, origin)),
                     Found::Unusable { reason, .. } => {
-                        plan.skipped.push(Skipped { origin, reason: reason.clone() });
+                        self.skipped.push(Skipped { origin, reason: reason.clone() });
                     }
                 }
             }
         }
-        plan
+        usable
     }
 
-    fn add(&mut self, found: &FoundServer, origin: Origin, existing: &BTreeMap<String, Value>) {
+    /// Adds the origin to an equal server; gives the origin back if there is none.
+    fn merge(&mut self, found: &FoundServer, origin: Origin) -> Option<Origin> {
         let is_same = |planned: &&mut Planned| planned.server.differences(found).is_empty();
-        if let Some(same) = self.servers.iter_mut().find(is_same) {
-            same.server.is_disabled &= found.is_disabled;
-            same.server.left_out.extend(found.left_out.iter().cloned());
-            same.server.left_out.sort();
-            same.server.left_out.dedup();
-            same.origins.push(origin);
-            return;
+        let Some(same) = self.servers.iter_mut().find(is_same) else { return Some(origin) };
+        same.server.is_disabled &= found.is_disabled;
+        same.server.left_out.extend(found.left_out.iter().cloned());
+        same.server.left_out.sort();
+        same.server.left_out.dedup();
+        same.origins.push(origin);
+        None
+    }
+
+    fn move_(&mut self, found: &FoundServer, origin: Origin, existing: Existing<'_>) {
+        let Some(origin) = self.merge(found, origin) else { return };
+        let wanted = Alias::suggest(&found.name);
+        let moved = existing.moved.get(&found.seal());
+        let moved = moved.filter(|alias| existing.entries.contains_key(alias.as_str()));
+        let (alias, outcome) = match (moved, existing.entries.get(wanted.as_str())) {
+            (Some(moved), _) => (moved.clone(), Outcome::Present),
+            (None, Some(entry)) if is_entry(found, entry) => (wanted, Outcome::Present),
+            (None, _) => (self.free(&wanted, origin.client, existing.entries), Outcome::Add),
+        };
+        self.servers.push(Planned { alias, server: found.clone(), origins: vec![origin], outcome });
+    }
+
+    /// A name that no server has: the wanted one, or with the client's name at its end, or with a
+    /// number behind that.
+    fn free(&self, wanted: &Alias, client: &Client, entries: &BTreeMap<String, Value>) -> Alias {
+        let is_free = |alias: &Alias| {
+            let is_planned = self.servers.iter().any(|planned| planned.alias == *alias);
+            !is_planned && !entries.contains_key(alias.as_str())
+        };
+        if is_free(wanted) {
+            return wanted.clone();
         }
+        let with = |end: &str| {
+            // A name that is too long loses its end, and not the part that distinguishes.
+            let room = ALIAS_ROOM.saturating_sub(end.len());
+            let begin: String = wanted.as_str().chars().take(room).collect();
+            Alias::suggest(&format!("{begin}-{end}"))
+        };
+        let ends = std::iter::once(client.id.clone());
+        let ends = ends.chain((2..).map(|number: u32| format!("{}-{number}", client.id)));
+        let mut names = ends.map(|end| with(&end)).filter(is_free);
+        names.next().unwrap_or_else(|| wanted.clone())
+    }
+
+    fn copy(&mut self, found: &FoundServer, origin: Origin, existing: &BTreeMap<String, Value>) {
+        let Some(origin) = self.merge(found, origin) else { return };
         let alias = Alias::suggest(&found.name);
         let first = self.servers.iter().find(|planned| planned.alias == alias);
         let outcome = match (first, existing.get(alias.as_str())) {
@@ -136,7 +216,8 @@ fn is_entry(server: &FoundServer, entry: &Value) -> bool {
 }
 
 /// True for the entry by which a client reaches narthex.
-fn is_narthex(server: &FoundServer) -> bool {
+#[must_use]
+pub fn is_narthex(server: &FoundServer) -> bool {
     let is_program = match &server.target {
         Target::Stdio { command, args, .. } => {
             let program = command.expose().rsplit(['/', '\\']).next().unwrap_or_default();
@@ -150,120 +231,4 @@ fn is_narthex(server: &FoundServer) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::clients::{Scope, Shape, clients};
-    use crate::servers::read_entry;
-
-    fn file(id: &str, servers: &Value) -> FoundFile {
-        let rows = clients().iter();
-        let mut rows = rows.filter(|row| row.id == id && row.scope == Scope::User);
-        let client = rows.next().unwrap();
-        let entries = servers.as_object().unwrap().iter();
-        let found =
-            entries.filter_map(|(name, value)| read_entry(client.shape, name, value, false));
-        let content = Content::Servers(found.collect());
-        FoundFile { client, path: PathBuf::from(id), content }
-    }
-
-    fn plan(files: &[FoundFile], existing: &Value) -> Plan {
-        let existing = existing.as_object().unwrap().clone();
-        Plan::new(files, &existing.into_iter().collect())
-    }
-
-    fn outcomes(plan: &Plan) -> Vec<(&str, &Outcome, usize)> {
-        let servers = plan.servers.iter();
-        servers.map(|one| (one.alias.as_str(), &one.outcome, one.origins.len())).collect()
-    }
-
-    #[test]
-    fn equal_servers_are_one_and_different_ones_are_named() {
-        let files = [
-            file(
-                "cursor",
-                &json!({
-                    "My Tracker": { "url": "https://t.example/mcp", "disabled": true },
-                    "notes": { "command": "notes", "env": { "A": "1" } },
-                }),
-            ),
-            file(
-                "windsurf",
-                &json!({
-                    "tracker": { "serverUrl": "https://t.example/mcp" },
-                    "notes": { "command": "notes", "env": { "A": "2" }, "disabledTools": ["x"] },
-                }),
-            ),
-            file(
-                "roo",
-                &json!({ "other": { "command": "notes", "env": { "A": "2" } ,
-                "disabledTools": ["x"] } }),
-            ),
-        ];
-        let plan = plan(&files, &json!({}));
-        let fields = vec!["env", "tools"];
-        assert_eq!(
-            outcomes(&plan),
-            [
-                ("my-tracker", &Outcome::Add, 2),
-                ("notes", &Outcome::Add, 1),
-                ("notes", &Outcome::Differs { first: "Cursor", fields }, 2),
-            ]
-        );
-        assert!(!plan.servers[0].server.is_disabled, "one client has it enabled");
-    }
-
-    #[test]
-    fn existing_servers_stay_and_are_compared() {
-        let files = [file(
-            "cursor",
-            &json!({
-                "same": { "command": "x" },
-                "other": { "command": "x", "args": ["2"] },
-                "new": { "command": "z" },
-            }),
-        )];
-        let existing = json!({
-            "same": { "command": "x", "transport": "stdio", "disabled": true },
-            "other": { "command": "x", "transport": "stdio" },
-        });
-        let plan = plan(&files, &existing);
-        assert_eq!(
-            outcomes(&plan),
-            [
-                ("same", &Outcome::Present, 1),
-                ("other", &Outcome::Taken, 1),
-                ("new", &Outcome::Add, 1),
-            ]
-        );
-    }
-
-    #[test]
-    fn narthex_is_not_imported_into_itself() {
-        let files = [file(
-            "cursor",
-            &json!({
-                "narthex": { "url": "http://127.0.0.1:7717/mcp" },
-                "gateway": { "command": "/opt/bin/narthex", "args": ["--data", "d", "connect"] },
-                "bridge": { "command": "npx", "args": ["narthex", "connect"] },
-                "tools": { "command": "narthex-tools", "args": ["connect"] },
-            }),
-        )];
-        let plan = plan(&files, &json!({}));
-        assert_eq!(outcomes(&plan), [("tools", &Outcome::Add, 1)]);
-        let names: Vec<_> = plan.skipped.iter().map(|one| one.origin.name.as_str()).collect();
-        assert_eq!(names, ["narthex", "gateway", "bridge"]);
-    }
-
-    #[test]
-    fn entries_that_cannot_be_used_are_kept_with_their_reason() {
-        let entry = json!({ "command": ["x"] });
-        assert!(matches!(
-            read_entry(Shape::Cursor, "a", &entry, false),
-            Some(Found::Unusable { reason, .. }) if reason == "`command` is not a text"
-        ));
-        let plan = plan(&[file("cursor", &json!({ "a": entry }))], &json!({}));
-        assert_eq!((plan.servers.len(), plan.skipped.len()), (0, 1));
-    }
-}
+mod tests;

@@ -15,11 +15,12 @@ mod secrets;
 
 use serde_json::Value;
 
+pub use entry::NameableSecret;
 pub use found::{Found, FoundServer, LeftOut, Target, Text, ToolLists};
 pub use placeholder::Placeholder;
 
 use crate::clients::{Client, Container, Shape};
-use crate::edit::{Document, EditError};
+use crate::edit::{Document, EditError, Parent};
 
 /// Reads the servers of a client's file, in the order of the file.
 ///
@@ -48,11 +49,43 @@ pub fn read_entry(shape: Shape, name: &str, value: &Value, is_off: bool) -> Opti
     reader::read(shape, name, value, is_off)
 }
 
+/// The places in a file at which entries of a name describe a server: equal ones that the file does
+/// not disable.
+///
+/// # Errors
+/// As [`read`].
+pub fn places(
+    client: &Client,
+    document: &Document,
+    folder: &str,
+    server: &FoundServer,
+) -> Result<Vec<Parent>, EditError> {
+    let off = fields::switched_off(client.shape, document)?;
+    let mut places = Vec::new();
+    for parent in client.parents(folder) {
+        let entries = document.entries(&parent)?.into_iter();
+        let is_there =
+            entries.filter(|(name, _)| *name == server.name).any(|(name, value)| match read_entry(
+                client.shape,
+                &name,
+                &value,
+                off.contains(&name),
+            ) {
+                Some(Found::Server(own)) => !own.is_disabled && own.differences(server).is_empty(),
+                Some(Found::Unusable { .. }) | None => false,
+            });
+        if is_there {
+            places.push(parent);
+        }
+    }
+    Ok(places)
+}
+
 /// Entries of a list without a name, which refer to a definition elsewhere.
 fn nameless(
     client: &Client,
     document: &Document,
-    parent: &crate::edit::Parent,
+    parent: &Parent,
 ) -> Result<Vec<Found>, EditError> {
     let keys: Vec<_> = parent.path().iter().map(String::as_str).collect();
     let Some(Value::Array(items)) = document.value(&keys)? else { return Ok(Vec::new()) };

@@ -16,6 +16,7 @@ mod runs;
 mod secrets;
 mod service;
 mod sessions;
+mod setup;
 mod shares;
 mod traffic;
 mod users;
@@ -49,6 +50,7 @@ pub use service::{
     ServiceUninstallArgs,
 };
 pub use sessions::{SessionEventsArgs, SessionMessageArgs, SessionResumeArgs};
+pub use setup::SetupArgs;
 pub use shares::{CommentShareArgs, GetShareArgs, SharesCommand};
 pub use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
 pub use users::{CreateUserArgs, PasskeysCommand, UsersCommand};

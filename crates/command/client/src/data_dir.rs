@@ -28,9 +28,12 @@ use crate::Failure;
 pub const DAEMON_LOG: &str = "daemon.log";
 /// More than `daemon.json` ever has.
 const STATE_MAX: u64 = 1 << 20;
-/// Folders in the data folder: records, copies of the data that runs share, and the folders in
-/// which runs and executors work.
-const FOLDERS: [&str; 4] = ["audit", "shares", "folders", "executors"];
+/// Folders in the data folder: records, copies of the data that runs share, the folders in which
+/// runs and executors work, and the record of a set-up.
+const FOLDERS: [&str; 5] = ["audit", "shares", "folders", "executors", SETUP];
+
+/// The folder of the record of a set-up.
+const SETUP: &str = "setup";
 
 /// Files in the data folder that are opened by their names, so that a link would be followed. Files
 /// that are always replaced whole, such as `daemon.json`, are not among them.
@@ -152,6 +155,16 @@ impl DataDir {
     /// The folder for copies of files that runs share.
     pub fn shares_dir(&self) -> PathBuf {
         self.path.join("shares")
+    }
+
+    /// The folder with the record of a set-up, and the files as they were before.
+    pub fn setup_dir(&self) -> PathBuf {
+        self.path.join(SETUP)
+    }
+
+    /// The lock that a set-up holds.
+    pub fn setup_lock_file(&self) -> PathBuf {
+        self.path.join("setup.lock")
     }
 
     /// The file of the store, unless the store is in a database at a URL.

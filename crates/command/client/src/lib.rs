@@ -15,6 +15,7 @@ pub mod listeners;
 pub mod output;
 pub mod rows;
 pub mod service;
+pub mod starting;
 pub mod stop;
 pub mod table;
 pub mod terminal;

@@ -10,8 +10,8 @@ use narthex_client::cli::{
     CheckCommand, ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand, ExportArgs,
     GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand, MountArgs,
     PolicyCommand, RunCommand, SecretsCommand, ServersCommand, ServiceCommand, SessionsCommand,
-    SharesCommand, StraceArgs, TokensCommand, ToolsArgs, TopArgs, TrustArgs, UpArgs, UsageArgs,
-    UsersCommand, VfsCommand, WebhooksCommand, WorkspacesCommand,
+    SetupArgs, SharesCommand, StraceArgs, TokensCommand, ToolsArgs, TopArgs, TrustArgs, UpArgs,
+    UsageArgs, UsersCommand, VfsCommand, WebhooksCommand, WorkspacesCommand,
 };
 use narthex_client::{commands as client, environment::is_utf8_locale};
 use narthex_model::{CatalogKind, ErrorKind, command};
@@ -75,6 +75,8 @@ struct Common {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Move the servers of your MCP clients to narthex, and connect the clients; or undo that
+    Setup(SetupArgs),
     /// Write a first configuration; existing files stay unchanged
     Init(InitArgs),
     /// Approve the mcp.json of a folder, so that `narthex up` starts its servers
@@ -296,6 +298,7 @@ fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, 
     if let Command::Up(_)
     | Command::Trust(_)
     | Command::Service(_)
+    | Command::Setup(_)
     | Command::Mcp(McpCommand::Import(_)) = &cli.command
     {
         // These work on files of this machine, so the commands that they print do as well.
@@ -340,6 +343,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
     let plain = context.client();
     match command {
         Command::Up(args) => Box::pin(commands::up::run(args, context)).await,
+        Command::Setup(args) => Box::pin(commands::setup::run(args, context)).await,
         Command::Call(args) => Box::pin(commands::call::run(args, context)).await,
         Command::Tools(args) => Box::pin(commands::tools::run(args, context)).await,
         Command::Mount(args) => Box::pin(commands::mount::run(args, plain)).await,

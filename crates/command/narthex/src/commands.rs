@@ -13,6 +13,7 @@ pub(crate) mod mount;
 mod packages;
 pub(crate) mod policy;
 mod progress;
+pub(crate) mod setup;
 mod source;
 pub(crate) mod strace;
 pub(crate) mod tools;

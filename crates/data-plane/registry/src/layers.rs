@@ -24,7 +24,7 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 use narthex_model::Provenance;
 
 pub use seed::{DefaultServer, Seeding, seed};
-pub use settings::{EditError, Edited, PreparedEdit, SettingsChange, SettingsFile};
+pub use settings::{EditError, EditLock, Edited, PreparedEdit, SettingsChange, SettingsFile};
 
 use crate::config::Entry;
 

@@ -72,6 +72,12 @@ impl Change {
         Self { entry, what, back, around, seal: seal(text) }
     }
 
+    /// The format of the edited text.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.entry.format
+    }
+
     /// The parent of the edited entry.
     #[must_use]
     pub fn parent(&self) -> &Parent {

@@ -1,7 +1,7 @@
 //! Tests of edits: each format by examples, and the laws on random texts.
 
 mod json;
-mod laws;
+pub(crate) mod laws;
 mod toml;
 mod yaml;
 

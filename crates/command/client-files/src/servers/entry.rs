@@ -1,14 +1,47 @@
 //! A server as an entry of narthex's own configuration.
 
-use narthex_model::Secret;
+use std::collections::BTreeMap;
+
+use narthex_model::{Secret, SecretName};
 use serde_json::{Map, Value, json};
 
 use super::{FoundServer, Target, Text};
+
+/// A secret of an entry that the entry can name instead of having it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameableSecret {
+    /// The variable or the header.
+    pub key: String,
+    /// The value.
+    pub value: Secret,
+}
 
 impl FoundServer {
     /// The entry, as JSON text in several lines. It has all secrets of the server, so it is one.
     #[must_use]
     pub fn entry(&self) -> Secret {
+        self.entry_naming(&BTreeMap::new())
+    }
+
+    /// The secrets that an entry can name: whole values of variables and headers. A text with a
+    /// placeholder in it is none, because a secret is no placeholder.
+    #[must_use]
+    pub fn nameable_secrets(&self) -> Vec<NameableSecret> {
+        let texts = match &self.target {
+            Target::Stdio { env, .. } => env,
+            Target::Remote { headers, .. } => headers,
+        };
+        let secrets = texts.iter().filter_map(|(key, text)| {
+            let value = text.is_secret().then(|| literal(text.expose()))??;
+            Some(NameableSecret { key: key.clone(), value: Secret::new(value) })
+        });
+        secrets.collect()
+    }
+
+    /// The entry as of [`FoundServer::entry`], with names of secrets in place of the values of
+    /// these variables or headers.
+    #[must_use]
+    pub fn entry_naming(&self, names: &BTreeMap<String, SecretName>) -> Secret {
         let mut entry = Map::new();
         entry.insert("transport".to_owned(), self.transport().as_str().into());
         let mut put = |key: &str, value: Value| {
@@ -19,9 +52,14 @@ impl FoundServer {
                 entry.insert(key.to_owned(), value);
             }
         };
-        let map = |texts: &std::collections::BTreeMap<String, Text>| -> Value {
-            let pairs = texts.iter();
-            let pairs = pairs.map(|(name, text)| (name.clone(), text.expose().into()));
+        let map = |texts: &BTreeMap<String, Text>| -> Value {
+            let pairs = texts.iter().map(|(key, text)| {
+                let value = match names.get(key) {
+                    Some(name) => format!("${{secret:{}}}", name.as_str()),
+                    None => text.expose().to_owned(),
+                };
+                (key.clone(), value.into())
+            });
             Value::Object(pairs.collect())
         };
         match &self.target {
@@ -49,4 +87,18 @@ impl FoundServer {
         }
         Secret::new(format!("{:#}", Value::Object(entry)))
     }
+}
+
+/// The value of a text in narthex's notation; `None` if it has a placeholder.
+fn literal(text: &str) -> Option<String> {
+    let mut value = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let before = rest[..at].strip_suffix('$')?;
+        value.push_str(before);
+        value.push_str("${");
+        rest = &rest[at + 2..];
+    }
+    value.push_str(rest);
+    Some(value)
 }

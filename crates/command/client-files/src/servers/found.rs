@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_model::Secret;
+use sha2::{Digest as _, Sha256};
 
 use super::placeholder::Placeholder;
 use super::secrets::{self, HIDDEN};
@@ -190,6 +191,12 @@ impl FoundServer {
         fields.push((self.start_timeout_ms != other.start_timeout_ms, "start timeout"));
         fields.push((self.tools != other.tools, "tools"));
         fields.into_iter().filter(|(differs, _)| *differs).map(|(_, field)| field).collect()
+    }
+
+    /// Hash of the whole server, by which an equal one is known again after its secrets have left.
+    #[must_use]
+    pub fn seal(&self) -> String {
+        hex::encode(Sha256::digest(self.entry().expose()))
     }
 
     /// True if the server starts at a path below a folder that the client chooses.

@@ -23,14 +23,14 @@ pub enum ServiceCommand {
 }
 
 /// The manager that a command is about.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct ServiceOfArgs {
     /// The service of the whole machine, with a user of its own; needs root and systemd
     #[arg(long)]
     pub system: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "Examples:\n  narthex service install --dry-run\n  \
     narthex service install\n  \
     narthex service install --config ~/project/mcp.json\n  \

@@ -7,7 +7,6 @@
 mod dial;
 mod link;
 mod session;
-mod start;
 
 use std::process::ExitCode;
 

@@ -6,12 +6,22 @@ mod port;
 mod show;
 mod uninstall;
 
+pub use install::{Offer, Plan};
 pub use port::{PortChange, another_port, change_port, told_change};
 
 use std::process::ExitCode;
 
 use self::place::Place;
 use crate::{Context, Failure, cli::ServiceCommand, door::DoorSettings};
+
+/// Stops and removes the service of this data directory and user, and says nothing. Gives its
+/// file; `None` if there was no service.
+///
+/// # Errors
+/// When the service cannot be stopped or its file cannot be removed.
+pub async fn remove_own(context: &Context) -> Result<Option<std::path::PathBuf>, Failure> {
+    uninstall::remove_own_service(context).await
+}
 
 /// Runs the command. `door` is the daemon's door by the settings of this process.
 pub async fn run(

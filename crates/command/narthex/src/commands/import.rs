@@ -2,8 +2,8 @@
 //!
 //! Files of clients are read and never written. A server of the settings is never overwritten.
 
-mod check;
-mod shown;
+pub(super) mod check;
+pub(super) mod shown;
 
 use std::{
     collections::BTreeMap,
@@ -84,7 +84,7 @@ pub(crate) async fn run(args: ImportServersArgs, context: Context) -> Result<Exi
 
 impl Import {
     fn find(from: &[String], file: PathBuf) -> Result<Self, Failure> {
-        known(from)?;
+        known("--from", from)?;
         let root = config::workspace_root()?;
         let home = variable("HOME").filter(|home| !home.is_empty()).ok_or_else(no_home)?;
         let home = PathBuf::from(home);
@@ -92,7 +92,7 @@ impl Import {
         let machine = Machine { system, home: &home, folder: &root, variable: &variable };
         let is_wanted = |id: &str| from.is_empty() || from.iter().any(|one| one == id);
         let files = look(&machine, &|client| is_wanted(&client.id));
-        let plan = Plan::new(&files, &existing(&file)?);
+        let plan = Plan::of_copies(&files, &existing(&file)?);
         let refused = check::refused(&plan, &file, &root);
         Ok(Self { file, root, files, plan, refused })
     }
@@ -123,18 +123,7 @@ impl Import {
     /// Refuses to put secrets into a file that other users may read.
     fn check_mode(&self) -> Result<(), Failure> {
         let has_secrets = self.to_add().any(|one| !one.server.secrets().is_empty());
-        let Ok(metadata) = fs_err::metadata(&self.file) else { return Ok(()) };
-        let mode = metadata.permissions().mode() & 0o7777;
-        if !has_secrets || mode & OTHERS == 0 {
-            return Ok(());
-        }
-        let file = self.file.display().to_string();
-        let text = format!(
-            "{file} has the mode {mode:04o}, so other users may read the secrets that would be in \
-             it; make it private with `chmod 600 {}`, then try again",
-            quoted(&file)
-        );
-        Err(Failure::new(ErrorKind::Denied, text))
+        if has_secrets { check_private(&self.file) } else { Ok(()) }
     }
 
     async fn store(&self) -> Result<(), Failure> {
@@ -154,21 +143,37 @@ impl Import {
     }
 }
 
-/// Refuses names that no client has.
-fn known(from: &[String]) -> Result<(), Failure> {
+/// Refuses a file for secrets that other users may read.
+pub(super) fn check_private(file: &Path) -> Result<(), Failure> {
+    let Ok(metadata) = fs_err::metadata(file) else { return Ok(()) };
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & OTHERS == 0 {
+        return Ok(());
+    }
+    let file = file.display().to_string();
+    let text = format!(
+        "{file} has the mode {mode:04o}, so other users may read the secrets that would be in it; \
+         make it private with `chmod 600 {}`, then try again",
+        quoted(&file)
+    );
+    Err(Failure::new(ErrorKind::Denied, text))
+}
+
+/// Refuses names that no client has, given by a flag.
+pub(super) fn known(flag: &str, names: &[String]) -> Result<(), Failure> {
     let mut ids: Vec<_> = clients().iter().map(|client| client.id.as_str()).collect();
     ids.dedup();
-    let Some(unknown) = from.iter().find(|one| !ids.contains(&one.as_str())) else {
+    let Some(unknown) = names.iter().find(|one| !ids.contains(&one.as_str())) else {
         return Ok(());
     };
     let meant = did_you_mean(unknown, ids.iter().copied());
     let meant = meant.map(|question| format!("{question} ")).unwrap_or_default();
     let known = ids.join(", ");
-    Err(Failure::usage(format!("--from: no client is called `{unknown}`; {meant}known: {known}")))
+    Err(Failure::usage(format!("{flag}: no client is called `{unknown}`; {meant}known: {known}")))
 }
 
 /// The entries of the settings file by name; none if it does not exist.
-fn existing(file: &Path) -> Result<BTreeMap<String, Value>, Failure> {
+pub(super) fn existing(file: &Path) -> Result<BTreeMap<String, Value>, Failure> {
     let invalid =
         |text: String| Failure::new(ErrorKind::Invalid, format!("{}: {text}", file.display()));
     let bytes =
@@ -180,7 +185,7 @@ fn existing(file: &Path) -> Result<BTreeMap<String, Value>, Failure> {
     Ok(entries.map_err(|error| invalid(error.to_string()))?.into_iter().collect())
 }
 
-fn no_home() -> Failure {
+pub(super) fn no_home() -> Failure {
     let text = "there is no home directory with files of clients; set HOME, then try again";
     Failure::new(ErrorKind::NotFound, text)
 }

@@ -20,6 +20,7 @@ const COMMANDS: &[&[&str]] = &[
     &["vfs", "write"],
     &["vfs", "call"],
     &["vfs", "stat"],
+    &["setup"],
     &["trust"],
     &["completions"],
     &["mcp"],

@@ -56,6 +56,7 @@ mod service;
 mod session_events;
 mod sessions;
 mod settings;
+mod setup;
 mod shares;
 mod store_url;
 mod support;

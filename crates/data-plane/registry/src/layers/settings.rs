@@ -14,6 +14,7 @@ use narthex_model::{Alias, ErrorKind, package::UnpinnedPackage};
 use serde_json::value::RawValue;
 
 pub use error::EditError;
+pub use store::EditLock;
 
 use super::text::{self, TextError};
 use crate::config::{
@@ -61,7 +62,7 @@ pub struct PreparedEdit {
     after: String,
     edited: Edited,
     fields: Vec<String>,
-    lock: store::EditLock,
+    lock: EditLock,
 }
 
 impl PreparedEdit {
@@ -144,6 +145,15 @@ impl SettingsFile {
             text::keys(&text, &SERVERS).map_err(|error| this.shape(&error))
         });
         Ok(names.await.map_err(|source| self.bug(source))??.into_iter().collect())
+    }
+
+    /// Keeps other edits from the file, for a caller that writes the file itself. The file's folder
+    /// is created if needed.
+    ///
+    /// # Errors
+    /// When another edit does not end in time, or the lock cannot be made.
+    pub async fn lock(&self) -> Result<EditLock, EditError> {
+        store::lock(&self.file).await
     }
 
     async fn edit(&self, name: &str, change: SettingsChange) -> Result<Edited, EditError> {

@@ -7,10 +7,10 @@ use super::*;
 
 /// A file: its format, its text, and the parent of its entries.
 #[derive(Debug, Clone)]
-struct File {
-    format: Format,
-    text: String,
-    parent: Parent,
+pub(crate) struct File {
+    pub(crate) format: Format,
+    pub(crate) text: String,
+    pub(crate) parent: Parent,
 }
 
 /// Random members of a map: names that differ, and a choice for each.
@@ -19,7 +19,7 @@ fn members(least: usize) -> impl Strategy<Value = Vec<(String, u8)>> {
     names.prop_map(|map| map.into_iter().collect())
 }
 
-fn files() -> impl Strategy<Value = File> {
+pub(crate) fn files() -> impl Strategy<Value = File> {
     prop_oneof![json_files(), toml_files(), yaml_files(), yaml_lists()]
 }
 

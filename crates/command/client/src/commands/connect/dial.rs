@@ -10,8 +10,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::start::Starting;
-use crate::{Context, Failure, data_dir::DataDir, output};
+use crate::{
+    Context, Failure,
+    data_dir::DataDir,
+    output,
+    starting::{Starting, Wanted},
+};
 
 /// The pause between two looks for a daemon.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -111,7 +115,7 @@ impl<'a> Dialer<'a> {
             };
             match &mut started {
                 None if self.starts() && !self.data().is_locked()? => {
-                    started = Some(Starting::begin(self.args, self.context).await?);
+                    started = Some(Starting::begin(self.wanted(), self.context).await?);
                     self.has_started = true;
                 }
                 None => {}
@@ -127,6 +131,11 @@ impl<'a> Dialer<'a> {
                 wait.told = Some(failure.message);
             }
         }
+    }
+
+    /// The daemon to start.
+    fn wanted(&self) -> Wanted<'a> {
+        Wanted { is_of_folder: self.args.start, config: self.args.config.as_deref() }
     }
 
     /// The reason of a wait, and its limit.

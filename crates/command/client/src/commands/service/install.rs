@@ -26,7 +26,7 @@ const LISTENING: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A checked installation.
-struct Plan {
+pub struct Plan {
     place: Place,
     text: String,
     /// The port that is stored; `None` if a setting names the address.
@@ -48,32 +48,87 @@ pub(super) async fn run(
     if args.dry_run {
         return told_plan(&plan, context);
     }
-    let Plan { place, text, port, commands, .. } = &plan;
-    if place.is_system() {
-        Place::write(Path::new(SYSUSERS), &service::sysusers())?;
-    } else {
-        let data = DataDir::open(place.data.path())?;
-        if let (Some(port), true) = (port, plan.is_new_port) {
-            data.store_port(*port)?;
-        }
-    }
-    if plan.is_new_text {
-        Place::write(&place.file, text)?;
-    }
-    let started = async {
-        run_all(commands).await?;
-        match place.manager {
-            Manager::Launchd => listens(&place.data).await,
-            Manager::SystemdUser | Manager::SystemdSystem => Ok(()),
-        }
-    };
-    waiting("starting the service", context, started).await.map_err(|failure| {
-        let undo = place.command(About::Uninstall);
-        let text =
-            format!("{}; {} stays, and `{undo}` removes it", failure.message, place.file.display());
-        Failure { message: text, ..failure }
-    })?;
+    plan.carry_out(context).await?;
     told(&plan, context)
+}
+
+/// The service of this user that another command may install.
+pub enum Offer {
+    /// A service of this data directory is installed.
+    Present,
+    /// The service can be installed.
+    Possible(Box<Plan>),
+    /// No service can be installed, for this reason.
+    Impossible(String),
+}
+
+impl Offer {
+    /// Looks at the service of this user and at its manager. Changes nothing.
+    ///
+    /// # Errors
+    /// When the data directory cannot be read.
+    pub async fn of(context: &Context, door: DoorSettings) -> Result<Self, Failure> {
+        let args = ServiceInstallArgs::default();
+        let place = Place::of(&args.of, context)?;
+        if place.own_text().is_ok_and(|text| text.is_some()) {
+            return Ok(Self::Present);
+        }
+        // A daemon that runs without a service is the user's choice.
+        if place.data.is_locked()? {
+            return Ok(Self::Impossible("a daemon runs already".to_owned()));
+        }
+        Ok(match plan(&args, context, door).await {
+            Ok(plan) => Self::Possible(Box::new(plan)),
+            Err(failure) => Self::Impossible(failure.message),
+        })
+    }
+}
+
+impl Plan {
+    /// The unit or property list.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.place.file
+    }
+
+    /// Sentences for the user.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Writes the files of the service, and starts it.
+    ///
+    /// # Errors
+    /// When a file cannot be written, or the service cannot be started. The message names the
+    /// command that removes what was written.
+    pub async fn carry_out(&self, context: &Context) -> Result<(), Failure> {
+        let Self { place, text, port, commands, .. } = self;
+        if place.is_system() {
+            Place::write(Path::new(SYSUSERS), &service::sysusers())?;
+        } else {
+            let data = DataDir::open(place.data.path())?;
+            if let (Some(port), true) = (port, self.is_new_port) {
+                data.store_port(*port)?;
+            }
+        }
+        if self.is_new_text {
+            Place::write(&place.file, text)?;
+        }
+        let started = async {
+            run_all(commands).await?;
+            match place.manager {
+                Manager::Launchd => listens(&place.data).await,
+                Manager::SystemdUser | Manager::SystemdSystem => Ok(()),
+            }
+        };
+        waiting("starting the service", context, started).await.map_err(|failure| {
+            let undo = place.command(About::Uninstall);
+            let file = place.file.display();
+            let text = format!("{}; {file} stays, and `{undo}` removes it", failure.message);
+            Failure { message: text, ..failure }
+        })
+    }
 }
 
 async fn plan(

@@ -1,6 +1,9 @@
 //! `narthex service uninstall`: stops the service and removes its files.
 
-use std::{path::Path, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use fs_err as fs;
 use serde_json::json;
@@ -8,10 +11,10 @@ use serde_json::json;
 use super::place::{Place, run_all, would_run};
 use crate::{
     Context, Failure,
-    cli::ServiceUninstallArgs,
+    cli::{ServiceOfArgs, ServiceUninstallArgs},
     commands::waiting::waiting,
     output,
-    service::{SYSTEM_USER, SYSUSERS, State, is_ours},
+    service::{SYSTEM_USER, SYSUSERS, State, Words, is_ours},
 };
 
 pub(super) async fn run(
@@ -60,14 +63,36 @@ pub(super) async fn run(
         return output::told_lines(&data(true), &lines, context.format);
     }
     place.check_rights()?;
-    waiting("stopping the service", context, run_all(&before)).await?;
+    remove(&place, &before, &after, context).await?;
+    let lines = [format!("Stopped the service, and removed {file}"), stays];
+    output::told_lines(&data(false), &lines, context.format)
+}
+
+/// Stops the service, and removes its files.
+async fn remove(
+    place: &Place,
+    before: &[Words],
+    after: &[Words],
+    context: &Context,
+) -> Result<(), Failure> {
+    waiting("stopping the service", context, run_all(before)).await?;
     fs::remove_file(&place.file)?;
     if place.is_system() {
         remove_own(Path::new(SYSUSERS))?;
     }
-    run_all(&after).await?;
-    let lines = [format!("Stopped the service, and removed {file}"), stays];
-    output::told_lines(&data(false), &lines, context.format)
+    run_all(after).await
+}
+
+/// Stops and removes the service of this data directory and user.
+pub(super) async fn remove_own_service(context: &Context) -> Result<Option<PathBuf>, Failure> {
+    let place = Place::of(&ServiceOfArgs::default(), context)?;
+    if !place.own_text().is_ok_and(|text| text.is_some()) {
+        return Ok(None);
+    }
+    let state = place.manager.state().await?;
+    let (before, after) = place.manager.uninstall(&state);
+    remove(&place, &before, &after, context).await?;
+    Ok(Some(place.file))
 }
 
 /// Removes a file if narthex has written it.

@@ -21,7 +21,11 @@ const UNSET: &str = "unset";
 const UNSET_ADDRESS: &str = "http://unset.invalid";
 
 /// The reasons for which narthex refuses servers that would be added, by their place in the plan.
-pub(super) fn refused(plan: &Plan, file: &Path, root: &Path) -> BTreeMap<usize, String> {
+pub(in crate::commands) fn refused(
+    plan: &Plan,
+    file: &Path,
+    root: &Path,
+) -> BTreeMap<usize, String> {
     let variables = assumed(plan);
     let context = LoadContext { file, workspace_root: root, env: &*variables };
     let servers = plan.servers.iter().enumerate();
@@ -41,7 +45,7 @@ pub(super) fn refused(plan: &Plan, file: &Path, root: &Path) -> BTreeMap<usize, 
 }
 
 /// The variables of this process, with values for those that a server needs and that are not set.
-pub(super) fn assumed(plan: &Plan) -> Variables {
+pub(in crate::commands) fn assumed(plan: &Plan) -> Variables {
     let mut needed = BTreeSet::new();
     let mut addresses = BTreeSet::new();
     for one in &plan.servers {
@@ -62,7 +66,7 @@ pub(super) fn assumed(plan: &Plan) -> Variables {
 }
 
 /// The variables without which a server does not start.
-pub(super) fn needs(server: &FoundServer) -> impl Iterator<Item = &str> {
+pub(in crate::commands) fn needs(server: &FoundServer) -> impl Iterator<Item = &str> {
     server.placeholders.iter().filter_map(|placeholder| match placeholder {
         Placeholder::Variable { name, has_default: false } => Some(name.as_str()),
         Placeholder::Asked { variable, .. } => Some(variable.as_str()),

@@ -160,7 +160,7 @@ impl Import {
 }
 
 /// Prints lines of facts below a name; nothing if there are none.
-fn told(name: &str, facts: &[String]) -> Result<(), Failure> {
+pub(in crate::commands) fn told(name: &str, facts: &[String]) -> Result<(), Failure> {
     if facts.is_empty() {
         return Ok(());
     }
@@ -168,12 +168,12 @@ fn told(name: &str, facts: &[String]) -> Result<(), Failure> {
     facts.iter().try_for_each(|fact| output::line(&format!("  {}", harmless(fact))))
 }
 
-fn origin(origin: &Origin) -> Value {
+pub(in crate::commands) fn origin(origin: &Origin) -> Value {
     let file = origin.path.to_string_lossy();
     json!({ "client": origin.client.label(), "file": file, "name": origin.name })
 }
 
-fn file_json(client: &str, path: &Path, content: &Content) -> Value {
+pub(in crate::commands) fn file_json(client: &str, path: &Path, content: &Content) -> Value {
     let mut file = json!({ "client": client, "file": path.to_string_lossy() });
     match content {
         Content::Servers(found) => {
@@ -218,7 +218,7 @@ fn server(one: &Planned, result: &str, reason: Option<String>) -> Value {
 }
 
 /// The variables that a server needs and that are not set here.
-fn unset(server: &FoundServer) -> Vec<&str> {
+pub(in crate::commands) fn unset(server: &FoundServer) -> Vec<&str> {
     let mut names: Vec<_> = needs(server).collect();
     names.retain(|name| config::placeholder(name).is_none());
     names.dedup();
@@ -228,16 +228,36 @@ fn unset(server: &FoundServer) -> Vec<&str> {
 /// The facts of a server that a person must know, each in a line.
 fn notes(one: &Planned) -> Vec<String> {
     let mut notes = Vec::new();
-    let others = one.origins.iter().filter(|origin| origin.name != one.alias.as_str());
-    let others: Vec<_> =
-        others.map(|origin| format!("`{}` in {}", origin.name, origin.client.name)).collect();
-    if !others.is_empty() {
-        notes.push(format!("is called {}", others.join(", ")));
-    }
+    notes.extend(called(one));
     let secrets = one.server.secrets();
     if !secrets.is_empty() {
         notes.push(format!("has secrets: {}", secrets.join(", ")));
     }
+    notes.extend(variables(one));
+    let has_folder = one.server.placeholders.contains(&Placeholder::Folder);
+    if has_folder || one.server.has_relative_path() {
+        notes.push("the folder of the client becomes the folder of the daemon".to_owned());
+    }
+    notes.extend(losses(one));
+    notes
+}
+
+/// The names that a server has in files, if they differ from its own.
+pub(in crate::commands) fn called(one: &Planned) -> Option<String> {
+    let others = one.origins.iter().filter(|origin| origin.name != one.alias.as_str());
+    let others: Vec<_> =
+        others.map(|origin| format!("`{}` in {}", origin.name, origin.client.name)).collect();
+    (!others.is_empty()).then(|| format!("is called {}", others.join(", ")))
+}
+
+/// The facts of an entry that narthex does not keep.
+pub(in crate::commands) fn losses(one: &Planned) -> impl Iterator<Item = String> {
+    one.server.left_out.iter().map(|one| format!("without `{}`: {}", one.field, one.words))
+}
+
+/// The variables that a server reads.
+pub(in crate::commands) fn variables(one: &Planned) -> Vec<String> {
+    let mut notes = Vec::new();
     for placeholder in &one.server.placeholders {
         notes.extend(match placeholder {
             Placeholder::Asked { id, variable } => {
@@ -251,11 +271,5 @@ fn notes(one: &Planned) -> Vec<String> {
             Placeholder::Folder | Placeholder::Home => None,
         });
     }
-    let has_folder = one.server.placeholders.contains(&Placeholder::Folder);
-    if has_folder || one.server.has_relative_path() {
-        notes.push("the folder of the client becomes the folder of the daemon".to_owned());
-    }
-    let left_out = one.server.left_out.iter();
-    notes.extend(left_out.map(|one| format!("without `{}`: {}", one.field, one.words)));
     notes
 }

@@ -21,9 +21,9 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
-/// The lock that an edit holds until its end.
+/// The lock that an edit holds until its end. It is released when it is dropped.
 #[derive(Debug)]
-pub(super) struct EditLock {
+pub struct EditLock {
     _file: fs_err::File,
 }
 

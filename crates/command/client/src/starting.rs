@@ -1,23 +1,41 @@
-//! Starts a daemon for a client: the installed service, or a process in the background.
+//! Starts a daemon for another command: the installed service, or a process in the background.
 
 use std::{
     io::Read,
+    path::Path,
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use narthex_model::ErrorKind;
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     Context, Failure,
-    cli::ConnectArgs,
     data_dir::{DAEMON_LOG, DataDir},
     environment, output,
     service::{self, Manager},
 };
 
+/// The time in which a daemon has to listen.
+const LISTENING: Duration = Duration::from_secs(60);
+/// The pause between two looks for it.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The daemon that is wanted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted<'a> {
+    /// True for a daemon of the current folder. Otherwise it is the one of all clients: the
+    /// installed service, or a daemon in the home folder.
+    pub is_of_folder: bool,
+    /// The file of servers, if the command line names one.
+    pub config: Option<&'a Path>,
+}
+
 /// A start under way.
-pub(super) enum Starting {
+#[derive(Debug)]
+pub enum Starting {
     /// The manager of services starts the daemon, and reports no failure here.
     Service,
     /// A command that ends when its daemon listens, or has failed.
@@ -29,21 +47,22 @@ impl Starting {
     ///
     /// # Errors
     /// When neither can be started.
-    pub(super) async fn begin(args: &ConnectArgs, context: &Context) -> Result<Self, Failure> {
-        if !args.start && starts_service(context).await? {
+    pub async fn begin(wanted: Wanted<'_>, context: &Context) -> Result<Self, Failure> {
+        if !wanted.is_of_folder && starts_service(context).await? {
             return Ok(Self::Service);
         }
         let options = &context.daemon;
         let data = DataDir::open(&options.data)?;
         let mut command = Command::new(environment::program());
         command.args(["up", "--detach", "--json", "--data"]).arg(data.path());
-        for (flag, file) in [("--settings", &options.settings), ("--config", &args.config)] {
+        let files = [("--settings", options.settings.as_deref()), ("--config", wanted.config)];
+        for (flag, file) in files {
             if let Some(file) = file {
                 command.arg(flag).arg(file);
             }
         }
         // All clients share the daemon, and each is started in a folder of its own.
-        if !args.start
+        if !wanted.is_of_folder
             && let Some(home) = environment::home(&environment::variable)
         {
             command.current_dir(home);
@@ -60,7 +79,7 @@ impl Starting {
     ///
     /// # Errors
     /// The failure of the start.
-    pub(super) fn check(&mut self) -> Result<(), Failure> {
+    pub fn check(&mut self) -> Result<(), Failure> {
         let Self::Command(child) = self else { return Ok(()) };
         match child.try_wait()? {
             Some(status) if !status.success() => {
@@ -75,6 +94,23 @@ impl Starting {
             }
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Waits until the daemon listens.
+    ///
+    /// # Errors
+    /// When the start has failed, or takes over a minute.
+    pub async fn listening(&mut self, data: &DataDir) -> Result<(), Failure> {
+        let end = Instant::now() + LISTENING;
+        while data.running()?.is_none() {
+            self.check()?;
+            if Instant::now() >= end {
+                let text = format!("the daemon does not listen after {} s", LISTENING.as_secs());
+                return Err(Failure::new(ErrorKind::Timeout, text));
+            }
+            sleep(PAUSE).await;
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,174 @@
+//! The record of all that a set-up did, by which it is undone.
+//!
+//! A step is recorded before it is made. So a process that ends at any moment leaves a record of
+//! each step that was made, and at most one step that was not: an undo finds out which.
+//!
+//! The record and its backups have texts of clients' files in them, secrets included. They lie in
+//! a folder for their user alone.
+
+mod error;
+mod step;
+mod undo;
+
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+pub use error::JournalError;
+pub use step::{FileStep, Step};
+pub use undo::FileUndone;
+
+use crate::rewrite::Rewritten;
+use crate::{file, moment};
+
+/// The record in its folder, and the folder of backups beside it.
+const RECORD: &str = "journal.json";
+const BACKUPS: &str = "backups";
+
+/// The record of a set-up.
+#[derive(Debug)]
+pub struct Journal {
+    folder: PathBuf,
+    record: step::Record,
+}
+
+impl Journal {
+    /// Reads the record of a folder, which need not exist.
+    ///
+    /// # Errors
+    /// When the record cannot be read, or is damaged.
+    pub fn open(folder: &Path) -> Result<Self, JournalError> {
+        let path = folder.join(RECORD);
+        let record = match file::read(&path)? {
+            None => step::Record::default(),
+            Some(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|source| JournalError::Damaged { path, source })?,
+        };
+        Ok(Self { folder: folder.to_owned(), record })
+    }
+
+    /// The recorded steps, in their order.
+    #[must_use]
+    pub fn steps(&self) -> &[Step] {
+        &self.record.steps
+    }
+
+    /// The folder with copies of all files as they were before.
+    #[must_use]
+    pub fn backups(&self) -> PathBuf {
+        self.folder.join(BACKUPS)
+    }
+
+    /// Records a step that is made next.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub fn note(&mut self, step: Step) -> Result<(), JournalError> {
+        self.record.steps.push(step);
+        self.store()
+    }
+
+    /// Replaces the last step, of which more is known now.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub fn replace_last(&mut self, step: Step) -> Result<(), JournalError> {
+        self.record.steps.pop();
+        self.note(step)
+    }
+
+    /// Forgets a step, by its place: it is undone, or was not made.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub fn forget(&mut self, at: usize) -> Result<(), JournalError> {
+        if at < self.record.steps.len() {
+            self.record.steps.remove(at);
+        }
+        self.store()
+    }
+
+    /// Forgets the last step: it is undone, or was not made.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub fn forget_last(&mut self) -> Result<(), JournalError> {
+        self.forget(self.record.steps.len().saturating_sub(1))
+    }
+
+    /// Replaces the content of a file if it is still `expected`; `None`: if the file does not
+    /// exist. The file is copied first, and the step recorded.
+    ///
+    /// # Errors
+    /// When the file has changed or cannot be written. It is then as it was, and nothing is
+    /// recorded.
+    pub fn write(
+        &mut self,
+        label: &str,
+        path: &Path,
+        expected: Option<&[u8]>,
+        new: &Rewritten,
+    ) -> Result<(), JournalError> {
+        self.record.count += 1;
+        let backups = self.backups().join(format!("{:04}", self.record.count));
+        self.create_folder()?;
+        let backup = match expected {
+            Some(_) => file::backup(path, &backups)?,
+            None => None,
+        };
+        moment::passed();
+        self.note(Step::File(FileStep {
+            label: label.to_owned(),
+            path: path.to_owned(),
+            backup,
+            before: expected.map(seal),
+            after: seal(&new.bytes),
+            made: new.made.clone(),
+        }))?;
+        moment::passed();
+        if let Err(error) = file::write_if_unchanged(path, expected, &new.bytes) {
+            self.forget_last()?;
+            return Err(error.into());
+        }
+        moment::passed();
+        Ok(())
+    }
+
+    /// Removes the record with all backups, once no step is left.
+    ///
+    /// # Errors
+    /// When the folder cannot be removed.
+    pub fn remove(self) -> Result<(), JournalError> {
+        match fs_err::remove_dir_all(&self.folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(JournalError::Folder { path: self.folder, source: error })
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn store(&self) -> Result<(), JournalError> {
+        self.create_folder()?;
+        let path = self.folder.join(RECORD);
+        let text = serde_json::to_vec(&self.record)
+            .map_err(|source| JournalError::Damaged { path: path.clone(), source })?;
+        moment::passed();
+        file::replace_private(&path, &text)?;
+        moment::passed();
+        Ok(())
+    }
+
+    fn create_folder(&self) -> Result<(), JournalError> {
+        let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        created.map_err(|source| JournalError::Folder { path: self.folder.clone(), source })
+    }
+}
+
+/// Hash that equal contents share and other ones do not.
+fn seal(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! The steps of a set-up.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::rewrite::Made;
+
+/// The content of the record.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// Number of files that were written, by which backups are named.
+    pub(super) count: u64,
+    pub(super) steps: Vec<Step>,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Step {
+    /// A file was written.
+    File(FileStep),
+    /// A secret was set that was not set before.
+    Secret {
+        /// The name.
+        name: String,
+        /// The version that the value got; `None` if the process ended before it was known.
+        version: Option<u64>,
+    },
+    /// The daemon became a service.
+    Service {
+        /// The unit or property list.
+        file: PathBuf,
+    },
+    /// A server came into the settings.
+    Server {
+        /// The name.
+        alias: String,
+        /// Hash of the whole entry, by which an equal one is known again.
+        seal: String,
+    },
+}
+
+/// A file that was written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FileStep {
+    /// The client, or another word for people.
+    pub label: String,
+    /// The path.
+    pub path: PathBuf,
+    /// The copy of the file before; `None` if there was none.
+    pub backup: Option<PathBuf>,
+    /// Hash of the content before; `None` if there was no file.
+    pub(super) before: Option<String>,
+    /// Hash of the content after.
+    pub(super) after: String,
+    pub(super) made: Made,
+}

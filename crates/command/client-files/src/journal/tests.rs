@@ -1,0 +1,272 @@
+//! Tests of the record: undo at each moment, after foreign edits, and after kills.
+
+use std::process::Command;
+
+use fs_err as fs;
+use serde_json::json;
+
+use super::*;
+use crate::edit::{Format, Parent};
+use crate::moment::tests::{end_at, passed_so_far};
+use crate::rewrite::{Edit, parse, rewrite};
+
+/// Variables of a process that is killed: its place, the moment, and the word for an undo.
+const PLACE: &str = "NARTHEX_TEST_PLACE";
+const MOMENT: &str = "NARTHEX_TEST_MOMENT";
+const UNDO: &str = "NARTHEX_TEST_UNDO";
+
+const FILES: [(&str, Format, &str, &str); 3] = [
+    (
+        "a.json",
+        Format::Jsonc,
+        "s",
+        "{\n  // mine\n  \"s\": {\n    \"x\": {\"k\": 1}, // one\n    \"y\": {},\n  },\n}\n",
+    ),
+    ("b.toml", Format::Toml, "s", "m = 1 # mine\n\n[s.x] # one\nk = 1\n\n[s.y]\nk = 2\n"),
+    ("c.yaml", Format::Yaml, "s", "# mine\ns:\n  x: {k: 1} # one\n  y:\n    k: 2\nz: 1\n"),
+];
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Self { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir(place.folder.path().join("home")).unwrap();
+        for (name, _, _, text) in FILES {
+            fs::write(home(place.folder.path()).join(name), text).unwrap();
+        }
+        place
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(home(self.path()).join(name)).unwrap()
+    }
+
+    /// All files are as they were, and there is no other one.
+    #[track_caller]
+    fn is_untouched(&self) {
+        for (name, _, _, text) in FILES {
+            assert_eq!(self.text(name), text, "{name}");
+        }
+        let names = fs::read_dir(home(self.path())).unwrap();
+        let mut names: Vec<_> =
+            names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, FILES.map(|(name, ..)| name));
+    }
+}
+
+fn home(place: &Path) -> PathBuf {
+    place.join("home")
+}
+
+fn journal(place: &Path) -> Journal {
+    Journal::open(&place.join("setup")).unwrap()
+}
+
+/// The content of a file after the edits of a set-up.
+fn new(format: Format, key: &str, text: &str) -> Rewritten {
+    let parent = Parent::map([key]);
+    let document = parse(format, text.as_bytes()).unwrap();
+    let value = json!({ "command": "narthex" });
+    let edits = [
+        Edit::Remove { parent: parent.clone(), name: "x".to_owned() },
+        Edit::Remove { parent: parent.clone(), name: "y".to_owned() },
+        Edit::Insert { parent, name: "narthex".to_owned(), value },
+    ];
+    rewrite(&document, &edits).unwrap()
+}
+
+/// Writes all files, and one that was not there.
+fn set_up(place: &Path) {
+    let mut journal = journal(place);
+    for (name, format, key, text) in FILES {
+        let path = home(place).join(name);
+        journal.write(name, &path, Some(text.as_bytes()), &new(format, key, text)).unwrap();
+    }
+    let document = parse(Format::Json, b"").unwrap();
+    let edit = Edit::Insert { parent: Parent::map([]), name: "n".to_owned(), value: json!(1) };
+    let created = rewrite(&document, &[edit]).unwrap();
+    journal.write("d", &home(place).join("d.json"), None, &created).unwrap();
+}
+
+/// Undoes all steps; the outcomes in their order.
+fn undo(place: &Path) -> Vec<FileUndone> {
+    let mut journal = journal(place);
+    let mut outcomes = Vec::new();
+    while let Some(Step::File(step)) = journal.steps().last().cloned() {
+        outcomes.push(journal.undo(&step).unwrap());
+        journal.forget_last().unwrap();
+    }
+    journal.remove().unwrap();
+    outcomes
+}
+
+#[test]
+fn an_undo_restores_all_files() {
+    let place = Place::new();
+    set_up(place.path());
+    for (name, format, key, text) in FILES {
+        assert_eq!(place.text(name).into_bytes(), new(format, key, text).bytes);
+    }
+    assert_eq!(journal(place.path()).steps().len(), 4);
+    assert_eq!(undo(place.path()), vec![FileUndone::Restored; 4]);
+    place.is_untouched();
+    assert!(!place.path().join("setup").exists());
+    assert_eq!(undo(place.path()), []);
+}
+
+#[test]
+fn the_record_and_the_backups_are_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    set_up(place.path());
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let folder = place.path().join("setup");
+    assert_eq!((mode(&folder), mode(&folder.join(RECORD))), (0o700, 0o600));
+    let journal = journal(place.path());
+    let Step::File(step) = &journal.steps()[0] else { panic!() };
+    assert_eq!(mode(step.backup.as_ref().unwrap()), 0o600);
+    assert_eq!(fs::read_to_string(step.backup.as_ref().unwrap()).unwrap(), FILES[0].3);
+}
+
+#[test]
+fn foreign_edits_stay_and_own_entries_go() {
+    let place = Place::new();
+    set_up(place.path());
+    let change = |name: &str, from: &str, to: &str| {
+        let text = place.text(name);
+        assert!(text.contains(from), "{text}");
+        fs::write(home(place.path()).join(name), text.replace(from, to)).unwrap();
+    };
+    change("a.json", "// mine", "// yours");
+    change("b.toml", "m = 1", "m = 2");
+    change("c.yaml", "z: 1", "z: 2");
+    let taken_out = FileUndone::TakenOut { kept: Vec::new() };
+    let outcomes = undo(place.path());
+    assert_eq!(outcomes[0], FileUndone::Restored);
+    assert_eq!(outcomes[1..], vec![taken_out; 3]);
+    for ((name, _, _, text), (from, to)) in
+        FILES.into_iter().zip([("// mine", "// yours"), ("m = 1", "m = 2"), ("z: 1", "z: 2")])
+    {
+        assert_eq!(place.text(name), text.replace(from, to), "{name}");
+    }
+}
+
+/// Some clients write their file whole from memory, without comments.
+#[test]
+fn a_file_that_its_client_wrote_anew_gets_its_entries_back() {
+    let place = Place::new();
+    set_up(place.path());
+    let text = "{\"t\":1,\"s\":{\"narthex\":{\"command\":\"narthex\"},\"new\":{\"k\":9}}}";
+    fs::write(home(place.path()).join("a.json"), text).unwrap();
+    let outcomes = undo(place.path());
+    assert_eq!(outcomes.last(), Some(&FileUndone::TakenOut { kept: Vec::new() }));
+    let left: serde_json::Value = serde_json::from_str(&place.text("a.json")).unwrap();
+    assert_eq!(left, json!({ "t": 1, "s": { "new": { "k": 9 }, "x": { "k": 1 }, "y": {} } }));
+}
+
+#[test]
+fn entries_that_others_changed_are_kept_and_named() {
+    let place = Place::new();
+    set_up(place.path());
+    let path = home(place.path()).join("a.json");
+    let text = place.text("a.json").replace("\"narthex\"\n", "\"mine\"\n");
+    fs::write(&path, text.replace("\"command\": \"narthex\"", "\"command\": \"mine\"")).unwrap();
+    let outcomes = undo(place.path());
+    let kept = vec!["narthex".to_owned()];
+    assert_eq!(outcomes.last(), Some(&FileUndone::TakenOut { kept }));
+    let left = place.text("a.json");
+    for part in ["\"mine\"", "\"x\": {\"k\": 1}", "// one", "\"y\": {}"] {
+        assert!(left.contains(part), "{part}: {left}");
+    }
+}
+
+#[test]
+fn a_file_that_others_removed_stays_away() {
+    let place = Place::new();
+    set_up(place.path());
+    fs::remove_file(home(place.path()).join("a.json")).unwrap();
+    fs::remove_file(home(place.path()).join("d.json")).unwrap();
+    let outcomes = undo(place.path());
+    assert_eq!((&outcomes[0], &outcomes[3]), (&FileUndone::NotMade, &FileUndone::Gone));
+    assert!(!home(place.path()).join("a.json").exists());
+}
+
+#[test]
+fn a_file_that_changed_is_not_written_and_no_step_is_left() {
+    let place = Place::new();
+    let mut journal = journal(place.path());
+    let (name, format, key, text) = FILES[0];
+    let path = home(place.path()).join(name);
+    fs::write(&path, "{ \"s\": { \"x\": 2 } }").unwrap();
+    let error = journal.write(name, &path, Some(text.as_bytes()), &new(format, key, text));
+    assert!(error.unwrap_err().to_string().contains("has changed"));
+    assert_eq!(place.text(name), "{ \"s\": { \"x\": 2 } }");
+    assert_eq!(journal.steps(), []);
+    assert_eq!(Journal::open(&place.path().join("setup")).unwrap().steps(), []);
+}
+
+#[test]
+fn a_damaged_record_is_named() {
+    let place = Place::new();
+    fs::create_dir(place.path().join("setup")).unwrap();
+    fs::write(place.path().join("setup").join(RECORD), "{").unwrap();
+    let error = Journal::open(&place.path().join("setup")).unwrap_err().to_string();
+    assert!(error.contains("journal.json` is damaged; restore"), "{error}");
+}
+
+/// The part of the next test that is killed; it does nothing in other processes.
+#[test]
+fn a_process_that_is_killed() {
+    let Some(place) = std::env::var_os(PLACE) else { return };
+    let place = PathBuf::from(place);
+    let moment = std::env::var_os(MOMENT).unwrap().into_string().unwrap().parse().unwrap();
+    if std::env::var_os(UNDO).is_none() {
+        end_at(moment);
+        set_up(&place);
+    } else {
+        set_up(&place);
+        end_at(passed_so_far() + moment);
+        undo(&place);
+    }
+}
+
+/// D42: kills a process at each moment between two writes: each file is the old or the new one, and
+/// an undo restores all of them.
+#[test]
+fn a_kill_at_any_moment_leaves_whole_files_and_can_be_undone() {
+    for is_undo in [false, true] {
+        let mut moment = 0;
+        loop {
+            moment += 1;
+            let place = Place::new();
+            let mut child = Command::new(std::env::current_exe().unwrap());
+            child.args(["--exact", "journal::tests::a_process_that_is_killed"]);
+            child.env(PLACE, place.path()).env(MOMENT, moment.to_string());
+            if is_undo {
+                child.env(UNDO, "1");
+            }
+            let done = child.output().unwrap();
+            for (name, format, key, text) in FILES {
+                let now = place.text(name);
+                let is_whole = now == text || now.into_bytes() == new(format, key, text).bytes;
+                assert!(is_whole, "{name} at moment {moment}");
+            }
+            undo(place.path());
+            place.is_untouched();
+            if done.status.success() {
+                break;
+            }
+            let signal = std::os::unix::process::ExitStatusExt::signal(&done.status);
+            assert_eq!(signal, Some(9), "{done:?}");
+        }
+        assert!(moment > 30, "{moment} moments");
+    }
+}

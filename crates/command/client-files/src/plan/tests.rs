@@ -1,0 +1,169 @@
+//! Tests of plans: merged, named, skipped.
+
+use serde_json::json;
+
+use super::*;
+use crate::clients::{Scope, Shape, clients};
+use crate::servers::read_entry;
+
+fn file(id: &str, servers: &Value) -> FoundFile {
+    let rows = clients().iter();
+    let mut rows = rows.filter(|row| row.id == id && row.scope == Scope::User);
+    let client = rows.next().unwrap();
+    let entries = servers.as_object().unwrap().iter();
+    let found = entries.filter_map(|(name, value)| read_entry(client.shape, name, value, false));
+    let content = Content::Servers(found.collect());
+    FoundFile { client, path: PathBuf::from(id), content }
+}
+
+fn entries(existing: &Value) -> BTreeMap<String, Value> {
+    existing.as_object().unwrap().clone().into_iter().collect()
+}
+
+fn plan(files: &[FoundFile], existing: &Value) -> Plan {
+    Plan::of_copies(files, &entries(existing))
+}
+
+fn outcomes(plan: &Plan) -> Vec<(&str, &Outcome, usize)> {
+    let servers = plan.servers.iter();
+    servers.map(|one| (one.alias.as_str(), &one.outcome, one.origins.len())).collect()
+}
+
+#[test]
+fn equal_servers_are_one_and_different_ones_are_named() {
+    let files = [
+        file(
+            "cursor",
+            &json!({
+                "My Tracker": { "url": "https://t.example/mcp", "disabled": true },
+                "notes": { "command": "notes", "env": { "A": "1" } },
+            }),
+        ),
+        file(
+            "windsurf",
+            &json!({
+                "tracker": { "serverUrl": "https://t.example/mcp" },
+                "notes": { "command": "notes", "env": { "A": "2" }, "disabledTools": ["x"] },
+            }),
+        ),
+        file(
+            "roo",
+            &json!({ "other": { "command": "notes", "env": { "A": "2" } ,
+            "disabledTools": ["x"] } }),
+        ),
+    ];
+    let plan = plan(&files, &json!({}));
+    let fields = vec!["env", "tools"];
+    assert_eq!(
+        outcomes(&plan),
+        [
+            ("my-tracker", &Outcome::Add, 2),
+            ("notes", &Outcome::Add, 1),
+            ("notes", &Outcome::Differs { first: "Cursor", fields }, 2),
+        ]
+    );
+    assert!(!plan.servers[0].server.is_disabled, "one client has it enabled");
+}
+
+#[test]
+fn servers_that_move_get_names_of_their_own() {
+    let long = "a".repeat(80);
+    let files = [
+        file(
+            "cursor",
+            &json!({
+                "notes": { "command": "notes", "env": { "KEY": "1a" } },
+                "there": { "command": "there" },
+                "other": { "command": "other" },
+                long.as_str(): { "command": "a" },
+                "off": { "command": "off", "disabled": true },
+            }),
+        ),
+        file(
+            "windsurf",
+            &json!({
+                "notes": { "command": "notes", "env": { "KEY": "2a" } },
+                "again": { "command": "notes", "env": { "KEY": "1a" } },
+                long.as_str(): { "command": "b" },
+                "moved": { "command": "moved", "env": { "KEY": "3a" } },
+            }),
+        ),
+    ];
+    let Content::Servers(found) = &files[1].content else { panic!() };
+    let moved = found.iter().find_map(|one| match one {
+        Found::Server(server) if server.name == "moved" => Some(server.seal()),
+        Found::Server(_) | Found::Unusable { .. } => None,
+    });
+    let existing = entries(&json!({
+        "there": { "transport": "stdio", "command": "there" },
+        "other": { "transport": "stdio", "command": "mine" },
+        "once-moved": { "transport": "stdio", "command": "moved" },
+    }));
+    let moved = [(moved.unwrap(), Alias::suggest("once-moved"))].into();
+    let plan = Plan::of_moves(&files, Existing { entries: &existing, moved: &moved });
+    let cut = format!("{}-windsurf", "a".repeat(52));
+    let whole = "a".repeat(64);
+    assert_eq!(
+        outcomes(&plan),
+        [
+            ("notes", &Outcome::Add, 2),
+            ("there", &Outcome::Present, 1),
+            ("other-cursor", &Outcome::Add, 1),
+            (whole.as_str(), &Outcome::Add, 1),
+            ("notes-windsurf", &Outcome::Add, 1),
+            (cut.as_str(), &Outcome::Add, 1),
+            ("once-moved", &Outcome::Present, 1),
+        ]
+    );
+    assert_eq!(plan.skipped[0].origin.name, "off");
+    assert_eq!(plan.skipped[0].reason, "it is disabled there");
+}
+
+#[test]
+fn existing_servers_stay_and_are_compared() {
+    let files = [file(
+        "cursor",
+        &json!({
+            "same": { "command": "x" },
+            "other": { "command": "x", "args": ["2"] },
+            "new": { "command": "z" },
+        }),
+    )];
+    let existing = json!({
+        "same": { "command": "x", "transport": "stdio", "disabled": true },
+        "other": { "command": "x", "transport": "stdio" },
+    });
+    let plan = plan(&files, &existing);
+    assert_eq!(
+        outcomes(&plan),
+        [("same", &Outcome::Present, 1), ("other", &Outcome::Taken, 1), ("new", &Outcome::Add, 1),]
+    );
+}
+
+#[test]
+fn narthex_is_not_imported_into_itself() {
+    let files = [file(
+        "cursor",
+        &json!({
+            "narthex": { "url": "http://127.0.0.1:7717/mcp" },
+            "gateway": { "command": "/opt/bin/narthex", "args": ["--data", "d", "connect"] },
+            "bridge": { "command": "npx", "args": ["narthex", "connect"] },
+            "tools": { "command": "narthex-tools", "args": ["connect"] },
+        }),
+    )];
+    let plan = plan(&files, &json!({}));
+    assert_eq!(outcomes(&plan), [("tools", &Outcome::Add, 1)]);
+    let names: Vec<_> = plan.skipped.iter().map(|one| one.origin.name.as_str()).collect();
+    assert_eq!(names, ["narthex", "gateway", "bridge"]);
+}
+
+#[test]
+fn entries_that_cannot_be_used_are_kept_with_their_reason() {
+    let entry = json!({ "command": ["x"] });
+    assert!(matches!(
+        read_entry(Shape::Cursor, "a", &entry, false),
+        Some(Found::Unusable { reason, .. }) if reason == "`command` is not a text"
+    ));
+    let plan = plan(&[file("cursor", &json!({ "a": entry }))], &json!({}));
+    assert_eq!((plan.servers.len(), plan.skipped.len()), (0, 1));
+}

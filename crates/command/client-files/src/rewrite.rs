@@ -1,0 +1,129 @@
+//! Several edits of one file as one, and their undo.
+
+mod window;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use self::window::Window;
+use crate::edit::{Change, Document, EditError, Format, Parent, Undone};
+
+/// One edit of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edit {
+    /// Removes an entry.
+    Remove {
+        /// The place of the entry.
+        parent: Parent,
+        /// The name.
+        name: String,
+    },
+    /// Adds an entry.
+    Insert {
+        /// The place of the entry.
+        parent: Parent,
+        /// The name.
+        name: String,
+        /// The value.
+        value: Value,
+    },
+}
+
+/// The new content of a file, and the record that leads back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rewritten {
+    /// The new content.
+    pub bytes: Vec<u8>,
+    /// The record that leads back.
+    pub made: Made,
+}
+
+/// A record of edits, by which they are taken back. It has parts of the file in it, which may be
+/// secrets: store it as privately as the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Made {
+    /// The edits, in their order.
+    changes: Vec<Change>,
+    /// The lines of all edits.
+    window: Window,
+}
+
+/// A content without the edits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TakenBack {
+    /// The content.
+    pub bytes: Vec<u8>,
+    /// Names of entries that others have changed since; they are left as they are.
+    pub kept: Vec<String>,
+}
+
+impl Made {
+    /// The content with the earlier lines in place of the new ones, if these are found, and if
+    /// nothing is left to undo then.
+    fn lines_back(&self, document: &Document) -> Option<Vec<u8>> {
+        let text = String::from_utf8(document.bytes()).ok()?;
+        let is_undone = |text: &String| {
+            let Ok(mut document) = Document::parse(document.format(), text.as_bytes()) else {
+                return false;
+            };
+            let mut changes = self.changes.iter().rev();
+            changes.all(|change| matches!(document.undo(change), Ok(Undone::Already)))
+        };
+        self.window.undone(&text).find(is_undone).map(String::into_bytes)
+    }
+}
+
+/// Reads a text of a client's file. Comments are accepted in all JSON: a reader harms nothing by
+/// them, and some clients take more than their documentation says.
+///
+/// # Errors
+/// When the text is not of the format.
+pub fn parse(format: Format, bytes: &[u8]) -> Result<Document, EditError> {
+    Document::parse(format, bytes).or_else(|error| match format {
+        Format::Json => Document::parse(Format::Jsonc, bytes).map_err(|_same_fault| error),
+        Format::Jsonc | Format::Toml | Format::Yaml => Err(error),
+    })
+}
+
+/// Makes all edits of a document.
+///
+/// # Errors
+/// When one of them cannot be made. None is made then.
+pub fn rewrite(document: &Document, edits: &[Edit]) -> Result<Rewritten, EditError> {
+    let before = document.bytes();
+    let mut document = document.clone();
+    let changes = edits.iter().map(|edit| match edit {
+        Edit::Remove { parent, name } => document.remove(parent, name),
+        Edit::Insert { parent, name, value } => document.insert(parent, name, value),
+    });
+    let changes = changes.collect::<Result<Vec<_>, _>>()?;
+    let bytes = document.bytes();
+    let (old, new) = (String::from_utf8_lossy(&before), String::from_utf8_lossy(&bytes));
+    let window = Window::between(&old, &new);
+    Ok(Rewritten { made: Made { changes, window }, bytes })
+}
+
+/// Takes edits back, the last one first. Entries that others have changed since stay.
+///
+/// # Errors
+/// When the text is not of its format, or an entry cannot be put back.
+pub fn take_back(bytes: &[u8], made: &Made) -> Result<TakenBack, EditError> {
+    let Some(last) = made.changes.last() else {
+        return Ok(TakenBack { bytes: bytes.to_vec(), kept: Vec::new() });
+    };
+    let mut document = Document::parse(last.format(), bytes)?;
+    if let Some(bytes) = made.lines_back(&document) {
+        return Ok(TakenBack { bytes, kept: Vec::new() });
+    }
+    let mut kept = Vec::new();
+    for change in made.changes.iter().rev() {
+        match document.undo(change)? {
+            Undone::Done | Undone::Already => {}
+            Undone::Changed => kept.push(change.name().to_owned()),
+        }
+    }
+    Ok(TakenBack { bytes: document.bytes(), kept })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! Laws of several edits at once, on random texts of each format.
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use serde_json::json;
+
+use super::*;
+use crate::edit::tests::laws::{File, files};
+
+/// The edits of a set-up: the entries that the bits choose leave, and one comes.
+fn edits(document: &Document, parent: &Parent, chosen: u8) -> Vec<Edit> {
+    let entries = document.entries(parent).unwrap().into_iter().enumerate();
+    let leaving = entries.filter(|(at, _)| chosen & (1 << (at % 8)) != 0);
+    let mut edits: Vec<_> =
+        leaving.map(|(_, (name, _))| Edit::Remove { parent: parent.clone(), name }).collect();
+    let value = json!({ "command": "/bin/narthex", "args": ["connect"] });
+    edits.push(Edit::Insert { parent: parent.clone(), name: "narthex".to_owned(), value });
+    edits
+}
+
+/// The record as it comes back from a file.
+fn stored(made: &Made) -> Made {
+    serde_json::from_str(&serde_json::to_string(made).unwrap()).unwrap()
+}
+
+/// Entries by their names.
+fn sorted(document: &Document, parent: &Parent) -> Vec<(String, Value)> {
+    let mut entries = document.entries(parent).unwrap();
+    entries.sort_by(|one, two| one.0.cmp(&two.0));
+    entries
+}
+
+proptest! {
+    #[test]
+    fn a_rewrite_is_taken_back_byte_for_byte(file in files(), chosen in any::<u8>()) {
+        let File { format, text, parent } = file;
+        let document = parse(format, text.as_bytes()).unwrap();
+        // A file that cannot be edited in part is not edited at all.
+        let Ok(new) = rewrite(&document, &edits(&document, &parent, chosen)) else {
+            return Ok(());
+        };
+        let after = Document::parse(new.made.changes[0].format(), &new.bytes).unwrap();
+        let entries = after.entries(&parent).unwrap();
+        prop_assert_eq!(entries.last().map(|(name, _)| name.as_str()), Some("narthex"));
+        let back = take_back(&new.bytes, &stored(&new.made)).unwrap();
+        prop_assert_eq!(back.kept, [""; 0]);
+        prop_assert_eq!(String::from_utf8(back.bytes).unwrap(), text);
+    }
+
+    /// An entry that another program writes meanwhile stays, and so do all entries from before.
+    #[test]
+    fn foreign_entries_outlive_a_rewrite(
+        file in files(),
+        chosen in any::<u8>(),
+        pick in any::<Index>(),
+    ) {
+        let File { format, text, parent } = file;
+        let before = parse(format, text.as_bytes()).unwrap();
+        let Ok(new) = rewrite(&before, &edits(&before, &parent, chosen)) else { return Ok(()) };
+        let mut foreign = Document::parse(new.made.changes[0].format(), &new.bytes).unwrap();
+        foreign.insert(&parent, "foreign", &json!({ "mark": "kept-4711" })).unwrap();
+        let mut others = foreign.entries(&parent).unwrap();
+        others.retain(|(name, _)| name != "narthex" && name != "foreign");
+        let mut expected = sorted(&before, &parent);
+        // One of the entries that stayed is changed as well.
+        if !others.is_empty() {
+            let (name, _) = pick.get(&others);
+            let value = json!({ "mark": "changed-4712" });
+            if foreign.replace(&parent, name, &value).is_ok() {
+                let changed = foreign.entries(&parent).unwrap();
+                let changed = changed.into_iter().find(|(own, _)| own == name).unwrap();
+                expected.retain(|(own, _)| own != name);
+                expected.push(changed);
+            }
+        }
+        expected.extend(foreign.entries(&parent).unwrap().into_iter().filter(|(name, _)| {
+            name == "foreign"
+        }));
+        expected.sort_by(|one, two| one.0.cmp(&two.0));
+        let back = take_back(&foreign.bytes(), &stored(&new.made)).unwrap();
+        prop_assert_eq!(back.kept, [""; 0]);
+        let left = Document::parse(new.made.changes[0].format(), &back.bytes).unwrap();
+        prop_assert_eq!(sorted(&left, &parent), expected);
+        prop_assert!(String::from_utf8(back.bytes).unwrap().contains("kept-4711"));
+    }
+
+    /// A line of another writer at any place stays, whatever the undo can do.
+    #[test]
+    fn foreign_comments_outlive_a_rewrite(
+        file in files(),
+        chosen in any::<u8>(),
+        pick in any::<Index>(),
+    ) {
+        let File { format, text, parent } = file;
+        prop_assume!(format != Format::Json);
+        let before = parse(format, text.as_bytes()).unwrap();
+        let Ok(new) = rewrite(&before, &edits(&before, &parent, chosen)) else { return Ok(()) };
+        let after = String::from_utf8(new.bytes).unwrap();
+        let starts: Vec<_> =
+            std::iter::once(0).chain(after.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        let at = *pick.get(&starts);
+        let mark = if format == Format::Jsonc { "// foreign\n" } else { "# foreign\n" };
+        let edited = format!("{}{mark}{}", &after[..at], &after[at..]);
+        let Ok(foreign) = Document::parse(format, edited.as_bytes()) else { return Ok(()) };
+        // Within a text of several lines the mark is no comment.
+        let own = Document::parse(format, after.as_bytes()).unwrap();
+        prop_assume!(foreign.value(&[]).unwrap() == own.value(&[]).unwrap());
+        // An undo that cannot be made leaves the file as it is.
+        let Ok(back) = take_back(edited.as_bytes(), &new.made) else { return Ok(()) };
+        let left = String::from_utf8(back.bytes).unwrap();
+        prop_assert!(left.contains(mark.trim_end()), "{left}");
+        if back.kept.is_empty() {
+            let document = Document::parse(format, left.as_bytes()).unwrap();
+            prop_assert_eq!(sorted(&document, &parent), sorted(&before, &parent));
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `narthex setup`: moves the servers of this user's MCP clients to narthex, and connects the
+//! clients to it.
+//!
+//! A server leaves a client's file only after the daemon has listed its tools. Each change is
+//! recorded before it is made, so that `--undo` works after an end at any moment.
+
+mod apply;
+mod daemon;
+mod find;
+mod place;
+mod report;
+mod secrets;
+mod service;
+mod settings;
+mod shown;
+mod undo;
+
+use std::process::ExitCode;
+
+use narthex_client::cli::SetupArgs;
+use narthex_model::{ErrorKind, command::narthex};
+
+use self::find::Survey;
+use super::trust::{asked, is_seen};
+use crate::{Failure, cli::Context, data_dir::DataDir, output};
+
+pub(crate) async fn run(args: SetupArgs, context: Context) -> Result<ExitCode, Failure> {
+    let place = context.settings.daemon.data.clone();
+    if args.undo {
+        return undo::run(&place, &context).await;
+    }
+    let journal = place::journal(&DataDir::at(&place))?;
+    let survey = Survey::find(&args.only, &context.settings, &journal)?;
+    let is_text = !context.format.is_json() && !context.format.is_quiet();
+    let offer = service::offer(&context).await?;
+    if is_text {
+        survey.show()?;
+        if let (Some(line), false) = (service::shown(&offer), survey.is_done()) {
+            output::line(&line)?;
+        }
+    }
+    if args.dry_run || survey.is_done() {
+        return unchanged(&survey, args.dry_run, &context);
+    }
+    let is_wanted = args.yes || (is_text && is_seen() && asked(&survey.question()).await?);
+    if !is_wanted {
+        let text = format!(
+            "nothing was set up, and nothing has changed; answer `y` on a terminal, or run `{}`",
+            narthex("setup --yes", &[])
+        );
+        let details = Some(survey.to_json());
+        return Err(Failure::new(ErrorKind::Denied, text).with_details(details));
+    }
+    survey.check_private()?;
+    let data = DataDir::open(&place)?;
+    let _lock = place::lock(&data)?;
+    let mut journal = place::journal(&data)?;
+    let applied = apply::run(&survey, offer, &mut journal, &context).await.map_err(half_way)?;
+    report::tell(&survey, &applied, &context)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The result of a command that changes nothing.
+fn unchanged(survey: &Survey, is_dry: bool, context: &Context) -> Result<ExitCode, Failure> {
+    if context.format.is_json() {
+        output::done(&survey.to_json())?;
+    } else if context.format.is_quiet() {
+        survey.moving().try_for_each(|one| output::line(one.alias.as_str()))?;
+    } else if is_dry {
+        output::line("\nNothing has changed: this was a dry run.")?;
+    } else {
+        output::line("\nThere is nothing to set up, and nothing has changed.")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The failure of a set-up that has begun.
+fn half_way(failure: Failure) -> Failure {
+    let message = format!(
+        "{}; `{}` continues, and `{}` takes back all that was done until now",
+        failure.message,
+        narthex("setup", &[]),
+        narthex("setup --undo", &[]),
+    );
+    Failure { message, ..failure }
+}

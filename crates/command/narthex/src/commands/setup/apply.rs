@@ -1,0 +1,283 @@
+//! Carries a set-up out: secrets, settings, the check of each server, and the files of clients.
+
+use std::path::Path;
+
+use narthex_client::{
+    commands::service::Offer,
+    environment::{program, usual_data, variable},
+};
+use narthex_client_files::{
+    clients::{Client, OwnEntry},
+    edit::EditError,
+    file,
+    inventory::FoundFile,
+    journal::Journal,
+    plan::{Outcome, Planned},
+    rewrite::{Edit, parse, rewrite},
+    servers::{FoundServer, places},
+};
+use narthex_model::{Alias, with_causes};
+
+use super::{
+    daemon::{Checked, Daemon},
+    find::Survey,
+    secrets,
+    service::Service,
+    settings,
+};
+use crate::{Failure, cli::Context, config::Settings, output::harmless};
+
+/// The name of narthex's own entry.
+const NAME: &str = "narthex";
+
+/// The results of a set-up.
+pub(super) struct Applied<'s> {
+    pub(super) moved: Vec<Moved<'s>>,
+    pub(super) failed: Vec<Failed<'s>>,
+    pub(super) connected: Vec<Connected<'s>>,
+    pub(super) problems: Vec<Problem<'s>>,
+    /// Names of the secrets that the vault has now.
+    pub(super) secrets: Vec<String>,
+    /// True if the daemon was started.
+    pub(super) is_daemon_started: bool,
+    pub(super) service: Service,
+}
+
+/// A server that works through narthex.
+pub(super) struct Moved<'s> {
+    pub(super) one: &'s Planned,
+    /// Number of its tools.
+    pub(super) tools: usize,
+}
+
+/// A server that does not work through narthex.
+pub(super) struct Failed<'s> {
+    pub(super) one: &'s Planned,
+    pub(super) reason: String,
+    pub(super) needs_sign_in: bool,
+}
+
+/// A file with narthex's own entry.
+pub(super) struct Connected<'s> {
+    pub(super) client: &'static Client,
+    pub(super) path: &'s Path,
+}
+
+/// A file that was not written, or not in whole.
+pub(super) struct Problem<'s> {
+    pub(super) client: &'static Client,
+    pub(super) path: &'s Path,
+    pub(super) reason: String,
+}
+
+pub(super) async fn run<'s>(
+    survey: &'s Survey,
+    offer: Offer,
+    journal: &mut Journal,
+    context: &Context,
+) -> Result<Applied<'s>, Failure> {
+    let service = Service::install(offer, journal, context).await?;
+    let daemon = Daemon::ensure(context).await?;
+    daemon.check_follows(&survey.settings).await?;
+    let moving: Vec<_> = survey.moving().collect();
+    let new: Vec<_> = moving.iter().copied().filter(|one| one.outcome == Outcome::Add).collect();
+    let names = secrets::store(&new, journal, &daemon).await?;
+    let new: Vec<_> = new.into_iter().zip(names).collect();
+    settings::add(&new, survey, journal).await?;
+    daemon.reload().await?;
+    let aliases: Vec<_> = moving.iter().map(|one| &one.alias).collect();
+    let mut checked = daemon.check(&aliases, context).await?;
+    let mut applied = Applied {
+        moved: Vec::new(),
+        failed: Vec::new(),
+        connected: Vec::new(),
+        problems: Vec::new(),
+        secrets: Vec::new(),
+        is_daemon_started: daemon.is_started || service.is_new(),
+        service,
+    };
+    for one in moving {
+        match checked.remove(&one.alias) {
+            Some(Checked::Ready { tools }) => applied.moved.push(Moved { one, tools }),
+            Some(Checked::Failed { reason, needs_sign_in }) => {
+                applied.failed.push(Failed { one, reason, needs_sign_in });
+            }
+            None => {}
+        }
+    }
+    take_failed_back(&mut applied, new, survey, journal, &daemon).await?;
+    if applied.moved.is_empty() && !survey.has_servers {
+        // A client gains nothing by a narthex without servers.
+        return Ok(applied);
+    }
+    let connection = Connection::of(&context.settings)?;
+    for file in &survey.files {
+        rewrite_file(file, survey, &connection, journal, &mut applied);
+    }
+    for file in &survey.new_files {
+        create_file(file.client, &file.path, &connection, journal, &mut applied);
+    }
+    Ok(applied)
+}
+
+/// Removes servers that do not work from the settings, with their secrets. They stay in the files
+/// of clients, and would be there twice.
+async fn take_failed_back(
+    applied: &mut Applied<'_>,
+    new: Vec<(&Planned, secrets::Names)>,
+    survey: &Survey,
+    journal: &mut Journal,
+    daemon: &Daemon,
+) -> Result<(), Failure> {
+    let is_failed =
+        |one: &Planned| applied.failed.iter().any(|failed| failed.one.alias == one.alias);
+    let (failed, kept): (Vec<_>, Vec<_>) = new.into_iter().partition(|(one, _)| is_failed(one));
+    let names = kept.iter().flat_map(|(_, names)| names.values());
+    applied.secrets = names.map(|name| name.as_str().to_owned()).collect();
+    let aliases: Vec<&Alias> = failed.iter().map(|(one, _)| &one.alias).collect();
+    settings::remove(&aliases, survey, journal).await?;
+    if !aliases.is_empty() {
+        daemon.reload().await?;
+    }
+    for name in failed.iter().flat_map(|(_, names)| names.values()) {
+        secrets::clear(name.as_str(), None, daemon).await?;
+    }
+    Ok(())
+}
+
+/// The facts of narthex's own entry.
+struct Connection {
+    program: String,
+    arguments: Vec<String>,
+}
+
+impl Connection {
+    fn of(settings: &Settings) -> Result<Self, Failure> {
+        let data = &settings.daemon.data;
+        let is_usual = usual_data(&variable).is_ok_and(|usual| usual == *data);
+        let mut arguments = Vec::new();
+        if !is_usual {
+            let data = std::path::absolute(data)?.to_string_lossy().into_owned();
+            arguments = vec!["--data".to_owned(), data];
+        }
+        Ok(Self { program: program().to_string_lossy().into_owned(), arguments })
+    }
+
+    /// The edit that puts the entry into a file of a client.
+    fn edit(&self, client: &Client, folder: &str) -> Result<Option<Edit>, EditError> {
+        let own = OwnEntry { name: NAME, program: &self.program, arguments: &self.arguments };
+        let value = client.own_entry(&own)?;
+        let parent = client.parents(folder).into_iter().next();
+        Ok(parent.map(|parent| Edit::Insert { parent, name: NAME.to_owned(), value }))
+    }
+}
+
+/// Takes the servers that work out of a file, and puts narthex's own entry into it.
+fn rewrite_file<'s>(
+    found: &'s FoundFile,
+    survey: &Survey,
+    connection: &Connection,
+    journal: &mut Journal,
+    applied: &mut Applied<'s>,
+) {
+    let (client, path) = (found.client, found.path.as_path());
+    let to_connect = survey.to_connect().any(|file| std::ptr::eq(file, found));
+    let servers = servers_of(found, applied);
+    if servers.is_empty() && !to_connect {
+        return;
+    }
+    match write(found, &servers, to_connect.then_some(connection), survey, journal) {
+        Ok(Written { is_connected, changed }) => {
+            if is_connected {
+                applied.connected.push(Connected { client, path });
+            }
+            let changed = changed.iter().map(|name| Problem {
+                client,
+                path,
+                reason: format!("the entry `{name}` was changed meanwhile, and stays"),
+            });
+            applied.problems.extend(changed);
+        }
+        Err(reason) => applied.problems.push(Problem { client, path, reason }),
+    }
+}
+
+/// The result of a write.
+struct Written {
+    /// True if the file has narthex's own entry now.
+    is_connected: bool,
+    /// Names of entries that others changed since the survey, which stay.
+    changed: Vec<String>,
+}
+
+/// The servers of a file that work through narthex, under the names of the file.
+fn servers_of(found: &FoundFile, applied: &Applied<'_>) -> Vec<FoundServer> {
+    let mut servers = Vec::new();
+    for Moved { one, .. } in &applied.moved {
+        let origins = one.origins.iter();
+        let of_file = origins.filter(|origin| {
+            origin.path == found.path && origin.client.label() == found.client.label()
+        });
+        servers.extend(
+            of_file.map(|origin| FoundServer { name: origin.name.clone(), ..one.server.clone() }),
+        );
+    }
+    servers
+}
+
+/// Writes a file from its present content.
+fn write(
+    found: &FoundFile,
+    servers: &[FoundServer],
+    connection: Option<&Connection>,
+    survey: &Survey,
+    journal: &mut Journal,
+) -> Result<Written, String> {
+    let client = found.client;
+    let folder = survey.folder.to_string_lossy();
+    let bytes = file::read(&found.path).map_err(|error| error.to_string())?;
+    let bytes = bytes.ok_or("it is gone")?;
+    let document = parse(client.format, &bytes).map_err(|error| error.to_string())?;
+    let (mut edits, mut changed) = (Vec::new(), Vec::new());
+    for server in servers {
+        let places = places(client, &document, &folder, server);
+        let places = places.map_err(|error| error.to_string())?;
+        if places.is_empty() {
+            changed.push(server.name.clone());
+        }
+        let name = &server.name;
+        let places = places.into_iter();
+        edits.extend(places.map(|parent| Edit::Remove { parent, name: name.clone() }));
+    }
+    if let Some(connection) = connection {
+        edits.extend(connection.edit(client, &folder).map_err(|error| error.to_string())?);
+    }
+    if !edits.is_empty() {
+        let new = rewrite(&document, &edits).map_err(|error| error.to_string())?;
+        let written = journal.write(&client.label(), &found.path, Some(&bytes), &new);
+        written.map_err(|error| with_causes(&error))?;
+    }
+    Ok(Written { is_connected: connection.is_some(), changed })
+}
+
+/// Makes the first file of a client.
+fn create_file<'s>(
+    client: &'static Client,
+    path: &'s Path,
+    connection: &Connection,
+    journal: &mut Journal,
+    applied: &mut Applied<'s>,
+) {
+    let mut create = || -> Result<(), String> {
+        let document = parse(client.format, b"").map_err(|error| error.to_string())?;
+        let edit = connection.edit(client, "").map_err(|error| error.to_string())?;
+        let edits: Vec<_> = edit.into_iter().collect();
+        let new = rewrite(&document, &edits).map_err(|error| error.to_string())?;
+        let written = journal.write(&client.label(), path, None, &new);
+        written.map_err(|error| with_causes(&error))
+    };
+    match create() {
+        Ok(()) => applied.connected.push(Connected { client, path }),
+        Err(reason) => applied.problems.push(Problem { client, path, reason: harmless(&reason) }),
+    }
+}

@@ -1,0 +1,193 @@
+//! The daemon of a set-up: found or started, and asked which servers work.
+
+use std::{collections::BTreeMap, path::Path, time::Duration};
+
+use narthex_client::{
+    commands::waiting::{spinner, waiting},
+    starting::{Starting, Wanted},
+};
+use narthex_model::{Alias, CallErrorKind, ErrorKind, ServerState, command::narthex};
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    Failure, cli::Context, daemon_client::DaemonClient, data_dir::DataDir, output::harmless,
+    rows::Row,
+};
+
+/// The time in which the servers have to come up. Packages are downloaded in it.
+const SETTLING: Duration = Duration::from_secs(600);
+/// The time in which a server appears that the settings have.
+const APPEARING: Duration = Duration::from_secs(20);
+/// The pause between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The daemon.
+pub(super) struct Daemon {
+    pub(super) client: DaemonClient,
+    /// True if the daemon was started here.
+    pub(super) is_started: bool,
+}
+
+/// The result of a check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Checked {
+    /// The tools are listed.
+    Ready {
+        /// Number of tools.
+        tools: usize,
+    },
+    /// The server does not work.
+    Failed {
+        /// The reason, as a sentence without its end.
+        reason: String,
+        /// True if a person must sign in to the server.
+        needs_sign_in: bool,
+    },
+}
+
+impl Daemon {
+    /// Finds the daemon of the data directory, or starts one.
+    pub(super) async fn ensure(context: &Context) -> Result<Self, Failure> {
+        let options = &context.settings.daemon;
+        if let Some(client) = DaemonClient::operator_if_up(options)? {
+            return Ok(Self { client, is_started: false });
+        }
+        let plain = context.client();
+        let data = DataDir::open(&options.data)?;
+        let starting = async {
+            Starting::begin(Wanted::default(), &plain).await?.listening(&data).await
+        };
+        waiting("starting the daemon", &plain, starting).await?;
+        Ok(Self { client: DaemonClient::operator(options)?, is_started: true })
+    }
+
+    /// Refuses a daemon that reads another settings file.
+    pub(super) async fn check_follows(&self, settings: &Path) -> Result<(), Failure> {
+        let files = self.client.api_all("/api/files").await?;
+        let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let settings = real(&std::path::absolute(settings)?);
+        let mut files = files.iter().filter_map(|file| file["file"].as_str());
+        if files.any(|file| real(Path::new(file)) == settings) {
+            return Ok(());
+        }
+        let text = format!(
+            "{} does not read {}; stop it with `{}`, then run the command again",
+            self.client.place(),
+            settings.display(),
+            narthex("daemon stop", &[])
+        );
+        Err(Failure::new(ErrorKind::Conflict, text))
+    }
+
+    /// Has the daemon read its files.
+    pub(super) async fn reload(&self) -> Result<(), Failure> {
+        let reloaded = self.client.api_post("/api/reload").await?;
+        let files = reloaded["files"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let settings = files.iter().filter(|file| file["provenance"] == "settings");
+        let mut errors = settings.filter_map(|file| file["error"].as_str());
+        match errors.next() {
+            Some(error) => Err(Failure::new(ErrorKind::Invalid, error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until each server works or has failed. A terminal shows the ones that it waits for.
+    pub(super) async fn check(
+        &self,
+        names: &[&Alias],
+        context: &Context,
+    ) -> Result<BTreeMap<Alias, Checked>, Failure> {
+        let bar = if context.format.is_quiet() { None } else { spinner() };
+        let begin = Instant::now();
+        let mut all = BTreeMap::new();
+        while all.len() < names.len() {
+            let rows: Vec<Row> = self.client.rows().await?;
+            for name in names.iter().filter(|name| !all.contains_key(**name)).collect::<Vec<_>>() {
+                let mut rows = rows.iter().filter(|row| row.alias == name.as_str());
+                // An entry of a project's file may hide the one of the settings.
+                let row = rows.find(|row| !row.is_overridden);
+                if let Some(checked) = checked(row, begin.elapsed()) {
+                    all.insert((*name).clone(), checked);
+                }
+            }
+            let waiting = names.iter().filter(|name| !all.contains_key(**name));
+            let waiting: Vec<_> = waiting.map(|name| name.as_str()).collect();
+            if waiting.is_empty() {
+                break;
+            }
+            if let Some(bar) = &bar {
+                bar.set_message(harmless(&format!("waiting for {}", waiting.join(", "))));
+            }
+            sleep(PAUSE).await;
+        }
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+        Ok(all)
+    }
+}
+
+/// The result for a row; `None` while it is not known.
+fn checked(row: Option<&Row>, passed: Duration) -> Option<Checked> {
+    let failed = |reason: &str, needs_sign_in| {
+        let reason = harmless(reason.trim_end_matches('.'));
+        Some(Checked::Failed { reason, needs_sign_in })
+    };
+    let Some(row) = row else {
+        return match passed >= APPEARING {
+            true => failed("another file of the daemon has a server of this name", false),
+            false => None,
+        };
+    };
+    match row.status {
+        ServerState::Connecting if passed >= SETTLING => {
+            failed("it did not answer in 10 minutes", false)
+        }
+        ServerState::Connecting => None,
+        ServerState::Disabled => failed("narthex has it disabled", false),
+        ServerState::Ready => match row.unlisted_tools() {
+            Some(reason) => failed(reason, false),
+            None => Some(Checked::Ready { tools: row.tools }),
+        },
+        ServerState::Authenticating | ServerState::Error => {
+            let kind = row.error.as_ref().map(|error| error.kind);
+            let needs_sign_in = row.status == ServerState::Authenticating
+                || kind == Some(CallErrorKind::AuthUnavailable);
+            let reason = row.error.as_ref().map(|error| error.message.clone());
+            failed(&reason.unwrap_or_else(|| row.summary()), needs_sign_in)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(status: &str, error: &serde_json::Value) -> Row {
+        serde_json::from_value(json!({
+            "alias": "a", "status": status, "transport": "http", "tools": 3, "error": error,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_server_works_once_its_tools_are_listed() {
+        assert_eq!(checked(None, Duration::ZERO), None);
+        assert_eq!(checked(Some(&row("connecting", &json!(null))), Duration::ZERO), None);
+        let ready = row("ready", &json!(null));
+        assert_eq!(checked(Some(&ready), Duration::ZERO), Some(Checked::Ready { tools: 3 }));
+        let mut unlisted = ready;
+        let message = "`tools/list` failed.".to_owned();
+        unlisted.warnings = vec![crate::rows::Warning { kind: "list_failed".to_owned(), message }];
+        let reason = "`tools/list` failed".to_owned();
+        let failed = Checked::Failed { reason, needs_sign_in: false };
+        assert_eq!(checked(Some(&unlisted), Duration::ZERO), Some(failed));
+        let error = json!({ "kind": "auth_unavailable", "message": "401" });
+        let reason = "401".to_owned();
+        let failed = Checked::Failed { reason, needs_sign_in: true };
+        assert_eq!(checked(Some(&row("error", &error)), Duration::ZERO), Some(failed));
+        assert!(matches!(checked(None, APPEARING), Some(Checked::Failed { .. })));
+    }
+}

@@ -1,0 +1,190 @@
+//! The files and servers that a set-up finds, and the fate of each.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use narthex_client::environment::variable;
+use narthex_client_files::{
+    clients::{Client, Machine, Scope, System, clients},
+    inventory::{Content, FoundFile, look},
+    journal::{Journal, Step},
+    plan::{Existing, Origin, Plan, Planned, is_narthex},
+    servers::{Found, Placeholder},
+};
+use narthex_model::Alias;
+
+use crate::{
+    Failure,
+    commands::import::{self, check},
+    config::{self, Settings},
+};
+
+/// The files and servers, and the fate of each.
+pub(super) struct Survey {
+    /// The settings file to which servers move.
+    pub(super) settings: PathBuf,
+    /// The current folder.
+    pub(super) folder: PathBuf,
+    /// Files of clients that may be written, and files of folders, which may not.
+    pub(super) files: Vec<FoundFile>,
+    /// Files of clients whose row is not verified, and that were not named.
+    pub(super) left_alone: Vec<FoundFile>,
+    /// Files to create for clients that have none.
+    pub(super) new_files: Vec<NewFile>,
+    pub(super) plan: Plan,
+    /// Reasons for which servers stay where they are, by their place in the plan.
+    pub(super) staying: BTreeMap<usize, String>,
+    /// True if the settings have a server already.
+    pub(super) has_servers: bool,
+}
+
+/// A file that a client does not have yet.
+pub(super) struct NewFile {
+    pub(super) client: &'static Client,
+    pub(super) path: PathBuf,
+}
+
+impl Survey {
+    pub(super) fn find(
+        only: &[String],
+        settings: &Settings,
+        journal: &Journal,
+    ) -> Result<Self, Failure> {
+        import::known("--only", only)?;
+        let file = settings.servers.clone().ok_or_else(import::no_home)?;
+        let folder = config::workspace_root()?;
+        let home = variable("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let home = home.ok_or_else(import::no_home)?;
+        let system = System::current();
+        let machine = Machine { system, home: &home, folder: &folder, variable: &variable };
+        let is_named = |client: &Client| only.contains(&client.id);
+        let is_wanted = |client: &Client| only.is_empty() || is_named(client);
+        let may_write = |client: &Client| client.is_verified || is_named(client);
+        let found = look(&machine, &is_wanted);
+        let (files, left_alone): (Vec<_>, Vec<_>) = found
+            .into_iter()
+            .partition(|file| file.client.scope != Scope::User || may_write(file.client));
+        let absent = clients().iter().filter(|client| {
+            let is_found =
+                || files.iter().chain(&left_alone).any(|file| file.client.id == client.id);
+            client.scope == Scope::User
+                && is_wanted(client)
+                && may_write(client)
+                && machine.has(client)
+                && !is_found()
+        });
+        let new_files = absent.filter_map(|client| new_file(&machine, client)).collect();
+        let entries = import::existing(&file)?;
+        let moved = moved(journal);
+        let plan = Plan::of_moves(&files, Existing { entries: &entries, moved: &moved });
+        let staying = staying(&plan, &file, &folder);
+        let has_servers = !entries.is_empty();
+        Ok(Self {
+            settings: file,
+            folder,
+            files,
+            left_alone,
+            new_files,
+            plan,
+            staying,
+            has_servers,
+        })
+    }
+
+    /// The servers that are to leave the files of clients, if they work.
+    pub(super) fn moving(&self) -> impl Iterator<Item = &Planned> {
+        let servers = self.plan.servers.iter().enumerate();
+        let moving = servers.filter(|(at, _)| !self.staying.contains_key(at));
+        moving.map(|(_, one)| one)
+    }
+
+    /// The files that do not have narthex yet.
+    pub(super) fn to_connect(&self) -> impl Iterator<Item = &FoundFile> {
+        self.files.iter().filter(|file| match &file.content {
+            Content::Servers(found) => !found.iter().any(|one| match one {
+                Found::Server(server) => is_narthex(server),
+                Found::Unusable { .. } => false,
+            }),
+            Content::OfFolder(_) | Content::Broken { .. } | Content::Unreadable(_) => false,
+        })
+    }
+
+    /// True if no server moves and no client gains by a connection.
+    pub(super) fn is_done(&self) -> bool {
+        let has_client = !self.new_files.is_empty() || self.to_connect().next().is_some();
+        self.moving().next().is_none() && !(self.has_servers && has_client)
+    }
+
+    /// The question before anything changes.
+    pub(super) fn question(&self) -> String {
+        let servers = output::counted(self.moving().count() as u64, "server");
+        match self.to_connect().count() + self.new_files.len() {
+            0 => format!("Move {servers} to narthex?"),
+            1 => format!("Move {servers} to narthex, and connect 1 client to it?"),
+            clients => format!("Move {servers} to narthex, and connect {clients} clients to it?"),
+        }
+    }
+
+    /// Refuses a settings file that others may read, if secrets would come into it that the vault
+    /// does not take.
+    pub(super) fn check_private(&self) -> Result<(), Failure> {
+        let has_more =
+            |one: &Planned| one.server.secrets().len() > one.server.nameable_secrets().len();
+        match self.moving().any(has_more) {
+            true => import::check_private(&self.settings),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The file to create for a client, in a folder that exists.
+fn new_file(machine: &Machine<'_>, client: &'static Client) -> Option<NewFile> {
+    let path = machine.to_create(client)?;
+    path.parent().is_some_and(Path::is_dir).then_some(NewFile { client, path })
+}
+
+/// The names of servers that an earlier set-up moved, by their seals.
+fn moved(journal: &Journal) -> BTreeMap<String, Alias> {
+    let steps = journal.steps().iter();
+    let servers = steps.filter_map(|step| match step {
+        Step::Server { alias, seal } => Some((seal.clone(), Alias::new(alias).ok()?)),
+        Step::File(_) | Step::Secret { .. } => None,
+    });
+    servers.collect()
+}
+
+/// The reasons for which servers stay where they are, by their place in the plan.
+fn staying(plan: &Plan, file: &Path, folder: &Path) -> BTreeMap<usize, String> {
+    let mut staying = check::refused(plan, file, folder);
+    for (at, one) in plan.servers.iter().enumerate() {
+        if let Some(reason) = needs_client(one) {
+            staying.entry(at).or_insert(reason);
+        }
+    }
+    staying
+}
+
+/// The reason for which a server works in its client alone.
+fn needs_client(one: &Planned) -> Option<String> {
+    let client =
+        one.origins.first().map_or("the client", |Origin { client, .. }| client.name.as_str());
+    let asked = one.server.placeholders.iter().find_map(|placeholder| match placeholder {
+        Placeholder::Asked { id, .. } => Some(id),
+        Placeholder::Variable { .. } | Placeholder::Folder | Placeholder::Home => None,
+    });
+    if let Some(id) = asked {
+        return Some(format!(
+            "only {client} has the value of `{id}`; write `${{env:NAME}}` or the value itself in \
+             its place, then run the command again"
+        ));
+    }
+    let has_folder = one.server.placeholders.contains(&Placeholder::Folder);
+    (has_folder || one.server.has_relative_path()).then(|| {
+        format!(
+            "it depends on the folder in which {client} works; write whole paths, then run the \
+             command again"
+        )
+    })
+}

@@ -1,0 +1,167 @@
+//! The end of a set-up: servers that work, servers that need a person, and the way back.
+
+use narthex_client_files::plan::Planned;
+use narthex_model::command::narthex;
+use serde_json::{Value, json};
+
+use super::{apply::Applied, find::Survey};
+use crate::{
+    Failure,
+    cli::Context,
+    commands::import::shown::origin,
+    output::{self, harmless},
+};
+
+/// Prints the result in the requested format.
+pub(super) fn tell(
+    survey: &Survey,
+    applied: &Applied<'_>,
+    context: &Context,
+) -> Result<(), Failure> {
+    if context.format.is_json() {
+        return output::done(&to_json(survey, applied));
+    }
+    if context.format.is_quiet() {
+        let mut moved = applied.moved.iter();
+        return moved.try_for_each(|moved| output::line(moved.one.alias.as_str()));
+    }
+    moved(applied)?;
+    stayed(survey, applied)?;
+    connected(applied)?;
+    daemon(applied)?;
+    for problem in &applied.problems {
+        let (name, path) = (&problem.client.name, problem.path.display());
+        let line = harmless(&format!("{name} ({path}): {}", problem.reason));
+        output::line(&format!("\n{line}"))?;
+    }
+    let undo = narthex("setup --undo", &[]);
+    output::line(&format!("\nTo bring everything back as it was, run `{undo}`."))
+}
+
+fn moved(applied: &Applied<'_>) -> Result<(), Failure> {
+    if applied.moved.is_empty() {
+        return output::line("\nNo server works through narthex yet.");
+    }
+    output::line("\nThese servers work through narthex:")?;
+    for moved in &applied.moved {
+        let tools = output::counted(moved.tools as u64, "tool");
+        output::line(&format!("  {:<20} {tools}", moved.one.alias.as_str()))?;
+    }
+    if !applied.secrets.is_empty() {
+        let list = narthex("secrets list", &[]);
+        let secrets = output::counted(applied.secrets.len() as u64, "secret");
+        output::line(&format!("{secrets} left the files of clients; `{list}` names them."))?;
+    }
+    Ok(())
+}
+
+/// The servers that stay in the files of clients, with the reason of each.
+fn stayed(survey: &Survey, applied: &Applied<'_>) -> Result<(), Failure> {
+    let stayed = stayed_servers(survey, applied);
+    if stayed.is_empty() {
+        return Ok(());
+    }
+    output::line("\nThese servers stay where they were:")?;
+    for one in stayed {
+        let sign_in = if one.needs_sign_in { "needs a sign-in: " } else { "" };
+        let line = format!("  {} in {}: {sign_in}{}", one.name, one.places.join(", "), one.reason);
+        output::line(&harmless(&line))?;
+    }
+    Ok(())
+}
+
+fn connected(applied: &Applied<'_>) -> Result<(), Failure> {
+    if applied.connected.is_empty() {
+        return Ok(());
+    }
+    output::line("\nThese clients are connected to narthex:")?;
+    for one in &applied.connected {
+        let hint = one.client.refresh_hint.as_deref();
+        let hint = hint.map(|hint| format!(": {hint}")).unwrap_or_default();
+        output::line(&harmless(&format!("  {}{hint}", one.client.name)))?;
+    }
+    Ok(())
+}
+
+fn daemon(applied: &Applied<'_>) -> Result<(), Failure> {
+    let mut lines = applied.service.sentences(applied.is_daemon_started).into_iter();
+    let Some(first) = lines.next() else { return Ok(()) };
+    output::line(&format!("\n{}", harmless(&first)))?;
+    lines.try_for_each(|line| output::line(&harmless(&line)))
+}
+
+/// A server that stays in files of clients.
+struct Stayed<'s> {
+    name: &'s str,
+    places: Vec<String>,
+    reason: &'s str,
+    needs_sign_in: bool,
+}
+
+fn stayed_servers<'s>(survey: &'s Survey, applied: &'s Applied<'_>) -> Vec<Stayed<'s>> {
+    let places = |one: &Planned| {
+        let place = |origin: &narthex_client_files::plan::Origin| {
+            format!("{} ({})", origin.client.name, origin.path.display())
+        };
+        one.origins.iter().map(place).collect::<Vec<_>>()
+    };
+    let failed = applied.failed.iter().map(|failed| Stayed {
+        name: failed.one.alias.as_str(),
+        places: places(failed.one),
+        reason: &failed.reason,
+        needs_sign_in: failed.needs_sign_in,
+    });
+    let staying = survey.staying.iter().filter_map(|(at, reason)| {
+        let one = survey.plan.servers.get(*at)?;
+        let name = one.alias.as_str();
+        Some(Stayed { name, places: places(one), reason, needs_sign_in: false })
+    });
+    failed.chain(staying).collect()
+}
+
+fn to_json(survey: &Survey, applied: &Applied<'_>) -> Value {
+    let from = |one: &Planned| one.origins.iter().map(origin).collect::<Vec<_>>();
+    let moved = applied.moved.iter().map(
+        |moved| json!({ "name": moved.one.alias, "tools": moved.tools, "from": from(moved.one) }),
+    );
+    let failed = applied.failed.iter().map(|failed| {
+        json!({
+            "name": failed.one.alias,
+            "reason": failed.reason,
+            "needs_sign_in": failed.needs_sign_in,
+            "from": from(failed.one),
+        })
+    });
+    let staying = survey.staying.iter().filter_map(|(at, reason)| {
+        let one = survey.plan.servers.get(*at)?;
+        let name = &one.alias;
+        Some(json!({
+            "name": name, "reason": reason, "needs_sign_in": false, "from": from(one),
+        }))
+    });
+    let connected = applied
+        .connected
+        .iter()
+        .map(|one| json!({ "client": one.client.label(), "file": one.path.to_string_lossy() }));
+    let problems = applied.problems.iter().map(|problem| {
+        json!({
+            "client": problem.client.label(),
+            "file": problem.path.to_string_lossy(),
+            "reason": problem.reason,
+        })
+    });
+    let skipped = survey.plan.skipped.iter();
+    let skipped = skipped.map(|one| json!({ "from": origin(&one.origin), "reason": one.reason }));
+    json!({
+        "moved": moved.collect::<Vec<_>>(),
+        "stayed": failed.chain(staying).collect::<Vec<_>>(),
+        "skipped": skipped.collect::<Vec<_>>(),
+        "connected": connected.collect::<Vec<_>>(),
+        "problems": problems.collect::<Vec<_>>(),
+        "secrets": applied.secrets,
+        "settings": survey.settings.to_string_lossy(),
+        "is_daemon_started": applied.is_daemon_started,
+        "service": applied.service.to_json(),
+        "undo": narthex("setup --undo", &[]).to_string(),
+    })
+}

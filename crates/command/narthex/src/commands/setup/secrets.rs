@@ -1,0 +1,125 @@
+//! Secrets of a set-up: stored in the vault under names that say whose they are, and cleared again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use http::Method;
+use narthex_client_files::{
+    journal::{Journal, Step},
+    plan::Planned,
+};
+use narthex_model::SecretName;
+use serde_json::{Value, json};
+
+use super::{daemon::Daemon, place::failed};
+use crate::{
+    Failure,
+    daemon_client::{ApiRequest, workspace_path},
+};
+
+/// The workspace whose secrets a local file names.
+const WORKSPACE: &str = "default";
+/// Length of a name with room for a number at its end.
+const NAME_ROOM: usize = 58;
+
+/// The names of one server's secrets, by the variable or header.
+pub(super) type Names = BTreeMap<String, SecretName>;
+
+/// Stores the secrets of servers. Gives the names for each server.
+pub(super) async fn store(
+    servers: &[&Planned],
+    journal: &mut Journal,
+    daemon: &Daemon,
+) -> Result<Vec<Names>, Failure> {
+    let mut taken = set(daemon).await?.into_keys().collect::<BTreeSet<_>>();
+    let mut all = Vec::new();
+    for one in servers {
+        let mut names = Names::new();
+        for secret in one.server.nameable_secrets() {
+            let name = free(one.alias.as_str(), &secret.key, &taken);
+            journal
+                .note(Step::Secret { name: name.as_str().to_owned(), version: None })
+                .map_err(|error| failed(&error))?;
+            let body = json!({ "value": secret.value.expose() }).to_string();
+            let request = ApiRequest::new(Method::PUT, path(name.as_str())).entry(&body);
+            let stored = daemon.client.api(request).await?;
+            let version = stored["version"].as_u64();
+            journal
+                .replace_last(Step::Secret { name: name.as_str().to_owned(), version })
+                .map_err(|error| failed(&error))?;
+            taken.insert(name.as_str().to_owned());
+            names.insert(secret.key, name);
+        }
+        all.push(names);
+    }
+    Ok(all)
+}
+
+/// Clears a secret that a set-up stored; false if it has another value since, or none.
+pub(super) async fn clear(
+    name: &str,
+    version: Option<u64>,
+    daemon: &Daemon,
+) -> Result<Cleared, Failure> {
+    let Some(now) = set(daemon).await?.remove(name) else { return Ok(Cleared::Absent) };
+    if version.is_some_and(|version| version != now) {
+        return Ok(Cleared::Changed);
+    }
+    daemon.client.api(ApiRequest::new(Method::DELETE, path(name))).await?;
+    Ok(Cleared::Done)
+}
+
+/// The outcome of a clearing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cleared {
+    Done,
+    /// There is no such secret.
+    Absent,
+    /// The secret has another value since.
+    Changed,
+}
+
+/// The secrets that are set, with their newest versions.
+async fn set(daemon: &Daemon) -> Result<BTreeMap<String, u64>, Failure> {
+    let secrets = daemon.client.api_all(&workspace_path(WORKSPACE, "/secrets")).await?;
+    let version = |secret: &Value| secret["versions"].as_array()?.last()?["version"].as_u64();
+    let secrets = secrets.iter().filter(|secret| secret["is_set"] == true).filter_map(|secret| {
+        Some((secret["name"].as_str()?.to_owned(), version(secret).unwrap_or_default()))
+    });
+    Ok(secrets.collect())
+}
+
+fn path(name: &str) -> String {
+    workspace_path(WORKSPACE, &format!("/secrets/{name}"))
+}
+
+/// A name that no secret has: the server's, and that of the variable or header.
+fn free(server: &str, key: &str, taken: &BTreeSet<String>) -> SecretName {
+    let word = |text: &str| {
+        let upper = text.chars().map(|c| c.to_ascii_uppercase());
+        upper.map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect::<String>()
+    };
+    let (server, key) = (word(server), word(key));
+    let has_server = key.strip_prefix(&server).is_some_and(|rest| rest.starts_with('_'));
+    let whole = if has_server { key } else { format!("{server}_{key}") };
+    let begin: String = whole.chars().take(NAME_ROOM).collect();
+    let numbered = (2..).map(|number: u32| format!("{begin}_{number}"));
+    let mut names = std::iter::once(begin.clone()).chain(numbered);
+    let name = names.find(|name| !taken.contains(name)).unwrap_or(begin);
+    SecretName::new(&name).expect("an alias begins with a letter, and all others are replaced")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_whose_secrets_they_are() {
+        let taken = ["NOTES_KEY".to_owned()].into();
+        let name = |server: &str, key: &str| free(server, key, &taken).as_str().to_owned();
+        assert_eq!(name("git-hub", "Authorization"), "GIT_HUB_AUTHORIZATION");
+        assert_eq!(name("github", "GITHUB_TOKEN"), "GITHUB_TOKEN");
+        assert_eq!(name("git", "GITHUB_TOKEN"), "GIT_GITHUB_TOKEN");
+        assert_eq!(name("notes", "KEY"), "NOTES_KEY_2");
+        assert_eq!(name("a", &"é".repeat(80)).len(), NAME_ROOM);
+    }
+}

@@ -1,0 +1,98 @@
+//! The service of a set-up: installed where there is a service manager and no daemon yet.
+
+use std::path::PathBuf;
+
+use narthex_client::commands::service::Offer;
+use narthex_client_files::journal::{Journal, Step};
+use narthex_model::command::narthex;
+use serde_json::{Value, json};
+
+use super::place::failed;
+use crate::{Failure, cli::Context};
+
+/// What a set-up did about the service.
+pub(super) enum Service {
+    /// A service was installed before.
+    Present,
+    /// The service was installed.
+    Installed {
+        file: PathBuf,
+        /// Sentences for the user.
+        notes: Vec<String>,
+    },
+    /// There is no service, for this reason.
+    None(String),
+}
+
+/// Looks at the service, and changes nothing.
+pub(super) async fn offer(context: &Context) -> Result<Offer, Failure> {
+    Offer::of(&context.client(), context.settings.door()).await
+}
+
+/// The line of a table about the service that would be installed.
+pub(super) fn shown(offer: &Offer) -> Option<String> {
+    match offer {
+        Offer::Possible(plan) => {
+            Some(format!("The daemon would become a service: {}", plan.file().display()))
+        }
+        Offer::Present | Offer::Impossible(_) => None,
+    }
+}
+
+impl Service {
+    /// Installs the service and starts it, which is recorded first.
+    pub(super) async fn install(
+        offer: Offer,
+        journal: &mut Journal,
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let plan = match offer {
+            Offer::Present => return Ok(Self::Present),
+            Offer::Impossible(reason) => return Ok(Self::None(reason)),
+            Offer::Possible(plan) => plan,
+        };
+        let file = plan.file().to_owned();
+        journal.note(Step::Service { file: file.clone() }).map_err(|error| failed(&error))?;
+        plan.carry_out(&context.client()).await?;
+        Ok(Self::Installed { file, notes: plan.notes().to_vec() })
+    }
+
+    /// True if the daemon was started by the installation.
+    pub(super) fn is_new(&self) -> bool {
+        matches!(self, Self::Installed { .. })
+    }
+
+    /// Sentences about the daemon; `is_started`: true if one was started without a service.
+    pub(super) fn sentences(&self, is_started: bool) -> Vec<String> {
+        let status = narthex("service status", &[]);
+        match self {
+            Self::Present => Vec::new(),
+            Self::Installed { notes, .. } => {
+                let text = format!("The daemon starts with your session: `{status}` shows it.");
+                std::iter::once(text).chain(notes.iter().cloned()).collect()
+            }
+            Self::None(reason) if is_started => vec![
+                format!("The daemon is no service: {reason}."),
+                format!(
+                    "It runs in the background, and a client starts it again with `{}`. `{}` stops \
+                     it.",
+                    narthex("connect", &[]),
+                    narthex("daemon stop", &[])
+                ),
+            ],
+            Self::None(_) => vec![format!(
+                "The daemon ran before. To have it start with your session, run `{}`, then `{}`.",
+                narthex("daemon stop", &[]),
+                narthex("service install", &[])
+            )],
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        match self {
+            Self::Present => json!({ "state": "present" }),
+            Self::Installed { file, .. } => json!({ "state": "installed", "file": file }),
+            Self::None(reason) => json!({ "state": "none", "reason": reason }),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The files and servers of a set-up for people and for programs. Values of secrets are in neither.
+
+use narthex_client::terminal::render;
+use narthex_client_files::{
+    inventory::{Content, FoundFile},
+    plan::{Outcome, Planned},
+};
+use serde_json::{Value, json};
+
+use super::find::Survey;
+use crate::{
+    Failure,
+    commands::import::shown::{called, file_json, losses, origin, told, unset, variables},
+    output,
+};
+
+impl Survey {
+    /// Prints the files, the table of servers, and the facts of each.
+    pub(super) fn show(&self) -> Result<(), Failure> {
+        self.show_files()?;
+        let servers = self.plan.servers.iter().enumerate();
+        let mut rows: Vec<_> = servers.clone().map(|(at, one)| self.row(at, one)).collect();
+        rows.extend(self.plan.skipped.iter().map(|one| {
+            let (client, name) = (&one.origin.client.name, &one.origin.name);
+            vec![name.clone(), client.clone(), "stays".to_owned(), String::new(), String::new()]
+        }));
+        let none = "No server was found in the files of MCP clients.";
+        let header = ["server", "found in", "result", "secrets", "starts"];
+        output::line(&render(&header, &rows, none))?;
+        for (at, one) in servers {
+            match self.staying.get(&at) {
+                Some(reason) => told(one.alias.as_str(), &[format!("stays: {reason}")])?,
+                None => told(one.alias.as_str(), &notes(one))?,
+            }
+        }
+        let mut skipped = self.plan.skipped.iter();
+        skipped.try_for_each(|one| told(&one.origin.name, &[format!("stays: {}", one.reason)]))
+    }
+
+    fn show_files(&self) -> Result<(), Failure> {
+        let found = self.files.iter().map(|file| self.file_row(file));
+        let left_alone = self.left_alone.iter().map(|file| {
+            let content = format!(
+                "left alone, as its form is not confirmed; add --only {} to include it",
+                file.client.id
+            );
+            vec![file.client.name.clone(), content, file.path.display().to_string()]
+        });
+        let new = self.new_files.iter().map(|file| {
+            let path = file.path.display().to_string();
+            vec![file.client.name.clone(), "is made, with narthex alone".to_owned(), path]
+        });
+        let rows: Vec<_> = found.chain(left_alone).chain(new).collect();
+        let none = "There are no files of MCP clients here.";
+        output::line(&render(&["client", "content", "file"], &rows, none))?;
+        for file in &self.files {
+            if let Content::Broken { message, .. } | Content::Unreadable(message) = &file.content {
+                let path = file.path.display().to_string();
+                told(&path, &[format!("stays as it is: {message}")])?;
+            }
+        }
+        output::line("")
+    }
+
+    fn file_row(&self, file: &FoundFile) -> Vec<String> {
+        let content = match &file.content {
+            Content::Servers(found) => {
+                let has_narthex = !self.to_connect().any(|other| std::ptr::eq(other, file));
+                let end = if has_narthex { ", connected already" } else { "" };
+                format!("{}{end}", output::counted(found.len() as u64, "server"))
+            }
+            Content::OfFolder(names) => {
+                format!("of this folder, stays as it is: {}", names.join(", "))
+            }
+            Content::Broken { .. } | Content::Unreadable(_) => "stays as it is".to_owned(),
+        };
+        vec![file.client.name.clone(), content, file.path.display().to_string()]
+    }
+
+    fn row(&self, at: usize, one: &Planned) -> Vec<String> {
+        let mut clients: Vec<_> = one.origins.iter().map(|one| one.client.name.as_str()).collect();
+        clients.dedup();
+        let result = match (self.staying.contains_key(&at), &one.outcome) {
+            (true, _) => "stays",
+            (false, Outcome::Present) => "moves, narthex has it",
+            (false, _) => "moves",
+        };
+        vec![
+            one.alias.as_str().to_owned(),
+            clients.join(", "),
+            result.to_owned(),
+            one.server.secrets().join(", "),
+            one.server.starts(),
+        ]
+    }
+
+    /// The files and servers for programs.
+    pub(super) fn to_json(&self) -> Value {
+        let servers = self.plan.servers.iter().enumerate();
+        let servers: Vec<_> = servers.map(|(at, one)| server(one, self.staying.get(&at))).collect();
+        let skipped = self.plan.skipped.iter();
+        let skipped: Vec<_> = skipped
+            .map(|one| json!({ "from": origin(&one.origin), "reason": one.reason }))
+            .collect();
+        let shown = |file: &FoundFile| file_json(&file.client.label(), &file.path, &file.content);
+        let files: Vec<_> = self.files.iter().map(shown).collect();
+        let left_alone: Vec<_> = self.left_alone.iter().map(shown).collect();
+        let new = self.new_files.iter();
+        let new: Vec<_> = new
+            .map(|file| {
+                let path = file.path.to_string_lossy();
+                json!({ "client": file.client.label(), "file": path })
+            })
+            .collect();
+        json!({
+            "settings": self.settings.to_string_lossy(),
+            "files": files,
+            "left_alone": left_alone,
+            "new_files": new,
+            "servers": servers,
+            "skipped": skipped,
+        })
+    }
+}
+
+fn server(one: &Planned, reason: Option<&String>) -> Value {
+    let found = &one.server;
+    let left_out = found.left_out.iter();
+    let left_out: Vec<_> =
+        left_out.map(|one| json!({ "field": one.field, "message": one.words })).collect();
+    json!({
+        "name": one.alias,
+        "from": one.origins.iter().map(origin).collect::<Vec<_>>(),
+        "result": if reason.is_some() { "stays" } else { "moves" },
+        "is_present": one.outcome == Outcome::Present,
+        "reason": reason,
+        "transport": found.transport().as_str(),
+        "starts": found.starts(),
+        "secrets": found.secrets(),
+        "unset_variables": unset(found),
+        "left_out": left_out,
+    })
+}
+
+/// The facts of a server that a person must know, each in a line.
+fn notes(one: &Planned) -> Vec<String> {
+    let mut notes: Vec<_> = called(one).into_iter().collect();
+    let nameable = one.server.nameable_secrets().len();
+    let secrets = one.server.secrets();
+    if secrets.len() > nameable {
+        let of_vault = one.server.nameable_secrets();
+        let is_other = |place: &&String| {
+            !of_vault.iter().any(|secret| place.ends_with(&format!(".{}", secret.key)))
+        };
+        let others: Vec<_> = secrets.iter().filter(is_other).map(String::as_str).collect();
+        notes.push(format!(
+            "a secret in {} stays a text, in narthex's settings, which only you can read",
+            others.join(", ")
+        ));
+    }
+    notes.extend(variables(one));
+    notes.extend(losses(one));
+    notes
+}

@@ -1,0 +1,531 @@
+//! `narthex setup`: a home folder with files of eight clients, as people and programs write them,
+//! with servers that work, fail, or refuse a key.
+
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use fs_err as fs;
+use narthex_client_files::edit::{Document, Format};
+use narthex_testkit::{
+    fixture::{Bearer, Options, Running},
+    planted,
+};
+use serde_json::{Value, json};
+
+use crate::support::{Done, PROGRAM, Place, SOON, fixture};
+
+/// The secrets in the files, which no output may have.
+const KEY: &str = "tracker-canary-5711";
+const OTHER_KEY: &str = "tracker-canary-5712";
+const DOCS_KEY: &str = "docs-canary-5713";
+const SCHEMA_KEY: &str = "schema-canary-5714";
+const SHELL_KEY: &str = "shell-canary-5715";
+
+const CLAUDE: &str = r#"{
+  "numStartups": 214,
+  "mcpServers": {
+    "tracker": {
+      "type": "http",
+      "url": "URL",
+      "headers": { "Authorization": "Bearer tracker-canary-5711" }
+    },
+    "My Files": {
+      "type": "stdio",
+      "command": "FIXTURE",
+      "args": ["--stdio"],
+      "env": { "LOG": "${FILES_LOG:-info}" },
+      "timeout": 30000
+    }
+  },
+  "projects": {
+    "FOLDER": { "mcpServers": { "here-only": { "command": "here" } } }
+  }
+}"#;
+
+const CURSOR: &str = r#"{
+  // Shared with the others.
+  "mcpServers": {
+    "tracker": {
+      "url": "URL",
+      "headers": { "Authorization": "Bearer tracker-canary-5712" },
+    },
+    "files": { // the same as in Claude Code
+      "command": "FIXTURE",
+      "args": ["--stdio"],
+      "env": { "LOG": "info" },
+    },
+  },
+}"#;
+
+const CODE: &str = r#"{
+	"inputs": [
+		{ "type": "promptString", "id": "wiki-token", "password": true },
+	],
+	"servers": {
+		"wiki": {
+			"type": "sse",
+			"url": "https://wiki.example.com/sse",
+			"headers": { "Authorization": "Bearer ${input:wiki-token}" },
+		},
+		/* The next one needs no folder. */
+		"tests": {
+			"type": "stdio",
+			"command": "FIXTURE",
+			"args": ["--stdio", "--tools", "3"],
+			"gallery": true,
+		},
+	},
+}"#;
+
+const CODEX: &str = r#"# Settings of ada.
+model = "example-model"
+
+[mcp_servers.docs] # by hand
+command = "FIXTURE"
+args = ["--stdio"]
+enabled_tools = ["echo"]
+tool_timeout_sec = 45
+
+[mcp_servers.docs.env]
+DOCS_KEY = "docs-canary-5713"
+
+[mcp_servers.issues]
+url = "https://issues.example.com/mcp"
+bearer_token_env_var = "ISSUES_TOKEN"
+"#;
+
+const GEMINI: &str = r#"{
+  "mcp": { "excluded": ["old"] },
+  "mcpServers": {
+    "old": { "url": "https://old.example.com/sse" },
+    "tracker": {
+      "httpUrl": "URL",
+      "headers": { "Authorization": "Bearer tracker-canary-5711" },
+      "trust": true
+    }
+  }
+}"#;
+
+const GOOSE: &str = "\
+# Edited by hand once.
+GOOSE_PROVIDER: example
+extensions:
+  developer:
+    enabled: true
+    type: builtin
+    name: developer
+  shell:
+    enabled: true
+    type: stdio
+    name: shell
+    description: ''
+    cmd: FIXTURE
+    args:
+    - --stdio
+    envs:
+      SHELL_TOKEN: shell-canary-5715
+  memory:
+    enabled: false
+    type: stdio
+    name: memory
+    description: ''
+    cmd: memory-server
+";
+
+const ZED: &str = r#"// Zed settings
+{
+  "theme": "One Dark",
+  "context_servers": {
+    "schema": {
+      "command": "FIXTURE", "args": ["--stdio"], "env": { "SCHEMA_TOKEN": "schema-canary-5714" }
+    },
+    "gone": { "command": "no-such-program-anywhere" },
+    "of-extension": { "enabled": true, "settings": {} },
+  },
+}"#;
+
+const BROKEN: &str = "{\n  \"mcpServers\": {\n    \"a\": { \"command\": }\n  }\n}";
+
+/// The files by their path in the home folder.
+const FILES: [(&str, &str); 8] = [
+    (".claude.json", CLAUDE),
+    (".cursor/mcp.json", CURSOR),
+    (".config/Code/User/mcp.json", CODE),
+    (".codeium/windsurf/mcp_config.json", BROKEN),
+    (".codex/config.toml", CODEX),
+    (".gemini/settings.json", GEMINI),
+    (".config/zed/settings.json", ZED),
+    (".config/goose/config.yaml", GOOSE),
+];
+
+/// All clients of the files; two of them have no verified row, and so must be named.
+const ALL: &str = "claude-code,cursor,vscode,windsurf,codex,gemini-cli,zed,goose";
+
+struct Home {
+    place: Place,
+    /// The server over HTTP, which takes one key alone.
+    url: String,
+}
+
+impl Home {
+    fn new(url: &str) -> Self {
+        let home = Self { place: Place::with(&json!({})), url: url.to_owned() };
+        for (name, text) in FILES {
+            home.write(&format!("home/{name}"), &home.filled(text));
+        }
+        home.write(".vscode/mcp.json", r#"{ "servers": { "of-folder": { "command": "x" } } }"#);
+        [KEY, OTHER_KEY, DOCS_KEY, SCHEMA_KEY, SHELL_KEY].into_iter().for_each(planted::remember);
+        home
+    }
+
+    fn filled(&self, text: &str) -> String {
+        let folder = fs::canonicalize(self.place.path("")).unwrap();
+        let text = text.replace("FOLDER", &folder.display().to_string());
+        text.replace("FIXTURE", &fixture().display().to_string()).replace("URL", &self.url)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.place.path(name).parent().unwrap()).unwrap();
+        fs::write(self.place.path(name), text).unwrap();
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.place.path("home").join(name)).unwrap()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.place.command(words);
+        command.env("HOME", self.place.path("home"));
+        command.env("XDG_CONFIG_HOME", self.place.path("home/.config"));
+        command.env("NARTHEX_LISTEN", "127.0.0.1:0");
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Done {
+        Done::from(self.command(words).stdin(Stdio::null()).output().unwrap())
+    }
+
+    fn set_up(&self, words: &[&str]) -> Value {
+        let words = [&["setup", "--yes", "--json", "--only", ALL], words].concat();
+        self.run(&words).succeeded().json()["data"].take()
+    }
+
+    /// All files of clients are as they were, and no folder has another file.
+    #[track_caller]
+    fn is_untouched(&self) {
+        for (name, text) in FILES {
+            assert_eq!(self.text(name), self.filled(text), "{name}");
+        }
+        let mut files = Vec::new();
+        files_below(&self.place.path("home"), &mut files);
+        let known = |file: &PathBuf| {
+            let name = file.strip_prefix(self.place.path("home")).unwrap();
+            FILES.iter().any(|(own, _)| Path::new(own) == name)
+                || name.starts_with(".config/narthex")
+        };
+        files.retain(|file| !known(file));
+        assert_eq!(files, [""; 0].map(PathBuf::from));
+    }
+
+    fn settings(&self) -> PathBuf {
+        self.place.path("home/.config/narthex/settings.json")
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // There may be none, or it has ended already.
+        let stop = ["daemon", "stop", "--timeout", "5s", "--force", "--quiet"];
+        drop(self.command(&stop).stdin(Stdio::null()).output());
+    }
+}
+
+fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files_below(&path, files),
+            false => files.push(path),
+        }
+    }
+}
+
+async fn tracker() -> Running {
+    let required_bearer = Some(Bearer(KEY.to_owned()));
+    Running::http(Options { required_bearer, ..Options::default() }).await.unwrap()
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect()
+}
+
+/// D42: servers leave the files of clients once narthex has listed their tools, clients reach them
+/// through narthex, and an undo brings every byte back.
+#[tokio::test(flavor = "multi_thread")]
+async fn d42_servers_move_work_and_come_back() {
+    let fixture = tracker().await;
+    let home = Home::new(&fixture.url);
+    let data = home.set_up(&[]);
+    assert_eq!(
+        names(&data["moved"]),
+        ["tracker", "my-files", "files", "tests", "docs", "schema", "shell"]
+    );
+    let stayed = names(&data["stayed"]);
+    assert_eq!(stayed, ["tracker-cursor", "issues", "gone", "wiki"], "{data}");
+    let refused = &data["stayed"][0];
+    assert_eq!(refused["from"][0]["name"], "tracker");
+    let skipped = data["skipped"].as_array().unwrap().iter();
+    let skipped: Vec<_> = skipped.map(|one| one["from"]["name"].as_str().unwrap()).collect();
+    assert_eq!(skipped, ["of-extension", "old", "memory"]);
+
+    let clients = data["connected"].as_array().unwrap().iter();
+    let clients: Vec<_> = clients.map(|one| one["client"].as_str().unwrap()).collect();
+    let expected = ["claude-code", "cursor", "vscode", "codex", "gemini-cli", "zed", "goose"];
+    assert_eq!(clients, expected.map(|id| format!("{id}/user")));
+
+    // No key of a server that moved is in a file any more, and what stayed is as it was.
+    let place = home.place.path("data").display().to_string();
+    for (name, text) in FILES {
+        let now = home.text(name);
+        for key in [KEY, DOCS_KEY, SCHEMA_KEY, SHELL_KEY] {
+            assert!(!now.contains(key), "{name}: {now}");
+        }
+        let is_connected = now.contains("narthex") && now.contains(&place);
+        assert_eq!(is_connected, text != BROKEN, "{name}: {now}");
+    }
+    assert!(home.text(".cursor/mcp.json").contains(OTHER_KEY));
+    assert!(home.text(".claude.json").contains("here-only"));
+    assert!(home.text(".gemini/settings.json").contains("\"old\""));
+    let settings = fs::read_to_string(home.settings()).unwrap();
+    assert!(!settings.contains("canary"), "{settings}");
+    assert!(settings.contains("${secret:TRACKER_AUTHORIZATION}"), "{settings}");
+    assert!(!settings.contains("tracker-cursor") && !settings.contains("gone"), "{settings}");
+
+    // The key of the vault opens the server, and a client's own entry leads there.
+    let call = home.run(&["call", "tracker", "echo", "message=through"]).succeeded();
+    assert!(call.stdout.contains("through"), "{call:?}");
+    let cursor = Document::parse(Format::Jsonc, home.text(".cursor/mcp.json").as_bytes()).unwrap();
+    let entry = cursor.value(&["mcpServers", "narthex"]).unwrap().unwrap();
+    assert_eq!(entry["command"], PROGRAM);
+    let args = entry["args"].as_array().unwrap().iter().map(|one| one.as_str().unwrap());
+    let lines = through(&home, &args.collect::<Vec<_>>());
+    assert!(lines.contains("mcp__tracker__echo") && lines.contains("mcp__docs__echo"), "{lines}");
+
+    // Again, there is nothing to do for what has moved.
+    let again = home.set_up(&[]);
+    assert_eq!(names(&again["moved"]), [""; 0], "{again}");
+    assert_eq!(again["connected"], json!([]));
+
+    let undone = home.run(&["setup", "--undo", "--json"]).succeeded().json();
+    let files = undone["data"]["files"].as_array().unwrap();
+    assert!(files.iter().all(|file| file["result"] == "restored"), "{undone}");
+    assert_eq!(undone["data"]["kept_secrets"], json!([]));
+    home.is_untouched();
+    assert!(!home.settings().exists());
+    assert!(!home.place.path("data/setup").exists());
+    assert_eq!(home.run(&["secrets", "list", "--quiet"]).succeeded().stdout, "");
+    let nothing = home.run(&["setup", "--undo"]).succeeded().stdout;
+    assert!(nothing.contains("There is no set-up to undo"), "{nothing}");
+}
+
+/// Lists the tools through a client's own entry.
+fn through(home: &Home, args: &[&str]) -> String {
+    let mut child = home
+        .command(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    for line in [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "a-client", "version": "1" } } }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }),
+    ] {
+        writeln!(input, "{line}").unwrap();
+    }
+    drop(input);
+    Done::from(child.wait_with_output().unwrap()).succeeded().stdout
+}
+
+#[test]
+fn a_dry_run_shows_all_and_writes_nothing() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    let shown = home.run(&["setup", "--dry-run", "--only", ALL]).succeeded().stdout;
+    for words in [
+        "Claude Code, Gemini CLI",
+        "tracker-cursor",
+        "headers.Authorization",
+        "is called `My Files` in Claude Code",
+        "stays: only VS Code has the value of `wiki-token`",
+        "stays: it is disabled there",
+        "stays as it is: line 3, column ",
+        "of this folder, stays as it is: of-folder",
+        "Nothing has changed: this was a dry run.",
+    ] {
+        assert!(shown.contains(words), "{words}\n{shown}");
+    }
+    home.is_untouched();
+    assert!(!home.place.path("data").exists());
+    assert!(!home.place.path("home/.config/narthex").exists());
+
+    // A client whose form is not confirmed is named, and left alone.
+    let shown = home.run(&["setup", "--dry-run", "--json"]).succeeded().json();
+    let left_alone = shown["data"]["left_alone"].as_array().unwrap().iter();
+    let left_alone: Vec<_> = left_alone.map(|file| file["client"].as_str().unwrap()).collect();
+    assert_eq!(left_alone, ["cursor/user", "windsurf/user"]);
+    let names = names(&shown["data"]["servers"]);
+    assert!(names.contains(&"tracker") && !names.contains(&"tracker-cursor"), "{names:?}");
+}
+
+#[test]
+fn nothing_changes_without_an_answer() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    let done = home.run(&["setup"]).failed(1, &["nothing has changed", "narthex setup --yes"]);
+    assert!(done.stdout.contains("tracker"), "{done:?}");
+    let refused = home.run(&["setup", "--json"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.json()["error"]["details"]["servers"].is_array(), "{refused:?}");
+    home.run(&["setup", "--only", "cursr"]).failed(2, &["--only", "did you mean `cursor`?"]);
+    home.run(&["setup", "--undo", "--dry-run"]).failed(2, &["--dry-run"]);
+    let line = format!(
+        "HOME={home} XDG_CONFIG_HOME={home}/.config {PROGRAM} setup --only codex",
+        home = home.place.path("home").display()
+    );
+    let shown = home.place.on_terminal(&line, "[y/N] ", "n\n");
+    assert!(shown.contains("to narthex, and connect 1 client to it? [y/N]"), "{shown}");
+    home.is_untouched();
+    assert!(!home.place.path("data").exists());
+}
+
+/// Edits of others between a set-up and its undo stay, and exactly the own parts go.
+#[tokio::test(flavor = "multi_thread")]
+async fn foreign_edits_outlive_an_undo() {
+    let fixture = tracker().await;
+    let home = Home::new(&fixture.url);
+    home.set_up(&[]);
+    let change = |name: &str, from: &str, to: &str| {
+        let text = home.text(name);
+        assert!(text.contains(from), "{text}");
+        home.write(&format!("home/{name}"), &text.replacen(from, to, 1));
+    };
+    change(".claude.json", "\"numStartups\": 214", "\"numStartups\": 215");
+    change(".codex/config.toml", "model = \"example-model\"", "model = \"other\" # mine");
+    change(".config/goose/config.yaml", "GOOSE_PROVIDER: example", "GOOSE_PROVIDER: other");
+    change(".config/narthex/settings.json", "{", "{ // mine\n");
+    let done = home.run(&["setup", "--undo", "--json"]).succeeded().json();
+    let results: Vec<_> = done["data"]["files"].as_array().unwrap().iter().collect();
+    let of = |client: &str| {
+        let mut results = results.iter().filter(|file| file["client"] == client);
+        results.next().unwrap()["result"].as_str().unwrap()
+    };
+    assert_eq!((of("claude-code/user"), of("zed/user")), ("taken_out", "restored"));
+    for (name, text) in FILES {
+        let expected = home.filled(text);
+        let expected = match name {
+            ".claude.json" => expected.replace("214", "215"),
+            ".codex/config.toml" => expected.replace("\"example-model\"", "\"other\" # mine"),
+            ".config/goose/config.yaml" => expected.replace("R: example", "R: other"),
+            _ => expected,
+        };
+        assert_eq!(home.text(name), expected, "{name}");
+    }
+    let settings = fs::read_to_string(home.settings()).unwrap();
+    assert!(settings.contains("// mine") && !settings.contains("tracker"), "{settings}");
+    // The copies stay, since something differs from before.
+    assert!(home.place.path("data/setup/backups").is_dir());
+}
+
+/// A server that comes up when the test lets it.
+struct Gate {
+    started: PathBuf,
+    go: PathBuf,
+}
+
+impl Gate {
+    /// Puts the server into Codex's file, alone.
+    fn new(home: &Home) -> Self {
+        let (started, go) = (home.place.path("started"), home.place.path("go"));
+        for fifo in [&started, &go] {
+            assert!(Command::new("mkfifo").arg(fifo).status().unwrap().success());
+        }
+        let script = format!(
+            "echo x > '{}'; cat '{}' > /dev/null; exec '{}' --stdio",
+            started.display(),
+            go.display(),
+            fixture().display()
+        );
+        let text = format!(
+            "# mine\n[mcp_servers.slow]\ncommand = \"sh\"\nargs = [\"-c\", {}]\n\
+            env = {{ SLOW_KEY = \"{DOCS_KEY}\" }}\n",
+            json!(script)
+        );
+        home.write("home/.codex/config.toml", &text);
+        Self { started, go }
+    }
+
+    /// Waits until the server has started.
+    fn wait(&self) {
+        let seconds = SOON.as_secs().to_string();
+        let read = Command::new("timeout").arg(seconds).arg("cat").arg(&self.started).output();
+        assert_eq!(read.unwrap().stdout, b"x\n", "the server has not started");
+    }
+
+    fn open(&self) {
+        fs::write(&self.go, "x").unwrap();
+    }
+}
+
+/// A set-up that is killed while it waits has changed no file of a client, and can be undone.
+#[test]
+fn a_killed_set_up_can_be_undone() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    let gate = Gate::new(&home);
+    let before = home.text(".codex/config.toml");
+    let mut command = home.command(&["setup", "--yes", "--only", "codex"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    gate.wait();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(home.text(".codex/config.toml"), before);
+    assert!(home.settings().exists());
+    let undone = home.run(&["setup", "--undo", "--json"]).succeeded().json();
+    assert_eq!(undone["data"]["cleared_secrets"], json!(["SLOW_KEY"]));
+    assert_eq!(home.text(".codex/config.toml"), before);
+    assert!(!home.settings().exists() && !home.place.path("data/setup").exists());
+}
+
+/// An entry that its owner changes while a set-up works stays, and so does each other byte.
+#[test]
+fn a_file_that_changes_meanwhile_keeps_the_change() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    for (is_entry, from, to) in
+        [(false, "# mine", "# yours"), (true, "slow]\n", "slow]\ncwd = \"/\"\n")]
+    {
+        let gate = Gate::new(&home);
+        let mut command = home.command(&["setup", "--yes", "--json", "--only", "codex"]);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        gate.wait();
+        let text = home.text(".codex/config.toml").replace(from, to);
+        home.write("home/.codex/config.toml", &text);
+        gate.open();
+        let done = Done::from(child.wait_with_output().unwrap()).succeeded();
+        assert_eq!(names(&done.json()["data"]["moved"]), ["slow"]);
+        let now = home.text(".codex/config.toml");
+        assert!(now.contains(to) && now.contains("[mcp_servers.narthex]"), "{now}");
+        assert_eq!(now.contains("[mcp_servers.slow]"), is_entry, "{now}");
+        let problems = done.json()["data"]["problems"].to_string();
+        assert_eq!(problems.contains("`slow` was changed meanwhile"), is_entry, "{problems}");
+        home.run(&["setup", "--undo"]).succeeded();
+        assert_eq!(home.text(".codex/config.toml"), text);
+        for fifo in [&gate.started, &gate.go] {
+            fs::remove_file(fifo).unwrap();
+        }
+    }
+}
