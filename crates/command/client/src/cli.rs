@@ -7,6 +7,7 @@ mod catalog;
 mod clients;
 mod env_bindings;
 mod files;
+mod find;
 mod grants;
 mod local;
 mod operate;
@@ -35,6 +36,7 @@ pub use catalog::{
 pub use clients::{ClientsCommand, RegisterClientArgs};
 pub use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
 pub use files::{MountArgs, VfsCommand};
+pub use find::{AddServerArgs, PublicRegistryArgs, SearchArgs};
 pub use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
 pub use local::{CallArgs, ConnectArgs, RemoteArgs, ToolsArgs, TrustArgs, UpArgs};
 pub use operate::{

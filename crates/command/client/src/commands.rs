@@ -1,6 +1,7 @@
 //! The commands that only need a daemon.
 
 pub mod across;
+pub mod add;
 pub mod attachments;
 pub mod catalog;
 pub mod channels;
@@ -16,6 +17,7 @@ pub mod mcp;
 pub mod members;
 pub mod policy;
 pub mod runs;
+pub mod search;
 pub mod secrets;
 pub mod service;
 pub mod sessions;
@@ -25,6 +27,7 @@ mod streams;
 pub mod tokens;
 pub mod traffic;
 pub mod transfer;
+mod typed;
 pub mod users;
 pub mod waiting;
 pub mod workspaces;

@@ -13,6 +13,7 @@ pub mod door;
 pub mod environment;
 pub mod listeners;
 pub mod output;
+pub mod public_registry;
 pub mod rows;
 pub mod service;
 pub mod starting;

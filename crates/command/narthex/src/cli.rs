@@ -6,12 +6,13 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, FromArgMatches, Parser, Subcommand};
 use narthex_client::cli::{
-    AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand, ChannelsCommand,
-    CheckCommand, ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand, ExportArgs,
-    GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand, MountArgs,
-    PolicyCommand, RunCommand, SecretsCommand, ServersCommand, ServiceCommand, SessionsCommand,
-    SetupArgs, SharesCommand, StraceArgs, TokensCommand, ToolsArgs, TopArgs, TrustArgs, UpArgs,
-    UsageArgs, UsersCommand, VfsCommand, WebhooksCommand, WorkspacesCommand,
+    AddServerArgs, AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand,
+    ChannelsCommand, CheckCommand, ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand,
+    ExportArgs, GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand,
+    MountArgs, PolicyCommand, RunCommand, SearchArgs, SecretsCommand, ServersCommand,
+    ServiceCommand, SessionsCommand, SetupArgs, SharesCommand, StraceArgs, TokensCommand,
+    ToolsArgs, TopArgs, TrustArgs, UpArgs, UsageArgs, UsersCommand, VfsCommand, WebhooksCommand,
+    WorkspacesCommand,
 };
 use narthex_client::{commands as client, environment::is_utf8_locale};
 use narthex_model::{CatalogKind, ErrorKind, command};
@@ -83,6 +84,10 @@ enum Command {
     Trust(TrustArgs),
     /// Start the daemon: one endpoint for all servers
     Up(UpArgs),
+    /// Search a registry for servers
+    Search(SearchArgs),
+    /// Try a server of a registry, and add it if it works; `mcp add` takes a command or a URL
+    Add(AddServerArgs),
     /// List the tools of all servers, or of one server
     Tools(ToolsArgs),
     /// Call one tool
@@ -344,6 +349,14 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
     match command {
         Command::Up(args) => Box::pin(commands::up::run(args, context)).await,
         Command::Setup(args) => Box::pin(commands::setup::run(args, context)).await,
+        Command::Search(args) => {
+            let registry = context.settings.registry();
+            Box::pin(client::search::run(args, plain, registry)).await
+        }
+        Command::Add(args) => {
+            let registry = context.settings.registry();
+            Box::pin(client::add::run(args, plain, registry)).await
+        }
         Command::Call(args) => Box::pin(commands::call::run(args, context)).await,
         Command::Tools(args) => Box::pin(commands::tools::run(args, context)).await,
         Command::Mount(args) => Box::pin(commands::mount::run(args, plain)).await,

@@ -35,6 +35,7 @@ mod manifest;
 mod origin;
 mod params;
 mod plan;
+mod published;
 mod reader;
 mod resolve;
 mod resolved;
@@ -58,6 +59,7 @@ pub use manifest::{ManifestDocument, ManifestFault};
 pub use origin::Origin;
 pub use params::ParamsSchema;
 pub use plan::{Catalog, Plan, SecretRequirement, check_capability, check_server, users_of};
+pub use published::{Published, PublishedInput, Reach};
 pub use reader::{Parsed, document};
 pub use resolved::{
     BUILT_IN_URL, Omitted, OpenError, Opening, ResolvedKey, ResolvedRun, ResolvedServer, Skipped,

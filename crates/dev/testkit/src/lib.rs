@@ -1,8 +1,8 @@
 //! Test support shared by the crates: the fixture MCP server, a server that misbehaves on request,
 //! the header-adding forwarder, the load generator, an authenticator in software, a check of
-//! answers against an OpenAPI document, the search for secrets in outputs, messages of both eras,
-//! the number of rounds that long tests run, a clock that proceeds by steps, and texts of many
-//! shapes for readers.
+//! answers against an OpenAPI document, a registry of servers, the search for secrets in outputs,
+//! messages of both eras, the number of rounds that long tests run, a clock that proceeds by steps,
+//! and texts of many shapes for readers.
 //!
 //! Nothing here depends on another narthex crate, so that its checks rest on an independent reading
 //! of the protocol.
@@ -19,6 +19,7 @@ pub mod messages;
 pub mod peer;
 pub mod planted;
 pub mod postgres;
+pub mod public_registry;
 pub mod rounds;
 pub mod shapes;
 pub mod unruly;

@@ -29,7 +29,7 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// The schema and the description of a name in braces, by the segment in front of it.
-const SEGMENTS: [(&str, Shape, &str); 26] = [
+const SEGMENTS: [(&str, Shape, &str); 27] = [
     ("mcp", of::<shapes::Alias>(), "A server of the run."),
     (
         "vfs",
@@ -39,6 +39,7 @@ const SEGMENTS: [(&str, Shape, &str); 26] = [
     ("link", of::<shapes::SignInToken>(), "The token of the link."),
     ("oidc", of::<shapes::ProviderName>(), "The provider."),
     ("servers", of::<shapes::ServerName>(), "The server."),
+    ("versions", of::<shapes::RegistryVersion>(), "The version, or `latest`."),
     ("principals", of::<shapes::PrincipalRef>(), "The id or the name of a human or a service."),
     ("passkeys", of::<shapes::PasskeyId>(), "The passkey."),
     ("workspaces", of::<shapes::WorkspaceId>(), "The workspace."),
@@ -239,7 +240,7 @@ fn done(status: u16) -> &'static str {
 fn problems(route: &Place, said: &Operation) -> BTreeSet<u16> {
     let mut all = BTreeSet::from([403]);
     all.extend(said.problems);
-    let is_api = route.template.starts_with("/api/");
+    let is_api = ["/api/", "/v0.1/"].iter().any(|start| route.template.starts_with(start));
     match route.access {
         Access::Open => {}
         Access::Own(_) => {

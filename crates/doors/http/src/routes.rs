@@ -111,6 +111,9 @@ pub(crate) enum Target {
     Object(CatalogKind),
     /// The definitions of a server, or a verdict on some of them.
     Definitions(Option<DefinitionVerdict>),
+    RegistryServers,
+    RegistryVersions,
+    RegistryVersion,
     Attachments,
     Connections,
     Attachment,
@@ -156,6 +159,9 @@ const TRACE: &str = "/api/workspaces/{workspace}/runs/{id}/trace";
 const DEFINITIONS: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions";
 const ACCEPT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/accept";
 const REJECT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/reject";
+/// The registry API of the protocol, whose paths are not ours to choose.
+const VERSIONS: &str = "/v0.1/servers/{name}/versions";
+const VERSION: &str = "/v0.1/servers/{name}/versions/{version}";
 
 /// All routes. Rows with the same path are next to each other.
 pub const ROUTES: &[Route] = &[
@@ -269,6 +275,10 @@ pub const ROUTES: &[Route] = &[
     // Only humans may use these routes (D10).
     member(ACCEPT, "POST", ADMIN, Target::Definitions(Some(DefinitionVerdict::Accept))),
     member(REJECT, "POST", ADMIN, Target::Definitions(Some(DefinitionVerdict::Reject))),
+    // The catalogs of all workspaces whose servers the caller may list.
+    route("/v0.1/servers", READ, Access::Known, Target::RegistryServers),
+    route(VERSIONS, READ, Access::Known, Target::RegistryVersions),
+    route(VERSION, READ, Access::Known, Target::RegistryVersion),
     objects("/api/workspaces/{workspace}/capabilities", WRITE, AUTHOR, CatalogKind::Capability),
     object("/api/workspaces/{workspace}/capabilities/{id}", ALL, AUTHOR, CatalogKind::Capability),
     // A runner reads the parts of an agent that the models of its runs receive, and no value of a

@@ -17,6 +17,7 @@ mod names;
 mod once;
 mod outbound;
 mod policy;
+mod public_registry;
 mod query;
 mod runs;
 mod secrets;
@@ -183,6 +184,9 @@ impl Asked<'_> {
             Target::Objects(kind) => self.objects(kind, body).await,
             Target::Object(kind) => self.object(kind, body).await,
             Target::Definitions(verdict) => self.of_definitions(verdict, body).await,
+            Target::RegistryServers => self.registry_servers().await,
+            Target::RegistryVersions => self.registry_versions().await,
+            Target::RegistryVersion => self.registry_version().await,
             Target::Attachments | Target::Attachment => self.of_attachments(body).await,
             Target::Connections => self.connections().await,
             Target::Export => self.export().await,

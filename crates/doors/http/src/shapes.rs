@@ -56,6 +56,7 @@ mod page;
 mod part;
 mod policy;
 mod problem;
+mod public_registry;
 mod runs;
 mod schema;
 mod secrets;
@@ -81,6 +82,7 @@ pub(crate) use self::{
     part::As,
     policy::*,
     problem::*,
+    public_registry::*,
     runs::*,
     schema::{Nullable, Schemas, Shape, members},
     secrets::*,

@@ -3,7 +3,7 @@
 mod add;
 mod list;
 mod logs;
-mod test;
+pub(super) mod test;
 mod verbs;
 
 use std::{collections::BTreeSet, process::ExitCode};

@@ -1,7 +1,5 @@
 //! `narthex secrets`: sets, lists and clears secrets through the daemon. No value is ever shown.
 
-mod input;
-
 use std::process::ExitCode;
 
 use crate::cli::{SecretsCommand, SetArgs, WorkspaceArgs};
@@ -9,16 +7,14 @@ use http::Method;
 use narthex_model::{SecretName, command::narthex, header};
 use serde_json::{Value, json};
 
-use super::waiting::waiting;
+pub use super::typed::VALUE_MAX;
+use super::{typed, waiting::waiting};
 use crate::{
     Context, Failure,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     output::{self, counted, harmless},
     table,
 };
-
-/// Maximum length of a value for the vault, in bytes.
-pub const VALUE_MAX: usize = 64 * 1024;
 
 pub async fn run(command: SecretsCommand, context: Context) -> Result<ExitCode, Failure> {
     match command {
@@ -36,7 +32,7 @@ async fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
     let name = checked(&args.name)?;
     // Before the user types for nothing.
     let client = DaemonClient::operator(&context.daemon)?;
-    let value = input::read(&name).await?;
+    let value = typed::secret(name.as_str()).await?;
     let body = json!({ "value": value.expose() }).to_string();
     let path = secret_path(&args.place, &name);
     let asked = client.api(ApiRequest::new(Method::PUT, path).entry(&body));

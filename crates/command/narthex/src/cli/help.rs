@@ -7,7 +7,10 @@ use super::Cli;
 
 /// The commands of the main page by group. Everyday commands come first, rare ones last.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Use", &["setup", "init", "trust", "up", "tools", "call", "connect", "mount"]),
+    (
+        "Use",
+        &["setup", "init", "trust", "up", "search", "add", "tools", "call", "connect", "mount"],
+    ),
     ("See", &["status", "runs", "sessions", "strace", "top", "usage", "audit", "shares"]),
     (
         "Operate",

@@ -14,6 +14,7 @@ use std::{
 use fs_err as fs;
 use narthex_client::{
     DaemonOptions, Failure,
+    commands::search::RegistrySettings,
     door::{DoorSettings, ListenSetting},
     environment::usual_data,
 };
@@ -102,6 +103,8 @@ pub(crate) struct Settings {
     pub(crate) servers: Option<PathBuf>,
     /// Servers that are put there once.
     pub(crate) default_servers: Option<PathBuf>,
+    /// The registry that commands search; `None` for the official one.
+    pub(crate) registry_url: Option<String>,
     /// The PostgreSQL database of the store; `None` means a file in the data directory.
     pub(crate) store_url: Option<Secret>,
     /// The place of the master keys.
@@ -170,6 +173,14 @@ impl Settings {
         let sources = ["tls.cert", "tls.key", "tls.self_signed"].into_iter();
         let sources = sources.filter(|_| is_tls).filter_map(|path| self.source(path));
         DoorSettings { listen: self.listen.clone(), tls: sources.map(str::to_owned).collect() }
+    }
+
+    /// The registry that commands search.
+    #[must_use]
+    pub(crate) fn registry(&self) -> RegistrySettings {
+        let source = self.source("registry").unwrap_or_default().to_owned();
+        let proxies = Arc::clone(&self.connections.proxies);
+        RegistrySettings { url: self.registry_url.clone(), source, proxies }
     }
 
     /// Options for logs and traces.
@@ -379,6 +390,7 @@ fn build(
             None => usual_servers(env),
         },
         default_servers: text("default_servers").map(PathBuf::from),
+        registry_url: text("registry"),
         store_url: text("store.url").map(Secret::new),
         keys: keys.clone().unwrap_or_default(),
         policy: policy.clone().unwrap_or_default(),

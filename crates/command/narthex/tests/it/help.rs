@@ -9,6 +9,8 @@ use crate::support::Place;
 const COMMANDS: &[&[&str]] = &[
     &[],
     &["up"],
+    &["search"],
+    &["add"],
     &["call"],
     &["tools"],
     &["status"],

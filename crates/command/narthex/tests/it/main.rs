@@ -29,6 +29,7 @@ mod executors;
 mod exhaustion;
 mod fidelity;
 mod files;
+mod find;
 mod grants;
 mod help;
 mod identity;

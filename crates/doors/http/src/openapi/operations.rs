@@ -8,6 +8,7 @@ mod events;
 mod grants;
 mod outbound;
 mod policy;
+mod public_registry;
 mod runs;
 mod servers;
 mod shares;
@@ -23,6 +24,7 @@ pub(super) const OPERATIONS: &[(&str, &[Operation])] = &[
     ("access", access::OPERATIONS),
     ("clients", clients::OPERATIONS),
     ("catalog", catalog::OPERATIONS),
+    ("registry", public_registry::OPERATIONS),
     ("runs", runs::OPERATIONS),
     ("events", events::OPERATIONS),
     ("shares", shares::OPERATIONS),

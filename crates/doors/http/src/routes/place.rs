@@ -99,6 +99,7 @@ mod tests {
             ("/api/servers/a%2Fb", "/api/servers/{name}", ["a%2Fb", "", ""]),
             ("/api/servers/a/logs", "/api/servers/{name}/logs", ["a", "", ""]),
             ("/api/servers/logs", "/api/servers/{name}", ["logs", "", ""]),
+            ("/v0.1/servers/w%2Fa/versions", "/v0.1/servers/{name}/versions", ["w%2Fa", "", ""]),
             ("/api/workspaces/w/secrets", "/api/workspaces/{workspace}/secrets", ["w", "", ""]),
             (
                 "/api/workspaces/w/secrets/A",

@@ -203,6 +203,10 @@ texts! {
     #[schemars(extend("minLength" = 1))]
     ServerName;
 
+    /// A version in a path of the registry API: that of an answer, or `latest`.
+    #[schemars(extend("minLength" = 1, "maxLength" = 255, "examples" = ["latest"]))]
+    RegistryVersion;
+
     /// A SHA-256 digest in hexadecimal digits.
     #[schemars(extend("pattern" = "^[0-9a-f]{64}$"))]
     Digest;

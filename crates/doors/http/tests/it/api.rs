@@ -27,6 +27,7 @@ mod once;
 mod openapi;
 mod outbound;
 mod policy;
+mod public_registry;
 mod reading;
 mod replicas;
 mod round_trips;

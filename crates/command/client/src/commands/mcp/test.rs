@@ -21,7 +21,22 @@ const STAGES: [&str; 4] = ["connect", "tools/list", "resources/list", "prompts/l
 
 pub(super) async fn run(name: &str, context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.daemon)?;
-    let mut events = opened(name, &client, context).await?;
+    let events = opened(name, &client, context).await?;
+    result(&watched(events, context).await?, context)
+}
+
+/// Tests a server of the daemon's own by this very name, shows its stages, and returns the result.
+pub(in crate::commands) async fn probe(
+    name: &str,
+    client: &DaemonClient,
+    context: &Context,
+) -> Result<Value, Failure> {
+    let events = client.api_events(Method::POST, server_path(name, "/test")).await?;
+    watched(events, context).await
+}
+
+/// Shows the stages as they end, and returns the result.
+async fn watched(mut events: EventReader, context: &Context) -> Result<Value, Failure> {
     let mut done = 0;
     loop {
         let running = STAGES.get(done).copied().unwrap_or("the end of the server");
@@ -38,7 +53,7 @@ pub(super) async fn run(name: &str, context: &Context) -> Result<ExitCode, Failu
                 output::line(&stage(done, &event["stage"], context))?;
             }
         } else if event["result"].is_object() {
-            return result(&event["result"], context);
+            return Ok(event["result"].clone());
         }
     }
 }
@@ -168,7 +183,7 @@ fn server(probe: &Value) -> String {
 }
 
 /// The stages that failed, in one line.
-fn failed(probe: &Value) -> String {
+pub(in crate::commands) fn failed(probe: &Value) -> String {
     let stages = probe["stages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let bad = stages.iter().filter_map(|stage| match text(stage, "outcome") {
         "failed" => Some(format!("{}: {}", text(stage, "name"), text(stage, "reason"))),

@@ -1,17 +1,25 @@
-//! Takes a secret's value from a person without showing it, or from standard input.
+//! Takes values that a person types: a secret without showing it, or from standard input, and plain
+//! answers.
 
-use std::io::{self, IsTerminal, Read, Write, stderr, stdin};
+use std::io::{self, BufRead, IsTerminal, Read, Write, stderr, stdin};
 
-use narthex_model::{ErrorKind, Secret, SecretName};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use narthex_model::{ErrorKind, Secret};
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr,
+};
 
-use super::VALUE_MAX;
-use crate::{Failure, stop::stop_signal};
+use crate::{Failure, output::harmless, stop::stop_signal};
 
+/// Maximum length of a value for the vault, in bytes.
+pub const VALUE_MAX: usize = 64 * 1024;
 /// Room for the longest value and a line end, and one byte to tell that there is more.
 const INPUT_MAX: usize = VALUE_MAX + 3;
 
-pub(super) async fn read(name: &SecretName) -> Result<Secret, Failure> {
+/// Longest answer that is no secret, in bytes.
+const LINE_MAX: usize = 64 * 1024;
+
+/// A secret of this name: asked for on the terminal, or the whole standard input.
+pub(super) async fn secret(name: &str) -> Result<Secret, Failure> {
     if stdin().is_terminal() {
         return ask(name).await;
     }
@@ -23,29 +31,49 @@ pub(super) async fn read(name: &SecretName) -> Result<Secret, Failure> {
 
 /// Asks on the terminal, which shows nothing of the answer, and is as it was afterwards, also after
 /// Ctrl-C.
-async fn ask(name: &SecretName) -> Result<Secret, Failure> {
-    let stopped = stop_signal()?;
+async fn ask(name: &str) -> Result<Secret, Failure> {
     let hidden = Hidden::begin()?;
+    let line = typed(&format!("Value of {name} (it is not shown): "), INPUT_MAX).await;
+    drop(hidden);
+    // The line end that was typed was not shown, either.
+    writeln!(stderr())?;
+    Ok(without_line_end(line?))
+}
+
+/// Asks on the terminal and shows the answer. Text that was typed before the question is dropped.
+/// The answer has no space around it.
+pub(super) async fn line(prompt: &str) -> Result<String, Failure> {
+    tcflush(stdin(), QueueSelector::IFlush).map_err(io::Error::from)?;
+    Ok(typed(prompt, LINE_MAX).await?.trim().to_owned())
+}
+
+/// True if a person can be asked: the questions are seen, and the answers are typed.
+pub(super) fn can_ask() -> bool {
+    stdin().is_terminal() && stderr().is_terminal()
+}
+
+/// A line of the terminal, with its end; a signal stops the wait.
+async fn typed(prompt: &str, most: usize) -> Result<String, Failure> {
+    let stopped = stop_signal()?;
     let mut terminal = stderr();
-    write!(terminal, "Value of {name} (it is not shown): ")?;
+    write!(terminal, "{}", harmless(prompt))?;
     terminal.flush()?;
-    let line = tokio::task::spawn_blocking(|| {
-        let mut line = String::with_capacity(INPUT_MAX);
-        stdin().read_line(&mut line).map(|_count| line)
+    let line = tokio::task::spawn_blocking(move || {
+        let mut line = String::with_capacity(most);
+        let count = stdin().lock().take(most as u64).read_line(&mut line)?;
+        Ok::<_, io::Error>((count > 0).then_some(line))
     });
     let line = tokio::select! {
         line = line => line,
         () = stopped => {
-            drop(hidden);
             writeln!(terminal)?;
             return Err(Failure::new(ErrorKind::Conflict, "stopped; nothing was stored"));
         }
     };
-    drop(hidden);
-    // The line end that was typed was not shown, either.
-    writeln!(terminal)?;
-    let line = line.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
-    Ok(without_line_end(line?))
+    let line = line.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))??;
+    line.ok_or_else(|| {
+        Failure::new(ErrorKind::Conflict, "the input ended before the answer; nothing was stored")
+    })
 }
 
 fn without_line_end(mut text: String) -> Secret {

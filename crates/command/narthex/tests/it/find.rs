@@ -1,0 +1,289 @@
+//! `narthex search` and `narthex add`, with a registry on this machine and a daemon: a server is
+//! found, tried, kept and called, and one that fails leaves nothing behind.
+
+use std::os::unix::fs::PermissionsExt;
+
+use fs_err as fs;
+use narthex_testkit::{
+    planted,
+    public_registry::{RegistryFixture, examples},
+};
+use serde_json::{Value, json};
+
+use crate::support::{Daemon, Done, PROGRAM, Place, fixture};
+
+const WEATHER: &str = "io.github.ada/weather";
+const KEY: &str = "canary-51c7-weather-key";
+
+/// A place with a program `npx` that knows two packages, and a registry.
+struct Shop {
+    place: Place,
+    registry: RegistryFixture,
+}
+
+impl Shop {
+    fn new() -> Self {
+        let place = Place::with(&json!({}));
+        fs::create_dir(place.path("bin")).unwrap();
+        let log = place.path("starts");
+        let script = format!(
+            "#!/bin/sh\necho \"$@\" >> '{}'\ncase \"$2\" in\n\
+             @ada/weather-mcp@1.4.0) test \"$WEATHER_KEY\" = {KEY} && exec '{}' --stdio\n\
+             echo 'the key is wrong' >&2; exit 3;;\n\
+             plain@1.0.0) exec '{}' --stdio;;\nesac\necho 'no such package' >&2; exit 4\n",
+            log.display(),
+            fixture().display(),
+            fixture().display(),
+        );
+        place.write("bin/npx", &script);
+        place.set_mode("bin/npx", 0o755);
+        planted::remember(KEY);
+        let mut servers = examples();
+        servers.push(npm("com.example/plain", "plain"));
+        servers.push(npm("com.example/broken", "broken"));
+        Self { place, registry: RegistryFixture::start(servers, 2) }
+    }
+
+    fn up(&self) -> Daemon {
+        let path = std::env::var("PATH").unwrap();
+        let path = format!("{}:{path}", self.place.path("bin").display());
+        let up = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+        let daemon = self.place.start_with(&up, |command| {
+            command.env("PATH", path);
+        });
+        daemon.event("ready");
+        daemon
+    }
+
+    /// A command with the registry of this shop.
+    fn run(&self, words: &[&str]) -> Done {
+        self.place.run([words, &["--registry", &self.registry.url]].concat())
+    }
+
+    /// As [`Self::run`], with this standard input.
+    fn pipe(&self, words: &[&str], text: &str) -> Done {
+        self.place.pipe(&[words, &["--registry", &self.registry.url]].concat(), text)
+    }
+
+    /// The entries of the settings.
+    fn entries(&self) -> Value {
+        let text = fs::read_to_string(self.place.path("config/narthex/settings.json"));
+        let text = text.unwrap_or_else(|_missing| "{}".to_owned());
+        serde_json::from_str::<Value>(&text).unwrap()["mcp"]["servers"].take()
+    }
+
+    /// The names of the secrets that are set.
+    fn secrets(&self) -> String {
+        self.place.run(["secrets", "list", "--quiet"]).succeeded().stdout
+    }
+
+    /// The command lines with which `npx` was started.
+    fn starts(&self) -> String {
+        fs::read_to_string(self.place.path("starts")).unwrap_or_default()
+    }
+}
+
+/// A server that one package of npm runs.
+fn npm(name: &str, package: &str) -> Value {
+    let package = json!({ "registryType": "npm", "identifier": package, "version": "1.0.0",
+        "transport": { "type": "stdio" } });
+    let server =
+        json!({ "name": name, "description": "x", "version": "1.0.0", "packages": [package] });
+    let official = json!({ "status": "active", "isLatest": true });
+    json!({ "server": server, "_meta": { "io.modelcontextprotocol.registry/official": official } })
+}
+
+fn data(done: Done) -> Value {
+    done.succeeded().json()["data"].take()
+}
+
+/// E201, E202: servers are found by words of their names, over several pages, without deleted ones.
+#[test]
+fn e201_servers_are_found_by_words() {
+    let shop = Shop::new();
+    let found = data(shop.run(&["search", "com.example", "--json"]));
+    let names: Vec<_> = found["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    let all =
+        ["com.example/broken", "com.example/editor", "com.example/papers", "com.example/plain"];
+    assert_eq!(names, all);
+    assert_eq!((&found["more"], &found["is_incomplete"]), (&json!(0), &json!(false)));
+    let papers = &found["items"][2];
+    assert_eq!(papers["ways"], json!(["pypi", "oci", "http", "sse"]));
+    assert_eq!(
+        (&papers["status"], &papers["publisher"]),
+        (&json!("deprecated"), &json!("com.example"))
+    );
+    assert_eq!(papers["source"], "https://git.example/papers");
+    assert!(shop.registry.asked().len() > 1, "{:?}", shop.registry.asked());
+    let done = shop.run(&["search", "Weather", "forecasts"]).succeeded();
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    assert!(lines[0].starts_with("NAME") && lines[1].starts_with(WEATHER), "{done:?}");
+    assert!(lines[1].contains("1.4.0") && lines[1].contains("npm") && lines.len() == 2, "{done:?}");
+    assert!(done.stderr.contains("narthex add NAME"), "{done:?}");
+    let one = shop.run(&["search", "com.example", "--limit", "1", "--quiet"]).succeeded();
+    assert_eq!(one.stdout, "com.example/broken\n");
+    let none = shop.run(&["search", "absent"]).succeeded();
+    assert!(none.stdout.contains("has no server with these words"), "{none:?}");
+    shop.place.run(["search"]).failed(2, &["WORDS"]);
+    let plain = ["search", "x", "--registry", "http://registry.example"];
+    shop.place.run(plain).failed(2, &["--registry `http://registry.example` is plain HTTP"]);
+}
+
+/// E203: answers are found offline with their age, and a lost registry names that way.
+#[test]
+fn e203_answers_are_found_offline() {
+    let shop = Shop::new();
+    let url = shop.registry.url.clone();
+    shop.run(&["search", "weather"]).succeeded();
+    let asked = shop.registry.asked().len();
+    let offline = shop.run(&["search", "weather", "--offline"]).succeeded();
+    assert!(offline.stdout.contains("SEEN") && offline.stdout.contains("s ago"), "{offline:?}");
+    let item = &data(shop.run(&["search", "weather", "--offline", "--json"]))["items"][0];
+    assert!(item["seen_at"].is_string(), "{item}");
+    let add = ["add", WEATHER, "--offline", "--dry-run", "--json"];
+    assert_eq!(data(shop.run(&add))["version"], "1.4.0");
+    let absent = ["add", "com.example/plain", "--offline", "--dry-run"];
+    shop.run(&absent).failed(1, &["not_found", "leave --offline out"]);
+    assert_eq!(shop.registry.asked().len(), asked);
+    let place = shop.place;
+    drop(shop.registry);
+    let lost = place.run(["search", "weather", "--registry", &url]);
+    lost.failed(1, &["unavailable", &url, "--offline", "1 of which"]);
+    assert_eq!(place.mode("data/registry-cache.json"), 0o600);
+    let mut set = place.command(["search", "weather", "--offline", "--quiet"]);
+    let done = Done::from(set.env("NARTHEX_REGISTRY", &url).output().unwrap()).succeeded();
+    assert_eq!(done.stdout, format!("{WEATHER}\n"));
+}
+
+/// E204, E205: a dry run prints the entry and needs no daemon.
+#[test]
+fn e204_a_dry_run_prints_the_entry() {
+    let shop = Shop::new();
+    let done = shop.run(&["add", WEATHER, "--dry-run", "--set", "days=2"]).succeeded();
+    let shown: Value = serde_json::from_str(&done.stdout).unwrap();
+    let entry = &shown["weather"];
+    assert_eq!(entry["args"][1], "@ada/weather-mcp@1.4.0");
+    assert_eq!(entry["env"]["WEATHER_KEY"], "${secret:WEATHER_KEY}");
+    for told in ["io.github.ada", "https://git.example/ada/weather, in server", &shop.registry.url]
+    {
+        assert!(done.stderr.contains(told), "no {told} in {done:?}");
+    }
+    let old = data(shop.run(&["add", WEATHER, "--version", "1.3.0", "--dry-run", "--json"]));
+    assert_eq!(old["entry"]["args"][1], "@ada/weather-mcp@1.3.0");
+    let via = ["add", "com.example/papers", "--via", "http", "--set", "X-Team=a", "--as", "p1"];
+    let remote = data(shop.run(&[&via[..], &["--dry-run", "--json"]].concat()));
+    assert_eq!((&remote["name"], &remote["entry"]["transport"]), (&json!("p1"), &json!("http")));
+    assert_eq!(remote["secrets"], json!(["P1_AUTHORIZATION"]));
+    let text = shop.run(&["add", "com.example/papers", "--dry-run"]).succeeded();
+    assert!(
+        text.stderr.contains("advises against this server: use com.example/library"),
+        "{text:?}"
+    );
+    for (words, code, told) in [
+        (&["add", "weather", "--dry-run"][..], 2, "narthex search WORDS"),
+        (&["add", WEATHER, "--dry-run", "--via", "oci"], 1, "has no way `oci`; --via takes npm"),
+        (&["add", WEATHER, "--dry-run", "--set", "WEATHER_KEY=x"], 2, "--set-secret WEATHER_KEY"),
+        (&["add", WEATHER, "--dry-run", "--set", "units=kelvin"], 1, "must be one of"),
+        (&["add", WEATHER, "--version", "9.9.9", "--dry-run"], 1, "has no version `9.9.9`"),
+        (&["add", "com.example/none", "--dry-run"], 1, "has no server `com.example/none`"),
+        (&["add", "com.example/gone", "--dry-run"], 1, "deleted from the registry: it leaked keys"),
+        (&["add", "com.example/editor", "--dry-run"], 1, "bundle (MCPB)"),
+        (&["add", WEATHER, "--dry-run", "--as", "A b"], 2, "--as: "),
+    ] {
+        shop.run(words).failed(code, &[told]);
+    }
+    let down = shop.run(&["add", WEATHER]);
+    down.failed(1, &["no daemon runs"]);
+    assert!(shop.starts().is_empty() && !shop.place.path("data/store.db").exists());
+}
+
+/// E207: a server without secrets is tried once, kept and called.
+#[test]
+fn e207_a_server_that_works_is_kept_and_called() {
+    let shop = Shop::new();
+    let _daemon = shop.up();
+    let done = shop.run(&["add", "com.example/plain", "--yes"]).succeeded();
+    let last = done.stdout.lines().last().unwrap();
+    assert!(last.starts_with("added plain: com.example/plain 1.0.0, with "), "{done:?}");
+    assert!(done.stdout.contains("tools/list"), "{done:?}");
+    assert!(done.stderr.contains("npx -y plain@1.0.0"), "{done:?}");
+    let expected = json!({ "transport": "stdio", "command": "npx", "args": ["-y", "plain@1.0.0"] });
+    assert_eq!(shop.entries()["plain"], expected);
+    let called = shop.place.run(["call", "plain", "echo", "message=hello"]).succeeded();
+    assert!(called.stdout.contains("hello"), "{called:?}");
+    // Once for the trial, and once for the calls.
+    assert_eq!(shop.starts(), "-y plain@1.0.0\n-y plain@1.0.0\n");
+    let again = shop.run(&["add", "com.example/plain"]);
+    again.failed(1, &["conflict", "--as", "narthex mcp remove plain"]);
+    let other = data(shop.run(&["add", "com.example/plain", "--as", "second", "--json"]));
+    assert_eq!((&other["name"], &other["trial"]["ok"]), (&json!("second"), &json!(true)));
+}
+
+/// E207: a server that fails its trial leaves nothing; `--keep-anyway` keeps it.
+#[test]
+fn e207_a_server_that_fails_is_not_kept() {
+    let shop = Shop::new();
+    let _daemon = shop.up();
+    let failed = shop.run(&["add", "com.example/broken", "--json"]);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    let error = &failed.json()["error"];
+    assert_eq!(error["code"], "trial_failed");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("no such package") && message.ends_with("nothing is kept"), "{error}");
+    assert_eq!(error["details"]["trial"]["ok"], false);
+    assert_eq!(shop.entries()["broken"], Value::Null);
+    assert_eq!(shop.place.run(["mcp", "list", "--quiet"]).succeeded().stdout, "");
+    let kept = shop.run(&["add", "com.example/broken", "--keep-anyway"]).succeeded();
+    assert!(kept.stderr.contains("its trial failed: connect: "), "{kept:?}");
+    assert_eq!(shop.entries()["broken"]["command"], "npx");
+}
+
+/// E204, E207: a secret goes to the vault and nowhere else, and is cleared if the trial fails.
+#[test]
+fn e207_a_secret_is_stored_for_a_server_that_works_alone() {
+    let shop = Shop::new();
+    let _daemon = shop.up();
+    let missing = shop.run(&["add", WEATHER]);
+    missing.failed(1, &["the variable `WEATHER_KEY` is required", "--set-secret WEATHER_KEY"]);
+    let add = ["add", WEATHER, "--set-secret", "WEATHER_KEY"];
+    let wrong = shop.pipe(&add, "another-key-81\n");
+    wrong.failed(1, &["the key is wrong", "nothing is kept"]);
+    assert_eq!((shop.secrets(), &shop.entries()["weather"]), (String::new(), &Value::Null));
+    let done = shop.pipe(&add, &format!("{KEY}\n")).succeeded();
+    assert!(done.stdout.contains("added weather: io.github.ada/weather 1.4.0"), "{done:?}");
+    assert_eq!(shop.secrets(), "WEATHER_KEY\n");
+    assert_eq!(shop.entries()["weather"]["env"]["WEATHER_KEY"], "${secret:WEATHER_KEY}");
+    let called = shop.place.run(["call", "weather", "echo", "message=rain"]).succeeded();
+    assert!(called.stdout.contains("rain"), "{called:?}");
+    for file in ["config/narthex/settings.json", "data/registry-cache.json", "starts"] {
+        assert!(!fs::read_to_string(shop.place.path(file)).unwrap().contains(KEY), "{file}");
+    }
+    assert_eq!(fs::metadata(shop.place.path("bin/npx")).unwrap().permissions().mode() & 0o7, 5);
+}
+
+/// E204: on a terminal, required values are asked for, and the start is confirmed.
+#[test]
+fn e204_a_terminal_asks_for_values_and_confirms() {
+    let shop = Shop::new();
+    let _daemon = shop.up();
+    let line = format!("{PROGRAM} add {WEATHER} --registry {}", shop.registry.url);
+    let no = [("not shown): ", format!("{KEY}\n")), ("[y/N] ", "n\n".to_owned())];
+    let no = no.each_ref().map(|(prompt, typed)| (*prompt, typed.as_str()));
+    let shown = shop.place.at_terminal(&line, &no);
+    assert!(shown.contains("Key of the weather service"), "{shown}");
+    assert!(shown.contains("npx -y @ada/weather-mcp@1.4.0") && !shown.contains(KEY), "{shown}");
+    assert!(shown.contains("nothing was started or stored"), "{shown}");
+    assert_eq!((shop.secrets(), shop.starts()), (String::new(), String::new()));
+    let line = format!(
+        "{PROGRAM} add com.example/papers --via sse --set-secret token \
+                        --registry {}",
+        shop.registry.url
+    );
+    let shown = shop.place.at_terminal(&line, &[("not shown): ", "abc\n")]);
+    assert!(shown.contains("takes no value `token`; it takes region"), "{shown}");
+}
