@@ -3,8 +3,8 @@
 //!
 //! The API is the MCP registry API v0.1, of the official registry or of any other. `document` has
 //! the descriptions (`server.json`), `client` reads them, `cache` stores them for work offline, and
-//! `ways`, `inputs` and `entry` make the entry. No text of a registry is trusted: names and versions
-//! have checked forms, and a placeholder in such a text stays text.
+//! `ways`, `inputs` and `entry` make the entry. No text of a registry is trusted: names and
+//! versions have checked forms, and a placeholder in such a text stays text.
 
 pub mod address;
 pub mod cache;

@@ -44,6 +44,17 @@ const ANSWER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
 const SEE_CATALOG: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
 const SEE_RUNS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
 
+/// A resource of the registry API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RegistryTarget {
+    /// All servers.
+    Servers,
+    /// The versions of a server.
+    Versions,
+    /// One version of a server.
+    Version,
+}
+
 /// The target of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -111,9 +122,7 @@ pub(crate) enum Target {
     Object(CatalogKind),
     /// The definitions of a server, or a verdict on some of them.
     Definitions(Option<DefinitionVerdict>),
-    RegistryServers,
-    RegistryVersions,
-    RegistryVersion,
+    PublicRegistry(RegistryTarget),
     Attachments,
     Connections,
     Attachment,
@@ -276,9 +285,9 @@ pub const ROUTES: &[Route] = &[
     member(ACCEPT, "POST", ADMIN, Target::Definitions(Some(DefinitionVerdict::Accept))),
     member(REJECT, "POST", ADMIN, Target::Definitions(Some(DefinitionVerdict::Reject))),
     // The catalogs of all workspaces whose servers the caller may list.
-    route("/v0.1/servers", READ, Access::Known, Target::RegistryServers),
-    route(VERSIONS, READ, Access::Known, Target::RegistryVersions),
-    route(VERSION, READ, Access::Known, Target::RegistryVersion),
+    route("/v0.1/servers", READ, Access::Known, Target::PublicRegistry(RegistryTarget::Servers)),
+    route(VERSIONS, READ, Access::Known, Target::PublicRegistry(RegistryTarget::Versions)),
+    route(VERSION, READ, Access::Known, Target::PublicRegistry(RegistryTarget::Version)),
     objects("/api/workspaces/{workspace}/capabilities", WRITE, AUTHOR, CatalogKind::Capability),
     object("/api/workspaces/{workspace}/capabilities/{id}", ALL, AUTHOR, CatalogKind::Capability),
     // A runner reads the parts of an agent that the models of its runs receive, and no value of a

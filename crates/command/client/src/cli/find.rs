@@ -36,8 +36,8 @@ pub struct PublicRegistryArgs {
 #[command(after_help = "Examples:\n  narthex add io.github.ada/weather\n  \
     narthex add io.github.ada/weather --set UNITS=metric --set-secret API_KEY < key.txt\n  \
     narthex add com.example/docs --as docs --via http --dry-run\n\n\
-    The server is tried before it is kept: it must start and list its tools. Secrets are stored in\n\
-    the vault. To add a command or a URL of your own, use `narthex mcp add`.")]
+    The server is tried before it is kept: it must start and list its tools. Secrets are stored\n\
+    in the vault. To add a command or a URL of your own, use `narthex mcp add`.")]
 pub struct AddServerArgs {
     /// The server's name in the registry, such as io.github.ada/weather
     pub name: String,

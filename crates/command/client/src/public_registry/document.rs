@@ -310,7 +310,9 @@ mod tests {
                         "version": "1.2.3",
                         "transport": { "type": "stdio", "more": 1 },
                         "packageArguments": null,
-                        "environmentVariables": [{ "name": "LEVEL", "default": 3, "isRequired": null }],
+                        "environmentVariables": [
+                            { "name": "LEVEL", "default": 3, "isRequired": null },
+                        ],
                     },
                 ],
             },

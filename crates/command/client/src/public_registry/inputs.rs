@@ -172,7 +172,7 @@ mod tests {
     /// E204: values have the publisher's form.
     #[test]
     fn e204_values_are_checked_by_their_format_and_choices() {
-        let folders = Folders { current: "/work".into(), home: Some("/home/ada".into()) };
+        let folders = Folders { current: "/here".into(), home: Some("/home/ada".into()) };
         let checked = |input: Value, text: &str| question(input).checked(text, &folders);
         let words = json!({ "choices": ["red", "blue"] });
         assert_eq!(checked(words.clone(), "red").unwrap(), "red");
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(checked(flag.clone(), "true").unwrap(), "true");
         assert!(checked(flag, "yes").unwrap_err().contains("`true` or `false`"));
         let path = json!({ "format": "filepath" });
-        for (text, whole) in [("a/b", "/work/a/b"), ("/x", "/x"), ("~/c", "/home/ada/c")] {
+        for (text, whole) in [("a/b", "/here/a/b"), ("/x", "/x"), ("~/c", "/home/ada/c")] {
             assert_eq!(checked(path.clone(), text).unwrap(), whole);
         }
         assert_eq!(checked(json!({ "format": "new" }), "~/c").unwrap(), "~/c");

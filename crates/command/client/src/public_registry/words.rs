@@ -12,7 +12,7 @@ pub(super) fn npm_name(text: &str) -> Result<&str, String> {
     if is_name { Ok(text) } else { Err(misnamed(text, "a package")) }
 }
 
-/// A name of a package of PyPI.
+/// A name of a package of `PyPI`.
 pub(super) fn pypi_name(text: &str) -> Result<&str, String> {
     if is_plain(text, "._-") { Ok(text) } else { Err(misnamed(text, "a package")) }
 }

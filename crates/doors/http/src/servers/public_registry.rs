@@ -8,7 +8,7 @@ use narthex_model::{CatalogKind, ErrorKind, Role, ServerId, Timestamp, Workspace
 use super::{Answered, Asked, Query, catalog::with_tag, ok, query::refused};
 use crate::{
     problem::Problem,
-    routes::AUTHOR,
+    routes::{AUTHOR, RegistryTarget},
     shapes::{
         RegistryArgument, RegistryEntry, RegistryFacts, RegistryInput, RegistryMeta,
         RegistryPackage, RegistryPage, RegistryRemote, RegistryServer, RegistryServers,
@@ -33,8 +33,16 @@ struct Wanted {
 }
 
 impl Asked<'_> {
+    pub(super) async fn of_public_registry(&self, of: RegistryTarget) -> Answered {
+        match of {
+            RegistryTarget::Servers => self.registry_servers().await,
+            RegistryTarget::Versions => self.registry_versions().await,
+            RegistryTarget::Version => self.registry_version().await,
+        }
+    }
+
     /// The one version of a server.
-    pub(super) async fn registry_versions(&self) -> Answered {
+    async fn registry_versions(&self) -> Answered {
         self.query(&["include_deleted"])?.flag("include_deleted")?;
         let (entry, _) = self.registry_server().await?;
         let metadata = RegistryPage { next_cursor: None, count: 1 };
@@ -42,7 +50,7 @@ impl Asked<'_> {
     }
 
     /// A version by its number, or `latest`.
-    pub(super) async fn registry_version(&self) -> Answered {
+    async fn registry_version(&self) -> Answered {
         self.query(&["include_deleted"])?.flag("include_deleted")?;
         let (entry, object) = self.registry_server().await?;
         let version = self.segment(1);
@@ -53,7 +61,7 @@ impl Asked<'_> {
     }
 
     /// The servers of all workspaces whose catalog the caller may list.
-    pub(super) async fn registry_servers(&self) -> Answered {
+    async fn registry_servers(&self) -> Answered {
         const KNOWN: [&str; 6] =
             ["cursor", "limit", "search", "updated_since", "version", "include_deleted"];
         let query = self.query(&KNOWN)?;

@@ -33,7 +33,7 @@ fn answers(given: &[(&str, &str)]) -> Answers {
 }
 
 fn folders() -> Folders {
-    Folders { current: "/work".into(), home: Some("/home/ada".into()) }
+    Folders { current: "/here".into(), home: Some("/home/ada".into()) }
 }
 
 /// The entry, with the names of variables and headers as names of secrets, and the secrets.
@@ -96,7 +96,7 @@ fn e204_a_flag_without_a_value_stands_alone() {
     assert!(faults(&way, &[])[0].contains("--set mode=VALUE"));
 }
 
-/// E204: packages of PyPI and images; secrets of images stay out of the command.
+/// E204: packages of `PyPI` and images; secrets of images stay out of the command.
 #[test]
 fn e204_packages_of_pypi_and_images_become_entries() {
     let (made, secrets) = entry(&way("com.example/papers", WayKind::Pypi), &[("token", "!abcd")]);
@@ -116,7 +116,7 @@ fn e204_packages_of_pypi_and_images_become_entries() {
         "-e",
         "PAPERS_TOKEN",
         "--mount",
-        "type=bind,src=/work/a,dst=/t",
+        "type=bind,src=/here/a,dst=/t",
         "--mount",
         "type=bind,src=/b,dst=/t",
         "registry.example/papers-mcp:0.5.0",
@@ -126,7 +126,7 @@ fn e204_packages_of_pypi_and_images_become_entries() {
     assert_eq!(made["env"], json!({ "PAPERS_TOKEN": "${secret:PAPERS_TOKEN}" }));
     assert_eq!(secrets, ["abcd"]);
     let draft = oci.draft(&answers(&[("token", "!abcd"), ("source", "x y")]), &folders()).unwrap();
-    assert!(draft.target().contains("'type=bind,src=/work/x y,dst=/papers'"), "{}", draft.target());
+    assert!(draft.target().contains("'type=bind,src=/here/x y,dst=/papers'"), "{}", draft.target());
     assert!(!format!("{draft:?}").contains("abcd"));
 }
 
