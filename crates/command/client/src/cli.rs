@@ -13,6 +13,7 @@ mod local;
 mod operate;
 mod outbound;
 mod policy;
+mod profiles;
 mod runs;
 mod secrets;
 mod service;
@@ -45,6 +46,7 @@ pub use operate::{
 };
 pub use outbound::{ChannelsCommand, SetChannelArgs, SetWebhookArgs, WebhooksCommand};
 pub use policy::{CheckPolicyArgs, PolicyCommand, SetPolicyArgs};
+pub use profiles::ProfilesCommand;
 pub use runs::{ClaimArgs, CreateArgs, EndArgs, RunCommand, SessionsCommand};
 pub use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
 pub use service::{

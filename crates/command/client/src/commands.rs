@@ -16,6 +16,7 @@ mod manifest_servers;
 pub mod mcp;
 pub mod members;
 pub mod policy;
+pub mod profiles;
 pub mod runs;
 pub mod search;
 pub mod secrets;

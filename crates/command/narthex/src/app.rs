@@ -155,6 +155,7 @@ impl App {
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         // First, so that no door is ever asked about an empty set of servers.
         let control = begin(registry, options.servers, audit).await?;
+        gateway.follow_profiles(&local);
         let mut outbound = None;
         let runs = match &control {
             None => None,

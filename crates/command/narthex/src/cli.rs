@@ -9,10 +9,10 @@ use narthex_client::cli::{
     AddServerArgs, AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand,
     ChannelsCommand, CheckCommand, ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand,
     ExportArgs, GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand,
-    MountArgs, PolicyCommand, RunCommand, SearchArgs, SecretsCommand, ServersCommand,
-    ServiceCommand, SessionsCommand, SetupArgs, SharesCommand, StraceArgs, TokensCommand,
-    ToolsArgs, TopArgs, TrustArgs, UpArgs, UsageArgs, UsersCommand, VfsCommand, WebhooksCommand,
-    WorkspacesCommand,
+    MountArgs, PolicyCommand, ProfilesCommand, RunCommand, SearchArgs, SecretsCommand,
+    ServersCommand, ServiceCommand, SessionsCommand, SetupArgs, SharesCommand, StraceArgs,
+    TokensCommand, ToolsArgs, TopArgs, TrustArgs, UpArgs, UsageArgs, UsersCommand, VfsCommand,
+    WebhooksCommand, WorkspacesCommand,
 };
 use narthex_client::{commands as client, environment::is_utf8_locale};
 use narthex_model::{CatalogKind, ErrorKind, command};
@@ -119,6 +119,9 @@ enum Command {
     /// List, test and change the servers of this daemon's configuration files
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// List and show profiles: named sets of servers and tools for clients
+    #[command(subcommand)]
+    Profiles(ProfilesCommand),
     /// List, apply, review and delete the servers of a workspace's catalog
     #[command(subcommand)]
     Servers(ServersCommand),
@@ -363,6 +366,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Vfs(command) => Box::pin(commands::vfs::run(command, plain)).await,
         Command::Status => Box::pin(client::status::run(plain)).await,
         Command::Mcp(command) => mcp(command, context).await,
+        Command::Profiles(command) => Box::pin(client::profiles::run(command, plain)).await,
         Command::Runs(command) => Box::pin(client::runs::run(command, plain)).await,
         Command::Sessions(command) => Box::pin(client::sessions::run(command, plain)).await,
         Command::Strace(args) => Box::pin(commands::strace::run(&args, &plain)).await,

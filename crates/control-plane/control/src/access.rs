@@ -35,7 +35,7 @@ pub use narthex_login::{McpClientToken, ServiceToken};
 pub(crate) use self::principals::{new_id, of_principal};
 pub use self::{
     agent_env::EnvNames,
-    clients::{ClientRequest, CreatedClient, NewClient},
+    clients::{ClientRequest, CreatedClient, NewClient, Sees},
     error::AccessError,
     table::{Account, KnownClient, KnownToken},
     tokens::CreatedToken,

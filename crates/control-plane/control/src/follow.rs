@@ -174,6 +174,12 @@ async fn put(shared: &Shared, state: &LayersState, applied: &mut Option<Applied>
         Ok(_connecting) => tracing::debug!(servers = state.declared.len(), "applied"),
         Err(error) => tracing::debug!(%error, "not applied"),
     }
+    let changed = shared.registry.set_profiles(&state.profiles, &state.declared);
+    for profile in changed.iter().flat_map(|all| all.iter()) {
+        for fault in &profile.faults {
+            tracing::warn!(profile = profile.name, "a profile is refused: {fault}");
+        }
+    }
     *applied = Some(Applied { declared, filled });
 }
 

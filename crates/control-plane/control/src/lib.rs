@@ -30,7 +30,7 @@ mod traffic;
 
 pub use access::{
     AccessError, Account, ClientRequest, CreatedClient, CreatedToken, EnvNames, KnownClient,
-    KnownToken, McpClientToken, NewClient, ServiceToken,
+    KnownToken, McpClientToken, NewClient, Sees, ServiceToken,
 };
 pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{

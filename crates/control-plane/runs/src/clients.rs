@@ -1,6 +1,7 @@
 //! Registered MCP clients connect without an operator who creates a run for them: each acts for a
 //! run of its own session. A client that connects while none of its runs is active gets a new one.
 
+mod in_profile;
 pub(crate) mod tokens;
 
 use std::{
@@ -10,7 +11,7 @@ use std::{
 
 use narthex_catalog::RunRequest;
 use narthex_control::{
-    AccessError, By, ClientRequest, Control, ControlError, CreatedClient, KnownClient,
+    AccessError, By, ClientRequest, Control, ControlError, CreatedClient, KnownClient, Sees,
 };
 use narthex_gateway::RunView;
 use narthex_model::{ErrorKind, McpClientId, PrincipalId, RunEnd, Secret, SessionId, WorkspaceId};
@@ -33,6 +34,11 @@ impl Runs {
     ) -> Result<CreatedClient, RunError> {
         self.control().catalog_store(workspace).await?;
         let request = ClientRequest::read(workspace, text.as_bytes())?;
+        if let Sees::Profile(profile) = &request.sees {
+            self.check_profile(workspace, profile)?;
+            let new = request.with_token()?;
+            return Ok(self.control().client_register(workspace, new, by).await?);
+        }
         let run = Value::from(request.run.clone()).to_string();
         self.check(workspace, run.clone(), Creator::Member(by.clone(), None)).await?;
         let mut new = request.with_token()?;
@@ -97,6 +103,9 @@ impl Runs {
     /// The active run of a client in this process. Reads only the memory.
     #[must_use]
     pub fn live_run_of(&self, client: &KnownClient) -> Option<Arc<RunView>> {
+        if client.row.profile.is_some() {
+            return self.shared.gateway.client_run(&client.row.id);
+        }
         self.shared.gateway.runs().get(client.row.run?)
     }
 
@@ -106,6 +115,9 @@ impl Runs {
     /// # Errors
     /// When the run cannot begin.
     pub async fn run_of(&self, client: &KnownClient) -> Result<Option<Arc<RunView>>, RunError> {
+        if let Some(profile) = &client.row.profile {
+            return self.begin_in_profile(client, profile).map(Some);
+        }
         let (runs, workspace) = (self.clone(), client.row.workspace.clone());
         let id = client.row.id.clone();
         // The task completes also if the caller disconnects: other callers wait for the run.

@@ -255,10 +255,11 @@ impl Runs {
         }
     }
 
-    /// True for the run of the process itself.
+    /// True for the run of the process itself, and for those by which its clients see through
+    /// profiles: all of these belong to its session.
     #[must_use]
     pub fn is_local(&self, run: &RunView) -> bool {
-        run.id == self.shared.options.local
+        run.id == self.shared.options.local || run.profile().is_some()
     }
 
     fn control(&self) -> &Control {

@@ -1,9 +1,12 @@
 //! The gateway: the methods that doors call.
 
 mod large;
+mod profiled;
+mod profiles;
 mod runs;
 mod tool_equivalents;
 
+use self::profiles::ProfileRuns;
 pub use self::tool_equivalents::{DoneAlike, NotAllowed};
 use std::{
     sync::{Arc, Mutex, OnceLock},
@@ -44,6 +47,7 @@ const SWEEP: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 pub struct Gateway {
     pub(crate) shared: Arc<Shared>,
+    profiles: Arc<ProfileRuns>,
 }
 
 impl Gateway {
@@ -86,7 +90,7 @@ impl Gateway {
         shared.spawn(crate::subscriptions::watch_registry(shared.clone()));
         shared.spawn(crate::subscriptions::spread_notices(shared.clone()));
         shared.spawn(expire(shared.clone()));
-        Ok(Self { shared })
+        Ok(Self { shared, profiles: Arc::default() })
     }
 
     /// The live runs, by which doors identify callers.

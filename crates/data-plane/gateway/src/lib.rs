@@ -48,4 +48,4 @@ pub use runs::run::{Changes, RunTable, RunView};
 pub use runs::{FindingRun, LookingAt, RunSource};
 pub use session::{Attended, Session, SessionId};
 pub use trace::{CallSpan, TracedCall, Tracer};
-pub use view::shown;
+pub use view::{VisibleTool, shown};

@@ -11,8 +11,8 @@ mod method;
 mod notice;
 mod own_tool;
 
-pub use aggregate::shown;
 pub(crate) use aggregate::{Part, View, ViewOptions, exposed, parts, seen_rows};
+pub use aggregate::{VisibleTool, shown};
 pub(crate) use decided::{check_capabilities, check_decided, check_question, check_questions};
 #[cfg(test)]
 pub(crate) use method::names as method_names;

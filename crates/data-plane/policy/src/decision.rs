@@ -220,7 +220,10 @@ impl RunPolicy {
         if !self.is_attached(&request.alias) {
             return Err(Denial::NotAttached(request.alias));
         }
-        if !request.item.is_exposed(rules.exposed) {
+        let made_by = request.origin.as_ref().map(|origin| &*origin.tool);
+        if !request.item.is_exposed(rules.exposed)
+            || !self.shows(&request.alias, &request.item, made_by)
+        {
             return Err(Denial::Hidden(request.item));
         }
         let actors = authority.actors();

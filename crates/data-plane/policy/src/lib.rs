@@ -8,6 +8,7 @@
 mod decision;
 mod digest;
 mod grants;
+mod live_profile;
 mod request;
 mod rules;
 mod single;
@@ -16,6 +17,7 @@ mod workspace_rules;
 pub use decision::{Attempt, Authority, Basis, CHECKS, ServerRules, Unpaid, Verdict};
 pub use digest::{canonical, digest_of};
 pub use grants::{Acting, Actors, Grants, LiveGrant, SpawnPermit, SpawnRefusal, Spawning};
+pub use live_profile::LiveProfile;
 pub use request::{Item, Origin, Request};
 pub use rules::{Denial, Permitted, RunPolicy};
 pub use single::{Paid, Payment, SpentStates, StateId, Unused, bound_arguments};

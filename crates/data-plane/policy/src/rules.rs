@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ops::Deref, sync::Arc};
 
 use narthex_model::{Alias, AliasError, ErrorKind, ToolScope};
 
-use crate::{Basis, Item, workspace_rules::Forbidding};
+use crate::{Basis, Item, LiveProfile, workspace_rules::Forbidding};
 
 /// The name for every server.
 const EVERY: &str = "*";
@@ -16,6 +16,8 @@ pub enum RunPolicy {
     AllAttached,
     /// These servers and no others.
     Attached(BTreeSet<Alias>),
+    /// Live mode: the servers and items of a profile, as the configuration has it now.
+    Profile(LiveProfile),
 }
 
 /// Proof that policy allowed this one value. Other crates cannot make, change or take it apart.
@@ -155,12 +157,34 @@ impl RunPolicy {
             Self::AllAttached => true,
             // Every run has the built-in server (X-M1).
             Self::Attached(aliases) => alias.is_built_in() || aliases.contains(alias),
+            Self::Profile(profile) => profile.is_attached(alias),
+        }
+    }
+
+    /// True if the run may know of an item of an attached server. Lists, routes and decisions ask
+    /// this same question (D5). `made_by` is the tool that made the item, if the item is a task.
+    #[must_use]
+    pub fn shows(&self, alias: &Alias, item: &Item, made_by: Option<&str>) -> bool {
+        match self {
+            Self::AllAttached | Self::Attached(_) => true,
+            Self::Profile(profile) => profile.shows(alias, item, made_by),
+        }
+    }
+
+    /// The profile by which the run sees its servers, if there is one.
+    #[must_use]
+    pub fn profile(&self) -> Option<&LiveProfile> {
+        match self {
+            Self::AllAttached | Self::Attached(_) => None,
+            Self::Profile(profile) => Some(profile),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use narthex_model::{Profile, ProfileName};
+
     use super::*;
 
     /// E17, E91, E150: names, a wildcard for all, and nothing for who asks for nothing.
@@ -174,6 +198,41 @@ mod tests {
         assert_eq!(RunPolicy::of::<&str>(&[]).unwrap(), RunPolicy::default());
         let refused = RunPolicy::of(&["git", "Git Hub"]).unwrap_err().to_string();
         assert!(refused.contains("`Git Hub` is not a valid server name"), "{refused}");
+    }
+
+    /// P4: a profile narrows the policy of the run that it belongs to, and never widens it. A
+    /// replaced profile counts from then on.
+    #[test]
+    fn p4_a_profile_narrows_what_a_run_may_know() {
+        let alias = |name: &str| Alias::new(name).unwrap();
+        let profile = |whole: &str, part: &str| {
+            let mut profile = Profile::new(ProfileName::new("work").unwrap());
+            profile.add_server(alias(whole));
+            profile.add_tools(alias(part), "search*").unwrap();
+            Arc::new(profile)
+        };
+        let within = RunPolicy::of(&["github", "linear"]).unwrap();
+        let live = LiveProfile::new(within, profile("github", "linear"));
+        let policy = RunPolicy::Profile(live.clone());
+        let tool = |name: &str| Item::Tool(name.into());
+        let shows = |server: &str, item: Item| policy.shows(&alias(server), &item, None);
+        assert!(policy.is_attached(&alias("linear")) && policy.is_attached(&Alias::built_in()));
+        assert!(shows("github", tool("delete")) && shows("github", Item::Prompt("x".into())));
+        assert!(shows("linear", tool("search_all")) && !shows("linear", tool("delete")));
+        for hidden in [Item::Prompt("x".into()), Item::Resource("a://b".into())] {
+            assert!(!shows("linear", hidden.clone()), "{hidden:?}");
+        }
+        assert!(shows("linear", Item::Server) && !shows("billing", Item::Server));
+        let made_by = |of: &str| policy.shows(&alias("linear"), &Item::Task("1".into()), Some(of));
+        assert!(made_by("search") && !made_by("delete"));
+        assert!(!shows("billing", tool("pay")));
+        let changes = live.changes();
+        live.replace(profile("billing", "github"));
+        assert!(changes.has_changed().unwrap());
+        assert!(!policy.is_attached(&alias("linear")) && !shows("linear", tool("search")));
+        assert!(!policy.is_attached(&alias("billing")), "the run itself does not have it");
+        assert!(shows("github", tool("search")) && !shows("github", tool("delete")));
+        assert_eq!(policy, RunPolicy::Profile(live));
     }
 
     /// D5: a refusal names the tool only where the caller may know of it, and all that is missing.

@@ -17,6 +17,7 @@ mod node;
 mod notifications;
 mod placeholder;
 mod problem;
+mod profiles;
 mod reader;
 mod secrets;
 mod strict;
@@ -36,6 +37,7 @@ use narthex_model::{ConfigFault, ServerDefinition};
 use rustix::fs::OFlags;
 
 pub use error::{ConfigFileError, FileProblem};
+pub use profiles::{ProfileEntry, ProfileFault};
 
 /// The contents of a configuration file.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,9 +46,16 @@ pub struct LoadedConfig {
     pub entries: Vec<Entry>,
     /// Warnings about keys and values that were tolerated, changed or ignored.
     pub warnings: Vec<ConfigWarning>,
+    /// The profiles; only a settings file has some.
+    pub profiles: Vec<ProfileEntry>,
 }
 
 impl LoadedConfig {
+    /// A configuration without profiles.
+    pub(crate) fn new(entries: Vec<Entry>, warnings: Vec<ConfigWarning>) -> Self {
+        Self { entries, warnings, profiles: Vec::new() }
+    }
+
     /// Notes in each entry the file whose changes a human approves, if there is such a file.
     pub(crate) fn approved_in(mut self, file: Option<&Arc<Path>>) -> Self {
         for entry in &mut self.entries {

@@ -1,6 +1,7 @@
 //! The set of servers: configured together, connected independently, published as snapshots.
 
 mod links;
+mod profile_sets;
 mod verbs;
 
 use std::{
@@ -27,7 +28,7 @@ pub use self::{
     verbs::{Applied, Enabling},
 };
 use crate::{
-    ConnectionId, DefinitionPins, Found, ServerEvent, ServerRow, Snapshot, Subscription,
+    ConnectionId, DefinitionPins, Found, Profiles, ServerEvent, ServerRow, Snapshot, Subscription,
     connection::{Connection, Settings},
     digest::DigestKey,
     handshakes::Handshakes,
@@ -118,6 +119,9 @@ pub(crate) struct Shared {
     pub(crate) handshakes: Handshakes,
     notices: broadcast::Sender<Notice>,
     events: broadcast::Sender<ServerEvent>,
+    pub(crate) profiles: watch::Sender<Arc<Profiles>>,
+    /// Held while the profiles are replaced.
+    pub(crate) profiles_turn: Mutex<()>,
     /// The decider of definitions that are pinned, once it is known.
     pub(crate) pins: watch::Sender<Option<Arc<dyn DefinitionPins>>>,
     pub(crate) tasks: TaskTracker,
@@ -146,6 +150,8 @@ impl Registry {
             handshakes: Handshakes::default(),
             notices: broadcast::Sender::new(NOTICE_QUEUE),
             events: broadcast::Sender::new(NOTICE_QUEUE),
+            profiles: watch::Sender::default(),
+            profiles_turn: Mutex::default(),
             pins: watch::Sender::new(None),
             tasks: TaskTracker::new(),
             home: OnceLock::new(),

@@ -16,7 +16,10 @@ use hyper::body::Incoming;
 use narthex_audit::{AuditEvent, Refused, kind};
 use narthex_control::Control;
 use narthex_gateway::{Endpoint, Gateway, Places, RunView};
-use narthex_model::{Alias, ErrorKind, WorkspaceId, json::shortened, nearest, problem_code};
+use narthex_model::{
+    Alias, ErrorKind, WorkspaceId, command::narthex, json::shortened, meant_hint, nearest,
+    problem_code,
+};
 use tokio::{net::TcpListener, sync::Semaphore, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -250,10 +253,9 @@ impl Door {
             // Boxed, so that calls have small futures.
             return Box::pin(self.files(run, &place, &parts, body)).await;
         }
-        let Some(endpoint) = self.endpoint(route, place.segments[0], &run) else {
-            let answer = self.no_endpoint(place.segments[0], &run);
-            self.denied(&Principal::Run(run), parts.uri.path());
-            return answer;
+        let (run, endpoint) = match self.entered(route, place.segments[0], run, &parts) {
+            Ok(entered) => entered,
+            Err(refused) => return refused,
         };
         let visit = Visit { run, endpoint, parts };
         match route.target {
@@ -352,6 +354,11 @@ impl Door {
         parts: &Parts,
         body: RequestBody,
     ) -> Response {
+        if run.policy.profile().is_some() {
+            // Files have the servers' own names, which a profile may hide or change.
+            self.denied(&Principal::Run(run), parts.uri.path());
+            return not_found();
+        }
         match place.route(&parts.method) {
             Some(_) => {
                 let path = place.segments[0];
@@ -359,6 +366,29 @@ impl Door {
             }
             None => wrong_method(&place.allowed()),
         }
+    }
+
+    /// The run and the endpoint of a path. If the run may not enter it, returns the answer, which is
+    /// the same as for a server or a profile that does not exist (D5).
+    fn entered(
+        &self,
+        route: &Route,
+        segment: &str,
+        run: Arc<RunView>,
+        parts: &Parts,
+    ) -> Result<(Arc<RunView>, Endpoint), Response> {
+        let answer = match route.target {
+            Target::InProfile => match self.gateway.in_profile(&run, segment) {
+                Some(seen) => return Ok((seen, Endpoint::Aggregated)),
+                None => self.no_profile(segment, &run),
+            },
+            _ => match self.endpoint(route, segment, &run) {
+                Some(endpoint) => return Ok((run, endpoint)),
+                None => self.no_endpoint(segment, &run),
+            },
+        };
+        self.denied(&Principal::Run(run), parts.uri.path());
+        Err(answer)
     }
 
     /// The endpoint of a path. If the run lacks the server, the answer is the same as for a server
@@ -377,6 +407,21 @@ impl Door {
         let meant = nearest(segment, known.iter().map(Alias::as_str));
         let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
         let text = format!("this run has no server of this name{meant}");
+        Problem::new(ErrorKind::NotFound, text).answer()
+    }
+
+    /// The answer to a request for a profile that does not exist, or that the run may not choose.
+    /// It names profiles only to clients that may choose any (D5).
+    fn no_profile(&self, name: &str, run: &RunView) -> Response {
+        let text = match self.gateway.may_choose_profile(run) {
+            true => {
+                let known = self.gateway.registry().profiles();
+                let meant = meant_hint(name, known.iter().map(|one| one.name.as_str()));
+                let list = narthex("profiles list", &[]);
+                format!("there is no usable profile of this name{meant}; `{list}` shows all")
+            }
+            false => "this run has no profile of this name".to_owned(),
+        };
         Problem::new(ErrorKind::NotFound, text).answer()
     }
 

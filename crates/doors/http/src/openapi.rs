@@ -29,8 +29,10 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// The schema and the description of a name in braces, by the segment in front of it.
-const SEGMENTS: [(&str, Shape, &str); 27] = [
+const SEGMENTS: [(&str, Shape, &str); 29] = [
     ("mcp", of::<shapes::Alias>(), "A server of the run."),
+    ("p", of::<shapes::ProfileName>(), "A profile."),
+    ("profiles", of::<shapes::ProfileRef>(), "The profile."),
     (
         "vfs",
         of::<shapes::VfsPath>(),

@@ -17,6 +17,7 @@ mod names;
 mod once;
 mod outbound;
 mod policy;
+mod profiles;
 mod public_registry;
 mod query;
 mod runs;
@@ -146,6 +147,8 @@ impl Asked<'_> {
             Target::Logs => self.logs().await,
             Target::Reload => self.reload().await,
             Target::Files => self.files(),
+            Target::Profiles => self.profiles(),
+            Target::Profile => self.profile(),
             Target::Runs => self.workspace_runs(body).await,
             Target::Run => self.workspace_run(body).await,
             Target::Sessions => self.sessions().await,
@@ -196,9 +199,11 @@ impl Asked<'_> {
             Target::AuditSettings => self.audit_settings(body).await,
             // The door answers these routes itself.
             Target::SignIn(_) | Target::Health | Target::Ready => Err(nothing_here()),
-            Target::Aggregated | Target::Transparent | Target::ToolCall | Target::Vfs => {
-                Err(nothing_here())
-            }
+            Target::Aggregated
+            | Target::Transparent
+            | Target::InProfile
+            | Target::ToolCall
+            | Target::Vfs => Err(nothing_here()),
         }
     }
 

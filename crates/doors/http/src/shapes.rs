@@ -56,6 +56,7 @@ mod page;
 mod part;
 mod policy;
 mod problem;
+mod profiles;
 mod public_registry;
 mod runs;
 mod schema;
@@ -82,6 +83,7 @@ pub(crate) use self::{
     part::As,
     policy::*,
     problem::*,
+    profiles::*,
     public_registry::*,
     runs::*,
     schema::{Nullable, Schemas, Shape, members},

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
 use narthex_gateway::{Endpoint, Gateway, RunView};
-use narthex_model::Alias;
+use narthex_model::{Alias, ProfileName};
 use tokio::{
     net::{UnixListener, UnixStream},
     sync::Semaphore,
@@ -17,7 +17,7 @@ use tokio_util::{
 use crate::{
     SocketError, SocketOptions,
     connection::{self, Place},
-    folder::{Folder, Socket, socket_name},
+    folder::{Folder, Socket, profile_socket_name, socket_name},
 };
 
 /// The pause before the next accept after the system has refused one.
@@ -115,20 +115,25 @@ impl SocketDoor {
         let Self { place, aggregated, servers, folder } = self;
         let room = Arc::new(Semaphore::new(place.options.connections));
         let mut changes = place.gateway.changes(&place.run);
+        let mut profiles = place.gateway.registry().profile_changes();
         let mut serving =
             Serving { place, room, tasks: TaskTracker::new(), stop, folder, open: BTreeMap::new() };
         let all = serving.stop.clone();
-        serving.accept(Endpoint::Aggregated, aggregated, all);
+        serving.accept(Served::Endpoint(Endpoint::Aggregated), aggregated, all);
         for (name, (alias, socket)) in servers {
-            serving.begin(name, alias, socket);
+            serving.begin(name, Served::Endpoint(Endpoint::Transparent(alias)), socket);
         }
         loop {
             changes.mark_seen();
+            profiles.mark_unchanged();
             serving.follow();
             tokio::select! {
                 biased;
                 () = serving.stop.cancelled() => break,
                 is_followed = changes.next() => if !is_followed {
+                    break;
+                },
+                changed = profiles.changed() => if changed.is_err() {
                     break;
                 },
             }
@@ -145,6 +150,25 @@ fn wanted(place: &Place) -> BTreeMap<String, Alias> {
     aliases.filter_map(|alias| Some((socket_name(Some(&alias))?, alias))).collect()
 }
 
+/// The profiles that clients of the run may choose, by file name.
+fn profiles(place: &Place) -> BTreeMap<String, Served> {
+    if !place.gateway.may_choose_profile(&place.run) {
+        return BTreeMap::new();
+    }
+    let profiles = place.gateway.profile_runs().into_iter().filter_map(|run| run.profile());
+    let names = profiles.map(|profile| profile.name().clone());
+    names.map(|name| (profile_socket_name(name.as_str()), Served::Profile(name))).collect()
+}
+
+/// The end of the connections of one socket.
+#[derive(Debug, Clone)]
+enum Served {
+    /// An endpoint of the door's run.
+    Endpoint(Endpoint),
+    /// The endpoint of a profile.
+    Profile(ProfileName),
+}
+
 /// The state of a door that accepts connections.
 struct Serving {
     place: Place,
@@ -159,34 +183,32 @@ struct Serving {
 impl Serving {
     /// Opens and closes sockets, so that they match the run's current servers.
     fn follow(&mut self) {
-        let wanted = wanted(&self.place);
+        let servers = wanted(&self.place).into_iter();
+        let servers =
+            servers.map(|(name, alias)| (name, Served::Endpoint(Endpoint::Transparent(alias))));
+        let wanted: BTreeMap<_, _> = servers.chain(profiles(&self.place)).collect();
         self.open.retain(|name, _| wanted.contains_key(name));
-        for (name, alias) in wanted {
+        for (name, served) in wanted {
             if self.open.contains_key(&name) {
                 continue;
             }
             match self.folder.bind(&name) {
-                Ok(socket) => self.begin(name, alias, socket),
-                Err(error) => {
-                    tracing::warn!(
-                        server.name = %alias,
-                        "a server's socket cannot be opened: {error}"
-                    );
-                }
+                Ok(socket) => self.begin(name, served, socket),
+                Err(error) => tracing::warn!("the socket {name} cannot be opened: {error}"),
             }
         }
     }
 
-    fn begin(&mut self, name: String, alias: Alias, socket: Socket) {
+    fn begin(&mut self, name: String, served: Served, socket: Socket) {
         let stop = self.stop.child_token();
         self.open.insert(name, stop.clone().drop_guard());
-        self.accept(Endpoint::Transparent(alias), socket, stop);
+        self.accept(served, socket, stop);
     }
 
-    fn accept(&self, endpoint: Endpoint, socket: Socket, stop: CancellationToken) {
+    fn accept(&self, served: Served, socket: Socket, stop: CancellationToken) {
         let accepting = Accepting {
             place: self.place.clone(),
-            endpoint,
+            served,
             room: self.room.clone(),
             tasks: self.tasks.clone(),
             stop,
@@ -198,7 +220,7 @@ impl Serving {
 /// A listening socket that accepts connections.
 struct Accepting {
     place: Place,
-    endpoint: Endpoint,
+    served: Served,
     room: Arc<Semaphore>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -230,7 +252,16 @@ impl Accepting {
     /// client has connected, since all sockets share the limit.
     async fn begin(&self, stream: UnixStream) {
         let Ok(room) = self.room.clone().acquire_owned().await else { return };
-        let (place, endpoint) = (self.place.clone(), self.endpoint.clone());
+        let mut place = self.place.clone();
+        let endpoint = match &self.served {
+            Served::Endpoint(endpoint) => endpoint.clone(),
+            Served::Profile(name) => {
+                // The profile may be gone: then the client finds its connection closed.
+                let Some(run) = place.gateway.profile_run(name.as_str()) else { return };
+                place.run = run;
+                Endpoint::Aggregated
+            }
+        };
         let stop = self.stop.clone();
         self.tasks.spawn(async move {
             connection::serve(place, endpoint, stream, stop).await;

@@ -115,6 +115,11 @@ pub(crate) fn socket_name(alias: Option<&Alias>) -> Option<String> {
     (alias.is_none() || name != AGGREGATED).then_some(name)
 }
 
+/// The file name of a profile's socket. No alias has a dot.
+pub(crate) fn profile_socket_name(profile: &str) -> String {
+    format!("p.{profile}.sock")
+}
+
 impl Folder {
     /// Creates the folder if it does not exist, checks that only we may enter it, and locks it.
     pub(crate) fn open(path: &Path) -> Result<Self, SocketError> {

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 const ALIAS_MAX: usize = 64;
 /// The alias of the built-in server, which every run has.
 const BUILT_IN: &str = "narthex";
+/// The words that addresses such as `/mcp/p/work` have in the place of an alias.
+const PARTS_OF_ADDRESSES: [&str; 2] = ["p", "w"];
 
 /// A name matching `^[a-z][a-z0-9_-]{0,63}$` without `__`. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -34,6 +36,12 @@ pub enum AliasError {
          for example `{BUILT_IN}-2`"
     )]
     Reserved,
+    /// The text is a part of addresses.
+    #[error(
+        "`{0}` is a part of addresses such as `/mcp/p/work`; choose another name, for example \
+         `{0}-server`"
+    )]
+    PartOfAddresses(&'static str),
 }
 
 impl Alias {
@@ -52,14 +60,17 @@ impl Alias {
     }
 
     /// As [`Alias::new`], for a server that is attached or configured: the built-in server's alias
-    /// is taken.
+    /// is taken, and so are the words of addresses.
     ///
     /// # Errors
     /// When the rule is broken, or the alias is reserved.
     pub fn of_server(text: &str) -> Result<Self, AliasError> {
         match Self::new(text)? {
             alias if alias.is_built_in() => Err(AliasError::Reserved),
-            alias => Ok(alias),
+            alias => match PARTS_OF_ADDRESSES.into_iter().find(|part| *part == alias.as_str()) {
+                Some(part) => Err(AliasError::PartOfAddresses(part)),
+                None => Ok(alias),
+            },
         }
     }
 
@@ -185,10 +196,21 @@ mod tests {
         let error = Alias::of_server("narthex").unwrap_err();
         assert_eq!(error, AliasError::Reserved);
         assert!(error.to_string().contains("choose another, for example `narthex-2`"), "{error}");
-        for free in ["narthex-2", "git"] {
+        for free in ["narthex-2", "git", "p-server", "pp"] {
             assert_eq!(Alias::of_server(free).unwrap().as_str(), free);
         }
         assert!(Alias::built_in().is_built_in());
         assert_eq!(Alias::new("narthex").unwrap(), Alias::built_in());
+    }
+
+    /// P3: no server takes the place of a part of an address.
+    #[test]
+    fn p3_parts_of_addresses_are_no_names_of_servers() {
+        for part in ["p", "w"] {
+            let error = Alias::of_server(part).unwrap_err();
+            assert_eq!(error, AliasError::PartOfAddresses(part));
+            assert!(error.to_string().contains(&format!("for example `{part}-server`")), "{error}");
+            assert!(Alias::new(part).is_ok(), "rows of earlier configurations can be named");
+        }
     }
 }

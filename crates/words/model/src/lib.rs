@@ -44,6 +44,7 @@ pub mod package;
 mod page;
 mod principal;
 pub mod problem_code;
+mod profile;
 mod provenance;
 mod qualified;
 mod run_scope;
@@ -99,11 +100,12 @@ pub use models::{EnabledModel, EnabledModels, ModelFault};
 pub use named_secret::{AuthSecret, NamedSecret, OpenedSecret, SecretId, SecretPlace};
 pub use names::{
     AgentName, CapabilityName, ChannelName, EnvName, ExecutorName, McpClientId, NameError,
-    PreviewId, PrincipalId, PrincipalName, ServerId, ServiceTokenId, ToolScope,
+    PreviewId, PrincipalId, PrincipalName, ProfileName, ServerId, ServiceTokenId, ToolScope,
 };
 pub use nearest::{UnknownKey, did_you_mean, meant_hint, near, nearest};
 pub use page::Page;
 pub use principal::{ClientOrigin, PrincipalKind, Role, Roles};
+pub use profile::{Profile, ProfileProblem, ToolOverride};
 pub use provenance::Provenance;
 pub use qualified::{QUALIFIED_NAME_MAX, QualifiedName, QualifiedNames};
 pub use run_scope::RunScope;

@@ -115,6 +115,15 @@ name! {
 }
 
 name! {
+    /// The name of a profile of the live configuration. Follows the rule of [`Alias`], as it is a
+    /// part of addresses and of names of sockets.
+    ProfileName,
+    "profile name",
+    "use 1 to 64 of a-z, 0-9, `_` and `-`, start with a letter, and no `__`",
+    |text| Alias::new(text).is_ok()
+}
+
+name! {
     /// The name of a variable in an agent's environment. Follows the rule of [`SecretName`]
     /// (X-E59).
     EnvName,

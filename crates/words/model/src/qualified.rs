@@ -15,8 +15,8 @@ pub const QUALIFIED_NAME_MAX: usize = 128;
 
 const HASH_CHARS: usize = 8;
 
-/// `mcp__<alias>__<name>`, always matching `^[a-zA-Z0-9_-]{1,128}$`. Never taken apart again:
-/// calls are routed by [`QualifiedNames`].
+/// `mcp__<alias>__<name>`, or a name that a profile gives; always matching
+/// `^[a-zA-Z0-9_-]{1,128}$`. Never taken apart again: calls are routed by [`QualifiedNames`].
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QualifiedName(Arc<str>);
 
@@ -116,6 +116,25 @@ impl QualifiedNames {
         }
     }
 
+    /// Gives a tool or prompt another name: from now on only that name leads to it. Returns the
+    /// name that it had; `None` and no change if it is not in the table, or another one has the
+    /// name.
+    pub fn give(
+        &mut self,
+        alias: &Alias,
+        original: &str,
+        name: &Arc<str>,
+    ) -> Option<QualifiedName> {
+        if self.routes.contains_key(name) {
+            return None;
+        }
+        let held = self.names.get_mut(&(alias.clone(), Arc::from(original)))?;
+        let before = std::mem::replace(held, QualifiedName(name.clone()));
+        let route = self.routes.remove(before.as_str())?;
+        self.routes.insert(name.clone(), route);
+        Some(before)
+    }
+
     /// A name for a tool of our own beside those of a server, which keep theirs: the plain one if
     /// it is free, else one with the hash suffix (E80). `None` if that is taken as well.
     #[must_use]
@@ -134,6 +153,11 @@ impl QualifiedNames {
     #[must_use]
     pub fn route(&self, qualified: &str) -> Option<(&Alias, &Arc<str>)> {
         self.routes.get(qualified).map(|(alias, original)| (alias, original))
+    }
+
+    /// All originals with their names, by server.
+    pub fn iter(&self) -> impl Iterator<Item = (&Alias, &Arc<str>, &QualifiedName)> {
+        self.names.iter().map(|((alias, original), name)| (alias, original, name))
     }
 
     /// The qualified name of a server's tool or prompt; `None` if it is not in the table.
@@ -227,6 +251,23 @@ mod tests {
             assert_eq!(name.len(), limit);
             assert!(name.starts_with(&format!("mcp__{longest}__")), "{name}");
         }
+    }
+
+    /// P2: a given name takes the place of the qualified one, and of no other name.
+    #[test]
+    fn p2_a_given_name_leads_to_one_tool_alone() {
+        let a = alias("a");
+        let mut table = QualifiedNames::build([(&a, "x"), (&a, "y")], QUALIFIED_NAME_MAX);
+        let before = table.give(&a, "x", &"new".into()).unwrap();
+        assert_eq!(before.as_str(), "mcp__a__x");
+        assert_eq!(table.route("new").unwrap(), (&a, &Arc::from("x")));
+        assert_eq!(table.route("mcp__a__x"), None);
+        assert_eq!(table.name(&a, "x").unwrap().as_str(), "new");
+        for taken in ["new", "mcp__a__y"] {
+            assert!(table.give(&a, "y", &taken.into()).is_none(), "{taken}");
+        }
+        assert!(table.give(&a, "z", &"other".into()).is_none());
+        assert_eq!(table.route("mcp__a__y").unwrap(), (&a, &Arc::from("y")));
     }
 
     /// E80: a tool of our own never takes the name of a server's.

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::ids::id;
+use sha2::{Digest, Sha256};
+
+use crate::{McpClientId, ProfileName, ids::id};
 
 id! {
     /// The id of a run, such as `run_0a1b2c3d4e5f` (O73); no secret.
@@ -11,6 +13,33 @@ id! {
 id! {
     /// The id of a session, the long-lived thing that an agent is doing: `ses_0a1b2c3d4e5f`.
     SessionId, "ses_", 6
+}
+
+impl RunId {
+    /// The id of the run by which clients of this run see through a profile. The same profile has
+    /// the same id, also after a restart.
+    #[must_use]
+    pub fn of_profile(self, name: &ProfileName) -> Self {
+        self.derived("profile", name.as_str())
+    }
+
+    /// The id of the run by which a registered client sees through the profile of this run.
+    #[must_use]
+    pub fn of_client(self, id: &McpClientId) -> Self {
+        self.derived("client", id.as_str())
+    }
+
+    fn derived(self, kind: &str, of: &str) -> Self {
+        let digest = Sha256::new()
+            .chain_update(kind)
+            .chain_update([0])
+            .chain_update(self.bytes())
+            .chain_update(of)
+            .finalize();
+        let mut id = [0; Self::BYTES];
+        id.copy_from_slice(&digest[..Self::BYTES]);
+        Self::new(id)
+    }
 }
 
 /// The number of a run in its workspace, from 1 on; 0 is the daemon's own run. No number is given
@@ -107,6 +136,16 @@ mod tests {
         ] {
             assert_eq!(RunId::parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_profile_has_its_own_id_in_each_run() {
+        let of = |run: u8, name: &str| {
+            RunId::new([run; RunId::BYTES]).of_profile(&ProfileName::new(name).unwrap())
+        };
+        assert_eq!(of(1, "work"), of(1, "work"));
+        let ids = [of(1, "work"), of(1, "home"), of(2, "work"), RunId::new([1; RunId::BYTES])];
+        assert_eq!(ids.into_iter().collect::<std::collections::HashSet<_>>().len(), 4);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub use questions::{Answerable, embedded, unanswered, wanted_urls};
 pub use readable::{DefinitionKind, Readable, readable};
 pub use redact::{REDACTED, Redactor, is_redactable};
 pub use rewrite::{Patch, Rewrite};
-pub use schema::{with_member, with_object_schema};
+pub use schema::{with_member, with_object_schema, with_text_member};
 pub use sse::{SseError, SseEvent, SseParser, sse_event, write_sse_event};
 pub use template::Template;
 

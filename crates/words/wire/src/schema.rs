@@ -20,6 +20,15 @@ pub fn with_member(raw: &Bytes, member: &str, text: &str) -> Bytes {
     [&raw[..range.start], &encode_string(text), &raw[range.end..]].concat().into()
 }
 
+/// As [`with_member`], and adds the member if the object has none.
+#[must_use]
+pub fn with_text_member(raw: &Bytes, member: &str, text: &str) -> Bytes {
+    match Raw::new(raw).get(member) {
+        Some(_) => with_member(raw, member, text),
+        None => with_members(raw, &[(member, &encode_string(text))]),
+    }
+}
+
 /// A tool whose input schema describes an object with `properties`. Any other schema, or none,
 /// becomes the empty object schema; fitting schemas stay byte for byte (E81, R-E27).
 #[must_use]
@@ -84,6 +93,22 @@ fn with_members(object: &Bytes, members: &[(&str, &[u8])]) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_replaced_or_added_and_the_rest_stays() {
+        let with = |raw: &str| {
+            let raw = Bytes::copy_from_slice(raw.as_bytes());
+            String::from_utf8(with_text_member(&raw, "description", "a \"b\"").to_vec()).unwrap()
+        };
+        for (raw, expected) in [
+            (r#"{"description": "x" , "n":1}"#, r#"{"description": "a \"b\"" , "n":1}"#),
+            (r#"{"n":1}"#, r#"{"n":1,"description":"a \"b\""}"#),
+            ("{ }", r#"{ "description":"a \"b\""}"#),
+            (r#"{"description":null}"#, r#"{"description":"a \"b\""}"#),
+        ] {
+            assert_eq!(with(raw), expected, "{raw}");
+        }
+    }
 
     fn adapted(tool: &str) -> String {
         let tool = with_object_schema(&Bytes::copy_from_slice(tool.as_bytes()));

@@ -35,6 +35,7 @@ pub enum ClientsCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex clients register desktop --agent reader\n  \
+    narthex clients register editor --profile work\n  \
     narthex clients register ide --agent reader --with run.json \\\n    \
     --expires-at 2027-01-31T12:00:00Z\n\n\
     A run scope may hold credentials, so only the file can give it.")]
@@ -42,10 +43,13 @@ pub struct RegisterClientArgs {
     /// The client's name in the workspace
     pub client: String,
     /// The agent that the client's runs belong to
-    #[arg(long)]
-    pub agent: String,
+    #[arg(long, required_unless_present = "profile", conflicts_with = "profile")]
+    pub agent: Option<String>,
+    /// The profile that the client sees, in place of an agent; it cannot leave the profile
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
     /// A JSON file with `params` and `scope` of the client's runs; - reads standard input
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "profile")]
     pub with: Option<PathBuf>,
     /// An origin for the client's writes: agent-produced or imported; repeat the flag for both
     /// [default: agent-produced]

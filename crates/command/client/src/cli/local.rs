@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
-use narthex_model::Alias;
+use narthex_model::{Alias, ProfileName};
 
 /// Starts every server of the configuration and serves them at one address until Ctrl-C.
 #[derive(Debug, Args)]
@@ -105,6 +105,9 @@ pub struct ConnectArgs {
     /// One server with its own tool names, instead of all servers with prefixed names
     #[arg(long, value_name = "ALIAS")]
     pub server: Option<Alias>,
+    /// The servers and tools of a profile, with its names
+    #[arg(long, value_name = "NAME", conflicts_with = "server", value_parser = profile)]
+    pub profile: Option<ProfileName>,
     /// Maximum time to wait for a daemon; 0 fails at once
     #[arg(long, value_name = "DURATION", value_parser = super::values::duration_or_zero,
         default_value = "30s")]
@@ -118,6 +121,10 @@ pub struct ConnectArgs {
     /// The file of servers for the daemon that --start starts
     #[arg(long, value_name = "FILE", requires = "start")]
     pub config: Option<PathBuf>,
+}
+
+fn profile(text: &str) -> Result<ProfileName, String> {
+    ProfileName::new(text).map_err(|error| error.to_string())
 }
 
 /// Shows which programs a file would start and which addresses it would call, asks, and approves

@@ -25,7 +25,7 @@ pub async fn run(command: ClientsCommand, context: Context) -> Result<ExitCode, 
             let path = workspace_path(&place.workspace, "/mcp-clients");
             let asked = client.api_all(&path);
             let items = waiting("asking the daemon", &context, asked).await?;
-            let header = ["id", "client", "agent", "opens", "run", "expires", "by"];
+            let header = ["id", "client", "agent or profile", "opens", "run", "expires", "by"];
             table::list(&items, &header, row, "There are no clients yet.", &context)
         }
         ClientsCommand::Show { id, place } => {
@@ -49,14 +49,19 @@ async fn register(
     args: &RegisterClientArgs,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
-    let RegisterClientArgs { client: name, agent, with, origins, expires_at, place } = args;
+    let RegisterClientArgs { client: name, agent, profile, with, origins, expires_at, place } =
+        args;
     let mut body = with
         .as_deref()
         .map(|file| read(file, "write one JSON object"))
         .transpose()?
         .unwrap_or_default();
     body.insert("client".to_owned(), json!(name));
-    body.insert("agent_name".to_owned(), json!(agent));
+    for (member, name) in [("agent_name", agent), ("profile", profile)] {
+        if let Some(name) = name {
+            body.insert(member.to_owned(), json!(name));
+        }
+    }
     if !origins.is_empty() {
         body.insert("origins".to_owned(), json!(origins));
     }
@@ -94,12 +99,15 @@ fn show(client: &Value, context: &Context) -> Result<ExitCode, Failure> {
         let origins = client["origins"].as_array().map(Vec::as_slice).unwrap_or_default();
         let origins: Vec<_> = origins.iter().filter_map(Value::as_str).map(harmless).collect();
         output::line(&format!(
-            "The client {} was registered at {} by {}.\n\n  agent    {}\n  origins  {}\n  \
+            "The client {} was registered at {} by {}.\n\n  {}\n  origins  {}\n  \
              opens    {}\n  expires  {}\n  revoked  {}\n  session  {}\n  run      {}",
             table::text(client, "client"),
             table::text(client, "created_at"),
             table::text(client, "created_by"),
-            table::text(client, "agent_name"),
+            match client["profile"].as_str() {
+                Some(profile) => format!("profile  {}", harmless(profile)),
+                None => format!("agent    {}", table::text(client, "agent_name")),
+            },
             origins.join(", "),
             opens(client),
             table::or_none(client, "expires_at"),
@@ -117,6 +125,7 @@ fn opens(client: &Value) -> String {
         None => "",
         Some("agent_deleted") => "agent deleted",
         Some("agent_inactive") => "agent not active",
+        Some("profile_gone") => "no usable profile",
         Some("disabled") => "principal disabled",
         Some(why) => &harmless(why),
     };
@@ -132,7 +141,10 @@ fn row(client: &Value) -> Vec<String> {
     vec![
         table::text(client, "id"),
         table::text(client, "client"),
-        table::text(client, "agent_name"),
+        match client["profile"].as_str() {
+            Some(profile) => format!("profile {}", harmless(profile)),
+            None => table::text(client, "agent_name"),
+        },
         opens(client),
         table::or_none(client, "run_id"),
         table::or_none(client, "expires_at"),

@@ -16,6 +16,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         "Operate",
         &[
             "mcp",
+            "profiles",
             "servers",
             "capabilities",
             "agents",

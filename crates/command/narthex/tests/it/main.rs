@@ -46,6 +46,7 @@ mod orchestrator;
 mod outbound;
 mod outcomes;
 mod policy;
+mod profiles;
 mod recorder;
 mod reload;
 mod reload_load;

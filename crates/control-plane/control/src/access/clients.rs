@@ -8,7 +8,7 @@ use narthex_catalog::fields::Fields;
 use narthex_login::BearerHash;
 use narthex_model::{
     AgentName, BuiltInTools, ClientOrigin, McpClientId, PrincipalId, PrincipalKind, PrincipalName,
-    RunId, SessionId, Timestamp, WorkspaceId,
+    ProfileName, RunId, SessionId, Timestamp, WorkspaceId,
     json::{Node, Place, shortened},
 };
 use narthex_store::{McpClientRow, NewPrincipal, Store};
@@ -19,21 +19,32 @@ use crate::{By, Control, ControlError};
 
 /// Largest number of admitted clients of a workspace.
 const LIVE_MAX: usize = 1000;
-const FIELDS: [&str; 7] =
-    ["client", "agent_name", "params", "scope", "builtin", "origins", "expires_at"];
+const FIELDS: [&str; 8] =
+    ["client", "agent_name", "profile", "params", "scope", "builtin", "origins", "expires_at"];
+/// The fields of a client of an agent.
+const OF_AGENT: [&str; 3] = ["params", "scope", "builtin"];
 
 /// A request to register a client.
 pub struct ClientRequest {
     /// Full name, with the workspace in front.
     pub name: PrincipalName,
-    /// The agent of the client's runs.
-    pub agent: AgentName,
+    /// The agent of the client's runs, or the profile that the client sees.
+    pub sees: Sees,
     /// The origins that the client may give to its writes.
     pub origins: BTreeSet<ClientOrigin>,
     /// Time from which the client is no longer admitted.
     pub expires_at: Option<SystemTime>,
     /// The members `agent_name`, `params`, `scope` and `builtin` of the request for its runs.
     pub run: Map<String, Value>,
+}
+
+/// The servers that a client sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sees {
+    /// Those of runs of an agent.
+    Agent(AgentName),
+    /// Those of a profile of the live configuration.
+    Profile(ProfileName),
 }
 
 /// A client to register, with the sealed request for its runs.
@@ -59,14 +70,15 @@ pub struct CreatedClient {
 
 impl ClientRequest {
     /// Reads `{"client": …, "agent_name": …, "params": {…}, "scope": {…}, "origins": […],
-    /// "expires_at": …}`. The parameters are not checked against the agent.
+    /// "expires_at": …}`, or `"profile"` in place of `"agent_name"`. The parameters are not checked
+    /// against the agent, and the profile is not looked up.
     ///
     /// # Errors
     /// All faults of the fields.
     pub fn read(workspace: &WorkspaceId, text: &[u8]) -> Result<Self, ControlError> {
         let mut fields = Fields::read(text, &FIELDS)?;
         let name = fields.named("client", |name| PrincipalName::of_service(workspace, name));
-        let agent = fields.named("agent_name", AgentName::new);
+        let sees = sees(&mut fields);
         let origins = origins(&mut fields);
         let expires_at = fields.text("expires_at").map(|text| Timestamp::parse(&text));
         if expires_at.is_some_and(|at| at.is_none_or(|at| at <= SystemTime::now())) {
@@ -100,9 +112,11 @@ impl ClientRequest {
         }
         fields.done().map_err(ControlError::from)?;
         let missing = "what is missing is a fault";
-        let (name, agent) = (name.expect(missing), agent.expect(missing));
-        run.insert("agent_name".to_owned(), agent.as_str().into());
-        Ok(Self { name, agent, origins, expires_at: expires_at.flatten(), run })
+        let (name, sees) = (name.expect(missing), sees.expect(missing));
+        if let Sees::Agent(agent) = &sees {
+            run.insert("agent_name".to_owned(), agent.as_str().into());
+        }
+        Ok(Self { name, sees, origins, expires_at: expires_at.flatten(), run })
     }
 
     /// The request with a new token, which still has to be stored.
@@ -164,12 +178,18 @@ impl Control {
             if live.len() >= LIVE_MAX {
                 return Err(AccessError::TooManyClients(LIVE_MAX).into());
             }
-            let ClientRequest { name, agent, origins, expires_at, .. } = request;
+            let ClientRequest { name, sees, origins, expires_at, .. } = request;
             if live.iter().any(|one| one.account.name == name) {
                 return Err(AccessError::ClientTaken(name).into());
             }
             let event = of_client(kind::CLIENT_REGISTERED, &workspace, &of, by.clone());
-            let event = event.with("name", name.as_str()).with("agent", agent.as_str());
+            let event = event.with("name", name.as_str());
+            let (event, agent, profile) = match sees {
+                Sees::Agent(agent) => (event.with("agent", agent.as_str()), Some(agent), None),
+                Sees::Profile(profile) => {
+                    (event.with("profile", profile.as_str()), None, Some(profile))
+                }
+            };
             let event =
                 event.with("origins", origins.iter().map(|one| one.as_str()).collect::<Vec<_>>());
             let noted = this.note(event).await?;
@@ -180,6 +200,7 @@ impl Control {
                 principal,
                 hash,
                 agent,
+                profile,
                 origins,
                 session: None,
                 run: None,
@@ -296,6 +317,23 @@ fn of_client(
     AuditEvent::new(kind, by).in_workspace(workspace).on("client", id.to_string())
 }
 
+/// The agent of a client, or its profile.
+fn sees(fields: &mut Fields) -> Option<Sees> {
+    if fields.take("profile").is_none() {
+        return fields.named("agent_name", AgentName::new).map(Sees::Agent);
+    }
+    let profile = fields.named("profile", ProfileName::new);
+    if fields.take("agent_name").is_some() {
+        fields.fault("agent_name", "a client has an agent or a profile", "leave one out");
+    }
+    for name in OF_AGENT {
+        if fields.take(name).is_some() {
+            fields.fault(name, "only runs of agents have this", "leave it out");
+        }
+    }
+    profile.map(Sees::Profile)
+}
+
 /// The requested origins. If the request names none, `agent-produced` is the only one.
 fn origins(fields: &mut Fields) -> BTreeSet<ClientOrigin> {
     let all = ClientOrigin::ALL.map(ClientOrigin::as_str).join("`, `");
@@ -363,6 +401,32 @@ mod tests {
             [(json!([]), "origins"), (json!("imported"), "origins"), (json!([1]), "origins[0]")]
         {
             assert_eq!(fault_places(unfit), [place]);
+        }
+    }
+
+    /// P9: a client sees by an agent or by a profile.
+    #[test]
+    fn p9_a_client_has_a_profile_in_place_of_an_agent() {
+        let of = |members: Value| {
+            let mut text = json!({ "client": "desktop" });
+            text.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+            read(text)
+        };
+        let request = of(json!({ "profile": "work" })).unwrap();
+        assert_eq!(request.sees, Sees::Profile(ProfileName::new("work").unwrap()));
+        assert!(request.run.is_empty());
+        for (members, field) in [
+            (json!({}), "agent_name"),
+            (json!({ "profile": "A b" }), "profile"),
+            (json!({ "profile": "work", "agent_name": "reader" }), "agent_name"),
+            (json!({ "profile": "work", "params": {} }), "params"),
+            (json!({ "profile": "work", "builtin": [] }), "builtin"),
+        ] {
+            let Err(ControlError::Catalog(CatalogError::Refused(faults))) = of(members.clone())
+            else {
+                panic!("{members}");
+            };
+            assert!(faults.iter().any(|fault| fault.field == field), "{members}: {faults:?}");
         }
     }
 

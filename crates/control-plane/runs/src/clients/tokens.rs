@@ -26,6 +26,8 @@ pub enum ClientClosed {
     AgentDeleted,
     /// The agent of the client's runs is not active.
     AgentInactive,
+    /// The configuration has no usable profile of the client's name for it.
+    ProfileGone,
 }
 
 impl ClientClosed {
@@ -38,6 +40,7 @@ impl ClientClosed {
             Self::Disabled => "disabled",
             Self::AgentDeleted => "agent_deleted",
             Self::AgentInactive => "agent_inactive",
+            Self::ProfileGone => "profile_gone",
         }
     }
 
@@ -84,7 +87,8 @@ impl Runs {
         clients: Vec<Arc<KnownClient>>,
     ) -> Result<Vec<SeenClient>, RunError> {
         let open = clients.iter().filter(|client| ClientClosed::of(client).is_none());
-        let agents: BTreeSet<&AgentName> = open.map(|client| &client.row.agent).collect();
+        let agents: BTreeSet<&AgentName> =
+            open.filter_map(|client| client.row.agent.as_ref()).collect();
         let rows = self.store()?.catalog(CatalogKind::Agent);
         let mut closed = BTreeMap::new();
         for agent in agents {
@@ -93,7 +97,8 @@ impl Runs {
                 closed.insert(agent.clone(), why);
             }
         }
-        let is_without = |client: &&Arc<KnownClient>| closed.contains_key(&client.row.agent);
+        let of_agent = |client: &KnownClient| closed.get(client.row.agent.as_ref()?).copied();
+        let is_without = |client: &&Arc<KnownClient>| of_agent(client).is_some();
         let may_have_run =
             |client: &Arc<KnownClient>| client.row.run.is_some() && is_without(&client);
         let living = match clients.iter().any(may_have_run) {
@@ -102,11 +107,18 @@ impl Runs {
         };
         let seen = |known: Arc<KnownClient>| {
             let of_itself = ClientClosed::of(&known);
-            let why = of_itself.or_else(|| closed.get(&known.row.agent).copied());
+            let why = of_itself.or_else(|| of_agent(&known));
+            let why = why.or_else(|| self.without_profile(&known));
             let has_run = known.row.run.is_some_and(|run| living.contains(&run));
             let is_live = of_itself.is_none() && (why.is_none() || has_run);
             SeenClient { known, is_live, closed: why }
         };
         Ok(clients.into_iter().map(seen).collect())
+    }
+
+    fn without_profile(&self, client: &KnownClient) -> Option<ClientClosed> {
+        let profile = client.row.profile.as_ref()?;
+        let is_there = self.shared.gateway.profile_run(profile.as_str()).is_some();
+        (!is_there).then_some(ClientClosed::ProfileGone)
     }
 }

@@ -372,7 +372,7 @@ fn of_fault(fault: &Fault) -> RunFault {
 /// The servers that a policy names and that do not exist.
 pub(crate) fn missing(policy: &RunPolicy, snapshot: &Snapshot) -> Vec<Alias> {
     match policy {
-        RunPolicy::AllAttached => Vec::new(),
+        RunPolicy::AllAttached | RunPolicy::Profile(_) => Vec::new(),
         RunPolicy::Attached(named) => {
             let is_missing =
                 |alias: &&Alias| !alias.is_built_in() && snapshot.get(alias.as_str()).is_none();

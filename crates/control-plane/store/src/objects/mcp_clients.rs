@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::SystemTime};
 
 use narthex_model::{
-    AgentName, ClientOrigin, McpClientId, PrincipalId, RunId, SessionId, WorkspaceId,
+    AgentName, ClientOrigin, McpClientId, PrincipalId, ProfileName, RunId, SessionId, WorkspaceId,
 };
 
 use super::{ms, now_ms, optional_time, principals, principals::CHANGED, time, workspace};
@@ -16,13 +16,13 @@ use crate::{
 const CREATE: Statement = Statement {
     name: "mcp_clients.create",
     sql: "INSERT INTO mcp_clients (id, workspace, principal, hash, agent, sealed, origins, \
-          session, run, created_at, created_by, expires_at, revoked_at) \
-          VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', $8, $9, $10, 0)",
+          session, run, created_at, created_by, expires_at, revoked_at, profile) \
+          VALUES ($1, $2, $3, $4, $5, $6, $7, '', '', $8, $9, $10, 0, $11)",
 };
 const ALL: Statement = Statement {
     name: "mcp_clients.all",
     sql: "SELECT id, workspace, principal, hash, agent, origins, session, run, created_at, \
-          created_by, expires_at, revoked_at FROM mcp_clients",
+          created_by, expires_at, revoked_at, profile FROM mcp_clients",
 };
 const SEALED: Statement = Statement {
     name: "mcp_clients.sealed",
@@ -48,8 +48,10 @@ pub struct McpClientRow {
     pub principal: PrincipalId,
     /// SHA-256 of the client's token, in hexadecimal.
     pub hash: String,
-    /// The agent of the client's runs.
-    pub agent: AgentName,
+    /// The agent of the client's runs; `None` for a client of a profile.
+    pub agent: Option<AgentName>,
+    /// The profile of the live configuration that the client sees.
+    pub profile: Option<ProfileName>,
     /// The origins that the client may give for content.
     pub origins: BTreeSet<ClientOrigin>,
     /// The session of its runs; `None` before the first run.
@@ -94,12 +96,13 @@ impl<'a> McpClients<'a> {
             Value::Text(row.workspace.as_str()),
             Value::Text(row.principal.as_str()),
             Value::Text(&row.hash),
-            Value::Text(row.agent.as_str()),
+            Value::Text(row.agent.as_ref().map_or("", AgentName::as_str)),
             Value::Text(sealed),
             Value::Text(&origins),
             Value::Integer(ms(row.created_at)),
             Value::Text(&row.created_by),
             Value::Integer(row.expires_at.map_or(0, ms)),
+            Value::Text(row.profile.as_ref().map_or("", ProfileName::as_str)),
         ];
         let steps = [Step::new(CREATE, values), Step::new(CHANGED, Vec::new())];
         self.database.write_steps(&steps).await.map(drop)
@@ -167,12 +170,15 @@ fn client(row: &Row) -> Result<McpClientRow, StatementError> {
     let origins = origins.split_whitespace().map(ClientOrigin::parse);
     let session = optional("session")?.map(|text| SessionId::parse(&text));
     let run = optional("run")?.map(|text| RunId::parse(&text));
+    let agent = optional("agent")?.map(|text| AgentName::new(&text));
+    let profile = optional("profile")?.map(|text| ProfileName::new(&text));
     Ok(McpClientRow {
         id: McpClientId::new(&row.text("id")?).map_err(|_invalid| row.damaged())?,
         workspace: workspace(row)?,
         principal: principals::id(row, "principal")?,
         hash: row.text("hash")?,
-        agent: AgentName::new(&row.text("agent")?).map_err(|_invalid| row.damaged())?,
+        agent: agent.transpose().map_err(|_invalid| row.damaged())?,
+        profile: profile.transpose().map_err(|_invalid| row.damaged())?,
         origins: origins.collect::<Option<_>>().ok_or_else(|| row.damaged())?,
         session: session.map(|id| id.ok_or_else(|| row.damaged())).transpose()?,
         run: run.map(|id| id.ok_or_else(|| row.damaged())).transpose()?,

@@ -63,6 +63,7 @@ const STEPS: &[(i64, &str, &str)] = &[
         "runs by session and end",
         include_str!("../../migrations/0047_runs_by_session_and_end.sql"),
     ),
+    (48, "profiles of clients", include_str!("../../migrations/0048_profiles_of_clients.sql")),
 ];
 
 /// The version that this program writes.

@@ -9,7 +9,7 @@ use std::{path::Path, time::SystemTime};
 
 use fs_err as fs;
 use narthex_model::{CatalogKind, EnvName, RunId, SecretName, ServerId, SessionId};
-use narthex_store::{DefinitionsOf, EventFilter, EventsOf, Store};
+use narthex_store::{DefinitionsOf, EventFilter, EventsOf, McpClientRow, Store};
 
 use crate::support::{Place, id, set};
 
@@ -192,9 +192,17 @@ async fn check_logins(store: &Store, version: u32) {
 /// The client that a store of a version had.
 async fn check_clients(store: &Store, version: u32) {
     let clients = store.mcp_clients().all().await.unwrap();
-    let clients: Vec<_> =
-        clients.iter().map(|one| (one.agent.as_str(), one.origins.len())).collect();
-    assert_eq!(clients, if version >= 26 { vec![("reader", 2)] } else { vec![] });
+    let of = |one: &McpClientRow| {
+        let (agent, profile) = (one.agent.as_ref(), one.profile.as_ref());
+        (agent.map(ToString::to_string), profile.map(ToString::to_string), one.origins.len())
+    };
+    let clients: Vec<_> = clients.iter().map(of).collect();
+    let expected = match version {
+        ..26 => Vec::new(),
+        26..48 => vec![(Some("reader".to_owned()), None, 2)],
+        48.. => vec![(None, Some("work".to_owned()), 2)],
+    };
+    assert_eq!(clients, expected);
 }
 
 /// The definitions that a store of a version had.

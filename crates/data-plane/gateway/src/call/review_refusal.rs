@@ -11,7 +11,7 @@ use crate::{
     call::route::own_item,
     names::own_alias,
     refusal::Refusal,
-    runs::run::RunRows,
+    runs::run::{RunRow, RunRows},
     view::{Handling, exposed},
 };
 
@@ -52,11 +52,16 @@ pub(crate) fn held_back(
         Item::Resource(_) => Listed::Template,
         Item::Task(_) | Item::Server => return None,
     };
-    let (own, limit) = (own_alias(caller), name_limit);
-    let of_run = caller.run.held_back().find(own, list, item.name(), limit);
-    let of_live = || pinned(rows).find(own, list, item.name(), limit);
-    let by_links = || on_links().find(own, list, item.name(), limit);
-    let of_changed = || changed(&caller.run).find(own, list, item.name(), limit);
+    let given = caller.run.original(item.name()).filter(|_| list == Listed::Tool);
+    let (own, name) = match &given {
+        Some((server, tool)) => (Some(server), &**tool),
+        None => (own_alias(caller), item.name()),
+    };
+    let limit = name_limit;
+    let of_run = caller.run.held_back().find(own, list, name, limit);
+    let of_live = || pinned(rows).find(own, list, name, limit);
+    let by_links = || on_links().find(own, list, name, limit);
+    let of_changed = || changed(&caller.run).find(own, list, name, limit);
     let (unaccepted, from_then) =
         ("in a way that no human has accepted", ", for runs created after that");
     // Changed items come first: soon they wait for a human as well.
@@ -72,7 +77,12 @@ pub(crate) fn held_back(
         Item::Prompt(_) => Item::Prompt(name.into()),
         other => other,
     };
-    let row = rows.get(alias.as_str()).filter(|row| exactly.is_exposed(exposed(row)))?;
+    let is_renamed = list == Listed::Tool && caller.run.is_renamed(&alias, exactly.name());
+    let has_name = given.is_some() || !is_renamed;
+    let is_shown = |row: &RunRow| {
+        has_name && exactly.is_exposed(exposed(row)) && caller.run.shows(&alias, &exactly)
+    };
+    let row = rows.get(alias.as_str()).filter(is_shown)?;
     let text = format!(
         "server `{}` defines this {how}, so it is under review until an admin of the workspace \
          accepts it{from_then}",

@@ -30,7 +30,8 @@ impl Shared {
     /// Finds the server of a call's item, if the server's rules show the item.
     pub(crate) async fn route(self: &Arc<Self>, call: &Call<'_>) -> Result<Routed, Refusal> {
         let &Call { caller, handling, clock, .. } = call;
-        self.routed(caller, handling, call.asked.clone(), clock).await?.visible(handling)
+        let routed = self.routed(caller, handling, call.asked.clone(), clock).await?;
+        routed.visible(&caller.run, handling)
     }
 
     /// Finds the server of a request's item, and the server's own name for it.
@@ -136,7 +137,8 @@ impl Shared {
             let found = self.aggregated_now(caller, handling, request.clone()).await;
             let Err(refusal) = found else { return found };
             let now = self.snapshot(&caller.run);
-            let Some((row, alias)) = expected::expected(handling, &request, &now) else {
+            let Some((row, alias)) = expected::expected(&caller.run, handling, &request, &now)
+            else {
                 return Err(refusal);
             };
             let is_as_before = || before.get(alias.as_str()).is_some_and(|b| Arc::ptr_eq(&b, row));
@@ -177,7 +179,9 @@ impl Shared {
             return self.aggregated(caller, &view, handling, request);
         };
         let snapshot = self.snapshot(&caller.run);
-        let at_hand = session.last_view();
+        // Names of another profile could lead to other tools.
+        let profile = caller.run.profile();
+        let at_hand = session.last_view().filter(|view| view.is_by(profile.as_ref()));
         let at_hand = at_hand.unwrap_or_else(|| self.run_view(&caller.run, &snapshot));
         match self.aggregated(caller, &at_hand, handling, request.clone()) {
             Err(_) => {

@@ -7,6 +7,7 @@ use narthex_upstream::Inventory;
 use narthex_wire::Answerable;
 
 use crate::{
+    RunView,
     links::bridge::Turn,
     refusal::{Refusal, not_found, with_cause},
     runs::run::RunRow,
@@ -41,11 +42,12 @@ impl Routed {
         Self { row, request, own_tool, frozen: None, listening, turn: None, is_shaped: false }
     }
 
-    /// Refuses an item that the server's rules hide, as if the item did not exist.
-    pub(super) fn visible(self, handling: Handling) -> Result<Self, Refusal> {
-        let item = &self.request.item;
+    /// Refuses an item that the server's rules or the run's profile hide, as if the item did not
+    /// exist.
+    pub(super) fn visible(self, run: &RunView, handling: Handling) -> Result<Self, Refusal> {
+        let (alias, item) = (&self.request.alias, &self.request.item);
         match self.own_tool {
-            _ if item.is_exposed(exposed(&self.row)) => Ok(self),
+            _ if item.is_exposed(exposed(&self.row)) && run.shows(alias, item) => Ok(self),
             Some(tool) => Err(tool.absent(item.name()).into()),
             None => Err(with_cause(not_found(handling, item.name()), &self.row)),
         }

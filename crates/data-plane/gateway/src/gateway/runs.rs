@@ -96,9 +96,13 @@ impl Gateway {
         aliases.chain(run.built_in_aliases()).collect()
     }
 
-    /// The endpoint of a server; `None` if the run has none of this name (D5).
+    /// The endpoint of a server; `None` if the run has none of this name (D5). A run that sees by a
+    /// profile has one endpoint, with the profile's names.
     #[must_use]
     pub fn endpoint(&self, run: &RunView, alias: &str) -> Option<Endpoint> {
+        if run.policy.profile().is_some() {
+            return None;
+        }
         if let Some(alias) = run.built_in(alias) {
             return Some(Endpoint::Transparent(alias));
         }

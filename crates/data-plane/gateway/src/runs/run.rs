@@ -4,6 +4,7 @@ mod contents;
 mod ends;
 mod granted;
 mod own;
+mod profile;
 mod rows;
 mod table;
 mod usage;
@@ -463,7 +464,7 @@ impl RunView {
 /// A run has its own servers whatever its policy names.
 fn with_own(policy: RunPolicy, own: &OwnServers) -> RunPolicy {
     match policy {
-        RunPolicy::AllAttached => RunPolicy::AllAttached,
+        policy @ (RunPolicy::AllAttached | RunPolicy::Profile(_)) => policy,
         RunPolicy::Attached(mut named) => {
             named.extend(own.aliases().cloned());
             RunPolicy::Attached(named)

@@ -3,6 +3,7 @@
 //! A view is built once per registry snapshot and visibility. All callers that see the same share
 //! it.
 
+mod given;
 mod pages;
 mod parts;
 
@@ -13,15 +14,18 @@ use std::{
 
 use bytes::Bytes;
 use narthex_audit::{SeenTool, ToolSet};
-use narthex_model::{Alias, QualifiedNames};
+use narthex_model::{Alias, Profile, QualifiedName, QualifiedNames};
 use narthex_upstream::{Inventory, InventoryEntry, ServerCapabilities};
 use narthex_wire::{
     Era, ListKind, Raw, Template, json::encode_string, translate, with_member, with_object_schema,
 };
 
-use self::pages::Pages;
-pub use self::parts::shown;
 pub(crate) use self::parts::{Part, exposed, parts, seen_rows};
+pub use self::{given::VisibleTool, parts::shown};
+use self::{
+    given::{Renamed, rename, reworded},
+    pages::Pages,
+};
 use crate::view::OwnTool;
 
 /// The longest instructions of an aggregated endpoint, in bytes.
@@ -43,6 +47,8 @@ pub(crate) struct View {
     /// The tools as their servers define them, in the order of their list.
     defined: Vec<Defined>,
     tool_set: OnceLock<Arc<ToolSet>>,
+    /// The profile by which the view was narrowed.
+    profile: Option<Arc<Profile>>,
     /// The primitives that any of the servers has.
     pub capabilities: ServerCapabilities,
     /// The instructions of the servers for the model, each under its alias; a JSON string.
@@ -80,14 +86,15 @@ impl View {
             });
             QualifiedNames::build(pairs, name_limit)
         };
-        let tools = names(|inventory| &inventory.tools);
+        let mut tools = names(|inventory| &inventory.tools);
+        let renamed = rename(parts, &mut tools);
         let prompts = names(|inventory| &inventory.prompts);
         let own_tools = match has_own_tools {
             true => own_tools(parts, &tools, name_limit),
             false => Vec::new(),
         };
         let (lists, defined) = (HashMap::new(), Vec::new());
-        let mut builder = Builder { server_info, own_tools: &own_tools, lists, defined };
+        let mut builder = Builder { server_info, own_tools: &own_tools, renamed, lists, defined };
         builder.renamed(ListKind::Tools, parts, &tools, |inventory| &inventory.tools);
         builder.renamed(ListKind::Prompts, parts, &prompts, |inventory| &inventory.prompts);
         let resources = builder.resources(parts);
@@ -113,6 +120,7 @@ impl View {
             lists,
             defined,
             tool_set: OnceLock::new(),
+            profile: parts.iter().find_map(|part| part.profile.clone()),
             capabilities,
             instructions,
         }
@@ -130,6 +138,21 @@ impl View {
     #[must_use]
     pub(crate) fn tool(&self, qualified: &str) -> Option<(&Alias, &Arc<str>)> {
         self.tools.route(qualified)
+    }
+
+    /// True if the names of the view are those of this profile. A view without servers has none.
+    #[must_use]
+    pub(crate) fn is_by(&self, profile: Option<&Arc<Profile>>) -> bool {
+        self.profile.as_ref().map(Arc::as_ptr) == profile.map(Arc::as_ptr)
+    }
+
+    /// The tools of servers that callers may call.
+    pub(crate) fn tools(&self) -> impl Iterator<Item = VisibleTool> {
+        self.tools.iter().map(|(server, tool, name)| VisibleTool {
+            name: name.as_str().into(),
+            server: server.clone(),
+            tool: tool.clone(),
+        })
     }
 
     /// The server and the purpose of one of the gateway's tools.
@@ -259,6 +282,7 @@ fn own_tools(
 struct Builder<'a> {
     server_info: &'a [u8],
     own_tools: &'a [(Alias, OwnTool, Arc<str>)],
+    renamed: Renamed,
     lists: HashMap<ListKind, Pages>,
     defined: Vec<Defined>,
 }
@@ -282,7 +306,7 @@ impl Builder<'_> {
                 let Some(raw) = entry.merged() else { continue };
                 let mut raw = with_member(raw, "name", name.as_str());
                 if kind == ListKind::Tools {
-                    raw = with_object_schema(&raw);
+                    raw = reworded(part, &entry.key, with_object_schema(&raw));
                     self.defines(&part.alias, name.as_str(), entry.raw.clone());
                 }
                 let adapted = |era| adapted(kind, &raw, part.era, era);
@@ -301,7 +325,9 @@ impl Builder<'_> {
         self.pages(kind, &legacy, &modern);
     }
 
+    /// Notes a tool for the record, which has the qualified names of renamed tools.
     fn defines(&mut self, server: &Alias, name: &str, raw: Bytes) {
+        let name = self.renamed.get(name).map_or(name, QualifiedName::as_str);
         self.defined.push(Defined { name: name.into(), server: server.clone(), raw });
     }
 

@@ -47,6 +47,8 @@ mod own_tools;
 #[cfg(test)]
 mod parked;
 #[cfg(test)]
+mod profiles;
+#[cfg(test)]
 mod questions;
 #[cfg(test)]
 mod results;

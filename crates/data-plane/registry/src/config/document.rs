@@ -6,12 +6,16 @@ use super::{
     ConfigFileError, ConfigWarning, Entry, FileProblem, LoadContext, LoadedConfig,
     node::{Node, Place, field, parse, parse_written, shortened},
     placeholder::Dialect,
+    profiles,
     reader::{Fields, Reader},
     strict, tolerant,
 };
 
 /// The top-level key of narthex's own document.
 const STRICT: &str = "servers";
+
+/// The key of profiles in a settings file.
+const PROFILES: &str = "profiles";
 
 /// The top-level key of other programs' document.
 const TOLERANT: &str = "mcpServers";
@@ -49,7 +53,7 @@ fn read_strict(fields: &Fields, context: &LoadContext<'_>) -> Result<LoadedConfi
     };
     let mut reader = Reader::new(context, Dialect::Strict);
     let entries = strict_entries(&mut reader, entries, &Place::root(STRICT));
-    Ok(LoadedConfig { entries, warnings: reader.warnings })
+    Ok(LoadedConfig::new(entries, reader.warnings))
 }
 
 fn strict_entries(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Vec<Entry> {
@@ -73,7 +77,7 @@ fn read_tolerant(fields: &Fields, context: &LoadContext<'_>) -> Result<LoadedCon
     }
     let entries = tolerant::entries(&mut reader, entries, &at);
     tolerant::tell_foreign_keys(&mut reader, &at);
-    Ok(LoadedConfig { entries, warnings: reader.warnings })
+    Ok(LoadedConfig::new(entries, reader.warnings))
 }
 
 /// Reads an array of entries, each with its name inside.
@@ -104,7 +108,7 @@ pub(super) fn read_list(
         }
         entries.push(strict::entry(&mut reader, name, node, &at));
     }
-    Ok(LoadedConfig { entries, warnings: reader.warnings })
+    Ok(LoadedConfig::new(entries, reader.warnings))
 }
 
 /// Reads a settings file with a block `mcp.servers`.
@@ -112,7 +116,8 @@ pub(super) fn read_settings(
     text: &[u8],
     context: &LoadContext<'_>,
 ) -> Result<LoadedConfig, ConfigFileError> {
-    let LoadedConfig { entries, mut warnings } = read_settings_with_faults(text, context)?;
+    let LoadedConfig { entries, mut warnings, profiles } =
+        read_settings_with_faults(text, context)?;
     let at = Place::root("mcp").key(STRICT);
     let mut usable = Vec::with_capacity(entries.len());
     for entry in entries {
@@ -125,7 +130,7 @@ pub(super) fn read_settings(
             }),
         }
     }
-    Ok(LoadedConfig { entries: usable, warnings })
+    Ok(LoadedConfig { entries: usable, warnings, profiles })
 }
 
 /// Reads a settings file; faulty entries stay among the entries.
@@ -139,15 +144,19 @@ pub(super) fn read_settings_with_faults(
         return Err(ConfigFileError::new(context.file, problem));
     };
     let mut reader = Reader::new(context, Dialect::Strict);
-    let mut entries = Vec::new();
+    let (mut entries, mut all) = (Vec::new(), Vec::new());
     let at = Place::root("mcp");
     if let Some(mcp) = block(&mut reader, fields, "mcp", &at) {
-        let at = at.key(STRICT);
-        if let Some(servers) = block(&mut reader, mcp, STRICT, &at) {
-            entries = strict_entries(&mut reader, servers, &at);
+        let servers_at = at.key(STRICT);
+        if let Some(servers) = block(&mut reader, mcp, STRICT, &servers_at) {
+            entries = strict_entries(&mut reader, servers, &servers_at);
+        }
+        let profiles_at = at.key(PROFILES);
+        if let Some(found) = block(&mut reader, mcp, PROFILES, &profiles_at) {
+            all = profiles::read(found, &profiles_at);
         }
     }
-    Ok(LoadedConfig { entries, warnings: reader.warnings })
+    Ok(LoadedConfig { entries, warnings: reader.warnings, profiles: all })
 }
 
 fn block<'n>(

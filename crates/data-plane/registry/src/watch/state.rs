@@ -16,7 +16,7 @@ use super::{
     content::{ContentHash, Found, Source},
 };
 use crate::{
-    config::{ConfigWarning, Entry, LoadedConfig},
+    config::{ConfigWarning, Entry, LoadedConfig, ProfileEntry},
     layers::{Declared, Layer, compose},
 };
 
@@ -27,6 +27,8 @@ pub struct LayersState {
     pub declared: Arc<[Declared]>,
     /// Warnings about tolerated, changed or ignored content of the files that count.
     pub warnings: Arc<[ConfigWarning]>,
+    /// The profiles of the settings file.
+    pub profiles: Arc<[ProfileEntry]>,
     /// The files that are followed, the settings first.
     pub files: Vec<FileState>,
     /// Number of the set; the first loaded set is 0.
@@ -111,12 +113,13 @@ impl Shared {
         let state = LayersState {
             declared: Arc::default(),
             warnings: Arc::default(),
+            profiles: Arc::default(),
             files: files.collect(),
             revision: 0,
         };
         let empty = || Content {
             hash: None,
-            config: LoadedConfig { entries: Vec::new(), warnings: Vec::new() },
+            config: LoadedConfig::new(Vec::new(), Vec::new()),
             refused: None,
         };
         let contents = Contents { files: sources.iter().map(|_| empty()).collect(), given: None };
@@ -237,7 +240,7 @@ impl Shared {
                 content.refused = None;
                 content.hash = None;
                 file.applied_at = None;
-                content.config = LoadedConfig { entries: Vec::new(), warnings: Vec::new() };
+                content.config = LoadedConfig::new(Vec::new(), Vec::new());
             }
             Found::Good { hash, config } => {
                 content.refused = None;
@@ -277,7 +280,7 @@ impl Shared {
 
     fn put_together(&self, contents: &Contents, state: &mut LayersState, is_first: bool) {
         let mut layers = Vec::with_capacity(self.sources.len());
-        let mut warnings = Vec::new();
+        let (mut warnings, mut profiles) = (Vec::new(), Vec::new());
         if let Some(entries) = &contents.given {
             let entries = entries.clone();
             layers.push(Layer { provenance: Provenance::Settings, file: None, entries });
@@ -288,15 +291,18 @@ impl Shared {
                 continue;
             }
             warnings.extend(content.config.warnings.iter().cloned());
+            profiles.extend(content.config.profiles.iter().cloned());
             let entries = content.config.entries.clone();
             layers.push(Layer { provenance, file: Some(source.file.clone()), entries });
         }
         let declared = compose(&layers);
-        if *declared == *state.declared && *warnings == *state.warnings {
+        let is_same = *declared == *state.declared && *profiles == *state.profiles;
+        if is_same && *warnings == *state.warnings {
             return;
         }
         state.declared = declared.into();
         state.warnings = warnings.into();
+        state.profiles = profiles.into();
         if !is_first {
             state.revision += 1;
         }

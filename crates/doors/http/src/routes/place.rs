@@ -32,9 +32,11 @@ pub(crate) fn find(path: &str) -> Option<Place<'_>> {
     Some(Place { routes: &ROUTES[first..first + same], segments })
 }
 
-/// True if the path is `/mcp/` and one more segment.
+/// True if the path is `/mcp/` and one more segment, or `/mcp/p/` and one more.
 fn is_below_mcp(path: &str) -> bool {
-    path.strip_prefix("/mcp/").is_some_and(|alias| !alias.is_empty() && !alias.contains('/'))
+    let below = path.strip_prefix("/mcp/");
+    let below = below.map(|below| below.strip_prefix("p/").unwrap_or(below));
+    below.is_some_and(|name| !name.is_empty() && !name.contains('/'))
 }
 
 impl Place<'_> {
@@ -93,6 +95,9 @@ mod tests {
             ("/mcp/", "/mcp", ["", "", ""]),
             ("/mcp/git", "/mcp/{alias}", ["git", "", ""]),
             ("/mcp/git/", "/mcp/{alias}", ["git", "", ""]),
+            ("/mcp/p", "/mcp/{alias}", ["p", "", ""]),
+            ("/mcp/p/work", "/mcp/p/{profile}", ["work", "", ""]),
+            ("/mcp/p/work/", "/mcp/p/{profile}", ["work", "", ""]),
             ("/mcp/git/tools/a%2Fb", "/mcp/{alias}/tools/{tool}", ["git", "a%2Fb", ""]),
             ("/vfs/mnt//a?/", "/vfs/{path}", ["mnt//a?/", "", ""]),
             ("/api/tools", "/api/tools", ["", "", ""]),
@@ -125,6 +130,9 @@ mod tests {
             "/mcp//",
             "/mcp/a//",
             "/mcp/a/b",
+            "/mcp/p//",
+            "/mcp/p/work/x",
+            "/mcp/w/work",
             "/mcp/a/tools/b/",
             "/mcpx",
             "/MCP",

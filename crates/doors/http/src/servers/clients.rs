@@ -6,6 +6,7 @@ use http::{Method, StatusCode};
 use narthex_control::{CreatedClient, KnownClient};
 use narthex_model::{ErrorKind, WorkspaceId};
 use narthex_runs::SeenClient;
+use serde_json::Value;
 
 use super::{Answered, Asked, access::created, ok};
 use crate::{
@@ -59,6 +60,13 @@ impl Asked<'_> {
         self.query(&[])?;
         let (runs, here) = (self.known_runs()?, self.workspace()?);
         let text = self.entry(body, &[]).await?;
+        // Such a client sees the live configuration, as the holder of the daemon's own token does.
+        let sent: Value = serde_json::from_str(&text).unwrap_or_default();
+        if sent.get("profile").is_some() && !self.principal.is_operator() {
+            let text = "only an operator may register a client for a profile; ask an operator, or \
+                        name an agent";
+            return Err(Problem::new(ErrorKind::Denied, text));
+        }
         let made = runs.client_register(&here, &text, &self.by()).await?;
         let CreatedClient { token, known } = made;
         let id = known.row.id.clone();
@@ -79,7 +87,8 @@ fn client(client: &SeenClient) -> McpClient {
     McpClient {
         id: (&row.id).into(),
         client: (&known.account.name).into(),
-        agent_name: (&row.agent).into(),
+        agent_name: row.agent.as_ref().map(Into::into),
+        profile: row.profile.as_ref().map(Into::into),
         origins: row.origins.iter().copied().map(Into::into).collect(),
         is_live: *is_live,
         closed_because: closed.map(Into::into),

@@ -265,6 +265,8 @@ fn omitted_key(omitted: &narthex_runs::OmittedKey) -> OmittedKey {
 fn shared(run: &RunView) -> Vec<String> {
     match &run.policy {
         RunPolicy::AllAttached => vec!["*".to_owned()],
+        // No row shows the runs of profiles.
+        RunPolicy::Profile(_) => Vec::new(),
         RunPolicy::Attached(named) => {
             let is_own = |alias: &&Alias| run.own_servers().any(|own| own == *alias);
             named.iter().filter(|alias| !is_own(alias)).map(ToString::to_string).collect()

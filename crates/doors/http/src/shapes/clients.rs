@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ids::{
-        ClientClosed, ClientOrigin, McpClientId, ObjectName, PrincipalName, RunId, SessionId, Time,
+        ClientClosed, ClientOrigin, McpClientId, ObjectName, PrincipalName, ProfileName, RunId,
+        SessionId, Time,
     },
     page::Listed,
     runs::{BuiltInTools, ClientEntry},
@@ -19,7 +20,12 @@ use super::{
 pub(crate) struct McpClient {
     pub(crate) id: McpClientId,
     pub(crate) client: PrincipalName,
-    pub(crate) agent_name: ObjectName,
+    /// The agent of the client's runs. Absent for a client of a profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) agent_name: Option<ObjectName>,
+    /// The profile of the live configuration that the client sees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) profile: Option<ProfileName>,
     /// The origins that the client may give to its writes.
     pub(crate) origins: Vec<ClientOrigin>,
     /// True if the client's token opens a run now.
@@ -46,7 +52,10 @@ impl Listed for McpClient {
 pub(crate) struct McpClientNew {
     #[schemars(extend("pattern" = "^[a-z0-9][a-z0-9._@+-]{0,127}$", "maxLength" = 128))]
     pub(crate) client: String,
-    pub(crate) agent_name: ObjectName,
+    /// The agent of the client's runs. Required without `profile`.
+    pub(crate) agent_name: Option<ObjectName>,
+    /// The profile that the client sees, in place of an agent. Only an operator may name one.
+    pub(crate) profile: Option<ProfileName>,
     pub(crate) params: Option<Map<String, Value>>,
     pub(crate) scope: Option<Map<String, Value>>,
     #[schemars(default, with = "BuiltInTools")]

@@ -207,6 +207,17 @@ texts! {
     #[schemars(extend("minLength" = 1, "maxLength" = 255, "examples" = ["latest"]))]
     RegistryVersion;
 
+    /// Name of a profile.
+    #[schemars(extend("examples" = ["work"]))]
+    #[schemars(extend("maxLength" = 64))]
+    #[schemars(extend("pattern" = "^[a-z](?:_?[a-z0-9-])*_?$"))]
+    ProfileName;
+
+    /// Name of a profile, as the settings file has it.
+    #[schemars(extend("examples" = ["work"]))]
+    #[schemars(extend("minLength" = 1))]
+    ProfileRef;
+
     /// A SHA-256 digest in hexadecimal digits.
     #[schemars(extend("pattern" = "^[0-9a-f]{64}$"))]
     Digest;
@@ -288,7 +299,7 @@ words! {
     /// Reason why a client starts no further run.
     ClientClosed(narthex_runs::ClientClosed, as_str) =
         each!(narthex_runs::ClientClosed, as_str:
-            Revoked, Expired, Disabled, AgentDeleted, AgentInactive), inline;
+            Revoked, Expired, Disabled, AgentDeleted, AgentInactive, ProfileGone), inline;
 
     /// State of a definition.
     DefinitionState(reviews::DefinitionState, as_str) =

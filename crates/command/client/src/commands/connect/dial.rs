@@ -238,21 +238,27 @@ impl<'a> Dialer<'a> {
     }
 
     fn socket(&self) -> String {
-        let alias = self.args.server.as_ref();
-        alias.map_or_else(|| "mcp.sock".to_owned(), |alias| format!("{alias}.sock"))
+        match (&self.args.server, &self.args.profile) {
+            (Some(alias), _) => format!("{alias}.sock"),
+            // No alias has a dot.
+            (None, Some(profile)) => format!("p.{profile}.sock"),
+            (None, None) => "mcp.sock".to_owned(),
+        }
     }
 
     fn fault(&self, path: &Path, folder: &Path, error: &io::Error) -> Fault {
-        let is_missing = error.kind() == io::ErrorKind::NotFound && self.args.server.is_some();
-        let failure = match &self.args.server {
-            // Each server of the daemon has a socket there.
-            Some(alias) if is_missing => no_server(alias.as_str(), folder),
+        let is_named = self.args.server.is_some() || self.args.profile.is_some();
+        let is_missing = error.kind() == io::ErrorKind::NotFound && is_named;
+        let failure = match (&self.args.server, &self.args.profile) {
+            // Each server of the daemon has a socket there, and so has each profile.
+            (Some(alias), _) if is_missing => no_server(alias.as_str(), folder),
+            (None, Some(profile)) if is_missing => no_profile(profile.as_str(), folder),
             _ => {
                 let text = format!("cannot connect to {}: {error}", path.display());
                 Failure::new(ErrorKind::Unavailable, text)
             }
         };
-        // A misspelt server never comes.
+        // A misspelt server or profile never comes.
         match is_missing && !self.has_dialed && !self.has_started {
             true => Fault::Lasting(failure),
             false => Fault::Passing(failure),
@@ -260,14 +266,27 @@ impl<'a> Dialer<'a> {
     }
 }
 
+/// The names of sockets in a folder, without their ends.
+fn sockets(folder: &Path) -> Vec<String> {
+    let entries = fs_err::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| name.strip_suffix(".sock").map(str::to_owned)).collect()
+}
+
+/// The failure of a profile that the daemon does not have, with the name that was probably meant.
+fn no_profile(profile: &str, folder: &Path) -> Failure {
+    let sockets = sockets(folder);
+    let names = sockets.iter().filter_map(|name| name.strip_prefix("p."));
+    let hint = did_you_mean(profile, names)
+        .unwrap_or_else(|| format!("`{}` lists its profiles", narthex("profiles list", &[])));
+    let text = format!("the daemon has no usable profile `{profile}`; {hint}");
+    Failure::new(ErrorKind::NotFound, text)
+}
+
 /// The failure of a server that the daemon does not have, with the name that was probably meant.
 fn no_server(alias: &str, folder: &Path) -> Failure {
-    let entries = fs_err::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    let names = entries.filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        name.strip_suffix(".sock").filter(|name| *name != "mcp").map(str::to_owned)
-    });
-    let names: Vec<_> = names.collect();
+    let mut names = sockets(folder);
+    names.retain(|name| name != "mcp" && !name.contains('.'));
     let hint = did_you_mean(alias, names.iter().map(String::as_str))
         .unwrap_or_else(|| format!("`{}` lists its servers", narthex("status", &[])));
     let text = format!("the daemon has no server `{alias}`; {hint}");

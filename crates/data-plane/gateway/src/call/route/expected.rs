@@ -6,11 +6,13 @@ use narthex_model::Alias;
 use narthex_registry::ServerRow;
 use narthex_wire::Message;
 
-use crate::{names::text, runs::run::RunRows, view::Handling};
+use crate::{RunView, names::text, runs::run::RunRows, view::Handling};
 
 /// The server to which an item seems to belong, by the prefix of its tools and prompts or by its
-/// earlier lists. A server that is being connected comes first.
+/// earlier lists, or by a name that the run's profile gives. A server that is being connected comes
+/// first.
 pub(super) fn expected<'s>(
+    run: &RunView,
     handling: Handling,
     request: &Message,
     rows: &'s RunRows,
@@ -21,7 +23,9 @@ pub(super) fn expected<'s>(
         _ => return None,
     };
     let name = text(request, member).ok()?;
+    let given = run.original(&name).filter(|_| handling == Handling::Tool);
     let has_it = |row: &ServerRow, alias: &Alias| match handling {
+        Handling::Tool if given.as_ref().is_some_and(|(server, _)| server == alias) => true,
         Handling::Tool | Handling::Prompt => {
             let rest =
                 name.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(alias.as_str()));

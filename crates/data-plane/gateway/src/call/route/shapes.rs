@@ -1,6 +1,9 @@
 //! Output schemas that a client may know while their server cannot be called.
 
+use std::sync::Arc;
+
 use narthex_model::{Alias, QualifiedNames};
+use narthex_policy::Item;
 use narthex_registry::ServerRow;
 use narthex_wire::Message;
 
@@ -32,20 +35,34 @@ pub(super) fn taken_away(
         _ => "uri",
     };
     let shown = text(request, member).ok()?;
-    let is_known = match handling {
-        Handling::Tool => {
-            let known = row.known_tools().map(|own| (alias, own));
-            let names = QualifiedNames::build(known, name_limit);
-            names.route(&shown).is_some_and(|(_, own)| exposed(row).tools.lets(own))
-        }
+    let item = match handling {
+        Handling::Tool => Item::Tool(known_tool(name_limit, caller, row, alias, &shown)?),
         Handling::Prompt => {
             let known = row.known_prompts().map(|own| (alias, own));
             let names = QualifiedNames::build(known, name_limit);
-            names.route(&shown).is_some_and(|(_, own)| exposed(row).prompts.lets(own))
+            Item::Prompt(names.route(&shown)?.1.clone())
         }
-        _ => row.knows_resource(&shown) && exposed(row).resources.lets(&shown),
+        _ => row.knows_resource(&shown).then(|| Item::Resource(shown.as_ref().into()))?,
     };
-    is_known.then(|| unusable(row))
+    let is_shown = item.is_exposed(exposed(row)) && caller.run.shows(alias, &item);
+    is_shown.then(|| unusable(row))
+}
+
+/// The server's own name of a tool that it has listed, by the name that the caller knows. `None`
+/// for the qualified name of a tool that the caller's profile renames.
+fn known_tool(
+    name_limit: usize,
+    caller: &Caller,
+    row: &ServerRow,
+    alias: &Alias,
+    shown: &str,
+) -> Option<Arc<str>> {
+    if let Some((_, own)) = caller.run.original(shown).filter(|(server, _)| server == alias) {
+        return row.known_tools().any(|known| *known == *own).then_some(own);
+    }
+    let names = QualifiedNames::build(row.known_tools().map(|own| (alias, own)), name_limit);
+    let (_, own) = names.route(shown)?;
+    (!caller.run.is_renamed(alias, own)).then(|| own.clone())
 }
 
 /// True if an unroutable call is for a tool whose output schema the client may know. A hidden
@@ -60,18 +77,20 @@ pub(crate) fn is_shaped(
     let Some(name) = text(asked, "name").ok().filter(|_| handling == Handling::Tool) else {
         return false;
     };
-    let is_shaped = |row: &ServerRow, own: &str| row.is_shaped(own) && exposed(row).tools.lets(own);
+    let is_shaped = |row: &ServerRow, alias: &Alias, own: &str| {
+        let item = Item::Tool(own.into());
+        row.is_shaped(own) && item.is_exposed(exposed(row)) && caller.run.shows(alias, &item)
+    };
     match &caller.endpoint {
         Endpoint::Transparent(alias) => {
             let row = rows.get(alias.as_str());
-            row.is_some_and(|row| is_shaped(&row, &name))
+            row.is_some_and(|row| is_shaped(&row, alias, &name))
         }
         Endpoint::Aggregated => {
-            let found = expected(handling, asked, rows);
+            let found = expected(&caller.run, handling, asked, rows);
             found.is_some_and(|(row, alias)| {
-                let known = row.known_tools().map(|own| (alias, own));
-                let names = QualifiedNames::build(known, name_limit);
-                names.route(&name).is_some_and(|(_, own)| is_shaped(row, own))
+                let own = known_tool(name_limit, caller, row, alias, &name);
+                own.is_some_and(|own| is_shaped(row, alias, &own))
             })
         }
     }

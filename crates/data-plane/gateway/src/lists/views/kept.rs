@@ -7,7 +7,7 @@ use std::{
 };
 
 use narthex_audit::{DefinitionDigest, ToolSet};
-use narthex_model::{Alias, ServerDefinition};
+use narthex_model::{Alias, Profile, ServerDefinition};
 use narthex_policy::RunPolicy;
 use narthex_registry::{ConnectionId, Snapshot};
 use narthex_upstream::Inventory;
@@ -23,10 +23,38 @@ const PRUNED_FROM: usize = 64;
 /// The views and sets that are held for as long as some run has them.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    views: HashMap<Vec<Source>, (Weak<View>, Weak<ToolSet>)>,
+    views: HashMap<Sources, (Weak<View>, Weak<ToolSet>)>,
     /// The sets of tools by their contents: other servers may have the same tools.
     sets: HashMap<DefinitionDigest, Weak<ToolSet>>,
     pruned_at: usize,
+}
+
+/// The values from which a view is made.
+#[derive(Debug, Clone)]
+pub(super) struct Sources {
+    servers: Vec<Source>,
+    /// The profile of the run. A strong reference would keep a replaced one.
+    profile: Option<Weak<Profile>>,
+}
+
+impl Sources {
+    fn identity(&self) -> impl PartialEq + Hash {
+        (&self.servers, self.profile.as_ref().map(Weak::as_ptr))
+    }
+}
+
+impl PartialEq for Sources {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Sources {}
+
+impl Hash for Sources {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
 }
 
 /// The values from which a server's part of a view is made, without a strong reference to any.
@@ -69,7 +97,7 @@ pub(super) fn sources(
     snapshot: &Snapshot,
     policy: &RunPolicy,
     built_in: &[(Alias, Arc<Offered>)],
-) -> Vec<Source> {
+) -> Sources {
     let source = |(alias, row, _): (Alias, &Arc<narthex_registry::ServerRow>, _)| Source {
         alias,
         connection: row.connection,
@@ -86,17 +114,18 @@ pub(super) fn sources(
         definition: None,
         tells_models: offered.tells_models(),
     });
-    seen_rows(snapshot, policy).map(source).chain(built_in).collect()
+    let profile = policy.profile().map(|profile| Arc::downgrade(&profile.current()));
+    Sources { servers: seen_rows(snapshot, policy).map(source).chain(built_in).collect(), profile }
 }
 
 impl Kept {
-    pub(super) fn find(&self, sources: &[Source]) -> (Option<Arc<View>>, Option<Arc<ToolSet>>) {
+    pub(super) fn find(&self, sources: &Sources) -> (Option<Arc<View>>, Option<Arc<ToolSet>>) {
         let found = self.views.get(sources);
         found.map(|(view, tools)| (view.upgrade(), tools.upgrade())).unwrap_or_default()
     }
 
     /// Stores a view; returns the one that another caller has built meanwhile, if there is one.
-    pub(super) fn keep(&mut self, sources: Vec<Source>, view: Arc<View>) -> Arc<View> {
+    pub(super) fn keep(&mut self, sources: Sources, view: Arc<View>) -> Arc<View> {
         if let (Some(view), _) = self.find(&sources) {
             return view;
         }

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
-use narthex_model::Alias;
-use narthex_policy::RunPolicy;
+use narthex_model::{Alias, Profile};
+use narthex_policy::{LiveProfile, RunPolicy};
 use narthex_registry::{
     ConnectionId, FirstLists, FirstVariants, Found, KeptFurther, Mount, MountFault, MountSet,
     Registry, ServerKey, ServerRow, Snapshot,
@@ -41,6 +41,8 @@ pub(super) struct OwnServers {
 #[derive(Debug)]
 struct Joined {
     shared: Option<Arc<Snapshot>>,
+    /// The profile by which the shared servers were chosen.
+    profile: Option<Arc<Profile>>,
     /// The servers as they were found, in the order of the mounts.
     own: Vec<Arc<Found>>,
     all: Arc<Snapshot>,
@@ -151,7 +153,8 @@ impl OwnServers {
     pub(super) fn snapshot(&self, registry: &Registry, policy: &RunPolicy) -> Arc<Snapshot> {
         let Some(mounts) = self.mounts.load_full() else { return Arc::default() };
         let shared = || self.shared(registry, policy);
-        let is_fresh = |joined: &Joined| joined.is_of(&shared(), &mounts);
+        let profile = || policy.profile().map(LiveProfile::current);
+        let is_fresh = |joined: &Joined| joined.is_of(&shared(), &profile(), &mounts);
         if let Some(joined) = self.joined.load().as_ref().filter(|joined| is_fresh(joined)) {
             return joined.all.clone();
         }
@@ -160,11 +163,13 @@ impl OwnServers {
             return joined.all.clone();
         }
         *number += 1;
-        let shared = shared();
+        // Read before the servers are chosen: a profile that is replaced meanwhile makes the join
+        // outdated.
+        let (shared, profile) = (shared(), profile());
         let rows: Vec<_> = mounts.mounts().iter().map(|mount| mount.row()).collect();
         let own = rows.iter().map(|row| row.found.clone()).collect();
         let all = Arc::new(self.join(*number, &shared, policy, rows));
-        self.joined.store(Some(Arc::new(Joined { shared, own, all: all.clone() })));
+        self.joined.store(Some(Arc::new(Joined { shared, profile, own, all: all.clone() })));
         // The run may have ended meanwhile.
         if self.mounts.load().is_none() {
             self.joined.store(None);
@@ -209,7 +214,7 @@ impl OwnServers {
     /// True if the run sees shared servers: its policy attaches more servers than the run's own.
     fn sees_shared(&self, policy: &RunPolicy) -> bool {
         match policy {
-            RunPolicy::AllAttached => true,
+            RunPolicy::AllAttached | RunPolicy::Profile(_) => true,
             RunPolicy::Attached(named) => named.len() > self.keys.len() + self.failed.len(),
         }
     }
@@ -225,15 +230,22 @@ impl OwnServers {
         if self.sees_shared(policy) {
             receivers.push(registry.changes());
         }
+        receivers.extend(policy.profile().map(LiveProfile::changes));
         Changes(receivers)
     }
 }
 
 impl Joined {
-    /// True if no server has changed since the join.
-    fn is_of(&self, shared: &Option<Arc<Snapshot>>, mounts: &MountSet) -> bool {
+    /// True if no server and no profile has changed since the join.
+    fn is_of(
+        &self,
+        shared: &Option<Arc<Snapshot>>,
+        profile: &Option<Arc<Profile>>,
+        mounts: &MountSet,
+    ) -> bool {
         let own = mounts.mounts().iter().zip(&self.own);
         self.shared.as_ref().map(Arc::as_ptr) == shared.as_ref().map(Arc::as_ptr)
+            && self.profile.as_ref().map(Arc::as_ptr) == profile.as_ref().map(Arc::as_ptr)
             && own.into_iter().all(|(mount, found)| Arc::ptr_eq(found, &mount.found()))
     }
 }

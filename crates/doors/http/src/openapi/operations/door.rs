@@ -38,6 +38,20 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .asks(HEADERS)
         .ends()
         .refuses(&[400, 405]),
+    post("/mcp/p/{profile}", "mcp_profile_send", "Accepts an MCP message for a profile")
+        .asks(HEADERS)
+        .takes(of::<shapes::McpMessage>())
+        .answers(200, Content::Text(ANSWERS), &["McpSessionId"])
+        .answers(202, Content::None, &[])
+        .refuses(MESSAGE),
+    get("/mcp/p/{profile}", "mcp_profile_listen", "Streams the messages of a profile's servers")
+        .asks(&["McpSessionId", "McpProtocolVersion", "LastEventId"])
+        .answers(200, Content::Text(&[EVENT_STREAM]), &[])
+        .refuses(&[400, 405, 406, 409]),
+    delete("/mcp/p/{profile}", "mcp_profile_end", "Ends a legacy session with a profile")
+        .asks(HEADERS)
+        .ends()
+        .refuses(&[400, 405]),
     post("/mcp/{alias}/tools/{tool}", "tool_call", "Calls a tool of one server of the run")
         .takes(of::<shapes::ToolArguments>())
         .gives(of::<shapes::ToolResult>())

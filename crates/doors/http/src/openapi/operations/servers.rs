@@ -59,6 +59,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get("/api/files", "file_list", "Lists the configuration files")
         .asks(PAGES)
         .gives(of::<shapes::Page<shapes::File>>()),
+    get("/api/profiles", "profile_list", "Lists the profiles")
+        .asks(PAGES)
+        .gives(of::<shapes::Page<shapes::Profile>>()),
+    get("/api/profiles/{profile}", "profile_show", "Shows one profile")
+        .gives(of::<shapes::Profile>()),
     get("/api/events", "server_watch", "Streams changes of the servers' rows").asks(ROWS).answers(
         200,
         Content::Events(of::<shapes::ServersEvent<'static>>()),

@@ -1,0 +1,86 @@
+//! Registered clients that see the live configuration through a profile: each has a run of its own,
+//! which ends when the client may not connect any more.
+
+use std::{sync::Arc, time::SystemTime};
+
+use narthex_catalog::fields::{CatalogError, FieldError};
+use narthex_control::{ControlError, KnownClient};
+use narthex_gateway::RunView;
+use narthex_model::{McpClientId, ProfileName, WorkspaceId, command::narthex};
+
+use crate::{RunError, Runs};
+
+impl Runs {
+    /// Checks that a client of this workspace can see this profile.
+    pub(super) fn check_profile(
+        &self,
+        workspace: &WorkspaceId,
+        profile: &ProfileName,
+    ) -> Result<(), RunError> {
+        let (message, remedy) = if !self.is_home(workspace) {
+            let home = self.control().home();
+            let message = "profiles are of the live configuration, which this workspace lacks";
+            (message.to_owned(), format!("register the client in `{home}`, or name an agent"))
+        } else if self.shared.gateway.profile_run(profile.as_str()).is_none() {
+            let list = narthex("profiles list", &[]);
+            (format!("there is no usable profile `{profile}`"), format!("`{list}` shows all"))
+        } else {
+            return Ok(());
+        };
+        let fault = FieldError::invalid("profile", message, remedy);
+        Err(ControlError::Catalog(CatalogError::Refused(vec![fault])).into())
+    }
+
+    /// The run of a client of a profile, which begins if none is active.
+    pub(super) fn begin_in_profile(
+        &self,
+        client: &KnownClient,
+        profile: &ProfileName,
+    ) -> Result<Arc<RunView>, RunError> {
+        let (gateway, id) = (&self.shared.gateway, client.row.id.clone());
+        let (run, is_new) = gateway
+            .begin_client_run(&id, profile.as_str())
+            .map_err(ControlError::Audit)?
+            .ok_or_else(|| {
+                RunError::Malformed(format!("there is no usable profile `{profile}`"))
+            })?;
+        if is_new {
+            let (workspace, run) = (client.row.workspace.clone(), run.clone());
+            self.until_closed(|runs| async move { runs.end_with_client(workspace, id, run).await });
+        }
+        Ok(run)
+    }
+
+    /// Ends the run of a client once the client is revoked, disabled or expired, at this daemon or
+    /// another.
+    async fn end_with_client(self, workspace: WorkspaceId, id: McpClientId, run: Arc<RunView>) {
+        let mut changes = self.control().access_changes();
+        loop {
+            changes.mark_unchanged();
+            let expires_at = match self.live_client(&workspace, &id) {
+                Ok(Some(client)) => client.row.expires_at,
+                Ok(None) => break,
+                // Unknown for a moment: the next change tells.
+                Err(error) => {
+                    tracing::debug!(client.id = %id, "the client cannot be looked up: {error}");
+                    None
+                }
+            };
+            let expiry = async {
+                match expires_at.map(|end| end.duration_since(SystemTime::now())) {
+                    Some(left) => tokio::time::sleep(left.unwrap_or_default()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = run.ended() => return,
+                () = expiry => {}
+                changed = changes.changed() => if changed.is_err() {
+                    break;
+                },
+            }
+        }
+        self.shared.gateway.end_client_run(&id).await;
+    }
+}
