@@ -42,6 +42,9 @@ pub(crate) struct Options {
     /// Mutate only these parts of the code.
     #[arg(long, value_name = "PART", value_parser = mutants::target)]
     mutate: Vec<mutants::Target>,
+    /// Try this share of the mutants [default: one of 16, another one each day].
+    #[arg(long, value_name = "K/N", value_parser = mutants::share)]
+    share: Option<mutants::Share>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -80,7 +83,7 @@ impl Step {
             Self::Rounds => test::long_unit(options.rounds),
             Self::Load => load::run(Duration::from_secs(60 * u64::from(options.minutes))),
             Self::Scale => scale::run(),
-            Self::Mutants => mutants::run(&options.mutate),
+            Self::Mutants => mutants::run(&options.mutate, options.share.unwrap_or_default()),
             Self::Packages => dist::check_all(),
         }
     }

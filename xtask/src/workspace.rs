@@ -28,9 +28,19 @@ pub(crate) fn built_as(profile: &str, program: &str) -> PathBuf {
 }
 
 /// The cargo that runs this program, started in the root.
+///
+/// It does not inherit what cargo tells this program about its package: build scripts such as
+/// ring's ask for these variables, and would run again whenever a person starts cargo by hand.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(args).current_dir(root());
+    let is_of_package =
+        |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|start| name.starts_with(start));
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(is_of_package) {
+            command.env_remove(name);
+        }
+    }
     command
 }

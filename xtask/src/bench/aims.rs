@@ -160,7 +160,10 @@ fn runs(cost: &RunsCost) -> Vec<Aim> {
         }
     }));
     aims.extend(worst(found).map(|found| Aim {
-        name: format!("Instructions of a call more, {} runs, {} servers", cost.runs, cost.servers),
+        name: format!(
+            "Instructions of a call more, {} runs, {} servers",
+            cost.counted_runs, cost.counted_servers
+        ),
         wanted: format!("≤ {} %", CALL_GROWTH * 100.0),
         is_met: found.value <= CALL_GROWTH,
         found: found.text,

@@ -318,7 +318,7 @@ fn write_runs(out: &mut String, results: &Results) {
         format_args!(
             "\nInstructions of the daemon for a small call at `/mcp` by a modern client, counted\n\
              by callgrind: beside one run and one server, and beside {} runs and {} servers.\n\n",
-            cost.runs, cost.servers
+            cost.counted_runs, cost.counted_servers
         ),
     );
     let mut rows = vec![heading(&["caller", "one:", "many:", "more, %:"])];

@@ -159,8 +159,9 @@ pub(super) struct Idle {
 pub(super) struct RunsCost {
     /// Number of runs in the measurements with many.
     pub(super) runs: u64,
-    /// Number of servers beside many runs.
-    pub(super) servers: usize,
+    /// Number of runs and servers beside which instructions are counted.
+    pub(super) counted_runs: usize,
+    pub(super) counted_servers: usize,
     pub(super) create_p50_us: f64,
     pub(super) create_p99_us: f64,
     pub(super) end_p50_us: f64,

@@ -27,7 +27,7 @@ use crate::process::{private_kib, run};
 const READY: Duration = Duration::from_secs(900);
 const STOPPED: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(120);
-/// Under a program that watches each instruction, a thousand runs take a minute.
+/// The longest time for the creation of all runs.
 const CREATED: Duration = Duration::from_secs(3600);
 const SYNCS: usize = 200;
 /// Duration of one look at a process, and the hundredths of a second that it may use meanwhile.
@@ -51,6 +51,9 @@ struct Size {
 
 const ONE: Size = Size { runs: 1, servers: 1 };
 const MANY: Size = Size { runs: 10_000, servers: 1000 };
+/// The size at which instructions are counted. Under the program that counts them, each creation
+/// takes half a second.
+const COUNTED: Size = Size { runs: 1000, servers: 1000 };
 const QUICK_MANY: Size = Size { runs: 1000, servers: 100 };
 
 /// A daemon with so many servers, and a catalog with an agent of one server.
@@ -75,7 +78,7 @@ struct Measured {
 }
 
 pub(super) fn measure(options: &Options, logs: &Path) -> Result<Option<RunsCost>> {
-    let many = if options.quick { QUICK_MANY } else { MANY };
+    let (many, counted) = if options.quick { (QUICK_MANY, QUICK_MANY) } else { (MANY, COUNTED) };
     let stage = Stage::start(&options.profile, ONE, logs, program("narthex", &options.profile))?;
     let sync_us = sync_us(&stage.data)?;
     let measured = stage.create(&options.profile, many.runs)?;
@@ -87,7 +90,7 @@ pub(super) fn measure(options: &Options, logs: &Path) -> Result<Option<RunsCost>
         added / runs.max(1)
     );
     let calls = match Counter::find() {
-        Some(counter) => calls(options, many, logs, &counter)?,
+        Some(counter) => calls(options, counted, logs, &counter)?,
         None => {
             eprintln!("instructions are not counted: that needs valgrind (Debian: the same name)");
             Vec::new()
@@ -95,7 +98,8 @@ pub(super) fn measure(options: &Options, logs: &Path) -> Result<Option<RunsCost>
     };
     Ok(Some(RunsCost {
         runs,
-        servers: many.servers,
+        counted_runs: counted.runs,
+        counted_servers: counted.servers,
         create_p50_us,
         create_p99_us,
         end_p50_us,

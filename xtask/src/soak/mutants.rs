@@ -2,6 +2,8 @@
 //!
 //! `.cargo/mutants.toml` lists the faults that are left out, each with its reason.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use anyhow::{Context as _, Result, bail};
 use fs_err as fs;
 use serde_json::Value;
@@ -63,14 +65,51 @@ pub(super) fn target(name: &str) -> Result<Target, String> {
     })
 }
 
+/// A share of the mutants: all of them take a night.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    /// From 0.
+    number: u64,
+    /// Number of shares.
+    of: u64,
+}
+
+/// Number of shares, which successive days try one after the other.
+const SHARES: u64 = 16;
+const SECONDS_OF_DAY: u64 = 24 * 60 * 60;
+
+impl Default for Share {
+    /// The share of this day.
+    fn default() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { number: now.as_secs() / SECONDS_OF_DAY % SHARES, of: SHARES }
+    }
+}
+
+/// Reads a share, such as `3/16` or `0/1`, for `--share`.
+///
+/// # Errors
+///
+/// Names the form.
+pub(super) fn share(text: &str) -> Result<Share, String> {
+    let numbers = text.split_once('/').and_then(|(number, of)| {
+        Some(Share { number: number.parse().ok()?, of: of.parse().ok()? })
+    });
+    numbers.filter(|share| share.number < share.of).ok_or_else(|| {
+        "a share is a number from 0 and the number of shares, such as 3/16; 0/1 is all".to_owned()
+    })
+}
+
 /// Mutates the chosen parts one after the other, or all of them if none is chosen.
-pub(super) fn run(chosen: &[Target]) -> Result<Tally> {
+pub(super) fn run(chosen: &[Target], share: Share) -> Result<Tally> {
+    let Share { number, of } = share;
+    println!("share {number} of {of}: `--share 0/1` tries all mutants");
     if !process::answers("cargo", &["mutants", "--version"]) {
         process::run(&mut cargo(&["install", "--locked", "cargo-mutants"]))?;
     }
     let mut tally = Tally::default();
     for target in if chosen.is_empty() { &TARGETS[..] } else { chosen } {
-        tally += target.mutate()?;
+        tally += target.mutate(share)?;
     }
     Ok(tally)
 }
@@ -78,7 +117,7 @@ pub(super) fn run(chosen: &[Target]) -> Result<Tally> {
 impl Target {
     /// Mutates this part and runs the tests of its crate. The outcomes are read from the report of
     /// cargo-mutants, so a run that broke off is an error and not a success.
-    fn mutate(&self) -> Result<Tally> {
+    fn mutate(&self, share: Share) -> Result<Tally> {
         let out = workspace::target().join("soak/mutants").join(self.name);
         if out.exists() {
             fs::remove_dir_all(&out)?;
@@ -89,6 +128,9 @@ impl Target {
         for glob in self.files {
             command.args(["--file", glob]);
         }
+        // Every n-th mutant, so that each share has some of each file.
+        let number = format!("{}/{}", share.number, share.of);
+        command.args(["--sharding", "round-robin", "--shard", &number]);
         command.arg("--output").arg(&out);
         // A stored counterexample would make the tests notice later mutants by luck.
         command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");
@@ -133,6 +175,16 @@ mod tests {
                 assert!(if is_folder { path.is_dir() } else { path.is_file() }, "{glob}");
             }
         }
+    }
+
+    #[test]
+    fn a_share_is_a_number_below_the_number_of_shares() {
+        assert_eq!(share("3/16").unwrap(), Share { number: 3, of: 16 });
+        assert_eq!(share("0/1").unwrap(), Share { number: 0, of: 1 });
+        for other in ["16/16", "3", "/", "-1/2", "0/0", ""] {
+            assert!(share(other).unwrap_err().contains("such as 3/16"), "{other}");
+        }
+        assert!(Share::default().number < Share::default().of);
     }
 
     #[test]
