@@ -211,7 +211,6 @@ mod tests {
             ("npx", &["-y", "@a/b"][..]),
             ("npx", &["-y", "@a/b@latest"]),
             ("npx", &["--package=x", "y"]),
-            ("npx", &["-y", "a@1.2.3", "${params.x}"]),
             ("npx", &[]),
             ("uvx", &["--from", "p==1", "q"]),
             ("node", &["server.js"]),

@@ -8,7 +8,6 @@
 mod decision;
 mod digest;
 mod grants;
-mod live_profile;
 mod request;
 mod rules;
 mod single;
@@ -17,9 +16,8 @@ mod workspace_rules;
 pub use decision::{Attempt, Authority, Basis, CHECKS, ServerRules, Unpaid, Verdict};
 pub use digest::{canonical, digest_of};
 pub use grants::{Acting, Actors, Grants, LiveGrant, SpawnPermit, SpawnRefusal, Spawning};
-pub use live_profile::LiveProfile;
 pub use request::{Item, Origin, Request};
-pub use rules::{Denial, Permitted, RunPolicy};
+pub use rules::{Denial, LiveProfile, Permitted, RunPolicy};
 pub use single::{Paid, Payment, SpentStates, StateId, Unused, bound_arguments};
 pub use workspace_rules::{
     Arguments, CallOrigin, Forbidding, Question, Rules, Ruling, Site, WorkspaceRules, is_ruled,

@@ -150,7 +150,7 @@ impl Contract {
     /// The description of a path; of two that fit, the one with fewer braces.
     fn place(&self, path: &str) -> Option<(&'static str, &'static Value)> {
         // The endpoints of MCP are the same with a slash behind them.
-        let is_endpoint = path.starts_with("/mcp") && path.split('/').count() <= 4;
+        let is_endpoint = path.starts_with("/mcp") && path.split('/').count() <= 5;
         let path = path.strip_suffix('/').filter(|_| is_endpoint).unwrap_or(path);
         let paths = self.document["paths"].as_object()?;
         let fitting = paths.iter().filter(|(template, _)| is_at(template, path));

@@ -255,7 +255,7 @@ impl Door {
         }
         let (run, endpoint) = match self.entered(route, place.segments[0], run, &parts) {
             Ok(entered) => entered,
-            Err(refused) => return refused,
+            Err(refused) => return *refused,
         };
         let visit = Visit { run, endpoint, parts };
         match route.target {
@@ -368,15 +368,15 @@ impl Door {
         }
     }
 
-    /// The run and the endpoint of a path. If the run may not enter it, returns the answer, which is
-    /// the same as for a server or a profile that does not exist (D5).
+    /// The run and the endpoint of a path. If the run may not enter it, returns the answer, which
+    /// is the same as for a server or a profile that does not exist (D5).
     fn entered(
         &self,
         route: &Route,
         segment: &str,
         run: Arc<RunView>,
         parts: &Parts,
-    ) -> Result<(Arc<RunView>, Endpoint), Response> {
+    ) -> Result<(Arc<RunView>, Endpoint), Box<Response>> {
         let answer = match route.target {
             Target::InProfile => match self.gateway.in_profile(&run, segment) {
                 Some(seen) => return Ok((seen, Endpoint::Aggregated)),
@@ -388,7 +388,7 @@ impl Door {
             },
         };
         self.denied(&Principal::Run(run), parts.uri.path());
-        Err(answer)
+        Err(Box::new(answer))
     }
 
     /// The endpoint of a path. If the run lacks the server, the answer is the same as for a server

@@ -55,6 +55,22 @@ pub(crate) enum RegistryTarget {
     Version,
 }
 
+/// The target of a route about workspaces, their members, or the tokens of services.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AccessTarget {
+    Workspaces,
+    WorkspaceCreate,
+    Workspace,
+    WorkspaceChange,
+    WorkspaceDelete,
+    Members,
+    MemberSet,
+    MemberRemove,
+    Tokens,
+    TokenCreate,
+    TokenRevoke,
+}
+
 /// The target of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -99,17 +115,6 @@ pub(crate) enum Target {
     Passkeys,
     PasskeyRemove,
     SignIn(SignInTarget),
-    Workspaces,
-    WorkspaceCreate,
-    Workspace,
-    WorkspaceChange,
-    WorkspaceDelete,
-    Members,
-    MemberSet,
-    MemberRemove,
-    Tokens,
-    TokenCreate,
-    TokenRevoke,
     Clients,
     Client,
     Secrets,
@@ -127,6 +132,8 @@ pub(crate) enum Target {
     /// The definitions of a server, or a verdict on some of them.
     Definitions(Option<DefinitionVerdict>),
     PublicRegistry(RegistryTarget),
+    /// Workspaces, their members, and the tokens of services.
+    Access(AccessTarget),
     Attachments,
     Connections,
     Attachment,
@@ -238,22 +245,67 @@ pub const ROUTES: &[Route] = &[
         Target::PasskeyRemove,
     ),
     route("/api/secrets/rotate-key", "POST", Access::Operator, Target::RotateKey),
-    route("/api/workspaces", READ, Access::Known, Target::Workspaces),
-    route("/api/workspaces", "POST", Access::Operator, Target::WorkspaceCreate),
-    member("/api/workspaces/{workspace}", READ, &Role::ALL, Target::Workspace),
-    member("/api/workspaces/{workspace}", "PATCH", ADMIN, Target::WorkspaceChange),
-    route("/api/workspaces/{workspace}", "DELETE", Access::Operator, Target::WorkspaceDelete),
-    member("/api/workspaces/{workspace}/members", READ, AUDIT, Target::Members),
-    member("/api/workspaces/{workspace}/members/{principal}", "PUT", ADMIN, Target::MemberSet),
+    route("/api/workspaces", READ, Access::Known, Target::Access(AccessTarget::Workspaces)),
+    route(
+        "/api/workspaces",
+        "POST",
+        Access::Operator,
+        Target::Access(AccessTarget::WorkspaceCreate),
+    ),
+    member(
+        "/api/workspaces/{workspace}",
+        READ,
+        &Role::ALL,
+        Target::Access(AccessTarget::Workspace),
+    ),
+    member(
+        "/api/workspaces/{workspace}",
+        "PATCH",
+        ADMIN,
+        Target::Access(AccessTarget::WorkspaceChange),
+    ),
+    route(
+        "/api/workspaces/{workspace}",
+        "DELETE",
+        Access::Operator,
+        Target::Access(AccessTarget::WorkspaceDelete),
+    ),
+    member(
+        "/api/workspaces/{workspace}/members",
+        READ,
+        AUDIT,
+        Target::Access(AccessTarget::Members),
+    ),
+    member(
+        "/api/workspaces/{workspace}/members/{principal}",
+        "PUT",
+        ADMIN,
+        Target::Access(AccessTarget::MemberSet),
+    ),
     member(
         "/api/workspaces/{workspace}/members/{principal}",
         "DELETE",
         ADMIN,
-        Target::MemberRemove,
+        Target::Access(AccessTarget::MemberRemove),
     ),
-    member("/api/workspaces/{workspace}/service-tokens", READ, AUDIT, Target::Tokens),
-    member("/api/workspaces/{workspace}/service-tokens", "POST", ADMIN, Target::TokenCreate),
-    member("/api/workspaces/{workspace}/service-tokens/{id}", "DELETE", ADMIN, Target::TokenRevoke),
+    member(
+        "/api/workspaces/{workspace}/service-tokens",
+        READ,
+        AUDIT,
+        Target::Access(AccessTarget::Tokens),
+    ),
+    member(
+        "/api/workspaces/{workspace}/service-tokens",
+        "POST",
+        ADMIN,
+        Target::Access(AccessTarget::TokenCreate),
+    ),
+    member(
+        "/api/workspaces/{workspace}/service-tokens/{id}",
+        "DELETE",
+        ADMIN,
+        Target::Access(AccessTarget::TokenRevoke),
+    ),
     member("/api/workspaces/{workspace}/mcp-clients", READ, AUDIT, Target::Clients),
     member("/api/workspaces/{workspace}/mcp-clients", "POST", ADMIN, Target::Clients),
     member("/api/workspaces/{workspace}/mcp-clients/{id}", READ, AUDIT, Target::Client),

@@ -56,7 +56,7 @@ use crate::{
     door::Door,
     problem::Problem,
     respond::{self, Response},
-    routes::{Segments, Target},
+    routes::{AccessTarget, Segments, Target},
     rows,
     shapes::{self, Page, Reloaded, ServerRowPage, StatusPage},
     status,
@@ -163,17 +163,7 @@ impl Asked<'_> {
             Target::LinkCreate => self.create_link().await,
             Target::Passkeys => self.passkeys().await,
             Target::PasskeyRemove => self.remove_passkey().await,
-            Target::Workspaces => self.workspaces(),
-            Target::WorkspaceCreate => self.create_workspace(body).await,
-            Target::Workspace => self.show_workspace(),
-            Target::WorkspaceChange => self.change_workspace(body).await,
-            Target::WorkspaceDelete => self.delete_workspace().await,
-            Target::Members => self.members(),
-            Target::MemberSet => self.set_member(body).await,
-            Target::MemberRemove => self.remove_member().await,
-            Target::Tokens => self.tokens(),
-            Target::TokenCreate => self.create_token(body).await,
-            Target::TokenRevoke => self.revoke_token().await,
+            Target::Access(of) => self.of_access(of, body).await,
             Target::Clients | Target::Client => self.of_clients(body).await,
             Target::Secrets => self.secrets().await,
             Target::Secret => self.change_secret(body).await,
@@ -204,6 +194,22 @@ impl Asked<'_> {
             | Target::InProfile
             | Target::ToolCall
             | Target::Vfs => Err(nothing_here()),
+        }
+    }
+
+    async fn of_access(&self, of: AccessTarget, body: RequestBody) -> Answered {
+        match of {
+            AccessTarget::Workspaces => self.workspaces(),
+            AccessTarget::WorkspaceCreate => self.create_workspace(body).await,
+            AccessTarget::Workspace => self.show_workspace(),
+            AccessTarget::WorkspaceChange => self.change_workspace(body).await,
+            AccessTarget::WorkspaceDelete => self.delete_workspace().await,
+            AccessTarget::Members => self.members(),
+            AccessTarget::MemberSet => self.set_member(body).await,
+            AccessTarget::MemberRemove => self.remove_member().await,
+            AccessTarget::Tokens => self.tokens(),
+            AccessTarget::TokenCreate => self.create_token(body).await,
+            AccessTarget::TokenRevoke => self.revoke_token().await,
         }
     }
 

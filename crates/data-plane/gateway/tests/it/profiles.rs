@@ -242,7 +242,7 @@ async fn p1_lists_for_one_client_are_narrowed_and_renamed() {
     // The client has not listed again, and yet its names are those of the new profile.
     profiled.set(json!({"work": {"servers": ["one", "two"],
         "overrides": {"two.echo": {"name": "say"}}}}));
-    profiled.world.gateway.profile_runs();
+    assert_eq!(profiled.world.gateway.profile_runs().len(), 1);
     let before = profiled.world.fixtures[1].fixture.counts().calls;
     profiled.call(&asked, "say").await;
     assert_eq!(profiled.world.fixtures[1].fixture.counts().calls, before + 1);

@@ -215,26 +215,34 @@ mod tests {
             (r#"{"tools": ["search"]}"#, ".tools[0]`", "write SERVER.TOOL"),
             (r#"{"servers": ["a"], "tools": ["a.x"]}"#, ".tools[0]`", "remove one of the two"),
             (r#"{"servers": ["a"], "overrides": []}"#, ".overrides`", "an object by SERVER.TOOL"),
-            (r#"{"servers": ["a"], "overrides": {"a.x": 1}}"#, ".overrides.a.x`", "with `name`"),
-            (r#"{"servers": ["a"], "overrides": {"a.x": {}}}"#, ".overrides.a.x`", "give `name`"),
+            (
+                r#"{"servers": ["a"], "overrides": {"a.x": 1}}"#,
+                r#".overrides["a.x"]`"#,
+                "with `name`",
+            ),
+            (
+                r#"{"servers": ["a"], "overrides": {"a.x": {}}}"#,
+                r#".overrides["a.x"]`"#,
+                "give `name`",
+            ),
             (
                 r#"{"servers": ["a"], "overrides": {"a.x": {"nam": "y", "description": "z"}}}"#,
-                ".overrides.a.x.nam`",
+                r#".overrides["a.x"].nam`"#,
                 "did you mean `name`?",
             ),
             (
                 r#"{"servers": ["a"], "overrides": {"b.x": {"name": "y"}}}"#,
-                ".overrides.b.x`",
+                r#".overrides["b.x"]`"#,
                 "add it to `tools`",
             ),
             (
                 r#"{"servers": ["a"], "overrides": {"a.x": {"name": "mcp__a__y"}}}"#,
-                ".overrides.a.x`",
+                r#".overrides["a.x"]`"#,
                 "do not begin with `mcp__`",
             ),
             (
                 r#"{"servers": ["a"], "overrides": {"a.x": {"name": "z"}, "a.y": {"name": "z"}}}"#,
-                ".overrides.a.y`",
+                r#".overrides["a.y"]`"#,
                 "choose another for one of the two",
             ),
         ] {

@@ -12,7 +12,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::outbound::OutboundTarget;
 use crate::{
-    routes::Target,
+    routes::{AccessTarget, Target},
     shapes::{
         AgentWritten, AttachmentNew, AttachmentWritten, Channel, ChannelNew, EnvBinding,
         EnvBindingSecret, Member, MemberRoles, Rules, RulesNew, Webhook, WebhookNew, members,
@@ -59,7 +59,7 @@ pub(super) fn to_be_stored(target: Target, text: String) -> String {
         Target::Outbound(OutboundTarget::Channel) => &CHANNEL,
         Target::Outbound(OutboundTarget::Webhook) => &WEBHOOK,
         Target::EnvBinding => &ENV_BINDING,
-        Target::MemberSet => &MEMBER,
+        Target::Access(AccessTarget::MemberSet) => &MEMBER,
         _ => return text,
     };
     without(&text, only_shown).unwrap_or(text)

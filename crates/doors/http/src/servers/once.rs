@@ -14,7 +14,7 @@ use crate::{
     body::RequestBody,
     problem::Problem,
     respond::{self, Response},
-    routes::{self, Target},
+    routes::{self, AccessTarget, Target},
 };
 
 /// The header with which a client names a write (draft-ietf-httpapi-idempotency-key-header).
@@ -84,7 +84,10 @@ impl Asked<'_> {
             && uri.path().starts_with("/api/workspaces/")
             // These requests remove or change the workspace itself, so their answers are stored
             // outside of it.
-            && !matches!(self.target, Target::WorkspaceDelete | Target::WorkspaceChange);
+            && !matches!(
+                self.target,
+                Target::Access(AccessTarget::WorkspaceDelete | AccessTarget::WorkspaceChange)
+            );
         let workspace = is_inside.then(|| self.workspace()).transpose()?;
         let header = |name| self.parts.headers.get(name).map_or(&[][..], HeaderValue::as_bytes);
         let digest = digest_of([

@@ -25,6 +25,21 @@ const EXAMINED_MAX: usize = 2000;
 /// The longest title and description of the API, in characters.
 const TEXT_MAX: usize = 100;
 
+/// A page of servers while it is filled.
+struct Page {
+    limit: usize,
+    servers: Vec<RegistryEntry>,
+    examined: usize,
+    /// The name of the last server that was examined.
+    last: Option<String>,
+}
+
+impl Page {
+    fn is_full(&self) -> bool {
+        self.servers.len() >= self.limit || self.examined >= EXAMINED_MAX
+    }
+}
+
 /// The conditions of a list.
 struct Wanted {
     search: String,
@@ -68,40 +83,50 @@ impl Asked<'_> {
         query.flag("include_deleted")?;
         let limit = usize::try_from(query.limit()?).unwrap_or(usize::MAX);
         let wanted = Wanted::of(&query)?;
-        let (mut servers, mut examined) = (Vec::new(), 0);
-        let mut last = None;
-        let mut from = parsed(query.text("cursor"));
+        let mut page = Page { limit, servers: Vec::new(), examined: 0, last: None };
+        let (mut next_cursor, cursor) = (None, parsed(query.text("cursor")));
         for workspace in self.registry_workspaces()? {
-            let mut after = match from.take() {
+            let after = match &cursor {
                 // Workspaces before that of the cursor are done.
-                Some((place, id)) if workspace < place => {
-                    from = Some((place, id));
-                    continue;
-                }
-                Some((place, id)) if workspace == place => id,
-                Some(_) | None => String::new(),
+                Some((place, _)) if workspace < *place => continue,
+                Some((place, id)) if workspace == *place => id.as_str(),
+                Some(_) | None => "",
             };
-            loop {
-                let (control, kind) = (self.control()?, CatalogKind::Server);
-                let page = control.catalog_list(&workspace, kind, &after, READ).await?;
-                for object in &page.items {
-                    if servers.len() >= limit || examined >= EXAMINED_MAX {
-                        let metadata = RegistryPage { next_cursor: last, count: servers.len() };
-                        return Ok(ok(&RegistryServers { servers, metadata }));
-                    }
-                    examined += 1;
-                    last = Some(name(&workspace, &object.id));
-                    let entry = self.registry_entry(&workspace, object);
-                    servers.extend(entry.filter(|entry| wanted.has(entry, object)));
-                }
-                match page.next {
-                    Some(next) => after = next,
-                    None => break,
-                }
+            if !self.fill(&mut page, &workspace, after, &wanted).await? {
+                next_cursor = page.last;
+                break;
             }
         }
-        let metadata = RegistryPage { next_cursor: None, count: servers.len() };
-        Ok(ok(&RegistryServers { servers, metadata }))
+        let metadata = RegistryPage { next_cursor, count: page.servers.len() };
+        Ok(ok(&RegistryServers { servers: page.servers, metadata }))
+    }
+
+    /// Adds the servers of a workspace to a page; false if the page is full before their end.
+    async fn fill(
+        &self,
+        page: &mut Page,
+        workspace: &WorkspaceId,
+        after: &str,
+        wanted: &Wanted,
+    ) -> Result<bool, Problem> {
+        let (control, kind) = (self.control()?, CatalogKind::Server);
+        let mut after = after.to_owned();
+        loop {
+            let read = control.catalog_list(workspace, kind, &after, READ).await?;
+            for object in &read.items {
+                if page.is_full() {
+                    return Ok(false);
+                }
+                page.examined += 1;
+                page.last = Some(name(workspace, &object.id));
+                let entry = self.registry_entry(workspace, object);
+                page.servers.extend(entry.filter(|entry| wanted.has(entry, object)));
+            }
+            match read.next {
+                Some(next) => after = next,
+                None => return Ok(true),
+            }
+        }
     }
 
     /// The workspaces whose catalog the caller may list, in the order of their ids.

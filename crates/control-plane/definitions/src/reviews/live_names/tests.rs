@@ -82,14 +82,7 @@ async fn s24_servers_that_start_at_the_same_time_share_the_names() {
         let making = named.live.lock().await;
         let mut asking = tokio::task::JoinSet::new();
         for _ in 0..SERVERS {
-            let (named, moments) = (named.clone(), moments.clone());
-            asking.spawn(async move {
-                let rows = || {
-                    let moment = moments.fetch_add(1, Ordering::Relaxed);
-                    snapshot(&[row("docs", &list(&[&format!("at_{moment}")]))])
-                };
-                named.live(rows).await.unwrap().made
-            });
+            asking.spawn(made_at(named.clone(), moments.clone()));
         }
         while named.asked.load(Ordering::Relaxed) < round * SERVERS as u64 {
             tokio::task::yield_now().await;
@@ -100,6 +93,15 @@ async fn s24_servers_that_start_at_the_same_time_share_the_names() {
         }
         assert_eq!(moments.load(Ordering::Relaxed), round, "rows were read once");
     }
+}
+
+/// The number of names once there are those of this moment. Rows differ at each moment.
+async fn made_at(named: Arc<KnownNames>, moments: Arc<AtomicU64>) -> u64 {
+    let rows = || {
+        let moment = moments.fetch_add(1, Ordering::Relaxed);
+        snapshot(&[row("docs", &list(&[&format!("at_{moment}")]))])
+    };
+    named.live(rows).await.unwrap().made
 }
 
 /// S24: the digest of names does not depend on their order, and names of two servers differ from

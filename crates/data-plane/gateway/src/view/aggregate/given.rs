@@ -68,7 +68,7 @@ mod tests {
     fn part(server: &str, profile: Option<Arc<Profile>>) -> Part {
         let entry = |name: &&str| {
             let raw = Bytes::from(serde_json::json!({ "name": name }).to_string());
-            (Listed::Tool, InventoryEntry::new(*name, raw))
+            (Listed::Tool, InventoryEntry::new(name, raw))
         };
         let part = Part {
             alias: alias(server),

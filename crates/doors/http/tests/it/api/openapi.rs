@@ -6,6 +6,7 @@ use std::path::Path;
 use fs_err as fs;
 use http::StatusCode;
 use narthex_http::openapi;
+use narthex_registry::config::{LoadContext, parse_settings};
 use serde_json::Value;
 
 use super::{members::described, world::Api};
@@ -258,6 +259,7 @@ impl Asked {
                 (true, "workspaces") => "default",
                 (true, "servers" | "mcp-servers") => "docs",
                 (true, "secrets") => "DOCS_KEY",
+                (true, "profiles") => "work",
                 (true, "env-bindings") => "agent:reader:DOCS_TOKEN",
                 (true, "capabilities") => "papers",
                 (true, "agents") => "reader",
@@ -278,6 +280,15 @@ impl Asked {
         });
         segments.collect::<Vec<_>>().join("/")
     }
+}
+
+/// Has the settings file name a profile.
+fn has_profile(api: &Api) {
+    let text = r#"{ "mcp": { "profiles": { "work": { "servers": [] } } } }"#;
+    let here = Path::new("settings.json");
+    let context = LoadContext { file: here, workspace_root: here, env: &|_name| None };
+    let read = parse_settings(text.as_bytes(), &context).unwrap().profiles;
+    api.world.gateway.registry().set_profiles(&read, &[]);
 }
 
 /// A run of another agent as a child of this one; it waits to be claimed.
@@ -352,6 +363,7 @@ async fn examples_of_the_document_are_accepted() {
             _ => continue,
         }
     }
+    has_profile(&place.api);
     for asked in operations.iter().filter(|asked| asked.method == "GET") {
         let content = asked.operation["responses"]["200"]["content"].as_object().unwrap();
         if content.contains_key("application/json") {

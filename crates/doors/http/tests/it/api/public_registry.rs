@@ -30,7 +30,7 @@ async fn e208_the_catalog_is_served_as_the_registry_api_describes() {
         "command": "npx", "args": ["-y", "@a/b@1.2.3", "serve"], "disabled": true,
         "config_schema": { "LEVEL": { "type": "string", "enum": ["a", "b"], "default": "a" } } });
     place.put("/api/workspaces/default/mcp-servers/tool_box", &long).await.succeeded();
-    let other = json!({ "command": "node", "args": ["${scope.file}"] });
+    let other = json!({ "command": "node", "args": ["server.js"] });
     place.put("/api/workspaces/team/mcp-servers/own", &other).await.succeeded();
     let list = checked(place.get(SERVERS).await);
     assert_eq!(names(&list), ["default/docs", "default/tool_box", "team/own"]);
