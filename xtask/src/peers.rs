@@ -9,6 +9,7 @@ mod daemon;
 pub(crate) mod install;
 mod pages;
 mod servers;
+mod setup;
 mod sign_in;
 mod story;
 
@@ -66,6 +67,7 @@ pub(crate) fn run(peers: &Peers) -> Result<Tally> {
         });
     }
     tally.check("humans sign in at npm's oidc-provider", || sign_in::at_providers(peers));
+    setup::check(&mut tally, peers)?;
     tally.check("SIGTERM stops the daemon and every child", || daemon.stop(STOPPED));
     Ok(tally)
 }

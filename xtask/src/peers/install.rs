@@ -74,21 +74,7 @@ impl Peers {
     }
 
     fn install_node(&self, locks: &Path) -> Result<()> {
-        let files = [".npmrc", "package.json", "package-lock.json"];
-        let stamp = digest(&files.map(|file| locks.join(file)), node_package())?;
-        let dir = self.node_dir();
-        if is_installed(&dir, &stamp) {
-            println!("npm packages: installed");
-            return Ok(());
-        }
-        provide("npm", &["--version"], &["nodejs", "npm"])?;
-        empty(&dir)?;
-        for file in files {
-            fs::copy(locks.join(file), dir.join(file))?;
-        }
-        let mut npm = Command::new("npm");
-        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"]);
-        process::run(npm.current_dir(&dir))?;
+        install_packages(locks, &self.node_dir(), "peers")?;
         let (os, machine) = (std::env::consts::OS, std::env::consts::ARCH);
         let node = self.node();
         ensure!(
@@ -96,7 +82,7 @@ impl Peers {
             "there is no pinned Node for {os} on {machine}: {}",
             node.display()
         );
-        Ok(fs::write(dir.join(STAMP), stamp)?)
+        Ok(())
     }
 
     fn install_pythons(&self, locks: &Path) -> Result<()> {
@@ -123,6 +109,48 @@ impl Peers {
         println!("Python environment {name}: installed from {}", lock.display());
         Ok(fs::write(dir.join(STAMP), stamp)?)
     }
+}
+
+/// Agent programs, which only the check of `narthex setup` needs.
+pub(super) struct Agents {
+    dir: PathBuf,
+}
+
+impl Agents {
+    pub(super) fn install() -> Result<Self> {
+        let agents = Self { dir: workspace::target().join("peers/agents") };
+        let locks = workspace::root().join("e2e/peers/agents");
+        install_packages(&locks, &agents.dir, "agents")?;
+        Ok(agents)
+    }
+
+    /// The folder that has `node_modules`.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(super) fn module(&self, name: &str) -> PathBuf {
+        self.dir.join("node_modules").join(name)
+    }
+}
+
+/// Installs the npm packages of a lock file.
+fn install_packages(locks: &Path, dir: &Path, words: &str) -> Result<()> {
+    let files = [".npmrc", "package.json", "package-lock.json"];
+    let stamp = digest(&files.map(|file| locks.join(file)), node_package())?;
+    if is_installed(dir, &stamp) {
+        println!("npm packages, {words}: installed");
+        return Ok(());
+    }
+    provide("npm", &["--version"], &["nodejs", "npm"])?;
+    empty(dir)?;
+    for file in files {
+        fs::copy(locks.join(file), dir.join(file))?;
+    }
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"]);
+    process::run(npm.current_dir(dir))?;
+    Ok(fs::write(dir.join(STAMP), stamp)?)
 }
 
 fn node_package() -> &'static str {
