@@ -67,5 +67,6 @@ mod tls;
 mod trace;
 mod trust;
 mod up;
+mod upgrade;
 mod watching;
 mod world;

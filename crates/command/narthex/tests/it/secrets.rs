@@ -43,7 +43,8 @@ fn with_vault<T>(place: &Place, work: impl AsyncFnOnce(Vault) -> T) -> T {
     })
 }
 
-fn value(place: &Place, name: &str) -> String {
+/// The value of a secret, read from a data directory that has no daemon now.
+pub(crate) fn value(place: &Place, name: &str) -> String {
     let reference = SecretReference::newest(SecretName::new(name).unwrap());
     with_vault(place, async |vault| {
         let opened = vault.open(&WorkspaceId::default(), &reference).await.unwrap();
