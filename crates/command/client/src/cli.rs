@@ -21,6 +21,7 @@ mod sessions;
 mod setup;
 mod shares;
 mod traffic;
+mod uninstall;
 mod users;
 mod values;
 mod watch;
@@ -42,7 +43,7 @@ pub use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
 pub use local::{CallArgs, ConnectArgs, RemoteArgs, ToolsArgs, TrustArgs, UpArgs};
 pub use operate::{
     AddArgs, BackupArgs, CheckCommand, DaemonCommand, ImportServersArgs, InitArgs, LogsArgs,
-    McpCommand, McpDaemonCommand, RestartArgs, StopArgs,
+    McpCommand, McpDaemonCommand, RestartArgs, RestoreArgs, StopArgs,
 };
 pub use outbound::{ChannelsCommand, SetChannelArgs, SetWebhookArgs, WebhooksCommand};
 pub use policy::{CheckPolicyArgs, PolicyCommand, SetPolicyArgs};
@@ -57,6 +58,7 @@ pub use sessions::{SessionEventsArgs, SessionMessageArgs, SessionResumeArgs};
 pub use setup::SetupArgs;
 pub use shares::{CommentShareArgs, GetShareArgs, SharesCommand};
 pub use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
+pub use uninstall::UninstallArgs;
 pub use users::{CreateUserArgs, PasskeysCommand, UsersCommand};
 pub use values::{duration, moment};
 pub use watch::{StraceArgs, TopArgs};

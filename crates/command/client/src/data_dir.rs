@@ -1,6 +1,7 @@
 //! The data directory: tokens, the daemon's state, and a lock for its single daemon.
 
 mod port;
+mod remove;
 mod token;
 
 use std::{

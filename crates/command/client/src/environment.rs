@@ -1,6 +1,9 @@
 //! Reads the environment. No other module of the project reads environment variables.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use narthex_model::{ErrorKind, Secret};
 
@@ -79,4 +82,61 @@ pub fn usual_data(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Failu
 /// The path of this program, for lines that a user pastes elsewhere.
 pub fn program() -> OsString {
     std::env::current_exe().map_or_else(|_| "narthex".into(), PathBuf::into_os_string)
+}
+
+/// Refuses to write the path of this program into files that last, if the program lies in the cache
+/// of a tool, which may empty it: `npx`, `uvx` or `pipx run`.
+///
+/// # Errors
+/// With the command that installs the program for good.
+pub fn check_lasting() -> Result<(), Failure> {
+    let program = PathBuf::from(program());
+    let Some(install) = lasting_install(&program) else { return Ok(()) };
+    let text = format!(
+        "the program {} lies in a cache that may be emptied, so clients and services could not \
+         start it later; install it first with `{install}`, then run this command with the \
+         installed program",
+        program.display()
+    );
+    Err(Failure::new(ErrorKind::Conflict, text))
+}
+
+/// The command that installs a program for good; `None` for a program that no tool's cache has.
+fn lasting_install(program: &Path) -> Option<&'static str> {
+    let names: Vec<_> = program.iter().filter_map(|name| name.to_str()).collect();
+    let has = |first: &str, second: &str| {
+        names
+            .iter()
+            .position(|name| *name == first)
+            .is_some_and(|at| names[at..].iter().any(|name| name.starts_with(second)))
+    };
+    if names.contains(&"_npx") {
+        return Some("npm install --global narthex");
+    }
+    if has("uv", "archive-") || has("uv", "environments-") {
+        return Some("uv tool install narthex");
+    }
+    has("pipx", ".cache").then_some("pipx install narthex")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_in_the_cache_of_a_tool_is_known() {
+        for (path, install) in [
+            ("/home/x/.npm/_npx/1a2b/node_modules/@narthex/linux-x64/bin/narthex", Some("npm")),
+            ("/home/x/.cache/uv/archive-v0/1a2b/bin/narthex", Some("uv")),
+            ("/home/x/.cache/uv/environments-v2/1a2b/bin/narthex", Some("uv")),
+            ("/home/x/.local/pipx/.cache/1a2b/bin/narthex", Some("pipx")),
+            ("/usr/lib/node_modules/@narthex/linux-x64/bin/narthex", None),
+            ("/home/x/.local/share/uv/tools/narthex/bin/narthex", None),
+            ("/home/x/.local/pipx/venvs/narthex/bin/narthex", None),
+            ("/usr/bin/narthex", None),
+        ] {
+            let found = lasting_install(Path::new(path));
+            assert_eq!(found.and_then(|words| words.split(' ').next()), install, "{path}");
+        }
+    }
 }

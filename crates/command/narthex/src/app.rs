@@ -125,6 +125,11 @@ pub struct App {
     _workers: Workers,
 }
 
+/// The threads that serve connections, which live as long as the app.
+fn workers(doors: Option<&Doors>) -> Workers {
+    doors.map(|doors| doors.serve.workers.clone()).unwrap_or_default()
+}
+
 impl App {
     /// Starts all parts. Servers are still connecting when this returns.
     ///
@@ -182,7 +187,6 @@ impl App {
                 Some(runs)
             }
         };
-        let workers = options.doors.as_ref().map(|doors| doors.serve.workers.clone());
         let mut app = Self {
             gateway,
             control,
@@ -193,7 +197,7 @@ impl App {
             tasks,
             socket_dir: None,
             drained: OnceCell::new(),
-            _workers: workers.unwrap_or_default(),
+            _workers: workers(options.doors.as_ref()),
         };
         if let Some(doors) = options.doors {
             let url = doors.url(app.control.as_ref(), "/mcp");

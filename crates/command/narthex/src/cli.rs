@@ -9,10 +9,10 @@ use narthex_client::cli::{
     AddServerArgs, AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand,
     ChannelsCommand, CheckCommand, ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand,
     ExportArgs, GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand,
-    MountArgs, PolicyCommand, ProfilesCommand, RunCommand, SearchArgs, SecretsCommand,
+    MountArgs, PolicyCommand, ProfilesCommand, RestoreArgs, RunCommand, SearchArgs, SecretsCommand,
     ServersCommand, ServiceCommand, SessionsCommand, SetupArgs, SharesCommand, StraceArgs,
-    TokensCommand, ToolsArgs, TopArgs, TrustArgs, UpArgs, UsageArgs, UsersCommand, VfsCommand,
-    WebhooksCommand, WorkspacesCommand,
+    TokensCommand, ToolsArgs, TopArgs, TrustArgs, UninstallArgs, UpArgs, UsageArgs, UsersCommand,
+    VfsCommand, WebhooksCommand, WorkspacesCommand,
 };
 use narthex_client::{commands as client, environment::is_utf8_locale};
 use narthex_model::{CatalogKind, ErrorKind, command};
@@ -78,6 +78,8 @@ struct Common {
 enum Command {
     /// Move the servers of your MCP clients to narthex, and connect the clients; or undo that
     Setup(SetupArgs),
+    /// Undo the set-up, remove the service, and delete the data if you want it
+    Uninstall(UninstallArgs),
     /// Write a first configuration; existing files stay unchanged
     Init(InitArgs),
     /// Approve the mcp.json of a folder, so that `narthex up` starts its servers
@@ -180,8 +182,10 @@ enum Command {
     /// List and set the secrets in the environment of agents
     #[command(subcommand)]
     EnvBindings(EnvBindingsCommand),
-    /// Copy the store into a file; the daemon may be running
+    /// Copy the data and settings of this daemon into a file; it may be running
     Backup(BackupArgs),
+    /// Make the data directory from a backup, on this or another machine
+    Restore(RestoreArgs),
     /// Show the principal that the token belongs to
     Whoami,
     /// List, read and write the files of a run without a mounted folder
@@ -307,6 +311,7 @@ fn run(cli: Cli, workspace: Option<String>, format: Format) -> Result<ExitCode, 
     | Command::Trust(_)
     | Command::Service(_)
     | Command::Setup(_)
+    | Command::Uninstall(_)
     | Command::Mcp(McpCommand::Import(_)) = &cli.command
     {
         // These work on files of this machine, so the commands that they print do as well.
@@ -352,6 +357,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
     match command {
         Command::Up(args) => Box::pin(commands::up::run(args, context)).await,
         Command::Setup(args) => Box::pin(commands::setup::run(args, context)).await,
+        Command::Uninstall(args) => Box::pin(commands::uninstall::run(args, context)).await,
         Command::Search(args) => {
             let registry = context.settings.registry();
             Box::pin(client::search::run(args, plain, registry)).await
@@ -399,12 +405,14 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Usage(args) => Box::pin(client::traffic::usage(args, plain)).await,
         Command::Limits(command) => Box::pin(client::traffic::limits(command, plain)).await,
         Command::Backup(args) => Box::pin(commands::backup::run(args, context)).await,
+        Command::Restore(args) => Box::pin(commands::restore::run(args, context)).await,
         Command::Check(CheckCommand::Mcp) => Box::pin(commands::check::run(context)).await,
         Command::Init(args) => commands::init::run(&args, &context),
         Command::Daemon(command) => Box::pin(client::daemon::run(command, plain)).await,
         Command::Service(command) => {
             let door = context.settings.door();
-            Box::pin(client::service::run(command, &plain, door)).await
+            let readdress = &commands::service_port::readdress_all;
+            Box::pin(client::service::run(command, &plain, door, readdress)).await
         }
         Command::Connect(args) => Ok(Box::pin(client::connect::run(&args, &plain)).await),
         Command::Trust(args) => Box::pin(commands::trust::run(args, context)).await,

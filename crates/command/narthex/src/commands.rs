@@ -13,12 +13,15 @@ pub(crate) mod mount;
 mod packages;
 pub(crate) mod policy;
 mod progress;
+pub(crate) mod restore;
+pub(crate) mod service_port;
 pub(crate) mod setup;
 mod source;
 pub(crate) mod strace;
 pub(crate) mod tools;
 pub(crate) mod top;
 pub(crate) mod trust;
+pub(crate) mod uninstall;
 pub(crate) mod up;
 pub(crate) mod vfs;
 

@@ -3,6 +3,7 @@
 //! The daemon, a call in process and the tests all use the same [`App`].
 
 mod app;
+mod archive;
 mod cli;
 mod commands;
 mod config;

@@ -70,7 +70,7 @@ impl Journal {
     fn remove_unfinished(&self) {
         let files = self.steps().iter().filter_map(|step| match step {
             Step::File(file) => Some(file.path.as_path()),
-            Step::Secret { .. } | Step::Server { .. } => None,
+            Step::Secret { .. } | Step::Server { .. } | Step::Service { .. } => None,
         });
         for folder in files.filter_map(real_folder) {
             let Ok(entries) = fs_err::read_dir(&folder) else { continue };

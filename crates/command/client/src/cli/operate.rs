@@ -156,12 +156,20 @@ pub struct InitArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  narthex backup /var/backups/narthex.db\n  \
-    narthex backup \"store-$(date +%F).db\" --quiet\n\n\
-    To restore: stop the daemon, remove store.db, store.db-wal and store.db-shm from the data\n\
-    directory, copy the backup there as store.db with mode 600, and start the daemon.")]
+#[command(after_help = "Examples:\n  narthex backup /var/backups/narthex.tar\n  \
+    narthex backup --with-master-key move.tar")]
 pub struct BackupArgs {
     /// The backup file; it must not exist
+    pub file: PathBuf,
+    /// Also copy the master key: who has the file can then open every secret
+    #[arg(long)]
+    pub with_master_key: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  narthex restore narthex.tar && narthex up")]
+pub struct RestoreArgs {
+    /// A file of `narthex backup`
     pub file: PathBuf,
 }
 

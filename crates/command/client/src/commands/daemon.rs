@@ -62,23 +62,48 @@ fn status(context: &Context) -> Result<ExitCode, Failure> {
 }
 
 async fn stop(args: &StopArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let stopped = stop_daemon(args.timeout, args.force, context).await?;
     let data = DataDir::at(&context.daemon.data);
-    let Some(pid) = data.holder()? else { return told(None, false, &data, context) };
+    told(stopped.pid, stopped.is_killed, &data, context)
+}
+
+/// The result of stopping a daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped {
+    /// The process that has ended; `None` if no daemon ran.
+    pub pid: Option<u32>,
+    /// True if it had to be killed.
+    pub is_killed: bool,
+}
+
+/// Stops the daemon of the data directory, if one runs, and prints no result. A daemon that has
+/// not ended in this time is killed if `is_forced`.
+///
+/// # Errors
+/// When the daemon does not end in time, or another one starts meanwhile.
+pub async fn stop_daemon(
+    within: Duration,
+    is_forced: bool,
+    context: &Context,
+) -> Result<Stopped, Failure> {
+    let none = Stopped { pid: None, is_killed: false };
+    let data = DataDir::at(&context.daemon.data);
+    let Some(pid) = data.holder()? else { return Ok(none) };
     // A handle to the very process: should it end and its number go to another, nothing is sent.
-    let Some(process) = open(pid)? else { return told(None, false, &data, context) };
+    let Some(process) = open(pid)? else { return Ok(none) };
     if data.holder()? != Some(pid) {
-        return told(None, false, &data, context);
+        return Ok(none);
     }
     send(&process, pid, Signal::TERM)?;
     let process = Arc::new(process);
-    let ending = has_ended(process.clone(), args.timeout);
+    let ending = has_ended(process.clone(), within);
     let mut is_killed = false;
     if !waiting(&format!("stopping process {pid}"), context, ending).await? {
-        if !args.force {
+        if !is_forced {
             let text = format!(
                 "process {pid} is still ending its open calls and servers after {} s; wait for it, \
                  or kill it with `{}`",
-                args.timeout.as_secs_f64(),
+                within.as_secs_f64(),
                 narthex("daemon stop --force", &[])
             );
             return Err(Failure::new(ErrorKind::Timeout, text));
@@ -101,7 +126,7 @@ async fn stop(args: &StopArgs, context: &Context) -> Result<ExitCode, Failure> {
         );
         return Err(Failure::new(ErrorKind::Conflict, text));
     }
-    told(Some(pid), is_killed, &data, context)
+    Ok(Stopped { pid: Some(pid), is_killed })
 }
 
 fn told(

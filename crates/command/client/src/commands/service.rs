@@ -7,7 +7,7 @@ mod show;
 mod uninstall;
 
 pub use install::{Offer, Plan};
-pub use port::{PortChange, another_port, change_port, told_change};
+pub use port::{PortChange, Readdress, Readdressed, another_port};
 
 use std::process::ExitCode;
 
@@ -23,17 +23,19 @@ pub async fn remove_own(context: &Context) -> Result<Option<std::path::PathBuf>,
     uninstall::remove_own_service(context).await
 }
 
-/// Runs the command. `door` is the daemon's door by the settings of this process.
+/// Runs the command. `door` is the daemon's door by the settings of this process; `readdress`
+/// follows a change of the port.
 pub async fn run(
     command: ServiceCommand,
     context: &Context,
     door: DoorSettings,
+    readdress: &Readdress,
 ) -> Result<ExitCode, Failure> {
     match command {
         ServiceCommand::Install(args) => install::run(&args, context, door).await,
         ServiceCommand::Status(args) => show::status(&Place::of(&args, context)?, context).await,
         ServiceCommand::Logs(args) => show::logs(&args, context).await,
-        ServiceCommand::Port(args) => port::run(&args, context, door).await,
+        ServiceCommand::Port(args) => port::run(&args, context, door, readdress).await,
         ServiceCommand::Uninstall(args) => uninstall::run(&args, context).await,
     }
 }

@@ -29,6 +29,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "import",
             "daemon",
             "service",
+            "uninstall",
         ],
     ),
     (
@@ -43,6 +44,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "webhooks",
             "env-bindings",
             "backup",
+            "restore",
             "whoami",
             "vfs",
             "completions",

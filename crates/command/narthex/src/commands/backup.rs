@@ -1,20 +1,24 @@
-//! `narthex backup`: copies the store, also while a daemon runs.
+//! `narthex backup`: copies the data of a data directory into one file, also while a daemon runs.
 
 use std::{
+    ffi::OsString,
     io,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::SystemTime,
 };
 
 use fs_err as fs;
 use narthex_client::cli::BackupArgs;
-use narthex_model::{ErrorKind, command::narthex};
+use narthex_model::{ErrorKind, Timestamp, command::narthex};
 use serde_json::json;
 
 use super::waiting::waiting;
 use crate::{
     Failure,
+    archive::{Contents, MASTER_KEY, SETTINGS, SHARES, STORE, Unfinished, Writer},
     cli::Context,
+    config::Settings,
     data_dir::DataDir,
     output::{self, harmless},
     stored::StorePlace,
@@ -27,8 +31,41 @@ pub(crate) async fn run(args: BackupArgs, context: Context) -> Result<ExitCode, 
         return Err(Failure::usage(text));
     }
     let to = std::path::absolute(&args.file)?;
+    if to.try_exists()? {
+        let text = format!(
+            "the file {} exists already, and is unchanged; name another file",
+            to.display()
+        );
+        return Err(Failure::new(ErrorKind::Conflict, text));
+    }
     let place = DataDir::open(&context.settings.daemon.data)?;
-    let Some(store) = StorePlace::of(&place, &context.settings).look().await? else {
+    if args.with_master_key && !place.master_key_file().exists() {
+        let text = format!(
+            "there is no file {}: the master key is in the environment or a keychain; copy it from \
+             there, and leave out --with-master-key",
+            place.master_key_file().display()
+        );
+        return Err(Failure::new(ErrorKind::NotFound, text));
+    }
+    let store = copy_of_store(&place, &to, &context).await?;
+    let files = files(&args, &context.settings, &place, &store)?;
+    let written = tokio::task::spawn_blocking({
+        let to = to.clone();
+        move || write(&to, files)
+    });
+    let contents = waiting("writing the backup", &context.client(), written).await;
+    drop(store);
+    let contents = contents.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))??;
+    told(&to, &contents, &context)
+}
+
+/// Copies the store beside the backup. The copy is removed when the result is dropped.
+async fn copy_of_store(
+    place: &DataDir,
+    to: &Path,
+    context: &Context,
+) -> Result<Unfinished, Failure> {
+    let Some(store) = StorePlace::of(place, &context.settings).look().await? else {
         let text = format!(
             "there is no store yet, so there is nothing to copy; start `{}` first, or name another \
              folder with --data",
@@ -36,56 +73,77 @@ pub(crate) async fn run(args: BackupArgs, context: Context) -> Result<ExitCode, 
         );
         return Err(Failure::new(ErrorKind::NotFound, text));
     };
-    let copied = waiting("copying the store", &context.client(), store.backup(&to)).await;
+    let mut copy = OsString::from(to);
+    copy.push(".store");
+    let copy = PathBuf::from(copy);
+    let copied = waiting("copying the store", &context.client(), store.backup(&copy)).await;
     store.close().await;
-    let copied = copied.map_err(|error| Failure::caused(error.kind(), &error))?;
-    let bytes = copied.bytes;
-    let file = to.display().to_string();
-    let sentence = format!("copied the store to {} ({bytes} bytes)", harmless(&file));
-    let left_out = Shared::look(&place.shares_dir())?;
-    let folder = left_out.folder.display().to_string();
-    let shared = json!({ "folder": folder, "files": left_out.files, "bytes": left_out.bytes });
-    let told = json!({ "file": file, "bytes": bytes, "shared_files_left_out": shared });
-    let done = output::told(&told, &sentence, context.format)?;
-    if !context.format.is_json() {
-        if left_out.files > 0 {
-            let Shared { files, bytes, .. } = left_out;
-            output::notice(&format!(
-                "the copy has no shared files of agents: {files} files ({bytes} bytes) are in {}; \
-                 copy that folder now, and restore it together with the copy",
-                harmless(&folder)
-            ));
+    copied.map_err(|error| Failure::caused(error.kind(), &error))?;
+    Ok(Unfinished(Some(copy)))
+}
+
+/// The files of the backup, each with its name there.
+fn files(
+    args: &BackupArgs,
+    settings: &Settings,
+    place: &DataDir,
+    store: &Unfinished,
+) -> Result<Vec<(String, PathBuf)>, Failure> {
+    let of_store = store.0.clone().map(|copy| (STORE.to_owned(), copy));
+    let of_servers = settings.servers.clone();
+    let of_servers = of_servers.map(|file| (format!("{SETTINGS}/settings.json"), file));
+    let of_settings = settings.variables.file().cloned();
+    let of_settings = of_settings.map(|file| (format!("{SETTINGS}/narthex.toml"), file));
+    let key = args.with_master_key.then(|| (MASTER_KEY.to_owned(), place.master_key_file()));
+    let mut files: Vec<_> =
+        [of_store, of_servers, of_settings, key].into_iter().flatten().collect();
+    for workspace in entries(&place.shares_dir().join("workspaces"))? {
+        let id = workspace.file_name().to_string_lossy().into_owned();
+        for copy in entries(&workspace.path())? {
+            let name = copy.file_name().to_string_lossy().into_owned();
+            files.push((format!("{SHARES}/{id}/{name}"), copy.path()));
         }
-        output::notice(
-            "secrets in the copy open only with the master key, which is not in the copy: store \
-             master.key, NARTHEX_MASTER_KEY or the keychain's entry at another place",
-        );
+    }
+    Ok(files)
+}
+
+fn write(to: &Path, files: Vec<(String, PathBuf)>) -> Result<Contents, Failure> {
+    let mut writer = Writer::create(to)?;
+    for (name, from) in files {
+        // A file of the settings need not exist, and a running daemon may delete a shared file.
+        writer.add(name, &from)?;
+    }
+    writer.finish(Timestamp::new(SystemTime::now()).to_string())
+}
+
+fn told(to: &Path, contents: &Contents, context: &Context) -> Result<ExitCode, Failure> {
+    let file = to.display().to_string();
+    let bytes = fs::metadata(to)?.len();
+    let has_key = contents.has(MASTER_KEY);
+    let shared = contents.files.iter().filter(|one| one.name.starts_with(SHARES)).count();
+    let data = json!({
+        "file": file, "bytes": bytes, "files": contents.files, "has_master_key": has_key,
+    });
+    let with = match shared {
+        0 => String::new(),
+        1 => " with 1 shared file".to_owned(),
+        count => format!(" with {count} shared files"),
+    };
+    let sentence = format!("copied the data to {} ({bytes} bytes){with}", harmless(&file));
+    let done = output::told(&data, &sentence, context.format)?;
+    if !context.format.is_json() {
+        output::notice(match has_key {
+            true => {
+                "warning: the backup has the master key, so its reader can open every secret; keep \
+                 it where only you can read it, and delete it after the move"
+            }
+            false => {
+                "secrets in the backup open only with the master key, which is not in it: store \
+                 master.key, NARTHEX_MASTER_KEY or the keychain's entry at another place"
+            }
+        });
     }
     Ok(done)
-}
-
-/// The copies of the files that agents have shared, in a folder beside the store.
-struct Shared {
-    folder: PathBuf,
-    files: u64,
-    bytes: u64,
-}
-
-impl Shared {
-    fn look(folder: &Path) -> Result<Self, Failure> {
-        let (mut files, mut bytes) = (0, 0);
-        for workspace in entries(&folder.join("workspaces"))? {
-            for copy in entries(&workspace.path())? {
-                // A running daemon may have deleted it meanwhile.
-                match copy.metadata() {
-                    Ok(metadata) => (files, bytes) = (files + 1, bytes + metadata.len()),
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
-        }
-        Ok(Self { folder: folder.to_owned(), files, bytes })
-    }
 }
 
 fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, Failure> {

@@ -7,17 +7,17 @@
 mod apply;
 mod daemon;
 mod find;
-mod place;
+pub(super) mod place;
 mod report;
 mod secrets;
 mod service;
 mod settings;
 mod shown;
-mod undo;
+pub(super) mod undo;
 
 use std::process::ExitCode;
 
-use narthex_client::cli::SetupArgs;
+use narthex_client::{cli::SetupArgs, environment::check_lasting};
 use narthex_model::{ErrorKind, command::narthex};
 
 use self::find::Survey;
@@ -42,6 +42,7 @@ pub(crate) async fn run(args: SetupArgs, context: Context) -> Result<ExitCode, F
     if args.dry_run || survey.is_done() {
         return unchanged(&survey, args.dry_run, &context);
     }
+    check_lasting()?;
     let is_wanted = args.yes || (is_text && is_seen() && asked(&survey.question()).await?);
     if !is_wanted {
         let text = format!(

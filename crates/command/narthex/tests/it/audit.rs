@@ -141,19 +141,22 @@ fn s32_a_database_restored_from_an_earlier_copy_is_detected() {
     };
     while_up(&|| {
         place.run(["workspaces", "create", "team"]).succeeded();
-        place.run(["backup", "copy.db"]).succeeded();
+        place.run(["backup", "copy.tar"]).succeeded();
         place.run(["workspaces", "change", "team", "--name", "Others"]).succeeded();
         let verified = place.run(verify).succeeded();
         assert!(verified.stdout.contains("2 events in 1 chain "), "{verified:?}");
     });
     // The files of the process before it are moved and removed.
     while_up(&|| drop(place.run(verify).succeeded()));
+    // The disk of the daemon is the same, and only its store is an older one.
+    let older = place.path("older").display().to_string();
+    place.run(["restore", "copy.tar", "--data", &older]).succeeded();
     for name in ["data/store.db-wal", "data/store.db-shm"] {
         if place.path(name).exists() {
             fs::remove_file(place.path(name)).unwrap();
         }
     }
-    fs::copy(place.path("copy.db"), place.path("data/store.db")).unwrap();
+    fs::copy(place.path("older/store.db"), place.path("data/store.db")).unwrap();
     while_up(&|| {
         place.run(verify).failed(1, &[gone, "in team", "of 0 events"]);
         let done = place.run(["audit", "export", "--workspace", "team"]).succeeded();

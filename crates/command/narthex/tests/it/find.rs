@@ -45,7 +45,7 @@ impl Shop {
     }
 
     fn up(&self) -> Daemon {
-        let path = std::env::var("PATH").unwrap();
+        let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
         let path = format!("{}:{path}", self.place.path("bin").display());
         let up = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
         let daemon = self.place.start_with(&up, |command| {
@@ -122,7 +122,10 @@ fn e201_servers_are_found_by_words() {
     assert!(shop.registry.asked().len() > 1, "{:?}", shop.registry.asked());
     let done = shop.run(&["search", "Weather", "forecasts"]).succeeded();
     let lines: Vec<&str> = done.stdout.lines().collect();
-    assert!(lines[0].starts_with("NAME") && lines[1].starts_with(WEATHER), "{done:?}");
+    assert!(
+        lines[0].trim().starts_with("NAME") && lines[1].trim().starts_with(WEATHER),
+        "{done:?}"
+    );
     assert!(lines[1].contains("1.4.0") && lines[1].contains("npm") && lines.len() == 2, "{done:?}");
     assert!(done.stderr.contains("narthex add NAME"), "{done:?}");
     let one = shop.run(&["search", "com.example", "--limit", "1", "--quiet"]).succeeded();

@@ -64,6 +64,7 @@ const COMMANDS: &[&[&str]] = &[
     &["secrets", "rotate-key"],
     &["usage"],
     &["backup"],
+    &["restore"],
     &["limits", "get"],
     &["limits", "set"],
     &["shares"],

@@ -242,7 +242,7 @@ async fn p9_the_examples_of_the_page_of_profiles_work() {
 #[test]
 fn p3_servers_cannot_have_the_names_of_parts_of_addresses() {
     let place = Place::with(&json!({ "p": fixture_entry(), "fixture": fixture_entry() }));
-    let daemon = place.up();
+    let daemon = place.start(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
     let row = daemon.server("p");
     assert!(row.to_string().contains("p-server"), "{row}");
 }

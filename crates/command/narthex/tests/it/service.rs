@@ -7,7 +7,7 @@ use fs_err as fs;
 use serde_json::{Value, json};
 
 use crate::{
-    support::{Done, Place, SOON},
+    support::{Done, Place, SOON, fixture},
     world::modern,
 };
 
@@ -256,10 +256,25 @@ fn the_port_is_kept_and_changed_by_hand_alone() {
     drop(taken);
 
     home.run(&["service", "install"]).succeeded();
+    let entry = |port: u16| {
+        format!(
+            "{{\n  \"mcpServers\": {{ \"n\": {{ \"url\": \"http://127.0.0.1:{port}/mcp/docs\" }},\n  \
+                 \"other\": {{ \"url\": \"http://127.0.0.1:1/mcp\" }} }} }}\n"
+        )
+    };
+    home.place.write("home/.claude.json", &entry(port));
     let next = free_port();
     let done = home.run(&["service", "port", &next.to_string()]).succeeded();
-    assert!(done.stdout.contains(&format!("http://127.0.0.1:{next} now")), "{done:?}");
-    assert!(done.stdout.contains(&format!("from http://127.0.0.1:{port}/mcp")), "{done:?}");
+    for words in [
+        format!("http://127.0.0.1:{next} now"),
+        format!("instead of http://127.0.0.1:{port}/mcp"),
+        ".claude.json has the new address".to_owned(),
+    ] {
+        assert!(done.stdout.contains(&words), "{done:?}");
+    }
+    // The files of clients follow, and nothing else in them changes.
+    let now = fs::read_to_string(home.place.path("home/.claude.json")).unwrap();
+    assert_eq!(now, entry(next));
     assert!(home.calls().contains("--user restart narthex.service"), "{}", home.calls());
     let status = home.run(&["service", "status", "--json"]).succeeded().json();
     assert_eq!(status["data"]["daemon"]["url"], format!("http://127.0.0.1:{next}"));
@@ -281,7 +296,7 @@ fn an_encrypted_service_is_named_with_https() {
     assert!(done.stdout.contains(&format!("listens at https://127.0.0.1:{port},")), "{done:?}");
     let next = free_port();
     let done = home.run(&["service", "port", &next.to_string()]).succeeded();
-    assert!(done.stdout.contains(&format!("to https://127.0.0.1:{next}/mcp")), "{done:?}");
+    assert!(done.stdout.contains(&format!("address, https://127.0.0.1:{next}/mcp")), "{done:?}");
     home.run(&["status"]).succeeded();
     // A variable of this shell is none of the service.
     let mut command = home.command(&["service", "install", "--dry-run"]);
@@ -301,6 +316,39 @@ fn a_service_for_other_machines_has_the_permission_in_its_unit() {
     let done = home.run(&[&words[..], &["--allow-remote"]].concat()).succeeded();
     assert!(done.stdout.contains("\"up\"") && done.stdout.contains(" \"--allow-remote\""));
     assert!(done.stdout.contains("listen at https://127.0.0.1:7717."), "{done:?}");
+}
+
+/// D42: a set-up installs the service, and its undo removes it.
+#[test]
+fn a_set_up_installs_the_service_and_its_undo_removes_it() {
+    let home = Home::new();
+    home.listen_anywhere();
+    let client = json!({ "mcpServers": { "tools": {
+        "command": fixture(), "args": ["--stdio"] } } });
+    home.place.write("home/.claude.json", &client.to_string());
+    let dry = home.run(&["setup", "--dry-run"]).succeeded().stdout;
+    assert!(dry.contains("The daemon would become a service: "), "{dry}");
+    assert!(!home.unit().exists());
+
+    let done = home.run(&["setup", "--yes", "--json"]).succeeded().json();
+    let done = &done["data"];
+    assert_eq!(done["service"]["state"], "installed", "{done}");
+    assert_eq!(
+        (&done["moved"][0]["name"], &done["is_daemon_started"]),
+        (&json!("tools"), &json!(true))
+    );
+    let status = home.run(&["service", "status", "--json"]).succeeded().json();
+    assert_eq!(status["data"]["daemon"]["pid"], status["data"]["pid"]);
+    // The next set-up finds it.
+    let again = home.run(&["setup", "--yes"]).succeeded().stdout;
+    assert!(again.contains("nothing to set up"), "{again}");
+
+    let undone = home.run(&["setup", "--undo"]).succeeded().stdout;
+    assert!(undone.contains("Removed the service "), "{undone}");
+    assert!(!home.unit().exists());
+    home.run(&["daemon", "status", "--quiet"]).failed(1, &[]);
+    let now = fs::read_to_string(home.place.path("home/.claude.json")).unwrap();
+    assert_eq!(now, client.to_string());
 }
 
 /// A client's command starts the installed service, and asks only once.

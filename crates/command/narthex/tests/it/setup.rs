@@ -275,6 +275,8 @@ async fn d42_servers_move_work_and_come_back() {
     );
     let stayed = names(&data["stayed"]);
     assert_eq!(stayed, ["tracker-cursor", "issues", "gone", "wiki"], "{data}");
+    let unset = data["stayed"][1]["reason"].as_str().unwrap();
+    assert!(unset.contains("a variable is not set where the daemon runs: ISSUES_TOKEN"), "{unset}");
     let refused = &data["stayed"][0];
     assert_eq!(refused["from"][0]["name"], "tracker");
     let skipped = data["skipped"].as_array().unwrap().iter();
@@ -528,4 +530,50 @@ fn a_file_that_changes_meanwhile_keeps_the_change() {
             fs::remove_file(fifo).unwrap();
         }
     }
+}
+
+/// An uninstallation undoes the set-up and stops the daemon; nothing is left if the data go.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_uninstallation_leaves_nothing() {
+    let fixture = tracker().await;
+    let home = Home::new(&fixture.url);
+    home.set_up(&[]);
+    let shown = home.run(&["uninstall", "--dry-run", "--delete-data"]).succeeded().stdout;
+    let data = home.place.path("data");
+    let deleted = format!("{} is deleted", data.display());
+    for words in ["come back as they were", "The daemon, process ", &deleted, "was a dry run"] {
+        assert!(shown.contains(words), "{words}\n{shown}");
+    }
+    home.run(&["uninstall"]).failed(1, &["nothing was removed", "narthex uninstall --yes"]);
+    assert!(home.text(".claude.json").contains("narthex"));
+
+    let done = home.run(&["uninstall", "--yes", "--delete-data", "--json"]).succeeded().json();
+    let done = &done["data"];
+    assert!(done["stopped_daemon"].is_u64(), "{done}");
+    assert_eq!((&done["left"], &done["removed_service"]), (&json!([]), &Value::Null), "{done}");
+    home.is_untouched();
+    assert!(!data.exists());
+    assert!(!home.place.path("home/.config/narthex").exists());
+    // Again, there is nothing to remove.
+    home.run(&["uninstall", "--yes", "--delete-data"]).succeeded();
+}
+
+/// While a file of a client cannot be brought back, the daemon and the data stay.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_uninstallation_stops_at_a_file_that_cannot_be_brought_back() {
+    let fixture = tracker().await;
+    let home = Home::new(&fixture.url);
+    home.set_up(&[]);
+    let connected = home.text(".codex/config.toml");
+    home.write("home/.codex/config.toml", "[broken");
+    let done = home.run(&["uninstall", "--yes", "--delete-data"]);
+    done.failed(1, &[".codex/config.toml cannot be brought back"]);
+    home.run(&["daemon", "status", "--quiet"]).succeeded();
+    assert!(home.place.path("data/setup/backups").is_dir());
+    // With the fault gone the rest follows, and data that are kept are there for later.
+    home.write("home/.codex/config.toml", &connected);
+    let done = home.run(&["uninstall", "--yes"]).succeeded().stdout;
+    assert!(done.contains("stay, and a later installation uses them"), "{done}");
+    home.is_untouched();
+    assert!(home.place.path("data/store.db").exists());
 }

@@ -77,6 +77,10 @@ impl Offer {
         if place.data.is_locked()? {
             return Ok(Self::Impossible("a daemon runs already".to_owned()));
         }
+        if place.manager.state().await.is_err() {
+            let text = "there is no service manager that this user can reach";
+            return Ok(Self::Impossible(text.to_owned()));
+        }
         Ok(match plan(&args, context, door).await {
             Ok(plan) => Self::Possible(Box::new(plan)),
             Err(failure) => Self::Impossible(failure.message),
@@ -136,6 +140,9 @@ async fn plan(
     context: &Context,
     door: DoorSettings,
 ) -> Result<Plan, Failure> {
+    if !args.dry_run {
+        environment::check_lasting()?;
+    }
     let place = Place::of(&args.of, context)?;
     let before = place.own_text()?;
     let state = match place.manager.state().await {

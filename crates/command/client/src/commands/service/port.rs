@@ -3,6 +3,7 @@
 use std::{
     net::{Ipv4Addr, SocketAddr},
     num::NonZeroU16,
+    path::PathBuf,
     process::ExitCode,
 };
 
@@ -46,6 +47,7 @@ pub(super) async fn run(
     args: &ServicePortArgs,
     context: &Context,
     door: DoorSettings,
+    readdress: &Readdress,
 ) -> Result<ExitCode, Failure> {
     let Some(port) = args.port else {
         let place = Place::of(&args.of, context)?;
@@ -53,7 +55,12 @@ pub(super) async fn run(
         return show(stored, door.listen.filter(|_| !place.is_system()).as_ref(), context);
     };
     let change = change_port(port, &args.of, context, &door).await?;
-    told_change(&change, context)
+    // The users of a machine's service have files of their own, which are not the administrator's.
+    let clients = match change.is_changed() && !args.of.system {
+        true => readdress(&change),
+        false => Vec::new(),
+    };
+    told_change(&change, &clients, context)
 }
 
 /// Stores another port for the service, and starts a running one again. Changes no client's file:
@@ -61,7 +68,7 @@ pub(super) async fn run(
 ///
 /// # Errors
 /// When the port is not free, a setting names the address, or the service cannot be started again.
-pub async fn change_port(
+async fn change_port(
     port: NonZeroU16,
     of: &ServiceOfArgs,
     context: &Context,
@@ -106,8 +113,28 @@ pub async fn change_port(
     Ok(change)
 }
 
-/// Prints a change of the port, and what is left to do in clients.
-pub fn told_change(change: &PortChange, context: &Context) -> Result<ExitCode, Failure> {
+/// A file of a client that has an address of the daemon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Readdressed {
+    /// The file.
+    pub file: PathBuf,
+    /// The reason why it has the old address still; `None` if it has the new one.
+    pub error: Option<String>,
+}
+
+/// Puts a new address of the daemon into the files of clients.
+pub type Readdress = dyn Fn(&PortChange) -> Vec<Readdressed> + Sync;
+
+/// Prints a change of the port, the client files that have the new address, and the ones that could
+/// not be written.
+///
+/// # Errors
+/// When nothing can be printed.
+fn told_change(
+    change: &PortChange,
+    clients: &[Readdressed],
+    context: &Context,
+) -> Result<ExitCode, Failure> {
     let PortChange { port, old_url, new_url, is_restarted } = change;
     let is_changed = change.is_changed();
     let data = json!({
@@ -115,21 +142,28 @@ pub fn told_change(change: &PortChange, context: &Context) -> Result<ExitCode, F
         "url": new_url,
         "is_changed": is_changed,
         "is_restarted": is_restarted,
+        "clients": clients.iter().map(|one| json!({ "file": one.file, "error": one.error }))
+            .collect::<Vec<_>>(),
     });
     if !is_changed {
         return output::told(&data, &format!("The port is {port} already."), context.format);
     }
-    let lines = [
-        match is_restarted {
-            true => format!("The daemon listens at {new_url} now."),
-            false => format!("The next daemon will listen at {new_url}."),
-        },
-        format!(
-            "Change the address in clients that use HTTP, from {old_url}/mcp to {new_url}/mcp. \
-             Clients with `{}` need no change.",
-            narthex("connect", &[])
-        ),
-    ];
+    let mut lines = vec![match is_restarted {
+        true => format!("The daemon listens at {new_url} now."),
+        false => format!("The next daemon will listen at {new_url}."),
+    }];
+    for Readdressed { file, error } in clients {
+        let file = output::harmless(&file.display().to_string());
+        lines.push(match error {
+            None => format!("{file} has the new address."),
+            Some(error) => format!("{file} has the old address still: {error}"),
+        });
+    }
+    lines.push(format!(
+        "Other clients that use HTTP need the new address, {new_url}/mcp instead of {old_url}/mcp. \
+         Clients with `{}` need no change.",
+        narthex("connect", &[])
+    ));
     output::told_lines(&data, &lines, context.format)
 }
 

@@ -25,7 +25,9 @@ use super::{
     service::Service,
     settings,
 };
-use crate::{Failure, cli::Context, config::Settings, output::harmless};
+use crate::{
+    Failure, cli::Context, commands::import::check::needs, config::Settings, output::harmless,
+};
 
 /// The name of narthex's own entry.
 const NAME: &str = "narthex";
@@ -102,6 +104,10 @@ pub(super) async fn run<'s>(
             Some(Checked::Failed { reason, needs_sign_in }) => {
                 applied.failed.push(Failed { one, reason, needs_sign_in });
             }
+            Some(Checked::Absent { is_overridden }) => {
+                let reason = absent(one, is_overridden);
+                applied.failed.push(Failed { one, reason, needs_sign_in: false });
+            }
             None => {}
         }
     }
@@ -118,6 +124,18 @@ pub(super) async fn run<'s>(
         create_file(file.client, &file.path, &connection, journal, &mut applied);
     }
     Ok(applied)
+}
+
+/// The reason why the daemon does not have a server.
+fn absent(one: &Planned, is_overridden: bool) -> String {
+    if is_overridden {
+        return "another file of the daemon has a server of this name".to_owned();
+    }
+    let needed: Vec<_> = needs(&one.server).collect();
+    match needed.is_empty() {
+        true => "the daemon does not accept its entry; its log has the reason".to_owned(),
+        false => format!("a variable is not set where the daemon runs: {}", needed.join(", ")),
+    }
 }
 
 /// Removes servers that do not work from the settings, with their secrets. They stay in the files

@@ -16,8 +16,6 @@ use crate::{
 
 /// The time in which the servers have to come up. Packages are downloaded in it.
 const SETTLING: Duration = Duration::from_secs(600);
-/// The time in which a server appears that the settings have.
-const APPEARING: Duration = Duration::from_secs(20);
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -43,6 +41,11 @@ pub(super) enum Checked {
         /// True if a person must sign in to the server.
         needs_sign_in: bool,
     },
+    /// The daemon has no such server.
+    Absent {
+        /// True if another file has a server of this name, which counts first.
+        is_overridden: bool,
+    },
 }
 
 impl Daemon {
@@ -54,9 +57,8 @@ impl Daemon {
         }
         let plain = context.client();
         let data = DataDir::open(&options.data)?;
-        let starting = async {
-            Starting::begin(Wanted::default(), &plain).await?.listening(&data).await
-        };
+        let starting =
+            async { Starting::begin(Wanted::default(), &plain).await?.listening(&data).await };
         waiting("starting the daemon", &plain, starting).await?;
         Ok(Self { client: DaemonClient::operator(options)?, is_started: true })
     }
@@ -91,7 +93,8 @@ impl Daemon {
         }
     }
 
-    /// Waits until each server works or has failed. A terminal shows the ones that it waits for.
+    /// Waits until each server works or has failed. The daemon has read the settings: a server that
+    /// it does not have then, it will not have. A terminal shows the ones that it waits for.
     pub(super) async fn check(
         &self,
         names: &[&Alias],
@@ -103,10 +106,9 @@ impl Daemon {
         while all.len() < names.len() {
             let rows: Vec<Row> = self.client.rows().await?;
             for name in names.iter().filter(|name| !all.contains_key(**name)).collect::<Vec<_>>() {
-                let mut rows = rows.iter().filter(|row| row.alias == name.as_str());
-                // An entry of a project's file may hide the one of the settings.
-                let row = rows.find(|row| !row.is_overridden);
-                if let Some(checked) = checked(row, begin.elapsed()) {
+                let of_name: Vec<_> =
+                    rows.iter().filter(|row| row.alias == name.as_str()).collect();
+                if let Some(checked) = checked(&of_name, begin.elapsed()) {
                     all.insert((*name).clone(), checked);
                 }
             }
@@ -127,17 +129,15 @@ impl Daemon {
     }
 }
 
-/// The result for a row; `None` while it is not known.
-fn checked(row: Option<&Row>, passed: Duration) -> Option<Checked> {
+/// The result for the rows of one name; `None` while it is not known.
+fn checked(rows: &[&Row], passed: Duration) -> Option<Checked> {
     let failed = |reason: &str, needs_sign_in| {
         let reason = harmless(reason.trim_end_matches('.'));
         Some(Checked::Failed { reason, needs_sign_in })
     };
-    let Some(row) = row else {
-        return match passed >= APPEARING {
-            true => failed("another file of the daemon has a server of this name", false),
-            false => None,
-        };
+    // An entry of a project's file may hide the one of the settings.
+    let Some(row) = rows.iter().find(|row| !row.is_overridden) else {
+        return Some(Checked::Absent { is_overridden: !rows.is_empty() });
     };
     match row.status {
         ServerState::Connecting if passed >= SETTLING => {
@@ -174,20 +174,20 @@ mod tests {
 
     #[test]
     fn a_server_works_once_its_tools_are_listed() {
-        assert_eq!(checked(None, Duration::ZERO), None);
-        assert_eq!(checked(Some(&row("connecting", &json!(null))), Duration::ZERO), None);
+        let absent = Some(Checked::Absent { is_overridden: false });
+        assert_eq!(checked(&[], Duration::ZERO), absent);
+        assert_eq!(checked(&[&row("connecting", &json!(null))], Duration::ZERO), None);
         let ready = row("ready", &json!(null));
-        assert_eq!(checked(Some(&ready), Duration::ZERO), Some(Checked::Ready { tools: 3 }));
+        assert_eq!(checked(&[&ready], Duration::ZERO), Some(Checked::Ready { tools: 3 }));
         let mut unlisted = ready;
         let message = "`tools/list` failed.".to_owned();
         unlisted.warnings = vec![crate::rows::Warning { kind: "list_failed".to_owned(), message }];
         let reason = "`tools/list` failed".to_owned();
         let failed = Checked::Failed { reason, needs_sign_in: false };
-        assert_eq!(checked(Some(&unlisted), Duration::ZERO), Some(failed));
+        assert_eq!(checked(&[&unlisted], Duration::ZERO), Some(failed));
         let error = json!({ "kind": "auth_unavailable", "message": "401" });
         let reason = "401".to_owned();
         let failed = Checked::Failed { reason, needs_sign_in: true };
-        assert_eq!(checked(Some(&row("error", &error)), Duration::ZERO), Some(failed));
-        assert!(matches!(checked(None, APPEARING), Some(Checked::Failed { .. })));
+        assert_eq!(checked(&[&row("error", &error)], Duration::ZERO), Some(failed));
     }
 }

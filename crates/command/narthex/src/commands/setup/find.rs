@@ -19,6 +19,7 @@ use crate::{
     Failure,
     commands::import::{self, check},
     config::{self, Settings},
+    output,
 };
 
 /// The files and servers, and the fate of each.
@@ -150,7 +151,7 @@ fn moved(journal: &Journal) -> BTreeMap<String, Alias> {
     let steps = journal.steps().iter();
     let servers = steps.filter_map(|step| match step {
         Step::Server { alias, seal } => Some((seal.clone(), Alias::new(alias).ok()?)),
-        Step::File(_) | Step::Secret { .. } => None,
+        Step::File(_) | Step::Secret { .. } | Step::Service { .. } => None,
     });
     servers.collect()
 }

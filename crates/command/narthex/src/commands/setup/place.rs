@@ -11,7 +11,7 @@ pub(super) struct Lock {
 }
 
 /// Reads the record. Makes nothing.
-pub(super) fn journal(data: &DataDir) -> Result<Journal, Failure> {
+pub(in crate::commands) fn journal(data: &DataDir) -> Result<Journal, Failure> {
     Journal::open(&data.setup_dir()).map_err(|error| failed(&error))
 }
 

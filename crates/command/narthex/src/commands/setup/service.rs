@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::place::failed;
 use crate::{Failure, cli::Context};
 
-/// What a set-up did about the service.
+/// The service after a set-up.
 pub(super) enum Service {
     /// A service was installed before.
     Present,

@@ -28,7 +28,7 @@ use crate::{
 
 /// The results of an undo.
 #[derive(Default)]
-struct Undo {
+pub(in crate::commands) struct Undo {
     files: Vec<UndoneFile>,
     /// Secrets that are cleared.
     cleared: Vec<String>,
@@ -37,6 +37,8 @@ struct Undo {
     /// Files that cannot be brought back yet, each with the reason.
     faults: Vec<(PathBuf, String)>,
     daemon: Option<Daemon>,
+    /// Copies of the files as they were before the set-up.
+    backups: PathBuf,
     /// The file of the service that is removed.
     service: Option<PathBuf>,
 }
@@ -54,21 +56,35 @@ pub(super) async fn run(place: &Path, context: &Context) -> Result<ExitCode, Fai
         let data = json!({ "files": [], "cleared_secrets": [], "kept_secrets": [] });
         return output::told(&data, sentence, context.format);
     }
-    let data = DataDir::open(place)?;
-    let _lock = place::lock(&data)?;
-    let mut journal = place::journal(&data)?;
-    let mut undo = Undo::default();
-    undo.steps(&mut journal, context).await?;
-    let backups = journal.backups();
-    let is_whole = undo.faults.is_empty()
-        && undo.files.iter().all(|file| file.outcome == FileUndone::Restored);
-    if is_whole {
-        journal.remove().map_err(|error| failed(&error))?;
-    }
-    undo.tell(&backups, context)
+    let undo = Undo::made(place, context).await?;
+    let (data, sentences) = (undo.to_json(), undo.sentences());
+    output::told_lines(&data, &sentences, context.format)
 }
 
 impl Undo {
+    /// Undoes all set-ups.
+    ///
+    /// # Errors
+    /// When a file cannot be brought back yet. All that could be undone is, and the rest stays
+    /// recorded.
+    pub(in crate::commands) async fn made(
+        place: &Path,
+        context: &Context,
+    ) -> Result<Self, Failure> {
+        let data = DataDir::open(place)?;
+        let _lock = place::lock(&data)?;
+        let mut journal = place::journal(&data)?;
+        let mut undo = Self { backups: journal.backups(), ..Self::default() };
+        undo.steps(&mut journal, context).await?;
+        let is_whole = undo.faults.is_empty()
+            && undo.files.iter().all(|file| file.outcome == FileUndone::Restored);
+        if is_whole {
+            journal.remove().map_err(|error| failed(&error))?;
+        }
+        undo.check()?;
+        Ok(undo)
+    }
+
     async fn steps(&mut self, journal: &mut Journal, context: &Context) -> Result<(), Failure> {
         for at in (0..journal.steps().len()).rev() {
             let step = journal.steps()[at].clone();
@@ -141,31 +157,30 @@ impl Undo {
         Ok(())
     }
 
-    fn tell(&self, backups: &Path, context: &Context) -> Result<ExitCode, Failure> {
+    /// Fails if a file could not be brought back.
+    fn check(&self) -> Result<(), Failure> {
         if let [(path, reason), ..] = &self.faults[..] {
             let text = format!(
                 "{} cannot be brought back: {reason}; correct that, then run `{}` again; the file \
                  from before is in {}",
                 path.display(),
                 narthex("setup --undo", &[]),
-                backups.display()
+                self.backups.display()
             );
-            return Err(
-                Failure::new(ErrorKind::Conflict, text).with_details(Some(self.to_json(backups)))
-            );
+            return Err(Failure::new(ErrorKind::Conflict, text).with_details(Some(self.to_json())));
         }
-        let data = self.to_json(backups);
-        output::told_lines(&data, &self.sentences(backups), context.format)
+        Ok(())
     }
 
-    fn sentences(&self, backups: &Path) -> Vec<String> {
+    /// The results, for people.
+    pub(in crate::commands) fn sentences(&self) -> Vec<String> {
         let mut lines: Vec<_> = self
             .files
             .iter()
             .map(|file| format!("{} {}", file.path.display(), words(&file.outcome)))
             .collect();
         if self.files.iter().any(|file| file.outcome != FileUndone::Restored) {
-            lines.push(format!("The files from before are in {}.", backups.display()));
+            lines.push(format!("The files from before are in {}.", self.backups.display()));
         }
         if !self.cleared.is_empty() {
             lines.push(format!("Cleared the secrets {}.", self.cleared.join(", ")));
@@ -184,7 +199,7 @@ impl Undo {
         lines.iter().map(|line| harmless(line)).collect()
     }
 
-    fn to_json(&self, backups: &Path) -> Value {
+    pub(in crate::commands) fn to_json(&self) -> Value {
         let files = self.files.iter().map(|file| {
             let (result, kept): (_, &[String]) = match &file.outcome {
                 FileUndone::Restored => ("restored", &[]),
@@ -200,7 +215,7 @@ impl Undo {
             "cleared_secrets": self.cleared,
             "kept_secrets": self.kept,
             "removed_service": self.service,
-            "backups": backups.to_string_lossy(),
+            "backups": self.backups.to_string_lossy(),
         })
     }
 }

@@ -192,7 +192,7 @@ impl World {
 
     /// The place for a copy of the store.
     pub(super) fn copy(&self) -> String {
-        self.place.path("copy.db").display().to_string()
+        self.place.path("copy.tar").display().to_string()
     }
 
     pub(super) fn write(&self, name: &str, text: &str) {
