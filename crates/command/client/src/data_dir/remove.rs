@@ -102,7 +102,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let (setup, data) = (home.path().join("setup"), DataDir::at(home.path()));
         fs::create_dir(&setup).unwrap();
-        assert_eq!(data.remove().unwrap(), [setup.clone()]);
+        assert_eq!(data.remove().unwrap(), std::slice::from_ref(&setup));
         assert!(setup.exists());
     }
 
