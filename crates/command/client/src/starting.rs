@@ -7,21 +7,21 @@ use std::{
     time::Duration,
 };
 
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, command::narthex};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use crate::{
     Context, Failure,
-    data_dir::{DAEMON_LOG, DataDir},
+    data_dir::{DAEMON_LOG, DaemonState, DataDir},
     environment, output,
     service::{self, Manager},
 };
 
-/// The time in which a daemon has to listen.
-const LISTENING: Duration = Duration::from_secs(60);
+/// The time in which a daemon has to listen. Servers start later.
+pub const LISTENING: Duration = Duration::from_secs(60);
 /// The pause between two looks for it.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// The daemon that is wanted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -101,16 +101,34 @@ impl Starting {
     /// # Errors
     /// When the start has failed, or takes over a minute.
     pub async fn listening(&mut self, data: &DataDir) -> Result<(), Failure> {
-        let end = Instant::now() + LISTENING;
-        while data.running()?.is_none() {
-            self.check()?;
-            if Instant::now() >= end {
-                let text = format!("the daemon does not listen after {} s", LISTENING.as_secs());
-                return Err(Failure::new(ErrorKind::Timeout, text));
-            }
-            sleep(PAUSE).await;
+        listening(data, LISTENING, || self.check()).await.map(drop)
+    }
+}
+
+/// Waits until a daemon of the data directory listens. A failure of `check` ends the wait.
+///
+/// # Errors
+/// The failure of `check`, or that no daemon listens in this time.
+pub async fn listening(
+    data: &DataDir,
+    within: Duration,
+    mut check: impl FnMut() -> Result<(), Failure>,
+) -> Result<DaemonState, Failure> {
+    let end = Instant::now() + within;
+    loop {
+        if let Some(state) = data.running()? {
+            return Ok(state);
         }
-        Ok(())
+        check()?;
+        if Instant::now() >= end {
+            let text = format!(
+                "the daemon does not listen after {} s; see its log with `{}`",
+                within.as_secs(),
+                narthex("service logs", &[])
+            );
+            return Err(Failure::new(ErrorKind::Timeout, text));
+        }
+        sleep(PAUSE).await;
     }
 }
 

@@ -259,17 +259,18 @@ fn unpack(entry: Entry<'_, fs::File>, name: &str, to: &Path) -> Result<Stored, F
     Ok(Stored { name: name.to_owned(), bytes: content.bytes, sha256 })
 }
 
+/// The refusal to write over a file.
+pub(crate) fn taken(path: &Path) -> Failure {
+    let path = path.display();
+    let text = format!("the file {path} exists already, and is unchanged; name another file");
+    Failure::new(ErrorKind::Conflict, text)
+}
+
 fn create_private(path: &Path) -> Result<fs::File, Failure> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let text = format!(
-                "the file {} exists already, and is unchanged; name another file",
-                path.display()
-            );
-            Err(Failure::new(ErrorKind::Conflict, text))
-        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(taken(path)),
         opened => Ok(opened?),
     }
 }

@@ -22,7 +22,7 @@ use narthex_supervisor::BaseEnvironment;
 
 pub use connections::ConnectionOptions;
 pub(crate) use keys::KeyPlace;
-pub(crate) use settings::{Flags, Settings};
+pub(crate) use settings::{Flags, Settings, own_folder};
 pub(crate) use signin::SignIn;
 pub(crate) use tls::TlsPlace;
 pub(crate) use unknown::unknown_variables;

@@ -7,10 +7,12 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::WorkspaceId;
+use crate::{Alias, WorkspaceId};
 
 /// The longest name.
 const NAME_MAX: usize = 64;
+/// Length of a name with room for a number behind it.
+const NUMBERED_MAX: usize = 58;
 /// Number of digits of the id of a key.
 const KEY_ID_DIGITS: usize = 16;
 /// The only member of a reference that is written as an object.
@@ -68,6 +70,29 @@ impl SecretName {
             && bytes.first().is_some_and(|first| !first.is_ascii_digit())
             && bytes.iter().all(|b| matches!(b, b'A'..=b'Z' | b'0'..=b'9' | b'_'));
         if is_valid { Ok(Self(text.into())) } else { Err(SecretNameError) }
+    }
+
+    /// A name for the secret of a server: that of the server, and that of the variable or header.
+    /// Where it is taken, a number comes behind it.
+    #[must_use]
+    pub fn for_server(server: &Alias, key: &str, is_taken: impl Fn(&str) -> bool) -> Self {
+        let word = |text: &str| {
+            let upper = text.to_ascii_uppercase();
+            upper.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+        };
+        let (server, key) = (word(server.as_str()), word(key));
+        let has_server =
+            key.strip_prefix(&server).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
+        let mut begin = if has_server { key } else { format!("{server}_{key}") };
+        begin.truncate(NUMBERED_MAX);
+        let mut name = begin.clone();
+        for number in 2_u64.. {
+            if !is_taken(&name) {
+                break;
+            }
+            name = format!("{begin}_{number}");
+        }
+        Self(name.into())
     }
 
     /// The name as text.
@@ -286,6 +311,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn names_say_whose_secrets_they_are() {
+        let name = |server: &str, key: &str| {
+            let server = Alias::new(server).unwrap();
+            let name = SecretName::for_server(&server, key, |name| name == "NOTES_KEY");
+            assert!(SecretName::new(name.as_str()).is_ok(), "{name:?}");
+            name.as_str().to_owned()
+        };
+        assert_eq!(name("git-hub", "Authorization"), "GIT_HUB_AUTHORIZATION");
+        assert_eq!(name("github", "GITHUB_TOKEN"), "GITHUB_TOKEN");
+        assert_eq!(name("git", "GITHUB_TOKEN"), "GIT_GITHUB_TOKEN");
+        assert_eq!(name("notes", "KEY"), "NOTES_KEY_2");
+        assert_eq!(name("weather", "API-Key"), "WEATHER_API_KEY");
+        assert_eq!(name("brave-search", "BRAVE_SEARCH_KEY"), "BRAVE_SEARCH_KEY");
+        assert_eq!(name("a", &"é".repeat(80)).len(), NUMBERED_MAX);
+        assert_eq!(name(&"a".repeat(64), &"B".repeat(64)).len(), NUMBERED_MAX);
+    }
 
     /// X-M20, X-D8: one rule for names, also inside references.
     #[test]

@@ -67,7 +67,7 @@ pub async fn run(
         return dry_run(&alias, &chosen, &draft, &context);
     };
     ask::confirm(&args, &alias, &draft, &context).await?;
-    let names = secret_names(&alias, &draft, &taken(&client).await?)?;
+    let names = secret_names(&alias, &draft, &taken(&client).await?);
     let entry = draft.entry(&names);
     let secrets = draft.secrets().filter_map(|(of, value)| Some((names.get(of)?, value)));
     let trial = Trial {
@@ -245,39 +245,17 @@ async fn taken(client: &DaemonClient) -> Result<Vec<String>, Failure> {
 }
 
 /// New names in the vault for the draft's secrets, by variable or header.
-fn secret_names(
-    alias: &Alias,
-    draft: &Draft,
-    taken: &[String],
-) -> Result<BTreeMap<String, SecretName>, Failure> {
+fn secret_names(alias: &Alias, draft: &Draft, taken: &[String]) -> BTreeMap<String, SecretName> {
     let mut names: BTreeMap<String, SecretName> = BTreeMap::new();
     for (of, _) in draft.secrets() {
-        let is_free = |name: &str| {
+        let is_taken = |name: &str| {
             let is_ours = names.values().any(|known| known.as_str() == name);
-            !is_ours && !taken.iter().any(|known| known == name)
+            is_ours || taken.iter().any(|known| known == name)
         };
-        let base = secret_name(alias.as_str(), of);
-        let numbered = (2..).map(|number| format!("{base}_{number}"));
-        let name = std::iter::once(base.clone()).chain(numbered).find(|name| is_free(name));
-        let name = SecretName::new(&name.unwrap_or(base))
-            .map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
+        let name = SecretName::for_server(alias, of, is_taken);
         names.insert(of.to_owned(), name);
     }
-    Ok(names)
-}
-
-/// The name of a secret: that of the server, and that of the variable or header.
-fn secret_name(alias: &str, of: &str) -> String {
-    let plain = |text: &str| {
-        let upper = text.to_ascii_uppercase();
-        upper.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
-    };
-    let (alias, of) = (plain(alias), plain(of));
-    let is_named_so = of == alias || of.starts_with(&format!("{alias}_"));
-    let mut name = if is_named_so { of } else { format!("{alias}_{of}") };
-    // Room for a number.
-    name.truncate(60);
-    name
+    names
 }
 
 /// Prints the entry, and stores nothing.
@@ -287,7 +265,7 @@ fn dry_run(
     draft: &Draft,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
-    let names = secret_names(alias, draft, &[])?;
+    let names = secret_names(alias, draft, &[]);
     let entry = draft.entry(&names);
     if context.format.is_json() {
         let mut data = facts(alias, chosen);
@@ -342,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_registries_become_names_of_servers_and_secrets() {
+    fn names_of_registries_become_names_of_servers() {
         let table = [
             ("weather", "weather"),
             ("Brave.Search_MCP", "brave-search-mcp"),
@@ -352,9 +330,6 @@ mod tests {
         for (name, alias) in table {
             assert_eq!(alias_of(name), alias);
         }
-        assert_eq!(secret_name("weather", "API-Key"), "WEATHER_API_KEY");
-        assert_eq!(secret_name("brave-search", "BRAVE_SEARCH_KEY"), "BRAVE_SEARCH_KEY");
-        assert!(SecretName::new(&secret_name(&"a".repeat(64), &"B".repeat(64))).is_ok());
     }
 
     #[test]

@@ -12,7 +12,19 @@ pub use port::{PortChange, Readdress, Readdressed, another_port};
 use std::process::ExitCode;
 
 use self::place::Place;
-use crate::{Context, Failure, cli::ServiceCommand, door::DoorSettings};
+use crate::{
+    Context, Failure,
+    cli::{ServiceCommand, ServiceOfArgs},
+    door::DoorSettings,
+};
+
+/// True if a service of this data directory and user is installed.
+///
+/// # Errors
+/// When this system has no place for a service.
+pub fn is_installed(context: &Context) -> Result<bool, Failure> {
+    Ok(Place::of(&ServiceOfArgs::default(), context)?.is_installed())
+}
 
 /// Stops and removes the service of this data directory and user, and says nothing. Gives its
 /// file; `None` if there was no service.

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::waiting::waiting;
 use crate::{
     Failure,
-    archive::{Contents, MASTER_KEY, SETTINGS, SHARES, STORE, Unfinished, Writer},
+    archive::{Contents, MASTER_KEY, SETTINGS, SHARES, STORE, Unfinished, Writer, taken},
     cli::Context,
     config::Settings,
     data_dir::DataDir,
@@ -32,11 +32,7 @@ pub(crate) async fn run(args: BackupArgs, context: Context) -> Result<ExitCode, 
     }
     let to = std::path::absolute(&args.file)?;
     if to.try_exists()? {
-        let text = format!(
-            "the file {} exists already, and is unchanged; name another file",
-            to.display()
-        );
-        return Err(Failure::new(ErrorKind::Conflict, text));
+        return Err(taken(&to));
     }
     let place = DataDir::open(&context.settings.daemon.data)?;
     if args.with_master_key && !place.master_key_file().exists() {

@@ -32,14 +32,17 @@ pub(crate) async fn run(args: SetupArgs, context: Context) -> Result<ExitCode, F
     let journal = place::journal(&DataDir::at(&place))?;
     let survey = Survey::find(&args.only, &context.settings, &journal)?;
     let is_text = !context.format.is_json() && !context.format.is_quiet();
-    let offer = service::offer(&context).await?;
     if is_text {
         survey.show()?;
-        if let (Some(line), false) = (service::shown(&offer), survey.is_done()) {
-            output::line(&line)?;
-        }
     }
-    if args.dry_run || survey.is_done() {
+    if survey.is_done() {
+        return unchanged(&survey, args.dry_run, &context);
+    }
+    let offer = service::offer(&context).await?;
+    if let (Some(line), true) = (service::shown(&offer), is_text) {
+        output::line(&line)?;
+    }
+    if args.dry_run {
         return unchanged(&survey, args.dry_run, &context);
     }
     check_lasting()?;

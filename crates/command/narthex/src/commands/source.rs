@@ -108,7 +108,7 @@ pub(crate) async fn followed(
 /// Checks the files of servers as the start of a daemon does, which has to succeed.
 ///
 /// # Errors
-/// Those of the start.
+/// The errors that the start has for these files.
 pub(crate) async fn check(settings: &Settings, place: &StorePlace) -> Result<(), Failure> {
     named_files_exist(settings)?;
     match &settings.config {

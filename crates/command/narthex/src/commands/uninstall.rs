@@ -15,7 +15,7 @@ use narthex_client::{
     cli::UninstallArgs,
     commands::{
         daemon::{Stopped, stop_daemon},
-        service::{Offer, remove_own},
+        service::{is_installed, remove_own},
     },
 };
 use narthex_model::{ErrorKind, command::narthex};
@@ -67,7 +67,7 @@ struct Removed {
 }
 
 pub(crate) async fn run(args: UninstallArgs, context: Context) -> Result<ExitCode, Failure> {
-    let present = Present::find(&context).await?;
+    let present = Present::find(&context)?;
     let is_text = !context.format.is_json() && !context.format.is_quiet();
     if is_text && !args.yes {
         present.show(&args)?;
@@ -98,16 +98,15 @@ pub(crate) async fn run(args: UninstallArgs, context: Context) -> Result<ExitCod
 }
 
 impl Present {
-    async fn find(context: &Context) -> Result<Self, Failure> {
+    fn find(context: &Context) -> Result<Self, Failure> {
         let settings = &context.settings;
         let data = DataDir::at(&settings.daemon.data);
         let has_setup = !place::journal(&data)?.steps().is_empty();
-        let offer = Offer::of(&context.client(), settings.door()).await?;
         let files = [settings.servers.clone(), settings.variables.file().cloned()];
         let is_own = |file: &PathBuf| is_in_own_folder(file) && file.exists();
         Ok(Self {
             has_setup,
-            has_service: matches!(offer, Offer::Present),
+            has_service: is_installed(&context.client())?,
             daemon: data.holder()?,
             has_data: data.path().exists(),
             settings: files.into_iter().flatten().filter(is_own).collect(),
@@ -213,22 +212,18 @@ impl Present {
     }
 }
 
-/// The folder of this user's settings files.
-fn own_folder() -> Option<PathBuf> {
-    narthex_client::environment::user_folder(&config::variable, "XDG_CONFIG_HOME", ".config")
-        .map(|folder| folder.join("narthex"))
-}
-
 /// True for a settings file at its usual place. A file that the command line names elsewhere is
 /// the user's own.
 fn is_in_own_folder(file: &Path) -> bool {
-    file.parent().is_some_and(|folder| own_folder().is_some_and(|own| own == folder))
+    file.parent().is_some_and(|folder| {
+        config::own_folder(&config::variable).is_some_and(|own| own == folder)
+    })
 }
 
 /// Removes the lock of the user's file of servers, and the folder of settings files if nothing else
 /// is in it.
 fn remove_own_folder() -> Result<(), Failure> {
-    let Some(folder) = own_folder() else { return Ok(()) };
+    let Some(folder) = config::own_folder(&config::variable) else { return Ok(()) };
     match fs::remove_file(folder.join(LOCK)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
         Ok(()) | Err(_) => {}

@@ -317,10 +317,13 @@ pub(crate) fn settings_file(
     if let Some(named) = flags.settings.clone().or(named) {
         return Some((named, true));
     }
-    Some((
-        narthex_client::environment::user_folder(env, "XDG_CONFIG_HOME", ".config")?.join(FILE),
-        false,
-    ))
+    Some((own_folder(env)?.join(FILE), false))
+}
+
+/// The folder of this user's settings files.
+pub(crate) fn own_folder(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let folder = narthex_client::environment::user_folder(env, "XDG_CONFIG_HOME", ".config")?;
+    Some(folder.join("narthex"))
 }
 
 /// The text of the settings file; `None` if the user has no file.
@@ -347,9 +350,9 @@ fn read_file(
 }
 
 /// Below the user's folder for configurations.
-const FILE: &str = "narthex/narthex.toml";
+const FILE: &str = "narthex.toml";
 /// Beside it, the user's servers.
-const SERVERS_FILE: &str = "narthex/settings.json";
+const SERVERS_FILE: &str = "settings.json";
 
 fn build(
     layers: &mut Layers,
@@ -590,8 +593,7 @@ fn usual_log_filter() -> String {
 }
 
 fn usual_servers(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let folder = narthex_client::environment::user_folder(env, "XDG_CONFIG_HOME", ".config")?;
-    Some(folder.join(SERVERS_FILE))
+    Some(own_folder(env)?.join(SERVERS_FILE))
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {

@@ -41,9 +41,9 @@ pub struct ClientRequest {
 /// The servers that a client sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sees {
-    /// Those of runs of an agent.
+    /// The servers of an agent's runs.
     Agent(AgentName),
-    /// Those of a profile of the live configuration.
+    /// The servers of a profile of the live configuration.
     Profile(ProfileName),
 }
 

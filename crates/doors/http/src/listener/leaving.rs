@@ -1,8 +1,8 @@
 //! The time before a shutdown in which no client loses a request: the listener accepts no
 //! connection any more, and each open one ends with its next answer.
 //!
-//! A connection that is closed while it is idle may have a request on its way. So clients are told
-//! to open another one, which waits for the next process at the same socket.
+//! A client may send a request while its idle connection is closed. So the listener tells clients
+//! to open another connection, which waits for the next process at the same socket.
 
 use std::{
     sync::{

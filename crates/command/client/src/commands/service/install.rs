@@ -4,7 +4,6 @@ use std::{num::NonZeroU16, path::Path, process::ExitCode, time::Duration};
 
 use narthex_model::{ErrorKind, command::narthex};
 use serde_json::json;
-use tokio::time::{Instant, sleep};
 
 use super::{
     place::{About, Place, run_all, would_run},
@@ -19,11 +18,11 @@ use crate::{
     environment::{self, variable},
     output,
     service::{self, Manager, SYSUSERS, Spec, State, Words, absolute_entries, utf8},
+    starting::listening,
 };
 
 /// The time in which an agent of launchd has to listen. Units of systemd report it themselves.
 const LISTENING: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// A checked installation.
 pub struct Plan {
@@ -70,7 +69,7 @@ impl Offer {
     pub async fn of(context: &Context, door: DoorSettings) -> Result<Self, Failure> {
         let args = ServiceInstallArgs::default();
         let place = Place::of(&args.of, context)?;
-        if place.own_text().is_ok_and(|text| text.is_some()) {
+        if place.is_installed() {
             return Ok(Self::Present);
         }
         // A daemon that runs without a service is the user's choice.
@@ -122,7 +121,7 @@ impl Plan {
         let started = async {
             run_all(commands).await?;
             match place.manager {
-                Manager::Launchd => listens(&place.data).await,
+                Manager::Launchd => listening(&place.data, LISTENING, || Ok(())).await.map(drop),
                 Manager::SystemdUser | Manager::SystemdSystem => Ok(()),
             }
         };
@@ -287,23 +286,6 @@ fn spec(
         folder: utf8(folder.unwrap_or(data))?,
         environment: environment.collect(),
     })
-}
-
-/// Waits until the daemon of a data directory listens.
-async fn listens(data: &DataDir) -> Result<(), Failure> {
-    let end = Instant::now() + LISTENING;
-    while data.running()?.is_none() {
-        if Instant::now() >= end {
-            let text = format!(
-                "the daemon does not listen after {} s; see its log with `{}`",
-                LISTENING.as_secs(),
-                narthex("service logs", &[])
-            );
-            return Err(Failure::new(ErrorKind::Timeout, text));
-        }
-        sleep(PAUSE).await;
-    }
-    Ok(())
 }
 
 fn told_plan(plan: &Plan, context: &Context) -> Result<ExitCode, Failure> {

@@ -80,6 +80,11 @@ impl Place {
         Ok(Some(text))
     }
 
+    /// True if narthex has installed a service of this data directory.
+    pub(super) fn is_installed(&self) -> bool {
+        self.own_text().is_ok_and(|text| text.is_some())
+    }
+
     /// The command that a person types about this service.
     pub(super) fn command(&self, about: About) -> CommandLine {
         let (own, of_machine) = match about {

@@ -86,7 +86,7 @@ async fn remove(
 /// Stops and removes the service of this data directory and user.
 pub(super) async fn remove_own_service(context: &Context) -> Result<Option<PathBuf>, Failure> {
     let place = Place::of(&ServiceOfArgs::default(), context)?;
-    if !place.own_text().is_ok_and(|text| text.is_some()) {
+    if !place.is_installed() {
         return Ok(None);
     }
     let state = place.manager.state().await?;

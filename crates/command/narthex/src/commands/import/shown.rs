@@ -4,8 +4,8 @@ use std::path::Path;
 
 use narthex_client::terminal::render;
 use narthex_client_files::{
-    inventory::Content,
-    plan::{Origin, Outcome, Planned},
+    inventory::{Content, FoundFile},
+    plan::{Origin, Outcome, Plan, Planned},
     servers::{FoundServer, Placeholder},
 };
 use narthex_model::command::narthex;
@@ -52,33 +52,17 @@ impl Import {
             };
             vec![file.client.name.clone(), content, file.path.display().to_string()]
         });
-        let rows: Vec<_> = rows.collect();
-        let none = "There are no files of MCP clients here.";
-        output::line(&render(&["client", "content", "file"], &rows, none))?;
-        for file in &self.files {
-            if let Content::Broken { message, .. } | Content::Unreadable(message) = &file.content {
-                let path = file.path.display().to_string();
-                told(&path, &[format!("skipped: {message}")])?;
-            }
-        }
-        output::line("")
+        file_table(&rows.collect::<Vec<_>>(), &self.files, "skipped")
     }
 
     fn row(&self, at: usize, one: &Planned) -> Vec<String> {
-        let mut clients: Vec<_> = one.origins.iter().map(|one| one.client.name.as_str()).collect();
-        clients.dedup();
         let result = match (&one.outcome, self.refused.contains_key(&at)) {
             (Outcome::Add, false) if one.server.is_disabled => "add, disabled",
             (Outcome::Add, false) => "add",
             (Outcome::Present, _) => "is there already",
             (Outcome::Taken | Outcome::Differs { .. } | Outcome::Add, _) => "skipped",
         };
-        vec![
-            one.alias.as_str().to_owned(),
-            clients.join(", "),
-            result.to_owned(),
-            one.server.starts(),
-        ]
+        vec![one.alias.as_str().to_owned(), found_in(one), result.to_owned(), one.server.starts()]
     }
 
     /// The reason for which a server is not added.
@@ -135,14 +119,10 @@ impl Import {
                     (Outcome::Taken, _) => "taken",
                     (Outcome::Differs { .. }, _) => "differs",
                 };
-                server(one, result, self.reason(at, one))
+                let mut server = server_json(one, result, self.reason(at, one).as_deref());
+                server["is_disabled"] = one.server.is_disabled.into();
+                server
             })
-            .collect();
-        let skipped: Vec<_> = self
-            .plan
-            .skipped
-            .iter()
-            .map(|one| json!({ "from": origin(&one.origin), "reason": one.reason }))
             .collect();
         let files: Vec<_> = self
             .files
@@ -154,9 +134,33 @@ impl Import {
             "is_stored": is_stored,
             "files": files,
             "servers": servers,
-            "skipped": skipped,
+            "skipped": skipped_json(&self.plan),
         })
     }
+}
+
+/// Prints a table of files, and the reasons for which some cannot be read. `fate` says what becomes
+/// of these.
+pub(in crate::commands) fn file_table(
+    rows: &[Vec<String>],
+    files: &[FoundFile],
+    fate: &str,
+) -> Result<(), Failure> {
+    let none = "There are no files of MCP clients here.";
+    output::line(&render(&["client", "content", "file"], rows, none))?;
+    for file in files {
+        if let Content::Broken { message, .. } | Content::Unreadable(message) = &file.content {
+            told(&file.path.display().to_string(), &[format!("{fate}: {message}")])?;
+        }
+    }
+    output::line("")
+}
+
+/// The names of the clients that have a server.
+pub(in crate::commands) fn found_in(one: &Planned) -> String {
+    let mut clients: Vec<_> = one.origins.iter().map(|one| one.client.name.as_str()).collect();
+    clients.dedup();
+    clients.join(", ")
 }
 
 /// Prints lines of facts below a name; nothing if there are none.
@@ -198,7 +202,14 @@ pub(in crate::commands) fn file_json(client: &str, path: &Path, content: &Conten
     file
 }
 
-fn server(one: &Planned, result: &str, reason: Option<String>) -> Value {
+/// The entries that narthex cannot use.
+pub(in crate::commands) fn skipped_json(plan: &Plan) -> Vec<Value> {
+    let skipped = plan.skipped.iter();
+    skipped.map(|one| json!({ "from": origin(&one.origin), "reason": one.reason })).collect()
+}
+
+/// A server with its fate.
+pub(in crate::commands) fn server_json(one: &Planned, result: &str, reason: Option<&str>) -> Value {
     let found = &one.server;
     let left_out = found.left_out.iter();
     let left_out: Vec<_> =
@@ -210,7 +221,6 @@ fn server(one: &Planned, result: &str, reason: Option<String>) -> Value {
         "reason": reason,
         "transport": found.transport().as_str(),
         "starts": found.starts(),
-        "is_disabled": found.is_disabled,
         "secrets": found.secrets(),
         "unset_variables": unset(found),
         "left_out": left_out,
@@ -218,7 +228,7 @@ fn server(one: &Planned, result: &str, reason: Option<String>) -> Value {
 }
 
 /// The variables that a server needs and that are not set here.
-pub(in crate::commands) fn unset(server: &FoundServer) -> Vec<&str> {
+fn unset(server: &FoundServer) -> Vec<&str> {
     let mut names: Vec<_> = needs(server).collect();
     names.retain(|name| config::placeholder(name).is_none());
     names.dedup();

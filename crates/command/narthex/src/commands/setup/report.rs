@@ -8,7 +8,7 @@ use super::{apply::Applied, find::Survey};
 use crate::{
     Failure,
     cli::Context,
-    commands::import::shown::origin,
+    commands::import::shown::{origin, skipped_json},
     output::{self, harmless},
 };
 
@@ -150,12 +150,10 @@ fn to_json(survey: &Survey, applied: &Applied<'_>) -> Value {
             "reason": problem.reason,
         })
     });
-    let skipped = survey.plan.skipped.iter();
-    let skipped = skipped.map(|one| json!({ "from": origin(&one.origin), "reason": one.reason }));
     json!({
         "moved": moved.collect::<Vec<_>>(),
         "stayed": failed.chain(staying).collect::<Vec<_>>(),
-        "skipped": skipped.collect::<Vec<_>>(),
+        "skipped": skipped_json(&survey.plan),
         "connected": connected.collect::<Vec<_>>(),
         "problems": problems.collect::<Vec<_>>(),
         "secrets": applied.secrets,

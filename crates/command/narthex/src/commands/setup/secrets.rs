@@ -18,8 +18,6 @@ use crate::{
 
 /// The workspace whose secrets a local file names.
 const WORKSPACE: &str = "default";
-/// Length of a name with room for a number at its end.
-const NAME_ROOM: usize = 58;
 
 /// The names of one server's secrets, by the variable or header.
 pub(super) type Names = BTreeMap<String, SecretName>;
@@ -35,7 +33,7 @@ pub(super) async fn store(
     for one in servers {
         let mut names = Names::new();
         for secret in one.server.nameable_secrets() {
-            let name = free(one.alias.as_str(), &secret.key, &taken);
+            let name = SecretName::for_server(&one.alias, &secret.key, |name| taken.contains(name));
             journal
                 .note(Step::Secret { name: name.as_str().to_owned(), version: None })
                 .map_err(|error| failed(&error))?;
@@ -90,36 +88,4 @@ async fn set(daemon: &Daemon) -> Result<BTreeMap<String, u64>, Failure> {
 
 fn path(name: &str) -> String {
     workspace_path(WORKSPACE, &format!("/secrets/{name}"))
-}
-
-/// A name that no secret has: the server's, and that of the variable or header.
-fn free(server: &str, key: &str, taken: &BTreeSet<String>) -> SecretName {
-    let word = |text: &str| {
-        let upper = text.chars().map(|c| c.to_ascii_uppercase());
-        upper.map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect::<String>()
-    };
-    let (server, key) = (word(server), word(key));
-    let has_server = key.strip_prefix(&server).is_some_and(|rest| rest.starts_with('_'));
-    let whole = if has_server { key } else { format!("{server}_{key}") };
-    let begin: String = whole.chars().take(NAME_ROOM).collect();
-    let numbered = (2..).map(|number: u32| format!("{begin}_{number}"));
-    let mut names = std::iter::once(begin.clone()).chain(numbered);
-    let name = names.find(|name| !taken.contains(name)).unwrap_or(begin);
-    SecretName::new(&name).expect("an alias begins with a letter, and all others are replaced")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_say_whose_secrets_they_are() {
-        let taken = ["NOTES_KEY".to_owned()].into();
-        let name = |server: &str, key: &str| free(server, key, &taken).as_str().to_owned();
-        assert_eq!(name("git-hub", "Authorization"), "GIT_HUB_AUTHORIZATION");
-        assert_eq!(name("github", "GITHUB_TOKEN"), "GITHUB_TOKEN");
-        assert_eq!(name("git", "GITHUB_TOKEN"), "GIT_GITHUB_TOKEN");
-        assert_eq!(name("notes", "KEY"), "NOTES_KEY_2");
-        assert_eq!(name("a", &"é".repeat(80)).len(), NAME_ROOM);
-    }
 }

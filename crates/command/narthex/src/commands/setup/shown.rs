@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use super::find::Survey;
 use crate::{
     Failure,
-    commands::import::shown::{called, file_json, losses, origin, told, unset, variables},
+    commands::import::shown::{
+        called, file_json, file_table, found_in, losses, server_json, skipped_json, told, variables,
+    },
     output,
 };
 
@@ -51,15 +53,7 @@ impl Survey {
             vec![file.client.name.clone(), "is made, with narthex alone".to_owned(), path]
         });
         let rows: Vec<_> = found.chain(left_alone).chain(new).collect();
-        let none = "There are no files of MCP clients here.";
-        output::line(&render(&["client", "content", "file"], &rows, none))?;
-        for file in &self.files {
-            if let Content::Broken { message, .. } | Content::Unreadable(message) = &file.content {
-                let path = file.path.display().to_string();
-                told(&path, &[format!("stays as it is: {message}")])?;
-            }
-        }
-        output::line("")
+        file_table(&rows, &self.files, "stays as it is")
     }
 
     fn file_row(&self, file: &FoundFile) -> Vec<String> {
@@ -78,8 +72,6 @@ impl Survey {
     }
 
     fn row(&self, at: usize, one: &Planned) -> Vec<String> {
-        let mut clients: Vec<_> = one.origins.iter().map(|one| one.client.name.as_str()).collect();
-        clients.dedup();
         let result = match (self.staying.contains_key(&at), &one.outcome) {
             (true, _) => "stays",
             (false, Outcome::Present) => "moves, narthex has it",
@@ -87,7 +79,7 @@ impl Survey {
         };
         vec![
             one.alias.as_str().to_owned(),
-            clients.join(", "),
+            found_in(one),
             result.to_owned(),
             one.server.secrets().join(", "),
             one.server.starts(),
@@ -98,10 +90,6 @@ impl Survey {
     pub(super) fn to_json(&self) -> Value {
         let servers = self.plan.servers.iter().enumerate();
         let servers: Vec<_> = servers.map(|(at, one)| server(one, self.staying.get(&at))).collect();
-        let skipped = self.plan.skipped.iter();
-        let skipped: Vec<_> = skipped
-            .map(|one| json!({ "from": origin(&one.origin), "reason": one.reason }))
-            .collect();
         let shown = |file: &FoundFile| file_json(&file.client.label(), &file.path, &file.content);
         let files: Vec<_> = self.files.iter().map(shown).collect();
         let left_alone: Vec<_> = self.left_alone.iter().map(shown).collect();
@@ -118,28 +106,16 @@ impl Survey {
             "left_alone": left_alone,
             "new_files": new,
             "servers": servers,
-            "skipped": skipped,
+            "skipped": skipped_json(&self.plan),
         })
     }
 }
 
 fn server(one: &Planned, reason: Option<&String>) -> Value {
-    let found = &one.server;
-    let left_out = found.left_out.iter();
-    let left_out: Vec<_> =
-        left_out.map(|one| json!({ "field": one.field, "message": one.words })).collect();
-    json!({
-        "name": one.alias,
-        "from": one.origins.iter().map(origin).collect::<Vec<_>>(),
-        "result": if reason.is_some() { "stays" } else { "moves" },
-        "is_present": one.outcome == Outcome::Present,
-        "reason": reason,
-        "transport": found.transport().as_str(),
-        "starts": found.starts(),
-        "secrets": found.secrets(),
-        "unset_variables": unset(found),
-        "left_out": left_out,
-    })
+    let result = if reason.is_some() { "stays" } else { "moves" };
+    let mut server = server_json(one, result, reason.map(String::as_str));
+    server["is_present"] = (one.outcome == Outcome::Present).into();
+    server
 }
 
 /// The facts of a server that a person must know, each in a line.

@@ -7,15 +7,17 @@
 use std::{
     ffi::OsString,
     path::Path,
-    process::{Child, Command, ExitCode, ExitStatus, Stdio},
-    time::Duration,
+    process::{Command, ExitCode, ExitStatus, Stdio},
 };
 
 use fs_err as fs;
-use narthex_client::{commands::waiting::waiting, data_dir::DAEMON_LOG};
+use narthex_client::{
+    commands::waiting::waiting,
+    data_dir::DAEMON_LOG,
+    starting::{LISTENING, listening},
+};
 use narthex_model::{ErrorKind, command::narthex};
 use serde_json::json;
-use tokio::time::{Instant, sleep};
 
 use crate::{
     Failure,
@@ -25,10 +27,6 @@ use crate::{
     output::{self, harmless},
 };
 
-/// The time in which the daemon has to listen. Servers start later.
-const LISTENING: Duration = Duration::from_secs(60);
-/// The pause between two looks at the data directory.
-const PAUSE: Duration = Duration::from_millis(50);
 /// Number of bytes of a log that is written on.
 const LOG_MAX: u64 = 10 << 20;
 /// Number of the log's lines that a failure shows.
@@ -51,12 +49,17 @@ pub(super) async fn start(data: &DataDir, context: &Context) -> Result<ExitCode,
     let mut child = command.spawn()?;
     let pid = child.id();
     let plain = context.client();
-    let started = waiting("starting the daemon", &plain, listening(data, &mut child)).await?;
-    let state = started.map_err(|status| {
-        let text = fs::read(&log).unwrap_or_default();
-        let own = text.get(usize::try_from(earlier).unwrap_or(0)..).unwrap_or(&text);
-        failed(status, &String::from_utf8_lossy(own))
-    })?;
+    // A daemon that another command started at the same time will do.
+    let check = || match child.try_wait()? {
+        Some(status) if !data.is_locked()? => {
+            let text = fs::read(&log).unwrap_or_default();
+            let own = text.get(usize::try_from(earlier).unwrap_or(0)..).unwrap_or(&text);
+            Err(failed(status, &String::from_utf8_lossy(own)))
+        }
+        Some(_) | None => Ok(()),
+    };
+    let started = listening(data, LISTENING, check);
+    let state = waiting("starting the daemon", &plain, started).await?;
     told(&state, state.pid == pid, &log, context)
 }
 
@@ -120,34 +123,6 @@ pub(super) fn leave_session() -> Result<(), Failure> {
 fn arguments() -> impl Iterator<Item = OsString> {
     let own = std::env::args_os().skip(1).filter(|one| one != "--json" && one != "--quiet");
     own.map(|one| if one == "--detach" { "--background".into() } else { one })
-}
-
-/// Waits for a daemon of the data directory, of this process or of one that another command started
-/// at the same time. Gives the status of the child if it ends and there is no daemon.
-async fn listening(
-    data: &DataDir,
-    child: &mut Child,
-) -> Result<Result<DaemonState, ExitStatus>, Failure> {
-    let end = Instant::now() + LISTENING;
-    loop {
-        if let Some(state) = data.running()? {
-            return Ok(Ok(state));
-        }
-        if let Some(status) = child.try_wait()?
-            && !data.is_locked()?
-        {
-            return Ok(Err(status));
-        }
-        if Instant::now() >= end {
-            let text = format!(
-                "the daemon does not listen after {} s; see its log with `{}`",
-                LISTENING.as_secs(),
-                narthex("service logs", &[])
-            );
-            return Err(Failure::new(ErrorKind::Timeout, text));
-        }
-        sleep(PAUSE).await;
-    }
 }
 
 fn failed(status: ExitStatus, log: &str) -> Failure {
