@@ -133,7 +133,10 @@ impl Present {
         for path in all.chain(self.settings.iter().map(PathBuf::as_path)) {
             lines.push(format!("{} is {verb}.", path.display()));
         }
-        lines.iter().try_for_each(|line| output::line(&harmless(line)))
+        if !lines.is_empty() {
+            output::line("This command does the following:")?;
+        }
+        lines.iter().try_for_each(|line| output::line(&format!("  {}", harmless(line))))
     }
 
     async fn remove(&self, deletes_data: bool, context: &Context) -> Result<Removed, Failure> {
