@@ -2,10 +2,10 @@
 //! caller may list in the workspace itself, with as much of each as it shows there.
 
 use narthex_catalog::{Published, PublishedInput, Reach, ServerEntry};
-use narthex_control::{CatalogObject, FieldError};
-use narthex_model::{CatalogKind, ErrorKind, Role, ServerId, Timestamp, WorkspaceId};
+use narthex_control::CatalogObject;
+use narthex_model::{CatalogKind, ErrorKind, Role, ServerId, WorkspaceId};
 
-use super::{Answered, Asked, Query, catalog::with_tag, ok, query::refused};
+use super::{Answered, Asked, Query, catalog::with_tag, ok};
 use crate::{
     problem::Problem,
     routes::{AUTHOR, RegistryTarget},
@@ -200,13 +200,7 @@ impl Asked<'_> {
 
 impl Wanted {
     fn of(query: &Query) -> Result<Self, Problem> {
-        let text = query.text("updated_since");
-        let updated_since = Timestamp::parse(text);
-        if !text.is_empty() && updated_since.is_none() {
-            let remedy = "write it like 2026-11-22T13:00:00Z";
-            let fault = FieldError::invalid("updated_since", "it is not a time", remedy);
-            return Err(refused(&[fault]));
-        }
+        let updated_since = query.time("updated_since")?;
         let (search, version) = (query.text("search").to_lowercase(), query.text("version"));
         Ok(Self { search, version: version.to_owned(), updated_since })
     }

@@ -1,9 +1,9 @@
 //! The part of an address after `?`. Unknown parameters are refused, never ignored.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::SystemTime};
 
 use narthex_control::FieldError;
-use narthex_model::{UnknownKey, written};
+use narthex_model::{Timestamp, UnknownKey, written};
 use percent_encoding::percent_decode_str;
 
 use crate::{problem::Problem, shapes::PAGE_MAX};
@@ -72,6 +72,15 @@ impl Query {
                 message,
                 format!("write one from 1 to {PAGE_MAX}"),
             )])
+        })
+    }
+
+    /// The time (RFC 3339) that the caller names, if it names one.
+    pub(crate) fn time(&self, name: &str) -> Result<Option<SystemTime>, Problem> {
+        let Some(text) = self.0.get(name) else { return Ok(None) };
+        Timestamp::parse(text).map(Some).ok_or_else(|| {
+            let remedy = "write it like 2026-11-22T13:00:00Z";
+            refused(&[FieldError::invalid(name, "it is not a time", remedy)])
         })
     }
 

@@ -128,7 +128,14 @@ async fn e208_lists_have_pages_and_conditions() {
     assert_eq!((found("version=2.0.0").await, found("include_deleted=true").await), (0, 5));
     assert_eq!(found("updated_since=2020-01-01T00:00:00Z").await, 5);
     assert_eq!(found("updated_since=9999-01-01T00:00:00Z").await, 0);
-    for wrong in ["updated_since=today", "limit=0", "limit=101", "more=1", "include_deleted=x"] {
+    for wrong in [
+        "updated_since=today",
+        "updated_since=",
+        "limit=0",
+        "limit=101",
+        "more=1",
+        "include_deleted=x",
+    ] {
         let refused = place.api.ask("GET", &format!("{SERVERS}?{wrong}")).send().await;
         refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
     }
