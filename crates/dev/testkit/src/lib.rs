@@ -2,7 +2,7 @@
 //! the header-adding forwarder, the load generator, an authenticator in software, a check of
 //! answers against an OpenAPI document, a registry of servers, the search for secrets in outputs,
 //! messages of both eras, the number of rounds that long tests run, a clock that proceeds by steps,
-//! and texts of many shapes for readers.
+//! the warnings that are logged, and texts of many shapes for readers.
 //!
 //! Nothing here depends on another narthex crate, so that its checks rest on an independent reading
 //! of the protocol.
@@ -23,6 +23,7 @@ pub mod public_registry;
 pub mod rounds;
 pub mod shapes;
 pub mod unruly;
+pub mod warnings;
 
 use tokio::task::JoinHandle;
 

@@ -51,7 +51,8 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     if args.detach {
         return background::start(&data, &context).await;
     }
-    if args.background {
+    // A program that takes over leads the session of the one before it, which was the same process.
+    if args.background && !args.handed_over {
         background::leave_session()?;
     }
     Box::pin(daemon(args, data, context)).await

@@ -1,17 +1,16 @@
 //! Items that a server's rules hide, and that a run's servers hide.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use narthex_gateway::{Caller, Endpoint, GatewayOptions, RunToken, RunView, Step};
 use narthex_model::{Exposed, Gates, NameRule, ServerDefinition, ToolScope, UriRule, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{FirstLists, MountOptions, Mountable, config::Entry};
-use narthex_testkit::fixture::{Eras, Options, Running};
+use narthex_testkit::{
+    fixture::{Eras, Options, Running},
+    warnings::Warnings,
+};
 use serde_json::{Value, json};
-use tracing::{Event, Metadata, Subscriber, field::Visit, span};
 
 use super::world::{SOON, World, alias, http_server, modern, request, transparent};
 
@@ -202,48 +201,11 @@ async fn e17_a_run_without_servers_sees_and_finds_no_tools() {
     world.gateway.drain().await;
 }
 
-/// Keeps the warnings of one thread.
-#[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<Vec<String>>>);
-
-impl Subscriber for Warnings {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() == tracing::Level::WARN
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        struct Words(String);
-        impl Visit for Words {
-            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-                if field.name() == "message" {
-                    self.0 = format!("{value:?}");
-                }
-            }
-        }
-        let mut words = Words(String::new());
-        event.record(&mut words);
-        self.0.lock().unwrap().push(words.0);
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
-
 /// E90, E93: servers that a run names and that do not exist make one warning with each name once. A
 /// server without tools counts as existing, and the wildcard causes no warning.
 #[tokio::test]
 async fn e90_one_warning_names_all_missing_servers() {
-    let warnings = Warnings::default();
-    let guard = tracing::subscriber::set_default(warnings.clone());
+    let warnings = Warnings::follow();
     let mut world = {
         let fixture = Running::http(Options::default()).await.unwrap();
         let mut bare = http_server("bare", &fixture.url);
@@ -256,7 +218,7 @@ async fn e90_one_warning_names_all_missing_servers() {
         World { fixtures: vec![fixture], ..world }
     };
     let missing = || {
-        let all = std::mem::take(&mut *warnings.0.lock().unwrap());
+        let all = warnings.take();
         all.into_iter().filter(|text| text.contains("this run names")).collect::<Vec<_>>()
     };
     missing();
@@ -282,7 +244,7 @@ async fn e90_one_warning_names_all_missing_servers() {
         assert_eq!(told.len(), usize::from(expected.is_some()), "{policy:?}: {told:?}");
         assert!(expected.is_none_or(|text| told[0].ends_with(text)), "{told:?}");
     }
-    drop(guard);
+    drop(warnings);
     world.gateway.drain().await;
 }
 

@@ -108,10 +108,6 @@ fn open_log(data: &DataDir, log: &Path) -> Result<fs::File, Failure> {
 /// # Errors
 /// When the process leads a group of processes already.
 pub(super) fn leave_session() -> Result<(), Failure> {
-    // A program that takes over from the one before it leads the session already.
-    if rustix::process::getsid(None) == Ok(rustix::process::getpid()) {
-        return Ok(());
-    }
     rustix::process::setsid().map(drop).map_err(|error| {
         let text = format!("cannot begin a session: {error}; use --detach instead");
         Failure::new(ErrorKind::Invalid, text)
