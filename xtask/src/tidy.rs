@@ -105,6 +105,7 @@ fn check(root: &Path, packages: &[crates::Package], options: &Options) -> Result
         findings.extend(words::check(source));
         if source.is_rust() {
             findings.extend(words::rust(source));
+            findings.extend(crates::check_clock(source, packages));
             match syntax::Syntax::parse(source) {
                 Ok(syntax) => {
                     findings.extend(syntax.findings(source));

@@ -18,6 +18,8 @@ pub(super) struct Package {
     pub(super) normal: BTreeSet<String>,
     pub(super) dev: BTreeSet<String>,
     pub(super) external: Vec<External>,
+    /// True if the manifest itself asks for a clock that tests can pause.
+    pub(super) has_test_clock: bool,
 }
 
 /// A dependency from outside of the workspace.
@@ -46,6 +48,8 @@ pub(super) fn packages() -> Result<Vec<Package>> {
         };
         for dependency in &package.dependencies {
             let is_dev = dependency.kind == DependencyKind::Development;
+            let mut features = dependency.features.iter();
+            found.has_test_clock |= features.any(|one| one == "test-util" || one == "clock");
             match dependency.path.as_ref().and_then(|path| path.file_name()) {
                 Some(name) if is_dev => found.dev.insert(name.to_owned()),
                 Some(name) => found.normal.insert(name.to_owned()),
@@ -81,6 +85,18 @@ pub(super) fn check_list(source: &Source, packages: &[Package]) -> Vec<Finding> 
     findings
 }
 
+/// Finds tests that pause the clock in a crate that has this feature only by others. They compile
+/// with the whole workspace, and not alone.
+pub(super) fn check_clock(source: &Source, packages: &[Package]) -> Option<Finding> {
+    const PAUSING: [&str; 2] = ["tokio::test(start_paused", "tokio::time::advance("];
+    let dir = source.crate_dir().filter(|_| source.path.starts_with("crates/"))?;
+    let (at, _) =
+        source.lines().find(|(_, line)| PAUSING.iter().any(|word| line.contains(word)))?;
+    let package = packages.iter().find(|package| package.dir == dir)?;
+    let message = "needs the feature `test-util` of tokio among the crate's dev-dependencies";
+    (!package.has_test_clock).then(|| Finding::at(source, at, message))
+}
+
 fn listed_crate(line: &str) -> Option<&str> {
     let rest = line.trim_start_matches(['-', '*', '|', ' ']).strip_prefix('`')?;
     let (name, _) = rest.split_once('`')?;
@@ -93,7 +109,7 @@ fn listed_crate(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::super::source::Source;
-    use super::{Package, check_list};
+    use super::{Package, check_clock, check_list};
 
     fn check(text: &str) -> Vec<String> {
         let source = Source { path: "A.md".to_owned(), text: text.to_owned() };
@@ -104,6 +120,19 @@ mod tests {
         };
         let packages = [package("wire", "crates/words/wire"), package("xtask", "xtask")];
         check_list(&source, &packages).into_iter().map(|f| f.place + ": " + &f.message).collect()
+    }
+
+    #[test]
+    fn a_paused_clock_needs_its_feature_in_the_crate() {
+        let source = Source {
+            path: "crates/words/wire/src/a.rs".to_owned(),
+            text: "fn a() {}\n#[tokio::test(start_paused = true)]\n".to_owned(),
+        };
+        let mut package = Package { dir: "crates/words/wire".to_owned(), ..Package::default() };
+        let found = check_clock(&source, std::slice::from_ref(&package));
+        assert_eq!(found.unwrap().place, "crates/words/wire/src/a.rs:2");
+        package.has_test_clock = true;
+        assert!(check_clock(&source, &[package]).is_none());
     }
 
     #[test]
