@@ -1,6 +1,7 @@
 //! `cargo xtask dist --check`: each package is installed in a place that has nothing else of
 //! narthex, and does the main job there: a daemon starts a server, and a tool of it is called.
 
+mod arrival;
 mod container;
 mod debian;
 mod documents;
@@ -52,7 +53,15 @@ pub(super) fn run(product: &Product, files: &[(Kind, PathBuf)]) -> Result<bool> 
         });
     }
     rows.extend(documents::of_the_repository());
-    Ok(print(&rows))
+    let is_whole = print(&rows);
+    let npm: Vec<_> = files.iter().filter(|(kind, _)| *kind == Kind::Npm).collect();
+    if npm.is_empty() {
+        return Ok(is_whole);
+    }
+    println!("\n== from the package of npm to the first call");
+    let packages: Vec<_> = npm.into_iter().map(|(_, file)| file.clone()).collect();
+    println!("{}", arrival::measured(&packages)?);
+    Ok(is_whole)
 }
 
 /// Tries packages without a program.
