@@ -70,6 +70,9 @@ pub struct ClientSettings {
     pub extra_roots: Vec<CertificateDer<'static>>,
     /// The only certificates that the server may have, instead of those that the roots vouch for.
     pub pins: Option<Arc<dyn Pins>>,
+    /// True if the caller gets answers that redirect, and follows them itself. Such requests must
+    /// have no credentials.
+    pub returns_redirects: bool,
 }
 
 impl Default for ClientSettings {
@@ -84,6 +87,7 @@ impl Default for ClientSettings {
             proxies: Arc::default(),
             extra_roots: Vec::new(),
             pins: None,
+            returns_redirects: false,
         }
     }
 }
@@ -224,7 +228,7 @@ impl Shared {
         if matches!(response.status, StatusCode::NOT_FOUND | StatusCode::GONE) {
             self.route.forget();
         }
-        match route::redirect(&self.origin, path, &response) {
+        match self.redirect(path, &response) {
             Ok(None) => Ok(response),
             Ok(Some(next)) if next == *path => {
                 Err(ClientError::too_many_redirects(&self.origin.address, MAX_REDIRECTS, path))
@@ -235,6 +239,18 @@ impl Shared {
                 Err(ClientError::Moved { address, path: next.path().to_owned() })
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// The path at which to repeat the request; `None` if the answer is for the caller.
+    fn redirect(
+        &self,
+        path: &PathAndQuery,
+        response: &HttpResponse,
+    ) -> Result<Option<PathAndQuery>, ClientError> {
+        match self.settings.returns_redirects {
+            true => Ok(None),
+            false => route::redirect(&self.origin, path, response),
         }
     }
 
@@ -251,7 +267,7 @@ impl Shared {
             let mut parts = parts.clone();
             parts.uri = self.target(&path);
             let response = self.exchange(Request::from_parts(parts, body.clone())).await?;
-            let Some(next) = route::redirect(&self.origin, &path, &response)? else {
+            let Some(next) = self.redirect(&path, &response)? else {
                 if response.status.is_success() {
                     self.route.learn(asked, path);
                 }

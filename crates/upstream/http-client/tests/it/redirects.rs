@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use http::Response;
-use narthex_http_client::ClientError;
+use narthex_http_client::{ClientError, ClientSettings, HttpClient};
 use narthex_model::ErrorKind;
 
 use super::{
@@ -126,5 +126,19 @@ async fn a_path_that_redirected_is_not_asked_again() {
         let error = server.client().send(post("/mcp")).await.unwrap_err();
         assert!(matches!(error, ClientError::TooManyRedirects { .. }), "{error}");
         assert_eq!(server.requests(), requests, "{next}");
+    }
+}
+
+/// A caller that asks for them gets redirects as they are, wherever they lead.
+#[tokio::test]
+async fn redirects_are_returned_to_a_caller_that_follows_them() {
+    let target = "https://elsewhere.example/file?key=1";
+    let server = Server::start(move |_request| redirect(302, target)).await;
+    let settings = ClientSettings { returns_redirects: true, ..ClientSettings::default() };
+    let client = HttpClient::new(&server.url, settings).unwrap();
+    for _ in 0..2 {
+        let response = client.send(post("/mcp")).await.unwrap();
+        assert_eq!(response.status.as_u16(), 302);
+        assert_eq!(response.headers["location"], target);
     }
 }
