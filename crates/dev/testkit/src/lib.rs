@@ -7,6 +7,7 @@
 //! Nothing here depends on another narthex crate, so that its checks rest on an independent reading
 //! of the protocol.
 
+pub mod archive;
 pub mod authenticator;
 pub mod canary;
 #[cfg(any(test, feature = "clock"))]

@@ -1,8 +1,9 @@
 //! A registry of MCP servers for tests: the API v0.1 over HTTP, its schemas, and invented servers.
 
 use std::{
+    collections::BTreeMap,
     convert::Infallible,
-    sync::{Arc, LazyLock, Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
 };
 
@@ -64,7 +65,7 @@ pub fn example(name: &str, version: &str) -> Value {
 pub struct RegistryFixture {
     /// The address, without a path.
     pub url: String,
-    asked: Arc<Mutex<Vec<String>>>,
+    catalog: Arc<Catalog>,
     /// The signal that ends the thread, and the thread.
     running: Option<(Sender<()>, JoinHandle<()>)>,
 }
@@ -80,26 +81,41 @@ impl RegistryFixture {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
         listener.set_nonblocking(true).expect("a socket can be asked not to wait");
         let address = listener.local_addr().expect("a bound socket has an address");
-        let asked = Arc::<Mutex<Vec<String>>>::default();
-        let catalog = Arc::new(Catalog { servers, page, asked: Arc::clone(&asked) });
+        let servers = Mutex::new(servers);
+        let (asked, files) = (Mutex::default(), Mutex::default());
+        let catalog = Arc::new(Catalog { servers, page, asked, files });
+        let served = Arc::clone(&catalog);
         let (end, ended) = oneshot::channel::<()>();
         let thread = thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
                 let listener = TcpListener::from_std(listener).expect("a socket of this machine");
                 tokio::select! {
-                    () = serve(&listener, &catalog) => {}
+                    () = serve(&listener, &served) => {}
                     _ = ended => {}
                 }
             });
         });
-        Self { url: format!("http://{address}"), asked, running: Some((end, thread)) }
+        Self { url: format!("http://{address}"), catalog, running: Some((end, thread)) }
     }
 
     /// The paths of all requests so far, with their queries.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.catalog.asked).clone()
+    }
+
+    /// Adds a server.
+    pub fn publish(&self, server: Value) {
+        locked(&self.catalog.servers).push(server);
+    }
+
+    /// Serves a file at a path, and at the same path below `/moved` a redirect to it. Gives its
+    /// address.
+    #[must_use]
+    pub fn serve_file(&self, path: &str, bytes: Vec<u8>) -> String {
+        locked(&self.catalog.files).insert(path.to_owned(), bytes.into());
+        format!("{}{path}", self.url)
     }
 }
 
@@ -113,10 +129,17 @@ impl Drop for RegistryFixture {
     }
 }
 
+#[derive(Debug)]
 struct Catalog {
-    servers: Vec<Value>,
+    servers: Mutex<Vec<Value>>,
     page: usize,
-    asked: Arc<Mutex<Vec<String>>>,
+    asked: Mutex<Vec<String>>,
+    /// The bytes of other paths.
+    files: Mutex<BTreeMap<String, Bytes>>,
+}
+
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn serve(listener: &TcpListener, catalog: &Arc<Catalog>) {
@@ -136,23 +159,26 @@ async fn serve(listener: &TcpListener, catalog: &Arc<Catalog>) {
 impl Catalog {
     fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let uri = request.uri();
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(uri.to_string());
+        locked(&self.asked).push(uri.to_string());
+        if let Some(file) = self.file(uri.path()) {
+            return file;
+        }
         let segments: Vec<String> = uri.path().split('/').skip(1).map(decoded).collect();
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         let (schema, found) = match segments.as_slice() {
             ["v0.1", "servers"] => ("ServerList", Some(self.list(uri.query().unwrap_or_default()))),
             ["v0.1", "servers", name, "versions"] => {
-                let all: Vec<_> = self.of(name).cloned().collect();
+                let all = self.of(name);
                 let count = all.len();
                 let list = json!({ "servers": all, "metadata": { "count": count } });
                 ("ServerList", (count > 0).then_some(list))
             }
             ["v0.1", "servers", name, "versions", version] => {
-                let is_it = |one: &&Value| match *version {
+                let is_it = |one: &Value| match *version {
                     "latest" => official(one)["isLatest"] == true,
                     version => one["server"]["version"] == version,
                 };
-                ("ServerResponse", self.of(name).find(is_it).cloned())
+                ("ServerResponse", self.of(name).into_iter().find(is_it))
             }
             _ => ("", None),
         };
@@ -168,8 +194,19 @@ impl Catalog {
         }
     }
 
-    fn of<'c>(&'c self, name: &'c str) -> impl Iterator<Item = &'c Value> {
-        self.servers.iter().filter(move |one| one["server"]["name"] == name)
+    fn file(&self, path: &str) -> Option<Response<Full<Bytes>>> {
+        let files = locked(&self.files);
+        let (status, body, target) = match path.strip_prefix("/moved") {
+            Some(target) if files.contains_key(target) => (302, Bytes::new(), target),
+            Some(_) | None => (200, files.get(path)?.clone(), ""),
+        };
+        let response = Response::builder().status(status).header(header::LOCATION, target);
+        Some(response.body(Full::new(body)).expect("a status makes an answer"))
+    }
+
+    fn of(&self, name: &str) -> Vec<Value> {
+        let servers = locked(&self.servers);
+        servers.iter().filter(|one| one["server"]["name"] == name).cloned().collect()
     }
 
     fn list(&self, query: &str) -> Value {
@@ -188,7 +225,8 @@ impl Catalog {
         let limit = value("limit").parse().unwrap_or(usize::MAX).min(self.page);
         let start: usize =
             value("cursor").strip_prefix("at-").map_or(0, |n| n.parse().unwrap_or(0));
-        let all: Vec<_> = self.servers.iter().filter(is_wanted).collect();
+        let servers = locked(&self.servers);
+        let all: Vec<_> = servers.iter().filter(is_wanted).collect();
         let page: Vec<_> = all.iter().skip(start).take(limit).collect();
         let mut metadata = json!({ "count": page.len() });
         if start + page.len() < all.len() {

@@ -1,14 +1,16 @@
 //! `narthex add`: adds a server of a registry to the user's settings, after a trial.
 
 mod ask;
+mod bundle;
+pub(super) mod left;
 mod trial;
 
-use std::{collections::BTreeMap, process::ExitCode, time::SystemTime};
+use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::SystemTime};
 
 use narthex_model::{Alias, ErrorKind, SecretName, command::narthex};
 use serde_json::{Value, json};
 
-use self::trial::{Trial, WORKSPACE};
+use self::trial::Trial;
 use super::{
     search::{RegistrySettings, not_stored, stored},
     waiting::waiting,
@@ -16,10 +18,11 @@ use super::{
 use crate::{
     Context, Failure,
     cli::AddServerArgs,
-    daemon_client::{DaemonClient, server_path, workspace_path},
+    daemon_client::{DaemonClient, server_path},
     output::{self, age, harmless},
     public_registry::{
         address::RegistryAddress,
+        bundle::Staged,
         cache::RegistryCache,
         client::{Listing, PublicRegistry, last_part},
         document::ServerStatus,
@@ -52,34 +55,54 @@ pub async fn run(
         true => None,
         false => Some(free(&alias, &context).await?),
     };
+    let proxies = Arc::clone(&settings.proxies);
     let chosen = choose(&args, &context, settings).await?;
     let way = way(&args, &chosen)?;
     if !context.format.is_json() && !context.format.is_quiet() {
         describe(&chosen, &way);
     }
+    let (way, staged) = match way.bundle() {
+        None => (way, None),
+        Some(source) if client.is_none() => {
+            return bundle::dry_run(facts(&alias, &chosen), source, &context);
+        }
+        Some(source) => {
+            let wanted =
+                bundle::Wanted { alias: &alias, source, registry: &chosen.address, proxies };
+            let (server, staged) = Box::pin(bundle::fetch(wanted, &context)).await?;
+            (way.with_server(server), Some(staged))
+        }
+    };
     let answers = ask::answers(&args, &way, &context).await?;
     let draft = way.draft(&answers, &ask::folders()?).map_err(|faults| {
         let details = json!({ "errors": faults });
         let text = format!("`{}` cannot be added: {}", args.name, faults.join("; "));
-        Failure::new(ErrorKind::Invalid, text).with_details(Some(details))
+        Failure::new(ErrorKind::Invalid, harmless(&text)).with_details(Some(details))
     })?;
     let Some(client) = client else {
         return dry_run(&alias, &chosen, &draft, &context);
     };
     ask::confirm(&args, &alias, &draft, &context).await?;
-    let names = secret_names(&alias, &draft, &taken(&client).await?);
+    let taken = left::taken(&client).await?;
+    let names = secret_names(&alias, &draft, &taken);
+    told_of_left(&alias, &draft, &taken);
     let entry = draft.entry(&names);
     let secrets = draft.secrets().filter_map(|(of, value)| Some((names.get(of)?, value)));
     let trial = Trial {
         client: &client,
         context: &context,
         alias: &alias,
-        entry,
+        entry: entry.clone(),
         secrets: secrets.map(|(name, value)| (name.clone(), value.clone())).collect(),
         keeps_anyway: args.keep_anyway,
     };
+    // Until the trial has ended well, this removes the bundle at its end.
+    let placed = staged.map(Staged::place).transpose()?;
     let tried = Box::pin(trial.run()).await?;
-    told(&alias, &chosen, &tried, &context)
+    if let Some(placed) = placed {
+        placed.keep();
+    }
+    told(&alias, &chosen, entry, &tried, &context)
 }
 
 /// Checks that the name has the form of a registry's names.
@@ -105,25 +128,11 @@ fn alias(args: &AddServerArgs) -> Result<Alias, Failure> {
     if let Some(given) = &args.alias {
         return Alias::of_server(given).map_err(|error| Failure::usage(format!("--as: {error}")));
     }
-    let derived = alias_of(last_part(&args.name));
-    Alias::of_server(&derived).map_err(|error| {
+    let derived = Alias::suggest(last_part(&args.name));
+    Alias::of_server(derived.as_str()).map_err(|error| {
         let text = format!("`{}` gives no name for the server here: {error}", args.name);
         Failure::usage(format!("{text}; choose one with --as"))
     })
-}
-
-/// The nearest text with the form of an alias: small letters, and `-` for runs of other characters.
-fn alias_of(name: &str) -> String {
-    let mut alias = String::new();
-    for c in name.chars().map(|c| c.to_ascii_lowercase()) {
-        match c {
-            'a'..='z' | '0'..='9' => alias.push(c),
-            _ if alias.is_empty() || alias.ends_with('-') => {}
-            _ => alias.push('-'),
-        }
-    }
-    alias.truncate(64);
-    alias.trim_end_matches('-').to_owned()
 }
 
 /// The daemon, after a check that it has no server of this name.
@@ -133,10 +142,14 @@ async fn free(alias: &Alias, context: &Context) -> Result<DaemonClient, Failure>
     match waiting("asking the daemon", context, asked).await {
         Ok(_) => {
             let remove = narthex("mcp remove {}", &[alias]);
-            let text = format!(
+            let mut text = format!(
                 "there is a server `{alias}` already; choose another name with --as, or remove it \
                  first with `{remove}`"
             );
+            let left = left::secrets(&client, alias.as_str()).await;
+            if let Some(left) = left::sentence(&left) {
+                text = format!("{text}. {left}");
+            }
             Err(Failure::new(ErrorKind::Conflict, text))
         }
         Err(failure) if failure.kind.as_str() == ErrorKind::NotFound.as_str() => Ok(client),
@@ -168,7 +181,7 @@ async fn choose(
     if listed.status() == ServerStatus::Deleted {
         let text = format!(
             "version {} of `{}` was deleted from the registry{}",
-            listed.server.version,
+            harmless(&listed.server.version),
             args.name,
             reason(listed.status_message())
         );
@@ -208,7 +221,7 @@ fn way(args: &AddServerArgs, chosen: &Chosen) -> Result<Way, Failure> {
             format!("narthex cannot start `{}`: {reasons}{website}", args.name)
         }
     };
-    Err(Failure::new(ErrorKind::Invalid, text))
+    Err(Failure::new(ErrorKind::Invalid, harmless(&text)))
 }
 
 /// Shows the publisher, the source and the version.
@@ -230,18 +243,23 @@ fn describe(chosen: &Chosen, way: &Way) {
     };
     show("registry", &registry);
     show(way.kind.as_str(), &way.target);
+    if let Some(source) = way.bundle() {
+        show("sha256", &source.sha256);
+    }
     if listing.listed.status() == ServerStatus::Deprecated {
         let why = reason(listing.listed.status_message());
         output::notice(&format!("warning: its publisher advises against this server{why}"));
     }
 }
 
-/// The names of secrets that the vault has already.
-async fn taken(client: &DaemonClient) -> Result<Vec<String>, Failure> {
-    let secrets = client.api_all(&workspace_path(WORKSPACE, "/secrets")).await?;
-    let set = secrets.iter().filter(|secret| secret["is_set"] == true);
-    let names = set.filter_map(|secret| secret["name"].as_str());
-    Ok(names.map(str::to_owned).collect())
+/// Names the secrets that have the usual names of this draft's secrets: an earlier `add` that was
+/// killed leaves such.
+fn told_of_left(alias: &Alias, draft: &Draft, taken: &[String]) {
+    let usual = secret_names(alias, draft, &[]).into_values().map(|name| name.to_string());
+    let left: Vec<_> = usual.filter(|name| taken.contains(name)).collect();
+    if let Some(text) = left::sentence(&left) {
+        output::notice(&text);
+    }
 }
 
 /// New names in the vault for the draft's secrets, by variable or header.
@@ -295,10 +313,12 @@ fn facts(alias: &Alias, chosen: &Chosen) -> Value {
 fn told(
     alias: &Alias,
     chosen: &Chosen,
+    entry: Value,
     tried: &trial::Tried,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
     let mut data = facts(alias, chosen);
+    data["entry"] = entry;
     data["secrets"] = json!(tried.secrets);
     data["trial"] = tried.probe.clone();
     data["warnings"] = json!(tried.warnings);
@@ -318,19 +338,6 @@ fn told(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_of_registries_become_names_of_servers() {
-        let table = [
-            ("weather", "weather"),
-            ("Brave.Search_MCP", "brave-search-mcp"),
-            ("-7-", "7"),
-            ("a--b__c", "a-b-c"),
-        ];
-        for (name, alias) in table {
-            assert_eq!(alias_of(name), alias);
-        }
-    }
 
     #[test]
     fn a_name_of_a_registry_has_a_publisher_and_a_server() {

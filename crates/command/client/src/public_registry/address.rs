@@ -59,6 +59,12 @@ impl RegistryAddress {
         &self.url
     }
 
+    /// True for a registry of this machine without TLS, as tests have one.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.url.scheme() == "http"
+    }
+
     /// The path of a request, with its query. Each segment is escaped here.
     pub(super) fn path(&self, segments: &[&str], query: &[(&str, &str)]) -> String {
         let mut path = self.url.path().trim_end_matches('/').to_owned();
@@ -83,7 +89,8 @@ impl fmt::Display for RegistryAddress {
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// True if the host is this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
         Some(url::Host::Ipv6(ip)) => ip.is_loopback(),

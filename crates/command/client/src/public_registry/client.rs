@@ -13,12 +13,14 @@ use super::{
     address::RegistryAddress,
     document::{ListedServer, ServerPage, ServerStatus},
 };
-use crate::Failure;
+use crate::{Failure, output::harmless};
 
 /// The longest answer of a registry, in bytes.
 const ANSWER_MAX: usize = 8 * 1024 * 1024;
 /// Longest time for one answer.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
+/// Longest time for all answers of a search.
+const SEARCH_TIME: Duration = Duration::from_secs(60);
 /// Number of servers on a page that is asked for.
 const PAGE: &str = "100";
 /// Number of pages that are read for one word.
@@ -84,10 +86,24 @@ impl PublicRegistry {
     /// # Errors
     /// When the registry cannot be reached, refuses, or sends an unreadable answer.
     pub async fn search(&self, words: &[String]) -> Result<Found, Failure> {
+        self.search_within(words, SEARCH_TIME).await
+    }
+
+    async fn search_within(&self, words: &[String], most: Duration) -> Result<Found, Failure> {
         let (mut found, mut by_name) = (Found::default(), BTreeMap::new());
-        for word in words.iter().take(WORDS_MAX) {
-            self.pages_of(word, &mut found, &mut by_name).await?;
-        }
+        let asked = timeout(most, async {
+            for word in words.iter().take(WORDS_MAX) {
+                self.pages_of(word, &mut found, &mut by_name).await?;
+            }
+            Ok::<_, Failure>(())
+        });
+        asked.await.map_err(|_late| {
+            let what = format!(
+                "sent not all of its servers within {} s; search with fewer or longer words",
+                most.as_secs()
+            );
+            self.failed(ErrorKind::Timeout, &what)
+        })??;
         let is_wanted = |listing: &Listing| {
             let is_there = listing.listed.status() != ServerStatus::Deleted;
             is_there && listing.listed.server.has_words(words)
@@ -141,14 +157,23 @@ impl PublicRegistry {
         let path = self.address.path(&["servers", name, "versions", version], &[]);
         let (status, answer) = self.get(&path).await?;
         match status {
-            StatusCode::OK => Listing::read(answer)
-                .filter(|listing| listing.listed.server.name == name)
-                .ok_or_else(|| {
-                    self.failed(
-                        ErrorKind::Invalid,
-                        &format!("describes `{name}` in a form that this version cannot read"),
-                    )
-                }),
+            StatusCode::OK => {
+                let listing = Listing::read(answer).ok_or_else(|| {
+                    let what =
+                        format!("describes `{name}` in a form that this version cannot read");
+                    self.failed(ErrorKind::Invalid, &what)
+                })?;
+                let server = &listing.listed.server;
+                if server.name == name && (version == "latest" || server.version == version) {
+                    return Ok(listing);
+                }
+                let what = format!(
+                    "answered with `{}` {} instead of `{name}` {version}; choose another with \
+                     --registry, or leave --version out",
+                    server.name, server.version
+                );
+                Err(self.failed(ErrorKind::Invalid, &what))
+            }
             StatusCode::NOT_FOUND => {
                 let search = narthex("search {}", &[&last_part(name)]);
                 let what = match version {
@@ -220,8 +245,9 @@ impl PublicRegistry {
         self.failed(kind, &format!("answered {status}{}", words.unwrap_or_default()))
     }
 
+    /// A failure with this end of its sentence, which may have texts of the registry.
     fn failed(&self, kind: ErrorKind, what: &str) -> Failure {
-        Failure::new(kind, format!("the registry {} {what}", self.address))
+        Failure::new(kind, harmless(&format!("the registry {} {what}", self.address)))
     }
 }
 
@@ -230,3 +256,6 @@ impl PublicRegistry {
 pub fn last_part(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
+
+#[cfg(test)]
+mod tests;

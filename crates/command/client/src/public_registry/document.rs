@@ -99,6 +99,9 @@ pub struct Package {
     pub registry_base_url: Option<String>,
     /// The package's name, the reference of an image, or the URL of a file.
     pub identifier: String,
+    /// The hash of the file, for a bundle.
+    #[serde(rename = "fileSha256", default)]
+    pub file_sha256: Option<String>,
     #[serde(default)]
     pub version: Option<String>,
     #[serde(default)]

@@ -6,9 +6,13 @@ use narthex_model::{Secret, SecretName};
 use serde_json::{Map, Value, json};
 
 use super::{
+    compose::{Composed, Parts, Piece, as_read, literal},
     document::Input,
     inputs::{Answer, Answers, Folders, Question},
-    ways::{Form, Place, Slot, Way, WayKind},
+    runtime,
+    slot::{Place, Slot},
+    ways::{Form, Way, WayKind},
+    words,
 };
 
 /// An entry whose secrets have no names yet.
@@ -18,20 +22,21 @@ pub struct Draft {
     target: Target,
     /// Variables of a program, or headers of requests.
     values: Vec<(String, Composed)>,
+    /// Options that open a part of this machine to a container, with their values.
+    opened: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone)]
 enum Target {
-    Program { command: &'static str, args: Vec<String> },
-    Remote { url: String },
-}
-
-/// A value of an entry.
-#[derive(Debug, Clone)]
-enum Composed {
-    /// The text in the notation of the file.
-    Written(String),
-    Secret(Secret),
+    Program {
+        command: String,
+        args: Vec<String>,
+        /// The working folder, if it matters.
+        cwd: Option<String>,
+    },
+    Remote {
+        url: String,
+    },
 }
 
 impl Way {
@@ -44,31 +49,45 @@ impl Way {
         let mut parts = Parts::default();
         for slot in &self.slots {
             match slot.composed(answers, folders) {
-                Ok(values) => parts.add(slot, values, &mut faults),
+                Ok(values) => parts.add(slot, values, folders, &mut faults),
                 Err(fault) => faults.push(fault),
             }
+        }
+        if let Form::Unpacked(server) = &self.form {
+            server.compose(answers, folders, &mut parts, &mut faults);
+        }
+        if !matches!(self.form, Form::Remote) {
+            faults.extend(parts.values.iter().filter_map(|(name, _)| {
+                words::variable(name).err().map(|rule| format!("the variable `{name}` {rule}"))
+            }));
         }
         if !faults.is_empty() {
             faults.dedup();
             return Err(faults);
         }
-        let Parts { first, rest, values, url } = parts;
+        let Parts { first, own, rest, values, opened, url } = parts;
         let target = match &self.form {
             Form::Program { command, first: fixed, package } => {
-                let mut args = fixed.clone();
+                let mut args: Vec<String> = fixed.iter().map(|word| literal(word)).collect();
                 if self.kind == WayKind::Oci {
                     // The runtime takes the values from its own environment.
                     let names = values.iter().flat_map(|(name, _)| ["-e", name.as_str()]);
                     args.extend(names.map(str::to_owned));
                 }
                 args.extend(first);
-                args.push(package.clone());
+                args.push(literal(package));
                 args.extend(rest);
-                Target::Program { command, args }
+                Target::Program { command: (*command).to_owned(), args, cwd: None }
             }
+            Form::Unpacked(server) => Target::Program {
+                command: literal(server.command()),
+                args: [first, own, rest].concat(),
+                cwd: Some(literal(server.folder())),
+            },
+            Form::Bundle(_) => return Err(vec!["its bundle is not unpacked".to_owned()]),
             Form::Remote => Target::Remote { url: url.unwrap_or_default() },
         };
-        Ok(Draft { kind: self.kind, target, values })
+        Ok(Draft { kind: self.kind, target, values, opened })
     }
 
     /// The faults of answers by themselves.
@@ -119,17 +138,14 @@ fn missing(question: &Question) -> String {
     }
 }
 
-/// The parts of an entry as they are put together.
-#[derive(Default)]
-struct Parts {
-    first: Vec<String>,
-    rest: Vec<String>,
-    values: Vec<(String, Composed)>,
-    url: Option<String>,
-}
-
 impl Parts {
-    fn add(&mut self, slot: &Slot, values: Vec<Composed>, faults: &mut Vec<String>) {
+    fn add(
+        &mut self,
+        slot: &Slot,
+        values: Vec<Composed>,
+        folders: &Folders,
+        faults: &mut Vec<String>,
+    ) {
         for value in values {
             let (is_first, name) = match &slot.place {
                 Place::Env(name) | Place::Header(name) => {
@@ -141,21 +157,29 @@ impl Parts {
                 Place::Word { is_first, .. } => (*is_first, None),
                 Place::Url => (false, None),
             };
-            let Composed::Written(text) = value else {
-                faults.push(format!(
-                    "{} would hold a secret, which other programs could read; narthex stores \
-                     secrets only for variables and headers",
-                    slot.place.words()
-                ));
-                continue;
+            let text = match value.visible(&slot.place.words()) {
+                Ok(text) => text,
+                Err(fault) => {
+                    faults.push(fault);
+                    continue;
+                }
             };
             if slot.place == Place::Url {
                 faults.extend(url_fault(&text));
                 self.url = Some(text);
                 continue;
             }
+            // A flag that is fixed to stand alone opens nothing.
+            if let Some(name) = name.filter(|_| is_first && slot.input.value.as_deref() != Some(""))
+            {
+                if let Err(rule) = runtime::opens(name, &text, folders) {
+                    faults.push(format!("{} {rule}", slot.place.words()));
+                    continue;
+                }
+                self.opened.push((name.clone(), text.clone()));
+            }
             let words = if is_first { &mut self.first } else { &mut self.rest };
-            words.extend(name.cloned());
+            words.extend(name.map(|name| literal(name)));
             // A flag without a value is a flag alone.
             if !text.is_empty() || name.is_none() {
                 words.push(text);
@@ -165,8 +189,10 @@ impl Parts {
 }
 
 fn url_fault(text: &str) -> Option<String> {
-    if let Some(start) = text.find('{').filter(|_| !text.contains("${")) {
-        let name = text[start..].split_inclusive('}').next().unwrap_or_default();
+    // A reference may stand for any text.
+    let read = as_read(text, "_");
+    if let Some(start) = read.find('{') {
+        let name = read[start..].split_inclusive('}').next().unwrap_or_default();
         return Some(format!("the address has `{name}`, which the description does not explain"));
     }
     let is_web = text.starts_with("http://") || text.starts_with("https://");
@@ -178,7 +204,8 @@ impl Slot {
     fn composed(&self, answers: &Answers, folders: &Folders) -> Result<Vec<Composed>, String> {
         let Some(template) = &self.input.value else {
             let values = values(self.name(), &self.input, answers, folders);
-            return values.iter().map(|value| self.composed_of(&[Piece::Value(value)])).collect();
+            let place = self.place.words();
+            return values.iter().map(|one| Composed::of(&place, &[Piece::Value(one)])).collect();
         };
         let variables: Vec<(&str, Vec<Answer>)> = self
             .variables()
@@ -204,58 +231,10 @@ impl Slot {
                 // A variable with fewer values than another keeps its last one.
                 .filter_map(|(name, values)| Some((*name, values.get(index).or(values.last())?)))
                 .collect();
-            self.composed_of(&pieces(template, &chosen))
+            Composed::of(&self.place.words(), &pieces(template, &chosen))
         };
         (0..count).map(at).collect()
     }
-
-    /// One value of its pieces. A value with a secret in it is a secret as a whole.
-    fn composed_of(&self, pieces: &[Piece<'_>]) -> Result<Composed, String> {
-        let is_secret = |piece: &Piece<'_>| matches!(piece, Piece::Value(Answer::Secret(_)));
-        if pieces.iter().any(is_secret) {
-            let mut whole = String::new();
-            for piece in pieces {
-                match piece {
-                    Piece::Fixed(text) => whole.push_str(text),
-                    Piece::Value(Answer::Text(text)) => whole.push_str(text),
-                    Piece::Value(Answer::Secret(secret)) => whole.push_str(secret.expose()),
-                    Piece::Value(Answer::Reference(text)) => {
-                        return Err(format!(
-                            "{} has a secret beside `{text}`: give both as values",
-                            self.place.words()
-                        ));
-                    }
-                }
-            }
-            return Ok(Composed::Secret(Secret::new(whole)));
-        }
-        let mut written = String::new();
-        for piece in pieces {
-            match piece {
-                Piece::Fixed(text) => written.push_str(&literal(text)),
-                Piece::Value(Answer::Text(text)) => written.push_str(&literal(text)),
-                Piece::Value(Answer::Reference(text)) => {
-                    if text.starts_with("${secret:") && pieces.len() > 1 {
-                        return Err(format!(
-                            "{} is a longer text, and `{text}` must be a whole value; store the \
-                             longer text as a secret, or give the value with --set-secret",
-                            self.place.words()
-                        ));
-                    }
-                    written.push_str(text);
-                }
-                Piece::Value(Answer::Secret(_)) => {}
-            }
-        }
-        Ok(Composed::Written(written))
-    }
-}
-
-/// A part of a value.
-enum Piece<'a> {
-    /// A text of the publisher.
-    Fixed(&'a str),
-    Value(&'a Answer),
 }
 
 /// Splits a publisher's text at its variables. A name in braces that is no variable stays.
@@ -263,7 +242,8 @@ fn pieces<'a>(template: &'a str, variables: &BTreeMap<&str, &'a Answer>) -> Vec<
     let mut found = Vec::new();
     let (mut rest, mut start) = (template, 0);
     while let Some(open) = rest[start..].find('{').map(|at| at + start) {
-        let name = rest[open + 1..].split('}').next().unwrap_or_default();
+        // A brace that is not closed is a text.
+        let Some((name, _)) = rest[open + 1..].split_once('}') else { break };
         match variables.get(name) {
             Some(value) => {
                 if open > 0 {
@@ -297,11 +277,6 @@ fn values(name: &str, input: &Input, answers: &Answers, folders: &Folders) -> Ve
     }
 }
 
-/// A text that the daemon reads as itself: no part of it is a placeholder.
-fn literal(text: &str) -> String {
-    text.replace("${", "$${")
-}
-
 impl Draft {
     /// The variables or headers whose values belong into the vault, with these values.
     pub fn secrets(&self) -> impl Iterator<Item = (&str, &Secret)> {
@@ -325,9 +300,12 @@ impl Draft {
         });
         let written: Map<String, Value> = written.collect();
         let (mut entry, member) = match &self.target {
-            Target::Program { command, args } => {
-                let args: Vec<&str> = args.iter().map(String::as_str).collect();
-                (json!({ "transport": "stdio", "command": command, "args": args }), "env")
+            Target::Program { command, args, cwd } => {
+                let mut entry = json!({ "transport": "stdio", "command": command, "args": args });
+                if let Some(cwd) = cwd {
+                    entry["cwd"] = json!(cwd);
+                }
+                (entry, "env")
             }
             Target::Remote { url } => {
                 let transport = if self.kind == WayKind::Sse { "sse" } else { "http" };
@@ -340,12 +318,35 @@ impl Draft {
         entry
     }
 
+    /// All variables or headers with their values as the entry has them; `None` for a secret.
+    pub fn values(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.values.iter().map(|(name, value)| match value {
+            Composed::Written(text) => (name.as_str(), Some(text.as_str())),
+            Composed::Secret(_) => (name.as_str(), None),
+        })
+    }
+
+    /// The word for one of [`Draft::values`].
+    #[must_use]
+    pub fn value_word(&self) -> &'static str {
+        match self.target {
+            Target::Program { .. } => "variable",
+            Target::Remote { .. } => "header",
+        }
+    }
+
+    /// The options that open a part of this machine to a container, with their values.
+    #[must_use]
+    pub fn opened(&self) -> &[(String, String)] {
+        &self.opened
+    }
+
     /// The command or the address for people, in one line.
     #[must_use]
     pub fn target(&self) -> String {
         match &self.target {
-            Target::Program { command, args } => {
-                let words = std::iter::once(*command).chain(args.iter().map(String::as_str));
+            Target::Program { command, args, .. } => {
+                let words = std::iter::once(command).chain(args).map(String::as_str);
                 let words = words.map(narthex_model::command::quoted);
                 words.collect::<Vec<_>>().join(" ")
             }

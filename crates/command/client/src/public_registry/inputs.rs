@@ -34,6 +34,8 @@ pub struct Question {
     /// True if the value goes to a variable or a header. Other places show it to other programs.
     pub can_be_secret: bool,
     pub format: InputFormat,
+    /// The smallest and the largest number.
+    pub range: (Option<f64>, Option<f64>),
     pub default: Option<String>,
     pub placeholder: Option<String>,
     pub choices: Vec<String>,
@@ -74,6 +76,7 @@ impl Question {
             is_repeated: false,
             can_be_secret: false,
             format: InputFormat::of(input.format.as_deref()),
+            range: (None, None),
             default: input.default.clone().filter(|text| !text.is_empty()),
             placeholder: input.placeholder.clone().filter(|text| !text.is_empty()),
             choices: input.choices.clone(),
@@ -89,14 +92,21 @@ impl Question {
             return Err(format!("must be one of `{}`", self.choices.join("`, `")));
         }
         match self.format {
-            InputFormat::Number if text.parse::<f64>().is_err() => {
-                Err("must be a number".to_owned())
-            }
+            InputFormat::Number => self.in_range(text).map(|()| text.to_owned()),
             InputFormat::Boolean if !matches!(text, "true" | "false") => {
                 Err("must be `true` or `false`".to_owned())
             }
             InputFormat::FilePath if !text.is_empty() => Ok(folders.absolute(text)),
             _ => Ok(text.to_owned()),
+        }
+    }
+
+    fn in_range(&self, text: &str) -> Result<(), String> {
+        let number: f64 = text.parse().map_err(|_other| "must be a number".to_owned())?;
+        match self.range {
+            (Some(least), _) if number < least => Err(format!("must be at least {least}")),
+            (_, Some(most)) if number > most => Err(format!("must be at most {most}")),
+            _ => Ok(()),
         }
     }
 }
@@ -187,6 +197,16 @@ mod tests {
             assert_eq!(checked(path.clone(), text).unwrap(), whole);
         }
         assert_eq!(checked(json!({ "format": "new" }), "~/c").unwrap(), "~/c");
+    }
+
+    #[test]
+    fn a_number_is_checked_by_its_limits() {
+        let limited =
+            Question { range: (Some(1.0), Some(10.0)), ..question(json!({ "format": "number" })) };
+        let checked = |text: &str| limited.checked(text, &Folders::default());
+        assert_eq!((checked("1").unwrap(), checked("10").unwrap()), ("1".into(), "10".into()));
+        assert_eq!(checked("0.5").unwrap_err(), "must be at least 1");
+        assert_eq!(checked("11").unwrap_err(), "must be at most 10");
     }
 
     #[test]

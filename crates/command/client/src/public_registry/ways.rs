@@ -7,21 +7,15 @@ use std::collections::BTreeMap;
 
 use narthex_model::command::narthex;
 
+pub use super::slot::WayKind;
 use super::{
+    bundle::{self, BundleServer, BundleSource},
     document::{Argument, Input, NamedInput, Package, Readable, Remote, ServerDocument},
     inputs::Question,
-    words::{image, is_variable, npm_name, one_version, pypi_name},
+    runtime,
+    slot::{Place, Slot},
+    words::{self, image, npm_name, npm_version, one_version, other_index, pypi_name},
 };
-
-/// The kind of a way; its word is that of `--via`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum WayKind {
-    Npm,
-    Pypi,
-    Oci,
-    Http,
-    Sse,
-}
 
 /// A way to reach a server.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,35 +38,12 @@ pub(super) enum Form {
         /// The package or the image.
         package: String,
     },
+    /// A bundle that is not here yet.
+    Bundle(BundleSource),
+    /// A bundle that is unpacked on this machine.
+    Unpacked(Box<BundleServer>),
     /// The address is the place [`Place::Url`].
     Remote,
-}
-
-/// A place of a value.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Slot {
-    pub(super) place: Place,
-    pub(super) input: Input,
-    pub(super) is_repeated: bool,
-}
-
-/// The kind of a place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
-    Env(String),
-    Header(String),
-    /// A flag with a value; `is_first` is true in front of the package.
-    Flag {
-        name: String,
-        is_first: bool,
-    },
-    /// A word without a flag.
-    Word {
-        name: String,
-        is_first: bool,
-    },
-    /// The address of a remote server.
-    Url,
 }
 
 /// A part of a description that narthex cannot use.
@@ -82,23 +53,6 @@ pub struct Unusable {
     pub what: String,
     /// The reason, as a sentence without its subject.
     pub why: String,
-}
-
-impl WayKind {
-    /// All kinds.
-    pub const ALL: [Self; 5] = [Self::Npm, Self::Pypi, Self::Oci, Self::Http, Self::Sse];
-
-    /// The word for the kind.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Npm => "npm",
-            Self::Pypi => "pypi",
-            Self::Oci => "oci",
-            Self::Http => "http",
-            Self::Sse => "sse",
-        }
-    }
 }
 
 /// The ways that narthex can use, the preferred one first: packages in the publisher's order, then
@@ -136,7 +90,10 @@ impl Way {
     /// The values that a user can give, each name once.
     #[must_use]
     pub fn questions(&self) -> Vec<Question> {
-        let mut all: Vec<Question> = Vec::new();
+        let mut all: Vec<Question> = match &self.form {
+            Form::Unpacked(server) => server.questions().cloned().collect(),
+            Form::Program { .. } | Form::Bundle(_) | Form::Remote => Vec::new(),
+        };
         for question in self.slots.iter().flat_map(Slot::questions) {
             match all.iter_mut().find(|known| known.name == question.name) {
                 Some(known) => {
@@ -149,6 +106,24 @@ impl Way {
             }
         }
         all
+    }
+
+    /// The bundle that has to be unpacked first.
+    #[must_use]
+    pub fn bundle(&self) -> Option<&BundleSource> {
+        match &self.form {
+            Form::Bundle(source) => Some(source),
+            Form::Program { .. } | Form::Unpacked(_) | Form::Remote => None,
+        }
+    }
+
+    /// The way with its bundle on this machine. Variables that the manifest sets are the bundle's.
+    #[must_use]
+    pub fn with_server(mut self, server: BundleServer) -> Self {
+        let is_free = |slot: &Slot| !matches!(&slot.place, Place::Env(name) if server.sets(name));
+        self.slots.retain(is_free);
+        self.form = Form::Unpacked(Box::new(server));
+        self
     }
 }
 
@@ -215,10 +190,7 @@ fn of_package(package: &Package) -> Result<Way, String> {
         "npm" => npm(package),
         "pypi" => pypi(package),
         "oci" => oci(package),
-        "mcpb" => Err(format!(
-            "is a bundle (MCPB), which narthex does not unpack: unpack it, then add its program \
-             with `{add}`"
-        )),
+        "mcpb" => mcpb(package),
         _ => Err(format!(
             "is a kind of package that narthex does not start: install it, then add its program \
              with `{add}`"
@@ -228,14 +200,12 @@ fn of_package(package: &Package) -> Result<Way, String> {
 
 fn npm(package: &Package) -> Result<Way, String> {
     let name = npm_name(&package.identifier)?;
-    let version = one_version(package.version.as_deref())?;
+    let version = npm_version(package.version.as_deref())?;
     let mut first = vec!["-y".to_owned()];
-    if let Some(url) = other_index(package, "npmjs")? {
+    if let Some(url) = other_index(package.registry_base_url.as_deref(), "npmjs")? {
         first.push(format!("--registry={url}"));
     }
-    let mut slots = arguments(package);
-    // The flag is there already.
-    slots.retain(|slot| !is_word(slot, &["-y", "--yes"]));
+    let slots = arguments(WayKind::Npm, package)?;
     let form = Form::Program { command: "npx", first, package: format!("{name}@{version}") };
     Ok(Way { kind: WayKind::Npm, target: format!("{name} {version}"), form, slots })
 }
@@ -244,11 +214,11 @@ fn pypi(package: &Package) -> Result<Way, String> {
     let name = pypi_name(&package.identifier)?;
     let version = one_version(package.version.as_deref())?;
     let mut first = Vec::new();
-    if let Some(url) = other_index(package, "pypi")? {
+    if let Some(url) = other_index(package.registry_base_url.as_deref(), "pypi")? {
         first.push(format!("--default-index={url}"));
     }
     let form = Form::Program { command: "uvx", first, package: format!("{name}=={version}") };
-    let slots = arguments(package);
+    let slots = arguments(WayKind::Pypi, package)?;
     Ok(Way { kind: WayKind::Pypi, target: format!("{name} {version}"), form, slots })
 }
 
@@ -265,29 +235,16 @@ fn oci(package: &Package) -> Result<Way, String> {
     let command =
         if package.runtime_hint.as_deref() == Some("podman") { "podman" } else { "docker" };
     let first = ["run", "-i", "--rm"].map(str::to_owned).to_vec();
-    let mut slots = arguments(package);
-    slots.retain(|slot| !is_word(slot, &["run", "-i", "--interactive", "--rm"]));
-    slots.iter_mut().for_each(to_variable);
+    let slots = arguments(WayKind::Oci, package)?;
     let form = Form::Program { command, first, package: image.clone() };
     Ok(Way { kind: WayKind::Oci, target: image, form, slots })
 }
 
-/// Makes a variable of `-e NAME=value`, so that a secret in the value stays out of the command.
-fn to_variable(slot: &mut Slot) {
-    let Place::Flag { name, is_first: true } = &slot.place else { return };
-    if !matches!(name.as_str(), "-e" | "--env") {
-        return;
-    }
-    let Some((name, value)) = slot.input.value.as_deref().and_then(|text| text.split_once('='))
-    else {
-        return;
-    };
-    let (name, value) = (name.to_owned(), value.to_owned());
-    if is_variable(&name) {
-        slot.input.value = Some(value);
-        slot.place = Place::Env(name);
-        slot.is_repeated = false;
-    }
+fn mcpb(package: &Package) -> Result<Way, String> {
+    let source = bundle::source(&package.identifier, package.file_sha256.as_deref())?;
+    let target = source.url.to_string();
+    let slots = arguments(WayKind::Mcpb, package)?;
+    Ok(Way { kind: WayKind::Mcpb, target, form: Form::Bundle(source), slots })
 }
 
 fn of_remote(remote: &Remote) -> Result<Way, String> {
@@ -303,6 +260,7 @@ fn of_remote(remote: &Remote) -> Result<Way, String> {
     };
     let mut slots = vec![Slot { place: Place::Url, input: address, is_repeated: false }];
     for NamedInput { name, input } in &remote.headers {
+        words::header(name)?;
         let mut input = input.clone();
         for (variable, of_remote) in &remote.variables {
             input.variables.entry(variable.clone()).or_insert_with(|| of_remote.clone());
@@ -312,8 +270,9 @@ fn of_remote(remote: &Remote) -> Result<Way, String> {
     Ok(Way { kind, target: remote.url.clone(), form: Form::Remote, slots })
 }
 
-/// The places of a package's values: arguments in their order, then variables.
-fn arguments(package: &Package) -> Vec<Slot> {
+/// The places of a package's values: arguments in their order, then variables. The words in front
+/// of the package and the names of variables are checked.
+fn arguments(kind: WayKind, package: &Package) -> Result<Vec<Slot>, String> {
     let slot = |argument: &Argument, is_first: bool, index: usize| {
         let place = match &argument.name {
             Some(name) if argument.kind == "named" => Place::Flag { name: name.clone(), is_first },
@@ -336,7 +295,21 @@ fn arguments(package: &Package) -> Vec<Slot> {
         input: named.input.clone(),
         is_repeated: false,
     };
-    first.chain(rest).chain(package.environment_variables.iter().map(variable)).collect()
+    let variables = package.environment_variables.iter().map(variable);
+    let mut slots = first.chain(rest).chain(variables).collect();
+    runtime::checked(kind, &mut slots)?;
+    for slot in &slots {
+        if let Place::Env(name) = &slot.place {
+            let add = narthex("mcp add NAME -- COMMAND", &[]);
+            words::variable(name).map_err(|rule| {
+                format!(
+                    "has the variable `{name}`, which {rule}; if you trust it, add its command \
+                     with `{add}`"
+                )
+            })?;
+        }
+    }
+    Ok(slots)
 }
 
 /// True if nothing is said of a flag's value: it is a flag without one, as other clients read it.
@@ -344,33 +317,6 @@ fn is_bare(input: &Input) -> bool {
     let Input { description, format, value, default, placeholder, choices, .. } = input;
     let texts = [description, format, value, default, placeholder];
     texts.iter().all(|text| text.is_none()) && choices.is_empty() && !input.is_secret
-}
-
-/// True if a place in front of the package is one of these words, without a value of its own.
-fn is_word(slot: &Slot, words: &[&str]) -> bool {
-    let fixed = slot.input.value.as_deref();
-    match &slot.place {
-        Place::Word { is_first: true, .. } => fixed.is_some_and(|text| words.contains(&text)),
-        Place::Flag { name, is_first: true } => {
-            words.contains(&name.as_str()) && fixed.is_none_or(str::is_empty)
-        }
-        _ => false,
-    }
-}
-
-/// The registry of packages, if it is not the usual one: the host of `usual` below `.org`.
-fn other_index<'p>(package: &'p Package, usual: &str) -> Result<Option<&'p str>, String> {
-    let Some(text) = package.registry_base_url.as_deref().filter(|text| !text.is_empty()) else {
-        return Ok(None);
-    };
-    let wrong = || format!("comes from `{text}`, which is not an address of https");
-    let url = url::Url::parse(text).map_err(|_wrong| wrong())?;
-    let labels: Vec<_> = url.host_str().into_iter().flat_map(|host| host.rsplit('.')).collect();
-    let is_usual = matches!(labels.as_slice(), ["org", name, ..] if *name == usual);
-    match url.scheme() == "https" && !text.contains(char::is_whitespace) {
-        true => Ok((!is_usual).then(|| text.trim_end_matches('/'))),
-        false => Err(wrong()),
-    }
 }
 
 #[cfg(test)]

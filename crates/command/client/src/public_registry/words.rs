@@ -51,6 +51,96 @@ pub(super) fn one_version(version: Option<&str>) -> Result<&str, String> {
     }
 }
 
+/// Exactly one version of a package of npm, which reads `1` and `1.2` as ranges.
+pub(super) fn npm_version(version: Option<&str>) -> Result<&str, String> {
+    let version = one_version(version)?;
+    let (rest, build) = version.split_once('+').map_or((version, None), |(a, b)| (a, Some(b)));
+    let (core, early) = rest.split_once('-').map_or((rest, None), |(a, b)| (a, Some(b)));
+    let is_number = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_digit())
+            && (part == "0" || !part.starts_with('0'))
+    };
+    let is_word = |word: &str| {
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let numbers: Vec<_> = core.split('.').collect();
+    let has_numbers = numbers.len() == 3 && numbers.iter().all(|part| is_number(part));
+    match has_numbers && [early, build].into_iter().flatten().all(|of| of.split('.').all(is_word)) {
+        true => Ok(version),
+        false => Err(format!(
+            "has `{version}` for a version, which is not exactly one: npm needs three numbers, \
+             such as 1.4.0"
+        )),
+    }
+}
+
+/// Beginnings of variables, in small letters, by which runners take packages from elsewhere.
+const RUNNER_PREFIXES: [&str; 8] =
+    ["npm_config_", "uv_", "pip_", "docker_", "container_", "containers_", "buildah_", "narthex_"];
+/// Variables, in small letters, that change where programs connect to and whom they trust.
+const RUNNER_NAMES: [&str; 9] = [
+    "curl_ca_bundle",
+    "node_extra_ca_certs",
+    "node_tls_reject_unauthorized",
+    "registry_auth_file",
+    "requests_ca_bundle",
+    "ssl_cert_dir",
+    "ssl_cert_file",
+    "xdg_config_home",
+    "xdg_runtime_dir",
+];
+
+/// Checks the name of a variable that a description sets.
+///
+/// # Errors
+/// The rule that the name breaks, as the end of a sentence.
+pub(super) fn variable(name: &str) -> Result<(), &'static str> {
+    if !is_variable(name) {
+        return Err("is not a name of a variable");
+    }
+    let small = name.to_ascii_lowercase();
+    let steers = narthex_model::variable::steers_programs(name)
+        || RUNNER_PREFIXES.iter().any(|prefix| small.starts_with(prefix))
+        || RUNNER_NAMES.contains(&small.as_str())
+        || small.ends_with("_proxy");
+    match steers {
+        true => Err("changes which code runs or whom it trusts, so no description may set it"),
+        false => Ok(()),
+    }
+}
+
+/// Checks the name of a header.
+pub(super) fn header(name: &str) -> Result<(), String> {
+    let is_sign = |byte: u8| b"!#$%&'*+-.^_`|~".contains(&byte);
+    let is_token =
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || is_sign(byte));
+    match is_token {
+        true => Ok(()),
+        false => Err(format!("has the header `{name}`, which is not a name of a header")),
+    }
+}
+
+/// The registry of packages, if it is not the usual one: the host of `usual` below `.org`.
+pub(super) fn other_index<'p>(
+    named: Option<&'p str>,
+    usual: &str,
+) -> Result<Option<&'p str>, String> {
+    let Some(text) = named.filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let wrong = || format!("comes from `{text}`, which is not a plain address of https");
+    let url = url::Url::parse(text).map_err(|_wrong| wrong())?;
+    let labels: Vec<_> = url.host_str().into_iter().flat_map(|host| host.rsplit('.')).collect();
+    let is_usual = matches!(labels.as_slice(), ["org", name, ..] if *name == usual);
+    // npm fills in `${NAME}` in its options itself.
+    let is_plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~:/%[]".contains(&b));
+    match url.scheme() == "https" && is_plain {
+        true => Ok((!is_usual).then(|| text.trim_end_matches('/'))),
+        false => Err(wrong()),
+    }
+}
+
 /// True for a name of an environment variable.
 pub(super) fn is_variable(name: &str) -> bool {
     name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')

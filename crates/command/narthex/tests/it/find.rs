@@ -1,7 +1,7 @@
 //! `narthex search` and `narthex add`, with a registry on this machine and a daemon: a server is
 //! found, tried, kept and called, and one that fails leaves nothing behind.
 
-use std::os::unix::fs::PermissionsExt;
+use std::{io::Write, os::unix::fs::PermissionsExt, process::Stdio, time::SystemTime};
 
 use fs_err as fs;
 use narthex_testkit::{
@@ -10,7 +10,7 @@ use narthex_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Done, PROGRAM, Place, fixture};
+use crate::support::{Daemon, Done, PROGRAM, Place, SOON, fixture};
 
 const WEATHER: &str = "io.github.ada/weather";
 const KEY: &str = "canary-51c7-weather-key";
@@ -30,7 +30,8 @@ impl Shop {
             "#!/bin/sh\necho \"$@\" >> '{}'\ncase \"$2\" in\n\
              @ada/weather-mcp@1.4.0) test \"$WEATHER_KEY\" = {KEY} && exec '{}' --stdio\n\
              echo 'the key is wrong' >&2; exit 3;;\n\
-             plain@1.0.0) exec '{}' --stdio;;\nesac\necho 'no such package' >&2; exit 4\n",
+             plain@1.0.0) exec '{}' --stdio;;\n\
+             slow@1.0.0) exec sleep 60;;\nesac\necho 'no such package' >&2; exit 4\n",
             log.display(),
             fixture().display(),
             fixture().display(),
@@ -41,6 +42,17 @@ impl Shop {
         let mut servers = examples();
         servers.push(npm("com.example/plain", "plain"));
         servers.push(npm("com.example/broken", "broken"));
+        let mut slow = npm("com.example/slow", "slow");
+        let key = json!({ "name": "SLOW_KEY", "isRequired": true, "isSecret": true });
+        slow["server"]["packages"][0]["environmentVariables"] = json!([key]);
+        servers.push(slow);
+        let mut evil = npm("com.evil/kind", "kind");
+        evil["server"]["packages"][0]["registryType"] = json!("a\nb\u{1b}[2J");
+        servers.push(evil);
+        let mut evil = npm("com.evil/words", "@trusted/words");
+        let word = json!({ "type": "positional", "value": "evil-unpinned" });
+        evil["server"]["packages"][0]["runtimeArguments"] = json!([word]);
+        servers.push(evil);
         Self { place, registry: RegistryFixture::start(servers, 2) }
     }
 
@@ -108,9 +120,8 @@ fn e201_servers_are_found_by_words() {
         .iter()
         .map(|one| one["name"].as_str().unwrap())
         .collect();
-    let all =
-        ["com.example/broken", "com.example/editor", "com.example/papers", "com.example/plain"];
-    assert_eq!(names, all);
+    let all = ["broken", "editor", "papers", "plain", "slow"];
+    assert_eq!(names, all.map(|name| format!("com.example/{name}")));
     assert_eq!((&found["more"], &found["is_incomplete"]), (&json!(0), &json!(false)));
     let papers = &found["items"][2];
     assert_eq!(papers["ways"], json!(["pypi", "oci", "http", "sse"]));
@@ -195,7 +206,8 @@ fn e204_a_dry_run_prints_the_entry() {
         (&["add", WEATHER, "--version", "9.9.9", "--dry-run"], 1, "has no version `9.9.9`"),
         (&["add", "com.example/none", "--dry-run"], 1, "has no server `com.example/none`"),
         (&["add", "com.example/gone", "--dry-run"], 1, "deleted from the registry: it leaked keys"),
-        (&["add", "com.example/editor", "--dry-run"], 1, "bundle (MCPB)"),
+        (&["add", "com.evil/kind", "--dry-run"], 1, "`a\u{fffd}b\u{fffd}[2J` is a kind of package"),
+        (&["add", "com.evil/words", "--dry-run"], 1, "`npm` has `evil-unpinned` in front of its"),
         (&["add", WEATHER, "--dry-run", "--as", "A b"], 2, "--as: "),
     ] {
         shop.run(words).failed(code, &[told]);
@@ -225,6 +237,38 @@ fn e207_a_server_that_works_is_kept_and_called() {
     again.failed(1, &["conflict", "--as", "narthex mcp remove plain"]);
     let other = data(shop.run(&["add", "com.example/plain", "--as", "second", "--json"]));
     assert_eq!((&other["name"], &other["trial"]["ok"]), (&json!("second"), &json!(true)));
+    assert_eq!(other["entry"], expected);
+}
+
+/// E207: a killed command leaves a disabled entry and its secret; the next commands name them.
+#[test]
+fn e207_what_a_killed_command_leaves_is_named() {
+    let shop = Shop::new();
+    let _daemon = shop.up();
+    let add = ["add", "com.example/slow", "--registry", &shop.registry.url];
+    let mut command = shop.place.command([&add[..], &["--set-secret", "SLOW_KEY"]].concat());
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut killed = command.spawn().unwrap();
+    killed.stdin.take().unwrap().write_all(KEY.as_bytes()).unwrap();
+    let began = SystemTime::now();
+    while !shop.starts().contains("slow@1.0.0") {
+        assert!(began.elapsed().unwrap() < SOON, "the trial does not begin");
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(shop.entries()["slow"]["disabled"], true);
+    let clear = shop.place.printed("secrets clear SLOW_KEY");
+    let again = shop.run(&["add", "com.example/slow"]);
+    again.failed(1, &["conflict", &shop.place.printed("mcp remove slow"), &clear]);
+    let removed = shop.place.run(["mcp", "remove", "slow"]).succeeded();
+    assert!(removed.stderr.contains(&clear), "{removed:?}");
+    shop.place.run(["secrets", "clear", "SLOW_KEY"]).succeeded();
+    assert_eq!(shop.secrets(), "");
+    // A secret without an entry.
+    shop.place.pipe(&["secrets", "set", "WEATHER_KEY"], "old-weather-key").succeeded();
+    let added = shop.pipe(&["add", WEATHER, "--set-secret", "WEATHER_KEY"], KEY).succeeded();
+    assert!(added.stderr.contains(&shop.place.printed("secrets clear WEATHER_KEY")), "{added:?}");
+    assert_eq!(shop.entries()["weather"]["env"]["WEATHER_KEY"], "${secret:WEATHER_KEY_2}");
 }
 
 /// E207: a server that fails its trial leaves nothing; `--keep-anyway` keeps it.
@@ -259,6 +303,9 @@ fn e207_a_secret_is_stored_for_a_server_that_works_alone() {
     assert_eq!((shop.secrets(), &shop.entries()["weather"]), (String::new(), &Value::Null));
     let done = shop.pipe(&add, &format!("{KEY}\n")).succeeded();
     assert!(done.stdout.contains("added weather: io.github.ada/weather 1.4.0"), "{done:?}");
+    for told in ["variable   LOG_LEVEL=info", "variable   WEATHER_KEY, a secret, stored"] {
+        assert!(done.stderr.contains(told), "no {told} in {done:?}");
+    }
     assert_eq!(shop.secrets(), "WEATHER_KEY\n");
     assert_eq!(shop.entries()["weather"]["env"]["WEATHER_KEY"], "${secret:WEATHER_KEY}");
     let called = shop.place.run(["call", "weather", "echo", "message=rain"]).succeeded();

@@ -100,7 +100,7 @@ fn filled(name: &str, secret: Secret) -> Result<Secret, Failure> {
 
 /// Asks until an answer follows the rules.
 async fn asked(question: &Question, folders: &Folders) -> Result<Answer, Failure> {
-    output::notice(&harmless(&explained(question)));
+    output::notice(&format!("\n{}", harmless(&explained(question))));
     for _ in 0..TRIES {
         if question.is_secret {
             let secret = typed::secret(&question.name).await?;
@@ -121,13 +121,13 @@ async fn asked(question: &Question, folders: &Folders) -> Result<Answer, Failure
         }
     }
     let text = format!("no answer for `{}` followed the rules; nothing was stored", question.name);
-    Err(Failure::new(ErrorKind::Invalid, text))
+    Err(Failure::new(ErrorKind::Invalid, harmless(&text)))
 }
 
 /// The purpose of a value, with its form.
 fn explained(question: &Question) -> String {
     let Question { name, place, description, choices, placeholder, .. } = question;
-    let mut text = format!("\n{name}, {place}");
+    let mut text = format!("{name}, {place}");
     if let Some(description) = description {
         text.push_str(&format!(": {description}"));
     }
@@ -145,6 +145,22 @@ fn explained(question: &Question) -> String {
     text
 }
 
+/// The command or the address, and all that it gets, each in a line.
+fn plan(draft: &Draft) -> Vec<String> {
+    let line = |label: &str, text: &str| format!("  {label:<10} {text}");
+    let mut lines = vec![line("starts", &draft.target())];
+    lines
+        .extend(draft.opened().iter().map(|(flag, text)| line("opens", &format!("{flag} {text}"))));
+    lines.extend(draft.values().map(|(name, value)| {
+        let text = match value {
+            Some(text) => format!("{name}={text}"),
+            None => format!("{name}, a secret, stored in the vault"),
+        };
+        line(draft.value_word(), &text)
+    }));
+    lines
+}
+
 /// Shows what is about to start, and asks a person whether it may.
 pub(super) async fn confirm(
     args: &AddServerArgs,
@@ -155,17 +171,13 @@ pub(super) async fn confirm(
     if context.format.is_json() || context.format.is_quiet() {
         return Ok(());
     }
-    let starts = harmless(&draft.target());
-    output::notice(&format!("  {:<10} {starts}", "starts"));
-    let stored: Vec<_> = draft.secrets().map(|(of, _)| of).collect();
-    if !stored.is_empty() {
-        output::notice(&harmless(&format!("  {:<10} {}", "secrets", stored.join(", "))));
+    for line in plan(draft) {
+        output::notice(&harmless(&line));
     }
     if args.yes || !typed::can_ask() {
         return Ok(());
     }
-    let answer = typed::line(&format!("Try it, and add it as {alias}? [y/N] ")).await?;
-    match matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes") {
+    match typed::is_confirmed(&format!("Try it, and add it as {alias}?")).await? {
         true => Ok(()),
         false => {
             let text = "nothing was started or stored; answer `y`, or add --yes";

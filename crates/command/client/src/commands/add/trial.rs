@@ -7,6 +7,7 @@ use http::Method;
 use narthex_model::{Alias, ErrorKind, Secret, SecretName, command::narthex};
 use serde_json::{Value, json};
 
+use super::left::WORKSPACE;
 use crate::{
     Context, Failure,
     commands::{mcp::test, waiting::waiting},
@@ -14,9 +15,6 @@ use crate::{
     output,
     stop::stop_signal,
 };
-
-/// The workspace whose secrets local files name (D38).
-pub(super) const WORKSPACE: &str = "default";
 
 /// A server to try.
 pub(super) struct Trial<'t> {

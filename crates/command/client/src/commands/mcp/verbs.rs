@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 use super::{Whose, text, with_names};
 use crate::{
     Context, Failure,
-    commands::{files, waiting::waiting},
+    commands::{add::left, files, waiting::waiting},
     daemon_client::{ApiRequest, DaemonClient, server_path},
+    data_dir::DataDir,
     output::{self, counted, harmless},
+    public_registry::bundle::Bundles,
     rows::logs_of,
 };
 
@@ -45,8 +47,33 @@ pub(super) async fn remove(name: &str, context: &Context) -> Result<ExitCode, Fa
     let client = DaemonClient::operator(&context.daemon)?;
     let request = ApiRequest::new(Method::DELETE, server_path(name, ""));
     match waiting(&format!("removing {name}"), context, client.api(request)).await {
-        Ok(_) => told(&json!({ "name": name }), &format!("removed {name}"), context),
+        Ok(_) => {
+            let secrets = left::secrets(&client, name).await;
+            let had_bundle = without_bundle(name, context);
+            let end = if had_bundle { " and its bundle" } else { "" };
+            let data = json!({ "name": name, "had_bundle": had_bundle });
+            let done = told(&data, &format!("removed {name}{end}"), context);
+            if let Some(text) = left::sentence(&secrets).filter(|_| !context.format.is_quiet()) {
+                output::notice(&text);
+            }
+            done
+        }
         Err(failure) => Err(with_names(name, Whose::Settings, failure, &client).await),
+    }
+}
+
+/// Removes the files of a server that came as a bundle. True if there were some.
+fn without_bundle(name: &str, context: &Context) -> bool {
+    // Bundles of a daemon that is named by its address are elsewhere.
+    if context.daemon.daemon_url.is_some() {
+        return false;
+    }
+    match Bundles::of(&DataDir::at(&context.daemon.data)).remove(name) {
+        Ok(count) => count > 0,
+        Err(failure) => {
+            output::notice(&format!("warning: {}", harmless(&failure.message)));
+            false
+        }
     }
 }
 

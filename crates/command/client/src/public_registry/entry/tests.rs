@@ -204,6 +204,7 @@ fn texts_are_split_at_known_variables_alone() {
         ("x{a}y{c}{b}", "x1y{c}2"),
         ("{", "{"),
         ("{{a}}", "{1}"),
+        ("{a}{a", "1{a"),
         ("", ""),
         ("é{a}", "é1"),
     ];

@@ -3,7 +3,10 @@
 use narthex_testkit::public_registry::example;
 use serde_json::{Value, json};
 
-use super::*;
+use super::{
+    super::inputs::{Answers, Folders},
+    *,
+};
 
 fn document(name: &str, version: &str) -> ServerDocument {
     serde_json::from_value(example(name, version)["server"].clone()).unwrap()
@@ -41,17 +44,31 @@ fn e205_ways_are_listed_by_preference() {
 
 /// E205: parts that narthex cannot use are named with the reason.
 #[test]
-fn e205_bundles_and_other_kinds_are_named_with_the_reason() {
+fn e205_other_kinds_are_named_with_the_reason() {
     let (usable, unusable) = ways(&document("com.example/editor", "2.0.0"));
-    assert_eq!(usable, []);
+    assert_eq!(usable.iter().map(|way| way.kind).collect::<Vec<_>>(), [WayKind::Mcpb]);
     let told = |index: usize| (unusable[index].what.as_str(), unusable[index].why.as_str());
-    assert!(matches!(told(0), ("mcpb", why) if why.contains("narthex mcp add NAME -- COMMAND")));
-    assert!(matches!(told(1), ("nuget", why) if why.contains("does not start")));
-    assert!(matches!(told(2), ("npm", why) if why.contains("--url URL")));
+    assert!(matches!(told(0), ("nuget", why) if why.contains("narthex mcp add NAME -- COMMAND")));
+    assert!(matches!(told(1), ("npm", why) if why.contains("--url URL")));
     let unread =
         json!({ "name": "a/b", "packages": [1], "remotes": [{ "type": "ws", "url": "x" }] });
     let (_, unusable) = ways(&serde_json::from_value(unread).unwrap());
     assert!(unusable[0].why.contains("cannot read") && unusable[1].what == "ws");
+}
+
+/// E209: a bundle is a way only with its hash, and has no entry before it is unpacked.
+#[test]
+fn e209_a_bundle_is_a_way_with_its_hash() {
+    let (usable, _) = ways(&document("com.example/editor", "2.0.0"));
+    let source = usable[0].bundle().unwrap();
+    assert_eq!(source.url.as_str(), usable[0].target);
+    assert_eq!(source.sha256.len(), 64);
+    let faults = usable[0].draft(&Answers::default(), &Folders::default()).unwrap_err();
+    assert_eq!(faults, ["its bundle is not unpacked"]);
+    let mut package = json!({ "registryType": "mcpb", "identifier": "https://a.example/b" });
+    assert!(refusal(&package).contains("has no `fileSha256`"));
+    package["fileSha256"] = json!("x");
+    assert!(refusal(&package).contains("not a SHA-256"));
 }
 
 /// E206: a description cannot slip options, paths or other code under the runner.
@@ -67,6 +84,16 @@ fn e206_words_of_a_description_have_checked_forms() {
     for version in ["latest", "^1.0.0", "~1.2", ">=1", "1.x", "1.*", "*", "1 || 2", "", "-1"] {
         let why = refusal(&npm_package("a", version));
         assert!(why.contains("not exactly one"), "{version}: {why}");
+    }
+    // npm reads these as ranges or words.
+    for version in
+        ["1", "1.2", "v1.2.3", "1.2.3.4", "1.2.x", "01.2.3", "1.2.3-", "1.2.3-a..b", "a1"]
+    {
+        let why = refusal(&npm_package("a", version));
+        assert!(why.contains("not exactly one"), "{version}: {why}");
+    }
+    for version in ["1.2.3", "0.0.0", "10.20.30-rc.1", "1.0.0-x-y.7+b.01"] {
+        assert_eq!(of(&npm_package("a", version)).0.len(), 1, "{version}");
     }
     let unversioned = json!({ "registryType": "pypi", "identifier": "a" });
     assert!(refusal(&unversioned).contains("has no version"));

@@ -1,0 +1,163 @@
+//! Downloads the file of a bundle, within limits of size and time, and compares its SHA-256.
+//!
+//! No request has a token or a cookie, so redirects to other hosts are followed, as those who host
+//! files of releases send them. The hash decides which file it is, wherever it comes from.
+
+use std::{io::Write, path::Path, time::Duration};
+
+use fs_err as fs;
+use http::{HeaderValue, Request, StatusCode, header};
+use narthex_http_client::{ClientError, ClientSettings, HttpClient, HttpResponse};
+use narthex_model::{ErrorKind, with_causes};
+use narthex_wire::Payload;
+use sha2::{Digest, Sha256};
+use tokio::time::timeout;
+use url::{Position, Url};
+
+use super::source::{BundleRequest, is_reachable, stopped};
+use crate::Failure;
+
+/// The longest file of a bundle, in bytes.
+const FILE_MAX: u64 = 256 * 1024 * 1024;
+/// Longest time for the beginning of an answer, and between two parts of the file.
+const PART_TIME: Duration = Duration::from_secs(60);
+/// Longest time for the whole file.
+const FILE_TIME: Duration = Duration::from_secs(60 * 60);
+/// Number of redirects that are followed.
+const REDIRECTS_MAX: usize = 5;
+const AGENT: &str = concat!("narthex/", env!("CARGO_PKG_VERSION"));
+
+/// Hears of each part of the file: the number of bytes so far, and of all, if that is known.
+pub type Progress<'p> = dyn FnMut(u64, Option<u64>) + Send + 'p;
+
+/// Downloads the file to a path at which no file is.
+///
+/// # Errors
+/// When the file cannot be read, is too large, or has another hash.
+pub(super) async fn download(
+    request: &BundleRequest<'_>,
+    to: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<(), Failure> {
+    let whole = timeout(FILE_TIME, hashed(request, to, progress));
+    let hash = tokio::select! {
+        hash = whole => hash,
+        () = request.stopped.cancelled() => return Err(stopped()),
+    };
+    let late = |_elapsed| {
+        let reason = format!("no whole file within {} minutes", FILE_TIME.as_secs() / 60);
+        unread(request, ErrorKind::Timeout, &reason)
+    };
+    let hash = hash.map_err(late)??;
+    if hash == request.source.sha256 {
+        return Ok(());
+    }
+    let text = format!(
+        "the bundle {} has the SHA-256 {hash}, and the registry names {}: the file was changed or \
+         is damaged. Nothing of it was unpacked or stored; try again later, or tell its publisher",
+        request.source.url, request.source.sha256
+    );
+    Err(Failure::new(ErrorKind::Invalid, text))
+}
+
+/// Writes the file, and gives its hash.
+async fn hashed(
+    request: &BundleRequest<'_>,
+    to: &Path,
+    progress: &mut Progress<'_>,
+) -> Result<String, Failure> {
+    let failed = |error: ClientError| unread(request, error.kind(), &with_causes(&error));
+    let mut response = answer(request).await?;
+    let length = response.headers.get(header::CONTENT_LENGTH);
+    let length = length.and_then(|text| text.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > FILE_MAX) {
+        return Err(too_large(request));
+    }
+    let mut file = fs::File::create_new(to)?;
+    let (mut hash, mut bytes) = (Sha256::new(), 0);
+    loop {
+        let part = timeout(PART_TIME, response.body.chunk()).await;
+        let part = part.map_err(|_late| silent(request))?;
+        let Some(part) = part.transpose().map_err(failed)? else { break };
+        bytes += part.len() as u64;
+        if bytes > FILE_MAX {
+            return Err(too_large(request));
+        }
+        hash.update(&part);
+        file.write_all(&part)?;
+        progress(bytes, length);
+    }
+    Ok(hex::encode(hash.finalize()))
+}
+
+/// The answer with the file, after redirects.
+async fn answer(request: &BundleRequest<'_>) -> Result<HttpResponse, Failure> {
+    let mut url = request.source.url.clone();
+    for _ in 0..=REDIRECTS_MAX {
+        if !is_reachable(&url) || (url.scheme() == "http" && !request.may_be_plain) {
+            let reason = format!("it leads to {}, which is not https", shown(&url));
+            return Err(unread(request, ErrorKind::Invalid, &reason));
+        }
+        let response = asked(request, &url).await?;
+        let status = response.status;
+        if status == StatusCode::OK {
+            return Ok(response);
+        }
+        let location = response.headers.get(header::LOCATION).and_then(|to| to.to_str().ok());
+        let next = location.filter(|_| status.is_redirection()).and_then(|to| url.join(to).ok());
+        let Some(next) = next else {
+            let kind = match status {
+                StatusCode::NOT_FOUND | StatusCode::GONE => ErrorKind::NotFound,
+                _ => ErrorKind::Unavailable,
+            };
+            return Err(unread(request, kind, &format!("{} answered {status}", shown(&url))));
+        };
+        url = next;
+    }
+    let reason = format!("it is redirected more than {REDIRECTS_MAX} times");
+    Err(unread(request, ErrorKind::Unavailable, &reason))
+}
+
+async fn asked(request: &BundleRequest<'_>, url: &Url) -> Result<HttpResponse, Failure> {
+    let failed = |error: ClientError| unread(request, error.kind(), &with_causes(&error));
+    let settings = ClientSettings {
+        proxies: request.proxies.clone(),
+        returns_redirects: true,
+        ..ClientSettings::default()
+    };
+    let client = HttpClient::new(url, settings).map_err(failed)?;
+    let mut asked = Request::new(Payload::default());
+    *asked.uri_mut() = url[Position::BeforePath..Position::AfterQuery]
+        .parse()
+        .map_err(|error| unread(request, ErrorKind::Invalid, &format!("{error}")))?;
+    let headers = asked.headers_mut();
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/octet-stream, */*"));
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers.insert(header::USER_AGENT, HeaderValue::from_static(AGENT));
+    let begun = timeout(PART_TIME, client.send(asked)).await;
+    begun.map_err(|_late| silent(request))?.map_err(failed)
+}
+
+/// An address without its query, which may be a key for some minutes.
+fn shown(url: &Url) -> String {
+    url[..Position::AfterPath].to_owned()
+}
+
+fn silent(request: &BundleRequest<'_>) -> Failure {
+    let reason = format!("nothing came for {} s", PART_TIME.as_secs());
+    unread(request, ErrorKind::Timeout, &reason)
+}
+
+fn too_large(request: &BundleRequest<'_>) -> Failure {
+    let reason = format!("it has more than {} MiB", FILE_MAX / (1024 * 1024));
+    unread(request, ErrorKind::Exhausted, &reason)
+}
+
+fn unread(request: &BundleRequest<'_>, kind: ErrorKind, reason: &str) -> Failure {
+    let text = format!(
+        "the bundle {} cannot be downloaded: {reason}; nothing was stored. Try again later, or \
+         choose another way with --via",
+        request.source.url
+    );
+    Failure::new(kind, text)
+}
