@@ -48,6 +48,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("servers", "NARTHEX_SERVERS", Shape::Text),
     key("default_servers", "NARTHEX_DEFAULT_SERVERS", Shape::Text),
     key("registry", "NARTHEX_REGISTRY", Shape::Text),
+    key("releases", "NARTHEX_RELEASES", Shape::Text),
     key("confinement", "NARTHEX_CONFINEMENT", Shape::Text),
     key("tools", "NARTHEX_TOOLS", Shape::List),
     key("catalog.env", "NARTHEX_CATALOG_ENV", Shape::List),

@@ -14,7 +14,7 @@ use std::{
 use fs_err as fs;
 use narthex_client::{
     DaemonOptions, Failure,
-    commands::search::RegistrySettings,
+    commands::{search::RegistrySettings, version::ReleaseSettings},
     door::{DoorSettings, ListenSetting},
     environment::usual_data,
 };
@@ -105,6 +105,8 @@ pub(crate) struct Settings {
     pub(crate) default_servers: Option<PathBuf>,
     /// The registry that commands search; `None` for the official one.
     pub(crate) registry_url: Option<String>,
+    /// The address of the newest release; `None` for that of the build.
+    pub(crate) releases_url: Option<String>,
     /// The PostgreSQL database of the store; `None` means a file in the data directory.
     pub(crate) store_url: Option<Secret>,
     /// The place of the master keys.
@@ -181,6 +183,14 @@ impl Settings {
         let source = self.source("registry").unwrap_or_default().to_owned();
         let proxies = Arc::clone(&self.connections.proxies);
         RegistrySettings { url: self.registry_url.clone(), source, proxies }
+    }
+
+    /// The address of the newest release.
+    #[must_use]
+    pub(crate) fn releases(&self) -> ReleaseSettings {
+        let source = self.source("releases").unwrap_or_default().to_owned();
+        let proxies = Arc::clone(&self.connections.proxies);
+        ReleaseSettings { url: self.releases_url.clone(), source, proxies }
     }
 
     /// Options for logs and traces.
@@ -394,6 +404,7 @@ fn build(
         },
         default_servers: text("default_servers").map(PathBuf::from),
         registry_url: text("registry"),
+        releases_url: text("releases"),
         store_url: text("store.url").map(Secret::new),
         keys: keys.clone().unwrap_or_default(),
         policy: policy.clone().unwrap_or_default(),
