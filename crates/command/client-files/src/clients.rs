@@ -3,6 +3,7 @@
 //! The table is `clients.toml`, where its fields are explained. Code that reads files of clients
 //! has no names of clients: only their rows and the [`Shape`] of their entries.
 
+mod dialect;
 mod machine;
 mod own_entry;
 
@@ -11,6 +12,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 use toml::value::Datetime;
 
+pub use dialect::{ClientFile, Dialect, DialectError, OWN};
 pub use machine::{Machine, System};
 pub use own_entry::OwnEntry;
 
@@ -185,6 +187,12 @@ impl Client {
     #[must_use]
     pub fn label(&self) -> String {
         format!("{}/{}", self.id, self.scope.as_str())
+    }
+
+    /// True for a file that goes with a folder, so that others may have written it.
+    #[must_use]
+    pub fn is_of_project(&self) -> bool {
+        matches!(self.scope, Scope::Project | Scope::Workspace)
     }
 
     /// The places of servers in the file. `folder` is the folder of the project, which the keys of

@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use narthex_model::command::quoted;
 use rustix::fs::{Access, Gid, Uid};
 use tempfile::NamedTempFile;
 
@@ -19,6 +20,8 @@ use crate::moment;
 const PRIVATE: u32 = 0o600;
 /// Number of links to follow, as in the kernel.
 const LINKS_MAX: usize = 40;
+/// The beginning of the name of an unfinished file.
+const UNFINISHED: &str = ".narthex-";
 /// Length of a file name that all file systems allow.
 const NAME_MAX: usize = 255;
 
@@ -38,10 +41,25 @@ pub enum FileError {
         path: PathBuf,
     },
     /// The mode of the file does not allow this user to write it.
-    #[error("`{}` is read-only; allow writing with `chmod u+w`, then try again", path.display())]
+    #[error(
+        "`{}` is read-only; allow writing with `chmod u+w {}`, then try again",
+        path.display(), pasted(path)
+    )]
     ReadOnly {
         /// The file, with links followed.
         path: PathBuf,
+    },
+    /// The file has further names, which would keep the old content.
+    #[error(
+        "`{0}` has {count} names (hard links), and a change would reach only this one; make it a \
+         file of its own with `cp -p {1} {1}.own && mv {1}.own {1}`, then try again",
+        path.display(), pasted(path)
+    )]
+    HardLinks {
+        /// The file, with links followed.
+        path: PathBuf,
+        /// Number of its names.
+        count: u64,
     },
     /// The new file cannot belong to the owner of the old one.
     #[error(
@@ -90,7 +108,8 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
 /// Replaces the content of a file if it is still `expected`; `None`: if the file does not exist.
 ///
 /// A link is followed, and stays a link. Mode, user and group of the file are kept; a new file is
-/// for its user alone. Extended attributes and other hard links are not kept.
+/// for its user alone. Extended attributes are not kept, and a file with further hard links is
+/// refused.
 ///
 /// # Errors
 /// [`FileError::Changed`] when the content is another one, and the other kinds when the file cannot
@@ -99,6 +118,29 @@ pub fn write_if_unchanged(
     path: &Path,
     expected: Option<&[u8]>,
     new: &[u8],
+) -> Result<(), FileError> {
+    write_over(path, expected, new, None)
+}
+
+/// A new name for the unfinished file beside a file, which cannot be known before.
+///
+/// # Errors
+/// When the path is a link that leads nowhere, or the system gives no random bytes.
+pub(crate) fn unfinished(path: &Path) -> Result<PathBuf, FileError> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random)
+        .map_err(|error| FileError::Io { path: path.to_owned(), source: error.into() })?;
+    let name = format!("{UNFINISHED}{}", hex::encode(random));
+    Ok(folder_of(&target(path)?).join(name))
+}
+
+/// As [`write_if_unchanged`], with a known name of the unfinished file. The name counts only in the
+/// folder of the file: a link may lead elsewhere by now.
+pub(crate) fn write_over(
+    path: &Path,
+    expected: Option<&[u8]>,
+    new: &[u8],
+    unfinished: Option<&Path>,
 ) -> Result<(), FileError> {
     let path = &target(path)?;
     let io = |source| FileError::Io { path: path.clone(), source };
@@ -112,7 +154,10 @@ pub fn write_if_unchanged(
     if old.is_some() && rustix::fs::access(path, Access::WRITE_OK).is_err() {
         return Err(FileError::ReadOnly { path: path.clone() });
     }
-    let file = prepare(path, old.as_ref(), new)?;
+    if let Some(count) = old.as_ref().map(MetadataExt::nlink).filter(|count| *count > 1) {
+        return Err(FileError::HardLinks { path: path.clone(), count });
+    }
+    let file = prepare(path, old.as_ref(), new, unfinished)?;
     // Time has passed since the first look.
     check(path, expected)?;
     if expected.is_some() {
@@ -155,7 +200,7 @@ pub fn backup(path: &Path, folder: &Path) -> Result<Option<PathBuf>, FileError> 
     if copy.symlink_metadata().is_ok() {
         return Ok(Some(copy));
     }
-    let file = prepare(&copy, None, &bytes)?;
+    let file = prepare(&copy, None, &bytes, None)?;
     match file.persist_noclobber(&copy) {
         Ok(_) => sync_folder(&copy).map_err(io)?,
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -167,7 +212,7 @@ pub fn backup(path: &Path, folder: &Path) -> Result<Option<PathBuf>, FileError> 
 /// Puts a file, for its user alone, in the place of the old one, at once.
 pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let io = |source| FileError::Io { path: path.to_owned(), source };
-    prepare(path, None, bytes)?.persist(path).map_err(|error| io(error.error))?;
+    prepare(path, None, bytes, None)?.persist(path).map_err(|error| io(error.error))?;
     sync_folder(path).map_err(io)
 }
 
@@ -194,13 +239,21 @@ fn check(path: &Path, expected: Option<&[u8]>) -> Result<(), FileError> {
 }
 
 /// Writes the new content beside a file, with the mode and owner of the old one.
-fn prepare(path: &Path, old: Option<&Metadata>, new: &[u8]) -> Result<NamedTempFile, FileError> {
+fn prepare(
+    path: &Path,
+    old: Option<&Metadata>,
+    new: &[u8],
+    unfinished: Option<&Path>,
+) -> Result<NamedTempFile, FileError> {
     let io = |source| FileError::Io { path: path.to_owned(), source };
-    let mut file = tempfile::Builder::new()
-        .prefix(".narthex-")
-        .permissions(Permissions::from_mode(PRIVATE))
-        .tempfile_in(folder_of(path))
-        .map_err(io)?;
+    let folder = folder_of(path);
+    let name = unfinished.filter(|one| one.parent() == Some(folder)).and_then(Path::file_name);
+    let mut builder = tempfile::Builder::new();
+    builder.permissions(Permissions::from_mode(PRIVATE)).prefix(UNFINISHED);
+    if let Some(name) = name {
+        builder.prefix(name).rand_bytes(0);
+    }
+    let mut file = builder.tempfile_in(folder).map_err(io)?;
     if let Some(old) = old {
         keep_owner(path, old, &file)?;
         let mode = Permissions::from_mode(old.mode() & 0o7777);
@@ -227,6 +280,12 @@ fn keep_owner(path: &Path, old: &Metadata, file: &NamedTempFile) -> Result<(), F
 /// Makes a rename in the folder of a file last, also when the machine stops.
 fn sync_folder(path: &Path) -> io::Result<()> {
     fs_err::File::open(folder_of(path))?.sync_all()
+}
+
+/// The whole path as a word for a shell.
+fn pasted(path: &Path) -> String {
+    let whole = std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned());
+    quoted(&whole.to_string_lossy()).into_owned()
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -25,8 +25,8 @@ pub struct FoundFile {
 pub enum Content {
     /// Servers of all folders of the user.
     Servers(Vec<Found>),
-    /// Names of servers that belong to one folder.
-    OfFolder(Vec<String>),
+    /// Servers that belong to one folder.
+    OfFolder(OfFolder),
     /// The file is not of its format.
     Broken {
         /// Line, from 1.
@@ -38,6 +38,28 @@ pub enum Content {
     },
     /// The file cannot be read.
     Unreadable(String),
+}
+
+/// The servers of a file that belong to one folder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfFolder {
+    /// The servers as they are written.
+    pub servers: Vec<Found>,
+    /// The text that the servers were read from.
+    pub text: Vec<u8>,
+}
+
+impl OfFolder {
+    /// The names of the servers.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.servers.iter().map(Found::name)
+    }
+
+    /// The servers with the paths that they have in their folder.
+    #[must_use]
+    pub fn in_folder(&self, folder: &Path) -> Vec<Found> {
+        self.servers.iter().map(|one| one.in_folder(folder)).collect()
+    }
 }
 
 /// Finds and reads the files of the wanted clients: those of the user, and those of the folder that
@@ -68,16 +90,15 @@ pub fn look(machine: &Machine<'_>, is_wanted: &dyn Fn(&Client) -> bool) -> Vec<F
 
 /// The content of a file; `None` for a file of a folder without servers.
 fn content(client: &Client, path: &Path, folder: &Path) -> Option<Content> {
-    let found = match read(client, path, folder) {
-        Ok(found) => found,
+    let (servers, text) = match read(client, path, folder) {
+        Ok(read) => read,
         Err(Unread::Text(error)) => return Some(broken(&error)),
         Err(Unread::File(message)) => return Some(Content::Unreadable(message)),
     };
     if client.scope == Scope::User {
-        return Some(Content::Servers(found));
+        return Some(Content::Servers(servers));
     }
-    let names: Vec<_> = found.iter().map(|one| one.name().to_owned()).collect();
-    (!names.is_empty()).then_some(Content::OfFolder(names))
+    (!servers.is_empty()).then_some(Content::OfFolder(OfFolder { servers, text }))
 }
 
 enum Unread {
@@ -85,7 +106,7 @@ enum Unread {
     Text(EditError),
 }
 
-fn read(client: &Client, path: &Path, folder: &Path) -> Result<Vec<Found>, Unread> {
+fn read(client: &Client, path: &Path, folder: &Path) -> Result<(Vec<Found>, Vec<u8>), Unread> {
     let metadata = fs_err::metadata(path).map_err(|error| Unread::File(error.to_string()))?;
     if !metadata.is_file() {
         return Err(Unread::File("it is not a regular file".to_owned()));
@@ -97,10 +118,11 @@ fn read(client: &Client, path: &Path, folder: &Path) -> Result<Vec<Found>, Unrea
         let cause = std::error::Error::source(&error).map(ToString::to_string);
         Unread::File(cause.unwrap_or_else(|| error.to_string()))
     })?;
-    let document =
-        rewrite::parse(client.format, &bytes.unwrap_or_default()).map_err(Unread::Text)?;
+    let text = bytes.unwrap_or_default();
+    let document = rewrite::parse(client.format, &text).map_err(Unread::Text)?;
     let folder = folder.to_string_lossy();
-    servers::read(client, &document, &folder).map_err(Unread::Text)
+    let servers = servers::read(client, &document, &folder).map_err(Unread::Text)?;
+    Ok((servers, text))
 }
 
 fn broken(error: &EditError) -> Content {
@@ -158,8 +180,11 @@ mod tests {
         };
         let Some(Content::Servers(claude)) = found("claude-code/user") else { panic!("{files:?}") };
         assert_eq!(claude[0].name(), "a");
-        let of_folder = |name: &str| Content::OfFolder(vec![name.to_owned()]);
-        assert_eq!(found("claude-code/local"), Some(&of_folder("b")));
+        let of_folder = |label: &str| match found(label) {
+            Some(Content::OfFolder(of)) => of.names().map(str::to_owned).collect::<Vec<_>>(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(of_folder("claude-code/local"), ["b"]);
         assert_eq!(found("cursor/user"), Some(&Content::Servers(Vec::new())));
         let Some(Content::Broken { line: 2, message, .. }) = found("gemini-cli/user") else {
             panic!("{files:?}")
@@ -168,7 +193,7 @@ mod tests {
         let unreadable = Content::Unreadable("it is not a regular file".to_owned());
         assert_eq!(found("codex/user"), Some(&unreadable));
         assert_eq!(found("zed/project"), None, "a file without servers");
-        assert_eq!(found("roo/project"), Some(&of_folder("c")));
+        assert_eq!(of_folder("roo/project"), ["c"]);
         assert_eq!(files.len(), 6, "{files:?}");
     }
 

@@ -19,6 +19,7 @@ pub use error::JournalError;
 pub use step::{FileStep, Step};
 pub use undo::FileUndone;
 
+use crate::file::FileError;
 use crate::rewrite::Rewritten;
 use crate::{file, moment};
 
@@ -58,6 +59,21 @@ impl Journal {
     #[must_use]
     pub fn backups(&self) -> PathBuf {
         self.folder.join(BACKUPS)
+    }
+
+    /// The lock of the settings, if a set-up made it.
+    #[must_use]
+    pub fn lock(&self) -> Option<&Path> {
+        self.record.lock.as_deref()
+    }
+
+    /// Records that the lock of the settings is made next.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub fn note_lock(&mut self, path: PathBuf) -> Result<(), JournalError> {
+        self.record.lock = Some(path);
+        self.store()
     }
 
     /// Records a step that is made next.
@@ -110,6 +126,10 @@ impl Journal {
         expected: Option<&[u8]>,
         new: &Rewritten,
     ) -> Result<(), JournalError> {
+        // An undo may run in another folder.
+        let path = &std::path::absolute(path)
+            .map_err(|source| FileError::Io { path: path.to_owned(), source })?;
+        let unfinished = file::unfinished(path)?;
         self.record.count += 1;
         let backups = self.backups().join(format!("{:04}", self.record.count));
         self.create_folder()?;
@@ -118,16 +138,17 @@ impl Journal {
             None => None,
         };
         moment::passed();
-        self.note(Step::File(FileStep {
+        self.note(Step::File(Box::new(FileStep {
             label: label.to_owned(),
             path: path.to_owned(),
             backup,
             before: expected.map(seal),
             after: seal(&new.bytes),
             made: new.made.clone(),
-        }))?;
+            unfinished: Some(unfinished.clone()),
+        })))?;
         moment::passed();
-        if let Err(error) = file::write_if_unchanged(path, expected, &new.bytes) {
+        if let Err(error) = file::write_over(path, expected, &new.bytes, Some(&unfinished)) {
             self.forget_last()?;
             return Err(error.into());
         }

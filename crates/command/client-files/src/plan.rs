@@ -2,7 +2,7 @@
 //! moved by a set-up.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use narthex_model::Alias;
 use serde_json::Value;
@@ -213,6 +213,20 @@ fn is_entry(server: &FoundServer, entry: &Value) -> bool {
         entry
     };
     own.is_some_and(|own| without_switch(own) == without_switch(entry.clone()))
+}
+
+/// True for the entry by which a client would start a narthex that is there no more, such as an
+/// earlier version in a folder of its own.
+#[must_use]
+pub fn is_gone_narthex(server: &FoundServer) -> bool {
+    let is_gone = match &server.target {
+        Target::Stdio { command, .. } => {
+            let program = Path::new(command.expose());
+            program.is_absolute() && !program.exists()
+        }
+        Target::Remote { .. } => false,
+    };
+    is_gone && is_narthex(server)
 }
 
 /// True for the entry by which a client reaches narthex.

@@ -7,20 +7,37 @@
 mod dialect;
 mod entry;
 mod fields;
+mod folder;
 mod found;
 mod left_out;
 mod placeholder;
 mod reader;
 mod secrets;
+mod spelling;
 
+use std::path::Path;
+
+use narthex_model::json::Place;
 use serde_json::Value;
 
 pub use entry::NameableSecret;
 pub use found::{Found, FoundServer, LeftOut, Target, Text, ToolLists};
 pub use placeholder::Placeholder;
+pub use spelling::{is_by_env, spelling};
 
 use crate::clients::{Client, Container, Shape};
 use crate::edit::{Document, EditError, Parent};
+
+/// An entry of a file, and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placed {
+    /// The place, such as `mcpServers.docs`.
+    pub place: Place,
+    /// The entry as it is written.
+    pub value: Value,
+    /// The entry as it is read.
+    pub found: Found,
+}
 
 /// Reads the servers of a client's file, in the order of the file.
 ///
@@ -30,17 +47,40 @@ use crate::edit::{Document, EditError, Parent};
 /// # Errors
 /// [`EditError::Kind`] when the place of the servers has another kind of value.
 pub fn read(client: &Client, document: &Document, folder: &str) -> Result<Vec<Found>, EditError> {
-    let mut found = Vec::new();
+    let placed = read_placed(client, document, folder)?;
+    Ok(placed.into_iter().map(|placed| placed.found).collect())
+}
+
+/// Reads the servers as [`read`] does, each with its place.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_placed(
+    client: &Client,
+    document: &Document,
+    folder: &str,
+) -> Result<Vec<Placed>, EditError> {
+    let mut all = Vec::new();
     let off = fields::switched_off(client.shape, document)?;
     for parent in client.parents(folder) {
+        let at = place(&parent);
+        let items = items(client, document, &parent)?;
         for (name, value) in document.entries(&parent)? {
-            found.extend(read_entry(client.shape, &name, &value, off.contains(&name)));
+            let is_it = |item: &Value| client.name_field.as_ref().is_some_and(|f| item[f] == name);
+            let place = match items.iter().position(is_it) {
+                Some(index) => at.index(index),
+                None => at.key(&name),
+            };
+            let found = read_entry(client.shape, &name, &value, off.contains(&name));
+            all.extend(found.map(|found| Placed { place, value, found }));
         }
-        if client.list == Container::Array {
-            found.extend(nameless(client, document, &parent)?);
+        for (index, value) in items.into_iter().enumerate() {
+            let found = nameless(client, &value);
+            let place = at.index(index);
+            all.extend(found.map(|found| Placed { place, value, found }));
         }
     }
-    Ok(found)
+    Ok(all)
 }
 
 /// Reads one entry; `None` if it is no server. `is_off`: the file disables the server elsewhere.
@@ -71,7 +111,9 @@ pub fn places(
                 &value,
                 off.contains(&name),
             ) {
-                Some(Found::Server(own)) => !own.is_disabled && own.differences(server).is_empty(),
+                Some(Found::Server(own)) => {
+                    !own.is_disabled && is_same(client, &own, folder, server)
+                }
                 Some(Found::Unusable { .. }) | None => false,
             });
         if is_there {
@@ -81,27 +123,45 @@ pub fn places(
     Ok(places)
 }
 
-/// Entries of a list without a name, which refer to a definition elsewhere.
-fn nameless(
-    client: &Client,
-    document: &Document,
-    parent: &Parent,
-) -> Result<Vec<Found>, EditError> {
+/// True if an entry is this server, as it is written or with the paths of its project.
+fn is_same(client: &Client, own: &FoundServer, folder: &str, server: &FoundServer) -> bool {
+    let in_folder = || own.in_folder(Path::new(folder));
+    own.differences(server).is_empty()
+        || client.is_of_project() && in_folder().is_ok_and(|own| own.differences(server).is_empty())
+}
+
+fn place(parent: &Parent) -> Place {
+    let mut keys = parent.path().iter();
+    let first = keys.next().map(String::as_str).unwrap_or_default();
+    keys.fold(Place::root(first), |place, key| place.key(key))
+}
+
+/// The items of a list of servers; none for a map.
+fn items(client: &Client, document: &Document, parent: &Parent) -> Result<Vec<Value>, EditError> {
+    if client.list != Container::Array {
+        return Ok(Vec::new());
+    }
     let keys: Vec<_> = parent.path().iter().map(String::as_str).collect();
-    let Some(Value::Array(items)) = document.value(&keys)? else { return Ok(Vec::new()) };
+    match document.value(&keys)? {
+        Some(Value::Array(items)) => Ok(items),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// An item of a list without a name, which refers to a definition elsewhere.
+fn nameless(client: &Client, item: &Value) -> Option<Found> {
     let name_field = client.name_field.as_deref().unwrap_or_default();
-    let nameless = items.iter().filter(|item| !item[name_field].is_string());
-    let found = nameless.map(|item| {
-        let uses = item["uses"].as_str();
-        Found::Unusable {
-            name: uses.unwrap_or("(without a name)").to_owned(),
-            reason: match uses {
-                Some(_) => "it refers to a definition elsewhere".to_owned(),
-                None => format!("it has no `{name_field}`"),
-            },
-        }
-    });
-    Ok(found.collect())
+    if item[name_field].is_string() {
+        return None;
+    }
+    let uses = item["uses"].as_str();
+    Some(Found::Unusable {
+        name: uses.unwrap_or("(without a name)").to_owned(),
+        reason: match uses {
+            Some(_) => "it refers to a definition elsewhere".to_owned(),
+            None => format!("it has no `{name_field}`"),
+        },
+    })
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub(crate) struct Folder {
     place: PathBuf,
     /// The text of the file.
     pub(crate) text: Vec<u8>,
+    /// The client in whose notation the file is read; `None`: narthex's own.
+    dialect: Option<String>,
 }
 
 /// Approval status of a file.
@@ -48,7 +50,7 @@ impl Folder {
         }
         let mut text = Vec::new();
         fs::File::open(&place)?.take(TEXT_MAX).read_to_end(&mut text)?;
-        Ok(Self { place, text })
+        Ok(Self { place, text, dialect: None })
     }
 
     /// A text that was read already, of an existing file.
@@ -56,7 +58,14 @@ impl Folder {
     /// # Errors
     /// When the file no longer exists.
     pub(crate) fn of(path: &Path, text: &[u8]) -> Result<Self, Failure> {
-        Ok(Self { place: place(path)?, text: text.to_vec() })
+        Ok(Self { place: place(path)?, text: text.to_vec(), dialect: None })
+    }
+
+    /// The file in the notation of a client. One text can name other programs in each notation, so
+    /// an approval is for one notation.
+    #[must_use]
+    pub(crate) fn in_dialect(self, client: &str) -> Self {
+        Self { dialect: Some(client.to_owned()), ..self }
     }
 
     /// The folder that the file is in, without links. A daemon that follows the file works in this
@@ -83,7 +92,7 @@ impl Folder {
     /// # Errors
     /// When the place is not UTF-8, or the store fails.
     pub(crate) async fn standing(&self, trusted: TrustedFiles<'_>) -> Result<Standing, Failure> {
-        let found = trusted.find(self.place()?).await;
+        let found = trusted.find(&self.place()?).await;
         Ok(match found.map_err(failed)? {
             Some(approved) if approved.sha256 == self.hash() => Standing::Approved,
             Some(_) => Standing::Changed,
@@ -96,19 +105,24 @@ impl Folder {
     /// # Errors
     /// The errors of [`Folder::standing`].
     pub(crate) async fn approve(&self, trusted: TrustedFiles<'_>) -> Result<(), Failure> {
-        trusted.approve(self.place()?, &self.hash()).await.map_err(failed)
+        trusted.approve(&self.place()?, &self.hash()).await.map_err(failed)
     }
 
     /// Programs named by a relative path differ from folder to folder, so a content is approved for
-    /// one place. Two places must not have one text, so a place that is no text is refused.
-    fn place(&self) -> Result<&str, Failure> {
-        self.place.to_str().ok_or_else(|| {
+    /// one place. Two places must not have one text, so a place that is no text is refused. A path
+    /// is absolute, so none is the same text as the id of a client with a path behind it.
+    fn place(&self) -> Result<String, Failure> {
+        let path = self.place.to_str().ok_or_else(|| {
             let text = format!(
                 "the name of {} is not UTF-8, and only such files can be trusted; rename it, or \
                  name it with --config",
                 self.place.display()
             );
             Failure::new(ErrorKind::Invalid, text)
+        })?;
+        Ok(match &self.dialect {
+            Some(client) => format!("{client}:{path}"),
+            None => path.to_owned(),
         })
     }
 }
@@ -179,6 +193,25 @@ mod tests {
         let same = Folder::read(&alias.join("mcp.json")).unwrap();
         assert_eq!(same.standing(trusted).await.unwrap(), Standing::Approved);
         assert_eq!(same.root(), fs::canonicalize(one).unwrap());
+    }
+
+    /// D27: what a client would start is approved for that client, and for nothing else that reads
+    /// the same file.
+    #[tokio::test]
+    async fn d27_an_approval_is_for_one_notation() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("store.db")).await.unwrap();
+        let trusted = store.trusted_files();
+        let file = dir.path().join("mcp.json");
+        fs::write(&file, "{}").unwrap();
+        let read = || Folder::read(&file).unwrap();
+        read().in_dialect("vscode").approve(trusted).await.unwrap();
+        let standing = async |folder: Folder| folder.standing(trusted).await.unwrap();
+        assert_eq!(standing(read().in_dialect("vscode")).await, Standing::Approved);
+        assert_eq!(standing(read().in_dialect("cursor")).await, Standing::Unknown);
+        assert_eq!(standing(read()).await, Standing::Unknown);
+        read().approve(trusted).await.unwrap();
+        assert_eq!(standing(read().in_dialect("vscode")).await, Standing::Approved);
     }
 
     /// D27: two places that would have the same text are not taken for one.

@@ -37,6 +37,7 @@ use narthex_model::{ConfigFault, ServerDefinition};
 use rustix::fs::OFlags;
 
 pub use error::{ConfigFileError, FileProblem};
+pub use placeholder::as_written;
 pub use profiles::{ProfileEntry, ProfileFault};
 
 /// The contents of a configuration file.

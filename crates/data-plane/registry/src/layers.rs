@@ -24,7 +24,9 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 use narthex_model::Provenance;
 
 pub use seed::{DefaultServer, Seeding, seed};
-pub use settings::{EditError, EditLock, Edited, PreparedEdit, SettingsChange, SettingsFile};
+pub use settings::{
+    EditError, EditLock, Edited, PreparedEdit, SettingsChange, SettingsFile, remove_lock,
+};
 
 use crate::config::Entry;
 

@@ -34,6 +34,7 @@ mod grants;
 pub mod header;
 mod ids;
 pub mod json;
+mod known_key;
 mod method_name;
 mod model_text;
 mod models;
@@ -91,6 +92,7 @@ pub use grants::{
     ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf, GrantRequestId, GrantSubject,
     SpawnGrant, ToolScopeGrant,
 };
+pub use known_key::is_known_key;
 pub use method_name::{
     NotificationName, NotificationNameError, folded_method, imitates, is_plain_method,
     is_protocol_method,

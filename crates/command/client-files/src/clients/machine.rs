@@ -104,7 +104,7 @@ impl Machine<'_> {
             _ if first == "~" => self.home.to_owned(),
             Some("XDG_CONFIG_HOME") => {
                 // By the rules of XDG a relative path counts as unset.
-                let set = self.folder_of("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+                let set = self.value("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
                 set.unwrap_or_else(|| self.home.join(".config"))
             }
             Some(name) => self.folder_of(name)?,
@@ -125,7 +125,13 @@ impl Machine<'_> {
         })
     }
 
+    /// The whole path of the folder that a variable names: an undo may run in another folder.
     fn folder_of(&self, name: &str) -> Option<PathBuf> {
+        let folder = self.value(name)?;
+        Some(std::path::absolute(&folder).unwrap_or(folder))
+    }
+
+    fn value(&self, name: &str) -> Option<PathBuf> {
         let value = (self.variable)(name).filter(|value| !value.is_empty())?;
         Some(match value.strip_prefix("~/") {
             Some(rest) => self.home.join(rest),
@@ -143,7 +149,7 @@ impl Machine<'_> {
 }
 
 impl Paths {
-    fn on(&self, system: System) -> &[String] {
+    pub(super) fn on(&self, system: System) -> &[String] {
         match system {
             System::Linux => &self.linux,
             System::Macos => &self.macos,

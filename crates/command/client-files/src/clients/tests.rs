@@ -91,6 +91,9 @@ fn paths_follow_variables_and_systems() {
         candidates(codex, System::Linux, &[("CODEX_HOME", "~/elsewhere")]),
         ["/home/ada/elsewhere/config.toml", "/home/ada/.codex/config.toml"]
     );
+    // A relative folder is the one of this process, and an undo may run in another.
+    let here = std::env::current_dir().unwrap().join("here/config.toml").display().to_string();
+    assert_eq!(candidates(codex, System::Linux, &[("CODEX_HOME", "./here")])[0], here);
     let cline = row("cline", Scope::User);
     let paths = candidates(cline, System::Linux, &[("CLINE_MCP_SETTINGS_PATH", "/m.json")]);
     assert_eq!(paths[0], "/m.json");

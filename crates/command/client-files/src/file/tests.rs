@@ -79,7 +79,7 @@ fn only_a_known_file_is_removed() {
 fn a_file_that_appears_late_is_not_replaced() {
     let folder = folder();
     let path = folder.path().join("mcp.json");
-    let file = prepare(&path, None, b"new").unwrap();
+    let file = prepare(&path, None, b"new", None).unwrap();
     fs_err::write(&path, "other").unwrap();
     assert!(file.persist_noclobber(&path).is_err());
     assert_eq!(fs_err::read(&path).unwrap(), b"other");
@@ -91,7 +91,7 @@ fn a_stop_before_the_rename_leaves_the_old_content() {
     let folder = folder();
     let path = folder.path().join("mcp.json");
     fs_err::write(&path, "old").unwrap();
-    let file = prepare(&path, None, b"new").unwrap();
+    let file = prepare(&path, None, b"new", None).unwrap();
     assert_eq!(fs_err::read(&path).unwrap(), b"old");
     assert_eq!(fs_err::read(file.path()).unwrap(), b"new");
     drop(file);
@@ -145,6 +145,32 @@ fn a_read_only_folder_leaves_the_old_content() {
     let result = write_if_unchanged(&path, Some(b"old"), b"new");
     assert!(matches!(result, Err(FileError::ReadOnly { .. })));
     assert_eq!(fs_err::read(&path).unwrap(), b"old");
+}
+
+/// A file that has a second name would stay as it is under that one.
+#[test]
+fn a_file_with_other_hard_links_is_left() {
+    let folder = folder();
+    let (path, other) = (folder.path().join("my mcp.json"), folder.path().join("dotfiles.json"));
+    fs_err::write(&path, "old").unwrap();
+    fs_err::hard_link(&path, &other).unwrap();
+    let error = write_if_unchanged(&path, Some(b"old"), b"new").unwrap_err();
+    assert!(matches!(error, FileError::HardLinks { count: 2, .. }), "{error}");
+    assert_eq!(fs_err::read(&path).unwrap(), b"old");
+    assert_eq!(names(folder.path()), ["dotfiles.json", "my mcp.json"]);
+    // The printed command is a remedy.
+    let command = error.to_string();
+    let command = command.split('`').nth(3).unwrap();
+    let done = std::process::Command::new("sh").args(["-c", command]).status().unwrap();
+    assert!(done.success(), "{command}");
+    write_if_unchanged(&path, Some(b"old"), b"new").unwrap();
+    assert_eq!(fs_err::read(&other).unwrap(), b"old");
+}
+
+#[test]
+fn the_remedy_for_a_read_only_file_names_it() {
+    let error = FileError::ReadOnly { path: PathBuf::from("/a b/mcp.json") };
+    assert!(error.to_string().contains("`chmod u+w '/a b/mcp.json'`"), "{error}");
 }
 
 /// Only root can give files away.

@@ -11,6 +11,9 @@ use crate::rewrite::Made;
 pub(super) struct Record {
     /// Number of files that were written, by which backups are named.
     pub(super) count: u64,
+    /// The lock of the settings, if the set-up made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lock: Option<PathBuf>,
     pub(super) steps: Vec<Step>,
 }
 
@@ -19,7 +22,7 @@ pub(super) struct Record {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Step {
     /// A file was written.
-    File(FileStep),
+    File(Box<FileStep>),
     /// A secret was set that was not set before.
     Secret {
         /// The name.
@@ -55,4 +58,7 @@ pub struct FileStep {
     /// Hash of the content after.
     pub(super) after: String,
     pub(super) made: Made,
+    /// The file that becomes the new one, as long as it is unfinished; `None` in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) unfinished: Option<PathBuf>,
 }

@@ -213,6 +213,61 @@ fn a_file_that_changed_is_not_written_and_no_step_is_left() {
     assert_eq!(Journal::open(&place.path().join("setup")).unwrap().steps(), []);
 }
 
+/// A file of a user may have a name as unfinished files have.
+#[test]
+fn an_undo_removes_only_unfinished_files_of_the_record() {
+    let place = Place::new();
+    set_up(place.path());
+    let journal = journal(place.path());
+    let Step::File(step) = &journal.steps()[0] else { panic!() };
+    let unfinished = step.unfinished.clone().unwrap();
+    assert_eq!(unfinished.parent(), Some(home(place.path()).as_path()));
+    fs::write(&unfinished, "{").unwrap();
+    let own = [".narthex-config", ".narthex-a1B2c3", ".narthex-0123456789abcdef"];
+    for name in own {
+        fs::write(home(place.path()).join(name), "mine").unwrap();
+    }
+    assert_eq!(undo(place.path()), vec![FileUndone::Restored; 4]);
+    assert!(!unfinished.exists());
+    for name in own {
+        assert_eq!(place.text(name), "mine");
+        fs::remove_file(home(place.path()).join(name)).unwrap();
+    }
+    place.is_untouched();
+}
+
+/// Records of an older narthex have no names of unfinished files, and no lock.
+#[test]
+fn an_older_record_is_undone() {
+    let place = Place::new();
+    set_up(place.path());
+    let record = place.path().join("setup").join(RECORD);
+    let mut older: serde_json::Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    for step in older["steps"].as_array_mut().unwrap() {
+        step.as_object_mut().unwrap().remove("unfinished").unwrap();
+    }
+    fs::write(&record, older.to_string()).unwrap();
+    fs::write(home(place.path()).join(".narthex-a1B2c3"), "mine").unwrap();
+    assert_eq!(undo(place.path()), vec![FileUndone::Restored; 4]);
+    assert_eq!(place.text(".narthex-a1B2c3"), "mine");
+}
+
+/// An undo in another folder finds the file.
+#[test]
+fn the_record_has_whole_paths() {
+    let place = Place::new();
+    let up =
+        std::env::current_dir().unwrap().components().skip(1).map(|_| "..").collect::<PathBuf>();
+    let (name, format, key, text) = FILES[0];
+    let whole = home(place.path()).join(name);
+    let relative = up.join(whole.strip_prefix("/").unwrap());
+    let mut journal = journal(place.path());
+    journal.write(name, &relative, Some(text.as_bytes()), &new(format, key, text)).unwrap();
+    let Step::File(step) = &journal.steps()[0] else { panic!() };
+    assert!(step.path.is_absolute() && step.unfinished.as_ref().unwrap().is_absolute(), "{step:?}");
+    assert_eq!(fs::canonicalize(&step.path).unwrap(), fs::canonicalize(&whole).unwrap());
+}
+
 #[test]
 fn a_damaged_record_is_named() {
     let place = Place::new();

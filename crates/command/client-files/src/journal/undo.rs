@@ -1,15 +1,9 @@
 //! Undoing of written files.
 
-use std::path::Path;
-
 use super::step::{FileStep, Step};
 use super::{Journal, JournalError, seal};
 use crate::rewrite::{TakenBack, take_back};
 use crate::{file, moment};
-
-/// The beginning of the names of unfinished files, and the length of such a name.
-const UNFINISHED: &str = ".narthex-";
-const UNFINISHED_LENGTH: usize = UNFINISHED.len() + 6;
 
 /// The outcome of an undo of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +51,7 @@ impl Journal {
         let fault = |source| JournalError::Edit { path: path.clone(), source };
         let TakenBack { bytes, kept } = take_back(&now, &step.made).map_err(fault)?;
         if bytes != now {
-            file::write_if_unchanged(path, Some(&now), &bytes)?;
+            file::write_over(path, Some(&now), &bytes, step.unfinished.as_deref())?;
         }
         moment::passed();
         Ok(match step.before == Some(seal(&bytes)) {
@@ -66,32 +60,20 @@ impl Journal {
         })
     }
 
-    /// Removes files that a process left beside files of the set-up when it was killed.
+    /// Removes the files that a process left beside files of the set-up when it was killed, by
+    /// their recorded names. A record without names is of an older narthex: its files stay.
     fn remove_unfinished(&self) {
-        let files = self.steps().iter().filter_map(|step| match step {
-            Step::File(file) => Some(file.path.as_path()),
+        let recorded = self.steps().iter().filter_map(|step| match step {
+            Step::File(file) => file.unfinished.as_deref(),
             Step::Secret { .. } | Step::Server { .. } | Step::Service { .. } => None,
         });
-        for folder in files.filter_map(real_folder) {
-            let Ok(entries) = fs_err::read_dir(&folder) else { continue };
-            for entry in entries.filter_map(Result::ok) {
-                let name = entry.file_name();
-                let name = name.to_string_lossy();
-                let is_unfinished = name.starts_with(UNFINISHED) && name.len() == UNFINISHED_LENGTH;
-                if is_unfinished && entry.file_type().is_ok_and(|kind| kind.is_file()) {
-                    // A file that stays harms nothing.
-                    fs_err::remove_file(entry.path()).ok();
-                }
+        for path in recorded {
+            if fs_err::symlink_metadata(path).is_ok_and(|found| found.is_file()) {
+                // A file that stays harms nothing.
+                fs_err::remove_file(path).ok();
             }
         }
     }
-}
-
-/// The folder of a file, with links followed.
-fn real_folder(path: &Path) -> Option<std::path::PathBuf> {
-    let real = fs_err::canonicalize(path).ok();
-    let path = real.as_deref().unwrap_or(path);
-    path.parent().map(Path::to_owned)
 }
 
 /// Puts the earlier content back, or removes a file that was not there; `None` if the copy of the
@@ -102,7 +84,7 @@ fn restore(step: &FileStep, now: &[u8]) -> Result<Option<FileUndone>, JournalErr
         (Some(before), Some(backup)) => {
             let bytes = file::read(backup)?.filter(|bytes| seal(bytes) == *before);
             let Some(bytes) = bytes else { return Ok(None) };
-            file::write_if_unchanged(&step.path, Some(now), &bytes)?;
+            file::write_over(&step.path, Some(now), &bytes, step.unfinished.as_deref())?;
         }
         (Some(_), None) => return Ok(None),
     }

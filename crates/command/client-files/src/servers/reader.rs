@@ -101,7 +101,7 @@ impl Reader {
         if command.expose().is_empty() {
             return Err("it has no program".to_owned());
         }
-        let args = self.args()?;
+        let args = self.args(command.expose())?;
         let mut env = self.texts(self.dialect.env)?;
         self.passed_on(&mut env)?;
         let cwd = match self.dialect.cwd.and_then(|field| self.take_text(field)) {
@@ -126,7 +126,7 @@ impl Reader {
         Ok(Target::Remote { is_sse, url, headers })
     }
 
-    fn args(&mut self) -> Result<Vec<Text>, String> {
+    fn args(&mut self, command: &str) -> Result<Vec<Text>, String> {
         let words = match self.rest.remove("args") {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::Array(words)) => words,
@@ -139,7 +139,7 @@ impl Reader {
             all.push(self.rewritten(&place, &word)?);
         }
         let literals: Vec<_> = all.iter().map(|one| one.literals.clone()).collect();
-        let secret = secrets::secret_args(&literals);
+        let secret = secrets::secret_args(command, &literals);
         let texts = all.into_iter().zip(secret);
         Ok(texts.map(|(one, is_secret)| Text::new(one.text, is_secret)).collect())
     }

@@ -7,14 +7,15 @@
 //! 2. The text begins as keys and tokens of well-known services do.
 //! 3. The text is an address with a password, or with a parameter or step that counts.
 //! 4. The text has [`RUN_MIN`] letters and digits in a row, of both kinds.
+//! 5. The text has a pair `NAME=value` that counts, as connection strings have.
 
-use narthex_model::written::is_digits;
+use narthex_model::{is_known_key, written::is_digits};
 
 /// The text in place of a secret.
 pub(super) const HIDDEN: &str = "[hidden]";
 
 /// Words of names whose values are secrets. A name is split at signs and at capital letters.
-const NAMES: [&str; 26] = [
+const NAMES: [&str; 27] = [
     "apikey",
     "auth",
     "authorization",
@@ -33,6 +34,7 @@ const NAMES: [&str; 26] = [
     "pat",
     "pin",
     "private",
+    "pw",
     "pwd",
     "secret",
     "secrets",
@@ -43,42 +45,34 @@ const NAMES: [&str; 26] = [
     "webhook",
 ];
 
-/// Beginnings of keys and tokens of well-known services.
-const STARTS: [&str; 27] = [
-    "sk-",
-    "sk_",
-    "rk_",
-    "pk_",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "ghu_",
-    "ghr_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "xoxp-",
-    "xapp-",
-    "AKIA",
-    "ASIA",
-    "AIza",
-    "ya29.",
-    "eyJ",
-    "npm_",
-    "pypi-",
-    "hf_",
-    "lin_api_",
-    "ntn_",
-    "secret_",
-    "figd_",
-    "-----BEGIN",
-];
-
 /// Names of schemes before a credential.
 const SCHEMES: [&str; 4] = ["bearer", "basic", "token", "apikey"];
 
 /// Values that are never secret.
 const FLAGS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "none", "null", "auto"];
+
+/// The flag by which many programs of databases take a password, and launchers a package or port.
+const SHORT_PASSWORD: &str = "-p";
+/// Programs that start another one, which is among their arguments.
+const LAUNCHERS: [&str; 11] =
+    ["bun", "bunx", "docker", "npm", "npx", "pipx", "pnpm", "podman", "uv", "uvx", "yarn"];
+/// Words of a launcher that no value follows.
+const LAUNCHING: [&str; 14] = [
+    "--interactive",
+    "--quiet",
+    "--rm",
+    "--yes",
+    "-d",
+    "-i",
+    "-it",
+    "-q",
+    "-y",
+    "dlx",
+    "exec",
+    "run",
+    "tool",
+    "x",
+];
 
 /// Length of a row of letters and digits that counts.
 const RUN_MIN: usize = 16;
@@ -93,10 +87,11 @@ pub(super) fn is_secret(name: &str, literals: &[String]) -> bool {
 
 /// True for each argument of a program that looks like a secret: under the flag before it, under a
 /// name inside of it, or by itself.
-pub(super) fn secret_args(args: &[Vec<String>]) -> Vec<bool> {
+pub(super) fn secret_args(command: &str, args: &[Vec<String>]) -> Vec<bool> {
+    let own = own_args(command, args);
     let mut flag = String::new();
     let mut found = Vec::with_capacity(args.len());
-    for literals in args {
+    for (at, literals) in args.iter().enumerate() {
         let first = literals.first().map_or("", String::as_str);
         let before = std::mem::take(&mut flag);
         let inner = named_part(first);
@@ -108,18 +103,56 @@ pub(super) fn secret_args(args: &[Vec<String>]) -> Vec<bool> {
             flag = first.to_owned();
             found.push(literals.iter().any(|text| by_itself(text)));
         } else {
-            found.push(is_inside || is_secret(&before, literals));
+            let is_password = before == SHORT_PASSWORD && at > own;
+            let is_password = is_password && literals.iter().any(|text| is_short_password(text));
+            found.push(is_inside || is_password || is_secret(&before, literals));
         }
     }
     found
 }
 
+/// The place from which arguments are those of the server, and not of a program that starts it.
+fn own_args(command: &str, args: &[Vec<String>]) -> usize {
+    let program = command.rsplit(['/', '\\']).next().unwrap_or_default();
+    if !LAUNCHERS.contains(&program.trim_end_matches(".exe").trim_end_matches(".cmd")) {
+        return 0;
+    }
+    let words = args.iter().map(|literals| literals.first().map_or("", String::as_str));
+    let mut is_value = false;
+    for (at, word) in words.enumerate() {
+        let is_of_launcher = LAUNCHING.contains(&word);
+        let is_flag = word.starts_with('-');
+        if !is_of_launcher && !is_flag && !is_value {
+            return at + 1;
+        }
+        is_value = is_flag && !is_of_launcher && !word.contains('=');
+    }
+    args.len()
+}
+
+/// True unless the value after [`SHORT_PASSWORD`] is a port, a path or an address.
+fn is_short_password(text: &str) -> bool {
+    let is_port = text.chars().all(|c| c.is_ascii_digit() || ":.-".contains(c));
+    counts(text) && !is_port
+}
+
+fn is_name(text: &str) -> bool {
+    let name = text.trim_start_matches('-');
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
+/// True if a text has a pair such as `Password=x`, as in `Server=a;Password=x;` and
+/// `host=a password=x`.
+fn has_secret_pair(text: &str) -> bool {
+    let parts = text.split(|c: char| c == ';' || c == ',' || c.is_whitespace());
+    parts.filter_map(|part| part.split_once('=')).any(|(name, value)| {
+        let value = value.trim_matches(['"', '\'']);
+        is_name(name) && has_secret_word(name) && counts(value)
+    })
+}
+
 /// The name and the value of `--name=value`, `NAME=value` and `Name: value`.
 fn named_part(text: &str) -> Option<(&str, &str)> {
-    let is_name = |name: &str| {
-        let name = name.trim_start_matches('-');
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-    };
     let found = text.split_once('=').filter(|(name, _)| is_name(name));
     found.or_else(|| text.split_once(": ").filter(|(name, _)| is_name(name)))
 }
@@ -180,8 +213,9 @@ fn by_itself(text: &str) -> bool {
     let credential = without_scheme(trimmed);
     let has_scheme = credential.len() < trimmed.len() && !credential.is_empty();
     has_scheme && counts(credential) && !credential.contains(char::is_whitespace)
-        || STARTS.iter().any(|start| credential.starts_with(start))
+        || is_known_key(credential)
         || is_secret_address(credential)
+        || has_secret_pair(credential)
         || !credential.contains("://") && has_long_run(credential)
 }
 
@@ -283,9 +317,65 @@ mod tests {
             "--verbose",
         ];
         let literals: Vec<_> = args.iter().map(|arg| vec![(*arg).to_owned()]).collect();
-        let found = secret_args(&literals).into_iter().zip(args);
+        let found = secret_args("npx", &literals).into_iter().zip(args);
         let found: Vec<_> = found.filter(|(is, _)| *is).map(|(_, arg)| arg).collect();
         assert_eq!(found, ["abc", "--token=abc", "KEY=abc", "Authorization: Bearer abc"]);
+    }
+
+    fn of_line(line: &str) -> Vec<String> {
+        let mut words = line.split('|').map(str::to_owned);
+        let command = words.next().unwrap();
+        let literals: Vec<_> = words.map(|word| vec![word]).collect();
+        let found = secret_args(&command, &literals).into_iter().zip(literals);
+        found.filter(|(is, _)| *is).map(|(_, mut word)| word.remove(0)).collect()
+    }
+
+    #[test]
+    fn passwords_in_connection_strings_are_recognized() {
+        for text in [
+            "Server=db.example;Password=hunter2;",
+            "Server=db.example;User Id=ada;pwd='hunter2'",
+            "--connection=Server=db.example;Token=hunter2",
+            "host=db.example user=ada password=hunter2",
+            "cache.example:6379,password=hunter2,ssl=True",
+            "AccountName=ada;AccountKey=hunter2",
+            "jdbc:sqlserver://db.example;user=ada;password=hunter2",
+        ] {
+            assert_eq!(of_line(&format!("db|--connection-string|{text}")), [text]);
+            assert_eq!(of_line(&format!("db|{text}")), [text]);
+            assert!(secret("DB", text), "{text}");
+        }
+        for text in [
+            "Server=db.example;Integrated Security=true;Max Tokens=4096",
+            "a=1,b=2",
+            "Server=db.example;Password=;",
+            "https://a.example/x?b=1,c=2",
+        ] {
+            assert_eq!(of_line(&format!("db|--connection-string|{text}")), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn the_value_after_a_flag_for_a_password_is_recognized() {
+        for line in [
+            "mysql-mcp|-p|hunter2hunter",
+            "mysql-mcp|--password|hunter2",
+            "mysql-mcp|--db-pw|hunter2",
+            "npx|-y|mysql-mcp|-p|hunter2hunter",
+            "/usr/bin/docker|run|-i|--rm|-p|8080:80|mysql-mcp|-p|hunter2hunter",
+        ] {
+            assert_eq!(of_line(line), [line.rsplit('|').next().unwrap()], "{line}");
+        }
+        for line in [
+            "server|-p|8080",
+            "server|-p|127.0.0.1:8080",
+            "server|-p|./project",
+            "npx|-y|-p|mcp-remote2|mcp-remote",
+            "npx|-p|@example/server@1.2.3|server",
+            "docker|run|-p|8080:80|image",
+        ] {
+            assert_eq!(of_line(line), [""; 0], "{line}");
+        }
     }
 
     #[test]

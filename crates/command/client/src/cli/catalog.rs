@@ -163,7 +163,8 @@ pub struct GetArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex agents apply -f agent.yaml\n  \
-    narthex servers apply -f servers/ --dry-run\n\n\
+    narthex servers apply -f servers/ --dry-run\n  \
+    narthex servers apply -f .vscode/mcp.json\n\n\
     All objects are stored, or none. Files end in .json, .yaml or .yml. A YAML file may have\n\
     several objects, separated by `---`. The servers in an agent's `mcp.servers` are stored in\n\
     the catalog too.")]
@@ -171,6 +172,9 @@ pub struct ApplyArgs {
     /// A JSON or YAML file, or a folder of such files; `-` reads standard input
     #[arg(long, short, value_name = "FILE")]
     pub file: PathBuf,
+    /// For servers: the client in whose notation the file is, or `narthex` [default: by the path]
+    #[arg(long, value_name = "CLIENT")]
+    pub format: Option<String>,
     /// Print the changes, and store nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -45,6 +45,10 @@ pub struct UpArgs {
     /// Take the listener of the process before, which standard input has
     #[arg(long, hide = true)]
     pub handed_over: bool,
+    /// Do all that a start does before it serves, and end: the program before takes over nothing
+    /// that would not start
+    #[arg(long, hide = true, requires = "handed_over")]
+    pub check: bool,
 }
 
 /// The permissions to serve other machines.
@@ -128,12 +132,19 @@ fn profile(text: &str) -> Result<ProfileName, String> {
 }
 
 /// Shows which programs a file would start and which addresses it would call, asks, and approves
-/// it. Changed content, or the same at another place, must be approved anew.
+/// it.
+///
+/// Changed content, or the same at another place, must be approved anew. `narthex up` uses an
+/// approved mcp.json, and `narthex setup` the approved file of a client, such as .vscode/mcp.json.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  cd project && narthex trust && narthex up")]
+#[command(after_help = "Examples:\n  cd project && narthex trust && narthex up\n  \
+    narthex trust .vscode/mcp.json && narthex setup")]
 pub struct TrustArgs {
     /// The file [default: mcp.json in this folder]
     pub file: Option<PathBuf>,
+    /// The client in whose notation the file is, or `narthex` [default: by the path]
+    #[arg(long, value_name = "CLIENT")]
+    pub format: Option<String>,
     /// Approve without asking; required without a terminal
     #[arg(long)]
     pub yes: bool,

@@ -59,8 +59,15 @@ pub(crate) async fn apply(
         let text = "--prune applies to servers inside agents only; leave it out";
         return Err(Failure::usage(text));
     }
+    if args.format.is_some() && kind != CatalogKind::Server {
+        return Err(Failure::usage("--format applies to files of servers only; leave it out"));
+    }
+    let documents = match kind {
+        CatalogKind::Server => crate::documents::read_servers(&args.file, args.format.as_deref())?,
+        CatalogKind::Capability | CatalogKind::Agent => crate::documents::read(&args.file)?,
+    };
     let mut bundle = Bundle::default();
-    for document in crate::documents::read(&args.file)? {
+    for document in documents {
         bundle.add(kind, document);
     }
     let asked = Asked { place: &args.place, is_dry: args.dry_run, is_pruned: args.prune, context };
@@ -368,32 +375,4 @@ fn with_headers(remedy: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// O61: a fault of the whole request has the text alone, and any other its file, place and
-    /// line.
-    #[test]
-    fn o61_a_fault_of_the_whole_request_has_no_place() {
-        let fault = |field: &str, source: Option<&str>, line: Option<u64>| {
-            json!({ "field": field, "source": source, "line": line, "message": "it is wrong",
-                    "remedy": "correct it" })
-        };
-        for (told, expected) in [
-            (fault("body", None, None), "it is wrong; correct it"),
-            (fault("body", Some("a.yaml"), None), "a.yaml: it is wrong; correct it"),
-            (fault("", Some("a.yaml"), Some(1)), "a.yaml: it is wrong; correct it"),
-            (
-                fault("url", Some("a.yaml"), Some(2)),
-                "a.yaml: `url` (line 2): it is wrong; correct it",
-            ),
-            (fault("url", None, None), "`url`: it is wrong; correct it"),
-        ] {
-            assert_eq!(line(&told), expected);
-        }
-        let denied = json!({ "errors": [fault("body", None, None)] });
-        let failure = Failure::new(ErrorKind::Denied, "x").with_details(Some(denied));
-        let told = Bundle::default().with_sources(failure).message;
-        assert_eq!(told, "nothing was stored:\nit is wrong; correct it");
-    }
-}
+mod tests;

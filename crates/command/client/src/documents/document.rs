@@ -7,10 +7,19 @@ use std::{
 };
 
 use fs_err as fs;
+use narthex_client_files::{
+    clients::{Client, Dialect},
+    edit,
+    rewrite::parse as parse_of_client,
+    servers::{Placed, read_placed},
+};
 use narthex_model::json::{Node, without_comments};
 use serde_json::Value;
 
-use crate::documents::{DocumentError, lines::Lines};
+use crate::{
+    Failure, dialect,
+    documents::{DocumentError, lines::Lines},
+};
 
 /// Largest text that the daemon takes at once.
 const TEXT_MAX: u64 = 4 * 1024 * 1024;
@@ -23,6 +32,15 @@ pub struct Document {
     /// The object as written.
     pub value: Value,
     pub(crate) lines: Lines,
+    /// The servers of a client's file, as the client writes them.
+    pub(crate) of_client: Option<OfClient>,
+}
+
+/// The servers of a client's file.
+#[derive(Debug)]
+pub(crate) struct OfClient {
+    pub(crate) client: &'static Client,
+    pub(crate) servers: Vec<Placed>,
 }
 
 impl Document {
@@ -35,8 +53,9 @@ impl Document {
     }
 }
 
-/// Endings of files that are read.
+/// Endings of files that are read, and after them those of clients alone.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
+const ENDINGS_OF_CLIENTS: [&str; 5] = ["json", "yaml", "yml", "jsonc", "toml"];
 
 /// The objects of a file, of the files of a folder in the order of their names, or of standard
 /// input (`-`).
@@ -48,14 +67,41 @@ pub fn read(path: &Path) -> Result<Vec<Document>, DocumentError> {
         let text = text_of(path).map_err(|error| unreadable(path, error))?;
         return parse("standard input", &text, looks_like_json(&text));
     }
+    let mut all = Vec::new();
+    for path in files(path, &ENDINGS)? {
+        all.extend(file(&path)?);
+    }
+    Ok(all)
+}
+
+/// The servers of files, as of [`read`]. A file of a client is read as the client writes it: by
+/// its path, or by `format`, the id of a client or `narthex`.
+///
+/// # Errors
+/// As of [`read`], and when no client has the id, or several have their file at the path.
+pub fn read_servers(path: &Path, format: Option<&str>) -> Result<Vec<Document>, Failure> {
+    let endings = if format.is_some() { &ENDINGS_OF_CLIENTS[..] } else { &ENDINGS[..] };
+    let paths = if path == Path::new("-") { vec![path.to_owned()] } else { files(path, endings)? };
+    let mut all = Vec::new();
+    for path in paths {
+        match dialect::of(&path, format)? {
+            Dialect::Own => all.extend(read(&path)?),
+            Dialect::Of(file) => all.push(of_client(&path, file.client)?),
+        }
+    }
+    Ok(all)
+}
+
+/// A file, or the files of a folder with these endings.
+fn files(path: &Path, endings: &[&str]) -> Result<Vec<PathBuf>, DocumentError> {
     let metadata = fs::metadata(path).map_err(|error| unreadable(path, error))?;
     if !metadata.is_dir() {
-        return file(path);
+        return Ok(vec![path.to_owned()]);
     }
     let mut files: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(path)? {
         let path = entry?.path();
-        if ending(&path).is_some_and(|end| ENDINGS.contains(&end.as_str())) {
+        if ending(&path).is_some_and(|end| endings.contains(&end.as_str())) {
             files.push(path);
         }
     }
@@ -64,11 +110,37 @@ pub fn read(path: &Path) -> Result<Vec<Document>, DocumentError> {
         let text = format!("{} has no file that ends in .json, .yaml or .yml", path.display());
         return Err(DocumentError::NotThere(text));
     }
-    let mut all = Vec::new();
-    for path in files {
-        all.extend(file(&path)?);
+    Ok(files)
+}
+
+fn of_client(path: &Path, client: &'static Client) -> Result<Document, DocumentError> {
+    let text = text_of(path).map_err(|error| unreadable(path, error))?;
+    let source = match path == Path::new("-") {
+        true => "standard input".to_owned(),
+        false => path.display().to_string(),
+    };
+    parse_client(&source, &text, client)
+}
+
+/// Reads the text of a client's file.
+pub(crate) fn parse_client(
+    source: &str,
+    text: &str,
+    client: &'static Client,
+) -> Result<Document, DocumentError> {
+    if text.len() as u64 > TEXT_MAX {
+        return Err(too_long(source));
     }
-    Ok(all)
+    let invalid = |error: edit::EditError| DocumentError::Invalid(format!("{source}: {error}"));
+    let document = parse_of_client(client.format, text.as_bytes()).map_err(invalid)?;
+    let servers = read_placed(client, &document, "").map_err(invalid)?;
+    let lines = document.lines().into();
+    let of_client = Some(OfClient { client, servers });
+    Ok(Document { source: source.to_owned(), value: Value::Null, lines, of_client })
+}
+
+fn too_long(source: &str) -> DocumentError {
+    DocumentError::Invalid(format!("{source}: it is longer than {TEXT_MAX} bytes"))
 }
 
 /// The text of a file or of standard input (`-`). Reads little more than the daemon accepts.
@@ -132,7 +204,7 @@ pub(crate) fn parse(
 ) -> Result<Vec<Document>, DocumentError> {
     let invalid = |why: String| DocumentError::Invalid(format!("{source}: {why}"));
     if text.len() as u64 > TEXT_MAX {
-        return Err(invalid(format!("it is longer than {TEXT_MAX} bytes")));
+        return Err(too_long(source));
     }
     if is_json {
         let node =
@@ -144,7 +216,8 @@ pub(crate) fn parse(
         let plain = without_comments(text.as_bytes());
         let mut lines = lines(&String::from_utf8_lossy(&plain));
         let lines = if lines.len() == 1 { lines.remove(0) } else { Lines::default() };
-        return Ok(vec![Document { source: source.to_owned(), value: node.to_value(), lines }]);
+        let (source, value) = (source.to_owned(), node.to_value());
+        return Ok(vec![Document { source, value, lines, of_client: None }]);
     }
     let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
     let values: Vec<Value> = serde_saphyr::from_multiple_with_options(text, options)
@@ -158,6 +231,7 @@ pub(crate) fn parse(
         source: if is_one { source.to_owned() } else { format!("{source} ({})", index + 1) },
         value,
         lines: lines.next().unwrap_or_default(),
+        of_client: None,
     };
     Ok(values.into_iter().enumerate().map(document).collect())
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use narthex_client_files::edit;
 use narthex_model::json::shortened;
 use serde::{
     Deserialize, Deserializer,
@@ -39,6 +40,21 @@ impl Lines {
                 let (index, rest) = rest.strip_prefix('[')?.split_once(']')?;
                 let (line, below) = items.get(index.parse::<usize>().ok()?)?;
                 Some(below.of(rest).unwrap_or(*line))
+            }
+        }
+    }
+}
+
+impl From<edit::Lines> for Lines {
+    fn from(lines: edit::Lines) -> Self {
+        match lines {
+            edit::Lines::Leaf => Self::Leaf,
+            edit::Lines::Map(members) => {
+                let members = members.into_iter();
+                Self::Map(members.map(|(key, line, below)| (key, line, below.into())).collect())
+            }
+            edit::Lines::List(items) => {
+                Self::List(items.into_iter().map(|(line, below)| (line, below.into())).collect())
             }
         }
     }

@@ -1,5 +1,5 @@
 //! Servers in the form of desktop clients, `{"mcpServers": {…}}`, in a file: each becomes a server
-//! of the catalog (X-M12, D7).
+//! of the catalog (X-M12, D7). Parts of it serve the own files of clients, too.
 
 use narthex_model::{
     ClientVariable, SecretReference, UnknownKey, VariablePlace,
@@ -39,9 +39,9 @@ pub struct PastedServer {
     /// The server in the form of the catalog.
     pub value: Value,
     /// The server's place in the file, such as `mcpServers.docs`.
-    place: Place,
+    pub(super) place: Place,
     /// Fields of the catalog that have another place in the file, relative to the server.
-    moved: Vec<(String, String)>,
+    pub(super) moved: Vec<(String, String)>,
 }
 
 impl PastedServer {
@@ -67,11 +67,10 @@ const PLACES: [&str; 2] = ["mcpServers", "servers"];
 pub const HEADERS: &str = "headers";
 
 /// Text before a token in the header that has it (RFC 6750 §2.1).
-const BEARER: &str = "Bearer ";
+pub(super) const BEARER: &str = "Bearer ";
 
 /// Converts the servers of a document; `None` if the document is a single server of the catalog.
-#[must_use]
-pub fn take_out(document: &Document) -> Option<Pasted> {
+pub(super) fn take_out(document: &Document) -> Option<Pasted> {
     let fields = document.value.as_object()?;
     let place = PLACES.into_iter().find(|place| fields.contains_key(*place))?;
     let mut reader = Reader::default();
@@ -92,9 +91,9 @@ pub fn take_out(document: &Document) -> Option<Pasted> {
 
 /// Rewrites servers, and gathers all notices and faults.
 #[derive(Default)]
-struct Reader {
-    notices: Vec<String>,
-    faults: Vec<PastedFault>,
+pub(super) struct Reader {
+    pub(super) notices: Vec<String>,
+    pub(super) faults: Vec<PastedFault>,
 }
 
 impl Reader {
@@ -102,13 +101,18 @@ impl Reader {
         self.refuse(at, "this cannot be used", remedy);
     }
 
-    fn refuse(&mut self, at: &Place, message: impl Into<String>, remedy: impl Into<String>) {
+    pub(super) fn refuse(
+        &mut self,
+        at: &Place,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
         let (message, remedy) = (message.into(), remedy.into());
         self.faults.push(PastedFault { place: at.to_string(), message, remedy });
     }
 
     /// Refuses a text with a variable that only clients fill in; true if it has one.
-    fn is_of_clients(&mut self, text: &str, at: &Place, place: VariablePlace) -> bool {
+    pub(super) fn is_of_clients(&mut self, text: &str, at: &Place, place: VariablePlace) -> bool {
         let found = ClientVariable::find(text);
         if let Some(variable) = found {
             self.refuse(at, variable.to_string(), variable.remedy(place));
@@ -124,7 +128,12 @@ impl Reader {
     }
 
     /// Rewrites `${VAR}` for the catalog. A secret is the whole value of a variable or a header.
-    fn server(&mut self, alias: &str, entry: &Value, at: &Place) -> Option<PastedServer> {
+    pub(super) fn server(
+        &mut self,
+        alias: &str,
+        entry: &Value,
+        at: &Place,
+    ) -> Option<PastedServer> {
         let mut server = self.object(entry, at)?.clone();
         if server.get("id").is_some_and(|id| id.as_str() != Some(alias)) {
             self.fault(&at.key("id"), "leave it out: the name is the id");

@@ -12,7 +12,11 @@ use std::{
     process::ExitCode,
 };
 
-use narthex_client::{cli::ImportServersArgs, environment::variable};
+use narthex_client::{
+    cli::ImportServersArgs,
+    commands::typed::{is_confirmed, is_seen},
+    environment::variable,
+};
 use narthex_client_files::{
     clients::{Machine, System, clients},
     edit::{Document, Format, Parent},
@@ -24,7 +28,6 @@ use narthex_model::{ErrorKind, command::quoted, did_you_mean};
 use narthex_registry::layers::SettingsFile;
 use serde_json::Value;
 
-use super::trust::{asked, is_seen};
 use crate::{
     Failure,
     cli::Context,
@@ -64,7 +67,7 @@ pub(crate) async fn run(args: ImportServersArgs, context: Context) -> Result<Exi
         1 => format!("Copy this server into {file}?"),
         count => format!("Copy these {count} servers into {file}?"),
     };
-    let is_wanted = args.yes || (is_text && is_seen() && asked(&question).await?);
+    let is_wanted = args.yes || (is_text && is_seen() && is_confirmed(&question).await?);
     if !is_wanted {
         let text = "no server was imported, and nothing has changed; answer `y` on a terminal, or \
                     add --yes";

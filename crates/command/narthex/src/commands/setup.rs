@@ -1,13 +1,15 @@
 //! `narthex setup`: moves the servers of this user's MCP clients to narthex, and connects the
 //! clients to it.
 //!
+//! Files of the user are written, and those of the folder whose content the user has approved.
 //! A server leaves a client's file only after the daemon has listed its tools. Each change is
 //! recorded before it is made, so that `--undo` works after an end at any moment.
 
 mod apply;
 mod daemon;
-mod find;
+pub(super) mod find;
 pub(super) mod place;
+mod projects;
 mod report;
 mod secrets;
 mod service;
@@ -17,11 +19,14 @@ pub(super) mod undo;
 
 use std::process::ExitCode;
 
-use narthex_client::{cli::SetupArgs, environment::check_lasting};
+use narthex_client::{
+    cli::SetupArgs,
+    commands::typed::{is_confirmed, is_seen},
+    environment::check_lasting,
+};
 use narthex_model::{ErrorKind, command::narthex};
 
 use self::find::Survey;
-use super::trust::{asked, is_seen};
 use crate::{Failure, cli::Context, data_dir::DataDir, output};
 
 pub(crate) async fn run(args: SetupArgs, context: Context) -> Result<ExitCode, Failure> {
@@ -30,7 +35,7 @@ pub(crate) async fn run(args: SetupArgs, context: Context) -> Result<ExitCode, F
         return undo::run(&place, &context).await;
     }
     let journal = place::journal(&DataDir::at(&place))?;
-    let survey = Survey::find(&args.only, &context.settings, &journal)?;
+    let survey = Survey::find(&args.only, &context.settings, &journal).await?;
     let is_text = !context.format.is_json() && !context.format.is_quiet();
     if is_text {
         survey.show()?;
@@ -46,7 +51,7 @@ pub(crate) async fn run(args: SetupArgs, context: Context) -> Result<ExitCode, F
         return unchanged(&survey, args.dry_run, &context);
     }
     check_lasting()?;
-    let is_wanted = args.yes || (is_text && is_seen() && asked(&survey.question()).await?);
+    let is_wanted = args.yes || (is_text && is_seen() && is_confirmed(&survey.question()).await?);
     if !is_wanted {
         let text = format!(
             "nothing was set up, and nothing has changed; answer `y` on a terminal, or run `{}`",

@@ -7,6 +7,8 @@ use std::{
 };
 
 use narthex_audit::Audit;
+use narthex_client::dialect;
+use narthex_client_files::clients::{Client, Dialect};
 use narthex_control::ControlOptions;
 use narthex_model::{
     Alias, ErrorKind,
@@ -14,7 +16,10 @@ use narthex_model::{
     json::without_comments,
 };
 use narthex_registry::{
-    config::{ConfigFileError, Entry, LoadContext, LoadedConfig, load_file, parse, parse_settings},
+    config::{
+        ConfigFileError, Entry, LoadContext, LoadedConfig, as_written, load_file, parse,
+        parse_settings,
+    },
     layers::DefaultServer,
     watch::{Approve, LayerOptions, ProjectFile, Refused},
 };
@@ -54,7 +59,8 @@ pub(crate) async fn followed(
     let mut files = LayerOptions::new(&root, Arc::new(config::placeholder));
     files.settings.clone_from(&settings.servers);
     named_files_exist(settings)?;
-    if let Some(file) = settings.servers.as_deref().filter(|file| !file.exists()) {
+    let has_project = settings.config.is_some() || usual().exists();
+    if let Some(file) = settings.servers.as_deref().filter(|file| !has_project && !file.exists()) {
         output::notice(&format!(
             "there is no file {} with servers of all your projects yet; `{}` creates it",
             file.display(),
@@ -103,19 +109,6 @@ pub(crate) async fn followed(
         executors: settings.executors.known(),
         defaults,
     })
-}
-
-/// Checks the files of servers as the start of a daemon does, which has to succeed.
-///
-/// # Errors
-/// The errors that the start has for these files.
-pub(crate) async fn check(settings: &Settings, place: &StorePlace) -> Result<(), Failure> {
-    named_files_exist(settings)?;
-    match &settings.config {
-        Some(file) => load(file).map(drop),
-        None if usual().exists() => load_trusted(place).await.map(drop),
-        None => Ok(()),
-    }
 }
 
 /// Refuses a file of servers that is named explicitly and is not there: most names are misspelt.
@@ -249,6 +242,19 @@ pub(crate) fn trusting(path: &Path) -> CommandLine {
     narthex("trust {}", &[&whole.display()])
 }
 
+/// The command that approves the project file of a client, from any folder.
+pub(crate) fn trusting_of(client: &Client, path: &Path) -> CommandLine {
+    let is_known = match dialect::of(path, None) {
+        Ok(Dialect::Of(file)) => file.client.id == client.id,
+        Ok(Dialect::Own) | Err(_) => false,
+    };
+    if is_known {
+        return trusting(path);
+    }
+    let whole = std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned());
+    narthex("trust {} --format {}", &[&whole.display(), &client.id])
+}
+
 /// The approval of a folder's file. Looks without making anything: where there is no store, nothing
 /// was approved.
 pub(crate) async fn standing(path: &Path, settings: &Settings) -> Result<Standing, Failure> {
@@ -267,8 +273,7 @@ pub(crate) async fn standing_of(folder: &Folder, settings: &Settings) -> Result<
 /// A folder's file with its variables left as they are written, so that no value is in it, and for
 /// the rest as a daemon in the folder of the file has it, wherever this process works (D27).
 pub(crate) fn unfilled_text(folder: &Folder, file: &Path) -> Result<LoadedConfig, Failure> {
-    let env = |name: &str| Some(format!("${{env:{name}}}"));
-    let context = LoadContext { file, workspace_root: folder.root(), env: &env };
+    let context = LoadContext { file, workspace_root: folder.root(), env: &as_written };
     parse(&folder.text, &context).map_err(faulty)
 }
 
@@ -298,8 +303,7 @@ pub(crate) fn filled(file: &Unfilled) -> Result<LoadedConfig, Failure> {
 }
 
 fn read_unfilled(path: &Path, is_project: bool) -> Result<LoadedConfig, Failure> {
-    let env = |name: &str| Some(format!("${{env:{name}}}"));
-    read_with(path, is_project, &env)
+    read_with(path, is_project, &as_written)
 }
 
 fn read_with(

@@ -43,6 +43,19 @@ fn d27_trust_holds_for_one_content() {
     place.start(&UP).event("ready");
 }
 
+/// D27: a default decides what is started where the variable is not set, so it is shown.
+#[test]
+fn d27_trust_shows_the_defaults_of_variables() {
+    let place = Place::with(&json!({
+        "program": { "transport": "stdio", "command": "${env:NO_SUCH:-other-program}",
+                     "args": ["${env:NO_SUCH:-first}"] },
+    }));
+    let shown = place.run(["trust"]).failed(1, &["is not approved"]).stdout;
+    for text in ["NO_SUCH:-other-program", "NO_SUCH:-first"] {
+        assert!(shown.contains(text), "no {text} in {shown}");
+    }
+}
+
 /// S5: a package that would be downloaded in another version each time is named before approval.
 #[test]
 fn s5_trust_names_packages_without_a_version() {

@@ -164,6 +164,15 @@ fn rewrite(
     }
 }
 
+/// The placeholder of a variable as its value, for readers of a file as it is written.
+///
+/// A default stays with it, since it may decide what is started: a person who approves the file has
+/// to see it (D27).
+#[must_use]
+pub fn as_written(name: &str) -> Option<String> {
+    Some(format!("${{env:{name}}}"))
+}
+
 fn push_root(context: &LoadContext<'_>, out: &mut Expanded) -> Result<(), PlaceholderError> {
     out.value.push_str(context.workspace_root.to_str().ok_or(PlaceholderError::WorkspaceRoot)?);
     Ok(())
@@ -184,6 +193,9 @@ fn push_env(
     }
     match ((context.env)(name), default) {
         (Some(value), None) => out.push_from_env(name, &value),
+        (Some(value), Some(default)) if Some(&value) == as_written(name).as_ref() => {
+            out.push_from_env(name, &format!("${{env:{name}:-{default}}}"));
+        }
         (Some(value), Some(_)) if !value.is_empty() => out.push_from_env(name, &value),
         (_, Some(default)) => out.value.push_str(default),
         (None, None) => return Err(PlaceholderError::Missing { name: name.to_owned() }),

@@ -1,5 +1,7 @@
 //! Guesses if a text in a file is a secret that should not be in the file (E16, E138).
 
+use narthex_model::is_known_key;
+
 /// Advice for a secret in a file.
 pub(super) const ADVICE: &str = "this looks like a secret; keep it out of the file and write \
      `${env:NAME}` instead, or `${secret:NAME}` for a stored secret";
@@ -7,26 +9,8 @@ pub(super) const ADVICE: &str = "this looks like a secret; keep it out of the fi
 const NAME_PARTS: [&str; 9] =
     ["key", "token", "secret", "passw", "credential", "authorization", "cookie", "bearer", "pwd"];
 
-/// First characters of the keys and tokens of well-known services.
-const VALUE_STARTS: [&str; 17] = [
-    "sk-",
-    "sk_",
-    "rk_",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "ghu_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "xoxp-",
-    "AKIA",
-    "ya29.",
-    "eyJ",
-    "Bearer ",
-    "Basic ",
-    "-----BEGIN",
-];
+/// Names of schemes before a credential.
+const SCHEMES: [&str; 2] = ["Bearer ", "Basic "];
 
 /// True if `value`, under the key `name`, seems to be a secret.
 pub(super) fn looks_secret(name: &str, value: &str) -> bool {
@@ -36,7 +20,7 @@ pub(super) fn looks_secret(name: &str, value: &str) -> bool {
     let name = name.to_lowercase();
     let is_path = value.starts_with(['/', '.', '~']) || value.contains("://");
     let is_named_so = NAME_PARTS.iter().any(|part| name.contains(part)) && !is_path;
-    is_named_so || VALUE_STARTS.iter().any(|start| value.starts_with(start))
+    is_named_so || is_known_key(value) || SCHEMES.iter().any(|scheme| value.starts_with(scheme))
 }
 
 #[cfg(test)]
@@ -49,6 +33,8 @@ mod tests {
             ("API_KEY", "abcdefgh12"),
             ("Authorization", "Bearer x1y2"),
             ("X", "ghp_0123456789"),
+            ("X", "hf_0123456789"),
+            ("X", "Basic eDp5"),
             ("DB_PASSWORD", "correct horse"),
         ] {
             assert!(looks_secret(name, value), "{name}");

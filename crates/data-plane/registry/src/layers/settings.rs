@@ -8,17 +8,22 @@
 mod error;
 mod store;
 
-use std::{collections::BTreeSet, fmt, path::Path, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use narthex_model::{Alias, ErrorKind, package::UnpinnedPackage};
 use serde_json::value::RawValue;
 
 pub use error::EditError;
-pub use store::EditLock;
+pub use store::{EditLock, remove_lock};
 
 use super::text::{self, TextError};
 use crate::config::{
-    self, ConfigWarning, Entry, LoadContext, Variables, parse_settings_with_faults,
+    self, ConfigWarning, Entry, LoadContext, Variables, as_written, parse_settings_with_faults,
 };
 
 /// The place of the entries.
@@ -156,6 +161,16 @@ impl SettingsFile {
         store::lock(&self.file).await
     }
 
+    /// The file that [`Self::lock`] locks, which need not exist.
+    ///
+    /// # Errors
+    /// When the file is a link that leads nowhere.
+    pub fn lock_file(&self) -> Result<PathBuf, EditError> {
+        let file = &self.file;
+        store::lock_file(file)
+            .map_err(|source| EditError::Write { file: file.to_path_buf(), source })
+    }
+
     async fn edit(&self, name: &str, change: SettingsChange) -> Result<Edited, EditError> {
         self.prepare(name, change).await?.store().await
     }
@@ -279,8 +294,7 @@ impl SettingsFile {
 
     /// The packages of an entry whose version is not fixed, as it is written, without values.
     fn unpinned(&self, text: &str, name: &Alias) -> Result<Vec<ConfigWarning>, EditError> {
-        let env = |name: &str| Some(format!("${{env:{name}}}"));
-        let context = LoadContext { env: &env, ..self.context() };
+        let context = LoadContext { env: &as_written, ..self.context() };
         let loaded = parse_settings_with_faults(text.as_bytes(), &context)?;
         let packages = loaded.entries.iter().filter_map(|entry| match entry {
             Entry::Server(server) if server.alias == *name => Some(server.unpinned_packages()),

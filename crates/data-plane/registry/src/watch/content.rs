@@ -157,8 +157,7 @@ impl Source {
                 if let Err(refused) = approve(&self.file, &text) {
                     // A text that is no configuration starts nothing, and needs no approval first.
                     let refused = FollowError::Refused { file: self.file.clone(), refused };
-                    let env = |name: &str| Some(format!("${{env:{name}}}"));
-                    let unfilled = LoadContext { env: &env, ..context };
+                    let unfilled = LoadContext { env: &config::as_written, ..context };
                     let read = config::parse(&text, &unfilled);
                     return bad(read.map_or_else(fault, |_config| refused));
                 }

@@ -45,7 +45,8 @@ impl Import {
         let rows = self.files.iter().map(|file| {
             let content = match &file.content {
                 Content::Servers(found) => output::counted(found.len() as u64, "server"),
-                Content::OfFolder(names) => {
+                Content::OfFolder(of) => {
+                    let names: Vec<_> = of.names().collect();
                     format!("of this folder, not imported: {}", names.join(", "))
                 }
                 Content::Broken { .. } | Content::Unreadable(_) => "skipped".to_owned(),
@@ -184,9 +185,9 @@ pub(in crate::commands) fn file_json(client: &str, path: &Path, content: &Conten
             file["status"] = "read".into();
             file["servers"] = found.iter().map(|one| one.name()).collect();
         }
-        Content::OfFolder(names) => {
+        Content::OfFolder(of) => {
             file["status"] = "of_folder".into();
-            file["servers"] = json!(names);
+            file["servers"] = of.names().collect();
         }
         Content::Broken { line, column, message } => {
             file["status"] = "broken".into();

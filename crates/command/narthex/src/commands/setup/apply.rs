@@ -3,34 +3,41 @@
 use std::path::Path;
 
 use narthex_client::{
+    DaemonOptions,
     commands::service::Offer,
-    environment::{program, usual_data, variable},
+    environment::{home, program, variable},
 };
 use narthex_client_files::{
     clients::{Client, OwnEntry},
     edit::EditError,
     file,
-    inventory::FoundFile,
+    inventory::{Content, FoundFile},
     journal::Journal,
-    plan::{Outcome, Planned},
+    plan::{Outcome, Planned, is_gone_narthex},
     rewrite::{Edit, parse, rewrite},
-    servers::{FoundServer, places},
+    servers::{Found, FoundServer, places},
 };
 use narthex_model::{Alias, with_causes};
 
 use super::{
     daemon::{Checked, Daemon},
     find::Survey,
-    secrets,
+    projects, secrets,
     service::Service,
     settings,
 };
 use crate::{
-    Failure, cli::Context, commands::import::check::needs, config::Settings, output::harmless,
+    Failure,
+    cli::Context,
+    commands::{import::check::needs, source},
+    config::Settings,
+    output::harmless,
 };
 
 /// The name of narthex's own entry.
 const NAME: &str = "narthex";
+/// The data directory of a process without variables of XDG, below the home directory.
+const USUAL_DATA: &str = ".local/share/narthex";
 
 /// The results of a set-up.
 pub(super) struct Applied<'s> {
@@ -38,6 +45,8 @@ pub(super) struct Applied<'s> {
     pub(super) failed: Vec<Failed<'s>>,
     pub(super) connected: Vec<Connected<'s>>,
     pub(super) problems: Vec<Problem<'s>>,
+    /// New contents of approved files of the folder.
+    rewritten: Vec<(&'static Client, &'s Path, Vec<u8>)>,
     /// Names of the secrets that the vault has now.
     pub(super) secrets: Vec<String>,
     /// True if the daemon was started.
@@ -94,6 +103,7 @@ pub(super) async fn run<'s>(
         failed: Vec::new(),
         connected: Vec::new(),
         problems: Vec::new(),
+        rewritten: Vec::new(),
         secrets: Vec::new(),
         is_daemon_started: daemon.is_started || service.is_new(),
         service,
@@ -123,7 +133,26 @@ pub(super) async fn run<'s>(
     for file in &survey.new_files {
         create_file(file.client, &file.path, &connection, journal, &mut applied);
     }
+    applied.approve(&context.settings).await;
     Ok(applied)
+}
+
+impl Applied<'_> {
+    /// Approves the new contents of files of the folder, which came from approved ones.
+    async fn approve(&mut self, settings: &Settings) {
+        for (client, path, text) in std::mem::take(&mut self.rewritten) {
+            let approved = projects::approve(&client.label(), path, &text, settings).await;
+            self.problems.extend(approved.err().map(|failure| Problem {
+                client,
+                path,
+                reason: format!(
+                    "its new content is not trusted yet, {}; approve it with `{}`",
+                    failure.message,
+                    source::trusting_of(client, path)
+                ),
+            }));
+        }
+    }
 }
 
 /// The reason why the daemon does not have a server.
@@ -171,12 +200,15 @@ struct Connection {
 
 impl Connection {
     fn of(settings: &Settings) -> Result<Self, Failure> {
-        let data = &settings.daemon.data;
-        let is_usual = usual_data(&variable).is_ok_and(|usual| usual == *data);
+        let DaemonOptions { data, settings, .. } = &settings.daemon;
+        // A client has the home directory of its user, and not the variables of this shell.
+        let usual = home(&variable).map(|home| home.join(USUAL_DATA));
+        let data = (usual.as_deref() != Some(data)).then_some(("--data", data));
+        let settings = settings.as_ref().map(|file| ("--settings", file));
         let mut arguments = Vec::new();
-        if !is_usual {
-            let data = std::path::absolute(data)?.to_string_lossy().into_owned();
-            arguments = vec!["--data".to_owned(), data];
+        for (flag, path) in data.into_iter().chain(settings) {
+            let path = std::path::absolute(path)?.to_string_lossy().into_owned();
+            arguments.extend([flag.to_owned(), path]);
         }
         Ok(Self { program: program().to_string_lossy().into_owned(), arguments })
     }
@@ -205,7 +237,8 @@ fn rewrite_file<'s>(
         return;
     }
     match write(found, &servers, to_connect.then_some(connection), survey, journal) {
-        Ok(Written { is_connected, changed }) => {
+        Ok(Written { is_connected, changed, approved }) => {
+            applied.rewritten.extend(approved.map(|text| (client, path, text)));
             if is_connected {
                 applied.connected.push(Connected { client, path });
             }
@@ -226,6 +259,8 @@ struct Written {
     is_connected: bool,
     /// Names of entries that others changed since the survey, which stay.
     changed: Vec<String>,
+    /// The new content, if the earlier one was an approved one of the folder.
+    approved: Option<Vec<u8>>,
 }
 
 /// The servers of a file that work through narthex, under the names of the file.
@@ -268,14 +303,35 @@ fn write(
         edits.extend(places.map(|parent| Edit::Remove { parent, name: name.clone() }));
     }
     if let Some(connection) = connection {
+        for server in gone_entries(found) {
+            let places = places(client, &document, &folder, server);
+            let places = places.map_err(|error| error.to_string())?.into_iter();
+            let name = &server.name;
+            edits.extend(places.map(|parent| Edit::Remove { parent, name: name.clone() }));
+        }
         edits.extend(connection.edit(client, &folder).map_err(|error| error.to_string())?);
     }
+    let mut approved = None;
     if !edits.is_empty() {
         let new = rewrite(&document, &edits).map_err(|error| error.to_string())?;
         let written = journal.write(&client.label(), &found.path, Some(&bytes), &new);
         written.map_err(|error| with_causes(&error))?;
+        approved = survey.projects.has_approved(found, &bytes).then_some(new.bytes);
     }
-    Ok(Written { is_connected: connection.is_some(), changed })
+    Ok(Written { is_connected: connection.is_some(), changed, approved })
+}
+
+/// Entries of narthex itself that start a program which is there no more; a new one replaces them.
+fn gone_entries(found: &FoundFile) -> impl Iterator<Item = &FoundServer> {
+    let all = match &found.content {
+        Content::Servers(all) => all.as_slice(),
+        Content::OfFolder(_) | Content::Broken { .. } | Content::Unreadable(_) => &[],
+    };
+    let servers = all.iter().filter_map(|one| match one {
+        Found::Server(server) => Some(server.as_ref()),
+        Found::Unusable { .. } => None,
+    });
+    servers.filter(|server| is_gone_narthex(server))
 }
 
 /// Makes the first file of a client.

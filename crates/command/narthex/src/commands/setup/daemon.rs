@@ -52,7 +52,7 @@ impl Daemon {
     /// Finds the daemon of the data directory, or starts one.
     pub(super) async fn ensure(context: &Context) -> Result<Self, Failure> {
         let options = &context.settings.daemon;
-        if let Some(client) = DaemonClient::operator_if_up(options)? {
+        if let Some(client) = DaemonClient::of_data_if_up(options)? {
             return Ok(Self { client, is_started: false });
         }
         let plain = context.client();
@@ -60,7 +60,7 @@ impl Daemon {
         let starting =
             async { Starting::begin(Wanted::default(), &plain).await?.listening(&data).await };
         waiting("starting the daemon", &plain, starting).await?;
-        Ok(Self { client: DaemonClient::operator(options)?, is_started: true })
+        Ok(Self { client: DaemonClient::of_data(options)?, is_started: true })
     }
 
     /// Refuses a daemon that reads another settings file.
@@ -154,7 +154,10 @@ fn checked(rows: &[&Row], passed: Duration) -> Option<Checked> {
             let needs_sign_in = row.status == ServerState::Authenticating
                 || kind == Some(CallErrorKind::AuthUnavailable);
             let reason = row.error.as_ref().map(|error| error.message.clone());
-            failed(&reason.unwrap_or_else(|| row.summary()), needs_sign_in)
+            let reason = reason.unwrap_or_else(|| row.summary());
+            // The rest of the message has commands about a row that the set-up takes out again.
+            let cause = reason.split("; ").next().filter(|_| needs_sign_in);
+            failed(cause.unwrap_or(&reason), needs_sign_in)
         }
     }
 }
@@ -185,7 +188,8 @@ mod tests {
         let reason = "`tools/list` failed".to_owned();
         let failed = Checked::Failed { reason, needs_sign_in: false };
         assert_eq!(checked(&[&unlisted], Duration::ZERO), Some(failed));
-        let error = json!({ "kind": "auth_unavailable", "message": "401" });
+        let message = "401; for operators: `narthex mcp reconnect a`";
+        let error = json!({ "kind": "auth_unavailable", "message": message });
         let reason = "401".to_owned();
         let failed = Checked::Failed { reason, needs_sign_in: true };
         assert_eq!(checked(&[&row("error", &error)], Duration::ZERO), Some(failed));

@@ -10,11 +10,12 @@ use narthex_client_files::{
     clients::{Client, Machine, Scope, System, clients},
     inventory::{Content, FoundFile, look},
     journal::{Journal, Step},
-    plan::{Existing, Origin, Plan, Planned, is_narthex},
+    plan::{Existing, Origin, Plan, Planned, is_gone_narthex, is_narthex},
     servers::{Found, Placeholder},
 };
 use narthex_model::Alias;
 
+use super::projects::Projects;
 use crate::{
     Failure,
     commands::import::{self, check},
@@ -28,8 +29,11 @@ pub(super) struct Survey {
     pub(super) settings: PathBuf,
     /// The current folder.
     pub(super) folder: PathBuf,
-    /// Files of clients that may be written, and files of folders, which may not.
+    /// Files of clients that may be written, and files of the folder without an approval, which
+    /// may not.
     pub(super) files: Vec<FoundFile>,
+    /// The approvals of files of the folder.
+    pub(super) projects: Projects,
     /// Files of clients whose row is not verified, and that were not named.
     pub(super) left_alone: Vec<FoundFile>,
     /// Files to create for clients that have none.
@@ -48,7 +52,7 @@ pub(super) struct NewFile {
 }
 
 impl Survey {
-    pub(super) fn find(
+    pub(super) async fn find(
         only: &[String],
         settings: &Settings,
         journal: &Journal,
@@ -63,18 +67,22 @@ impl Survey {
         let is_named = |client: &Client| only.contains(&client.id);
         let is_wanted = |client: &Client| only.is_empty() || is_named(client);
         let may_write = |client: &Client| client.is_verified || is_named(client);
-        let found = look(&machine, &is_wanted);
-        let (files, left_alone): (Vec<_>, Vec<_>) = found
-            .into_iter()
-            .partition(|file| file.client.scope != Scope::User || may_write(file.client));
+        let mut found = look(&machine, &is_wanted);
+        let projects = Projects::include(&mut found, &folder, settings).await?;
+        let is_included = |file: &FoundFile| {
+            file.client.scope == Scope::User || matches!(file.content, Content::Servers(_))
+        };
+        let (files, left_alone): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|file| !is_included(file) || may_write(file.client));
         let absent = clients().iter().filter(|client| {
+            let mut all = files.iter().chain(&left_alone);
             let is_found =
-                || files.iter().chain(&left_alone).any(|file| file.client.id == client.id);
+                all.any(|file| file.client.id == client.id && file.client.scope == Scope::User);
             client.scope == Scope::User
                 && is_wanted(client)
                 && may_write(client)
                 && machine.has(client)
-                && !is_found()
+                && !is_found
         });
         let new_files = absent.filter_map(|client| new_file(&machine, client)).collect();
         let entries = import::existing(&file)?;
@@ -86,6 +94,7 @@ impl Survey {
             settings: file,
             folder,
             files,
+            projects,
             left_alone,
             new_files,
             plan,
@@ -104,12 +113,22 @@ impl Survey {
     /// The files that do not have narthex yet.
     pub(super) fn to_connect(&self) -> impl Iterator<Item = &FoundFile> {
         self.files.iter().filter(|file| match &file.content {
-            Content::Servers(found) => !found.iter().any(|one| match one {
-                Found::Server(server) => is_narthex(server),
-                Found::Unusable { .. } => false,
-            }),
+            Content::Servers(found) => !has_narthex(found) && !self.is_connected_by_user(file),
             Content::OfFolder(_) | Content::Broken { .. } | Content::Unreadable(_) => false,
         })
+    }
+
+    /// True for a file of the folder whose client has narthex in a file of the user, or gets it
+    /// there. The folder may belong to others, who do not have narthex at the same path.
+    fn is_connected_by_user(&self, file: &FoundFile) -> bool {
+        let is_of_user = |other: &FoundFile| {
+            other.client.scope == Scope::User
+                && other.client.id == file.client.id
+                && matches!(other.content, Content::Servers(_))
+        };
+        file.client.is_of_project()
+            && (self.files.iter().any(is_of_user)
+                || self.new_files.iter().any(|new| new.client.id == file.client.id))
     }
 
     /// True if no server moves and no client gains by a connection.
@@ -156,8 +175,19 @@ fn moved(journal: &Journal) -> BTreeMap<String, Alias> {
     servers.collect()
 }
 
+fn has_narthex(found: &[Found]) -> bool {
+    found.iter().any(|one| match one {
+        Found::Server(server) => is_narthex(server) && !is_gone_narthex(server),
+        Found::Unusable { .. } => false,
+    })
+}
+
 /// The reasons for which servers stay where they are, by their place in the plan.
-fn staying(plan: &Plan, file: &Path, folder: &Path) -> BTreeMap<usize, String> {
+pub(in crate::commands) fn staying(
+    plan: &Plan,
+    file: &Path,
+    folder: &Path,
+) -> BTreeMap<usize, String> {
     let mut staying = check::refused(plan, file, folder);
     for (at, one) in plan.servers.iter().enumerate() {
         if let Some(reason) = needs_client(one) {

@@ -28,11 +28,15 @@ pub(super) fn tell(
     moved(applied)?;
     stayed(survey, applied)?;
     connected(applied)?;
+    left_alone(survey)?;
     daemon(applied)?;
     for problem in &applied.problems {
         let (name, path) = (&problem.client.name, problem.path.display());
         let line = harmless(&format!("{name} ({path}): {}", problem.reason));
         output::line(&format!("\n{line}"))?;
+    }
+    if !applied.moved.is_empty() {
+        output::line(&format!("\nTo see the tools, run `{}`.", narthex("tools", &[])))?;
     }
     let undo = narthex("setup --undo", &[]);
     output::line(&format!("\nTo bring everything back as it was, run `{undo}`."))
@@ -40,7 +44,7 @@ pub(super) fn tell(
 
 fn moved(applied: &Applied<'_>) -> Result<(), Failure> {
     if applied.moved.is_empty() {
-        return output::line("\nNo server works through narthex yet.");
+        return output::line("\nNo server has moved to narthex.");
     }
     output::line("\nThese servers work through narthex:")?;
     for moved in &applied.moved {
@@ -63,7 +67,7 @@ fn stayed(survey: &Survey, applied: &Applied<'_>) -> Result<(), Failure> {
     }
     output::line("\nThese servers stay where they were:")?;
     for one in stayed {
-        let sign_in = if one.needs_sign_in { "needs a sign-in: " } else { "" };
+        let sign_in = if one.needs_sign_in { "asks for a sign-in of yours: " } else { "" };
         let line = format!("  {} in {}: {sign_in}{}", one.name, one.places.join(", "), one.reason);
         output::line(&harmless(&line))?;
     }
@@ -79,6 +83,22 @@ fn connected(applied: &Applied<'_>) -> Result<(), Failure> {
         let hint = one.client.refresh_hint.as_deref();
         let hint = hint.map(|hint| format!(": {hint}")).unwrap_or_default();
         output::line(&harmless(&format!("  {}{hint}", one.client.name)))?;
+    }
+    Ok(())
+}
+
+/// The clients that are written only if they are named.
+fn left_alone(survey: &Survey) -> Result<(), Failure> {
+    if survey.left_alone.is_empty() {
+        return Ok(());
+    }
+    output::line(
+        "\nThese clients are as they were, since the form of their files is unconfirmed:",
+    )?;
+    for file in &survey.left_alone {
+        let set_up = narthex("setup --only {}", &[&file.client.id]);
+        let (name, path) = (&file.client.name, file.path.display());
+        output::line(&harmless(&format!("  {name} ({path}): `{set_up}` sets it up")))?;
     }
     Ok(())
 }
@@ -153,9 +173,11 @@ fn to_json(survey: &Survey, applied: &Applied<'_>) -> Value {
     json!({
         "moved": moved.collect::<Vec<_>>(),
         "stayed": failed.chain(staying).collect::<Vec<_>>(),
+        "left_alone": survey.left_alone_json(),
         "skipped": skipped_json(&survey.plan),
         "connected": connected.collect::<Vec<_>>(),
         "problems": problems.collect::<Vec<_>>(),
+        "untrusted": survey.projects.to_json(),
         "secrets": applied.secrets,
         "settings": survey.settings.to_string_lossy(),
         "is_daemon_started": applied.is_daemon_started,

@@ -20,6 +20,8 @@ pub(super) enum Service {
         /// Sentences for the user.
         notes: Vec<String>,
     },
+    /// A daemon without a service ran before.
+    Beside,
     /// There is no service, for this reason.
     None(String),
 }
@@ -35,7 +37,7 @@ pub(super) fn shown(offer: &Offer) -> Option<String> {
         Offer::Possible(plan) => {
             Some(format!("The daemon would become a service: {}", plan.file().display()))
         }
-        Offer::Present | Offer::Impossible(_) => None,
+        Offer::Present | Offer::Beside | Offer::Impossible(_) => None,
     }
 }
 
@@ -48,6 +50,7 @@ impl Service {
     ) -> Result<Self, Failure> {
         let plan = match offer {
             Offer::Present => return Ok(Self::Present),
+            Offer::Beside => return Ok(Self::Beside),
             Offer::Impossible(reason) => return Ok(Self::None(reason)),
             Offer::Possible(plan) => plan,
         };
@@ -80,7 +83,10 @@ impl Service {
                     narthex("daemon stop", &[])
                 ),
             ],
-            Self::None(_) => vec![format!(
+            Self::None(reason) => {
+                vec![format!("The daemon ran before, and cannot become a service: {reason}.")]
+            }
+            Self::Beside => vec![format!(
                 "The daemon ran before. To have it start with your session, run `{}`, then `{}`.",
                 narthex("daemon stop", &[]),
                 narthex("service install", &[])
@@ -92,6 +98,7 @@ impl Service {
         match self {
             Self::Present => json!({ "state": "present" }),
             Self::Installed { file, .. } => json!({ "state": "installed", "file": file }),
+            Self::Beside => json!({ "state": "none", "reason": "a daemon runs already" }),
             Self::None(reason) => json!({ "state": "none", "reason": reason }),
         }
     }

@@ -8,7 +8,7 @@ use narthex_client_files::{
     rewrite::{Edit, parse, rewrite},
 };
 use narthex_model::{Alias, ErrorKind};
-use narthex_registry::layers::SettingsFile;
+use narthex_registry::layers::{EditError, SettingsFile};
 use serde_json::Value;
 
 use super::{find::Survey, place::failed, secrets::Names};
@@ -61,7 +61,12 @@ async fn change(edits: Vec<Edit>, survey: &Survey, journal: &mut Journal) -> Res
     let path = &survey.settings;
     let variables = check::assumed(&survey.plan);
     let settings = SettingsFile::new(path, &survey.folder, variables);
-    let _lock = settings.lock().await.map_err(|error| Failure::caused(error.kind(), &error))?;
+    let refused = |error: EditError| Failure::caused(error.kind(), &error);
+    let lock = settings.lock_file().map_err(refused)?;
+    if !lock.exists() {
+        journal.note_lock(lock).map_err(|error| failed(&error))?;
+    }
+    let _lock = settings.lock().await.map_err(refused)?;
     let invalid = |error: &dyn std::fmt::Display| {
         Failure::new(ErrorKind::Invalid, format!("{}: {error}", path.display()))
     };

@@ -7,7 +7,7 @@ use narthex_client_files::{
 };
 use serde_json::{Value, json};
 
-use super::find::Survey;
+use super::{find::Survey, projects::Untrusted};
 use crate::{
     Failure,
     commands::import::shown::{
@@ -43,7 +43,7 @@ impl Survey {
         let found = self.files.iter().map(|file| self.file_row(file));
         let left_alone = self.left_alone.iter().map(|file| {
             let content = format!(
-                "left alone, as its form is not confirmed; add --only {} to include it",
+                "left alone, as its form is unconfirmed; `--only {}` sets it up",
                 file.client.id
             );
             vec![file.client.name.clone(), content, file.path.display().to_string()]
@@ -53,17 +53,33 @@ impl Survey {
             vec![file.client.name.clone(), "is made, with narthex alone".to_owned(), path]
         });
         let rows: Vec<_> = found.chain(left_alone).chain(new).collect();
-        file_table(&rows, &self.files, "stays as it is")
+        file_table(&rows, &self.files, "stays as it is")?;
+        for Untrusted { path, reason, command, .. } in &self.projects.untrusted {
+            let facts = [
+                format!("stays as it is: it {reason}"),
+                format!("`{command}` shows what it would start, and asks"),
+            ];
+            told(&path.display().to_string(), &facts)?;
+        }
+        match self.projects.untrusted.is_empty() {
+            true => Ok(()),
+            false => output::line(""),
+        }
     }
 
     fn file_row(&self, file: &FoundFile) -> Vec<String> {
         let content = match &file.content {
             Content::Servers(found) => {
                 let has_narthex = !self.to_connect().any(|other| std::ptr::eq(other, file));
-                let end = if has_narthex { ", connected already" } else { "" };
+                let end = match (file.client.is_of_project(), has_narthex) {
+                    (true, _) => " of this folder",
+                    (false, true) => ", connected already",
+                    (false, false) => "",
+                };
                 format!("{}{end}", output::counted(found.len() as u64, "server"))
             }
-            Content::OfFolder(names) => {
+            Content::OfFolder(of) => {
+                let names: Vec<_> = of.names().collect();
                 format!("of this folder, stays as it is: {}", names.join(", "))
             }
             Content::Broken { .. } | Content::Unreadable(_) => "stays as it is".to_owned(),
@@ -86,13 +102,25 @@ impl Survey {
         ]
     }
 
+    /// The files of clients that are written only if they are named, for programs.
+    pub(super) fn left_alone_json(&self) -> Vec<Value> {
+        let files = self.left_alone.iter();
+        files.map(|file| file_json(&file.client.label(), &file.path, &file.content)).collect()
+    }
+
     /// The files and servers for programs.
     pub(super) fn to_json(&self) -> Value {
         let servers = self.plan.servers.iter().enumerate();
         let servers: Vec<_> = servers.map(|(at, one)| server(one, self.staying.get(&at))).collect();
-        let shown = |file: &FoundFile| file_json(&file.client.label(), &file.path, &file.content);
+        let shown = |file: &FoundFile| {
+            let mut shown = file_json(&file.client.label(), &file.path, &file.content);
+            if let Some(untrusted) = self.projects.untrusted(file) {
+                shown["reason"] = json!(untrusted.reason);
+                shown["trust"] = json!(untrusted.command.to_string());
+            }
+            shown
+        };
         let files: Vec<_> = self.files.iter().map(shown).collect();
-        let left_alone: Vec<_> = self.left_alone.iter().map(shown).collect();
         let new = self.new_files.iter();
         let new: Vec<_> = new
             .map(|file| {
@@ -103,7 +131,7 @@ impl Survey {
         json!({
             "settings": self.settings.to_string_lossy(),
             "files": files,
-            "left_alone": left_alone,
+            "left_alone": self.left_alone_json(),
             "new_files": new,
             "servers": servers,
             "skipped": skipped_json(&self.plan),

@@ -11,11 +11,13 @@ use std::{
 use narthex_client::commands::service::remove_own;
 use narthex_client_files::journal::{FileStep, FileUndone, Journal, Step};
 use narthex_model::{ErrorKind, command::narthex, with_causes};
+use narthex_registry::layers::remove_lock;
 use serde_json::{Value, json};
 
 use super::{
     daemon::Daemon,
     place::{self, failed},
+    projects,
     secrets::{self, Cleared},
     settings,
 };
@@ -79,6 +81,9 @@ impl Undo {
         let is_whole = undo.faults.is_empty()
             && undo.files.iter().all(|file| file.outcome == FileUndone::Restored);
         if is_whole {
+            if let Some(Err(error)) = journal.lock().map(remove_lock) {
+                tracing::warn!("the lock of the settings could not be removed: {error}");
+            }
             journal.remove().map_err(|error| failed(&error))?;
         }
         undo.check()?;
@@ -95,8 +100,12 @@ impl Undo {
             }
             match step {
                 Step::File(file) => {
-                    if !self.file(file, journal) {
+                    let was_approved = projects::is_approved(&file, &context.settings).await;
+                    if !self.file((*file).clone(), journal) {
                         continue;
+                    }
+                    if was_approved {
+                        self.approve(&file, context).await?;
                     }
                 }
                 Step::Secret { name, version } => self.secret(name, version, context).await?,
@@ -109,6 +118,17 @@ impl Undo {
             daemon.reload().await?;
         }
         Ok(())
+    }
+
+    /// Approves a file of the folder that is as it was when it was approved.
+    async fn approve(&self, step: &FileStep, context: &Context) -> Result<(), Failure> {
+        let is_restored = self
+            .files
+            .iter()
+            .any(|file| file.path == step.path && file.outcome == FileUndone::Restored);
+        let Some(backup) = step.backup.as_ref().filter(|_| is_restored) else { return Ok(()) };
+        let text = fs_err::read(backup)?;
+        projects::approve(&step.label, &step.path, &text, &context.settings).await
     }
 
     /// Removes the service, which ends the daemon. It is the first step of a set-up, so all that

@@ -3,7 +3,9 @@
 use std::{
     fs::{Permissions, TryLockError},
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::{
+        DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+    },
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -30,32 +32,68 @@ pub struct EditLock {
 /// Waits until no other edit of `file` is under way, in this process or another.
 pub(super) async fn lock(file: &Path) -> Result<EditLock, EditError> {
     let fail = |source| EditError::Write { file: file.to_owned(), source };
-    let lock = open_lock(file).map_err(fail)?;
+    let mut lock = open_lock(file).map_err(fail)?;
     let end = Instant::now() + LOCK_DEADLINE;
     loop {
         match lock.file().try_lock() {
-            Ok(()) => return Ok(EditLock { _file: lock }),
-            Err(TryLockError::Error(source)) => return Err(fail(source)),
-            Err(TryLockError::WouldBlock) if Instant::now() >= end => {
+            Ok(()) if is_there(&lock) => return Ok(EditLock { _file: lock }),
+            Ok(()) | Err(TryLockError::WouldBlock) if Instant::now() >= end => {
                 return Err(EditError::Busy { file: file.to_owned(), waited: LOCK_DEADLINE });
             }
+            // The lock was removed meanwhile, and a new one of its name is another lock.
+            Ok(()) => lock = open_lock(file).map_err(fail)?,
+            Err(TryLockError::Error(source)) => return Err(fail(source)),
             Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_PAUSE).await,
         }
     }
 }
 
-/// Opens the lock, a file of its own, since each edit replaces the settings file. The lock file is
-/// never removed: otherwise two edits could hold two locks of the same name.
+/// Opens the lock, a file of its own, since each edit replaces the settings file.
 fn open_lock(file: &Path) -> io::Result<fs_err::File> {
-    let target = target(file)?;
-    if let Some(folder) = target.parent() {
+    let path = lock_file(file)?;
+    if let Some(folder) = path.parent() {
         std::fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)?;
     }
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(".lock");
     let mut options = fs_err::OpenOptions::new();
     options.write(true).create(true).truncate(false).options_mut().mode(FILE_MODE);
-    options.open(target.with_file_name(name))
+    options.open(path)
+}
+
+/// The lock of a settings file.
+pub(super) fn lock_file(file: &Path) -> io::Result<PathBuf> {
+    let target = target(file)?;
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(".lock");
+    Ok(target.with_file_name(name))
+}
+
+/// Removes a lock, unless an edit holds it. An edit that waits for it takes a new one.
+///
+/// # Errors
+/// When the lock cannot be opened or removed. One that is absent is no error.
+pub fn remove_lock(lock: &Path) -> io::Result<()> {
+    let absent = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    };
+    let held = match fs_err::OpenOptions::new().write(true).open(lock) {
+        Ok(held) => held,
+        Err(error) => return absent(error),
+    };
+    match held.file().try_lock() {
+        Ok(()) if is_there(&held) => fs_err::remove_file(lock).or_else(absent),
+        Ok(()) | Err(TryLockError::WouldBlock) => Ok(()),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// True if an open lock is still the one of its name.
+fn is_there(lock: &fs_err::File) -> bool {
+    let place = |found: std::fs::Metadata| (found.dev(), found.ino());
+    match (lock.metadata(), fs_err::metadata(lock.path())) {
+        (Ok(open), Ok(named)) => place(open) == place(named),
+        (Err(_), _) | (_, Err(_)) => false,
+    }
 }
 
 /// Puts `text` in the place of the file: a reader sees the old file or the new one, even after a

@@ -5,8 +5,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use narthex_model::ErrorKind;
 use narthex_registry::{
     config::{LoadContext, parse_settings},
-    layers::{EditError, SettingsFile},
+    layers::{EditError, SettingsFile, remove_lock},
 };
+use tokio::task::JoinSet;
 
 use super::*;
 
@@ -234,6 +235,33 @@ async fn e143_an_edit_fails_as_busy_while_another_process_has_the_lock() {
     assert!(matches!(error, EditError::Busy { .. }), "{error}");
     lock.file().unlock().unwrap();
     file(&world).add("a", HTTP).await.unwrap();
+}
+
+/// A removed lock leaves no two edits at a time: one that waits for it takes the new one.
+#[tokio::test(start_paused = true)]
+async fn e143_a_lock_that_is_removed_is_made_anew() {
+    let world = World::new();
+    let (file, lock) = (file(&world), world.path("settings.json.lock"));
+    assert_eq!(file.lock_file().unwrap(), lock);
+    remove_lock(&lock).unwrap();
+    let held = file.lock().await.unwrap();
+    remove_lock(&lock).unwrap();
+    assert!(lock.exists(), "an edit holds it");
+    let mut waiting = JoinSet::new();
+    waiting.spawn({
+        let file = file.clone();
+        async move { file.lock().await }
+    });
+    tokio::task::yield_now().await;
+    fs_err::remove_file(&lock).unwrap();
+    let second = file.lock().await.unwrap();
+    drop(held);
+    tokio::task::yield_now().await;
+    assert!(waiting.try_join_next().is_none(), "the new lock is held");
+    drop(second);
+    drop(waiting.join_next().await.unwrap().unwrap().unwrap());
+    remove_lock(&lock).unwrap();
+    assert!(!lock.exists());
 }
 
 /// E141, E10: an edit changes the file that is followed.

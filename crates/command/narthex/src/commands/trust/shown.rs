@@ -1,0 +1,196 @@
+//! The servers of a file as a person reads them before the approval. Values of secrets are not
+//! shown; each text that decides what runs is (D27).
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use narthex_model::{Confinement, NetworkAccess, OAuth, ServerAuth, ServerDefinition, Target};
+use narthex_registry::config::{ConfigWarning, Entry};
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::commands::packages::{self, FailedStarts};
+
+pub(super) const HIDDEN: &str = "[hidden]";
+
+pub(in crate::commands) fn shown(
+    entry: &Entry,
+    warnings: &[ConfigWarning],
+    failed: &FailedStarts,
+) -> Value {
+    match entry {
+        Entry::Fault(fault) => json!({
+            "alias": fault.name,
+            "starts": format!("nothing: {}", fault.error.message),
+        }),
+        Entry::Server(definition) => definition_shown(definition, warnings, failed),
+    }
+}
+
+fn definition_shown(
+    definition: &ServerDefinition,
+    warnings: &[ConfigWarning],
+    failed: &FailedStarts,
+) -> Value {
+    let alias = definition.alias.as_str();
+    if definition.is_disabled {
+        return json!({ "alias": alias, "starts": "nothing: it is disabled" });
+    }
+    match &definition.target {
+        Target::Stdio(target) => {
+            let mut words = vec![quoted(&target.command)];
+            words.extend(target.args.iter().enumerate().map(|(index, arg)| {
+                // The reader of the file has warned about values that look like secrets, by their
+                // places.
+                let place = format!("{alias}.args[{index}]");
+                let is_warned = warnings.iter().any(|warning| warning.path.ends_with(&place));
+                // A program may take any argument for code, but not one word.
+                match is_warned && is_one_word(arg) {
+                    true => HIDDEN.to_owned(),
+                    false => quoted(arg),
+                }
+            }));
+            let env = target.env.iter().map(|(name, value)| {
+                let place = format!("{alias}.env.{name}");
+                let is_warned = warnings.iter().any(|warning| warning.path.ends_with(&place));
+                let value = match is_warned && is_one_word(&value.expose().replace(' ', "")) {
+                    true => HIDDEN,
+                    false => value.expose(),
+                };
+                (name.clone(), Value::from(value))
+            });
+            let confinement = target.confinement.as_ref().filter(|all| !all.is_none());
+            json!({
+                "alias": alias,
+                "starts": words.join(" "),
+                // The folder from which a relative command is looked up.
+                "folder": target.working_dir.as_ref().map(|folder| folder.display().to_string()),
+                "confinement": confinement.map(|all| confined(all)),
+                "environment": Value::Object(env.collect()),
+                "secrets": secrets(definition),
+                "unpinned": packages::unpinned(definition, failed),
+            })
+        }
+        Target::Http(target) => {
+            let names: Vec<_> = target.headers.keys().collect();
+            json!({
+                "alias": alias,
+                "starts": address(&target.url),
+                "headers": names,
+                "secrets": secrets(definition),
+                "auth": auth(&target.auth),
+            })
+        }
+    }
+}
+
+/// The names of the secrets that a server gets, each once.
+fn secrets(definition: &ServerDefinition) -> BTreeSet<&str> {
+    definition.named_secrets.iter().map(|named| named.name.as_str()).collect()
+}
+
+/// True if a text is one word as keys are, which no shell takes for more.
+pub(super) fn is_one_word(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+=~:@!#%*,".contains(c))
+}
+
+/// The files, network and limits of a program's confinement, in words.
+fn confined(confinement: &Confinement) -> String {
+    let Confinement { files, network, filters_system_calls, limits, has_namespaces } = confinement;
+    let mut all = Vec::new();
+    if let Some(files) = files {
+        let paths = |paths: &[PathBuf]| match paths {
+            [] => "nothing".to_owned(),
+            paths => {
+                let paths = paths.iter().map(|path| quoted(&path.to_string_lossy()));
+                paths.collect::<Vec<_>>().join(" ")
+            }
+        };
+        all.push(format!("reading {}", paths(&files.read)));
+        all.push(format!("writing {}", paths(&files.write)));
+    }
+    match network {
+        NetworkAccess::All => {}
+        NetworkAccess::None => all.push("no network".to_owned()),
+        NetworkAccess::Connect(ports) => {
+            let ports: Vec<_> = ports.iter().map(ToString::to_string).collect();
+            all.push(format!("the ports {}", ports.join(" ")));
+        }
+    }
+    if *filters_system_calls {
+        all.push("ordinary system calls".to_owned());
+    }
+    if *has_namespaces {
+        all.push("namespaces of its own".to_owned());
+    }
+    let limits = [
+        (limits.memory_mb, "MiB of memory"),
+        (limits.processes, "processes"),
+        (limits.open_files, "open files"),
+        (limits.cpu_seconds, "seconds of CPU time"),
+    ];
+    all.extend(limits.iter().filter_map(|(most, what)| Some(format!("{} {what}", (*most)?))));
+    all.join(", ")
+}
+
+/// The authentication of requests, and where a credential is sent besides the server.
+fn auth(auth: &ServerAuth) -> Option<String> {
+    match auth {
+        ServerAuth::None => None,
+        ServerAuth::ApiKey(key) => Some(format!("a key in the header {}", key.header_name)),
+        ServerAuth::NotYet(oauth) => Some(match &**oauth {
+            OAuth::ClientCredentials(client) => {
+                format!("{} at {}", oauth.mode(), address(&client.token_url))
+            }
+            OAuth::AuthorizationCode(_) => oauth.mode().to_owned(),
+        }),
+    }
+}
+
+/// An address without parts that may be secret: it shows only the names of parameters.
+pub(super) fn address(text: &str) -> String {
+    let Ok(mut url) = Url::parse(text) else { return HIDDEN.to_owned() };
+    let names: Vec<_> = url.query_pairs().map(|(name, _)| format!("{name}=…")).collect();
+    let is_plain = url.set_username("").is_ok() && url.set_password(None).is_ok();
+    url.set_query(None);
+    url.set_fragment(None);
+    match (is_plain, &names[..]) {
+        (true, []) => url.to_string(),
+        (true, names) => format!("{url}?{}", names.join("&")),
+        (false, _) => HIDDEN.to_owned(),
+    }
+}
+
+/// A word that is distinct from its neighbours and cannot play tricks with a terminal.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%${}".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("{word:?}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D27: code in an argument is shown, also where it begins as a key does.
+    #[test]
+    fn d27_code_for_a_shell_is_never_hidden() {
+        for one in ["ghp_0123456789abcdefghij", "sk-abc_DEF.1", "hidden-two"] {
+            assert!(is_one_word(one), "{one}");
+        }
+        for code in ["Basic 1; curl x", "sk-a|sh", "ghp_$(id)", "eyJ\n", "sk-`id`", "sk-a&b", "a/b"]
+        {
+            assert!(!is_one_word(code), "{code}");
+        }
+    }
+
+    #[test]
+    fn secrets_and_control_characters_are_not_shown() {
+        assert_eq!(address("https://me:pw@a.example/x?key=1#f"), "https://a.example/x?key=…");
+        assert_eq!(quoted("a\u{1b}[2K\u{202e}b"), r#""a\u{1b}[2K\u{202e}b""#);
+        assert_eq!(quoted("a b"), r#""a b""#);
+        assert_eq!(quoted("${env:X}"), "${env:X}");
+    }
+}
