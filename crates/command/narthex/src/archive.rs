@@ -5,8 +5,9 @@
 
 use std::{
     collections::BTreeSet,
+    fs::Permissions,
     io::{self, Read, Write},
-    os::unix::fs::DirBuilderExt as _,
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -16,6 +17,7 @@ use narthex_model::{ErrorKind, command::narthex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tar::{Archive, Builder, Entry, EntryType, Header};
+use tempfile::NamedTempFile;
 
 /// The first entry, and its text.
 const FORMAT: &str = "narthex-backup";
@@ -61,26 +63,12 @@ impl Contents {
     }
 }
 
-/// A backup that is being written. It is removed again when it is dropped unfinished.
+/// A backup that is being written, under a name that cannot be known before. It is removed again
+/// when it is dropped unfinished.
 pub(crate) struct Writer {
-    tar: Builder<fs::File>,
+    tar: Builder<NamedTempFile>,
     files: Vec<Stored>,
-    unfinished: Unfinished,
-}
-
-/// Removes a file when dropped.
-pub(crate) struct Unfinished(pub(crate) Option<PathBuf>);
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        let Some(path) = self.0.take() else { return };
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!("an unfinished file could not be removed: {error}");
-            }
-            Ok(()) | Err(_) => {}
-        }
-    }
+    path: PathBuf,
 }
 
 impl Writer {
@@ -89,12 +77,15 @@ impl Writer {
     /// # Errors
     /// When the file exists or cannot be written.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
-        let file = create_private(path)?;
-        let mut this = Self {
-            tar: Builder::new(file),
-            files: Vec::new(),
-            unfinished: Unfinished(Some(path.to_owned())),
-        };
+        if fs::symlink_metadata(path).is_ok() {
+            return Err(taken(path));
+        }
+        let file = unfinished(path).map_err(|error| {
+            let failure = Failure::from(error);
+            let message = format!("cannot write {}: {}", path.display(), failure.message);
+            Failure { message, ..failure }
+        })?;
+        let mut this = Self { tar: Builder::new(file), files: Vec::new(), path: path.to_owned() };
         this.append(FORMAT, VERSION.as_bytes())?;
         Ok(this)
     }
@@ -121,10 +112,10 @@ impl Writer {
         Ok(true)
     }
 
-    /// Adds the list, and writes all to the disk.
+    /// Adds the list, writes all to the disk, and gives the file its name.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the file cannot be written, or there is one of its name by now.
     pub(crate) fn finish(mut self, created_at: String) -> Result<Contents, Failure> {
         let narthex = env!("CARGO_PKG_VERSION").to_owned();
         let files = std::mem::take(&mut self.files);
@@ -132,9 +123,8 @@ impl Writer {
         let list = serde_json::to_vec_pretty(&contents)
             .map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
         self.append(LIST, &list)?;
-        let Self { tar, mut unfinished, .. } = self;
-        tar.into_inner()?.sync_all()?;
-        unfinished.0 = None;
+        let Self { tar, path, .. } = self;
+        place_new(tar.into_inner()?, &path)?;
         Ok(contents)
     }
 
@@ -259,6 +249,32 @@ fn unpack(entry: Entry<'_, fs::File>, name: &str, to: &Path) -> Result<Stored, F
     Ok(Stored { name: name.to_owned(), bytes: content.bytes, sha256 })
 }
 
+/// A file beside `path` for its owner alone, to be put there once it is complete.
+///
+/// # Errors
+/// When the folder does not take a file.
+pub(crate) fn unfinished(path: &Path) -> io::Result<NamedTempFile> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".narthex-").permissions(Permissions::from_mode(0o600));
+    builder.tempfile_in(folder)
+}
+
+/// Gives a complete file its name, unless a file has it.
+///
+/// # Errors
+/// When there is a file of this name, or the system refuses.
+pub(crate) fn place_new(file: NamedTempFile, path: &Path) -> Result<(), Failure> {
+    file.as_file().sync_all()?;
+    let Err(error) = file.persist_noclobber(path) else { return Ok(()) };
+    if error.error.kind() == io::ErrorKind::AlreadyExists || fs::symlink_metadata(path).is_ok() {
+        return Err(taken(path));
+    }
+    // Some file systems, as of memory cards, have no such renaming.
+    error.file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
 /// The refusal to write over a file.
 pub(crate) fn taken(path: &Path) -> Failure {
     let path = path.display();
@@ -307,8 +323,26 @@ mod tests {
         assert_eq!(contents.files.len(), 2);
         assert_eq!(fs::read_to_string(to.path().join(STORE)).unwrap(), "the store");
         assert!(refused(&dir.path().join("source")).contains("it is no file of `narthex backup"));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing else is left");
         let again = Writer::create(&file).map(drop).unwrap_err();
         assert_eq!(again.kind, narthex_client::FailureKind::Operation(ErrorKind::Conflict));
+    }
+
+    /// A file that appears meanwhile, or a link, is not replaced.
+    #[test]
+    fn a_backup_replaces_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("backup.tar");
+        let writer = Writer::create(&file).unwrap();
+        fs::write(&file, "mine").unwrap();
+        let failure = writer.finish("2026-01-01T00:00:00Z".to_owned()).unwrap_err();
+        assert!(failure.message.contains("exists already"), "{failure}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+        let link = dir.path().join("link.tar");
+        std::os::unix::fs::symlink("absent", &link).unwrap();
+        assert!(Writer::create(&link).is_err());
+        drop(Writer::create(&dir.path().join("dropped.tar")).unwrap());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing else is left");
     }
 
     /// No changed byte and no cut goes unnoticed.

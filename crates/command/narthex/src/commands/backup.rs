@@ -1,8 +1,9 @@
 //! `narthex backup`: copies the data of a data directory into one file, also while a daemon runs.
 
 use std::{
-    ffi::OsString,
+    fs::TryLockError,
     io,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
     process::ExitCode,
     time::SystemTime,
@@ -16,7 +17,7 @@ use serde_json::json;
 use super::waiting::waiting;
 use crate::{
     Failure,
-    archive::{Contents, MASTER_KEY, SETTINGS, SHARES, STORE, Unfinished, Writer, taken},
+    archive::{Contents, MASTER_KEY, SETTINGS, SHARES, STORE, Writer, taken},
     cli::Context,
     config::Settings,
     data_dir::DataDir,
@@ -31,7 +32,7 @@ pub(crate) async fn run(args: BackupArgs, context: Context) -> Result<ExitCode, 
         return Err(Failure::usage(text));
     }
     let to = std::path::absolute(&args.file)?;
-    if to.try_exists()? {
+    if fs::symlink_metadata(&to).is_ok() {
         return Err(taken(&to));
     }
     let place = DataDir::open(&context.settings.daemon.data)?;
@@ -43,24 +44,87 @@ pub(crate) async fn run(args: BackupArgs, context: Context) -> Result<ExitCode, 
         );
         return Err(Failure::new(ErrorKind::NotFound, text));
     }
-    let store = copy_of_store(&place, &to, &context).await?;
-    let files = files(&args, &context.settings, &place, &store)?;
+    let working = Working::new(&place)?;
+    let store = copy_of_store(&place, &working, &context).await?;
+    let files = files(&args, &context.settings, &place, store)?;
     let written = tokio::task::spawn_blocking({
         let to = to.clone();
         move || write(&to, files)
     });
     let contents = waiting("writing the backup", &context.client(), written).await;
-    drop(store);
+    drop(working);
     let contents = contents.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))??;
     told(&to, &contents, &context)
 }
 
-/// Copies the store beside the backup. The copy is removed when the result is dropped.
+/// The private folder of the data directory in which the store is copied. The lock of the folder
+/// keeps a second backup from it. It is removed when this is dropped; a killed command leaves it to
+/// the next one.
+struct Working {
+    folder: PathBuf,
+    _lock: fs::File,
+}
+
+impl Working {
+    fn new(place: &DataDir) -> Result<Self, Failure> {
+        let folder = place.backup_dir();
+        let lock = loop {
+            match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(error.into());
+                }
+                Ok(()) | Err(_) => {}
+            }
+            let lock = match fs::File::open(&folder) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened?,
+            };
+            match lock.file().try_lock() {
+                Ok(()) if is_named(&lock) => break lock,
+                // Another backup has removed the folder at its end.
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(in_use(place)),
+                Err(TryLockError::Error(error)) => return Err(error.into()),
+            }
+        };
+        for left in entries(&folder)? {
+            fs::remove_file(left.path())?;
+        }
+        Ok(Self { folder, _lock: lock })
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.folder) {
+            tracing::warn!("the folder of a backup could not be removed: {error}");
+        }
+    }
+}
+
+/// True if an open folder is still the one of its name.
+fn is_named(folder: &fs::File) -> bool {
+    let place = |found: std::fs::Metadata| (found.dev(), found.ino());
+    match (folder.metadata(), fs::symlink_metadata(folder.path())) {
+        (Ok(open), Ok(named)) => place(open) == place(named),
+        (Err(_), _) | (_, Err(_)) => false,
+    }
+}
+
+fn in_use(place: &DataDir) -> Failure {
+    let text = format!(
+        "another backup of {} is being made; wait until it has ended, then try again",
+        place.path().display()
+    );
+    Failure::new(ErrorKind::Conflict, text)
+}
+
+/// Copies the store; gives the copy.
 async fn copy_of_store(
     place: &DataDir,
-    to: &Path,
+    working: &Working,
     context: &Context,
-) -> Result<Unfinished, Failure> {
+) -> Result<PathBuf, Failure> {
     let Some(store) = StorePlace::of(place, &context.settings).look().await? else {
         let text = format!(
             "there is no store yet, so there is nothing to copy; start `{}` first, or name another \
@@ -69,13 +133,11 @@ async fn copy_of_store(
         );
         return Err(Failure::new(ErrorKind::NotFound, text));
     };
-    let mut copy = OsString::from(to);
-    copy.push(".store");
-    let copy = PathBuf::from(copy);
+    let copy = working.folder.join(STORE);
     let copied = waiting("copying the store", &context.client(), store.backup(&copy)).await;
     store.close().await;
     copied.map_err(|error| Failure::caused(error.kind(), &error))?;
-    Ok(Unfinished(Some(copy)))
+    Ok(copy)
 }
 
 /// The files of the backup, each with its name there.
@@ -83,9 +145,9 @@ fn files(
     args: &BackupArgs,
     settings: &Settings,
     place: &DataDir,
-    store: &Unfinished,
+    store: PathBuf,
 ) -> Result<Vec<(String, PathBuf)>, Failure> {
-    let of_store = store.0.clone().map(|copy| (STORE.to_owned(), copy));
+    let of_store = Some((STORE.to_owned(), store));
     let of_servers = settings.servers.clone();
     let of_servers = of_servers.map(|file| (format!("{SETTINGS}/settings.json"), file));
     let of_settings = settings.variables.file().cloned();

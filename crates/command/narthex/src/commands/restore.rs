@@ -1,5 +1,7 @@
 //! `narthex restore`: makes a data directory from a backup, whole or not at all.
 
+mod settings;
+
 use std::{
     io,
     os::unix::fs::DirBuilderExt as _,
@@ -8,15 +10,19 @@ use std::{
 };
 
 use fs_err as fs;
-use narthex_client::cli::RestoreArgs;
+use narthex_client::{
+    cli::RestoreArgs,
+    commands::typed::{is_confirmed, is_seen},
+};
 use narthex_model::{ErrorKind, command::narthex};
 use narthex_store::Store;
 use serde_json::json;
 
+use self::settings::FoundSettings;
 use super::waiting::waiting;
 use crate::{
     Failure,
-    archive::{self, Contents, MASTER_KEY, SETTINGS, STORE},
+    archive::{self, Contents, MASTER_KEY, STORE},
     cli::Context,
     output::{self, harmless},
 };
@@ -27,7 +33,7 @@ pub(crate) async fn run(args: RestoreArgs, context: Context) -> Result<ExitCode,
                     own; unset NARTHEX_STORE_URL, or remove `store.url` from the settings";
         return Err(Failure::new(ErrorKind::Conflict, text));
     }
-    let data = std::path::absolute(&context.settings.daemon.data)?;
+    let data = real(std::path::absolute(&context.settings.daemon.data)?)?;
     is_free(&data)?;
     let parent = data.parent().unwrap_or(Path::new("/")).to_owned();
     fs::create_dir_all(&parent)?;
@@ -50,8 +56,46 @@ pub(crate) async fn run(args: RestoreArgs, context: Context) -> Result<ExitCode,
     store.map_err(|error| Failure::caused(error.kind(), &error))?.close().await;
     // An empty folder is replaced; one that is filled by now is not.
     fs::rename(&staging.0, &data)?;
-    let kept = put_settings(&data, &context)?;
-    told(&data, &contents, &kept, &context)
+    // The data are whole from here on, so no fault of the settings ends the command.
+    let mut settings = FoundSettings::look(&data, &context);
+    if settings.is_any_new() {
+        let is_wanted = may_place(&settings, args.yes, &data, &context).await;
+        settings.place(is_wanted.unwrap_or(false));
+    }
+    settings.tidy(&data);
+    told(&data, &contents, &settings, &context)
+}
+
+/// Shows the settings of the backup with their programs, and asks for them on a terminal.
+async fn may_place(
+    settings: &FoundSettings,
+    is_yes: bool,
+    data: &Path,
+    context: &Context,
+) -> Result<bool, Failure> {
+    let is_text = !context.format.is_json() && !context.format.is_quiet();
+    let can_ask = is_text && is_seen();
+    if is_text && (is_yes || can_ask) {
+        output::line(&format!("The data are in {}.", harmless(&data.display().to_string())))?;
+        settings.show()?;
+    }
+    let question = "Put these settings in place, so that the daemon may start this?";
+    Ok(is_yes || can_ask && is_confirmed(question).await?)
+}
+
+/// The directory that a link leads to, or else the path itself.
+fn real(data: PathBuf) -> Result<PathBuf, Failure> {
+    if !data.is_symlink() {
+        return Ok(data);
+    }
+    fs::canonicalize(&data).map_err(|error| {
+        let text = format!(
+            "the data directory {} is a link that leads nowhere ({error}); remove the link, or \
+             name another directory with --data",
+            data.display()
+        );
+        Failure::new(ErrorKind::Conflict, text)
+    })
 }
 
 /// Refuses a directory that has anything in it.
@@ -59,6 +103,13 @@ fn is_free(data: &Path) -> Result<(), Failure> {
     let mut entries = match fs::read_dir(data) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            let text = format!(
+                "the data directory {} is not a directory; name another one with --data",
+                data.display()
+            );
+            return Err(Failure::new(ErrorKind::Conflict, text));
+        }
         Err(error) => return Err(error.into()),
     };
     if entries.next().is_none() {
@@ -94,41 +145,10 @@ impl Drop for Staging {
     }
 }
 
-/// Moves the settings to their places where there are none yet. Returns those that stay in the data
-/// directory, each with the present file.
-fn put_settings(data: &Path, context: &Context) -> Result<Vec<(PathBuf, PathBuf)>, Failure> {
-    let settings = &context.settings;
-    let places = [
-        ("settings.json", settings.servers.clone()),
-        ("narthex.toml", settings.variables.file().cloned()),
-    ];
-    let mut kept = Vec::new();
-    for (name, place) in places {
-        let from = data.join(SETTINGS).join(name);
-        let (true, Some(place)) = (from.exists(), place) else { continue };
-        let text = fs::read(&from)?;
-        match fs::read(&place) {
-            Ok(present) if present == text => fs::remove_file(&from)?,
-            Ok(_) => kept.push((from, place)),
-            Err(_) => {
-                if let Some(folder) = place.parent() {
-                    fs::create_dir_all(folder)?;
-                }
-                narthex_private::replace(&place, &text)?;
-                fs::remove_file(&from)?;
-            }
-        }
-    }
-    if kept.is_empty() && data.join(SETTINGS).exists() {
-        fs::remove_dir_all(data.join(SETTINGS))?;
-    }
-    Ok(kept)
-}
-
 fn told(
     data: &Path,
     contents: &Contents,
-    kept: &[(PathBuf, PathBuf)],
+    settings: &FoundSettings,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
     let has_key = contents.has(MASTER_KEY);
@@ -140,11 +160,9 @@ fn told(
         harmless(&place),
         narthex("up", &[])
     );
-    let left = kept.iter().map(|(from, place)| json!({ "file": from, "present": place }));
-    let left: Vec<_> = left.collect();
     let told = json!({
         "data": place, "files": contents.files.len(), "created_at": contents.created_at,
-        "has_master_key": has_key, "settings_left": left,
+        "has_master_key": has_key, "settings": settings.to_json(),
     });
     let done = output::told(&told, &sentence, context.format)?;
     if context.format.is_json() {
@@ -156,13 +174,7 @@ fn told(
              directory, or set NARTHEX_MASTER_KEY or the keychain's entry, as on the other machine",
         );
     }
-    for (from, place) in kept {
-        output::notice(&format!(
-            "{} exists already and is unchanged; the file of the backup is {}",
-            harmless(&place.display().to_string()),
-            harmless(&from.display().to_string())
-        ));
-    }
+    settings.notices().iter().for_each(|text| output::notice(text));
     output::notice(
         "clients and operators need the new tokens, which the daemon makes at its start; files of \
          folders must be approved again where their paths differ",
