@@ -1,6 +1,8 @@
 //! `narthex setup`: a home folder with files of eight clients, as people and programs write them,
 //! with servers that work, fail, or refuse a key.
 
+mod projects;
+
 use std::{
     io::Write as _,
     path::{Path, PathBuf},
@@ -176,6 +178,10 @@ impl Home {
         for (name, text) in FILES {
             home.write(&format!("home/{name}"), &home.filled(text));
         }
+        // The data directory is the user's usual one.
+        fs::create_dir(home.place.path("share")).unwrap();
+        std::os::unix::fs::symlink(home.place.path("data"), home.place.path("share/narthex"))
+            .unwrap();
         home.write(".vscode/mcp.json", r#"{ "servers": { "of-folder": { "command": "x" } } }"#);
         [KEY, OTHER_KEY, DOCS_KEY, SCHEMA_KEY, SHELL_KEY].into_iter().for_each(planted::remember);
         home
@@ -200,6 +206,7 @@ impl Home {
         let mut command = self.place.command(words);
         command.env("HOME", self.place.path("home"));
         command.env("XDG_CONFIG_HOME", self.place.path("home/.config"));
+        command.env("XDG_DATA_HOME", self.place.path("share"));
         command.env("NARTHEX_LISTEN", "127.0.0.1:0");
         command
     }
@@ -327,6 +334,7 @@ async fn d42_servers_move_work_and_come_back() {
     assert_eq!(undone["data"]["kept_secrets"], json!([]));
     home.is_untouched();
     assert!(!home.settings().exists());
+    assert!(!home.settings().with_extension("json.lock").exists());
     assert!(!home.place.path("data/setup").exists());
     assert_eq!(home.run(&["secrets", "list", "--quiet"]).succeeded().stdout, "");
     let nothing = home.run(&["setup", "--undo"]).succeeded().stdout;
@@ -404,6 +412,49 @@ fn nothing_changes_without_an_answer() {
     assert!(shown.contains("to narthex, and connect 1 client to it? [y/N]"), "{shown}");
     home.is_untouched();
     assert!(!home.place.path("data").exists());
+}
+
+/// A token and an address of another daemon lead nowhere else, and the entry of a client leads to
+/// this data directory and these settings without the variables of this shell.
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_of_the_shell_lead_to_no_other_daemon() {
+    let fixture = tracker().await;
+    let home = Home::new(&fixture.url);
+    home.write("own.toml", "");
+    let run = |words: &[&str]| {
+        let mut command = home.command(&[words, &["--settings", "own.toml", "--json"]].concat());
+        command.env("NARTHEX_TOKEN", "nrt_of-another").env("NARTHEX_DAEMON_URL", "http://[::1]:1");
+        Done::from(command.stdin(Stdio::null()).output().unwrap())
+    };
+    let done = run(&["setup", "--yes", "--only", "claude-code,codex"]).succeeded().json();
+    assert_eq!(done["data"]["problems"], json!([]), "{done}");
+    let entries: Value = serde_json::from_str(&home.text(".claude.json")).unwrap();
+    let arguments = entries["mcpServers"]["narthex"]["args"].as_array().unwrap();
+    let expected = ["--data", "/data", "--settings", "own.toml"];
+    assert_eq!(arguments.len(), 5, "{arguments:?}");
+    for (word, expected) in arguments.iter().filter(|word| *word != "connect").zip(expected) {
+        assert!(word.as_str().unwrap().ends_with(expected), "{arguments:?}");
+    }
+    run(&["setup", "--undo"]).succeeded();
+    home.is_untouched();
+}
+
+/// A file with a second name is named and left, and an undo removes no file of the user.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_beside_those_of_clients_stay() {
+    let fixture = tracker().await;
+    let home = Home::new(&fixture.url);
+    let linked = home.place.path("dotfiles.json");
+    fs::hard_link(home.place.path("home/.cursor/mcp.json"), &linked).unwrap();
+    home.write("home/.narthex-config", "mine");
+    let data = home.set_up(&[]);
+    let problem = data["problems"][0].to_string();
+    assert!(problem.contains("cursor/user") && problem.contains("2 names"), "{data}");
+    assert_eq!(fs::read_to_string(&linked).unwrap(), home.filled(CURSOR));
+    home.run(&["setup", "--undo"]).succeeded();
+    assert_eq!(home.text(".narthex-config"), "mine");
+    fs::remove_file(home.place.path("home/.narthex-config")).unwrap();
+    home.is_untouched();
 }
 
 /// Edits of others between a set-up and its undo stay, and exactly the own parts go.
@@ -541,7 +592,9 @@ async fn an_uninstallation_leaves_nothing() {
     let shown = home.run(&["uninstall", "--dry-run", "--delete-data"]).succeeded().stdout;
     let data = home.place.path("data");
     let deleted = format!("{} is deleted", data.display());
-    for words in ["come back as they were", "The daemon, process ", &deleted, "was a dry run"] {
+    let store = data.join("store.db").display().to_string();
+    let daemon = "The daemon, process ";
+    for words in ["come back as they were", daemon, &deleted, &store, "was a dry run"] {
         assert!(shown.contains(words), "{words}\n{shown}");
     }
     home.run(&["uninstall"]).failed(1, &["nothing was removed", "narthex uninstall --yes"]);
@@ -576,4 +629,74 @@ async fn an_uninstallation_stops_at_a_file_that_cannot_be_brought_back() {
     assert!(done.contains("stay, and a later installation uses them"), "{done}");
     home.is_untouched();
     assert!(home.place.path("data/store.db").exists());
+}
+
+/// The copy of a client's file that cannot come back byte for byte stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_uninstallation_keeps_the_only_copies_of_files() {
+    let fixture = tracker().await;
+    let home = Home::new(&fixture.url);
+    home.set_up(&[]);
+    fs::remove_file(home.place.path("home/.codex/config.toml")).unwrap();
+    let setup = home.place.path("data/setup");
+    let done = home.run(&["uninstall", "--yes", "--delete-data"]).succeeded().stdout;
+    for words in [
+        format!("The files from before are in {}/backups.", setup.display()),
+        format!("{} stays: it has the only copies of files", setup.display()),
+        format!("`rm -r {}`", setup.display()),
+    ] {
+        assert!(done.contains(&words), "{words}\n{done}");
+    }
+    assert!(!home.place.path("data/store.db").exists());
+    let done = home.run(&["uninstall", "--yes", "--delete-data", "--json"]).succeeded().json();
+    assert_eq!(done["data"]["left"], json!([setup]), "{done}");
+    let mut copies = Vec::new();
+    files_below(&setup.join("backups"), &mut copies);
+    let mut copies = copies.iter().map(|copy| fs::read_to_string(copy).unwrap());
+    assert!(copies.any(|text| text == home.filled(CODEX)));
+    fs::remove_dir_all(&setup).unwrap();
+    home.run(&["uninstall", "--yes", "--delete-data"]).succeeded();
+    assert!(!home.place.path("data").exists());
+}
+
+/// The settings belong to the daemon of the usual data directory.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_uninstallation_of_a_second_daemon_keeps_the_settings_of_the_first() {
+    let fixture = tracker().await;
+    let home = Home::new(&fixture.url);
+    home.set_up(&[]);
+    let settings = fs::read_to_string(home.settings()).unwrap();
+    let second = home.place.path("second").display().to_string();
+    home.run(&["up", "--detach", "--config", "mcp.json", "--data", &second]).succeeded();
+    let words = ["uninstall", "--delete-data", "--data", &second];
+    let shown = home.run(&[&words[..], &["--dry-run"]].concat()).succeeded().stdout;
+    let kept = format!("{} is kept", home.settings().display());
+    assert!(shown.contains(&kept), "{shown}");
+    let done = home.run(&[&words[..], &["--yes"]].concat()).succeeded().stdout;
+    assert!(done.contains(&format!("{} stays: ", home.settings().display())), "{done}");
+    assert!(!Path::new(&second).exists());
+    assert_eq!(fs::read_to_string(home.settings()).unwrap(), settings);
+    home.run(&["daemon", "status", "--quiet"]).succeeded();
+    home.run(&["setup", "--undo"]).succeeded();
+}
+
+/// Nothing is deleted from a folder that narthex has not made, also if a daemon ran with it.
+#[test]
+fn an_uninstallation_deletes_nothing_of_a_project() {
+    let home = Home::new("http://127.0.0.1:1");
+    home.write("project/shares/logo.svg", "x");
+    home.write("project/store.db.sql", "x");
+    home.place.set_mode("project", 0o700);
+    let project = home.place.path("project").display().to_string();
+    home.run(&["up", "--detach", "--config", "mcp.json", "--data", &project]).succeeded();
+    for flag in ["--dry-run", "--yes"] {
+        let done = home.run(&["uninstall", "--delete-data", flag, "--data", &project]);
+        done.failed(1, &["nothing was removed", "narthex.dir", "`rm -r "]);
+    }
+    home.run(&["daemon", "status", "--quiet", "--data", &project]).succeeded();
+    home.run(&["uninstall", "--yes", "--data", &project]).succeeded();
+    home.run(&["daemon", "status", "--quiet", "--data", &project]).failed(1, &[]);
+    for file in ["shares/logo.svg", "store.db.sql", "store.db"] {
+        assert!(home.place.path("project").join(file).exists(), "{file}");
+    }
 }

@@ -100,3 +100,19 @@ fn data_of_the_first_version_are_backed_up_and_restored() {
     fs::rename(place.path("other"), place.path("data")).unwrap();
     assert_eq!(value(&place, "OLD_KEY"), "second-canary-8103");
 }
+
+/// Data of an earlier version have no marker, and are deleted if narthex has written all of them.
+#[test]
+fn data_of_the_first_version_are_deleted_by_an_uninstallation() {
+    for has_run in [false, true] {
+        let place = with_data(FIRST);
+        if has_run {
+            drop(place.up());
+        }
+        place.write("data/notes.txt", "x");
+        place.run(["uninstall", "--yes", "--delete-data"]).failed(1, &["`rm -r ", "store.db"]);
+        fs::remove_file(place.path("data/notes.txt")).unwrap();
+        place.run(["uninstall", "--yes", "--delete-data"]).succeeded();
+        assert!(!place.path("data").exists());
+    }
+}

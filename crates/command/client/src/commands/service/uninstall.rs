@@ -1,8 +1,13 @@
 //! `narthex service uninstall`: stops the service and removes its files.
+//!
+//! Without a manager, such as in a session of `su` or in a container, the files go all the same,
+//! and the daemon is stopped as `narthex daemon stop` does.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Duration,
 };
 
 use fs_err as fs;
@@ -12,10 +17,89 @@ use super::place::{Place, run_all, would_run};
 use crate::{
     Context, Failure,
     cli::{ServiceOfArgs, ServiceUninstallArgs},
-    commands::waiting::waiting,
+    commands::{daemon::stop_daemon, waiting::waiting},
     output,
-    service::{SYSTEM_USER, SYSUSERS, State, Words, is_ours},
+    service::{Manager, SYSTEM_USER, SYSUSERS, Words, is_ours},
 };
+
+/// The time in which a daemon without a manager has to end its calls and servers.
+const STOPPED: Duration = Duration::from_secs(60);
+
+/// The way to remove a service.
+enum Removal {
+    /// The commands of the manager before and after its file is removed.
+    ByManager { before: Vec<Words>, after: Vec<Words> },
+    /// The manager cannot be reached, for this reason.
+    Alone { reason: String },
+}
+
+impl Removal {
+    async fn of(place: &Place) -> Self {
+        match place.manager.reached().await {
+            Ok(state) => {
+                let (before, after) = place.manager.uninstall(&state);
+                Self::ByManager { before, after }
+            }
+            Err(reason) => Self::Alone { reason },
+        }
+    }
+
+    fn commands(&self) -> Vec<Words> {
+        match self {
+            Self::ByManager { before, after } => [before.as_slice(), after.as_slice()].concat(),
+            Self::Alone { .. } => Vec::new(),
+        }
+    }
+
+    /// The lines of a dry run.
+    fn would(&self, place: &Place) -> Vec<String> {
+        let file = format!("Would remove {}", place.file.display());
+        match self {
+            Self::ByManager { before, after } => {
+                would_run(before).chain([file]).chain(would_run(after)).collect()
+            }
+            Self::Alone { reason } => {
+                vec![file, format!("Would stop the daemon without its manager: {reason}")]
+            }
+        }
+    }
+
+    /// Stops the service, and removes its files.
+    async fn make(&self, place: &Place, context: &Context) -> Result<(), Failure> {
+        match self {
+            Self::ByManager { before, after } => {
+                waiting("stopping the service", context, run_all(before)).await?;
+                remove_files(place)?;
+                run_all(after).await
+            }
+            Self::Alone { reason } => {
+                // A service of the machine runs as another user, whose data are not read here.
+                if !place.is_system() {
+                    stop_daemon(STOPPED, false, context).await?;
+                }
+                remove_files(place)?;
+                output::notice(&without_manager(place, reason));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The note about a service that was removed without its manager.
+fn without_manager(place: &Place, reason: &str) -> String {
+    let rest = match place.manager {
+        Manager::SystemdUser => {
+            "; a manager that runs elsewhere forgets the service with `systemctl --user \
+             daemon-reload`, or at its next start"
+        }
+        Manager::SystemdSystem => {
+            "; a daemon that still runs is ended with `kill`, and a manager that runs elsewhere \
+             forgets the service with `systemctl daemon-reload`"
+        }
+        Manager::Launchd => "; launchd forgets the service at the end of your session",
+    };
+    format!("{reason}, so the service was removed without it{rest}")
+}
 
 pub(super) async fn run(
     args: &ServiceUninstallArgs,
@@ -33,19 +117,14 @@ pub(super) async fn run(
             context.format,
         );
     }
-    let state = match place.manager.state().await {
-        Ok(state) => state,
-        Err(_) if args.dry_run => State::default(),
-        Err(failure) => return Err(failure),
-    };
-    let (before, after) = place.manager.uninstall(&state);
+    let removal = Removal::of(&place).await;
     let stays = match place.is_system() {
         true => {
             format!("The data in {} and the user {SYSTEM_USER} stay.", place.data.path().display())
         }
         false => format!("The data in {} and your settings stay.", place.data.path().display()),
     };
-    let commands = [before.clone(), after.clone()].concat();
+    let commands = removal.commands();
     let data = |is_dry_run: bool| {
         json!({
             "was_installed": true,
@@ -56,31 +135,31 @@ pub(super) async fn run(
         })
     };
     if args.dry_run {
-        let mut lines: Vec<_> = would_run(&before).collect();
-        lines.push(format!("Would remove {file}"));
-        lines.extend(would_run(&after));
+        let mut lines = removal.would(&place);
         lines.push(stays);
         return output::told_lines(&data(true), &lines, context.format);
     }
     place.check_rights()?;
-    remove(&place, &before, &after, context).await?;
+    removal.make(&place, context).await?;
     let lines = [format!("Stopped the service, and removed {file}"), stays];
     output::told_lines(&data(false), &lines, context.format)
 }
 
-/// Stops the service, and removes its files.
-async fn remove(
-    place: &Place,
-    before: &[Words],
-    after: &[Words],
-    context: &Context,
-) -> Result<(), Failure> {
-    waiting("stopping the service", context, run_all(before)).await?;
+/// Removes the files of the service, and the link by which systemd starts it.
+fn remove_files(place: &Place) -> Result<(), Failure> {
     fs::remove_file(&place.file)?;
+    if let Some(link) = place.manager.start_link(&place.file)
+        && fs::symlink_metadata(&link).is_ok_and(|found| found.is_symlink())
+    {
+        match fs::remove_file(&link) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            Ok(()) | Err(_) => {}
+        }
+    }
     if place.is_system() {
         remove_own(Path::new(SYSUSERS))?;
     }
-    run_all(after).await
+    Ok(())
 }
 
 /// Stops and removes the service of this data directory and user.
@@ -89,9 +168,7 @@ pub(super) async fn remove_own_service(context: &Context) -> Result<Option<PathB
     if !place.is_installed() {
         return Ok(None);
     }
-    let state = place.manager.state().await?;
-    let (before, after) = place.manager.uninstall(&state);
-    remove(&place, &before, &after, context).await?;
+    Removal::of(&place).await.make(&place, context).await?;
     Ok(Some(place.file))
 }
 
