@@ -1,18 +1,19 @@
 //! The data directory: tokens, the daemon's state, and a lock for its single daemon.
 
+mod holder;
+mod marker;
 mod port;
 mod remove;
 mod token;
 
 use std::{
     fs::TryLockError,
-    io::{Read, Seek, Write},
+    io::Read,
     os::{
         fd::{AsFd, OwnedFd},
-        unix::fs::DirBuilderExt,
+        unix::fs::{DirBuilderExt, MetadataExt},
     },
     path::{Path, PathBuf},
-    time::SystemTime,
 };
 
 use fs_err as fs;
@@ -21,6 +22,8 @@ use narthex_private::PrivateError;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
+pub use holder::Holder;
+pub use remove::{Left, Removal};
 pub use token::{read_admin_token, read_client_token};
 
 use crate::Failure;
@@ -30,11 +33,17 @@ pub const DAEMON_LOG: &str = "daemon.log";
 /// More than `daemon.json` ever has.
 const STATE_MAX: u64 = 1 << 20;
 /// Folders in the data folder: records, copies of the data that runs share, the folders in which
-/// runs and executors work, and the record of a set-up.
-const FOLDERS: [&str; 5] = ["audit", "shares", "folders", "executors", SETUP];
+/// runs and executors work, the record of a set-up, the servers that came as bundles, and the
+/// folder of a backup at work.
+const FOLDERS: [&str; 7] = ["audit", "shares", "folders", "executors", SETUP, BUNDLES, BACKUP];
 
 /// The folder of the record of a set-up.
 const SETUP: &str = "setup";
+
+/// The folder of the files of servers that came as bundles.
+const BUNDLES: &str = "bundles";
+/// The folder in which a backup copies the store.
+const BACKUP: &str = "backup";
 
 /// Files in the data folder that are opened by their names, so that a link would be followed. Files
 /// that are always replaced whole, such as `daemon.json`, are not among them.
@@ -75,7 +84,7 @@ impl DaemonLock {
 }
 
 /// The address of the running daemon: `daemon.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonState {
     pub pid: u32,
     /// The base URL, without a path.
@@ -94,10 +103,30 @@ pub struct DaemonState {
     /// starts or hands over just now.
     #[serde(default)]
     pub can_restart: bool,
+    /// A word that each start chooses anew, so that a program that took over is told from the one
+    /// before it, which had the same process.
+    #[serde(default)]
+    pub generation: String,
+    /// The version of the program; `None` for one that did not publish it yet.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// The last restart that this daemon refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<RefusedRestart>,
+}
+
+/// A restart that would have ended the daemon.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedRestart {
+    /// The number of refused restarts so far.
+    pub number: u32,
+    /// The reason for which the next program does not start.
+    pub reason: String,
 }
 
 impl DataDir {
-    /// Opens the directory, and creates it for its owner alone if it does not exist.
+    /// Opens the directory, and creates it for its owner alone if it does not exist. A new or empty
+    /// one gets the marker of narthex's own directories.
     ///
     /// # Errors
     /// When the directory cannot be created, or another user may write to it.
@@ -118,6 +147,7 @@ impl DataDir {
             Ok(()) | Err(_) => {
                 let path = fs::canonicalize(path)?;
                 narthex_private::check_folder(&path)?;
+                marker::mark_if_empty(&path)?;
                 for inner in FOLDERS.map(|name| path.join(name)) {
                     unless_absent(narthex_private::check_inner_folder(&inner))?;
                 }
@@ -163,6 +193,16 @@ impl DataDir {
         self.path.join(SETUP)
     }
 
+    /// The folder with a folder for each server that came as a bundle.
+    pub fn bundles_dir(&self) -> PathBuf {
+        self.path.join(BUNDLES)
+    }
+
+    /// The folder in which a backup copies the store, while it works.
+    pub fn backup_dir(&self) -> PathBuf {
+        self.path.join(BACKUP)
+    }
+
     /// The lock that a set-up holds.
     pub fn setup_lock_file(&self) -> PathBuf {
         self.path.join("setup.lock")
@@ -200,17 +240,34 @@ impl DataDir {
     }
 
     /// Calls `pause` each time that another process only checks just now for a running daemon.
-    fn lock_with(&self, mut pause: impl FnMut()) -> Result<DaemonLock, Failure> {
+    fn lock_with(&self, pause: impl FnMut()) -> Result<DaemonLock, Failure> {
+        let file = self.locked_file(pause)?;
+        // Left by a daemon that was killed: another program may listen there by now, and would
+        // receive tokens.
+        match fs::remove_file(self.state_file()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            Ok(()) | Err(_) => {}
+        }
+        let lock = DaemonLock { file };
+        lock.sign()?;
+        Ok(lock)
+    }
+
+    /// The lock file that the path names, locked for this process.
+    fn locked_file(&self, mut pause: impl FnMut()) -> Result<fs::File, Failure> {
         let path = self.lock_file();
-        narthex_private::check_folder(&self.path)?;
-        let mut file = narthex_private::open_or_create(&path)?;
         let failed = |error| {
             let text = format!("cannot lock {}: {error}", path.display());
             Failure::new(ErrorKind::Unavailable, text)
         };
         loop {
+            narthex_private::check_folder(&self.path)?;
+            let mut file = narthex_private::open_or_create(&path)?;
             match file.file().try_lock() {
-                Ok(()) => break,
+                // A removal deletes the file while it holds the lock: then this is no file of the
+                // directory any more, and keeps no other daemon away.
+                Ok(()) if is_at(&file, &path)? => return Ok(file),
+                Ok(()) => continue,
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
                 Err(TryLockError::WouldBlock) => {}
             }
@@ -222,16 +279,6 @@ impl DataDir {
             }
             pause();
         }
-        // Left by a daemon that was killed: another program may listen there by now, and would
-        // receive tokens.
-        match fs::remove_file(self.state_file()) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-            Ok(()) | Err(_) => {}
-        }
-        file.set_len(0)?;
-        file.rewind()?;
-        write!(file, "{}", std::process::id())?;
-        Ok(DaemonLock { file })
     }
 
     /// The lock that the same process has held before it executed the program anew.
@@ -240,10 +287,12 @@ impl DataDir {
     }
 
     fn taken(&self, file: &mut fs::File) -> Failure {
-        let mut pid = String::new();
-        let holder = match file.read_to_string(&mut pid) {
-            Ok(_) if !pid.is_empty() => format!("the process {pid}"),
-            Ok(_) | Err(_) => "another process".to_owned(),
+        let mut text = String::new();
+        let named =
+            file.read_to_string(&mut text).ok().and_then(|_| text.split_whitespace().next());
+        let holder = match named {
+            Some(pid) => format!("the process {pid}"),
+            None => "another process".to_owned(),
         };
         let (status, stop) = (narthex("status", &[]), narthex("daemon stop", &[]));
         let text = format!(
@@ -284,11 +333,6 @@ impl DataDir {
         Ok(narthex_private::replace(&self.state_file(), &to_json(state))?)
     }
 
-    /// The time of the last publication of a daemon's state; `None` if there is none.
-    pub fn published(&self) -> Option<SystemTime> {
-        fs::metadata(self.state_file()).and_then(|metadata| metadata.modified()).ok()
-    }
-
     /// Removes the state file of the running daemon.
     pub fn retract(&self) {
         if let Err(error) = fs::remove_file(self.state_file()) {
@@ -312,24 +356,15 @@ impl DataDir {
     pub fn running(&self) -> Result<Option<DaemonState>, Failure> {
         if self.is_locked()? { read_json(&self.state_file()) } else { Ok(None) }
     }
+}
 
-    /// Process id of the daemon that uses the directory, even if it does not answer; `None` if
-    /// there is none.
-    pub fn holder(&self) -> Result<Option<u32>, Failure> {
-        if !self.is_locked()? {
-            return Ok(None);
-        }
-        let path = self.lock_file();
-        let text = narthex_private::read(&path, STATE_MAX)?;
-        String::from_utf8_lossy(&text).trim().parse().map(Some).map_err(|error| {
-            let text = format!(
-                "a daemon holds {}, but the file does not say which process it is ({error}); find \
-                 the process with `fuser {}`",
-                path.display(),
-                path.display()
-            );
-            Failure::new(ErrorKind::Invalid, text)
-        })
+/// True if the path names this open file.
+fn is_at(file: &fs::File, path: &Path) -> Result<bool, Failure> {
+    let opened = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(found) => Ok((found.dev(), found.ino()) == (opened.dev(), opened.ino())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -455,6 +490,40 @@ mod tests {
         assert!(!data.is_locked().unwrap());
     }
 
+    /// A lock of a file that a removal has deleted meanwhile keeps no other daemon away, so it is
+    /// not taken.
+    #[test]
+    fn a_deleted_lock_file_is_not_taken_for_the_lock() {
+        let (_dir, data) = data();
+        let removal = data.lock().unwrap();
+        let waiting = narthex_private::open_or_create(&data.lock_file()).unwrap();
+        fs::remove_file(data.lock_file()).unwrap();
+        drop(removal);
+        assert!(!is_at(&waiting, &data.lock_file()).unwrap());
+        let next = data.lock().unwrap();
+        assert!(is_at(&next.file, &data.lock_file()).unwrap());
+        assert!(!is_at(&waiting, &data.lock_file()).unwrap());
+    }
+
+    /// The same with a file that is deleted between its opening and its lock.
+    #[test]
+    fn a_starting_daemon_locks_the_file_that_the_path_names() {
+        let (_dir, data) = data();
+        let asking = fs::File::open({
+            drop(data.lock().unwrap());
+            data.lock_file()
+        });
+        let asking = asking.unwrap();
+        asking.file().lock_shared().unwrap();
+        // The starting daemon waits, while the file goes and another one takes its place.
+        let lock = data.lock_with(|| {
+            fs::remove_file(data.lock_file()).unwrap();
+            fs::write(data.lock_file(), "").unwrap();
+            asking.file().unlock().unwrap();
+        });
+        assert!(is_at(&lock.unwrap().file, &data.lock_file()).unwrap());
+    }
+
     /// D4: at the address of a killed daemon any program may listen by the time that the next one
     /// starts, and no token is sent there.
     #[test]
@@ -464,11 +533,8 @@ mod tests {
         let state = DaemonState {
             pid: std::process::id(),
             url: "http://127.0.0.1:1".to_owned(),
-            socket_dir: None,
             config: "mcp.json".into(),
-            store: None,
-            fingerprints: Vec::new(),
-            can_restart: false,
+            ..DaemonState::default()
         };
         data.publish(&state).unwrap();
         assert_eq!(data.running().unwrap().as_ref(), Some(&state));

@@ -79,9 +79,34 @@ pub fn usual_data(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Failu
     })
 }
 
-/// The path of this program, for lines that a user pastes elsewhere.
+/// The path of this program, for lines that a user pastes elsewhere and for later starts.
+///
+/// It is the path by which the program was called: a package manager links it to the present
+/// version, and an update has the link lead to another file.
 pub fn program() -> OsString {
-    std::env::current_exe().map_or_else(|_| "narthex".into(), PathBuf::into_os_string)
+    let Ok(own) = std::env::current_exe() else { return "narthex".into() };
+    let called = std::env::args_os().next().unwrap_or_default();
+    let path = path_entries();
+    called_path(Path::new(&called), &path, &own).unwrap_or(own).into_os_string()
+}
+
+/// The folders in which a shell looks for programs.
+fn path_entries() -> Vec<PathBuf> {
+    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
+}
+
+/// The whole path for the word by which a program was called; `None` if it leads to another file
+/// than the program itself.
+fn called_path(called: &Path, folders: &[PathBuf], own: &Path) -> Option<PathBuf> {
+    let real = |path: &Path| fs_err::canonicalize(path).ok();
+    let own = real(own)?;
+    let is_own = |path: &PathBuf| path.is_absolute() && real(path).is_some_and(|path| path == own);
+    let is_word = called.components().count() == 1 && !called.has_root();
+    let candidates: Vec<_> = match is_word {
+        true => folders.iter().map(|folder| folder.join(called)).collect(),
+        false => std::path::absolute(called).into_iter().collect(),
+    };
+    candidates.into_iter().find(is_own)
 }
 
 /// Refuses to write the path of this program into files that last, if the program lies in the cache
@@ -90,8 +115,10 @@ pub fn program() -> OsString {
 /// # Errors
 /// With the command that installs the program for good.
 pub fn check_lasting() -> Result<(), Failure> {
-    let program = PathBuf::from(program());
-    let Some(install) = lasting_install(&program) else { return Ok(()) };
+    // A link elsewhere that leads into the cache lasts no longer than the cache.
+    let paths = [PathBuf::from(program()), std::env::current_exe().unwrap_or_default()];
+    let in_cache = paths.iter().find_map(|path| Some((path, lasting_install(path)?)));
+    let Some((program, install)) = in_cache else { return Ok(()) };
     let text = format!(
         "the program {} lies in a cache that may be emptied, so clients and services could not \
          start it later; install it first with `{install}`, then run this command with the \
@@ -122,6 +149,33 @@ fn lasting_install(program: &Path) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_named_by_the_link_that_it_was_called_by() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for folder in ["bin", "cellar/1.0", "cellar/1.1"] {
+            fs_err::create_dir_all(path(folder)).unwrap();
+        }
+        let (own, link) = (path("cellar/1.0/narthex"), path("bin/narthex"));
+        for program in [&own, &path("cellar/1.1/narthex")] {
+            fs_err::write(program, "").unwrap();
+        }
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        let folders = [path("none"), path("bin"), path("cellar/1.0")];
+        let called = |word: &Path| called_path(word, &folders, &own);
+        assert_eq!(called(&link), Some(link.clone()));
+        assert_eq!(called("narthex".as_ref()), Some(link.clone()));
+        assert_eq!(called(&own), Some(own.clone()));
+        // A word that another program chose, and a link that leads elsewhere by now.
+        assert_eq!(called("other".as_ref()), None);
+        assert_eq!(called("".as_ref()), None);
+        assert_eq!(called_path("narthex".as_ref(), &[PathBuf::from("bin")], &own), None);
+        fs_err::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink(path("cellar/1.1/narthex"), &link).unwrap();
+        assert_eq!(called(&link), None);
+        assert_eq!(called("narthex".as_ref()), Some(own.clone()));
+    }
 
     #[test]
     fn a_program_in_the_cache_of_a_tool_is_known() {

@@ -7,6 +7,7 @@ mod connections;
 mod given;
 mod keys;
 mod layers;
+mod programs;
 mod settings;
 mod signin;
 mod tls;
@@ -22,6 +23,7 @@ use narthex_supervisor::BaseEnvironment;
 
 pub use connections::ConnectionOptions;
 pub(crate) use keys::KeyPlace;
+pub(crate) use programs::programs;
 pub(crate) use settings::{Flags, Settings, own_folder};
 pub(crate) use signin::SignIn;
 pub(crate) use tls::TlsPlace;

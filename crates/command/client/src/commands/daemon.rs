@@ -9,14 +9,13 @@ use crate::cli::{DaemonCommand, StopArgs};
 use narthex_model::{ErrorKind, command::narthex};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    fd::OwnedFd,
     io::Errno,
     process::Signal,
 };
 use serde_json::json;
 use tokio::time::Instant;
 
-use self::process::{open, send};
+use self::process::Process;
 use super::waiting::waiting;
 use crate::{Context, Failure, data_dir::DataDir, output};
 
@@ -80,7 +79,8 @@ pub struct Stopped {
 /// not ended in this time is killed if `is_forced`.
 ///
 /// # Errors
-/// When the daemon does not end in time, or another one starts meanwhile.
+/// When the daemon does not end in time, another one starts meanwhile, or it runs in another
+/// container.
 pub async fn stop_daemon(
     within: Duration,
     is_forced: bool,
@@ -88,13 +88,9 @@ pub async fn stop_daemon(
 ) -> Result<Stopped, Failure> {
     let none = Stopped { pid: None, is_killed: false };
     let data = DataDir::at(&context.daemon.data);
-    let Some(pid) = data.holder()? else { return Ok(none) };
-    // A handle to the very process: should it end and its number go to another, nothing is sent.
-    let Some(process) = open(pid)? else { return Ok(none) };
-    if data.holder()? != Some(pid) {
-        return Ok(none);
-    }
-    send(&process, pid, Signal::TERM)?;
+    let Some(process) = Process::of_daemon(&data)? else { return Ok(none) };
+    let pid = process.pid;
+    process.send(Signal::TERM)?;
     let process = Arc::new(process);
     let ending = has_ended(process.clone(), within);
     let mut is_killed = false;
@@ -108,7 +104,7 @@ pub async fn stop_daemon(
             );
             return Err(Failure::new(ErrorKind::Timeout, text));
         }
-        send(&process, pid, Signal::KILL)?;
+        process.send(Signal::KILL)?;
         is_killed = true;
         if !has_ended(process, KILLED).await? {
             let text = format!("process {pid} is still running after SIGKILL");
@@ -148,13 +144,13 @@ fn told(
 }
 
 /// Waits for a process to end; `false` if it has not within this time.
-async fn has_ended(process: Arc<OwnedFd>, within: Duration) -> Result<bool, Failure> {
+async fn has_ended(process: Arc<Process>, within: Duration) -> Result<bool, Failure> {
     let wait = move || {
         let deadline = Instant::now() + within;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let left = Timespec::try_from(left).ok();
-            match poll(&mut [PollFd::new(&*process, PollFlags::IN)], left.as_ref()) {
+            match poll(&mut [PollFd::new(&process.handle, PollFlags::IN)], left.as_ref()) {
                 Ok(0) => return Ok(false),
                 Ok(_) => return Ok(true),
                 Err(Errno::INTR) => {}

@@ -82,9 +82,10 @@ fn read(path: &Path) -> Result<RunToken, Failure> {
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {
         let text = format!(
-            "the token file {0} belongs to another user; delete it with `rm '{0}'`, or use another \
+            "the token file {0} belongs to another user; delete it with `rm {1}`, or use another \
              folder with --data",
-            path.display()
+            path.display(),
+            quoted(&path.to_string_lossy())
         );
         return Err(Failure::new(ErrorKind::Denied, text));
     }

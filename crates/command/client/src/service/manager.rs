@@ -167,15 +167,34 @@ impl Manager {
     /// # Errors
     /// When the manager cannot be reached.
     pub async fn state(self) -> Result<State, Failure> {
+        self.reached().await.map_err(|why| {
+            let text = format!(
+                "there is no service manager: {why}; start the daemon with `{}`, or let `{}` in a \
+                 client's settings start it",
+                narthex("up --detach", &[]),
+                narthex("connect", &[]),
+            );
+            Failure::new(ErrorKind::Unavailable, text)
+        })
+    }
+
+    /// The same; an error says why the manager cannot be reached.
+    pub(crate) async fn reached(self) -> Result<State, String> {
+        let why = |why: String| {
+            let manager = match self {
+                Self::SystemdUser => "systemd of your user",
+                Self::SystemdSystem => "systemd of this machine",
+                Self::Launchd => "launchd of your user",
+            };
+            format!("{manager} cannot be reached ({})", harmless(&why))
+        };
         match self {
             Self::SystemdUser | Self::SystemdSystem => {
                 let properties = "--property=ActiveState,UnitFileState,MainPID";
                 let shown = output(&self.systemctl(&["show", properties, UNIT])).await;
-                let shown = shown.map_err(|why| self.unreachable(&why))?;
-                Ok(State::of_systemd(&shown))
+                Ok(State::of_systemd(&shown.map_err(why)?))
             }
             Self::Launchd => {
-                let why = |why: String| self.unreachable(&why);
                 output(&words(&["launchctl", "print", &domain()])).await.map_err(why)?;
                 let shown = output(&words(&["launchctl", "print", &target()])).await;
                 // An absent agent is an error of `launchctl`.
@@ -184,27 +203,21 @@ impl Manager {
         }
     }
 
+    /// The link by which systemd starts the service whose file is `file`, made by `enable`.
+    pub(crate) fn start_link(self, file: &Path) -> Option<PathBuf> {
+        let target = match self {
+            Self::SystemdUser => "default.target.wants",
+            Self::SystemdSystem => "multi-user.target.wants",
+            Self::Launchd => return None,
+        };
+        Some(file.parent()?.join(target).join(file.file_name()?))
+    }
+
     fn systemctl(self, more: &[&str]) -> Words {
         let mut command = words(&["systemctl"]);
         command.extend((self == Self::SystemdUser).then(|| "--user".to_owned()));
         command.extend(words(more));
         command
-    }
-
-    fn unreachable(self, why: &str) -> Failure {
-        let manager = match self {
-            Self::SystemdUser => "systemd of your user",
-            Self::SystemdSystem => "systemd of this machine",
-            Self::Launchd => "launchd of your user",
-        };
-        let text = format!(
-            "there is no service manager: {manager} cannot be reached ({}); start the daemon with \
-             `{}`, or let `{}` in a client's settings start it",
-            harmless(why),
-            narthex("up --detach", &[]),
-            narthex("connect", &[]),
-        );
-        Failure::new(ErrorKind::Unavailable, text)
     }
 }
 

@@ -21,25 +21,38 @@ pub(crate) fn readdress_all(change: &PortChange) -> Vec<Readdressed> {
     let Some(home) = home(&variable) else { return Vec::new() };
     let machine =
         Machine { system: System::current(), home: &home, folder: &home, variable: &variable };
+    let addresses = addresses(change);
     let files = look(&machine, &|client| client.scope == Scope::User);
     let mut done: Vec<PathBuf> = Vec::new();
     let mut results = Vec::new();
-    for found in files.iter().filter(|found| has_address(found, &change.old_url)) {
+    for found in files.iter().filter(|found| has_address(found, &addresses)) {
         if !done.contains(&found.path) {
             done.push(found.path.clone());
-            let error = readdress(found, change).err();
+            let error = readdress(found, &addresses).err();
             results.push(Readdressed { file: found.path.clone(), error });
         }
     }
     results
 }
 
+/// An old address of the daemon, and the new one in its place.
+type Readdress = (String, String);
+
+/// The addresses by which clients reach the daemon: by the number and by the name of this machine.
+fn addresses(change: &PortChange) -> [Readdress; 2] {
+    let named = |url: &str| url.replacen("://127.0.0.1:", "://localhost:", 1);
+    let PortChange { old_url, new_url, .. } = change;
+    [(old_url.clone(), new_url.clone()), (named(old_url), named(new_url))]
+}
+
 /// True if a server of the file has an address of the daemon.
-fn has_address(found: &FoundFile, url: &str) -> bool {
+fn has_address(found: &FoundFile, addresses: &[Readdress]) -> bool {
     let Content::Servers(servers) = &found.content else { return false };
     servers.iter().any(|server| match server {
         Found::Server(server) => match &server.target {
-            Target::Remote { url: own, .. } => is_below(own.expose(), url),
+            Target::Remote { url, .. } => {
+                addresses.iter().any(|(old, _)| is_below(url.expose(), old))
+            }
             Target::Stdio { .. } => false,
         },
         Found::Unusable { .. } => false,
@@ -53,11 +66,11 @@ fn is_below(address: &str, daemon: &str) -> bool {
 }
 
 /// Replaces the address where the file has it, and nothing else.
-fn readdress(found: &FoundFile, change: &PortChange) -> Result<(), String> {
+fn readdress(found: &FoundFile, addresses: &[Readdress]) -> Result<(), String> {
     let told = |error: &dyn std::error::Error| with_causes(error);
     let bytes = file::read(&found.path).map_err(|error| told(&error))?.ok_or("it is gone")?;
     let text = String::from_utf8(bytes.clone()).map_err(|error| told(&error))?;
-    let new = with_address(&text, &change.old_url, &change.new_url);
+    let new = addresses.iter().fold(text, |text, (old, new)| with_address(&text, old, new));
     parse(found.client.format, new.as_bytes()).map_err(|error| told(&error))?;
     write(&found.path, &bytes, &new)
 }
@@ -90,6 +103,20 @@ fn with_address(text: &str, old: &str, new: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_this_machine_is_an_address_as_its_number_is() {
+        let [of_number, of_name] = addresses(&PortChange {
+            port: std::num::NonZeroU16::new(7720).unwrap(),
+            old_url: "https://127.0.0.1:7717".to_owned(),
+            new_url: "https://127.0.0.1:7720".to_owned(),
+            is_restarted: true,
+            listening: None,
+        });
+        assert_eq!(of_number.0, "https://127.0.0.1:7717");
+        assert_eq!(of_name.0, "https://localhost:7717");
+        assert_eq!(of_name.1, "https://localhost:7720");
+    }
 
     #[test]
     fn only_endpoints_of_the_daemon_get_the_new_address() {

@@ -6,6 +6,8 @@ mod event;
 mod handover;
 mod listen;
 mod notify;
+mod prepared;
+mod published;
 mod warnings;
 
 use std::{
@@ -19,28 +21,26 @@ use narthex_control::Control;
 use narthex_http::TokenHash;
 use narthex_http::listener::{Leaving, ServeOptions, Workers};
 use narthex_registry::watch::LayersEvent;
-use narthex_runs::ShareOptions;
 use narthex_tls::Identity;
 use serde_json::json;
 
-use self::{
-    door::Door,
-    event::Event,
-    handover::{Heir, take},
-};
+use self::{door::Door, event::Event, handover::Heir, prepared::Prepared, published::Published};
 use super::source;
 use crate::{
     App, AppOptions, Doors, Failure, Servers,
+    app::node_id,
     cli::Context,
     config,
     data_dir::{DaemonState, DataDir},
     output::{self, harmless},
     rows::Row,
-    secrets, server_rows,
+    server_rows,
     stop::{Hangup, stop_signal_with},
     stored::StorePlace,
 };
 
+/// The version of this program.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The time in which clients have to leave a daemon that hands its listener over.
 const LEAVING: Duration = Duration::from_secs(3);
 /// The time in which threads have to end once nothing is waited for any more.
@@ -55,35 +55,41 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     if args.background && !args.handed_over {
         background::leave_session()?;
     }
+    if args.check {
+        return Box::pin(check(args, data, context)).await;
+    }
     Box::pin(daemon(args, data, context)).await
+}
+
+/// Does the part of a start before it serves, beside the daemon that is to be replaced: its store
+/// is only read.
+async fn check(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCode, Failure> {
+    let place = StorePlace::of(&data, &context.settings).read_only();
+    drop(Box::pin(Prepared::new(&args, &data, &place, &context.settings)).await?);
+    output::told(&json!({ "version": VERSION }), VERSION, context.format)
 }
 
 /// Runs the daemon in this process.
 async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCode, Failure> {
     let settings = &context.settings;
     let place = StorePlace::of(&data, settings);
-    let taken = take(&args, &data)?;
-    let token = data.client_token()?;
-    let admin = data.admin_token()?;
-    let store = place.open().await?;
-    let store_place = store.place().to_owned();
-    let vault = secrets::open(&data, &settings.keys, &store).await?;
-    let mut followed = source::followed(settings, &place, store, vault).await?;
+    let prepared = Box::pin(Prepared::new(&args, &data, &place, settings)).await?;
+    let Prepared { lock, token, admin, store, followed, shares, listener, door } = prepared;
+    if args.handed_over {
+        // The program before may have been one that wrote less.
+        lock.sign()?;
+    }
     let file = settings.config.clone().unwrap_or_else(source::usual);
-    let (listener, door) = Door::open(settings, &args, &data, taken.listener).await?;
-    let heir = Heir::of(&listener, &taken.lock)?;
+    let heir = Heir::of(&listener, &lock)?;
     let leaving = Leaving::default();
     let (address, tls) = (listener.local_addr()?, door.tls());
-    followed.login = Some(settings.sign_in.options(address.port(), tls.is_some()));
     let mut ends = stop_signal_with(door.hangup())?;
-    let shares = ShareOptions::open(&data.shares_dir(), settings.shares_bytes)
-        .map_err(|error| Failure::caused(error.kind(), &error))?;
     let workers = Workers::start()?;
     let app = App::start(AppOptions {
         servers: Servers::Followed(Box::new(followed)),
         environment: config::base_environment(),
         connections: settings.connections.clone(),
-        gateway: settings.gateway_options(crate::app::node_id()?),
+        gateway: settings.gateway_options(node_id()?),
         policy: settings.policy.clone(),
         token,
         audit_dir: data.audit_dir(),
@@ -110,15 +116,18 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
         url: local_url(address, door.is_tls()),
         socket_dir: app.socket_dir().map(Path::to_owned),
         config: std::path::absolute(&file)?,
-        store: Some(store_place),
+        store: Some(store),
         fingerprints: door.identity().map(Identity::fingerprint).into_iter().collect(),
         can_restart: true,
+        generation: node_id()?,
+        version: Some(VERSION.to_owned()),
+        refused: None,
     };
-    data.publish(&state)?;
+    let published = Published::begin(&data, state)?;
     notify::ready();
     let reporter = Reporter { data: &data, context: &context, shown: Vec::new() };
-    let running = Running { app, door, data: &data, place: &place, leaving, workers, heir };
-    let successor = running.until_the_end(state, reporter, &mut ends).await?;
+    let running = Running { app, door, published, leaving, workers, heir };
+    let successor = running.until_the_end(reporter, &mut ends).await?;
     if let Some(command) = successor {
         context.successor.set(command);
     } else if context.format.is_json() {
@@ -133,8 +142,7 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
 struct Running<'a> {
     app: App,
     door: Door,
-    data: &'a DataDir,
-    place: &'a StorePlace,
+    published: Published<'a>,
     /// The leave of clients before a hand-over.
     leaving: Leaving,
     workers: Workers,
@@ -155,18 +163,17 @@ impl Running<'_> {
     /// takes its place.
     async fn until_the_end(
         mut self,
-        state: DaemonState,
         reporter: Reporter<'_>,
         ends: &mut (impl Future<Output = ()> + Unpin),
     ) -> Result<Option<Command>, Failure> {
-        let mut served = self.serve(state, reporter, ends).await;
+        let mut served = self.serve(reporter, ends).await;
         if let Ok(End::HandOver) = served {
             served = self.begin_handover(ends).await;
         }
         if !matches!(served, Ok(End::HandOver)) {
             // Before the doors close: a free port may be taken by others, who would be shown
             // tokens.
-            self.data.retract();
+            self.published.retract();
         }
         let is_drained = drain(&self.app, self.door.hangup()).await;
         // Work that a second signal has stopped goes with its threads, children included.
@@ -174,9 +181,9 @@ impl Running<'_> {
             tracing::warn!("a worker thread did not stop in time; it ends with the process");
         }
         match served? {
-            End::HandOver if is_drained => self.heir.command().map(Some),
+            End::HandOver if is_drained => self.heir.successor().map(Some),
             End::HandOver => {
-                self.data.retract();
+                self.published.retract();
                 Ok(None)
             }
             End::Stop => Ok(None),
@@ -185,18 +192,16 @@ impl Running<'_> {
 
     async fn serve(
         &mut self,
-        state: DaemonState,
         mut reporter: Reporter<'_>,
         ends: &mut (impl Future<Output = ()> + Unpin),
     ) -> Result<End, Failure> {
-        let Self { app, door, heir, place, .. } = self;
-        let settings = &reporter.context.settings;
-        reporter.listening(&state, door)?;
-        let renewal = door.renew(reporter.data, state, reporter.context.format.is_json());
+        let Self { app, door, heir, published, .. } = self;
+        reporter.listening(&published.state(), door)?;
+        let renewal = door.renew(published, reporter.context.format.is_json());
         tokio::select! {
             failed = reporter.follow(app) => failed.map(|()| End::Stop),
             failed = renewal => failed.map(|never| match never {}),
-            () = heir.is_due(settings, place) => Ok(End::HandOver),
+            due = heir.is_due(published) => due.map(|()| End::HandOver),
             () = ends => Ok(End::Stop),
         }
     }
@@ -206,9 +211,7 @@ impl Running<'_> {
         &mut self,
         ends: &mut (impl Future<Output = ()> + Unpin),
     ) -> Result<End, Failure> {
-        if let Some(state) = self.data.running()? {
-            self.data.publish(&DaemonState { can_restart: false, ..state })?;
-        }
+        self.published.change(|state| state.can_restart = false)?;
         output::notice("restarting: open calls finish, and new ones wait");
         tokio::select! {
             () = self.leaving.begin(LEAVING) => Ok(End::HandOver),

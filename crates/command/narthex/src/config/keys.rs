@@ -6,8 +6,8 @@ use toml::Value;
 use super::layers::Layers;
 
 const KEYCHAIN: &str = "vault.keychain";
-const LOAD: &str = "vault.key_command.load";
-const STORE: &str = "vault.key_command.store";
+pub(super) const LOAD: &str = "vault.key_command.load";
+pub(super) const STORE: &str = "vault.key_command.store";
 
 /// The place of master keys that no variable gives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -1,7 +1,11 @@
 //! `narthex daemon`: stopping, by force if need be, and asking.
 
-use crate::support::{Place, descendants, fixture_entry};
+use std::process::Command;
+
+use fs_err as fs;
 use serde_json::json;
+
+use crate::support::{Place, descendants, fixture_entry};
 
 /// §3.5 `daemon stop`, R-M21: everything ends, and a second stop finds nothing to do.
 #[test]
@@ -38,6 +42,46 @@ fn stop_kills_only_by_force() {
     assert!(!daemon.wait().success());
     assert!(!place.path("data/daemon.json").exists());
     place.up();
+}
+
+/// The lock of a folder that containers share counts in each of them, and numbers of processes do
+/// not: a signal would reach a process of another program.
+#[test]
+fn a_daemon_of_another_container_gets_no_signal_and_no_other_process_does() {
+    let place = Place::new();
+    let mut daemon = place.up();
+    let lock = place.path("data/daemon.lock");
+    let own = fs::read_to_string(&lock).unwrap();
+    assert!(own.starts_with(&format!("{} start=", daemon.pid())), "{own}");
+    let mut other = Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = other.id().to_string();
+    let (_, members) = own.split_once(' ').unwrap();
+    let (start, _) = members.split_once(' ').unwrap();
+    for text in [
+        // Of an older daemon, of another start, and of another namespace.
+        pid.clone(),
+        format!("{pid} {members}"),
+        format!("{pid} {start} pid_namespace=1"),
+        "4194305".to_owned(),
+    ] {
+        // In place: another file would have no lock.
+        fs::write(&lock, &text).unwrap();
+        for command in ["stop", "restart"] {
+            let done = place.run(["daemon", command]);
+            done.failed(1, &["conflict", "runs in another container", "got no signal"]);
+        }
+        assert!(other.try_wait().unwrap().is_none(), "{text}");
+    }
+    other.kill().unwrap();
+    other.wait().unwrap();
+    // An older daemon of this namespace is found by its lock.
+    fs::write(&lock, daemon.pid().to_string()).unwrap();
+    place.run(["daemon", "restart"]).succeeded();
+    // The next program has written what the older one did not.
+    assert_eq!(fs::read_to_string(&lock).unwrap(), own);
+    fs::write(&lock, daemon.pid().to_string()).unwrap();
+    place.run(["daemon", "stop"]).succeeded();
+    assert_eq!(daemon.wait().code(), Some(0));
 }
 
 #[test]

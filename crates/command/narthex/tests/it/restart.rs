@@ -1,8 +1,8 @@
 //! `narthex daemon restart`: another program takes the listener, and no request is lost.
 
 use std::{
-    io::{BufRead, BufReader},
-    net::SocketAddr,
+    net::{SocketAddr, TcpListener},
+    process::{Command, Stdio},
 };
 
 use fs_err as fs;
@@ -12,7 +12,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    support::{Daemon, Place},
+    support::{Daemon, Done, PROGRAM, Place},
     world::{Client, call},
 };
 
@@ -85,20 +85,86 @@ async fn a_thousand_calls_over_http_across_two_restarts_all_succeed() {
     place.run(["daemon", "stop"]).succeeded();
 }
 
-/// A restart that would end the daemon is refused: here its file of servers has become unusable.
+/// A restart that would end the daemon is refused with the reason of the next program, and the
+/// daemon serves on.
 #[test]
 fn a_daemon_that_could_not_start_again_serves_on() {
     let place = Place::new();
-    let (told, stderr) = std::io::pipe().unwrap();
-    let daemon = place.start_with(&UP, |command| {
-        command.stderr(stderr);
-    });
-    ready(&place, &daemon);
-    place.write("mcp.json", "{");
-    place.run(["daemon", "restart", "--timeout", "1s"]).failed(1, &["timeout", "was not replaced"]);
-    let mut lines = BufReader::new(told).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line.contains("not restarted") && line.contains("mcp.json")));
+    fs::create_dir_all(place.path("config/narthex")).unwrap();
+    let settings = "config/narthex/narthex.toml";
+    place.write(settings, "listen = \"127.0.0.1:0\"\n");
+    let daemon = place.start(&["up", "--config", "mcp.json"]);
+    let (address, _) = ready(&place, &daemon);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = format!("listen = \"{}\"\n", taken.local_addr().unwrap());
+    for (file, content, words) in [
+        ("mcp.json", "{", ["mcp.json", "serves on"]),
+        (settings, &*listen, ["cannot listen on", "listens there already"]),
+        ("data/client.token", "not a token\n", ["client.token", "delete it"]),
+        ("data/master.key", "not a key\n", ["master.key", "no valid master keys"]),
+    ] {
+        let before = fs::read_to_string(place.path(file)).unwrap();
+        place.write(file, content);
+        let done = place.run(["daemon", "restart"]);
+        done.failed(1, &["was not restarted", &daemon.pid().to_string(), words[0], words[1]]);
+        place.write(file, &before);
+        place.run(["call", "fixture", "echo", "message=hello"]).succeeded();
+    }
+    place.set_mode("data/client.token", 0o644);
+    place.run(["daemon", "restart"]).failed(1, &["client.token", "0644", "chmod 600"]);
+    place.set_mode("data/client.token", 0o600);
+    // The reasons are gone, and the address of the settings is another one.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    place.write(settings, &format!("listen = \"{free}\"\n"));
+    let told = place.run(["daemon", "restart"]).succeeded().stdout;
+    let version =
+        format!(" with narthex {}; it listens at http://{free}", env!("CARGO_PKG_VERSION"));
+    assert!(told.contains(&version) && address != free, "{told}");
     place.run(["call", "fixture", "echo", "message=hello"]).succeeded();
+}
+
+/// A package manager links the program to its present version: a restart starts the file that the
+/// link leads to then, and others are told of the link alone.
+#[test]
+fn a_program_that_is_a_link_is_restarted_as_the_file_that_it_leads_to() {
+    let place = Place::new();
+    for version in ["1.0", "1.1"] {
+        let folder = place.path("cellar").join(version);
+        fs::create_dir_all(&folder).unwrap();
+        if fs::hard_link(PROGRAM, folder.join("narthex")).is_err() {
+            fs::copy(PROGRAM, folder.join("narthex")).unwrap();
+        }
+    }
+    let link = place.path("bin/narthex");
+    fs::create_dir(place.path("bin")).unwrap();
+    std::os::unix::fs::symlink("../cellar/1.0/narthex", &link).unwrap();
+    let run = |words: &[&str]| {
+        let alike = place.command([""; 0]);
+        let mut command = Command::new("narthex");
+        command.env_clear();
+        command
+            .current_dir(place.path(""))
+            .envs(alike.get_envs().filter_map(|(n, v)| Some((n, v?))));
+        let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
+        command.env("PATH", format!("{}:{path}", place.path("bin").display()));
+        Done::from(command.args(words).stdin(Stdio::null()).output().unwrap()).succeeded()
+    };
+    let unit = run(&["service", "install", "--dry-run"]).stdout;
+    assert!(unit.contains(&format!("\"{}\" \"up\"", link.display())), "{unit}");
+    let up = run(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0", "--detach", "--json"]);
+    let pid = up.json()["data"]["pid"].as_u64().unwrap();
+    let exe = || fs::canonicalize(format!("/proc/{pid}/exe")).unwrap();
+    let cellar = fs::canonicalize(place.path("cellar")).unwrap();
+    assert_eq!(exe(), cellar.join("1.0/narthex"));
+
+    fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink("../cellar/1.1/narthex", &link).unwrap();
+    fs::remove_file(place.path("cellar/1.0/narthex")).unwrap();
+    for _ in 0..2 {
+        run(&["daemon", "restart"]);
+        assert_eq!(exe(), cellar.join("1.1/narthex"));
+    }
+    run(&["daemon", "stop"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use fs_err as fs;
 use serde_json::{Value, json};
 
 use crate::{
-    support::{Done, Place, SOON, fixture},
+    support::{Done, PROGRAM, Place, SOON, fixture},
     world::modern,
 };
 
@@ -209,6 +209,29 @@ fn without_a_manager_the_error_names_the_ways_to_start_a_daemon() {
     home.run(&["service", "status"]).failed(1, &[]);
 }
 
+/// In a session without the manager the service goes all the same.
+#[test]
+fn without_a_manager_the_files_are_removed_and_the_daemon_is_stopped() {
+    for words in [&["service", "uninstall"][..], &["uninstall", "--yes"]] {
+        let home = Home::new();
+        home.install(free_port()).succeeded();
+        let wants = home.unit().parent().unwrap().join("default.target.wants");
+        fs::create_dir(&wants).unwrap();
+        std::os::unix::fs::symlink(home.unit(), wants.join("narthex.service")).unwrap();
+        home.place.write("bin/no-bus", "");
+        let shown = home.run(&["service", "uninstall", "--dry-run"]).succeeded().stdout;
+        assert!(shown.contains("without its manager") && !shown.contains("Would run"), "{shown}");
+        let done = home.run(words).succeeded();
+        for text in ["No medium found", "systemctl --user daemon-reload"] {
+            assert!(done.stderr.contains(text), "{done:?}");
+        }
+        assert!(!done.stderr.contains("up --detach"), "{done:?}");
+        assert!(!home.unit().exists() && !wants.join("narthex.service").is_symlink());
+        home.run(&["daemon", "status"]).failed(1, &[]);
+        home.run(words).succeeded();
+    }
+}
+
 #[test]
 fn a_unit_of_another_author_or_another_data_folder_stays() {
     let home = Home::new();
@@ -259,6 +282,7 @@ fn the_port_is_kept_and_changed_by_hand_alone() {
     let entry = |port: u16| {
         format!(
             "{{\n  \"mcpServers\": {{ \"n\": {{ \"url\": \"http://127.0.0.1:{port}/mcp/docs\" }},\n  \
+                 \"l\": {{ \"url\": \"http://localhost:{port}/mcp\" }},\n  \
                  \"other\": {{ \"url\": \"http://127.0.0.1:1/mcp\" }} }} }}\n"
         )
     };
@@ -282,6 +306,32 @@ fn the_port_is_kept_and_changed_by_hand_alone() {
     home.listen_anywhere();
     let refused = home.run(&["service", "port", "9"]);
     refused.failed(2, &["narthex.toml: `listen` sets the address 127.0.0.1:0"]);
+}
+
+/// A daemon without a service keeps its port: the files of clients keep the address, too.
+#[test]
+fn the_port_of_a_daemon_beside_the_service_is_not_changed() {
+    let home = Home::new();
+    let (port, next) = (free_port(), free_port());
+    home.run(&["service", "port", &port.to_string()]).succeeded();
+    home.run(&["up", "--config", "mcp.json", "--detach"]).succeeded();
+    let client =
+        format!("{{\"mcpServers\": {{\"n\": {{\"url\": \"http://127.0.0.1:{port}/mcp\"}}}}}}");
+    home.place.write("home/.claude.json", &client);
+    let change = ["service", "port", &next.to_string()];
+    home.run(&change).failed(1, &["conflict", "keeps its port", "`narthex daemon stop"]);
+    assert_eq!(fs::read_to_string(home.place.path("home/.claude.json")).unwrap(), client);
+    let kept = home.run(&["service", "port", "--quiet"]).succeeded().stdout;
+    assert_eq!(kept, format!("{port}\n"));
+    // A port that was stored before the daemon follows.
+    home.place.write("data/service.json", &json!({ "port": next }).to_string());
+    let told = home.run(&change).succeeded().stdout;
+    let still = format!("listens at http://127.0.0.1:{port} still; `narthex daemon restart");
+    assert!(told.contains(&still), "{told}");
+    let told = home.run(&["daemon", "restart"]).succeeded().stdout;
+    assert!(told.contains(&format!("http://127.0.0.1:{next}.")), "{told}");
+    let told = home.run(&change).succeeded().stdout;
+    assert_eq!(told, format!("The port is {next} already.\n"));
 }
 
 /// The addresses that people copy into clients begin as those of the daemon do.
@@ -349,6 +399,49 @@ fn a_set_up_installs_the_service_and_its_undo_removes_it() {
     home.run(&["daemon", "status", "--quiet"]).failed(1, &[]);
     let now = fs::read_to_string(home.place.path("home/.claude.json")).unwrap();
     assert_eq!(now, client.to_string());
+}
+
+/// A client that would start an earlier version in a folder of its own, which is gone, gets the
+/// present program.
+#[test]
+fn a_set_up_replaces_an_entry_whose_program_is_gone() {
+    let home = Home::new();
+    home.listen_anywhere();
+    let gone = home.place.path("cellar/1.0/narthex");
+    let client = json!({ "mcpServers": {
+        "narthex": { "command": gone, "args": ["connect", "--data", "/gone"] },
+        "tools": { "command": fixture(), "args": ["--stdio"] },
+    } });
+    home.place.write("home/.claude.json", &client.to_string());
+    let done = home.run(&["setup", "--yes", "--json"]).succeeded().json();
+    assert_eq!(done["data"]["connected"][0]["client"], "claude-code/user", "{done}");
+    let now = fs::read(home.place.path("home/.claude.json")).unwrap();
+    let now: Value = serde_json::from_slice(&now).unwrap();
+    assert_eq!(now["mcpServers"]["narthex"]["command"], PROGRAM, "{now}");
+    home.run(&["setup", "--undo"]).succeeded();
+    let now = fs::read_to_string(home.place.path("home/.claude.json")).unwrap();
+    assert_eq!(now, client.to_string());
+}
+
+/// Beside a running daemon, a set-up names the commands that make it a service, and only where
+/// there is a manager.
+#[test]
+fn a_set_up_beside_a_daemon_names_a_service_only_where_there_is_a_manager() {
+    for has_manager in [true, false] {
+        let home = Home::new();
+        home.listen_anywhere();
+        if !has_manager {
+            home.place.write("bin/no-bus", "");
+        }
+        home.run(&["up", "--config", "mcp.json", "--detach"]).succeeded();
+        let tools = json!({ "command": fixture(), "args": ["--stdio"] });
+        let client = json!({ "mcpServers": { "tools": tools } });
+        home.place.write("home/.claude.json", &client.to_string());
+        let told = home.run(&["setup", "--yes"]).succeeded().stdout;
+        assert_eq!(told.contains("narthex service install"), has_manager, "{told}");
+        let reason = "cannot become a service: there is no service manager";
+        assert_eq!(told.contains(reason), !has_manager, "{told}");
+    }
 }
 
 /// A client's command starts the installed service, and asks only once.

@@ -224,6 +224,23 @@ fn a_pair_that_cannot_be_used_stops_the_start() {
     place.run(both).failed(2, &["--tls-self-signed and --tls-cert exclude each other"]);
 }
 
+/// A running daemon uses the earlier certificate while the files are broken; a restart would end
+/// it.
+#[test]
+fn a_restart_with_a_broken_certificate_is_refused() {
+    let place = with_files();
+    let (_daemon, listening) = up(&place, &WITH_FILES);
+    let before = fs::read_to_string(place.path("door.crt")).unwrap();
+    place.write("door.crt", "no certificate\n");
+    let done = place.run(["daemon", "restart"]);
+    done.failed(1, &["was not restarted, and serves on", "door.crt"]);
+    echoes(&place);
+    place.write("door.crt", &before);
+    let told = place.run(["daemon", "restart"]).succeeded().stdout;
+    assert!(told.contains(listening["url"].as_str().unwrap()), "{told}");
+    echoes(&place);
+}
+
 /// Every user of the machine may read the key: the daemon starts and warns.
 #[test]
 fn an_open_key_gets_a_warning() {

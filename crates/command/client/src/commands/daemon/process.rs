@@ -9,28 +9,47 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 
-use crate::Failure;
+use crate::{Failure, data_dir::DataDir};
 
-/// `None` if there is no such process any more.
-pub(super) fn open(pid: u32) -> Result<Option<OwnedFd>, Failure> {
-    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let number = number.ok_or_else(|| {
-        Failure::new(
-            ErrorKind::Invalid,
-            format!("process {pid} does not exist; delete daemon.lock"),
-        )
-    })?;
-    match pidfd_open(number, PidfdFlags::NONBLOCK) {
-        Ok(process) => Ok(Some(process)),
-        Err(Errno::SRCH) => Ok(None),
-        Err(error) => Err(refused(pid, error)),
+/// The process of a data directory's daemon.
+pub(super) struct Process {
+    pub(super) pid: u32,
+    /// A handle to the very process: should it end and its number go to another, nothing is sent.
+    pub(super) handle: OwnedFd,
+}
+
+impl Process {
+    /// The process of the daemon that runs with the data directory; `None` if none runs.
+    ///
+    /// # Errors
+    /// When the daemon's number means another process here, or the process cannot be reached.
+    pub(super) fn of_daemon(data: &DataDir) -> Result<Option<Self>, Failure> {
+        let Some(holder) = data.holding()? else { return Ok(None) };
+        let handle = open(holder.pid)?;
+        if data.holding()? != Some(holder) {
+            return Ok(None);
+        }
+        holder.check(data)?;
+        // The lock is held, so the daemon lives, and elsewhere.
+        let handle = handle.ok_or_else(|| holder.elsewhere(data))?;
+        Ok(Some(Self { pid: holder.pid, handle }))
+    }
+
+    /// Sends a signal; a process that has ended already is no failure.
+    pub(super) fn send(&self, signal: Signal) -> Result<(), Failure> {
+        match pidfd_send_signal(&self.handle, signal) {
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(error) => Err(refused(self.pid, error)),
+        }
     }
 }
 
-/// Sends a signal; a process that has ended already is no failure.
-pub(super) fn send(process: &OwnedFd, pid: u32, signal: Signal) -> Result<(), Failure> {
-    match pidfd_send_signal(process, signal) {
-        Ok(()) | Err(Errno::SRCH) => Ok(()),
+/// `None` if there is no such process.
+fn open(pid: u32) -> Result<Option<OwnedFd>, Failure> {
+    let Some(number) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
+    match pidfd_open(number, PidfdFlags::NONBLOCK) {
+        Ok(process) => Ok(Some(process)),
+        Err(Errno::SRCH) => Ok(None),
         Err(error) => Err(refused(pid, error)),
     }
 }

@@ -57,6 +57,8 @@ pub enum Offer {
     Present,
     /// The service can be installed.
     Possible(Box<Plan>),
+    /// A daemon runs that is no service: the service can be installed once it has stopped.
+    Beside,
     /// No service can be installed, for this reason.
     Impossible(String),
 }
@@ -72,13 +74,14 @@ impl Offer {
         if place.is_installed() {
             return Ok(Self::Present);
         }
-        // A daemon that runs without a service is the user's choice.
-        if place.data.is_locked()? {
-            return Ok(Self::Impossible("a daemon runs already".to_owned()));
-        }
+        // First, since without a manager the end of a daemon would make no service possible.
         if place.manager.state().await.is_err() {
             let text = "there is no service manager that this user can reach";
             return Ok(Self::Impossible(text.to_owned()));
+        }
+        // A daemon that runs without a service is the user's choice.
+        if place.data.is_locked()? {
+            return Ok(Self::Beside);
         }
         Ok(match plan(&args, context, door).await {
             Ok(plan) => Self::Possible(Box::new(plan)),

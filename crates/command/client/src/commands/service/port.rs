@@ -19,7 +19,7 @@ use crate::{
     door::{DoorSettings, ListenSetting},
     listeners::{self, USUAL_PORT, first_free, is_free},
     output,
-    service::{port_in, with_port},
+    service::{State, port_in, with_port},
 };
 
 /// The result of a change of the port.
@@ -33,6 +33,8 @@ pub struct PortChange {
     pub new_url: String,
     /// True if the service runs and was started again.
     pub is_restarted: bool,
+    /// The URL of a running daemon that has another port than the stored one.
+    pub listening: Option<String>,
 }
 
 impl PortChange {
@@ -67,7 +69,8 @@ pub(super) async fn run(
 /// the result has the URLs for that.
 ///
 /// # Errors
-/// When the port is not free, a setting names the address, or the service cannot be started again.
+/// When the port is not free, a setting names the address, a daemon runs that is not the service,
+/// or the service cannot be started again.
 async fn change_port(
     port: NonZeroU16,
     of: &ServiceOfArgs,
@@ -87,16 +90,20 @@ async fn change_port(
         old_url: door.url_at(stored.unwrap_or(USUAL_PORT).get()),
         new_url: door.url_at(port.get()),
         is_restarted: false,
+        listening: None,
     };
+    let running = if place.is_system() { None } else { place.data.running()? };
     if stored == Some(port) {
+        change.listening = running.map(|state| state.url).filter(|url| *url != change.new_url);
         return Ok(change);
     }
     check_free(port)?;
     let text = place.own_text()?;
     let state = match &text {
         Some(_) => place.manager.state().await?,
-        None => crate::service::State::default(),
+        None => State::default(),
     };
+    check_follows(&place, &state)?;
     if place.is_system() {
         place.check_rights()?;
         let Some(text) = &text else { return Err(not_installed(&place)) };
@@ -111,6 +118,24 @@ async fn change_port(
         change.is_restarted = true;
     }
     Ok(change)
+}
+
+/// Fails if a daemon runs that is not the service, so that it keeps its port, and clients with the
+/// new address would find none.
+fn check_follows(place: &Place, state: &State) -> Result<(), Failure> {
+    // The directory of the machine's service belongs to its user.
+    let holder = if place.is_system() { None } else { place.data.holder()? };
+    let Some(pid) = holder.filter(|pid| !state.is_active || state.pid.is_some_and(|of| of != *pid))
+    else {
+        return Ok(());
+    };
+    let text = format!(
+        "process {pid} is the daemon of {}, is not the service, and keeps its port; stop it with \
+         `{}`, then change the port, and start it again",
+        place.data.path().display(),
+        narthex("daemon stop", &[])
+    );
+    Err(Failure::new(ErrorKind::Conflict, text))
 }
 
 /// A file of a client that has an address of the daemon.
@@ -135,18 +160,24 @@ fn told_change(
     clients: &[Readdressed],
     context: &Context,
 ) -> Result<ExitCode, Failure> {
-    let PortChange { port, old_url, new_url, is_restarted } = change;
+    let PortChange { port, old_url, new_url, is_restarted, listening } = change;
     let is_changed = change.is_changed();
     let data = json!({
         "port": port,
         "url": new_url,
         "is_changed": is_changed,
         "is_restarted": is_restarted,
+        "listening": listening,
         "clients": clients.iter().map(|one| json!({ "file": one.file, "error": one.error }))
             .collect::<Vec<_>>(),
     });
     if !is_changed {
-        return output::told(&data, &format!("The port is {port} already."), context.format);
+        let mut lines = vec![format!("The port is {port} already.")];
+        lines.extend(listening.as_ref().map(|url| {
+            let restart = narthex("daemon restart", &[]);
+            format!("The daemon listens at {url} still; `{restart}` has it listen at {new_url}.")
+        }));
+        return output::told_lines(&data, &lines, context.format);
     }
     let mut lines = vec![match is_restarted {
         true => format!("The daemon listens at {new_url} now."),

@@ -15,14 +15,8 @@ use tokio::{
     sync::Notify,
 };
 
-use super::{event::Event, listen::listen};
-use crate::{
-    Failure,
-    config::Settings,
-    data_dir::{DaemonState, DataDir},
-    output,
-    stop::Hangup,
-};
+use super::{event::Event, listen::listen, published::Published};
+use crate::{Failure, config::Settings, data_dir::DataDir, output, stop::Hangup};
 
 /// The certificate of the listener, while it is followed.
 pub(super) struct Door {
@@ -94,8 +88,7 @@ impl Door {
     /// is published before it is used, so that commands on this machine accept it.
     pub(super) async fn renew(
         &mut self,
-        data: &DataDir,
-        state: DaemonState,
+        published: &Published<'_>,
         is_json: bool,
     ) -> Result<Infallible, Failure> {
         let Self { followed: Some(followed), hangups } = self else {
@@ -108,7 +101,7 @@ impl Door {
                 asked.notify_one();
             }
         };
-        let renewing = follow(followed, &asked, data, state, is_json);
+        let renewing = follow(followed, &asked, published, is_json);
         tokio::pin!(renewing);
         tokio::select! {
             biased;
@@ -123,20 +116,20 @@ impl Door {
 async fn follow(
     followed: &mut Followed,
     asked: &Notify,
-    data: &DataDir,
-    mut state: DaemonState,
+    published: &Published<'_>,
     is_json: bool,
 ) -> Result<Infallible, Failure> {
     loop {
         let outcome = match followed.changed(asked).await {
             Ok(identity) => {
                 let fingerprint = identity.fingerprint();
-                if state.fingerprints.first() != Some(&fingerprint) {
-                    state.fingerprints.insert(0, fingerprint);
-                    // The one before it is still accepted: a handshake may be under way.
-                    state.fingerprints.truncate(2);
-                }
-                data.publish(&state)?;
+                published.change(|state| {
+                    if state.fingerprints.first() != Some(&fingerprint) {
+                        state.fingerprints.insert(0, fingerprint);
+                        // The one before it is still accepted: a handshake may be under way.
+                        state.fingerprints.truncate(2);
+                    }
+                })?;
                 followed.adopt(identity)
             }
             Err(error) => Err(error),

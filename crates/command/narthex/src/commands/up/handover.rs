@@ -18,30 +18,31 @@ use std::{
     time::Duration,
 };
 
-use narthex_client::{DaemonOptions, cli::UpArgs};
+use narthex_client::{cli::UpArgs, data_dir::RefusedRestart};
 use narthex_model::ErrorKind;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
+use serde_json::Value;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     time::timeout,
 };
 
+use super::published::Published;
 use crate::{
-    Failure,
-    commands::source,
-    config::{self, Settings},
+    Failure, config,
     data_dir::{DaemonLock, DataDir},
     output::harmless,
-    stored::StorePlace,
 };
 
 /// The flag of a program that is handed the listener.
 const FLAG: &str = "--handed-over";
-/// The time in which the next program has to report this daemon.
-const PROBE: Duration = Duration::from_secs(10);
+/// The flag of a program that only finds out if it would start.
+const CHECK: &str = "--check";
+/// The time in which the next program has to find out if it would start. A keychain may ask.
+const PROBE: Duration = Duration::from_secs(30);
 
 /// The lock of the data directory, and the listener of the program before this one.
 pub(super) struct Taken {
@@ -88,35 +89,41 @@ impl Heir {
         })
     }
 
-    /// Waits for a request to hand over. If the next program would not start, the log says why, and
-    /// the daemon serves on.
-    pub(super) async fn is_due(&mut self, settings: &Settings, place: &StorePlace) {
+    /// Waits for a request to hand over. If the next program would not start, the request is
+    /// refused with the reason, and the daemon serves on.
+    ///
+    /// # Errors
+    /// When a refusal cannot be published.
+    pub(super) async fn is_due(&mut self, published: &Published<'_>) -> Result<(), Failure> {
         while self.requests.recv().await.is_some() {
-            let checked = match self.probe(&settings.daemon).await {
-                Ok(()) => source::check(settings, place).await.map_err(|failure| failure.message),
-                Err(why) => Err(format!("{} does not start: {why}", self.program.display())),
-            };
-            match checked {
-                Ok(()) => return,
-                Err(why) => tracing::error!("the daemon is not restarted: {why}"),
-            }
+            let Err(why) = self.probe().await else { return Ok(()) };
+            let reason = format!("{} does not start: {why}", self.program.display());
+            tracing::error!("the daemon is not restarted: {reason}");
+            published.change(|state| {
+                let number = state.refused.as_ref().map_or(1, |refused| refused.number + 1);
+                state.refused = Some(RefusedRestart { number, reason });
+            })?;
         }
         std::future::pending().await
     }
 
-    /// Has the next program read the settings, and find this daemon.
-    async fn probe(&self, options: &DaemonOptions) -> Result<(), String> {
-        let mut command = tokio::process::Command::new(&self.program);
-        command.args(["daemon", "status", "--quiet", "--data"]).arg(&options.data);
-        if let Some(file) = &options.settings {
-            command.arg("--settings").arg(file);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).kill_on_drop(true);
+    /// Has the next program do its start as far as it can beside this one, with the same listener
+    /// and lock.
+    async fn probe(&self) -> Result<(), String> {
+        let command = self.command([CHECK, "--json"]).map_err(|failure| failure.message)?;
+        let mut command = tokio::process::Command::from(command);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         match timeout(PROBE, command.output()).await {
             Ok(Ok(done)) if done.status.success() => Ok(()),
             Ok(Ok(done)) => {
-                let said = harmless(String::from_utf8_lossy(&done.stderr).trim());
-                Err(format!("{} {said}", done.status))
+                let said: Value = serde_json::from_slice(&done.stdout).unwrap_or_default();
+                Err(match said["error"]["message"].as_str() {
+                    Some(message) => message.to_owned(),
+                    None => {
+                        let said = harmless(String::from_utf8_lossy(&done.stderr).trim());
+                        format!("{} {said}", done.status)
+                    }
+                })
             }
             Ok(Err(error)) => Err(error.to_string()),
             Err(_elapsed) => Err(format!("it takes more than {} s", PROBE.as_secs())),
@@ -127,11 +134,19 @@ impl Heir {
     ///
     /// # Errors
     /// When the listener cannot be put into a message.
-    pub(super) fn command(self) -> Result<Command, Failure> {
+    pub(super) fn successor(&self) -> Result<Command, Failure> {
+        self.command([])
+    }
+
+    /// The next program, with the arguments of this one and further ones. Standard input has the
+    /// listener and the lock.
+    fn command<const N: usize>(&self, further: [&str; N]) -> Result<Command, Failure> {
         let (ours, theirs) = UnixStream::pair()?;
         send(&ours, [self.listener.as_fd(), self.lock.as_fd()])?;
-        let mut command = Command::new(self.program);
-        command.args(arguments()).stdin(OwnedFd::from(theirs));
+        let mut command = Command::new(&self.program);
+        let is_replaced = |one: &OsString| N > 0 && (one == "--json" || one == "--quiet");
+        command.args(arguments().filter(|one| !is_replaced(one))).args(further);
+        command.stdin(OwnedFd::from(theirs));
         Ok(command)
     }
 }
