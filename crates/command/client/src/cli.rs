@@ -24,6 +24,7 @@ mod traffic;
 mod uninstall;
 mod users;
 mod values;
+mod version;
 mod watch;
 
 pub use access::{
@@ -61,4 +62,5 @@ pub use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
 pub use uninstall::UninstallArgs;
 pub use users::{CreateUserArgs, PasskeysCommand, UsersCommand};
 pub use values::{duration, moment};
+pub use version::VersionArgs;
 pub use watch::{StraceArgs, TopArgs};

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod commands;
 pub mod daemon_client;
 pub mod data_dir;
+pub mod dialect;
 pub mod documents;
 pub mod door;
 pub mod environment;

@@ -12,7 +12,7 @@ use narthex_client::cli::{
     MountArgs, PolicyCommand, ProfilesCommand, RestoreArgs, RunCommand, SearchArgs, SecretsCommand,
     ServersCommand, ServiceCommand, SessionsCommand, SetupArgs, SharesCommand, StraceArgs,
     TokensCommand, ToolsArgs, TopArgs, TrustArgs, UninstallArgs, UpArgs, UsageArgs, UsersCommand,
-    VfsCommand, WebhooksCommand, WorkspacesCommand,
+    VersionArgs, VfsCommand, WebhooksCommand, WorkspacesCommand,
 };
 use narthex_client::{commands as client, environment::is_utf8_locale};
 use narthex_model::{CatalogKind, ErrorKind, command};
@@ -186,6 +186,8 @@ enum Command {
     Backup(BackupArgs),
     /// Make the data directory from a backup, on this or another machine
     Restore(RestoreArgs),
+    /// Show the version of this program, and on demand the newest one
+    Version(VersionArgs),
     /// Show the principal that the token belongs to
     Whoami,
     /// List, read and write the files of a run without a mounted folder
@@ -353,19 +355,13 @@ fn untold(error: &TelemetryError, settings: &Settings) -> Failure {
 }
 
 async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failure> {
-    let plain = context.client();
+    let (plain, registry) = (context.client(), context.settings.registry());
     match command {
         Command::Up(args) => Box::pin(commands::up::run(args, context)).await,
         Command::Setup(args) => Box::pin(commands::setup::run(args, context)).await,
         Command::Uninstall(args) => Box::pin(commands::uninstall::run(args, context)).await,
-        Command::Search(args) => {
-            let registry = context.settings.registry();
-            Box::pin(client::search::run(args, plain, registry)).await
-        }
-        Command::Add(args) => {
-            let registry = context.settings.registry();
-            Box::pin(client::add::run(args, plain, registry)).await
-        }
+        Command::Search(args) => Box::pin(client::search::run(args, plain, registry)).await,
+        Command::Add(args) => Box::pin(client::add::run(args, plain, registry)).await,
         Command::Call(args) => Box::pin(commands::call::run(args, context)).await,
         Command::Tools(args) => Box::pin(commands::tools::run(args, context)).await,
         Command::Mount(args) => Box::pin(commands::mount::run(args, plain)).await,
@@ -401,6 +397,10 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Shares(command) => Box::pin(client::shares::run(command, plain)).await,
         Command::Clients(command) => Box::pin(client::clients::run(command, plain)).await,
         Command::Tokens(command) => Box::pin(client::tokens::run(command, plain)).await,
+        Command::Version(args) => {
+            let releases = context.settings.releases();
+            Box::pin(client::version::run(args, plain, releases)).await
+        }
         Command::Whoami => Box::pin(client::users::whoami(plain)).await,
         Command::Usage(args) => Box::pin(client::traffic::usage(args, plain)).await,
         Command::Limits(command) => Box::pin(client::traffic::limits(command, plain)).await,

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     mem::take,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use tracing::{
@@ -33,12 +33,18 @@ impl Warnings {
     /// The messages since the last call.
     #[must_use]
     pub fn take(&self) -> Vec<String> {
-        take(&mut *self.kept.0.lock().unwrap())
+        take(&mut *self.kept.locked())
     }
 }
 
 #[derive(Debug, Clone, Default)]
 struct Kept(Arc<Mutex<Vec<String>>>);
+
+impl Kept {
+    fn locked(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl Subscriber for Kept {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -56,7 +62,7 @@ impl Subscriber for Kept {
     fn event(&self, event: &Event<'_>) {
         let mut message = Message(String::new());
         event.record(&mut message);
-        self.0.lock().unwrap().push(message.0);
+        self.locked().push(message.0);
     }
 
     fn enter(&self, _: &span::Id) {}

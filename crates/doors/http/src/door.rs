@@ -403,6 +403,10 @@ impl Door {
     /// The answer to a request for a server that the run lacks. It may suggest a similar name, but
     /// only of a server that the run has (D5).
     fn no_endpoint(&self, segment: &str, run: &RunView) -> Response {
+        if run.policy.profile().is_some() {
+            let text = "this client has one address, /mcp, with all servers of its profile";
+            return Problem::new(ErrorKind::NotFound, text).answer();
+        }
         let known = self.gateway.aliases(run);
         let meant = nearest(segment, known.iter().map(Alias::as_str));
         let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();

@@ -45,9 +45,9 @@ const WORKSPACED: [&str; 23] = [
 /// Commands of those groups that belong to no workspace.
 const NOT_WORKSPACED: [&str; 2] = ["policy schema", "secrets rotate-key"];
 
-/// The commands that work in this process and reach no daemon: a token and an address are nothing
-/// to them.
-const LOCAL: [&str; 4] = ["init", "service", "trust", "up"];
+/// The commands that work on this machine, and reach no daemon but that of the data directory: a
+/// token and an address are nothing to them.
+const LOCAL: [&str; 6] = ["init", "service", "setup", "trust", "uninstall", "up"];
 /// The flags that lead to a daemon, and to nothing else.
 const REACHING: [&str; 2] = ["--daemon-url", "--token-file"];
 

@@ -171,6 +171,9 @@ pub struct BackupArgs {
 pub struct RestoreArgs {
     /// A file of `narthex backup`
     pub file: PathBuf,
+    /// Put the settings of the backup in place without a question
+    #[arg(long)]
+    pub yes: bool,
 }
 
 /// Commands for the daemon itself.

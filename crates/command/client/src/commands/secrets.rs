@@ -48,7 +48,10 @@ async fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
              as an environment variable of a program, but not as a header"
         ));
     }
-    let sentence = format!("{verb} {name}, version {version}; runs from now on use it");
+    let sentence = format!(
+        "{verb} {name}, version {version}; new runs use it, and servers of configuration files at \
+         once"
+    );
     output::told(&stored, &sentence, context.format)
 }
 

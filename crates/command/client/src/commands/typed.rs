@@ -1,7 +1,7 @@
 //! Takes values that a person types: a secret without showing it, or from standard input, and plain
 //! answers.
 
-use std::io::{self, BufRead, IsTerminal, Read, Write, stderr, stdin};
+use std::io::{self, BufRead, IsTerminal, Read, Write, stderr, stdin, stdout};
 
 use narthex_model::{ErrorKind, Secret};
 use rustix::termios::{
@@ -37,14 +37,32 @@ async fn ask(name: &str) -> Result<Secret, Failure> {
     drop(hidden);
     // The line end that was typed was not shown, either.
     writeln!(stderr())?;
-    Ok(without_line_end(line?))
+    Ok(without_line_end(line?.ok_or_else(ended)?))
 }
 
 /// Asks on the terminal and shows the answer. Text that was typed before the question is dropped.
 /// The answer has no space around it.
 pub(super) async fn line(prompt: &str) -> Result<String, Failure> {
     tcflush(stdin(), QueueSelector::IFlush).map_err(io::Error::from)?;
-    Ok(typed(prompt, LINE_MAX).await?.trim().to_owned())
+    let line = typed(prompt, LINE_MAX).await?.ok_or_else(ended)?;
+    Ok(line.trim().to_owned())
+}
+
+/// Asks a question on the terminal, after an empty line. Anything but a clear yes is a no, and so
+/// is the end of the input. Text that was typed before the question is dropped.
+///
+/// # Errors
+/// When the terminal cannot be read, or a signal stops the wait.
+pub async fn is_confirmed(question: &str) -> Result<bool, Failure> {
+    tcflush(stdin(), QueueSelector::IFlush).map_err(io::Error::from)?;
+    writeln!(stderr())?;
+    let answer = typed(&format!("{question} [y/N] "), LINE_MAX).await?.unwrap_or_default();
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+/// True if a person sees the output and can answer.
+pub fn is_seen() -> bool {
+    stdin().is_terminal() && stdout().is_terminal()
 }
 
 /// True if a person can be asked: the questions are seen, and the answers are typed.
@@ -52,8 +70,8 @@ pub(super) fn can_ask() -> bool {
     stdin().is_terminal() && stderr().is_terminal()
 }
 
-/// A line of the terminal, with its end; a signal stops the wait.
-async fn typed(prompt: &str, most: usize) -> Result<String, Failure> {
+/// A line of the terminal, with its end; `None` at the end of the input. A signal stops the wait.
+async fn typed(prompt: &str, most: usize) -> Result<Option<String>, Failure> {
     let stopped = stop_signal()?;
     let mut terminal = stderr();
     write!(terminal, "{}", harmless(prompt))?;
@@ -70,10 +88,11 @@ async fn typed(prompt: &str, most: usize) -> Result<String, Failure> {
             return Err(Failure::new(ErrorKind::Conflict, "stopped; nothing was stored"));
         }
     };
-    let line = line.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))??;
-    line.ok_or_else(|| {
-        Failure::new(ErrorKind::Conflict, "the input ended before the answer; nothing was stored")
-    })
+    Ok(line.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))??)
+}
+
+fn ended() -> Failure {
+    Failure::new(ErrorKind::Conflict, "the input ended before the answer; nothing was stored")
 }
 
 fn without_line_end(mut text: String) -> Secret {

@@ -90,7 +90,7 @@ impl Users {
         humans.retain(|one| one["kind"] == "human");
         let format = self.context.format;
         if format.is_json() {
-            output::done(&json!({ "users": humans }))?;
+            output::done(&json!({ "items": humans }))?;
         } else if format.is_quiet() {
             for one in &humans {
                 output::line(&harmless(text(one, "name")))?;

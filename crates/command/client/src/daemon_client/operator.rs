@@ -35,6 +35,26 @@ impl DaemonClient {
         Self::holder_if_up(options, "set it to a token, or unset it to use the admin token", own)
     }
 
+    /// As [`Self::of_data_if_up`], for a daemon that runs.
+    ///
+    /// # Errors
+    /// When no daemon runs, or the data directory cannot be read.
+    pub fn of_data(options: &DaemonOptions) -> Result<Self, Failure> {
+        Self::of_data_if_up(options)?.ok_or_else(|| not_up(options))
+    }
+
+    /// The daemon of the data directory, for requests as its operator. Tokens and addresses that
+    /// were given lead to other daemons and are not used. `None` if no daemon runs.
+    ///
+    /// # Errors
+    /// When the data directory cannot be read.
+    pub fn of_data_if_up(options: &DaemonOptions) -> Result<Option<Self>, Failure> {
+        let data = DataDir::at(&options.data);
+        let Some(state) = data.running()? else { return Ok(None) };
+        let token = Secret::new(read_admin_token(&data)?.expose());
+        Self::with(options, state, token, trust::of_data(&data)).map(Some)
+    }
+
     /// Finds the daemon, for requests as a run: the run of the given token, or the daemon's own.
     ///
     /// # Errors
@@ -98,7 +118,7 @@ fn not_up(options: &DaemonOptions) -> Failure {
         "no daemon runs with the data directory {}; start one with `{}`, or name another directory \
          with --data",
         options.data.display(),
-        narthex("up", &[])
+        narthex("up --detach", &[])
     ))
 }
 
@@ -155,15 +175,7 @@ fn remote(text: &str, source: &str) -> Result<DaemonState, Failure> {
             "warning: {source} is plain HTTP, so anyone on the network can read the token"
         ));
     }
-    Ok(DaemonState {
-        pid: 0,
-        url: text.trim_end_matches('/').to_owned(),
-        socket_dir: None,
-        config: std::path::PathBuf::new(),
-        store: None,
-        fingerprints: Vec::new(),
-        can_restart: false,
-    })
+    Ok(DaemonState { url: text.trim_end_matches('/').to_owned(), ..DaemonState::default() })
 }
 
 /// True if others on the network can read the token: this address uses plain HTTP to another

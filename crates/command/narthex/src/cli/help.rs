@@ -45,6 +45,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "env-bindings",
             "backup",
             "restore",
+            "version",
             "whoami",
             "vfs",
             "completions",
@@ -86,16 +87,18 @@ static CATALOG: [(&str, [(&str, &str); 4]); 3] = [
 /// The text of `narthex` without a command.
 pub(crate) fn beginning() -> String {
     let first = [
-        (narthex("init", &[]), "write mcp.json, the file that names your servers"),
-        (narthex("trust", &[]), "see what the file would start, and approve it"),
-        (narthex("up", &[]), "start the daemon; it prints what to paste into a client"),
+        (narthex("setup", &[]), "move the servers of your MCP clients here; it asks first"),
+        (narthex("add NAME", &[]), "add a server of a registry; `search` finds its name"),
+        (narthex("tools", &[]), "list the tools of all servers"),
     ];
     let lines = first.map(|(command, about)| format!("  {:<15}{about}\n", command.to_string()));
+    let (init, trust, up) = (narthex("init", &[]), narthex("trust", &[]), narthex("up", &[]));
     format!(
         "narthex stands between AI agents and their MCP servers: it starts the servers, and gives \
-         all\nyour clients one address for them.\n\nBegin in a folder of yours:\n{}\n\
+         all\nyour clients one address for them.\n\nBegin with:\n{}\n\
+         For the servers of one folder: {init}, {trust}, {up}\n\
          All commands: narthex --help",
-        lines.concat()
+        lines.concat(),
     )
 }
 

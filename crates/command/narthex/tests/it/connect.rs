@@ -330,8 +330,10 @@ fn connect_starts_a_daemon_on_request() {
     place.write("config/narthex/narthex.toml", "listen = \"127.0.0.1:0\"\n");
     let mut client = Client::begin(&place, &words);
     client.told("starting a daemon");
-    client.say(&modern(1, "server/discover", json!({})));
-    client.answer(1);
+    // Clients that read the list once have the tools.
+    client.say(&modern(1, "tools/list", json!({})));
+    let listed = client.answer(1);
+    assert!(listed.to_string().contains("__echo"), "{listed}");
     client.ends();
     place.run(["daemon", "status"]).succeeded();
     // The next one finds it.

@@ -248,8 +248,6 @@ fn the_page_of_symptoms_quotes_messages_of_the_program() {
     let headings = page.lines().filter_map(|line| line.strip_prefix("### `")?.strip_suffix('`'));
     let mut count = 0;
     for heading in headings {
-        // The kernel says why a port cannot be had.
-        let heading = heading.trim_end_matches("Address already in use");
         for part in heading.split('…').map(str::trim).filter(|part| part.len() > 3) {
             assert!(sources.contains(part), "no message has `{part}` of `{heading}`");
         }

@@ -20,7 +20,9 @@ impl Runs {
         let (message, remedy) = if !self.is_home(workspace) {
             let home = self.control().home();
             let message = "profiles are of the live configuration, which this workspace lacks";
-            (message.to_owned(), format!("register the client in `{home}`, or name an agent"))
+            let register = narthex("clients register NAME --profile {}", &[profile]);
+            let register = register.in_workspace(home.as_str());
+            (message.to_owned(), format!("`{register}` registers it where profiles are"))
         } else if self.shared.gateway.profile_run(profile.as_str()).is_none() {
             let list = narthex("profiles list", &[]);
             (format!("there is no usable profile `{profile}`"), format!("`{list}` shows all"))

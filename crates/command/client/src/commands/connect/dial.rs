@@ -12,11 +12,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Context, Failure,
+    daemon_client::DaemonClient,
     data_dir::DataDir,
     output,
     starting::{Starting, Wanted},
 };
 
+/// The longest wait for the first lists of a daemon that has just started.
+const LISTS: Duration = Duration::from_secs(10);
 /// The pause between two looks for a daemon.
 const PAUSE: Duration = Duration::from_millis(200);
 /// The code of a failure without a daemon.
@@ -104,15 +107,20 @@ impl<'a> Dialer<'a> {
     /// closes standard input.
     pub(super) async fn dial(&mut self, wait: &mut Wait) -> Result<UnixStream, Failure> {
         let mut started: Option<Starting> = None;
+        let (is_first, mut was_down) = (!self.has_dialed, false);
         loop {
             let failure = match self.once().await {
                 Ok(stream) => {
                     self.has_dialed = true;
+                    if is_first && was_down {
+                        self.first_lists().await;
+                    }
                     return Ok(stream);
                 }
                 Err(Fault::Lasting(failure)) => return Err(failure),
                 Err(Fault::Passing(failure)) => failure,
             };
+            was_down |= failure.code == Some(DOWN);
             match &mut started {
                 None if self.starts() && !self.data().is_locked()? => {
                     started = Some(Starting::begin(self.wanted(), self.context).await?);
@@ -130,6 +138,29 @@ impl<'a> Dialer<'a> {
                 output::notice(&self.notice(&failure));
                 wait.told = Some(failure.message);
             }
+        }
+    }
+
+    /// Waits until a daemon that has just started has the first lists of its servers, for a limited
+    /// time: many clients read the list of tools once. A daemon that cannot be asked is not waited
+    /// for: its client is told of changes.
+    async fn first_lists(&self) {
+        let listed = async {
+            let Ok(Some(client)) = DaemonClient::of_data_if_up(&self.context.daemon) else {
+                return;
+            };
+            while let Ok(rows) = client.api_get("/api/servers".to_owned()).await
+                && rows["settled"] != true
+            {
+                sleep(PAUSE).await;
+            }
+        };
+        if timeout(LISTS, listed).await.is_err() {
+            let (most, status) = (LISTS.as_secs(), narthex("status", &[]));
+            output::notice(&format!(
+                "some servers have no list of tools after {most} s, and come later: `{status}` \
+                 shows them"
+            ));
         }
     }
 
