@@ -91,7 +91,7 @@ pub(crate) fn beginning() -> String {
         (narthex("add NAME", &[]), "add a server of a registry; `search` finds its name"),
         (narthex("tools", &[]), "list the tools of all servers"),
     ];
-    let lines = first.map(|(command, about)| format!("  {:<15}{about}\n", command.to_string()));
+    let lines = first.map(|(command, about)| format!("  {:<18}{about}\n", command.to_string()));
     let (init, trust, up) = (narthex("init", &[]), narthex("trust", &[]), narthex("up", &[]));
     format!(
         "narthex stands between AI agents and their MCP servers: it starts the servers, and gives \
