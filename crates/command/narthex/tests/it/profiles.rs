@@ -236,6 +236,12 @@ async fn p9_the_examples_of_the_page_of_profiles_work() {
     assert_eq!(reply.status, StatusCode::UNAUTHORIZED, "{reply:?}");
     let refused = ["clients", "register", "other", "--profile", "nosuch"];
     profiled.place.run(refused).failed(1, &["no usable profile `nosuch`", "profiles list"]);
+    // The remedy leads out of the workspace of the command.
+    profiled.place.run(["workspaces", "create", "team"]).succeeded();
+    let elsewhere = ["clients", "register", "other", "--profile", "work", "--workspace", "team"];
+    let remedy = "clients register NAME --profile work --workspace default";
+    let told = profiled.place.run(elsewhere).failed(1, &[]).stderr;
+    assert!(told.contains(&profiled.place.printed(remedy)), "{told}");
 }
 
 /// P3: the words of addresses name no servers.

@@ -20,8 +20,9 @@ impl Runs {
         let (message, remedy) = if !self.is_home(workspace) {
             let home = self.control().home();
             let message = "profiles are of the live configuration, which this workspace lacks";
-            let register = narthex("clients register NAME --profile {}", &[profile]);
-            let register = register.in_workspace(home.as_str());
+            // The command has the flag itself, since its reader may work in another workspace.
+            let flags = "clients register NAME --profile {} --workspace {}";
+            let register = narthex(flags, &[profile, home]);
             (message.to_owned(), format!("`{register}` registers it where profiles are"))
         } else if self.shared.gateway.profile_run(profile.as_str()).is_none() {
             let list = narthex("profiles list", &[]);
