@@ -7,13 +7,16 @@
 use std::collections::BTreeSet;
 
 use narthex_client_files::{
-    clients::Shape,
     plan::is_narthex,
     servers::{
         Found, FoundServer, NameableSecret, Placed, Placeholder, Target, Text, is_by_env, spelling,
     },
 };
-use narthex_model::{Alias, SecretName, VariablePlace, command::narthex, json::Place};
+use narthex_model::{
+    Alias, SecretName, VariablePlace,
+    command::{CommandLine, narthex},
+    json::Place,
+};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -27,8 +30,7 @@ const HIDDEN_URL: &str = "https://hidden.invalid";
 
 /// Converts the servers of a client's file. What cannot be kept is a notice.
 pub(super) fn take_out(file: &OfClient) -> Pasted {
-    let none = Pasted { servers: Vec::new(), notices: Vec::new(), faults: Vec::new() };
-    let mut file = File { shape: file.client.shape, taken: BTreeSet::new(), pasted: none, file };
+    let mut file = File { taken: BTreeSet::new(), pasted: Pasted::default(), file };
     for placed in &file.file.servers {
         file.add(placed);
     }
@@ -46,7 +48,6 @@ pub(super) fn take_out(file: &OfClient) -> Pasted {
 /// The conversion of one file.
 struct File<'f> {
     file: &'f OfClient,
-    shape: Shape,
     /// Names of secrets that the file has already.
     taken: BTreeSet<String>,
     pasted: Pasted,
@@ -73,7 +74,7 @@ impl File<'_> {
             server,
             alias: &alias,
             at,
-            is_by_env: is_by_env(self.shape),
+            is_by_env: is_by_env(self.file.client.shape),
             taken: &mut self.taken,
             reader: Reader::default(),
             named: Vec::new(),
@@ -88,7 +89,7 @@ impl File<'_> {
         reader.notices.retain(|notice| !is_said(notice));
         let left_out = server.left_out.iter();
         let left_out = left_out.map(|one| format!("{at}: without `{}`: {}", one.field, one.words));
-        let spelling = Spelling { at, fields: spelling(self.shape, &placed.value) };
+        let spelling = Spelling { at, fields: spelling(self.file.client.shape, &placed.value) };
         let notices = reader.notices.iter().map(|notice| spelling.respelled(notice));
         self.pasted.notices.extend(notices.chain(left_out));
         self.pasted.faults.extend(
@@ -99,6 +100,11 @@ impl File<'_> {
         );
         self.pasted.servers.extend(made.map(|made| spelling.moved(made)));
     }
+}
+
+/// The command that stores a secret.
+fn setting(name: &SecretName) -> CommandLine {
+    narthex("secrets set {}", &[name])
 }
 
 /// The names of fields in the file.
@@ -226,11 +232,9 @@ impl Converter<'_> {
         let at = self.at.key("args").index(index);
         let name = self.name("KEY");
         let message = "it looks like a secret, and all users of the machine can read arguments";
-        let set = narthex("secrets set {}", &[&name.as_str()]);
-        let remedy = format!(
-            "pass it in `env`, as `${{{}}}`, and store that secret with `{set}`",
-            name.as_str()
-        );
+        let set = setting(&name);
+        let remedy =
+            format!("pass it in `env`, as `${{{name}}}`, and store that secret with `{set}`");
         self.reader.refuse(&at, message, remedy);
         HIDDEN.into()
     }
@@ -249,55 +253,49 @@ impl Converter<'_> {
     /// The value of a variable or a header.
     fn value(&mut self, field: &str, key: &str, text: &Text) -> Value {
         let at = self.at.key(field).key(key);
-        if text.is_secret() {
-            return self.secret(&at, key, text).into();
-        }
         let is_authorization = field == HEADERS && key.eq_ignore_ascii_case("authorization");
         let token = text.expose().strip_prefix(BEARER).filter(|_| is_authorization);
         let (begin, rest) = token.map_or(("", text.expose()), |token| (BEARER, token));
+        if text.is_secret() {
+            return self.secret(&at, key, begin).into();
+        }
         if let Some(asked) = self.asked(rest) {
-            let set = narthex("secrets set {}", &[&asked.as_str()]);
+            let set = setting(&asked);
             self.reader.notices.push(format!(
-                "{at}: only the client has this value; store it as the secret {} with `{set}`",
-                asked.as_str()
+                "{at}: only the client has this value; store it as the secret {asked} with `{set}`"
             ));
             self.named.push(at);
-            return format!("{begin}${{{}}}", asked.as_str()).into();
+            return format!("{begin}${{{asked}}}").into();
         }
         if let Some(name) = self.variable(rest) {
-            return format!("{begin}${{{}}}", name.as_str()).into();
+            return format!("{begin}${{{name}}}").into();
         }
         self.of_client(text.expose()).into()
     }
 
-    /// The name of a secret in place of its value.
-    fn secret(&mut self, at: &Place, key: &str, text: &Text) -> String {
+    /// The name of a secret in place of its value, behind the text that its value begins with.
+    fn secret(&mut self, at: &Place, key: &str, begin: &str) -> String {
         let mut nameable = self.server.nameable_secrets().into_iter();
         let found = nameable.find(|NameableSecret { key: other, .. }| other == key);
         let name = self.name(key);
-        let set = narthex("secrets set {}", &[&name.as_str()]);
+        let set = setting(&name);
         if found.is_none() {
             let message = "a part of it looks like a secret, which the catalog would store as a \
                            text";
             let remedy = format!(
-                "write `${{{}}}` as the whole value, which may be any text, and store that secret \
-                 with `{set}`",
-                name.as_str()
+                "write `${{{name}}}` as the whole value, which may be any text, and store that \
+                 secret with `{set}`"
             );
             self.reader.refuse(at, message, remedy);
             return HIDDEN.to_owned();
         }
-        let is_token =
-            key.eq_ignore_ascii_case("authorization") && text.expose().starts_with(BEARER);
-        let (begin, part) =
-            if is_token { (BEARER, "the token behind `Bearer `") } else { ("", "it") };
+        let part = if begin.is_empty() { "it" } else { "the token behind `Bearer `" };
         self.reader.notices.push(format!(
-            "{at}: the value looks like a secret and is not stored; store {part} as the secret {} \
-             with `{set}`",
-            name.as_str()
+            "{at}: the value looks like a secret and is not stored; store {part} as the secret \
+             {name} with `{set}`"
         ));
         self.named.push(at.clone());
-        format!("{begin}${{{}}}", name.as_str())
+        format!("{begin}${{{name}}}")
     }
 
     /// A name for a secret that the file does not name yet.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::documents::Document;
 
 /// Servers, and notices for people about rewritten parts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pasted {
     /// Servers of the catalog.
     pub servers: Vec<PastedServer>,

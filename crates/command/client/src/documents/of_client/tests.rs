@@ -189,3 +189,15 @@ fn secrets_in_other_places_and_folders_are_refused() {
     assert!(found.faults[1].message.contains("`${workspaceFolder}`"), "{:?}", found.faults);
     assert!(found.faults[4].message.contains("`${userHome}`"), "{:?}", found.faults);
 }
+
+/// Only in a header does `Bearer` stand in front of the secret; a variable is replaced whole.
+#[test]
+fn a_variable_with_the_name_of_the_header_is_replaced_whole() {
+    let text = "[mcp_servers.docs]\ncommand = \"docs-server\"\n\n[mcp_servers.docs.env]\n\
+                AUTHORIZATION = \"Bearer not-a-real-token-0123456789\"\n";
+    let found = pasted("codex", text);
+    assert_eq!(found.faults, []);
+    let env = json!({ "AUTHORIZATION": "${DOCS_AUTHORIZATION}" });
+    assert_eq!(values(&found)[0]["env"], env);
+    assert!(has(&found.notices, "store it as the secret DOCS_AUTHORIZATION"));
+}
