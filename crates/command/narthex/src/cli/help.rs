@@ -92,11 +92,9 @@ pub(crate) fn beginning() -> String {
         (narthex("tools", &[]), "list the tools of all servers"),
     ];
     let lines = first.map(|(command, about)| format!("  {:<18}{about}\n", command.to_string()));
-    let (init, trust, up) = (narthex("init", &[]), narthex("trust", &[]), narthex("up", &[]));
     format!(
         "narthex stands between AI agents and their MCP servers: it starts the servers, and gives \
          all\nyour clients one address for them.\n\nBegin with:\n{}\n\
-         For the servers of one folder: {init}, {trust}, {up}\n\
          All commands: narthex --help",
         lines.concat(),
     )
