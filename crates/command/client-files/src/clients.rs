@@ -182,6 +182,14 @@ pub fn clients() -> &'static [Client] {
     &CLIENTS
 }
 
+/// The ids of all clients, each once, in the order of the table.
+#[must_use]
+pub fn ids() -> Vec<&'static str> {
+    let mut ids: Vec<_> = clients().iter().map(|client| client.id.as_str()).collect();
+    ids.dedup();
+    ids
+}
+
 impl Client {
     /// The id and the scope, as in `cursor/user`.
     #[must_use]

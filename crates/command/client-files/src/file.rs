@@ -134,8 +134,8 @@ pub(crate) fn unfinished(path: &Path) -> Result<PathBuf, FileError> {
     Ok(folder_of(&target(path)?).join(name))
 }
 
-/// As [`write_if_unchanged`], with a known name of the unfinished file. The name counts only in the
-/// folder of the file: a link may lead elsewhere by now.
+/// Replaces a file as [`write_if_unchanged`] does, under a known name for the unfinished file. The
+/// name counts only in the folder of the file: a link may lead elsewhere by now.
 pub(crate) fn write_over(
     path: &Path,
     expected: Option<&[u8]>,
@@ -282,10 +282,14 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     fs_err::File::open(folder_of(path))?.sync_all()
 }
 
+/// The path from the root of the file system.
+fn whole(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned())
+}
+
 /// The whole path as a word for a shell.
 fn pasted(path: &Path) -> String {
-    let whole = std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned());
-    quoted(&whole.to_string_lossy()).into_owned()
+    quoted(&whole(path).to_string_lossy()).into_owned()
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -295,8 +299,7 @@ fn folder_of(path: &Path) -> &Path {
 /// The whole path as one name, with `%` for `/`. A name that is too long loses its begin, and gets
 /// a number made from the whole path.
 fn copy_name(path: &Path) -> OsString {
-    let whole = std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned());
-    let name = whole.to_string_lossy().replace('%', "%%").replace('/', "%");
+    let name = whole(path).to_string_lossy().replace('%', "%%").replace('/', "%");
     if name.len() <= NAME_MAX {
         return name.into();
     }

@@ -215,18 +215,13 @@ fn is_entry(server: &FoundServer, entry: &Value) -> bool {
     own.is_some_and(|own| without_switch(own) == without_switch(entry.clone()))
 }
 
-/// True for the entry by which a client would start a narthex that is there no more, such as an
-/// earlier version in a folder of its own.
+/// True for the entry by which a client would start a narthex whose program no longer exists, such
+/// as an earlier version in a folder of its own.
 #[must_use]
 pub fn is_gone_narthex(server: &FoundServer) -> bool {
-    let is_gone = match &server.target {
-        Target::Stdio { command, .. } => {
-            let program = Path::new(command.expose());
-            program.is_absolute() && !program.exists()
-        }
-        Target::Remote { .. } => false,
-    };
-    is_gone && is_narthex(server)
+    let Target::Stdio { command, .. } = &server.target else { return false };
+    let program = Path::new(command.expose());
+    is_narthex(server) && program.is_absolute() && !program.exists()
 }
 
 /// True for the entry by which a client reaches narthex.

@@ -104,18 +104,12 @@ pub fn places(
     let mut places = Vec::new();
     for parent in client.parents(folder) {
         let entries = document.entries(&parent)?.into_iter();
-        let is_there =
-            entries.filter(|(name, _)| *name == server.name).any(|(name, value)| match read_entry(
-                client.shape,
-                &name,
-                &value,
-                off.contains(&name),
-            ) {
-                Some(Found::Server(own)) => {
-                    !own.is_disabled && is_same(client, &own, folder, server)
-                }
-                Some(Found::Unusable { .. }) | None => false,
-            });
+        let is_there = entries.filter(|(name, _)| *name == server.name).any(|(name, value)| {
+            let own = read_entry(client.shape, &name, &value, off.contains(&name));
+            own.as_ref()
+                .and_then(Found::server)
+                .is_some_and(|own| !own.is_disabled && is_same(client, own, folder, server))
+        });
         if is_there {
             places.push(parent);
         }

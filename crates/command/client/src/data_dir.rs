@@ -103,11 +103,11 @@ pub struct DaemonState {
     /// starts or hands over just now.
     #[serde(default)]
     pub can_restart: bool,
-    /// A word that each start chooses anew, so that a program that took over is told from the one
-    /// before it, which had the same process.
+    /// A random word for each start. A program that takes over has the process of the one before
+    /// it, and another word.
     #[serde(default)]
     pub generation: String,
-    /// The version of the program; `None` for one that did not publish it yet.
+    /// The version of the program; `None` for an older program, which does not publish it.
     #[serde(default)]
     pub version: Option<String>,
     /// The last restart that this daemon refused.
@@ -244,10 +244,7 @@ impl DataDir {
         let file = self.locked_file(pause)?;
         // Left by a daemon that was killed: another program may listen there by now, and would
         // receive tokens.
-        match fs::remove_file(self.state_file()) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-            Ok(()) | Err(_) => {}
-        }
+        unless_absent(fs::remove_file(self.state_file()))?;
         let lock = DaemonLock { file };
         lock.sign()?;
         Ok(lock)
@@ -389,8 +386,9 @@ fn check_files(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn unless_absent(checked: Result<(), PrivateError>) -> Result<(), Failure> {
-    match checked {
+/// Succeeds also if there was nothing to check or remove.
+pub(crate) fn unless_absent(done: Result<(), impl Into<PrivateError>>) -> Result<(), Failure> {
+    match done.map_err(Into::into) {
         Err(error) if !error.is_absent() => Err(error.into()),
         Ok(()) | Err(_) => Ok(()),
     }

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use narthex_client_files::clients::{Dialect, DialectError, Machine, System, clients};
 use narthex_model::ErrorKind;
 
-use crate::{Failure, environment::variable};
+use crate::{
+    Failure,
+    environment::{home, variable},
+};
 
 /// A home folder for a user without one: no file is below it.
 const NO_HOME: &str = "/dev/null/home";
@@ -33,8 +36,7 @@ pub fn project_file(client: &str) -> Option<PathBuf> {
 
 fn on_machine<T>(ask: impl FnOnce(&Machine<'_>) -> T) -> Result<T, Failure> {
     let folder = std::env::current_dir()?;
-    let home = variable("HOME").filter(|home| !home.is_empty());
-    let home = PathBuf::from(home.unwrap_or_else(|| NO_HOME.to_owned()));
+    let home = home(&variable).unwrap_or_else(|| NO_HOME.into());
     let system = System::current();
     Ok(ask(&Machine { system, home: &home, folder: &folder, variable: &variable }))
 }

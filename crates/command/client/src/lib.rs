@@ -24,6 +24,7 @@ pub mod terminal;
 
 mod daemon_options;
 mod failure;
+mod web;
 
 pub use daemon_options::{Context, DaemonOptions};
 pub use failure::{Failure, FailureKind};

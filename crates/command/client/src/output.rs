@@ -47,6 +47,12 @@ impl Format {
     pub fn is_quiet(self) -> bool {
         self == Self::Quiet
     }
+
+    /// True if people read the output.
+    #[must_use]
+    pub fn is_text(self) -> bool {
+        !self.is_json() && !self.is_quiet()
+    }
 }
 
 /// The mark that [`paint`] puts before a colour's code. No text of others has it, since it is

@@ -20,4 +20,6 @@ mod attacks;
 mod compose;
 mod runtime;
 mod slot;
+#[cfg(test)]
+mod testing;
 mod words;

@@ -63,8 +63,8 @@ impl Contents {
     }
 }
 
-/// A backup that is being written, under a name that cannot be known before. It is removed again
-/// when it is dropped unfinished.
+/// A backup that is being written, under an unpredictable temporary name. Dropping it unfinished
+/// removes the file.
 pub(crate) struct Writer {
     tar: Builder<NamedTempFile>,
     files: Vec<Stored>,

@@ -110,7 +110,7 @@ impl Folder {
 
     /// Programs named by a relative path differ from folder to folder, so a content is approved for
     /// one place. Two places must not have one text, so a place that is no text is refused. A path
-    /// is absolute, so none is the same text as the id of a client with a path behind it.
+    /// begins with `/`, so it never equals the id of a client with a path after it.
     fn place(&self) -> Result<String, Failure> {
         let path = self.place.to_str().ok_or_else(|| {
             let text = format!(

@@ -3,7 +3,7 @@
 use std::{
     convert::Infallible,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     task::{Context, Poll},
     time::Duration,
 };
@@ -20,6 +20,8 @@ use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
 };
+
+use crate::fixture::lock;
 
 /// No wait for a request may need longer, on however busy a machine.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -49,10 +51,6 @@ impl Seen {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The reply of a server.

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     convert::Infallible,
-    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, LazyLock, Mutex},
     thread::{self, JoinHandle},
 };
 
@@ -21,7 +21,7 @@ use tokio::{
     sync::oneshot::{self, Sender},
 };
 
-use crate::contract::Contract;
+use crate::{contract::Contract, fixture::lock};
 
 /// The schemas of the API, by name below `components.schemas`.
 pub static SCHEMAS: LazyLock<Value> = LazyLock::new(|| {
@@ -102,19 +102,19 @@ impl RegistryFixture {
     /// The paths of all requests so far, with their queries.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
-        locked(&self.catalog.asked).clone()
+        lock(&self.catalog.asked).clone()
     }
 
     /// Adds a server.
     pub fn publish(&self, server: Value) {
-        locked(&self.catalog.servers).push(server);
+        lock(&self.catalog.servers).push(server);
     }
 
     /// Serves a file at a path, and at the same path below `/moved` a redirect to it. Gives its
     /// address.
     #[must_use]
     pub fn serve_file(&self, path: &str, bytes: Vec<u8>) -> String {
-        locked(&self.catalog.files).insert(path.to_owned(), bytes.into());
+        lock(&self.catalog.files).insert(path.to_owned(), bytes.into());
         format!("{}{path}", self.url)
     }
 }
@@ -138,10 +138,6 @@ struct Catalog {
     files: Mutex<BTreeMap<String, Bytes>>,
 }
 
-fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 async fn serve(listener: &TcpListener, catalog: &Arc<Catalog>) {
     while let Ok((stream, _)) = listener.accept().await {
         let catalog = Arc::clone(catalog);
@@ -159,7 +155,7 @@ async fn serve(listener: &TcpListener, catalog: &Arc<Catalog>) {
 impl Catalog {
     fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let uri = request.uri();
-        locked(&self.asked).push(uri.to_string());
+        lock(&self.asked).push(uri.to_string());
         if let Some(file) = self.file(uri.path()) {
             return file;
         }
@@ -195,7 +191,7 @@ impl Catalog {
     }
 
     fn file(&self, path: &str) -> Option<Response<Full<Bytes>>> {
-        let files = locked(&self.files);
+        let files = lock(&self.files);
         let (status, body, target) = match path.strip_prefix("/moved") {
             Some(target) if files.contains_key(target) => (302, Bytes::new(), target),
             Some(_) | None => (200, files.get(path)?.clone(), ""),
@@ -205,7 +201,7 @@ impl Catalog {
     }
 
     fn of(&self, name: &str) -> Vec<Value> {
-        let servers = locked(&self.servers);
+        let servers = lock(&self.servers);
         servers.iter().filter(|one| one["server"]["name"] == name).cloned().collect()
     }
 
@@ -225,7 +221,7 @@ impl Catalog {
         let limit = value("limit").parse().unwrap_or(usize::MAX).min(self.page);
         let start: usize =
             value("cursor").strip_prefix("at-").map_or(0, |n| n.parse().unwrap_or(0));
-        let servers = locked(&self.servers);
+        let servers = lock(&self.servers);
         let all: Vec<_> = servers.iter().filter(is_wanted).collect();
         let page: Vec<_> = all.iter().skip(start).take(limit).collect();
         let mut metadata = json!({ "count": page.len() });

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     mem::take,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use tracing::{
@@ -12,6 +12,8 @@ use tracing::{
     span,
     subscriber::DefaultGuard,
 };
+
+use crate::fixture::lock;
 
 /// The warnings that a thread has logged since [`follow`](Self::follow), in order.
 #[derive(Debug)]
@@ -33,18 +35,12 @@ impl Warnings {
     /// The messages since the last call.
     #[must_use]
     pub fn take(&self) -> Vec<String> {
-        take(&mut *self.kept.locked())
+        take(&mut *lock(&self.kept.0))
     }
 }
 
 #[derive(Debug, Clone, Default)]
 struct Kept(Arc<Mutex<Vec<String>>>);
-
-impl Kept {
-    fn locked(&self) -> MutexGuard<'_, Vec<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 impl Subscriber for Kept {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -62,7 +58,7 @@ impl Subscriber for Kept {
     fn event(&self, event: &Event<'_>) {
         let mut message = Message(String::new());
         event.record(&mut message);
-        self.locked().push(message.0);
+        lock(&self.0).push(message.0);
     }
 
     fn enter(&self, _: &span::Id) {}

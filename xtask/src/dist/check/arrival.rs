@@ -1,4 +1,4 @@
-//! From the package to the first call, as a new user does it: the seconds of each command.
+//! Times each command of a new user, from the installation to the first call.
 //!
 //! The home folder has the files of two clients. Their server starts by `npx`, whose cache has it.
 #![expect(clippy::disallowed_types, reason = "measures real time: nothing here can be paused")]

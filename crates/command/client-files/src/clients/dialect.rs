@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use narthex_model::did_you_mean;
 
-use super::{Client, Machine, Scope, clients};
+use super::{Client, Machine, Scope, clients, ids, machine::fits};
 
 /// The name of narthex's own notation, beside the ids of clients.
 pub const OWN: &str = "narthex";
@@ -71,24 +71,23 @@ impl Machine<'_> {
             let named = || named(id).map(|client| ClientFile { client, project: None });
             return of_path.or_else(named).map(Dialect::Of).ok_or_else(|| unknown(id));
         }
-        // A client's first path is more its own than its second one.
+        // Prefers the clients that list this path first.
         let best = rows.iter().map(|(rank, _)| *rank).min();
-        let mut best = rows.into_iter().filter(|(rank, _)| Some(*rank) == best);
-        let Some((_, file)) = best.next() else { return Ok(Dialect::Own) };
-        let others: Vec<_> = best.map(|(_, file)| file.client).collect();
-        if others.iter().all(|client| client.id == file.client.id) {
-            return Ok(Dialect::Of(file));
+        let files = rows.into_iter().filter(|(rank, _)| Some(*rank) == best);
+        let files: Vec<_> = files.map(|(_, file)| file).collect();
+        let Some(first) = files.first() else { return Ok(Dialect::Own) };
+        if files.iter().all(|file| file.client.id == first.client.id) {
+            return Ok(Dialect::Of(first.clone()));
         }
-        let all = || std::iter::once(file.client).chain(others.iter().copied());
         Err(DialectError::Ambiguous {
             path: path.to_owned(),
-            names: all().map(|client| client.name.clone()).collect(),
-            flags: all().map(|client| format!("`--format {}`", client.id)).collect(),
+            names: files.iter().map(|file| file.client.name.clone()).collect(),
+            flags: files.iter().map(|file| format!("`--format {}`", file.client.id)).collect(),
         })
     }
 
-    /// The rows of a path, each with the number of its better paths. Files of the user come before
-    /// those of projects: in the home folder a path can be both.
+    /// The rows of a path, each with the rank of the path among the client's paths, from 0. Files
+    /// of the user come before those of projects: in the home folder a path can be both.
     fn rows_at(&self, path: &Path) -> Vec<(usize, ClientFile)> {
         let of_user = clients().iter().filter(|client| client.scope == Scope::User);
         let of_user = of_user.filter_map(|client| {
@@ -102,12 +101,11 @@ impl Machine<'_> {
         }
         let of_folder = clients().iter().filter(|client| client.scope != Scope::User);
         let of_folder = of_folder.filter_map(|client| {
-            let patterns = client.paths.on(self.system).iter().enumerate();
-            let mut found = patterns.filter_map(|(rank, pattern)| {
+            let mut patterns = client.paths.on(self.system).iter().enumerate();
+            patterns.find_map(|(rank, pattern)| {
                 let project = Some(folder_before(path, pattern)?);
                 Some((rank, ClientFile { client, project }))
-            });
-            found.next()
+            })
         });
         of_folder.collect()
     }
@@ -122,11 +120,11 @@ fn folder_before(path: &Path, pattern: &str) -> Option<PathBuf> {
     for part in pattern.rsplit('/') {
         let Some(Component::Normal(name)) = rest.next_back() else { return None };
         let name = name.to_str()?;
-        let fits = match part.split_once('*') {
-            Some((begin, end)) => name.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end)),
+        let is_of_part = match part.split_once('*') {
+            Some((begin, end)) => fits(name, begin, end),
             None => name == part,
         };
-        if !fits {
+        if !is_of_part {
             return None;
         }
     }
@@ -135,13 +133,11 @@ fn folder_before(path: &Path, pattern: &str) -> Option<PathBuf> {
 
 /// The row that stands for all files of a client.
 fn named(id: &str) -> Option<&'static Client> {
-    let mut rows = clients().iter().filter(|client| client.id == id);
-    rows.next()
+    clients().iter().find(|client| client.id == id)
 }
 
 fn unknown(name: &str) -> DialectError {
-    let mut ids: Vec<_> = clients().iter().map(|client| client.id.as_str()).collect();
-    ids.dedup();
+    let mut ids = ids();
     ids.push(OWN);
     let meant = did_you_mean(name, ids.iter().copied());
     let hint = meant.unwrap_or_else(|| format!("known: {}", ids.join(", ")));

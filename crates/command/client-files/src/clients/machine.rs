@@ -88,11 +88,7 @@ impl Machine<'_> {
         let folder = place.parent().unwrap_or(self.folder);
         let entries = fs_err::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let fits = |name: &String| {
-            let rest = name.strip_prefix(begin);
-            rest.is_some_and(|rest| rest.ends_with(end))
-        };
-        let mut names: Vec<_> = names.filter(fits).collect();
+        let mut names: Vec<_> = names.filter(|name| fits(name, begin, end)).collect();
         names.sort_unstable();
         names.into_iter().map(|name| folder.join(name)).collect()
     }
@@ -156,6 +152,11 @@ impl Paths {
             System::Windows => &self.windows,
         }
     }
+}
+
+/// True if a name has the form of a pattern with these texts around its `*`.
+pub(super) fn fits(name: &str, begin: &str, end: &str) -> bool {
+    name.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end))
 }
 
 /// True if a word of `detect` is a path, and no program.

@@ -105,6 +105,15 @@ impl Found {
             Self::Unusable { name, .. } => name,
         }
     }
+
+    /// The server; `None` for an entry that narthex cannot use.
+    #[must_use]
+    pub fn server(&self) -> Option<&FoundServer> {
+        match self {
+            Self::Server(server) => Some(server),
+            Self::Unusable { .. } => None,
+        }
+    }
 }
 
 impl Text {

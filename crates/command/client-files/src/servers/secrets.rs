@@ -111,7 +111,7 @@ pub(super) fn secret_args(command: &str, args: &[Vec<String>]) -> Vec<bool> {
     found
 }
 
-/// The place from which arguments are those of the server, and not of a program that starts it.
+/// The index of the first argument of the server itself, after those of its launcher.
 fn own_args(command: &str, args: &[Vec<String>]) -> usize {
     let program = command.rsplit(['/', '\\']).next().unwrap_or_default();
     if !LAUNCHERS.contains(&program.trim_end_matches(".exe").trim_end_matches(".cmd")) {

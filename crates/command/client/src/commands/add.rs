@@ -58,7 +58,7 @@ pub async fn run(
     let proxies = Arc::clone(&settings.proxies);
     let chosen = choose(&args, &context, settings).await?;
     let way = way(&args, &chosen)?;
-    if !context.format.is_json() && !context.format.is_quiet() {
+    if context.format.is_text() {
         describe(&chosen, &way);
     }
     let (way, staged) = match way.bundle() {
@@ -96,7 +96,7 @@ pub async fn run(
         secrets: secrets.map(|(name, value)| (name.clone(), value.clone())).collect(),
         keeps_anyway: args.keep_anyway,
     };
-    // Until the trial has ended well, this removes the bundle at its end.
+    // Dropping this removes the bundle, unless the trial succeeds.
     let placed = staged.map(Staged::place).transpose()?;
     let tried = Box::pin(trial.run()).await?;
     if let Some(placed) = placed {

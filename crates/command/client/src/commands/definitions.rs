@@ -61,7 +61,7 @@ async fn list(
         false => "This server was never listed, so it has no definitions yet.",
     };
     let code = table::list(&items, &COLUMNS, row, none, context)?;
-    if !context.format.is_json() && !context.format.is_quiet() {
+    if context.format.is_text() {
         let mut waiting = items.iter().filter(|item| item["state"] == "quarantined");
         waiting.try_for_each(|item| output::line(&format!("\n{}", told(item))))?;
         let mut flagged = items.iter().filter_map(flagged);
@@ -153,7 +153,7 @@ async fn decide(args: &DecideArgs, verb: &str, context: &Context) -> Result<Exit
     let known = items.clone();
     undecided(&mut items, verb, !args.digests.is_empty());
     let chosen = chosen(args, &items, &known)?;
-    if !context.format.is_json() && !context.format.is_quiet() {
+    if context.format.is_text() {
         chosen.iter().try_for_each(|item| output::line(&told(item)))?;
     }
     let digests: Vec<_> = chosen.iter().map(|item| &item["digest"]).collect();

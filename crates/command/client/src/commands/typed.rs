@@ -8,7 +8,11 @@ use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr,
 };
 
-use crate::{Failure, output::harmless, stop::stop_signal};
+use crate::{
+    Failure,
+    output::{Format, harmless},
+    stop::stop_signal,
+};
 
 /// Maximum length of a value for the vault, in bytes.
 pub const VALUE_MAX: usize = 64 * 1024;
@@ -46,6 +50,15 @@ pub(super) async fn line(prompt: &str) -> Result<String, Failure> {
     tcflush(stdin(), QueueSelector::IFlush).map_err(io::Error::from)?;
     let line = typed(prompt, LINE_MAX).await?.ok_or_else(ended)?;
     Ok(line.trim().to_owned())
+}
+
+/// True if the user agrees: beforehand, by `--yes`, or to a question on a terminal that shows what
+/// it is about.
+///
+/// # Errors
+/// As [`is_confirmed`].
+pub async fn is_agreed(is_yes: bool, format: Format, question: &str) -> Result<bool, Failure> {
+    Ok(is_yes || (format.is_text() && is_seen() && is_confirmed(question).await?))
 }
 
 /// Asks a question on the terminal, after an empty line. Anything but a clear yes is a no, and so

@@ -1,35 +1,35 @@
 //! `narthex version`: the version of this program, and on demand the newest one.
 //!
-//! Nothing is asked unless `--check` is given, and then one address is asked once.
+//! Sends one request to one address, and only with `--check`.
 
 use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
 
-use http::{HeaderValue, Request, StatusCode, header};
+use http::StatusCode;
 use narthex_http_client::{ClientError, ClientSettings, HttpClient, Proxies};
 use narthex_model::{ErrorKind, command::narthex, with_causes};
-use narthex_wire::Payload;
 use semver::Version;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use url::{Position, Url};
+use url::Url;
 
 use super::waiting::waiting;
 use crate::{
     Context, Failure,
     cli::VersionArgs,
     output::{self, harmless},
-    public_registry::address::is_loopback,
+    web::{get, is_reachable, without_query},
 };
 
 const OWN: &str = env!("CARGO_PKG_VERSION");
-/// The source code, by which a build knows its releases; empty if it has none.
+/// The address of the source repository, from which the address of releases follows; empty if the
+/// build names none.
 const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
-const AGENT: &str = concat!("narthex/", env!("CARGO_PKG_VERSION"));
-/// Longest time for the answer, and its longest length in bytes.
+/// Longest time for the answer.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
+/// Longest answer, in bytes.
 const ANSWER_MAX: usize = 4 * 1024 * 1024;
-/// The file by which the packages of Debian list theirs.
+/// The list of the files that Debian's package of narthex installed.
 const DEBIAN: &str = "/var/lib/dpkg/info/narthex.list";
 
 /// The address of the newest release, and the way to it.
@@ -146,7 +146,7 @@ async fn newest(settings: &ReleaseSettings, context: &Context) -> Result<Newest,
         let reason = format!("no answer within {} s", ANSWER_TIME.as_secs());
         unknown(&url, ErrorKind::Timeout, &reason)
     };
-    let waited = waiting(&format!("asking {}", shown(&url)), context, asked).await;
+    let waited = waiting(&format!("asking {}", without_query(&url)), context, asked).await;
     read(&waited.map_err(late)??, &url)
 }
 
@@ -167,13 +167,8 @@ async fn asked(url: &Url, settings: &ReleaseSettings) -> Result<bytes::Bytes, Fa
     let failed = |error: ClientError| unknown(url, error.kind(), &with_causes(&error));
     let client = ClientSettings { proxies: settings.proxies.clone(), ..ClientSettings::default() };
     let client = HttpClient::new(url, client).map_err(failed)?;
-    let mut request = Request::new(Payload::default());
-    *request.uri_mut() = url[Position::BeforePath..Position::AfterQuery]
-        .parse()
+    let request = get(url, "application/json")
         .map_err(|error| unknown(url, ErrorKind::Invalid, &format!("{error}")))?;
-    let headers = request.headers_mut();
-    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    headers.insert(header::USER_AGENT, HeaderValue::from_static(AGENT));
     let response = client.send(request).await.map_err(failed)?;
     match response.status {
         StatusCode::OK => response.body.collect(ANSWER_MAX).await.map_err(failed),
@@ -192,11 +187,7 @@ fn address(settings: &ReleaseSettings) -> Result<Url, Failure> {
             )
         });
     };
-    let url = Url::parse(text).ok().filter(|url| match url.scheme() {
-        "https" => url.host().is_some(),
-        "http" => is_loopback(url),
-        _ => false,
-    });
+    let url = Url::parse(text).ok().filter(is_reachable);
     url.ok_or_else(|| {
         Failure::usage(format!(
             "{} `{text}` is not an address of https; write it like \
@@ -213,16 +204,11 @@ fn of_repository(repository: &str) -> Option<Url> {
     Url::parse(&format!("https://api.github.com/repos/{name}/releases/latest")).ok()
 }
 
-/// The address without its query, which may have a key.
-fn shown(url: &Url) -> &str {
-    &url[..Position::AfterPath]
-}
-
 fn unknown(url: &Url, kind: ErrorKind, reason: &str) -> Failure {
     let text = format!(
         "the newest version cannot be read from {}: {reason}; try again later, or look at the \
          releases yourself. Behind a proxy, set NARTHEX_PROXY_HTTPS",
-        shown(url)
+        without_query(url)
     );
     Failure::new(kind, text)
 }

@@ -12,6 +12,7 @@ use crate::{
     data_dir::{DaemonState, DataDir, read_admin_token, read_client_token},
     environment,
     terminal::notice,
+    web::is_loopback,
 };
 
 /// More than any token has.
@@ -31,8 +32,8 @@ impl DaemonClient {
     /// # Errors
     /// When a given daemon or token cannot be used.
     pub fn operator_if_up(options: &DaemonOptions) -> Result<Option<Self>, Failure> {
-        let own = |data: &_| Ok(Secret::new(read_admin_token(data)?.expose()));
-        Self::holder_if_up(options, "set it to a token, or unset it to use the admin token", own)
+        let remedy = "set it to a token, or unset it to use the admin token";
+        Self::holder_if_up(options, remedy, admin_token)
     }
 
     /// As [`Self::of_data_if_up`], for a daemon that runs.
@@ -49,9 +50,17 @@ impl DaemonClient {
     /// # Errors
     /// When the data directory cannot be read.
     pub fn of_data_if_up(options: &DaemonOptions) -> Result<Option<Self>, Failure> {
+        Self::with_data(options, admin_token)
+    }
+
+    /// The daemon of the data directory, for requests with this token. `None` if no daemon runs.
+    fn with_data(
+        options: &DaemonOptions,
+        token: impl FnOnce(&DataDir) -> Result<Secret, Failure>,
+    ) -> Result<Option<Self>, Failure> {
         let data = DataDir::at(&options.data);
         let Some(state) = data.running()? else { return Ok(None) };
-        let token = Secret::new(read_admin_token(&data)?.expose());
+        let token = token(&data)?;
         Self::with(options, state, token, trust::of_data(&data)).map(Some)
     }
 
@@ -102,15 +111,13 @@ impl DaemonClient {
             let settings = trust::of_remote(options, &state.url)?;
             return Ok(Some(Self { source, ..Self::with(options, state, token, settings)? }));
         }
-        let data = DataDir::at(&options.data);
-        let Some(state) = data.running()? else { return Ok(None) };
-        let token = match token {
-            Some(token) => token,
-            None => own(&data)?,
-        };
-        let settings = trust::of_data(&data);
-        Ok(Some(Self { source, ..Self::with(options, state, token, settings)? }))
+        let found = Self::with_data(options, |data| token.map_or_else(|| own(data), Ok))?;
+        Ok(found.map(|client| Self { source, ..client }))
     }
+}
+
+fn admin_token(data: &DataDir) -> Result<Secret, Failure> {
+    Ok(Secret::new(read_admin_token(data)?.expose()))
 }
 
 fn not_up(options: &DaemonOptions) -> Failure {
@@ -181,13 +188,7 @@ fn remote(text: &str, source: &str) -> Result<DaemonState, Failure> {
 /// True if others on the network can read the token: this address uses plain HTTP to another
 /// machine.
 fn is_overheard(url: &Url) -> bool {
-    let is_loopback = match url.host() {
-        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-        Some(url::Host::Domain(name)) => name == "localhost",
-        None => false,
-    };
-    url.scheme() == "http" && !is_loopback
+    url.scheme() == "http" && !is_loopback(url)
 }
 
 #[cfg(test)]

@@ -16,13 +16,14 @@ use narthex_model::{ErrorKind, SessionId, command::quoted};
 use super::{
     DataDir, FILES, FOLDERS, SETUP,
     marker::{MARKER, is_marked},
+    unless_absent,
 };
 use crate::Failure;
 
 const LOCK: &str = "daemon.lock";
 const STORE: &str = "store.db";
-/// The folder of sockets, which the daemon removes at its end, and settings that a restore has left
-/// beside newer ones.
+/// Folders outside of [`FOLDERS`]: the daemon's sockets, and settings that a restore has left
+/// because newer ones exist.
 const MORE_FOLDERS: [&str; 2] = ["run", "restored"];
 /// Files that are replaced whole, and logs.
 const MORE_FILES: [&str; 8] = [
@@ -101,7 +102,7 @@ impl DataDir {
             }
         }
         if is_link {
-            gone(fs::remove_file(&self.path))?;
+            unless_absent(fs::remove_file(&self.path))?;
         }
         Ok(removal)
     }
@@ -125,7 +126,7 @@ impl DataDir {
         if entries.iter().any(|entry| entry.is_known) && !self.is_own(&entries)? {
             return Err(self.refused(&entries));
         }
-        let keeps_copies = keeps_copies && has_entries(&self.path.join(SETUP).join("backups"))?;
+        let keeps_copies = keeps_copies && has_entries(&self.setup_dir().join("backups"))?;
         for Entry { path, name, is_known, .. } in entries {
             let reason = match name.as_str() {
                 _ if !is_known => "it is not of narthex".to_owned(),
@@ -159,9 +160,9 @@ impl DataDir {
                 continue;
             }
             match fs::symlink_metadata(path) {
-                Ok(found) if found.is_dir() => gone(fs::remove_dir_all(path))?,
-                Ok(_) => gone(fs::remove_file(path))?,
-                Err(error) => gone(Err(error))?,
+                Ok(found) if found.is_dir() => unless_absent(fs::remove_dir_all(path))?,
+                Ok(_) => unless_absent(fs::remove_file(path))?,
+                Err(error) => unless_absent(Err(error))?,
             }
         }
         drop(lock);
@@ -183,13 +184,13 @@ impl DataDir {
                 );
                 return Err(Failure::new(ErrorKind::Conflict, text));
             }
-            removed => gone(removed)?,
+            removed => unless_absent(removed)?,
         }
         Ok(removal)
     }
 
-    /// All files and folders in the directory, in the order in which they are removed. What proves
-    /// that the directory is narthex's own comes late, and the lock last.
+    /// Lists the directory in the order of removal: the entries that prove narthex's ownership come
+    /// late, the lock last.
     fn entries(&self) -> Result<Vec<Entry>, Failure> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(&self.path)? {
@@ -298,14 +299,6 @@ fn has_entries(folder: &Path) -> Result<bool, Failure> {
         Ok(mut entries) => Ok(entries.next().is_some()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Succeeds also if there was nothing to remove.
-fn gone(removed: io::Result<()>) -> Result<(), Failure> {
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
-        Ok(()) | Err(_) => Ok(()),
     }
 }
 

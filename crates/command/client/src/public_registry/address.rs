@@ -5,7 +5,7 @@ use std::fmt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
-use crate::Failure;
+use crate::{Failure, web::is_loopback};
 
 /// The official registry of the protocol.
 pub const OFFICIAL: &str = "https://registry.modelcontextprotocol.io";
@@ -86,16 +86,6 @@ impl RegistryAddress {
 impl fmt::Display for RegistryAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.url.as_str().trim_end_matches('/'))
-    }
-}
-
-/// True if the host is this machine.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-        Some(url::Host::Domain(name)) => name == "localhost",
-        None => false,
     }
 }
 

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::{
     compose::placeholders,
     document::ServerDocument,
-    inputs::{Answer, Answers, Folders, reference},
+    inputs::{Answer, Answers, reference},
+    testing::folders,
     ways::{Unusable, Way, ways},
 };
 
@@ -40,10 +41,6 @@ fn remote(more: &Value) -> Value {
         remote[name] = value.clone();
     }
     json!({ "name": "a/b", "remotes": [remote] })
-}
-
-fn folders() -> Folders {
-    Folders { current: "/here".into(), home: Some("/home/ada".into()) }
 }
 
 /// The entry, with names of the vault as `narthex add` gives them.

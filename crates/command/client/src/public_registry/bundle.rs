@@ -34,7 +34,7 @@ impl BundleRequest<'_> {
     /// manifest that cannot be used.
     pub async fn fetch(
         &self,
-        mut staged: Staged,
+        staged: Staged,
         progress: &mut Progress<'_>,
     ) -> Result<(BundleServer, Staged), Failure> {
         download::download(self, &staged.archive(), progress).await?;

@@ -3,13 +3,12 @@
 
 use std::path::Path;
 
-use narthex_model::command::narthex;
+use narthex_model::{command::narthex, written::is_variable_name};
 
 use super::{
     compose::as_read,
     inputs::Folders,
     slot::{Place, Slot, WayKind},
-    words::is_variable,
 };
 
 /// Folders that no container gets, nor a part of them.
@@ -132,7 +131,7 @@ fn to_variable(slot: &mut Slot) {
         return;
     };
     let (name, value) = (name.to_owned(), value.to_owned());
-    if is_variable(&name) {
+    if is_variable_name(&name) {
         slot.input.value = Some(value);
         slot.place = Place::Env(name);
         slot.is_repeated = false;
@@ -202,13 +201,10 @@ fn source(from: &str, folders: &Folders) -> Result<(), String> {
     let parts = from.split('/').filter(|part| !matches!(*part, "" | "."));
     let path: String = parts.flat_map(|part| ["/", part]).collect();
     let small = path.to_lowercase();
-    let is_part_of = |folder: &str| {
-        small.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
     let has_home = folders.home.as_deref().is_some_and(|home| home.starts_with(Path::new(&path)));
     let is_closed = path.is_empty()
         || has_home
-        || CLOSED.iter().any(|folder| is_part_of(folder))
+        || CLOSED.iter().any(|folder| Path::new(&small).starts_with(folder))
         || CLOSED_WHOLE.contains(&small.as_str());
     if is_closed || small.ends_with(".sock") {
         return Err(format!(

@@ -1,5 +1,7 @@
 //! Words of descriptions that become words of commands: the forms that are accepted.
 
+use narthex_model::written::is_variable_name;
+
 /// A name of a package of npm. A name with `/` outside of a scope would be a repository for `npx`.
 pub(super) fn npm_name(text: &str) -> Result<&str, String> {
     let is_part = |part: &str| is_plain(part, "._-~");
@@ -96,7 +98,7 @@ const RUNNER_NAMES: [&str; 9] = [
 /// # Errors
 /// The rule that the name breaks, as the end of a sentence.
 pub(super) fn variable(name: &str) -> Result<(), &'static str> {
-    if !is_variable(name) {
+    if !is_variable_name(name) {
         return Err("is not a name of a variable");
     }
     let small = name.to_ascii_lowercase();
@@ -112,10 +114,7 @@ pub(super) fn variable(name: &str) -> Result<(), &'static str> {
 
 /// Checks the name of a header.
 pub(super) fn header(name: &str) -> Result<(), String> {
-    let is_sign = |byte: u8| b"!#$%&'*+-.^_`|~".contains(&byte);
-    let is_token =
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || is_sign(byte));
-    match is_token {
+    match narthex_model::header::is_name(name) {
         true => Ok(()),
         false => Err(format!("has the header `{name}`, which is not a name of a header")),
     }
@@ -139,10 +138,4 @@ pub(super) fn other_index<'p>(
         true => Ok((!is_usual).then(|| text.trim_end_matches('/'))),
         false => Err(wrong()),
     }
-}
-
-/// True for a name of an environment variable.
-pub(super) fn is_variable(name: &str) -> bool {
-    name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

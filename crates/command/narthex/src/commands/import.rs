@@ -14,11 +14,11 @@ use std::{
 
 use narthex_client::{
     cli::ImportServersArgs,
-    commands::typed::{is_confirmed, is_seen},
-    environment::variable,
+    commands::typed::is_agreed,
+    environment::{home, variable},
 };
 use narthex_client_files::{
-    clients::{Machine, System, clients},
+    clients::{Machine, System, ids},
     edit::{Document, Format, Parent},
     file,
     inventory::{FoundFile, look},
@@ -53,7 +53,7 @@ struct Import {
 pub(crate) async fn run(args: ImportServersArgs, context: Context) -> Result<ExitCode, Failure> {
     let file = context.settings.servers.clone().ok_or_else(no_home)?;
     let import = Import::find(&args.from, file)?;
-    let is_text = !context.format.is_json() && !context.format.is_quiet();
+    let is_text = context.format.is_text();
     if is_text {
         import.show()?;
     }
@@ -67,7 +67,7 @@ pub(crate) async fn run(args: ImportServersArgs, context: Context) -> Result<Exi
         1 => format!("Copy this server into {file}?"),
         count => format!("Copy these {count} servers into {file}?"),
     };
-    let is_wanted = args.yes || (is_text && is_seen() && is_confirmed(&question).await?);
+    let is_wanted = is_agreed(args.yes, context.format, &question).await?;
     if !is_wanted {
         let text = "no server was imported, and nothing has changed; answer `y` on a terminal, or \
                     add --yes";
@@ -89,8 +89,7 @@ impl Import {
     fn find(from: &[String], file: PathBuf) -> Result<Self, Failure> {
         known("--from", from)?;
         let root = config::workspace_root()?;
-        let home = variable("HOME").filter(|home| !home.is_empty()).ok_or_else(no_home)?;
-        let home = PathBuf::from(home);
+        let home = home(&variable).ok_or_else(no_home)?;
         let system = System::current();
         let machine = Machine { system, home: &home, folder: &root, variable: &variable };
         let is_wanted = |id: &str| from.is_empty() || from.iter().any(|one| one == id);
@@ -164,8 +163,7 @@ pub(super) fn check_private(file: &Path) -> Result<(), Failure> {
 
 /// Refuses names that no client has, given by a flag.
 pub(super) fn known(flag: &str, names: &[String]) -> Result<(), Failure> {
-    let mut ids: Vec<_> = clients().iter().map(|client| client.id.as_str()).collect();
-    ids.dedup();
+    let ids = ids();
     let Some(unknown) = names.iter().find(|one| !ids.contains(&one.as_str())) else {
         return Ok(());
     };

@@ -12,7 +12,7 @@ use std::{
 use fs_err as fs;
 use narthex_client::{
     cli::RestoreArgs,
-    commands::typed::{is_confirmed, is_seen},
+    commands::typed::{is_agreed, is_seen},
 };
 use narthex_model::{ErrorKind, command::narthex};
 use narthex_store::Store;
@@ -58,9 +58,10 @@ pub(crate) async fn run(args: RestoreArgs, context: Context) -> Result<ExitCode,
     fs::rename(&staging.0, &data)?;
     // The data are whole from here on, so no fault of the settings ends the command.
     let mut settings = FoundSettings::look(&data, &context);
-    if settings.is_any_new() {
-        let is_wanted = may_place(&settings, args.yes, &data, &context).await;
-        settings.place(is_wanted.unwrap_or(false));
+    if settings.is_any_new()
+        && may_place(&settings, args.yes, &data, &context).await.unwrap_or(false)
+    {
+        settings.place();
     }
     settings.tidy(&data);
     told(&data, &contents, &settings, &context)
@@ -73,14 +74,14 @@ async fn may_place(
     data: &Path,
     context: &Context,
 ) -> Result<bool, Failure> {
-    let is_text = !context.format.is_json() && !context.format.is_quiet();
+    let is_text = context.format.is_text();
     let can_ask = is_text && is_seen();
     if is_text && (is_yes || can_ask) {
         output::line(&format!("The data are in {}.", harmless(&data.display().to_string())))?;
         settings.show()?;
     }
     let question = "Put these settings in place, so that the daemon may start this?";
-    Ok(is_yes || can_ask && is_confirmed(question).await?)
+    is_agreed(is_yes, context.format, question).await
 }
 
 /// The directory that a link leads to, or else the path itself.

@@ -48,14 +48,9 @@ fn addresses(change: &PortChange) -> [Readdress; 2] {
 /// True if a server of the file has an address of the daemon.
 fn has_address(found: &FoundFile, addresses: &[Readdress]) -> bool {
     let Content::Servers(servers) = &found.content else { return false };
-    servers.iter().any(|server| match server {
-        Found::Server(server) => match &server.target {
-            Target::Remote { url, .. } => {
-                addresses.iter().any(|(old, _)| is_below(url.expose(), old))
-            }
-            Target::Stdio { .. } => false,
-        },
-        Found::Unusable { .. } => false,
+    servers.iter().filter_map(Found::server).any(|server| match &server.target {
+        Target::Remote { url, .. } => addresses.iter().any(|(old, _)| is_below(url.expose(), old)),
+        Target::Stdio { .. } => false,
     })
 }
 

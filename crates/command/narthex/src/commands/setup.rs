@@ -19,11 +19,7 @@ pub(super) mod undo;
 
 use std::process::ExitCode;
 
-use narthex_client::{
-    cli::SetupArgs,
-    commands::typed::{is_confirmed, is_seen},
-    environment::check_lasting,
-};
+use narthex_client::{cli::SetupArgs, commands::typed::is_agreed, environment::check_lasting};
 use narthex_model::{ErrorKind, command::narthex};
 
 use self::find::Survey;
@@ -36,7 +32,7 @@ pub(crate) async fn run(args: SetupArgs, context: Context) -> Result<ExitCode, F
     }
     let journal = place::journal(&DataDir::at(&place))?;
     let survey = Survey::find(&args.only, &context.settings, &journal).await?;
-    let is_text = !context.format.is_json() && !context.format.is_quiet();
+    let is_text = context.format.is_text();
     if is_text {
         survey.show()?;
     }
@@ -51,7 +47,7 @@ pub(crate) async fn run(args: SetupArgs, context: Context) -> Result<ExitCode, F
         return unchanged(&survey, args.dry_run, &context);
     }
     check_lasting()?;
-    let is_wanted = args.yes || (is_text && is_seen() && is_confirmed(&survey.question()).await?);
+    let is_wanted = is_agreed(args.yes, context.format, &survey.question()).await?;
     if !is_wanted {
         let text = format!(
             "nothing was set up, and nothing has changed; answer `y` on a terminal, or run `{}`",

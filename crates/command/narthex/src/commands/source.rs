@@ -238,8 +238,12 @@ pub(crate) fn untrusted(standing: Standing) -> Option<&'static str> {
 
 /// The command that approves a file, from any folder.
 pub(crate) fn trusting(path: &Path) -> CommandLine {
-    let whole = std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned());
-    narthex("trust {}", &[&whole.display()])
+    narthex("trust {}", &[&whole(path).display()])
+}
+
+/// The path from the root of the file system.
+fn whole(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned())
 }
 
 /// The command that approves the project file of a client, from any folder.
@@ -251,8 +255,7 @@ pub(crate) fn trusting_of(client: &Client, path: &Path) -> CommandLine {
     if is_known {
         return trusting(path);
     }
-    let whole = std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned());
-    narthex("trust {} --format {}", &[&whole.display(), &client.id])
+    narthex("trust {} --format {}", &[&whole(path).display(), &client.id])
 }
 
 /// The approval of a folder's file. Looks without making anything: where there is no store, nothing

@@ -34,7 +34,7 @@ pub(crate) async fn run(args: &TopArgs, context: &Context) -> Result<ExitCode, F
     client.api_get(workspace_path(&args.place.workspace, "/runs?limit=1")).await?;
     let is_seen = stdout().is_terminal() && stdin().is_terminal();
     let is_screen = is_seen && !args.once && !context.format.is_json();
-    if !context.format.is_json() && !context.format.is_quiet() {
+    if context.format.is_text() {
         let has = async |workspace: &str| Ok(across::active_runs(&client, workspace).await?.len());
         let others =
             across::elsewhere(&client, &args.place.workspace, &narthex("top", &[]), has).await?;

@@ -10,11 +10,7 @@ mod shown;
 
 use std::{path::Path, process::ExitCode};
 
-use narthex_client::{
-    cli::TrustArgs,
-    commands::typed::{is_confirmed, is_seen},
-    dialect,
-};
+use narthex_client::{cli::TrustArgs, commands::typed::is_agreed, dialect};
 use narthex_client_files::clients::{Dialect, OWN};
 use narthex_model::{ErrorKind, command::narthex};
 use serde_json::{Value, json};
@@ -57,7 +53,7 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
         "sha256": folder.hash(),
         "servers": servers,
     });
-    let is_text = !context.format.is_json() && !context.format.is_quiet();
+    let is_text = context.format.is_text();
     if is_text {
         show(servers)?;
     }
@@ -67,8 +63,7 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
         return already(&name, &data, &context);
     }
     // Without a terminal that shows the programs, the user gets no question.
-    let is_approved =
-        args.yes || (is_text && is_seen() && is_confirmed(&review.question(&name)).await?);
+    let is_approved = is_agreed(args.yes, context.format, &review.question(&name)).await?;
     if !is_approved {
         let text = format!(
             "{name} is not approved, and nothing has changed; read what it would start and answer \

@@ -17,7 +17,7 @@ use narthex_client::{
     commands::{
         daemon::{Stopped, stop_daemon},
         service::{is_installed, remove_own},
-        typed::{is_confirmed, is_seen},
+        typed::is_agreed,
     },
     data_dir::{Left, Removal},
     environment::usual_data,
@@ -26,6 +26,7 @@ use narthex_model::{
     ErrorKind,
     command::{narthex, quoted},
 };
+use narthex_registry::layers::remove_lock;
 use narthex_vault::Keychain;
 use serde_json::json;
 
@@ -82,7 +83,7 @@ struct Removed {
 
 pub(crate) async fn run(args: UninstallArgs, context: Context) -> Result<ExitCode, Failure> {
     let present = Present::find(&args, &context)?;
-    let is_text = !context.format.is_json() && !context.format.is_quiet();
+    let is_text = context.format.is_text();
     if is_text && !args.yes {
         present.show(&args)?;
     }
@@ -98,7 +99,7 @@ pub(crate) async fn run(args: UninstallArgs, context: Context) -> Result<ExitCod
         true => "Remove all of this, the data too?",
         false => "Remove this, and keep the data?",
     };
-    if !(args.yes || (is_text && is_seen() && is_confirmed(question).await?)) {
+    if !is_agreed(args.yes, context.format, question).await? {
         let flags =
             if args.delete_data { "uninstall --yes --delete-data" } else { "uninstall --yes" };
         let text = format!(
@@ -195,7 +196,7 @@ impl Present {
             lines.extend(removal.deleted.iter().map(|path| format!("  {}", path.display())));
         }
         if self.has_setup {
-            let copies = data.join("setup");
+            let copies = self.data.setup_dir();
             lines.push(format!(
                 "{} stays if not all files of clients come back byte for byte.",
                 copies.display()
@@ -326,10 +327,7 @@ fn is_in_own_folder(file: &Path) -> bool {
 /// is in it.
 fn remove_own_folder() -> Result<(), Failure> {
     let Some(folder) = config::own_folder(&config::variable) else { return Ok(()) };
-    match fs::remove_file(folder.join(LOCK)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-        Ok(()) | Err(_) => {}
-    }
+    remove_lock(&folder.join(LOCK))?;
     match fs::remove_dir(&folder) {
         Err(error)
             if !matches!(

@@ -124,7 +124,7 @@ fn a_daemon_that_could_not_start_again_serves_on() {
 }
 
 /// A package manager links the program to its present version: a restart starts the file that the
-/// link leads to then, and others are told of the link alone.
+/// link leads to at that time, and printed commands name the link.
 #[test]
 fn a_program_that_is_a_link_is_restarted_as_the_file_that_it_leads_to() {
     let place = Place::new();

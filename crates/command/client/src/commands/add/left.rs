@@ -1,4 +1,4 @@
-//! Secrets that were stored for a server and are still there without it.
+//! Secrets that remain in the vault after their server was removed.
 
 use narthex_model::command::narthex;
 

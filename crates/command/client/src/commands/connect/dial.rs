@@ -142,8 +142,8 @@ impl<'a> Dialer<'a> {
     }
 
     /// Waits until a daemon that has just started has the first lists of its servers, for a limited
-    /// time: many clients read the list of tools once. A daemon that cannot be asked is not waited
-    /// for: its client is told of changes.
+    /// time: many clients read the list of tools once. Returns at once if the daemon cannot be
+    /// asked; it reports the tools as a change of the list then.
     async fn first_lists(&self) {
         let listed = async {
             let Ok(Some(client)) = DaemonClient::of_data_if_up(&self.context.daemon) else {

@@ -49,7 +49,7 @@ async fn watched(mut events: EventReader, context: &Context) -> Result<Value, Fa
         };
         if event["stage"].is_object() {
             done += 1;
-            if !context.format.is_json() && !context.format.is_quiet() {
+            if context.format.is_text() {
                 output::line(&stage(done, &event["stage"], context))?;
             }
         } else if event["result"].is_object() {

@@ -4,7 +4,6 @@
 //! and the daemon is stopped as `narthex daemon stop` does.
 
 use std::{
-    io,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
@@ -18,6 +17,7 @@ use crate::{
     Context, Failure,
     cli::{ServiceOfArgs, ServiceUninstallArgs},
     commands::{daemon::stop_daemon, waiting::waiting},
+    data_dir::unless_absent,
     output,
     service::{Manager, SYSTEM_USER, SYSUSERS, Words, is_ours},
 };
@@ -151,10 +151,7 @@ fn remove_files(place: &Place) -> Result<(), Failure> {
     if let Some(link) = place.manager.start_link(&place.file)
         && fs::symlink_metadata(&link).is_ok_and(|found| found.is_symlink())
     {
-        match fs::remove_file(&link) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
-            Ok(()) | Err(_) => {}
-        }
+        unless_absent(fs::remove_file(&link))?;
     }
     if place.is_system() {
         remove_own(Path::new(SYSUSERS))?;

@@ -84,7 +84,7 @@ async fn follow(
     loop {
         while let Some(event) = stream.next().await.unwrap_or_else(cut_off) {
             if event["type"] == END {
-                if !context.format.is_json() && !context.format.is_quiet() {
+                if context.format.is_text() {
                     output::notice("the session has ended");
                 }
                 return Ok(ExitCode::SUCCESS);

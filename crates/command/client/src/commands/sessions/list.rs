@@ -39,7 +39,7 @@ pub(super) async fn list(
     }
     let header = ["id", "status", "agent", "created", "by", "parent", "env"];
     let code = table::list(&items, &header, row, "There are no sessions yet.", context)?;
-    if !context.format.is_json() && !context.format.is_quiet() {
+    if context.format.is_text() {
         for one in items.iter().filter(|one| one["failure"].is_string()) {
             let (id, why) = (table::text(one, "session_id"), table::text(one, "failure"));
             output::notice(&harmless(&format!("{id} failed: {why}")));

@@ -6,16 +6,18 @@
 use std::{io::Write, path::Path, time::Duration};
 
 use fs_err as fs;
-use http::{HeaderValue, Request, StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
 use narthex_http_client::{ClientError, ClientSettings, HttpClient, HttpResponse};
 use narthex_model::{ErrorKind, with_causes};
-use narthex_wire::Payload;
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
-use url::{Position, Url};
+use url::Url;
 
-use super::source::{BundleRequest, is_reachable, stopped};
-use crate::Failure;
+use super::source::{BundleRequest, stopped};
+use crate::{
+    Failure,
+    web::{get, is_reachable, without_query},
+};
 
 /// The longest file of a bundle, in bytes.
 const FILE_MAX: u64 = 256 * 1024 * 1024;
@@ -25,9 +27,8 @@ const PART_TIME: Duration = Duration::from_secs(60);
 const FILE_TIME: Duration = Duration::from_secs(60 * 60);
 /// Number of redirects that are followed.
 const REDIRECTS_MAX: usize = 5;
-const AGENT: &str = concat!("narthex/", env!("CARGO_PKG_VERSION"));
 
-/// Hears of each part of the file: the number of bytes so far, and of all, if that is known.
+/// Reports each part of the file: the bytes so far, and the total if the server names it.
 pub type Progress<'p> = dyn FnMut(u64, Option<u64>) + Send + 'p;
 
 /// Downloads the file to a path at which no file is.
@@ -95,7 +96,7 @@ async fn answer(request: &BundleRequest<'_>) -> Result<HttpResponse, Failure> {
     let mut url = request.source.url.clone();
     for _ in 0..=REDIRECTS_MAX {
         if !is_reachable(&url) || (url.scheme() == "http" && !request.may_be_plain) {
-            let reason = format!("it leads to {}, which is not https", shown(&url));
+            let reason = format!("it leads to {}, which is not https", without_query(&url));
             return Err(unread(request, ErrorKind::Invalid, &reason));
         }
         let response = asked(request, &url).await?;
@@ -110,7 +111,11 @@ async fn answer(request: &BundleRequest<'_>) -> Result<HttpResponse, Failure> {
                 StatusCode::NOT_FOUND | StatusCode::GONE => ErrorKind::NotFound,
                 _ => ErrorKind::Unavailable,
             };
-            return Err(unread(request, kind, &format!("{} answered {status}", shown(&url))));
+            return Err(unread(
+                request,
+                kind,
+                &format!("{} answered {status}", without_query(&url)),
+            ));
         };
         url = next;
     }
@@ -126,21 +131,11 @@ async fn asked(request: &BundleRequest<'_>, url: &Url) -> Result<HttpResponse, F
         ..ClientSettings::default()
     };
     let client = HttpClient::new(url, settings).map_err(failed)?;
-    let mut asked = Request::new(Payload::default());
-    *asked.uri_mut() = url[Position::BeforePath..Position::AfterQuery]
-        .parse()
+    let mut asked = get(url, "application/octet-stream, */*")
         .map_err(|error| unread(request, ErrorKind::Invalid, &format!("{error}")))?;
-    let headers = asked.headers_mut();
-    headers.insert(header::ACCEPT, HeaderValue::from_static("application/octet-stream, */*"));
-    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    headers.insert(header::USER_AGENT, HeaderValue::from_static(AGENT));
+    asked.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let begun = timeout(PART_TIME, client.send(asked)).await;
     begun.map_err(|_late| silent(request))?.map_err(failed)
-}
-
-/// An address without its query, which may be a key for some minutes.
-fn shown(url: &Url) -> String {
-    url[..Position::AfterPath].to_owned()
 }
 
 fn silent(request: &BundleRequest<'_>) -> Failure {

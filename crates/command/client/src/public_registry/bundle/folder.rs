@@ -112,7 +112,7 @@ impl Staged {
         &self.folder
     }
 
-    pub(super) fn drop_archive(&mut self) -> Result<(), Failure> {
+    pub(super) fn drop_archive(&self) -> Result<(), Failure> {
         Ok(fs::remove_file(self.archive())?)
     }
 

@@ -5,10 +5,11 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use narthex_model::written::is_variable_name;
 use serde_json::{Map, Value};
 
 use super::path::inside;
-use crate::public_registry::{inputs::InputFormat, words::is_variable};
+use crate::public_registry::inputs::InputFormat;
 
 /// Name of the file in a bundle.
 const FILE: &str = "manifest.json";
@@ -133,7 +134,10 @@ impl Reader<'_> {
         let settings = self.settings(whole);
         let server = self.object(whole, "server", "server");
         let Some(server) = server else {
-            self.missing(whole, "server", "server");
+            // One of the wrong kind is a fault already.
+            if whole.get("server").is_none_or(Value::is_null) {
+                self.missing("server");
+            }
             return None;
         };
         let kind = self.kind(server);
@@ -214,7 +218,7 @@ impl Reader<'_> {
         let env = self.object(config, "env", &format!("{at}.env"));
         for (name, value) in env.into_iter().flatten() {
             let at = format!("{at}.env.{name}");
-            if !is_variable(name) {
+            if !is_variable_name(name) {
                 self.faults.push(format!("`{at}` is not the name of a variable"));
             } else if let Some(text) = scalar(value) {
                 launch.env.insert(name.clone(), text);
@@ -289,7 +293,7 @@ impl Reader<'_> {
     fn text(&mut self, members: &Members, name: &str, at: &str) -> Option<String> {
         match members.get(name) {
             Some(Value::String(text)) if !text.is_empty() => return Some(text.clone()),
-            None | Some(Value::Null) => self.missing(members, name, at),
+            None | Some(Value::Null) => self.missing(at),
             Some(Value::String(_)) => self.faults.push(format!("`{at}` is empty")),
             Some(other) => self.wrong(at, other, "text"),
         }
@@ -338,11 +342,8 @@ impl Reader<'_> {
         None
     }
 
-    /// A member that has to be there. One of the wrong kind is a fault already.
-    fn missing(&mut self, members: &Members, name: &str, at: &str) {
-        if members.get(name).is_none_or(Value::is_null) {
-            self.faults.push(format!("`{at}` is missing"));
-        }
+    fn missing(&mut self, at: &str) {
+        self.faults.push(format!("`{at}` is missing"));
     }
 
     fn wrong(&mut self, at: &str, value: &Value, wanted: &str) {

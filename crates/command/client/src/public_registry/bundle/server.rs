@@ -19,6 +19,8 @@ use crate::public_registry::{
 
 /// The variable of a value that a user gives, without its key.
 const SETTING: &str = "user_config.";
+/// The words for an argument, which other programs can read.
+const ARGUMENT: &str = "an argument of the bundle";
 
 /// The command of a bundle, in which the values of its user are missing.
 #[derive(Debug, Clone, PartialEq)]
@@ -174,14 +176,11 @@ impl BundleServer {
     }
 }
 
-/// The words for an argument, which other programs can read.
-const ARGUMENT: &str = "an argument of the bundle";
-
 impl UserValue {
     fn of(setting: &Setting, can_be_secret: bool, folders: &Folders<'_>) -> Self {
-        let filled = |text: &String| match folders.fill(text, &[]) {
-            Ok(template) => template.fixed().unwrap_or_else(|| text.clone()),
-            Err(_not_known) => text.clone(),
+        let filled = |text: &String| {
+            let filled = folders.fill(text, &[]).ok().and_then(|template| template.fixed());
+            filled.unwrap_or_else(|| text.clone())
         };
         let defaults: Vec<_> = setting.defaults.iter().map(filled).collect();
         let question = Question {

@@ -7,7 +7,7 @@ use narthex_model::ErrorKind;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::{Failure, public_registry::address::is_loopback};
+use crate::{Failure, web::is_reachable};
 
 /// The file of a bundle, as a registry describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,15 +34,6 @@ pub(in crate::public_registry) fn source(
     match is_hash {
         true => Ok(BundleSource { url, sha256: sha256.to_ascii_lowercase() }),
         false => Err(format!("has `{sha256}` for `fileSha256`, which is not a SHA-256")),
-    }
-}
-
-/// True for https, and for plain HTTP of this machine.
-pub(super) fn is_reachable(url: &Url) -> bool {
-    match url.scheme() {
-        "https" => url.host().is_some(),
-        "http" => is_loopback(url),
-        _ => false,
     }
 }
 

@@ -165,10 +165,7 @@ fn mode(attributes: u32, is_folder: bool) -> Result<u32, &'static str> {
 
 /// Makes a folder and those above it.
 fn folders(path: &Path) -> std::io::Result<()> {
-    match path.is_dir() {
-        true => Ok(()),
-        false => std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path),
-    }
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use narthex_testkit::public_registry::example;
 use super::{
     super::{
         document::ServerDocument,
-        inputs::reference,
+        testing::{answers, folders},
         ways::{WayKind, ways},
     },
     *,
@@ -17,23 +17,6 @@ fn way(name: &str, kind: WayKind) -> Way {
     let server: ServerDocument =
         serde_json::from_value(example(name, version)["server"].clone()).unwrap();
     ways(&server).0.into_iter().find(|way| way.kind == kind).unwrap()
-}
-
-/// Answers: `!` before a value makes it a secret.
-fn answers(given: &[(&str, &str)]) -> Answers {
-    let mut answers = Answers::default();
-    for (name, value) in given {
-        let answer = match value.strip_prefix('!') {
-            Some(secret) => Answer::Secret(Secret::new(secret)),
-            None => reference(value).unwrap_or_else(|| Answer::Text((*value).to_owned())),
-        };
-        answers.add(name, answer);
-    }
-    answers
-}
-
-fn folders() -> Folders {
-    Folders { current: "/here".into(), home: Some("/home/ada".into()) }
 }
 
 /// The entry, with the names of variables and headers as names of secrets, and the secrets.

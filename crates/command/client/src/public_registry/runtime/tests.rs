@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{super::inputs::Answers, *};
 use crate::public_registry::{
     document::ServerDocument,
+    testing::folders,
     ways::{Unusable, Way, ways},
 };
 
@@ -19,10 +20,6 @@ fn with(kind: &str, words: &Value) -> (Vec<Way>, Vec<Unusable>) {
         "runtimeArguments": words });
     let server = json!({ "name": "a/b", "packages": [package] });
     ways(&serde_json::from_value::<ServerDocument>(server).unwrap())
-}
-
-fn folders() -> Folders {
-    Folders { current: "/here".into(), home: Some("/home/ada".into()) }
 }
 
 /// The command with these words in front of its package.

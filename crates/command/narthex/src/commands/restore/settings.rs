@@ -38,8 +38,6 @@ struct Found {
 }
 
 enum State {
-    /// There is no file in use yet.
-    New,
     Placed,
     /// The file in use has the same content.
     Same,
@@ -52,7 +50,7 @@ enum Reason {
     Present,
     /// There is something that cannot be read.
     Unreadable(String),
-    /// The user has not agreed.
+    /// There is no file in use yet, and the user has not agreed, or not yet.
     NotApproved,
     /// The file could not be written.
     Failed(String),
@@ -84,7 +82,7 @@ impl FoundSettings {
 
     /// The new files, each with its place.
     fn pending(&self) -> impl Iterator<Item = (&Path, &Path)> {
-        let new = self.0.iter().filter(|found| matches!(found.state, State::New));
+        let new = self.0.iter().filter(|found| found.is_new());
         new.filter_map(|found| Some((found.from.as_path(), found.place.as_deref()?)))
     }
 
@@ -106,14 +104,10 @@ impl FoundSettings {
         Ok(())
     }
 
-    /// Puts the new files in place if they are wanted.
-    pub(super) fn place(&mut self, is_wanted: bool) {
-        let new = self.0.iter_mut().filter(|found| matches!(found.state, State::New));
-        for found in new {
-            let Some(place) = found.place.as_deref().filter(|_| is_wanted) else {
-                found.state = State::Left(Reason::NotApproved);
-                continue;
-            };
+    /// Puts the new files in place.
+    pub(super) fn place(&mut self) {
+        for found in self.0.iter_mut().filter(|found| found.is_new()) {
+            let Some(place) = found.place.as_deref() else { continue };
             found.state = match put(&found.from, place) {
                 Ok(()) => State::Placed,
                 Err(failure) => State::Left(Reason::Failed(failure.message)),
@@ -143,7 +137,7 @@ impl FoundSettings {
     pub(super) fn to_json(&self) -> Vec<Value> {
         let all = self.0.iter().map(|found| {
             let (result, reason) = match &found.state {
-                State::New | State::Left(Reason::NotApproved) => ("left", "not_approved"),
+                State::Left(Reason::NotApproved) => ("left", "not_approved"),
                 State::Placed => ("placed", ""),
                 State::Same => ("same", ""),
                 State::Left(Reason::Present) => ("left", "present"),
@@ -164,6 +158,10 @@ impl FoundSettings {
 }
 
 impl Found {
+    fn is_new(&self) -> bool {
+        matches!(self.state, State::Left(Reason::NotApproved))
+    }
+
     fn notice(&self) -> Option<String> {
         let State::Left(reason) = &self.state else { return None };
         let from = harmless(&self.from.display().to_string());
@@ -198,10 +196,12 @@ impl Found {
     }
 }
 
-/// The fate of a file of the backup: only where there is nothing, it is new.
+/// The state of a file of the backup: new only if nothing is at its place.
 fn state(from: &Path, place: &Path) -> State {
     match fs::symlink_metadata(place) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return State::New,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return State::Left(Reason::NotApproved);
+        }
         Err(error) => return State::Left(Reason::Unreadable(error.to_string())),
         Ok(_) => {}
     }

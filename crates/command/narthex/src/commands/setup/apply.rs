@@ -5,7 +5,7 @@ use std::path::Path;
 use narthex_client::{
     DaemonOptions,
     commands::service::Offer,
-    environment::{home, program, variable},
+    environment::{program, usual_data, variable},
 };
 use narthex_client_files::{
     clients::{Client, OwnEntry},
@@ -36,8 +36,6 @@ use crate::{
 
 /// The name of narthex's own entry.
 const NAME: &str = "narthex";
-/// The data directory of a process without variables of XDG, below the home directory.
-const USUAL_DATA: &str = ".local/share/narthex";
 
 /// The results of a set-up.
 pub(super) struct Applied<'s> {
@@ -202,8 +200,8 @@ impl Connection {
     fn of(settings: &Settings) -> Result<Self, Failure> {
         let DaemonOptions { data, settings, .. } = &settings.daemon;
         // A client has the home directory of its user, and not the variables of this shell.
-        let usual = home(&variable).map(|home| home.join(USUAL_DATA));
-        let data = (usual.as_deref() != Some(data)).then_some(("--data", data));
+        let usual = usual_data(&|name| variable(name).filter(|_| name == "HOME")).ok();
+        let data = (usual.as_ref() != Some(data)).then_some(("--data", data));
         let settings = settings.as_ref().map(|file| ("--settings", file));
         let mut arguments = Vec::new();
         for (flag, path) in data.into_iter().chain(settings) {
@@ -231,7 +229,7 @@ fn rewrite_file<'s>(
     applied: &mut Applied<'s>,
 ) {
     let (client, path) = (found.client, found.path.as_path());
-    let to_connect = survey.to_connect().any(|file| std::ptr::eq(file, found));
+    let to_connect = survey.needs_narthex(found);
     let servers = servers_of(found, applied);
     if servers.is_empty() && !to_connect {
         return;
@@ -292,22 +290,22 @@ fn write(
     let bytes = bytes.ok_or("it is gone")?;
     let document = parse(client.format, &bytes).map_err(|error| error.to_string())?;
     let (mut edits, mut changed) = (Vec::new(), Vec::new());
-    for server in servers {
+    let removals = |server: &FoundServer| {
         let places = places(client, &document, &folder, server);
-        let places = places.map_err(|error| error.to_string())?;
-        if places.is_empty() {
+        let places = places.map_err(|error| error.to_string())?.into_iter();
+        let removed = places.map(|parent| Edit::Remove { parent, name: server.name.clone() });
+        Ok::<Vec<_>, String>(removed.collect())
+    };
+    for server in servers {
+        let found = removals(server)?;
+        if found.is_empty() {
             changed.push(server.name.clone());
         }
-        let name = &server.name;
-        let places = places.into_iter();
-        edits.extend(places.map(|parent| Edit::Remove { parent, name: name.clone() }));
+        edits.extend(found);
     }
     if let Some(connection) = connection {
         for server in gone_entries(found) {
-            let places = places(client, &document, &folder, server);
-            let places = places.map_err(|error| error.to_string())?.into_iter();
-            let name = &server.name;
-            edits.extend(places.map(|parent| Edit::Remove { parent, name: name.clone() }));
+            edits.extend(removals(server)?);
         }
         edits.extend(connection.edit(client, &folder).map_err(|error| error.to_string())?);
     }
@@ -321,17 +319,13 @@ fn write(
     Ok(Written { is_connected: connection.is_some(), changed, approved })
 }
 
-/// Entries of narthex itself that start a program which is there no more; a new one replaces them.
+/// Entries of narthex itself whose program no longer exists; a new entry replaces them.
 fn gone_entries(found: &FoundFile) -> impl Iterator<Item = &FoundServer> {
     let all = match &found.content {
         Content::Servers(all) => all.as_slice(),
         Content::OfFolder(_) | Content::Broken { .. } | Content::Unreadable(_) => &[],
     };
-    let servers = all.iter().filter_map(|one| match one {
-        Found::Server(server) => Some(server.as_ref()),
-        Found::Unusable { .. } => None,
-    });
-    servers.filter(|server| is_gone_narthex(server))
+    all.iter().filter_map(Found::server).filter(|server| is_gone_narthex(server))
 }
 
 /// Makes the first file of a client.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use narthex_client::environment::variable;
+use narthex_client::environment::{home, variable};
 use narthex_client_files::{
     clients::{Client, Machine, Scope, System, clients},
     inventory::{Content, FoundFile, look},
@@ -60,8 +60,7 @@ impl Survey {
         import::known("--only", only)?;
         let file = settings.servers.clone().ok_or_else(import::no_home)?;
         let folder = config::workspace_root()?;
-        let home = variable("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-        let home = home.ok_or_else(import::no_home)?;
+        let home = home(&variable).ok_or_else(import::no_home)?;
         let system = System::current();
         let machine = Machine { system, home: &home, folder: &folder, variable: &variable };
         let is_named = |client: &Client| only.contains(&client.id);
@@ -112,10 +111,15 @@ impl Survey {
 
     /// The files that do not have narthex yet.
     pub(super) fn to_connect(&self) -> impl Iterator<Item = &FoundFile> {
-        self.files.iter().filter(|file| match &file.content {
+        self.files.iter().filter(|file| self.needs_narthex(file))
+    }
+
+    /// True for a file of this survey that does not have narthex yet.
+    pub(super) fn needs_narthex(&self, file: &FoundFile) -> bool {
+        match &file.content {
             Content::Servers(found) => !has_narthex(found) && !self.is_connected_by_user(file),
             Content::OfFolder(_) | Content::Broken { .. } | Content::Unreadable(_) => false,
-        })
+        }
     }
 
     /// True for a file of the folder whose client has narthex in a file of the user, or gets it
@@ -176,10 +180,8 @@ fn moved(journal: &Journal) -> BTreeMap<String, Alias> {
 }
 
 fn has_narthex(found: &[Found]) -> bool {
-    found.iter().any(|one| match one {
-        Found::Server(server) => is_narthex(server) && !is_gone_narthex(server),
-        Found::Unusable { .. } => false,
-    })
+    let mut servers = found.iter().filter_map(Found::server);
+    servers.any(|server| is_narthex(server) && !is_gone_narthex(server))
 }
 
 /// The reasons for which servers stay where they are, by their place in the plan.

@@ -70,7 +70,7 @@ impl Survey {
     fn file_row(&self, file: &FoundFile) -> Vec<String> {
         let content = match &file.content {
             Content::Servers(found) => {
-                let has_narthex = !self.to_connect().any(|other| std::ptr::eq(other, file));
+                let has_narthex = !self.needs_narthex(file);
                 let end = match (file.client.is_of_project(), has_narthex) {
                     (true, _) => " of this folder",
                     (false, true) => ", connected already",

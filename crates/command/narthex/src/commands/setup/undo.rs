@@ -101,7 +101,7 @@ impl Undo {
             match step {
                 Step::File(file) => {
                     let was_approved = projects::is_approved(&file, &context.settings).await;
-                    if !self.file((*file).clone(), journal) {
+                    if !self.file(&file, journal) {
                         continue;
                     }
                     if was_approved {
@@ -142,18 +142,18 @@ impl Undo {
     }
 
     /// Undoes a file; false if that is not possible yet.
-    fn file(&mut self, step: FileStep, journal: &Journal) -> bool {
-        match journal.undo(&step) {
+    fn file(&mut self, step: &FileStep, journal: &Journal) -> bool {
+        match journal.undo(step) {
             Ok(FileUndone::NotMade) => true,
             Ok(outcome) => {
-                let FileStep { label, path, .. } = step;
+                let (label, path) = (step.label.clone(), step.path.clone());
                 // Of several steps of one file the last one that is undone counts.
                 self.files.retain(|file| file.path != path);
                 self.files.push(UndoneFile { label, path, outcome });
                 true
             }
             Err(error) => {
-                self.faults.push((step.path, with_causes(&error)));
+                self.faults.push((step.path.clone(), with_causes(&error)));
                 false
             }
         }

@@ -21,7 +21,7 @@ use narthex_model::{
 use narthex_registry::config::{self, Entry, LoadContext};
 use serde_json::{Value, json};
 
-use super::shown::{HIDDEN, address, is_one_word, quoted};
+use super::shown::{address, quoted, variable, word};
 use crate::{
     Failure,
     commands::{
@@ -130,8 +130,11 @@ fn shown(one: &Planned) -> Value {
     let server = &one.server;
     let mut value = match &server.target {
         Target::Stdio { command, args, env, cwd } => {
-            let words = std::iter::once(command).chain(args).map(word).collect::<Vec<_>>();
-            let env = env.iter().map(|(name, text)| (name.clone(), variable(text).into()));
+            let words = std::iter::once(command).chain(args);
+            let words: Vec<_> = words.map(|text| word(text.expose(), text.is_secret())).collect();
+            let env = env.iter().map(|(name, text)| {
+                (name.clone(), variable(text.expose(), text.is_secret()).into())
+            });
             json!({
                 "starts": words.join(" "),
                 "folder": cwd,
@@ -156,22 +159,8 @@ fn shown(one: &Planned) -> Value {
     value
 }
 
-/// A word of a start. A program may take any argument for code, but not one word.
-fn word(text: &Text) -> String {
-    match text.is_secret() && is_one_word(text.expose()) {
-        true => HIDDEN.to_owned(),
-        false => quoted(text.expose()),
-    }
-}
-
-fn variable(text: &Text) -> &str {
-    match text.is_secret() && is_one_word(&text.expose().replace(' ', "")) {
-        true => HIDDEN,
-        false => text.expose(),
-    }
-}
-
-/// The facts of a shown server that narthex does not keep, or for which the client keeps it.
+/// The fields of a shown server that narthex does not keep, and the reason for which a server stays
+/// in the file.
 pub(super) fn facts(server: &Value) -> Vec<String> {
     let left_out = server["left_out"].as_array().into_iter().flatten();
     let left_out = left_out.map(|one| {

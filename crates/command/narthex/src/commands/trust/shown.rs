@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::commands::packages::{self, FailedStarts};
 
-pub(super) const HIDDEN: &str = "[hidden]";
+const HIDDEN: &str = "[hidden]";
 
 pub(in crate::commands) fn shown(
     entry: &Entry,
@@ -32,31 +32,24 @@ fn definition_shown(
     failed: &FailedStarts,
 ) -> Value {
     let alias = definition.alias.as_str();
+    // The reader of the file has warned about values that look like secrets, by their places.
+    let is_warned = |place: &str| warnings.iter().any(|warning| warning.path.ends_with(place));
     if definition.is_disabled {
         return json!({ "alias": alias, "starts": "nothing: it is disabled" });
     }
     match &definition.target {
         Target::Stdio(target) => {
             let mut words = vec![quoted(&target.command)];
-            words.extend(target.args.iter().enumerate().map(|(index, arg)| {
-                // The reader of the file has warned about values that look like secrets, by their
-                // places.
-                let place = format!("{alias}.args[{index}]");
-                let is_warned = warnings.iter().any(|warning| warning.path.ends_with(&place));
-                // A program may take any argument for code, but not one word.
-                match is_warned && is_one_word(arg) {
-                    true => HIDDEN.to_owned(),
-                    false => quoted(arg),
-                }
-            }));
+            words.extend(
+                target
+                    .args
+                    .iter()
+                    .enumerate()
+                    .map(|(index, arg)| word(arg, is_warned(&format!("{alias}.args[{index}]")))),
+            );
             let env = target.env.iter().map(|(name, value)| {
-                let place = format!("{alias}.env.{name}");
-                let is_warned = warnings.iter().any(|warning| warning.path.ends_with(&place));
-                let value = match is_warned && is_one_word(&value.expose().replace(' ', "")) {
-                    true => HIDDEN,
-                    false => value.expose(),
-                };
-                (name.clone(), Value::from(value))
+                let is_secret = is_warned(&format!("{alias}.env.{name}"));
+                (name.clone(), Value::from(variable(value.expose(), is_secret)))
             });
             let confinement = target.confinement.as_ref().filter(|all| !all.is_none());
             json!({
@@ -88,8 +81,25 @@ fn secrets(definition: &ServerDefinition) -> BTreeSet<&str> {
     definition.named_secrets.iter().map(|named| named.name.as_str()).collect()
 }
 
+/// A word of a start. A program may take any argument for code, but not one word: only such a
+/// secret is hidden.
+pub(super) fn word(text: &str, is_secret: bool) -> String {
+    match is_secret && is_one_word(text) {
+        true => HIDDEN.to_owned(),
+        false => quoted(text),
+    }
+}
+
+/// The value of a variable, hidden as [`word`] hides one; `Bearer` and a token count as one word.
+pub(super) fn variable(text: &str, is_secret: bool) -> &str {
+    match is_secret && is_one_word(&text.replace(' ', "")) {
+        true => HIDDEN,
+        false => text,
+    }
+}
+
 /// True if a text is one word as keys are, which no shell takes for more.
-pub(super) fn is_one_word(text: &str) -> bool {
+fn is_one_word(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+=~:@!#%*,".contains(c))
 }
 

@@ -110,7 +110,9 @@ impl Heir {
     /// Has the next program do its start as far as it can beside this one, with the same listener
     /// and lock.
     async fn probe(&self) -> Result<(), String> {
-        let command = self.command([CHECK, "--json"]).map_err(|failure| failure.message)?;
+        let own = arguments().filter(|one| one != "--json" && one != "--quiet");
+        let further = [CHECK, "--json"].map(OsString::from);
+        let command = self.command(own.chain(further)).map_err(|failure| failure.message)?;
         let mut command = tokio::process::Command::from(command);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         match timeout(PROBE, command.output()).await {
@@ -135,18 +137,15 @@ impl Heir {
     /// # Errors
     /// When the listener cannot be put into a message.
     pub(super) fn successor(&self) -> Result<Command, Failure> {
-        self.command([])
+        self.command(arguments())
     }
 
-    /// The next program, with the arguments of this one and further ones. Standard input has the
-    /// listener and the lock.
-    fn command<const N: usize>(&self, further: [&str; N]) -> Result<Command, Failure> {
+    /// The next program with these arguments. Standard input has the listener and the lock.
+    fn command(&self, arguments: impl Iterator<Item = OsString>) -> Result<Command, Failure> {
         let (ours, theirs) = UnixStream::pair()?;
         send(&ours, [self.listener.as_fd(), self.lock.as_fd()])?;
         let mut command = Command::new(&self.program);
-        let is_replaced = |one: &OsString| N > 0 && (one == "--json" || one == "--quiet");
-        command.args(arguments().filter(|one| !is_replaced(one))).args(further);
-        command.stdin(OwnedFd::from(theirs));
+        command.args(arguments).stdin(OwnedFd::from(theirs));
         Ok(command)
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use narthex_model::{Secret, SecretName};
+use narthex_model::SecretName;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
 use crate::public_registry::{
     document::ServerDocument,
-    inputs::reference,
+    testing::{answers, folders},
     ways::{Way, ways},
 };
 
@@ -50,21 +50,8 @@ fn way(server: BundleServer) -> Way {
     ways(&document).0.remove(0).with_server(server)
 }
 
-fn answers(given: &[(&str, &str)]) -> Answers {
-    let mut answers = Answers::default();
-    for (name, value) in given {
-        let answer = match value.strip_prefix('!') {
-            Some(secret) => Answer::Secret(Secret::new(secret)),
-            None => reference(value).unwrap_or_else(|| Answer::Text((*value).to_owned())),
-        };
-        answers.add(name, answer);
-    }
-    answers
-}
-
 fn entry(way: &Way, given: &[(&str, &str)]) -> Result<Value, Vec<String>> {
-    let folders = inputs::Folders { current: "/here".into(), home: Some("/home/ada".into()) };
-    let draft = way.draft(&answers(given), &folders)?;
+    let draft = way.draft(&answers(given), &folders())?;
     let name = |of: &str| (of.to_owned(), SecretName::new(of).unwrap());
     let names: BTreeMap<_, _> = draft.secrets().map(|(of, _)| name(of)).collect();
     Ok(draft.entry(&names))
