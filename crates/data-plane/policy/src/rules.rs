@@ -306,6 +306,8 @@ mod tests {
         assert!(!policy.is_attached(&alias("billing")), "the run itself does not have it");
         assert!(shows("github", tool("search")) && !shows("github", tool("delete")));
         assert_eq!(policy, RunPolicy::Profile(live));
+        let twin = LiveProfile::new(RunPolicy::AllAttached, profile("billing", "github"));
+        assert_ne!(policy, RunPolicy::Profile(twin), "profiles of two runs");
     }
 
     /// D5: a refusal names the tool only where the caller may know of it, and all that is missing.
