@@ -8,6 +8,11 @@ use serde_json::{Value, json};
 
 use crate::documents::DocumentError;
 
+/// The code of a command that a signal has stopped.
+const INTERRUPTED: &str = "interrupted";
+/// The exit code of such a command, as shells have it for Ctrl-C.
+const INTERRUPTED_EXIT: u8 = 130;
+
 /// A failed command: the problem, its place, and the remedy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
@@ -85,10 +90,22 @@ impl Failure {
         Self { code: Some("daemon_down"), ..Self::new(ErrorKind::Unavailable, message) }
     }
 
+    /// A signal has stopped the command. The message says what has changed until then.
+    pub fn interrupted(message: impl Into<String>) -> Self {
+        Self { code: Some(INTERRUPTED), ..Self::new(ErrorKind::Conflict, message) }
+    }
+
+    /// True if a signal has stopped the command.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.code == Some(INTERRUPTED)
+    }
+
     /// The program's exit code.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self.kind {
+            _ if self.is_interrupted() => ExitCode::from(INTERRUPTED_EXIT),
             FailureKind::Usage => ExitCode::from(2),
             FailureKind::Operation(_) | FailureKind::Call(_) => ExitCode::FAILURE,
         }
@@ -121,7 +138,8 @@ impl FailureKind {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.kind.as_str(), self.message)
+        let kind = if self.is_interrupted() { INTERRUPTED } else { self.kind.as_str() };
+        write!(f, "{kind}: {}", self.message)
     }
 }
 
@@ -168,6 +186,7 @@ mod tests {
         let code = |failure: Failure| format!("{:?}", failure.exit_code());
         let expected = |code: u8| format!("{:?}", ExitCode::from(code));
         assert_eq!(code(Failure::usage("x")), expected(2));
+        assert_eq!(code(Failure::interrupted("x")), expected(130));
         for kind in ErrorKind::ALL {
             assert_eq!(code(Failure::new(kind, "x")), expected(1));
         }
@@ -181,5 +200,8 @@ mod tests {
         let failure = Failure::call(CallError::new(CallErrorKind::ToolNotFound, "no tool `x`"));
         assert_eq!(failure.to_string(), "tool_not_found: no tool `x`");
         assert_eq!(failure.to_json()["error"]["kind"], "tool_not_found");
+        let failure = Failure::interrupted("nothing has changed");
+        assert_eq!(failure.to_string(), "interrupted: nothing has changed");
+        assert_eq!(failure.to_json()["error"]["code"], "interrupted");
     }
 }

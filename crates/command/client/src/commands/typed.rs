@@ -69,7 +69,12 @@ pub async fn is_agreed(is_yes: bool, format: Format, question: &str) -> Result<b
 pub async fn is_confirmed(question: &str) -> Result<bool, Failure> {
     tcflush(stdin(), QueueSelector::IFlush).map_err(io::Error::from)?;
     writeln!(stderr())?;
-    let answer = typed(&format!("{question} [y/N] "), LINE_MAX).await?.unwrap_or_default();
+    let answer = typed(&format!("{question} [y/N] "), LINE_MAX).await;
+    let answer = answer.map_err(|failure| match failure.is_interrupted() {
+        true => Failure::interrupted("nothing has changed"),
+        false => failure,
+    })?;
+    let answer = answer.unwrap_or_default();
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
@@ -98,7 +103,7 @@ async fn typed(prompt: &str, most: usize) -> Result<Option<String>, Failure> {
         line = line => line,
         () = stopped => {
             writeln!(terminal)?;
-            return Err(Failure::new(ErrorKind::Conflict, "stopped; nothing was stored"));
+            return Err(Failure::interrupted("nothing was stored"));
         }
     };
     Ok(line.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))??)

@@ -65,5 +65,5 @@ impl BundleRequest<'_> {
 /// The failure of work that a signal has ended.
 #[must_use]
 pub fn stopped() -> Failure {
-    Failure::new(ErrorKind::Conflict, "stopped; nothing was stored")
+    Failure::interrupted("nothing was stored")
 }
