@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use narthex_client::{cli::UpArgs, door::local_url};
+use narthex_client::{cli::UpArgs, commands::service::choose_for_background, door::local_url};
 use narthex_control::Control;
 use narthex_http::TokenHash;
 use narthex_http::listener::{Leaving, ServeOptions, Workers};
@@ -49,6 +49,7 @@ const WORKERS_END: Duration = Duration::from_secs(1);
 pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Failure> {
     let data = DataDir::open(&context.settings.daemon.data)?;
     if args.detach {
+        choose_for_background(context.settings.listen.as_ref(), &data)?;
         return background::start(&data, &context).await;
     }
     // A program that takes over leads the session of the one before it, which was the same process.

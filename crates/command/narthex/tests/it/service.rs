@@ -423,6 +423,44 @@ fn a_set_up_replaces_an_entry_whose_program_is_gone() {
     assert_eq!(now, client.to_string());
 }
 
+/// Without a service manager, a daemon in the background gets a free port and keeps it, as a
+/// service does.
+#[test]
+fn a_set_up_without_a_manager_chooses_a_free_port_and_keeps_it() {
+    let home = Home::new();
+    home.place.write("bin/no-bus", "");
+    // Another program of this machine may have the port, which will do.
+    let _held = TcpListener::bind("127.0.0.1:7717");
+    let client = json!({ "mcpServers": { "tools": {
+        "command": fixture(), "args": ["--stdio"] } } });
+    home.place.write("home/.claude.json", &client.to_string());
+    let done = home.run(&["setup", "--yes"]).succeeded().stdout;
+    let port = || {
+        let text = fs::read(home.place.path("data/service.json")).unwrap();
+        serde_json::from_slice::<Value>(&text).unwrap()["port"].as_u64().unwrap()
+    };
+    let chosen = port();
+    assert!(chosen > 7717, "{chosen}");
+    let address = format!("http://127.0.0.1:{chosen}");
+    assert!(done.contains(&format!("The daemon listens at {address}.")), "{done}");
+    assert!(done.contains("These servers moved to narthex, and work there:\n  tools"), "{done}");
+
+    // The choice is made once: a running daemon and a later one keep it.
+    home.run(&["up", "--detach"]).succeeded();
+    home.run(&["daemon", "stop", "--timeout", "10s"]).succeeded();
+    let again = home.run(&["up", "--detach"]).succeeded();
+    assert!(again.stdout.contains(&address) && !again.stderr.contains("is taken"), "{again:?}");
+    assert_eq!(port(), chosen);
+    home.run(&["daemon", "stop", "--timeout", "10s"]).succeeded();
+    fs::remove_file(home.place.path("data/service.json")).unwrap();
+    let anew = home.run(&["up", "--detach"]).succeeded();
+    for words in ["the port 7717 is taken", "so the daemon has the port ", "`narthex service port"]
+    {
+        assert!(anew.stderr.contains(words), "{anew:?}");
+    }
+    home.run(&["setup", "--undo"]).succeeded();
+}
+
 /// Beside a running daemon, a set-up names the commands that make it a service, and only where
 /// there is a manager.
 #[test]
