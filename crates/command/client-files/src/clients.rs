@@ -203,6 +203,13 @@ impl Client {
         matches!(self.scope, Scope::Project | Scope::Workspace)
     }
 
+    /// The keys before that of the folder, in a file that has servers for many folders.
+    #[must_use]
+    pub fn before_folder(&self) -> Option<Vec<&str>> {
+        let at = self.key.iter().position(|key| key == FOLDER)?;
+        Some(self.key[..at].iter().map(String::as_str).collect())
+    }
+
     /// The places of servers in the file. `folder` is the folder of the project, which the keys of
     /// local scopes have.
     #[must_use]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::clients::{Client, Machine, Scope, clients};
-use crate::edit::EditError;
+use crate::edit::{Document, EditError};
 use crate::{file, rewrite, servers, servers::Found};
 
 /// The largest file that is read.
@@ -50,11 +50,6 @@ pub struct OfFolder {
 }
 
 impl OfFolder {
-    /// The names of the servers.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.servers.iter().map(Found::name)
-    }
-
     /// The servers with the paths that they have in their folder.
     #[must_use]
     pub fn in_folder(&self, folder: &Path) -> Vec<Found> {
@@ -88,6 +83,45 @@ pub fn look(machine: &Machine<'_>, is_wanted: &dyn Fn(&Client) -> bool) -> Vec<F
     files
 }
 
+/// Servers that a client uses in one folder alone, by entries in a file of the user.
+#[derive(Debug, Clone)]
+pub struct InOneFolder {
+    /// The row of the client.
+    pub client: &'static Client,
+    /// The file of the user.
+    pub path: PathBuf,
+    /// The folder.
+    pub folder: String,
+    /// The servers as they are written.
+    pub servers: Vec<Found>,
+}
+
+/// Finds the servers that the wanted clients use in one folder alone, for all folders that a file
+/// of the user names. A file that cannot be read has none here: [`look`] names it.
+#[must_use]
+pub fn look_by_folder(
+    machine: &Machine<'_>,
+    is_wanted: &dyn Fn(&Client) -> bool,
+) -> Vec<InOneFolder> {
+    let rows = clients().iter().filter(|client| client.before_folder().is_some());
+    let rows = rows.filter(|client| is_wanted(client));
+    let files = rows
+        .flat_map(|client| machine.candidates(client).into_iter().map(move |path| (client, path)));
+    files.flat_map(|(client, path)| by_folder(client, &path).unwrap_or_default()).collect()
+}
+
+fn by_folder(client: &'static Client, path: &Path) -> Result<Vec<InOneFolder>, Unread> {
+    let (document, _) = document(client, path)?;
+    let mut all = Vec::new();
+    for folder in servers::folders(client, &document).map_err(Unread::Text)? {
+        let servers = servers::read(client, &document, &folder).map_err(Unread::Text)?;
+        if !servers.is_empty() {
+            all.push(InOneFolder { client, path: path.to_owned(), folder, servers });
+        }
+    }
+    Ok(all)
+}
+
 /// The content of a file; `None` for a file of a folder without servers.
 fn content(client: &Client, path: &Path, folder: &Path) -> Option<Content> {
     let (servers, text) = match read(client, path, folder) {
@@ -107,6 +141,13 @@ enum Unread {
 }
 
 fn read(client: &Client, path: &Path, folder: &Path) -> Result<(Vec<Found>, Vec<u8>), Unread> {
+    let (document, text) = document(client, path)?;
+    let folder = folder.to_string_lossy();
+    let servers = servers::read(client, &document, &folder).map_err(Unread::Text)?;
+    Ok((servers, text))
+}
+
+fn document(client: &Client, path: &Path) -> Result<(Document, Vec<u8>), Unread> {
     let metadata = fs_err::metadata(path).map_err(|error| Unread::File(error.to_string()))?;
     if !metadata.is_file() {
         return Err(Unread::File("it is not a regular file".to_owned()));
@@ -120,9 +161,7 @@ fn read(client: &Client, path: &Path, folder: &Path) -> Result<(Vec<Found>, Vec<
     })?;
     let text = bytes.unwrap_or_default();
     let document = rewrite::parse(client.format, &text).map_err(Unread::Text)?;
-    let folder = folder.to_string_lossy();
-    let servers = servers::read(client, &document, &folder).map_err(Unread::Text)?;
-    Ok((servers, text))
+    Ok((document, text))
 }
 
 fn broken(error: &EditError) -> Content {
@@ -181,7 +220,9 @@ mod tests {
         let Some(Content::Servers(claude)) = found("claude-code/user") else { panic!("{files:?}") };
         assert_eq!(claude[0].name(), "a");
         let of_folder = |label: &str| match found(label) {
-            Some(Content::OfFolder(of)) => of.names().map(str::to_owned).collect::<Vec<_>>(),
+            Some(Content::OfFolder(of)) => {
+                of.servers.iter().map(|one| one.name().to_owned()).collect::<Vec<_>>()
+            }
             other => panic!("{other:?}"),
         };
         assert_eq!(of_folder("claude-code/local"), ["b"]);
@@ -195,6 +236,40 @@ mod tests {
         assert_eq!(found("zed/project"), None, "a file without servers");
         assert_eq!(of_folder("roo/project"), ["c"]);
         assert_eq!(files.len(), 6, "{files:?}");
+    }
+
+    #[test]
+    fn servers_of_each_folder_in_a_file_of_the_user_are_found() {
+        let place = tempfile::tempdir().unwrap();
+        let (home, folder) = (place.path().join("home"), place.path().join("work"));
+        let local = folder.display();
+        write(
+            home.join(".claude.json"),
+            &format!(
+                r#"{{"mcpServers": {{"a": {{"command": "x"}}}}, "projects": {{
+                "{local}": {{"mcpServers": {{"b": {{"command": "y"}}}}}},
+                "/srv/shop": {{"mcpServers": {{"c": {{"url": "https://c.example/mcp"}}}}}},
+                "/srv/empty": {{"mcpServers": {{}}}}, "/srv/none": {{}}}}}}"#
+            ),
+        );
+        let none = |_: &str| None;
+        let machine =
+            Machine { system: System::Linux, home: &home, folder: &folder, variable: &none };
+        let found = look_by_folder(&machine, &|_client| true);
+        let mut found: Vec<_> = found
+            .iter()
+            .map(|one| {
+                let names: Vec<_> = one.servers.iter().map(Found::name).collect();
+                (one.folder.as_str(), names)
+            })
+            .collect();
+        found.sort_unstable();
+        let mut expected = vec![("/srv/shop", vec!["c"]), (folder.to_str().unwrap(), vec!["b"])];
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+        assert_eq!(look_by_folder(&machine, &|client| client.id != "claude-code").len(), 0);
+        write(home.join(".claude.json"), "{ \"projects\": [] ");
+        assert_eq!(look_by_folder(&machine, &|_client| true).len(), 0);
     }
 
     #[test]

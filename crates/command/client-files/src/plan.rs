@@ -82,6 +82,8 @@ pub struct Plan {
     pub servers: Vec<Planned>,
     /// Entries that are not imported.
     pub skipped: Vec<Skipped>,
+    /// Entries by which clients reach narthex.
+    pub own: Vec<Origin>,
 }
 
 impl Plan {
@@ -116,7 +118,8 @@ impl Plan {
         plan
     }
 
-    /// The servers of files that narthex can run, without narthex itself. The others are skipped.
+    /// The servers of files that narthex can run, without narthex itself. Entries that it cannot
+    /// use are skipped.
     fn skip_unusable<'f>(&mut self, files: &'f [FoundFile]) -> Vec<(&'f FoundServer, Origin)> {
         let mut usable = Vec::new();
         for file in files {
@@ -125,10 +128,7 @@ impl Plan {
                 let (client, path) = (file.client, file.path.clone());
                 let origin = Origin { client, path, name: found.name().to_owned() };
                 match found {
-                    Found::Server(server) if is_narthex(server) => {
-                        let reason = "it is narthex itself".to_owned();
-                        self.skipped.push(Skipped { origin, reason });
-                    }
+                    Found::Server(server) if is_narthex(server) => self.own.push(origin),
                     Found::Server(server) => usable.push((&**server, origin)),
                     Found::Unusable { reason, .. } => {
                         self.skipped.push(Skipped { origin, reason: reason.clone() });
@@ -224,7 +224,13 @@ pub fn is_gone_narthex(server: &FoundServer) -> bool {
     is_narthex(server) && program.is_absolute() && !program.exists()
 }
 
-/// True for the entry by which a client reaches narthex.
+/// True for an entry by which a client reaches narthex.
+#[must_use]
+pub fn is_own(found: &Found) -> bool {
+    found.server().is_some_and(is_narthex)
+}
+
+/// True for the server by which a client reaches narthex.
 #[must_use]
 pub fn is_narthex(server: &FoundServer) -> bool {
     let is_program = match &server.target {

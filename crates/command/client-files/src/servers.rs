@@ -83,6 +83,18 @@ pub fn read_placed(
     Ok(all)
 }
 
+/// The folders for which a client's file has members of their own.
+///
+/// # Errors
+/// [`EditError::Kind`] when the place of the folders has another kind of value.
+pub fn folders(client: &Client, document: &Document) -> Result<Vec<String>, EditError> {
+    let Some(keys) = client.before_folder() else { return Ok(Vec::new()) };
+    Ok(match document.value(&keys)? {
+        Some(Value::Object(folders)) => folders.into_iter().map(|(folder, _)| folder).collect(),
+        _ => Vec::new(),
+    })
+}
+
 /// Reads one entry; `None` if it is no server. `is_off`: the file disables the server elsewhere.
 #[must_use]
 pub fn read_entry(shape: Shape, name: &str, value: &Value, is_off: bool) -> Option<Found> {

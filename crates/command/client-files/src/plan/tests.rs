@@ -153,8 +153,9 @@ fn narthex_is_not_imported_into_itself() {
     )];
     let plan = plan(&files, &json!({}));
     assert_eq!(outcomes(&plan), [("tools", &Outcome::Add, 1)]);
-    let names: Vec<_> = plan.skipped.iter().map(|one| one.origin.name.as_str()).collect();
+    let names: Vec<_> = plan.own.iter().map(|origin| origin.name.as_str()).collect();
     assert_eq!(names, ["narthex", "gateway", "bridge"]);
+    assert_eq!(plan.skipped.len(), 0, "an own entry is no server that stays");
 }
 
 #[test]
