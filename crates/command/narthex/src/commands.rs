@@ -6,6 +6,7 @@ pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod completions;
 mod configured;
+mod followed;
 pub(crate) mod import;
 mod in_process;
 pub(crate) mod init;

@@ -2,6 +2,7 @@
 //!
 //! Files of clients are read and never written. A server of the settings is never overwritten.
 
+pub(super) mod by_folder;
 pub(super) mod check;
 pub(super) mod shown;
 
@@ -21,7 +22,7 @@ use narthex_client_files::{
     clients::{Machine, System, ids},
     edit::{Document, Format, Parent},
     file,
-    inventory::{FoundFile, look},
+    inventory::{FoundFile, InOneFolder, look, look_by_folder},
     plan::{Outcome, Plan, Planned},
 };
 use narthex_model::{ErrorKind, command::quoted, did_you_mean};
@@ -45,6 +46,8 @@ struct Import {
     /// The current folder.
     root: PathBuf,
     files: Vec<FoundFile>,
+    /// Servers that a client uses in one folder alone, by a file of the user.
+    by_folder: Vec<InOneFolder>,
     plan: Plan,
     /// Reasons for which narthex refuses a server, by its place in the plan.
     refused: BTreeMap<usize, String>,
@@ -80,7 +83,7 @@ pub(crate) async fn run(args: ImportServersArgs, context: Context) -> Result<Exi
     } else if context.format.is_quiet() {
         import.to_add().try_for_each(|one| output::line(one.alias.as_str()))?;
     } else {
-        import.tell_stored()?;
+        import.tell_stored(&context.settings.daemon).await?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -94,9 +97,10 @@ impl Import {
         let machine = Machine { system, home: &home, folder: &root, variable: &variable };
         let is_wanted = |id: &str| from.is_empty() || from.iter().any(|one| one == id);
         let files = look(&machine, &|client| is_wanted(&client.id));
+        let by_folder = look_by_folder(&machine, &|client| is_wanted(&client.id));
         let plan = Plan::of_copies(&files, &existing(&file)?);
         let refused = check::refused(&plan, &file, &root);
-        Ok(Self { file, root, files, plan, refused })
+        Ok(Self { file, root, files, by_folder, plan, refused })
     }
 
     /// The servers that the command adds.

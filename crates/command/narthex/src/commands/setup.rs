@@ -15,14 +15,17 @@ mod secrets;
 mod service;
 mod settings;
 mod shown;
+mod stopped;
 pub(super) mod undo;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
-use narthex_client::{cli::SetupArgs, commands::typed::is_agreed, environment::check_lasting};
+use narthex_client::{
+    cli::SetupArgs, commands::typed::is_agreed, environment::check_lasting, stop::stop_signal,
+};
 use narthex_model::{ErrorKind, command::narthex};
 
-use self::find::Survey;
+use self::{find::Survey, stopped::Stopped};
 use crate::{Failure, cli::Context, data_dir::DataDir, output};
 
 pub(crate) async fn run(args: SetupArgs, context: Context) -> Result<ExitCode, Failure> {
@@ -30,21 +33,59 @@ pub(crate) async fn run(args: SetupArgs, context: Context) -> Result<ExitCode, F
     if args.undo {
         return undo::run(&place, &context).await;
     }
-    let journal = place::journal(&DataDir::at(&place))?;
+    let begin = Begin::of(&place)?;
+    let stopped = stop_signal()?;
+    let done = tokio::select! {
+        biased;
+        done = Box::pin(set_up(&args, &place, &context)) => done,
+        () = stopped => Err(Failure::interrupted("nothing has changed")),
+    };
+    match done {
+        Err(failure) if failure.is_interrupted() => Err(begin.stopped(&place)?),
+        done => done,
+    }
+}
+
+/// The state before a set-up.
+struct Begin {
+    /// Number of recorded steps, those of earlier set-ups.
+    steps: usize,
+    has_daemon: bool,
+}
+
+impl Begin {
+    fn of(place: &Path) -> Result<Self, Failure> {
+        let data = DataDir::at(place);
+        let steps = place::journal(&data)?.steps().len();
+        Ok(Self { steps, has_daemon: data.is_locked()? })
+    }
+
+    /// The failure of a set-up that a signal has stopped since.
+    fn stopped(&self, place: &Path) -> Result<Failure, Failure> {
+        let data = DataDir::at(place);
+        let journal = place::journal(&data)?;
+        let steps = journal.steps().get(self.steps..).unwrap_or_default();
+        let is_daemon_started = !self.has_daemon && data.is_locked()?;
+        Ok(Stopped { steps, settings: settings::LABEL, is_daemon_started }.failure())
+    }
+}
+
+async fn set_up(args: &SetupArgs, place: &Path, context: &Context) -> Result<ExitCode, Failure> {
+    let journal = place::journal(&DataDir::at(place))?;
     let survey = Survey::find(&args.only, &context.settings, &journal).await?;
     let is_text = context.format.is_text();
     if is_text {
         survey.show()?;
     }
     if survey.is_done() {
-        return unchanged(&survey, args.dry_run, &context);
+        return unchanged(&survey, args.dry_run, context);
     }
-    let offer = service::offer(&context).await?;
+    let offer = service::offer(context).await?;
     if let (Some(line), true) = (service::shown(&offer), is_text) {
         output::line(&line)?;
     }
     if args.dry_run {
-        return unchanged(&survey, args.dry_run, &context);
+        return unchanged(&survey, args.dry_run, context);
     }
     check_lasting()?;
     let is_wanted = is_agreed(args.yes, context.format, &survey.question()).await?;
@@ -57,11 +98,11 @@ pub(crate) async fn run(args: SetupArgs, context: Context) -> Result<ExitCode, F
         return Err(Failure::new(ErrorKind::Denied, text).with_details(details));
     }
     survey.check_private()?;
-    let data = DataDir::open(&place)?;
+    let data = DataDir::open(place)?;
     let _lock = place::lock(&data)?;
     let mut journal = place::journal(&data)?;
-    let applied = apply::run(&survey, offer, &mut journal, &context).await.map_err(half_way)?;
-    report::tell(&survey, &applied, &context)?;
+    let applied = apply::run(&survey, offer, &mut journal, context).await.map_err(half_way)?;
+    report::tell(&survey, &applied, context)?;
     Ok(ExitCode::SUCCESS)
 }
 

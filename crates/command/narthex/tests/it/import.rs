@@ -246,7 +246,7 @@ fn a_dry_run_shows_all_and_writes_nothing() {
     assert_eq!(from, ["claude-code/user", "gemini-cli/user"], "equal servers are one");
     let skipped: Vec<_> = data["skipped"].as_array().unwrap().iter().collect();
     let skipped: Vec<_> = skipped.iter().map(|one| &one["from"]["name"]).collect();
-    assert_eq!(skipped, ["narthex", "of-extension"]);
+    assert_eq!(skipped, ["of-extension"], "narthex itself is no server that is left out");
     let wiki = one(&data["servers"], "name", "wiki")[0];
     assert_eq!(wiki["unset_variables"], json!(["WIKI_TOKEN"]));
 }
@@ -261,12 +261,15 @@ fn the_table_names_what_becomes_of_each_server() {
         "line 3, column ",
         "of this folder, not imported: of-folder",
         "add, disabled",
+        "2 servers, and narthex itself",
+        "not imported: Claude Code uses it in the folder ",
+        "`narthex mcp add here-only ",
         "the one of Claude Code counts, and differs in `headers`; `narthex mcp import --from",
         "is called `My Files` in Claude Code",
         "has secrets: env.DOCS_KEY",
         "has secrets: args[1]",
         "the client asks for `wiki-token`: set WIKI_TOKEN where the daemon starts",
-        "reads the variable ISSUES_TOKEN, which is not set here",
+        "reads the variable ISSUES_TOKEN, which is not set here: set it where the daemon starts",
         "reads the variable FILES_LOG\n",
         "the folder of the client becomes the folder of the daemon",
         "without `envFile`: narthex reads no such file",
@@ -339,12 +342,34 @@ fn imported_servers_are_those_of_the_daemon() {
     let done = home.run(&["--from", "codex,goose", "--yes"]).succeeded();
     assert!(done.stdout.contains("Copied 3 servers into"), "{done:?}");
     assert!(done.stdout.contains("2 secrets are in that file now"), "{done:?}");
+    assert!(done.stdout.contains("No daemon runs, so nothing uses them yet; "), "{done:?}");
+    assert!(done.stdout.contains("`narthex up --detach"), "{done:?}");
     assert_eq!(home.place.mode(SETTINGS), 0o600);
     assert_eq!(home.stored()["docs"]["tools"], json!({ "allow": ["search", "read"] }));
     let mut list = home.place.command(["mcp", "list", "--json"]);
     home.at_home(&mut list);
     let list = Done::from(list.env("ISSUES_TOKEN", "x").output().unwrap()).succeeded().json();
     assert_eq!(list["data"]["configured"], json!(["docs", "issues", "memory"]));
+}
+
+/// The end says if the running daemon has the servers.
+#[test]
+fn an_import_says_if_the_running_daemon_uses_the_servers() {
+    let home = Home::new();
+    let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    for (is_at_home, expected) in
+        [(true, "The running daemon uses them now; "), (false, "does not read that file")]
+    {
+        let client = if is_at_home { "codex" } else { "goose" };
+        let daemon = home.place.start_with(&words, |command| {
+            if is_at_home {
+                home.at_home(command);
+            }
+        });
+        daemon.event("ready");
+        let done = home.run(&["--from", client, "--yes"]).succeeded().stdout;
+        assert!(done.contains(expected), "{done}");
+    }
 }
 
 #[test]

@@ -2,18 +2,20 @@
 
 use std::path::Path;
 
-use narthex_client::terminal::render;
+use narthex_client::{DaemonOptions, daemon_client::DaemonClient, terminal::render};
 use narthex_client_files::{
-    inventory::{Content, FoundFile},
-    plan::{Origin, Outcome, Plan, Planned},
-    servers::{FoundServer, Placeholder},
+    inventory::{Content, FoundFile, InOneFolder},
+    plan::{Origin, Outcome, Plan, Planned, is_own},
+    servers::{Found, FoundServer, Placeholder},
 };
 use narthex_model::command::narthex;
 use serde_json::{Value, json};
 
-use super::{Import, check::needs};
+use super::{Import, by_folder, check::needs};
 use crate::{
-    Failure, config,
+    Failure,
+    commands::followed::follows,
+    config,
     output::{self, harmless},
 };
 
@@ -37,17 +39,21 @@ impl Import {
             }
         }
         let mut skipped = self.plan.skipped.iter();
-        skipped.try_for_each(|one| told(&one.origin.name, &[format!("skipped: {}", one.reason)]))
+        skipped
+            .try_for_each(|one| told(&one.origin.name, &[format!("skipped: {}", one.reason)]))?;
+        tell_by_folder(&self.by_folder, "not imported")
     }
 
     /// Prints the files that were read, and the reasons for which others were not.
     fn show_files(&self) -> Result<(), Failure> {
         let rows = self.files.iter().map(|file| {
             let content = match &file.content {
-                Content::Servers(found) => output::counted(found.len() as u64, "server"),
+                Content::Servers(found) => {
+                    let end = if found.iter().any(is_own) { ", and narthex itself" } else { "" };
+                    format!("{}{end}", output::counted(others(found).len() as u64, "server"))
+                }
                 Content::OfFolder(of) => {
-                    let names: Vec<_> = of.names().collect();
-                    format!("of this folder, not imported: {}", names.join(", "))
+                    format!("of this folder, not imported: {}", others(&of.servers).join(", "))
                 }
                 Content::Broken { .. } | Content::Unreadable(_) => "skipped".to_owned(),
             };
@@ -90,7 +96,7 @@ impl Import {
     }
 
     /// Prints the end of an import.
-    pub(super) fn tell_stored(&self) -> Result<(), Failure> {
+    pub(super) async fn tell_stored(&self, daemon: &DaemonOptions) -> Result<(), Failure> {
         let file = harmless(&self.file.display().to_string());
         let count = output::counted(self.to_add().count() as u64, "server");
         output::line(&format!("\nCopied {count} into {file}. Files of clients are unchanged."))?;
@@ -103,8 +109,31 @@ impl Import {
                  out of it, store it with `{set}`, and write `${{secret:NAME}}` in its place."
             ))?;
         }
-        let list = narthex("mcp list", &[]);
-        output::line(&format!("A running daemon uses them now; see `{list}`."))
+        let follows = self.is_followed(daemon).await;
+        let (list, up) = (narthex("mcp list", &[]), narthex("up --detach", &[]));
+        output::line(&match follows {
+            Ok(Some(true)) => format!("The running daemon uses them now; `{list}` shows them."),
+            Ok(Some(false)) => format!(
+                "The running daemon does not read that file, so nothing uses them yet; run \
+                 `{}`, then `{up}`.",
+                narthex("daemon stop", &[])
+            ),
+            Ok(None) => format!(
+                "No daemon runs, so nothing uses them yet; start one with `{up}`, or connect your \
+                 clients as well with `{}`.",
+                narthex("setup", &[])
+            ),
+            Err(failure) => format!(
+                "The daemon cannot be asked if it uses them: {}; try `{list}`.",
+                harmless(&failure.message)
+            ),
+        })
+    }
+
+    /// True if the running daemon reads the settings file; `None` if no daemon runs.
+    async fn is_followed(&self, daemon: &DaemonOptions) -> Result<Option<bool>, Failure> {
+        let Some(client) = DaemonClient::of_data_if_up(daemon)? else { return Ok(None) };
+        follows(&client, &self.file).await.map(Some)
     }
 
     /// The result for programs.
@@ -136,6 +165,8 @@ impl Import {
             "files": files,
             "servers": servers,
             "skipped": skipped_json(&self.plan),
+            "by_folder": by_folder::stays(&self.by_folder).map(|one| one.to_json())
+                .collect::<Vec<_>>(),
         })
     }
 }
@@ -157,6 +188,12 @@ pub(in crate::commands) fn file_table(
     output::line("")
 }
 
+/// Prints the servers that stay in their folders. `fate` says what becomes of them.
+pub(in crate::commands) fn tell_by_folder(all: &[InOneFolder], fate: &str) -> Result<(), Failure> {
+    let mut stays = by_folder::stays(all);
+    stays.try_for_each(|one| told(one.name, &[format!("{fate}: {}", one.reason())]))
+}
+
 /// The names of the clients that have a server.
 pub(in crate::commands) fn found_in(one: &Planned) -> String {
     let mut clients: Vec<_> = one.origins.iter().map(|one| one.client.name.as_str()).collect();
@@ -173,6 +210,11 @@ pub(in crate::commands) fn told(name: &str, facts: &[String]) -> Result<(), Fail
     facts.iter().try_for_each(|fact| output::line(&format!("  {}", harmless(fact))))
 }
 
+/// The names of servers, without the entry of narthex itself.
+pub(in crate::commands) fn others(found: &[Found]) -> Vec<&str> {
+    found.iter().filter(|one| !is_own(one)).map(Found::name).collect()
+}
+
 pub(in crate::commands) fn origin(origin: &Origin) -> Value {
     let file = origin.path.to_string_lossy();
     json!({ "client": origin.client.label(), "file": file, "name": origin.name })
@@ -183,11 +225,12 @@ pub(in crate::commands) fn file_json(client: &str, path: &Path, content: &Conten
     match content {
         Content::Servers(found) => {
             file["status"] = "read".into();
-            file["servers"] = found.iter().map(|one| one.name()).collect();
+            file["servers"] = others(found).into();
+            file["is_connected"] = found.iter().any(is_own).into();
         }
         Content::OfFolder(of) => {
             file["status"] = "of_folder".into();
-            file["servers"] = of.names().collect();
+            file["servers"] = others(&of.servers).into();
         }
         Content::Broken { line, column, message } => {
             file["status"] = "broken".into();
@@ -276,7 +319,11 @@ pub(in crate::commands) fn variables(one: &Planned) -> Vec<String> {
             }
             Placeholder::Variable { name, has_default } => {
                 let is_missing = !has_default && config::placeholder(name).is_none();
-                let end = if is_missing { ", which is not set here" } else { "" };
+                let end = if is_missing {
+                    ", which is not set here: set it where the daemon starts"
+                } else {
+                    ""
+                };
                 Some(format!("reads the variable {name}{end}"))
             }
             Placeholder::Folder | Placeholder::Home => None,

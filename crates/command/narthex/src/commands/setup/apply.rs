@@ -17,7 +17,7 @@ use narthex_client_files::{
     rewrite::{Edit, parse, rewrite},
     servers::{Found, FoundServer, places},
 };
-use narthex_model::{Alias, with_causes};
+use narthex_model::{Alias, command::narthex, with_causes};
 
 use super::{
     daemon::{Checked, Daemon},
@@ -49,6 +49,8 @@ pub(super) struct Applied<'s> {
     pub(super) secrets: Vec<String>,
     /// True if the daemon was started.
     pub(super) is_daemon_started: bool,
+    /// The URL of the daemon, without a path.
+    pub(super) url: String,
     pub(super) service: Service,
 }
 
@@ -104,6 +106,7 @@ pub(super) async fn run<'s>(
         rewritten: Vec::new(),
         secrets: Vec::new(),
         is_daemon_started: daemon.is_started || service.is_new(),
+        url: daemon.client.state.url.clone(),
         service,
     };
     for one in moving {
@@ -113,7 +116,7 @@ pub(super) async fn run<'s>(
                 applied.failed.push(Failed { one, reason, needs_sign_in });
             }
             Some(Checked::Absent { is_overridden }) => {
-                let reason = absent(one, is_overridden);
+                let reason = absent(one, is_overridden, &applied.service);
                 applied.failed.push(Failed { one, reason, needs_sign_in: false });
             }
             None => {}
@@ -154,15 +157,32 @@ impl Applied<'_> {
 }
 
 /// The reason why the daemon does not have a server.
-fn absent(one: &Planned, is_overridden: bool) -> String {
+fn absent(one: &Planned, is_overridden: bool, service: &Service) -> String {
+    let again = narthex("setup", &[]);
     if is_overridden {
-        return "another file of the daemon has a server of this name".to_owned();
+        return format!(
+            "another file of the daemon has a server of this name; give it another name in the \
+             client's file, then run `{again}` again"
+        );
     }
     let needed: Vec<_> = needs(&one.server).collect();
-    match needed.is_empty() {
-        true => "the daemon does not accept its entry; its log has the reason".to_owned(),
-        false => format!("a variable is not set where the daemon runs: {}", needed.join(", ")),
+    if needed.is_empty() {
+        let logs = narthex("service logs", &[]);
+        return format!("the daemon does not accept its entry; `{logs}` shows the reason");
     }
+    let needed = needed.join(", ");
+    // A service has no variables of a shell.
+    let in_shell = match service.is_one() {
+        true => String::new(),
+        false => {
+            let stop = narthex("daemon stop", &[]);
+            format!(", or set it in this shell and run `{stop}`")
+        }
+    };
+    format!(
+        "a variable is not set where the daemon runs: {needed}; write the value itself in its \
+         place{in_shell}, then run `{again}` again"
+    )
 }
 
 /// Removes servers that do not work from the settings, with their secrets. They stay in the files

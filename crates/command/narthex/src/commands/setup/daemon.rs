@@ -10,8 +10,8 @@ use narthex_model::{Alias, CallErrorKind, ErrorKind, ServerState, command::narth
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    Failure, cli::Context, daemon_client::DaemonClient, data_dir::DataDir, output::harmless,
-    rows::Row,
+    Failure, cli::Context, commands::followed::follows, daemon_client::DaemonClient,
+    data_dir::DataDir, output::harmless, rows::Row,
 };
 
 /// The time in which the servers have to come up. Packages are downloaded in it.
@@ -65,11 +65,7 @@ impl Daemon {
 
     /// Refuses a daemon that reads another settings file.
     pub(super) async fn check_follows(&self, settings: &Path) -> Result<(), Failure> {
-        let files = self.client.api_all("/api/files").await?;
-        let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let settings = real(&std::path::absolute(settings)?);
-        let mut files = files.iter().filter_map(|file| file["file"].as_str());
-        if files.any(|file| real(Path::new(file)) == settings) {
+        if follows(&self.client, settings).await? {
             return Ok(());
         }
         let text = format!(
@@ -144,7 +140,10 @@ fn checked(rows: &[&Row], passed: Duration) -> Option<Checked> {
             failed("it did not answer in 10 minutes", false)
         }
         ServerState::Connecting => None,
-        ServerState::Disabled => failed("narthex has it disabled", false),
+        ServerState::Disabled => {
+            let enable = narthex("mcp enable {}", &[&row.alias]);
+            failed(&format!("narthex has it disabled; `{enable}` enables it"), false)
+        }
         ServerState::Ready => match row.unlisted_tools() {
             Some(reason) => failed(reason, false),
             None => Some(Checked::Ready { tools: row.tools }),

@@ -8,7 +8,7 @@ use std::{
 use narthex_client::environment::{home, variable};
 use narthex_client_files::{
     clients::{Client, Machine, Scope, System, clients},
-    inventory::{Content, FoundFile, look},
+    inventory::{Content, FoundFile, InOneFolder, look, look_by_folder},
     journal::{Journal, Step},
     plan::{Existing, Origin, Plan, Planned, is_gone_narthex, is_narthex},
     servers::{Found, Placeholder},
@@ -36,6 +36,8 @@ pub(super) struct Survey {
     pub(super) projects: Projects,
     /// Files of clients whose row is not verified, and that were not named.
     pub(super) left_alone: Vec<FoundFile>,
+    /// Servers that a client uses in one folder alone, by a file of the user.
+    pub(super) by_folder: Vec<InOneFolder>,
     /// Files to create for clients that have none.
     pub(super) new_files: Vec<NewFile>,
     pub(super) plan: Plan,
@@ -67,6 +69,7 @@ impl Survey {
         let is_wanted = |client: &Client| only.is_empty() || is_named(client);
         let may_write = |client: &Client| client.is_verified || is_named(client);
         let mut found = look(&machine, &is_wanted);
+        let by_folder = look_by_folder(&machine, &is_wanted);
         let projects = Projects::include(&mut found, &folder, settings).await?;
         let is_included = |file: &FoundFile| {
             file.client.scope == Scope::User || matches!(file.content, Content::Servers(_))
@@ -95,6 +98,7 @@ impl Survey {
             files,
             projects,
             left_alone,
+            by_folder,
             new_files,
             plan,
             staying,
@@ -141,13 +145,30 @@ impl Survey {
         self.moving().next().is_none() && !(self.has_servers && has_client)
     }
 
+    /// Files that cannot be read, each with the reason.
+    pub(super) fn unread(&self) -> impl Iterator<Item = (&FoundFile, &str)> {
+        self.files.iter().chain(&self.left_alone).filter_map(|file| match &file.content {
+            Content::Broken { message, .. } | Content::Unreadable(message) => {
+                Some((file, message.as_str()))
+            }
+            Content::Servers(_) | Content::OfFolder(_) => None,
+        })
+    }
+
     /// The question before anything changes.
     pub(super) fn question(&self) -> String {
-        let servers = output::counted(self.moving().count() as u64, "server");
-        match self.to_connect().count() + self.new_files.len() {
-            0 => format!("Move {servers} to narthex?"),
-            1 => format!("Move {servers} to narthex, and connect 1 client to it?"),
-            clients => format!("Move {servers} to narthex, and connect {clients} clients to it?"),
+        let count = self.moving().count() as u64;
+        let servers = match count {
+            1 => "Try 1 server, move it to narthex if it works".to_owned(),
+            count => format!("Try {count} servers, move those that work to narthex"),
+        };
+        let clients = (self.to_connect().count() + self.new_files.len()) as u64;
+        let clients_text = output::counted(clients, "client");
+        match (count, clients) {
+            (0, _) => format!("Connect {clients_text} to narthex?"),
+            (1, 0) => "Try 1 server, and move it to narthex if it works?".to_owned(),
+            (_, 0) => format!("Try {count} servers, and move those that work to narthex?"),
+            (_, _) => format!("{servers}, and connect {clients_text} to it?"),
         }
     }
 
@@ -179,7 +200,7 @@ fn moved(journal: &Journal) -> BTreeMap<String, Alias> {
     servers.collect()
 }
 
-fn has_narthex(found: &[Found]) -> bool {
+pub(super) fn has_narthex(found: &[Found]) -> bool {
     let mut servers = found.iter().filter_map(Found::server);
     servers.any(|server| is_narthex(server) && !is_gone_narthex(server))
 }

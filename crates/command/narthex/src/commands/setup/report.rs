@@ -1,6 +1,6 @@
 //! The end of a set-up: servers that work, servers that need a person, and the way back.
 
-use narthex_client_files::plan::Planned;
+use narthex_client_files::plan::{Origin, Planned};
 use narthex_model::command::narthex;
 use serde_json::{Value, json};
 
@@ -8,7 +8,10 @@ use super::{apply::Applied, find::Survey};
 use crate::{
     Failure,
     cli::Context,
-    commands::import::shown::{origin, skipped_json},
+    commands::import::{
+        by_folder,
+        shown::{origin, skipped_json},
+    },
     output::{self, harmless},
 };
 
@@ -27,14 +30,10 @@ pub(super) fn tell(
     }
     moved(applied)?;
     stayed(survey, applied)?;
-    connected(applied)?;
+    connected(survey, applied)?;
     left_alone(survey)?;
     daemon(applied)?;
-    for problem in &applied.problems {
-        let (name, path) = (&problem.client.name, problem.path.display());
-        let line = harmless(&format!("{name} ({path}): {}", problem.reason));
-        output::line(&format!("\n{line}"))?;
-    }
+    problems(survey, applied)?;
     if !applied.moved.is_empty() {
         output::line(&format!("\nTo see the tools, run `{}`.", narthex("tools", &[])))?;
     }
@@ -42,11 +41,25 @@ pub(super) fn tell(
     output::line(&format!("\nTo bring everything back as it was, run `{undo}`."))
 }
 
+/// The files that were not written, or not in whole.
+fn problems(survey: &Survey, applied: &Applied<'_>) -> Result<(), Failure> {
+    let own = applied.problems.iter();
+    let own = own.map(|one| (&one.client.name, one.path, one.reason.clone()));
+    let unread = survey.unread().map(|(file, reason)| {
+        (&file.client.name, file.path.as_path(), format!("stays as it is: {reason}"))
+    });
+    for (name, path, reason) in own.chain(unread) {
+        let line = harmless(&format!("{name} ({}): {reason}", path.display()));
+        output::line(&format!("\n{line}"))?;
+    }
+    Ok(())
+}
+
 fn moved(applied: &Applied<'_>) -> Result<(), Failure> {
     if applied.moved.is_empty() {
         return output::line("\nNo server has moved to narthex.");
     }
-    output::line("\nThese servers work through narthex:")?;
+    output::line("\nThese servers moved to narthex, and work there:")?;
     for moved in &applied.moved {
         let tools = output::counted(moved.tools as u64, "tool");
         output::line(&format!("  {:<20} {tools}", moved.one.alias.as_str()))?;
@@ -54,7 +67,7 @@ fn moved(applied: &Applied<'_>) -> Result<(), Failure> {
     if !applied.secrets.is_empty() {
         let list = narthex("secrets list", &[]);
         let secrets = output::counted(applied.secrets.len() as u64, "secret");
-        output::line(&format!("{secrets} left the files of clients; `{list}` names them."))?;
+        output::line(&format!("The vault has {secrets} of theirs now; `{list}` names them."))?;
     }
     Ok(())
 }
@@ -74,9 +87,14 @@ fn stayed(survey: &Survey, applied: &Applied<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn connected(applied: &Applied<'_>) -> Result<(), Failure> {
+fn connected(survey: &Survey, applied: &Applied<'_>) -> Result<(), Failure> {
     if applied.connected.is_empty() {
-        return Ok(());
+        let has_client = !survey.new_files.is_empty() || survey.to_connect().next().is_some();
+        let has_servers = survey.has_servers || !applied.moved.is_empty();
+        return match has_client && !has_servers {
+            true => output::line("\nNo client was connected, since narthex has no server yet."),
+            false => Ok(()),
+        };
     }
     output::line("\nThese clients are connected to narthex:")?;
     for one in &applied.connected {
@@ -104,7 +122,11 @@ fn left_alone(survey: &Survey) -> Result<(), Failure> {
 }
 
 fn daemon(applied: &Applied<'_>) -> Result<(), Failure> {
-    let mut lines = applied.service.sentences(applied.is_daemon_started).into_iter();
+    let mut lines = applied.service.sentences(applied.is_daemon_started);
+    if applied.is_daemon_started {
+        lines.insert(0, format!("The daemon listens at {}.", applied.url));
+    }
+    let mut lines = lines.into_iter();
     let Some(first) = lines.next() else { return Ok(()) };
     output::line(&format!("\n{}", harmless(&first)))?;
     lines.try_for_each(|line| output::line(&harmless(&line)))
@@ -114,29 +136,38 @@ fn daemon(applied: &Applied<'_>) -> Result<(), Failure> {
 struct Stayed<'s> {
     name: &'s str,
     places: Vec<String>,
-    reason: &'s str,
+    reason: String,
     needs_sign_in: bool,
 }
 
 fn stayed_servers<'s>(survey: &'s Survey, applied: &'s Applied<'_>) -> Vec<Stayed<'s>> {
-    let places = |one: &Planned| {
-        let place = |origin: &narthex_client_files::plan::Origin| {
-            format!("{} ({})", origin.client.name, origin.path.display())
-        };
-        one.origins.iter().map(place).collect::<Vec<_>>()
-    };
+    let place = |origin: &Origin| format!("{} ({})", origin.client.name, origin.path.display());
+    let places = |one: &Planned| one.origins.iter().map(place).collect::<Vec<_>>();
     let failed = applied.failed.iter().map(|failed| Stayed {
         name: failed.one.alias.as_str(),
         places: places(failed.one),
-        reason: &failed.reason,
+        reason: failed.reason.clone(),
         needs_sign_in: failed.needs_sign_in,
     });
     let staying = survey.staying.iter().filter_map(|(at, reason)| {
         let one = survey.plan.servers.get(*at)?;
         let name = one.alias.as_str();
+        let reason = reason.clone();
         Some(Stayed { name, places: places(one), reason, needs_sign_in: false })
     });
-    failed.chain(staying).collect()
+    let skipped = survey.plan.skipped.iter().map(|one| Stayed {
+        name: &one.origin.name,
+        places: vec![place(&one.origin)],
+        reason: one.reason.clone(),
+        needs_sign_in: false,
+    });
+    let by_folder = by_folder::stays(&survey.by_folder).map(|one| Stayed {
+        name: one.name,
+        places: vec![one.place()],
+        reason: one.reason(),
+        needs_sign_in: false,
+    });
+    failed.chain(staying).chain(skipped).chain(by_folder).collect()
 }
 
 fn to_json(survey: &Survey, applied: &Applied<'_>) -> Value {
@@ -175,8 +206,9 @@ fn to_json(survey: &Survey, applied: &Applied<'_>) -> Value {
         "stayed": failed.chain(staying).collect::<Vec<_>>(),
         "left_alone": survey.left_alone_json(),
         "skipped": skipped_json(&survey.plan),
+        "by_folder": survey.by_folder_json(),
         "connected": connected.collect::<Vec<_>>(),
-        "problems": problems.collect::<Vec<_>>(),
+        "problems": problems.chain(survey.problems_json()).collect::<Vec<_>>(),
         "untrusted": survey.projects.to_json(),
         "secrets": applied.secrets,
         "settings": survey.settings.to_string_lossy(),

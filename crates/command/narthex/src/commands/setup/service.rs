@@ -60,6 +60,11 @@ impl Service {
         Ok(Self::Installed { file, notes: plan.notes().to_vec() })
     }
 
+    /// True if the daemon is a service.
+    pub(super) fn is_one(&self) -> bool {
+        matches!(self, Self::Present | Self::Installed { .. })
+    }
+
     /// True if the daemon was started by the installation.
     pub(super) fn is_new(&self) -> bool {
         matches!(self, Self::Installed { .. })

@@ -3,15 +3,22 @@
 use narthex_client::terminal::render;
 use narthex_client_files::{
     inventory::{Content, FoundFile},
-    plan::{Outcome, Planned},
+    plan::{Outcome, Planned, is_own},
 };
 use serde_json::{Value, json};
 
-use super::{find::Survey, projects::Untrusted};
+use super::{
+    find::{Survey, has_narthex},
+    projects::Untrusted,
+};
 use crate::{
     Failure,
-    commands::import::shown::{
-        called, file_json, file_table, found_in, losses, server_json, skipped_json, told, variables,
+    commands::import::{
+        by_folder,
+        shown::{
+            called, file_json, file_table, found_in, losses, others, server_json, skipped_json,
+            tell_by_folder, told, variables,
+        },
     },
     output,
 };
@@ -36,7 +43,8 @@ impl Survey {
             }
         }
         let mut skipped = self.plan.skipped.iter();
-        skipped.try_for_each(|one| told(&one.origin.name, &[format!("stays: {}", one.reason)]))
+        skipped.try_for_each(|one| told(&one.origin.name, &[format!("stays: {}", one.reason)]))?;
+        tell_by_folder(&self.by_folder, "stays")
     }
 
     fn show_files(&self) -> Result<(), Failure> {
@@ -50,7 +58,11 @@ impl Survey {
         });
         let new = self.new_files.iter().map(|file| {
             let path = file.path.display().to_string();
-            vec![file.client.name.clone(), "is made, with narthex alone".to_owned(), path]
+            vec![
+                file.client.name.clone(),
+                "does not exist yet, gets narthex alone".to_owned(),
+                path,
+            ]
         });
         let rows: Vec<_> = found.chain(left_alone).chain(new).collect();
         file_table(&rows, &self.files, "stays as it is")?;
@@ -70,17 +82,19 @@ impl Survey {
     fn file_row(&self, file: &FoundFile) -> Vec<String> {
         let content = match &file.content {
             Content::Servers(found) => {
-                let has_narthex = !self.needs_narthex(file);
-                let end = match (file.client.is_of_project(), has_narthex) {
-                    (true, _) => " of this folder",
-                    (false, true) => ", connected already",
-                    (false, false) => "",
-                };
-                format!("{}{end}", output::counted(found.len() as u64, "server"))
+                let servers = others(found).len() as u64;
+                let of_folder = if file.client.is_of_project() { " of this folder" } else { "" };
+                let servers = format!("{}{of_folder}", output::counted(servers, "server"));
+                match has_narthex(found) {
+                    true => format!("{servers}, connected already"),
+                    false if found.iter().any(is_own) => {
+                        format!("{servers}, connected to a narthex that is gone")
+                    }
+                    false => servers,
+                }
             }
             Content::OfFolder(of) => {
-                let names: Vec<_> = of.names().collect();
-                format!("of this folder, stays as it is: {}", names.join(", "))
+                format!("of this folder, stays as it is: {}", others(&of.servers).join(", "))
             }
             Content::Broken { .. } | Content::Unreadable(_) => "stays as it is".to_owned(),
         };
@@ -90,8 +104,8 @@ impl Survey {
     fn row(&self, at: usize, one: &Planned) -> Vec<String> {
         let result = match (self.staying.contains_key(&at), &one.outcome) {
             (true, _) => "stays",
-            (false, Outcome::Present) => "moves, narthex has it",
-            (false, _) => "moves",
+            (false, Outcome::Present) => "is tried, narthex has it",
+            (false, _) => "is tried",
         };
         vec![
             one.alias.as_str().to_owned(),
@@ -106,6 +120,20 @@ impl Survey {
     pub(super) fn left_alone_json(&self) -> Vec<Value> {
         let files = self.left_alone.iter();
         files.map(|file| file_json(&file.client.label(), &file.path, &file.content)).collect()
+    }
+
+    /// The servers that stay in their folders, for programs.
+    pub(super) fn by_folder_json(&self) -> Vec<Value> {
+        by_folder::stays(&self.by_folder).map(|one| one.to_json()).collect()
+    }
+
+    /// The files that cannot be read, for programs.
+    pub(super) fn problems_json(&self) -> Vec<Value> {
+        let unread = self.unread().map(|(file, reason)| {
+            let path = file.path.to_string_lossy();
+            json!({ "client": file.client.label(), "file": path, "reason": reason })
+        });
+        unread.collect()
     }
 
     /// The files and servers for programs.
@@ -135,12 +163,14 @@ impl Survey {
             "new_files": new,
             "servers": servers,
             "skipped": skipped_json(&self.plan),
+            "by_folder": self.by_folder_json(),
+            "problems": self.problems_json(),
         })
     }
 }
 
 fn server(one: &Planned, reason: Option<&String>) -> Value {
-    let result = if reason.is_some() { "stays" } else { "moves" };
+    let result = if reason.is_some() { "stays" } else { "try" };
     let mut server = server_json(one, result, reason.map(String::as_str));
     server["is_present"] = (one.outcome == Outcome::Present).into();
     server

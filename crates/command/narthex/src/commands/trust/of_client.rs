@@ -109,7 +109,10 @@ impl ProjectFile {
         let skipped = plan.skipped.iter().map(|Skipped { origin, reason }| {
             json!({ "alias": origin.name, "starts": format!("nothing: {reason}") })
         });
-        Ok(servers.chain(skipped).collect())
+        let own = plan.own.iter().map(
+            |origin| json!({ "alias": origin.name, "starts": "nothing: it is narthex itself" }),
+        );
+        Ok(servers.chain(skipped).chain(own).collect())
     }
 
     /// The server as the daemon would read it, with its variables as they are written.
