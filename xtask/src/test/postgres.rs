@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use fs_err as fs;
 
 use crate::peers::install;
-use crate::process::{self, Service};
-use crate::workspace::{self, cargo};
+use crate::process::Service;
+use crate::workspace;
 
 /// The variable that gives tests the server. Has to be the name that `narthex_testkit::postgres`
 /// reads.
@@ -29,10 +29,9 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
-    /// Installs PostgreSQL if it is missing, and starts a server.
+    /// Installs PostgreSQL if it is missing, and starts a server. Its program must be built.
     pub(super) fn start() -> Result<Self> {
         install_it()?;
-        process::run(&mut cargo(&["build", "--package", "narthex-testkit", "--bin", PROGRAM]))?;
         let log = workspace::target().join("test-postgres.log");
         let mut command = Command::new(workspace::built(PROGRAM));
         let service = Service::start("PostgreSQL", &mut command, &log)?;

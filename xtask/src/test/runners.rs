@@ -50,7 +50,9 @@ const PROPTEST_CASES: u32 = 256;
 /// In a short run, one that fails is run once more, which tells a race from a plain fault. A test
 /// that passes only then counts as failed, unless it is listed in [`FLAKY`].
 pub(super) fn unit(effort: &Effort) -> Result<Tally> {
-    let postgres = Postgres::start();
+    // With the features of the tests: the program of PostgreSQL alone would have others, and most
+    // dependencies would be compiled a second time.
+    let postgres = build().and_then(|_built| Postgres::start());
     if let Err(why) = &postgres {
         println!("=== no PostgreSQL: {why:#}");
     }
