@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use narthex_audit::{Audit, AuditSettings};
+use narthex_audit::{Audit, AuditError, AuditSettings};
 use narthex_client::door::local_url;
 use narthex_control::{Control, ControlOptions, StoreLedger};
 use narthex_executor::{ExecutorOptions, Executors};
@@ -25,6 +25,7 @@ use narthex_socket::{SocketDoor, SocketError, SocketOptions};
 use narthex_supervisor::BaseEnvironment;
 use narthex_upstream::ClientIdentity;
 use narthex_wire::Revision;
+use rustix::{fs::Access, io::Errno};
 use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -130,6 +131,29 @@ fn workers(doors: Option<&Doors>) -> Workers {
     doors.map(|doors| doors.serve.workers.clone()).unwrap_or_default()
 }
 
+/// Checks the steps of [`App::start`] that follow once a start takes over from another program:
+/// the audit record and the confinement. Changes nothing.
+///
+/// # Errors
+/// The failure of the step.
+pub(crate) fn check(audit_dir: &Path, is_strict: bool) -> Result<(), Failure> {
+    let wanted = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    match rustix::fs::access(audit_dir, wanted) {
+        // The start creates the folder.
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(error) => {
+            let (folder, source) = (audit_dir.to_owned(), error.into());
+            return Err(unrecorded(&AuditError::Folder { folder, source }));
+        }
+    }
+    Audit::check(audit_dir).map_err(|error| unrecorded(&error))?;
+    supervision(is_strict).map(drop)
+}
+
+fn unrecorded(error: &AuditError) -> Failure {
+    Failure::new(ErrorKind::Unavailable, with_causes(error))
+}
+
 impl App {
     /// Starts all parts. Servers are still connecting when this returns.
     ///
@@ -150,7 +174,7 @@ impl App {
         })
         .map_err(|error| no_randomness(&error))?;
         let audit = Audit::open(&options.audit_dir, &AuditSettings::default())
-            .map_err(|error| Failure::new(ErrorKind::Unavailable, with_causes(&error)))?;
+            .map_err(|error| unrecorded(&error))?;
         let (meters, granted) = shared(&options.servers);
         let local = local_run(&options.token, options.policy, &meters, granted)?;
         let gateway = GatewayOptions { meters, ..options.gateway };

@@ -152,7 +152,7 @@ enum Command {
     Export(ExportArgs),
     /// Store the objects of an exported document: all of them, or none
     Import(ImportArgs),
-    /// Stop the daemon, or report whether one runs
+    /// Stop or restart the daemon, or show whether one runs
     #[command(subcommand)]
     Daemon(DaemonCommand),
     /// Install the daemon as a service that starts by itself, and set its port

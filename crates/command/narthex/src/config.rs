@@ -65,7 +65,15 @@ pub(crate) fn base_environment() -> BaseEnvironment {
 
 /// The folder that narthex works in.
 pub(crate) fn workspace_root() -> Result<PathBuf, Failure> {
-    Ok(std::env::current_dir()?)
+    std::env::current_dir().map_err(|error| {
+        let failure = Failure::from(error);
+        let text = format!(
+            "the folder in which narthex works cannot be used: {}; was it deleted? Start narthex \
+             in another folder",
+            failure.message
+        );
+        Failure { message: text, ..failure }
+    })
 }
 
 /// Reads all layers.

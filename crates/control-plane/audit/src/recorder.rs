@@ -154,6 +154,16 @@ impl Audit {
         Self::start(spool, state, place, standing).map_err(AuditError::Thread)
     }
 
+    /// Checks that [`Self::open`] can open the record in a folder, beside a process that has it
+    /// open. Changes nothing.
+    ///
+    /// # Errors
+    /// When the folder or a file in it cannot be used.
+    pub fn check(folder: &Path) -> Result<(), AuditError> {
+        Spool::check(folder)
+            .map_err(|source| AuditError::Folder { folder: folder.to_owned(), source })
+    }
+
     /// Keeps no record: for embedders that keep their own, and for tests.
     #[must_use]
     pub fn disabled() -> Self {

@@ -93,6 +93,36 @@ impl Spool {
         Ok(Opened { spool, writer, standing })
     }
 
+    /// Checks that [`Self::open`] can use the folder and its files, beside a process that has them
+    /// open. Changes nothing.
+    ///
+    /// # Errors
+    /// When the folder or a file in it cannot be used.
+    pub(crate) fn check(folder: &Path) -> io::Result<()> {
+        if !folder.try_exists()? {
+            return Ok(());
+        }
+        for slot in 1..=SLOTS_MOST {
+            let current = current_path(folder, slot);
+            writable(&current.with_extension("new"))?;
+            match fs_err::metadata(&current) {
+                Ok(found) if !found.is_file() => {
+                    let text = format!("`{}` is not a regular file", current.display());
+                    return Err(io::Error::other(text));
+                }
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+            // The slots are taken in their order, so none after a free one matters.
+            let Some(lock) = writable(&current.with_extension("lock"))? else { break };
+            io::read_to_string(&lock)?;
+            if lock.file().try_lock_shared().is_ok() {
+                break;
+            }
+        }
+        bytes_of(folder).map(drop)
+    }
+
     /// Returns the state of the chains according to the slot's last file.
     fn recover(&mut self) -> io::Result<Standing> {
         let current = current_path(&self.folder, self.slot);
@@ -200,6 +230,15 @@ fn create_folder(folder: &Path) -> io::Result<()> {
     }
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(folder)
+}
+
+/// A file that can be read and written, opened; `None` if there is none.
+fn writable(path: &Path) -> io::Result<Option<fs_err::File>> {
+    match fs_err::OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// The first slot that no other process has.

@@ -181,9 +181,9 @@ pub struct RestoreArgs {
 pub enum DaemonCommand {
     /// Stop the daemon: open calls finish, then all servers stop
     Stop(StopArgs),
-    /// Start the daemon anew, with the present program, such as after an update
+    /// Restart the daemon with the present program, such as after an update; open calls finish
     Restart(RestartArgs),
-    /// Report the daemon of this data directory; exit code 1 without one
+    /// Show whether a daemon runs with this data directory; exit code 1 if none does
     #[command(after_help = "Example:\n  narthex daemon status --quiet && echo running")]
     Status,
 }
@@ -191,7 +191,8 @@ pub enum DaemonCommand {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Open calls over HTTP finish, and new ones wait. Calls of `narthex connect` \
-    that are open still\nafter 10 seconds end with an error."
+    that are open still\nafter 10 seconds end with an error. If the new program cannot start, the \
+    command says why, and\nthe old one serves on."
 )]
 pub struct RestartArgs {
     /// Maximum time to wait, such as 30s

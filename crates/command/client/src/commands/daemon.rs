@@ -1,4 +1,4 @@
-//! `narthex daemon`: the status of the daemon, and stopping it or starting it anew.
+//! `narthex daemon`: the status of the daemon, and stopping or restarting it.
 
 mod process;
 mod restart;
@@ -54,7 +54,10 @@ fn status(context: &Context) -> Result<ExitCode, Failure> {
             (Some(pid), None) => {
                 format!("The daemon of {place}, process {pid}, is starting or stopping.")
             }
-            (None, _) => format!("No daemon runs with {place}."),
+            (None, _) => format!(
+                "No daemon runs with {place}. Start one with `{}`.",
+                narthex("up --detach", &[])
+            ),
         })?;
     }
     Ok(if pid.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -97,8 +100,8 @@ pub async fn stop_daemon(
     if !waiting(&format!("stopping process {pid}"), context, ending).await? {
         if !is_forced {
             let text = format!(
-                "process {pid} is still ending its open calls and servers after {} s; wait for it, \
-                 or kill it with `{}`",
+                "process {pid} has not ended within {} s: it still ends open calls and servers, or \
+                 it hangs; wait for it, or kill it with `{}`",
                 within.as_secs_f64(),
                 narthex("daemon stop --force", &[])
             );

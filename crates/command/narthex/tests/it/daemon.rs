@@ -33,8 +33,12 @@ fn stop_kills_only_by_force() {
     let mut daemon = place.up();
     let pid = daemon.pid();
     daemon.signal("STOP");
+    let named = format!("process {pid} ");
+    let done = place.run(["daemon", "restart", "--timeout", "300ms"]);
+    let force = place.printed("daemon stop --force");
+    done.failed(1, &["timeout", &named, "was not replaced within 0.3 s", "hangs", &force]);
     let done = place.run(["daemon", "stop", "--timeout", "300ms"]);
-    done.failed(1, &["timeout", &pid.to_string(), "--force"]);
+    done.failed(1, &["timeout", &named, "has not ended within 0.3 s", &force]);
     let words = ["daemon", "stop", "--timeout", "300ms", "--force", "--json"];
     let outcome = place.run(words).succeeded().json();
     let expected = json!({ "was_running": true, "pid": pid, "killed": true });
@@ -90,6 +94,7 @@ fn status_shows_whether_a_daemon_runs() {
     let done = place.run(["daemon", "status"]);
     assert_eq!(done.code, Some(1));
     assert!(done.stdout.starts_with("No daemon runs with "), "{done:?}");
+    assert!(done.stdout.contains(&place.printed("up --detach")), "{done:?}");
     let outcome = place.run(["daemon", "status", "--json"]).json();
     assert_eq!((&outcome["ok"], &outcome["data"]["is_running"]), (&json!(true), &json!(false)));
     let daemon = place.up();

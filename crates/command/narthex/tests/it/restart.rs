@@ -113,6 +113,11 @@ fn a_daemon_that_could_not_start_again_serves_on() {
     place.set_mode("data/client.token", 0o644);
     place.run(["daemon", "restart"]).failed(1, &["client.token", "0644", "chmod 600"]);
     place.set_mode("data/client.token", 0o600);
+    // A step that the next program would take only once it has taken over.
+    let new = place.path("data/audit/audit.new");
+    fs::create_dir(&new).unwrap();
+    place.run(["daemon", "restart"]).failed(1, &["audit record", "audit.new", "serves on"]);
+    fs::remove_dir(&new).unwrap();
     // The reasons are gone, and the address of the settings is another one.
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     place.write(settings, &format!("listen = \"{free}\"\n"));
@@ -120,6 +125,24 @@ fn a_daemon_that_could_not_start_again_serves_on() {
     let version =
         format!(" with narthex {}; it listens at http://{free}", env!("CARGO_PKG_VERSION"));
     assert!(told.contains(&version) && address != free, "{told}");
+    place.run(["call", "fixture", "echo", "message=hello"]).succeeded();
+}
+
+/// A daemon whose folder was deleted could not start there again.
+#[test]
+fn a_daemon_whose_folder_is_gone_is_not_restarted() {
+    let place = Place::new();
+    let (folder, config) = (place.path("folder"), place.path("mcp.json"));
+    fs::create_dir(&folder).unwrap();
+    let config = config.display().to_string();
+    let words = ["up", "--config", &config, "--listen", "127.0.0.1:0"];
+    let daemon = place.start_with(&words, |command| {
+        command.current_dir(&folder);
+    });
+    ready(&place, &daemon);
+    fs::remove_dir(&folder).unwrap();
+    let done = place.run(["daemon", "restart"]);
+    done.failed(1, &["serves on", "the folder in which narthex works", "was it deleted?"]);
     place.run(["call", "fixture", "echo", "message=hello"]).succeeded();
 }
 
@@ -138,6 +161,9 @@ fn a_program_that_is_a_link_is_restarted_as_the_file_that_it_leads_to() {
     let link = place.path("bin/narthex");
     fs::create_dir(place.path("bin")).unwrap();
     std::os::unix::fs::symlink("../cellar/1.0/narthex", &link).unwrap();
+    // A manager of services that knows none.
+    place.write("bin/systemctl", "#!/bin/sh\n");
+    place.set_mode("bin/systemctl", 0o755);
     let run = |words: &[&str]| {
         let alike = place.command([""; 0]);
         let mut command = Command::new("narthex");
@@ -180,5 +206,9 @@ fn only_a_daemon_that_can_hand_over_is_restarted() {
     let done = place.run(["daemon", "restart"]);
     done.failed(1, &[&daemon.pid().to_string(), "older daemon", "`narthex daemon stop"]);
     place.run(["status"]).succeeded();
+    // A daemon that starts or stops has no such file.
+    fs::remove_file(&state).unwrap();
+    let told = format!("process {}, is starting or stopping", daemon.pid());
+    place.run(["daemon", "restart"]).failed(1, &[&told, "`narthex daemon status"]);
     place.run(["up", "--handed-over"]).failed(1, &["is for the daemon itself"]);
 }

@@ -20,7 +20,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) async fn run(args: &RestartArgs, context: &Context) -> Result<ExitCode, Failure> {
     let data = DataDir::at(&context.daemon.data);
-    let old = data.daemon()?;
+    let old = data.running()?;
+    let old = old.map_or_else(|| Err(absent(&data)), Ok)?;
     let pid = old.pid;
     if !old.can_restart {
         let text = format!(
@@ -78,14 +79,7 @@ async fn replaced(
             return Err(ended(old.pid));
         }
         if Instant::now() >= end {
-            let text = format!(
-                "process {} was not replaced within {} s: it finishes its open calls, or the \
-                 present program does not start; its log says which: `{}`",
-                old.pid,
-                within.as_secs_f64(),
-                narthex("service logs", &[])
-            );
-            return Err(Failure::new(ErrorKind::Timeout, text));
+            return Err(late(old.pid, within));
         }
         sleep(PAUSE).await;
     }
@@ -104,8 +98,43 @@ fn refused<'s>(state: &'s DaemonState, old: &DaemonState) -> Option<&'s str> {
     (refused.number > before).then_some(&*refused.reason)
 }
 
+/// The failure of a directory without a daemon that can be asked.
+fn absent(data: &DataDir) -> Failure {
+    let folder = data.path().display();
+    let text = match data.holder() {
+        Ok(Some(pid)) => format!(
+            "the daemon of {folder}, process {pid}, is starting or stopping; see its state with \
+             `{}`, and try again",
+            narthex("daemon status", &[])
+        ),
+        Ok(None) => format!(
+            "no daemon runs with the data directory {folder}, so none can be restarted; start one \
+             with `{}`",
+            narthex("up --detach", &[])
+        ),
+        Err(failure) => return failure,
+    };
+    Failure::daemon_down(text)
+}
+
+fn late(pid: u32, within: Duration) -> Failure {
+    let text = format!(
+        "process {pid} was not replaced within {} s: it still finishes open calls or checks the \
+         new program, or it hangs; its log says more: `{}`; `{}` ends it in any case",
+        within.as_secs_f64(),
+        narthex("service logs", &[]),
+        narthex("daemon stop --force", &[])
+    );
+    Failure::new(ErrorKind::Timeout, text)
+}
+
 fn ended(pid: u32) -> Failure {
-    let text = format!("process {pid} has ended; start the daemon with `{}`", narthex("up", &[]));
+    let text = format!(
+        "process {pid} has ended instead of restarting; its log has the reason: `{}`; then start \
+         the daemon with `{}`",
+        narthex("service logs", &[]),
+        narthex("up --detach", &[])
+    );
     Failure::new(ErrorKind::Unavailable, text)
 }
 

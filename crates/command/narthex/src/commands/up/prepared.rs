@@ -56,6 +56,7 @@ impl Prepared {
         followed.login = Some(settings.sign_in.options(port, door.is_tls()));
         let shares = ShareOptions::open(&data.shares_dir(), settings.shares_bytes)
             .map_err(|error| Failure::caused(error.kind(), &error))?;
+        crate::app::check(&data.audit_dir(), settings.connections.is_strict)?;
         Ok(Self { lock, token, admin, store, followed, shares, listener, door })
     }
 }

@@ -378,3 +378,22 @@ async fn s32_refusals_of_the_unknown_are_counted() {
     assert_eq!(counts["host_or_origin"], 250);
     assert!(lines.len() < 100, "{}", lines.len());
 }
+
+/// A check beside the writer refuses what would keep the next one from opening, and makes nothing.
+#[tokio::test]
+async fn a_check_of_the_folder_refuses_as_its_opening_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let (folder, settings) = (dir.path().join("audit"), AuditSettings::default());
+    Audit::check(&folder).unwrap();
+    assert!(!folder.exists());
+    let audit = Audit::open(&folder, &settings).unwrap();
+    Audit::check(&folder).unwrap();
+    let new = folder.join("audit.new");
+    fs_err::create_dir(&new).unwrap();
+    let refused = Audit::check(&folder).unwrap_err().to_string();
+    ended(audit).await;
+    assert_eq!(Audit::open(&folder, &settings).unwrap_err().to_string(), refused);
+    fs_err::remove_dir(&new).unwrap();
+    Audit::check(&folder).unwrap();
+    ended(Audit::open(&folder, &settings).unwrap()).await;
+}
