@@ -15,8 +15,9 @@ use url::Url;
 
 use super::waiting::waiting;
 use crate::{
-    Context, Failure,
+    Context, DaemonOptions, Failure,
     cli::VersionArgs,
+    environment::{user_folder, variable},
     output::{self, harmless},
     web::{get, is_reachable, without_query},
 };
@@ -25,6 +26,8 @@ const OWN: &str = env!("CARGO_PKG_VERSION");
 /// The address of the source repository, from which the address of releases follows; empty if the
 /// build names none.
 const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
+/// The form of an address of releases, for messages.
+const EXAMPLE: &str = "https://api.github.com/repos/OWNER/NAME/releases/latest";
 /// Longest time for the answer.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
 /// Longest answer, in bytes.
@@ -140,7 +143,10 @@ fn update(program: &Path, has_debian_package: bool) -> &'static str {
 
 /// Asks for the newest version.
 async fn newest(settings: &ReleaseSettings, context: &Context) -> Result<Newest, Failure> {
-    let url = address(settings)?;
+    let url = match &settings.url {
+        Some(text) => given(text, &settings.source)?,
+        None => of_repository(REPOSITORY).ok_or_else(|| unset(&context.daemon))?,
+    };
     let asked = timeout(ANSWER_TIME, asked(&url, settings));
     let late = |_elapsed| {
         let reason = format!("no answer within {} s", ANSWER_TIME.as_secs());
@@ -176,25 +182,28 @@ async fn asked(url: &Url, settings: &ReleaseSettings) -> Result<bytes::Bytes, Fa
     }
 }
 
-/// The address of the settings, or else that of the build.
-fn address(settings: &ReleaseSettings) -> Result<Url, Failure> {
-    let Some(text) = &settings.url else {
-        return of_repository(REPOSITORY).ok_or_else(|| {
-            Failure::usage(
-                "this build does not know where its releases are; set NARTHEX_RELEASES to the \
-                 address of the newest one, such as \
-                 https://api.github.com/repos/OWNER/NAME/releases/latest",
-            )
-        });
-    };
+/// The address that a setting gives.
+fn given(text: &str, source: &str) -> Result<Url, Failure> {
     let url = Url::parse(text).ok().filter(is_reachable);
     url.ok_or_else(|| {
         Failure::usage(format!(
-            "{} `{text}` is not an address of https; write it like \
-             https://api.github.com/repos/OWNER/NAME/releases/latest",
-            settings.source
+            "{source} `{text}` is not an address of https; write it like {EXAMPLE}"
         ))
     })
+}
+
+/// The failure of a build that names no repository, without the setting.
+fn unset(options: &DaemonOptions) -> Failure {
+    let usual = user_folder(&variable, "XDG_CONFIG_HOME", ".config");
+    let usual = usual.map(|folder| folder.join("narthex/narthex.toml"));
+    let file = options.settings.clone().or(usual);
+    let file = file.map_or_else(|| "narthex.toml".to_owned(), |file| file.display().to_string());
+    Failure::usage(format!(
+        "the address of the newest release is not known: this build names none, and the setting \
+         `releases` is not set; add the line `releases = \"{EXAMPLE}\"` to {file}, with the owner \
+         and name of the repository, or give it once: `NARTHEX_RELEASES={EXAMPLE} {}`",
+        narthex("version --check", &[])
+    ))
 }
 
 /// The address of the newest release of a repository at GitHub.
@@ -229,14 +238,7 @@ mod tests {
 
     #[test]
     fn an_address_is_https_or_of_this_machine() {
-        let of = |text: &str| {
-            let url = Some(text.to_owned());
-            address(&ReleaseSettings {
-                url,
-                source: "NARTHEX_RELEASES".into(),
-                ..Default::default()
-            })
-        };
+        let of = |text: &str| given(text, "NARTHEX_RELEASES");
         assert!(of("https://a.example/x").is_ok() && of("http://127.0.0.1:1/x").is_ok());
         for text in ["http://a.example/x", "x", "file:///x"] {
             let message = of(text).unwrap_err().message;

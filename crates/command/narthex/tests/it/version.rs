@@ -52,6 +52,14 @@ fn a_newest_version_that_cannot_be_read_is_a_failure_with_its_remedy() {
     run(&place, &check, &format!("{url}/latest?key=1")).failed(1, &[&url, "try again later"]);
     let plain = run(&place, &check, "http://host.example/latest");
     plain.failed(2, &["NARTHEX_RELEASES `http://host.example/latest` is not an address of https"]);
-    let unknown = place.run(check);
-    unknown.failed(2, &["set NARTHEX_RELEASES", "releases/latest"]);
+    let example = "https://api.github.com/repos/OWNER/NAME/releases/latest";
+    place.run(check).failed(
+        2,
+        &[
+            "the setting `releases` is not set",
+            &format!("`releases = \"{example}\"` to "),
+            &place.path("config/narthex/narthex.toml").display().to_string(),
+            &format!("`NARTHEX_RELEASES={example} narthex version --check"),
+        ],
+    );
 }
