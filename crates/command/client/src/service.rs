@@ -10,7 +10,7 @@ mod spec;
 mod text;
 mod unit;
 
-pub use manager::{Manager, State, Words, run, shown, tail};
+pub use manager::{FAILED, Manager, State, Words, run, shown, tail};
 pub use own::{SYSTEM_DATA, SYSTEM_USER, SYSUSERS, is_ours, sysusers};
 pub use spec::{Spec, absolute_entries, utf8};
 pub use text::{is_about, port_in, text, with_port};

@@ -15,11 +15,13 @@ use crate::{
     Context, Failure,
     data_dir::{DAEMON_LOG, DaemonState, DataDir},
     environment, output,
-    service::{self, Manager},
+    service::{self, FAILED, Manager},
 };
 
 /// The time in which a daemon has to listen. Servers start later.
 pub const LISTENING: Duration = Duration::from_secs(60);
+/// The pause between two questions to the manager of services.
+const LOOK: Duration = Duration::from_secs(1);
 /// The pause between two looks for it.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -31,13 +33,18 @@ pub struct Wanted<'a> {
     pub is_of_folder: bool,
     /// The file of servers, if the command line names one.
     pub config: Option<&'a Path>,
+    /// The file of the user's servers, if the command line names one.
+    pub servers: Option<&'a Path>,
 }
 
 /// A start under way.
 #[derive(Debug)]
 pub enum Starting {
-    /// The manager of services starts the daemon, and reports no failure here.
-    Service,
+    /// The manager of services starts the daemon, and is asked from time to time.
+    Service {
+        /// The time of the next question.
+        next: Instant,
+    },
     /// A command that ends when its daemon listens, or has failed.
     Command(Box<Child>),
 }
@@ -49,13 +56,17 @@ impl Starting {
     /// When neither can be started.
     pub async fn begin(wanted: Wanted<'_>, context: &Context) -> Result<Self, Failure> {
         if !wanted.is_of_folder && starts_service(context).await? {
-            return Ok(Self::Service);
+            return Ok(Self::Service { next: Instant::now() + LOOK });
         }
         let options = &context.daemon;
         let data = DataDir::open(&options.data)?;
         let mut command = Command::new(environment::program());
         command.args(["up", "--detach", "--json", "--data"]).arg(data.path());
-        let files = [("--settings", options.settings.as_deref()), ("--config", wanted.config)];
+        let files = [
+            ("--settings", options.settings.as_deref()),
+            ("--config", wanted.config),
+            ("--servers", wanted.servers),
+        ];
         for (flag, file) in files {
             if let Some(file) = file {
                 command.arg(flag).arg(file);
@@ -79,8 +90,15 @@ impl Starting {
     ///
     /// # Errors
     /// The failure of the start.
-    pub fn check(&mut self) -> Result<(), Failure> {
-        let Self::Command(child) = self else { return Ok(()) };
+    pub async fn check(&mut self) -> Result<(), Failure> {
+        let child = match self {
+            Self::Command(child) => child,
+            Self::Service { next } if Instant::now() < *next => return Ok(()),
+            Self::Service { next } => {
+                *next = Instant::now() + LOOK;
+                return check_service().await;
+            }
+        };
         match child.try_wait()? {
             Some(status) if !status.success() => {
                 let mut text = Vec::new();
@@ -101,7 +119,7 @@ impl Starting {
     /// # Errors
     /// When the start has failed, or takes over a minute.
     pub async fn listening(&mut self, data: &DataDir) -> Result<(), Failure> {
-        listening(data, LISTENING, || self.check()).await.map(drop)
+        listening(data, LISTENING, async || self.check().await).await.map(drop)
     }
 }
 
@@ -112,23 +130,37 @@ impl Starting {
 pub async fn listening(
     data: &DataDir,
     within: Duration,
-    mut check: impl FnMut() -> Result<(), Failure>,
+    mut check: impl AsyncFnMut() -> Result<(), Failure>,
 ) -> Result<DaemonState, Failure> {
     let end = Instant::now() + within;
     loop {
         if let Some(state) = data.running()? {
             return Ok(state);
         }
-        check()?;
+        check().await?;
         if Instant::now() >= end {
             let text = format!(
-                "the daemon does not listen after {} s; see its log with `{}`",
+                "the daemon does not listen after {} s; its log says more: `{}`",
                 within.as_secs(),
                 narthex("service logs", &[])
             );
             return Err(Failure::new(ErrorKind::Timeout, text));
         }
         sleep(PAUSE).await;
+    }
+}
+
+/// Fails if the manager has given the service up. One that cannot be asked says nothing about it.
+async fn check_service() -> Result<(), Failure> {
+    match Manager::of(false)?.reached().await {
+        Ok(state) if state.word == FAILED => {
+            let text = format!(
+                "the service cannot start; its log has the reason: `{}`",
+                narthex("service logs", &[])
+            );
+            Err(Failure::new(ErrorKind::Unavailable, text))
+        }
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

@@ -125,6 +125,9 @@ pub struct ConnectArgs {
     /// The file of servers for the daemon that --start starts
     #[arg(long, value_name = "FILE", requires = "start")]
     pub config: Option<PathBuf>,
+    /// The file of the servers of all your projects, for a daemon that this command starts
+    #[arg(long, value_name = "FILE")]
+    pub servers: Option<PathBuf>,
 }
 
 fn profile(text: &str) -> Result<ProfileName, String> {

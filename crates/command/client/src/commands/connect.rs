@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use crate::cli::ConnectArgs;
 use narthex_model::{ErrorKind, command::narthex};
+use tokio::sync::Notify;
 
 use self::{
     dial::Dialer,
@@ -63,7 +64,7 @@ async fn connect(args: &ConnectArgs, context: &Context) -> Result<(), Failure> {
     let mut wait = dialer.wait();
     let mut link = Link::new(dialer.dial(&mut wait).await?, limits);
     loop {
-        match pass(&mut link, &mut input, &mut output, &mut session).await? {
+        match pass(&mut link, &mut input, &mut output, &mut session, &dialer).await? {
             End::Done => return Ok(()),
             End::Lost => {
                 output.write(session.lost()).await?;
@@ -135,16 +136,22 @@ async fn reopens(link: &mut Link, session: &mut Session, hello: &[u8]) -> Result
 }
 
 /// Passes messages until one side has ended.
+///
+/// # Errors
+/// When a side breaks, or the daemon hangs: it has not answered the client's first message.
 async fn pass(
     link: &mut Link,
     input: &mut Input,
     output: &mut Output,
     session: &mut Session,
+    dialer: &Dialer<'_>,
 ) -> Result<End, Failure> {
     let session = std::cell::RefCell::new(session);
+    let (is_asked, has_answer) = (Notify::new(), std::cell::Cell::new(false));
     let (from_daemon, to_daemon) = link.sides();
     let asking = async {
         while let Some(line) = input.next().await {
+            is_asked.notify_one();
             let is_meant = session.borrow_mut().note_client(&line);
             if is_meant && let Err(error) = to_daemon.write(&line).await {
                 // A daemon that has gone shows on the other side as well, after its last answers.
@@ -157,6 +164,7 @@ async fn pass(
     };
     let answering = async {
         while let Some(line) = from_daemon.next().await? {
+            has_answer.set(true);
             let is_meant = session.borrow_mut().note_daemon(&line);
             if is_meant && !output.write([line]).await? {
                 return Ok(End::Done);
@@ -164,14 +172,24 @@ async fn pass(
         }
         Ok(End::Lost)
     };
-    tokio::pin!(asking, answering);
+    let watching = async {
+        is_asked.notified().await;
+        dialer.listens_for_life(|| has_answer.get()).await
+    };
+    tokio::pin!(asking, answering, watching);
     tokio::select! {
         biased;
         end = &mut answering => return end,
         () = &mut asking => {}
+        hung = &mut watching => match hung? {},
     }
     // The daemon ends once it has answered all.
-    match answering.await? {
+    let end = tokio::select! {
+        biased;
+        end = answering => end?,
+        hung = watching => match hung? {},
+    };
+    match end {
         End::Lost if session.borrow().is_answered() => Ok(End::Done),
         end => Ok(end),
     }

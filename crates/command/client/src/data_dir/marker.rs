@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use fs_err as fs;
-
-use crate::Failure;
+use narthex_private::PrivateError;
 
 /// The file with the marker.
 pub(super) const MARKER: &str = "narthex.dir";
@@ -15,9 +14,9 @@ const KNOWN_BY: &[u8] = b"This is a data directory of narthex";
 const MARKER_MAX: u64 = 4096;
 
 /// Marks a directory that has nothing in it.
-pub(super) fn mark_if_empty(folder: &Path) -> Result<(), Failure> {
+pub(super) fn mark_if_empty(folder: &Path) -> Result<(), PrivateError> {
     match fs::read_dir(folder)?.next() {
-        None => Ok(narthex_private::replace(&folder.join(MARKER), TEXT.as_bytes())?),
+        None => narthex_private::replace(&folder.join(MARKER), TEXT.as_bytes()),
         Some(_) => Ok(()),
     }
 }

@@ -12,6 +12,8 @@ use super::plist::LABEL;
 use crate::{Failure, environment, output::harmless};
 
 const UNIT: &str = "narthex.service";
+/// The word of systemd for a service that it does not start again.
+pub const FAILED: &str = "failed";
 
 /// The program that starts the daemon and watches over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -321,6 +321,39 @@ fn no_daemon_is_waited_for_after_the_last_line() {
     place.run(words).failed(1, &["error: unavailable: no daemon runs"]);
 }
 
+/// I-M33: a daemon that hangs still has its socket, and a client would wait for ever.
+#[test]
+fn a_daemon_that_hangs_is_reported_within_the_wait() {
+    let place = Place::new();
+    let daemon = place.up();
+    daemon.signal("STOP");
+    let mut client = Client::begin(&place, &["connect", "--wait", "1s"]);
+    client.say(&modern(1, "server/discover", json!({})));
+    client.told(&format!(
+        "error: timeout: the daemon, process {}, has not answered within 1 s; end it with {}",
+        daemon.pid(),
+        place.printed("daemon stop --force")
+    ));
+    let Client { mut child, input, mut output, .. } = client;
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    drop(input);
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "");
+    daemon.signal("CONT");
+}
+
+/// I-M33: a data folder in which no daemon can start is named on standard error.
+#[test]
+fn a_daemon_without_a_log_is_reported_on_standard_error() {
+    let place = Place::new();
+    fs_err::create_dir_all(place.path("data/daemon.log")).unwrap();
+    place.set_mode("data", 0o700);
+    let done = place.run(["connect", "--wait", "60s"]);
+    assert!(done.stdout.is_empty(), "{done:?}");
+    done.failed(1, &["error: ", "daemon.log` is not a regular file", "`mv '"]);
+}
+
 /// I-M33: `--start` starts the daemon of the client's folder.
 #[test]
 fn connect_starts_a_daemon_on_request() {

@@ -1,6 +1,6 @@
 //! Finds the daemon's socket, waits for it for a limited time, and can start a daemon.
 
-use std::{io, path::Path, time::Duration};
+use std::{convert::Infallible, io, path::Path, time::Duration};
 
 use crate::cli::ConnectArgs;
 use narthex_model::{ErrorKind, command::narthex, did_you_mean};
@@ -127,7 +127,7 @@ impl<'a> Dialer<'a> {
                     self.has_started = true;
                 }
                 None => {}
-                Some(starting) => starting.check()?,
+                Some(starting) => starting.check().await?,
             }
             if self.is_over(wait) {
                 return Err(self.given_up(failure, wait));
@@ -166,7 +166,8 @@ impl<'a> Dialer<'a> {
 
     /// The daemon to start.
     fn wanted(&self) -> Wanted<'a> {
-        Wanted { is_of_folder: self.args.start, config: self.args.config.as_deref() }
+        let ConnectArgs { start, config, servers, .. } = self.args;
+        Wanted { is_of_folder: *start, config: config.as_deref(), servers: servers.as_deref() }
     }
 
     /// The reason of a wait, and its limit.
@@ -194,7 +195,11 @@ impl<'a> Dialer<'a> {
         };
         let message = match failure.code {
             Some(DOWN) if self.starts() => {
-                format!("{why}: the daemon does not listen yet; allow more time with --wait")
+                format!(
+                    "{why}: the daemon does not listen yet; its log says more: `{}`; or allow more \
+                     time with --wait",
+                    narthex("service logs", &[])
+                )
             }
             Some(DOWN) => format!(
                 "{why}, and no daemon runs; start one with `{}`, or let `{}` start it",
@@ -217,13 +222,44 @@ impl<'a> Dialer<'a> {
         &self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        timeout(self.args.wait, work).await.unwrap_or_else(|_late| {
-            let text = format!(
-                "the daemon does not answer; see its state with `{}`",
-                narthex("status", &[])
-            );
-            Err(Failure::new(ErrorKind::Timeout, text))
-        })
+        timeout(self.args.wait, work).await.unwrap_or_else(|_late| Err(self.silent()))
+    }
+
+    /// Waits for the first half of the time that the command waits for a daemon. If `has_answer` is
+    /// false then, asks the daemon itself, for the other half. A daemon that answers that may need
+    /// its time for a request, and is not asked again.
+    ///
+    /// # Errors
+    /// When the daemon gives no sign of life. Without a wait there is no such check.
+    pub(super) async fn listens_for_life(
+        &self,
+        has_answer: impl Fn() -> bool,
+    ) -> Result<Infallible, Failure> {
+        let half = self.args.wait / 2;
+        sleep(half).await;
+        if !half.is_zero() && !has_answer() {
+            let asked = timeout(half, self.is_asked()).await;
+            asked.map_err(|_late| self.silent())?;
+        }
+        std::future::pending().await
+    }
+
+    /// Ends with any answer of the daemon's HTTP door, and with its end.
+    async fn is_asked(&self) {
+        let Ok(Some(client)) = DaemonClient::of_data_if_up(&self.context.daemon) else { return };
+        drop(client.api_get("/api/servers".to_owned()).await);
+    }
+
+    fn silent(&self) -> Failure {
+        let process = self.data().holder().ok().flatten();
+        let process = process.map(|pid| format!(", process {pid},")).unwrap_or_default();
+        let text = format!(
+            "the daemon{process} has not answered within {} s; end it with `{}`, and start the \
+             client again",
+            self.args.wait.as_secs_f64(),
+            narthex("daemon stop --force", &[])
+        );
+        Failure::new(ErrorKind::Timeout, text)
     }
 
     fn data(&self) -> DataDir {

@@ -124,7 +124,10 @@ impl Plan {
         let started = async {
             run_all(commands).await?;
             match place.manager {
-                Manager::Launchd => listening(&place.data, LISTENING, || Ok(())).await.map(drop),
+                Manager::Launchd => {
+                    let listening = listening(&place.data, LISTENING, async || Ok(()));
+                    listening.await.map(drop)
+                }
                 Manager::SystemdUser | Manager::SystemdSystem => Ok(()),
             }
         };

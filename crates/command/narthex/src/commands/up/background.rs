@@ -50,7 +50,7 @@ pub(super) async fn start(data: &DataDir, context: &Context) -> Result<ExitCode,
     let pid = child.id();
     let plain = context.client();
     // A daemon that another command started at the same time will do.
-    let check = || match child.try_wait()? {
+    let check = async || match child.try_wait()? {
         Some(status) if !data.is_locked()? => {
             let text = fs::read(&log).unwrap_or_default();
             let own = text.get(usize::try_from(earlier).unwrap_or(0)..).unwrap_or(&text);
@@ -98,9 +98,10 @@ fn told(
 /// The log, to be written on. One that has grown long begins anew, and the old one stays beside it.
 fn open_log(data: &DataDir, log: &Path) -> Result<fs::File, Failure> {
     if fs::metadata(log).is_ok_and(|found| found.len() > LOG_MAX) {
-        fs::rename(log, data.path().join(format!("{DAEMON_LOG}.old")))?;
+        let old = data.path().join(format!("{DAEMON_LOG}.old"));
+        fs::rename(log, old).map_err(|error| data.unwritable(error.into()))?;
     }
-    Ok(narthex_private::open_to_append(log)?)
+    narthex_private::open_to_append(log).map_err(|error| data.unwritable(error))
 }
 
 /// Makes this process the first of a session without a terminal.
