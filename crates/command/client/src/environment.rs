@@ -49,6 +49,81 @@ pub fn may_have_colours() -> bool {
     !is_refused && variable("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
+/// Variables that lead to the data and the settings, which are named where they matter, and those
+/// of commands alone.
+const NOT_OF_A_DAEMON: [&str; 10] = [
+    "NARTHEX_DATA",
+    "NARTHEX_SETTINGS",
+    TOKEN,
+    "NARTHEX_CLIENT_TOKEN",
+    "NARTHEX_DAEMON_URL",
+    "NARTHEX_TOKEN_FILE",
+    "NARTHEX_CA_FILE",
+    "NARTHEX_DAEMON_FINGERPRINT",
+    "NARTHEX_REGISTRY",
+    "NARTHEX_RELEASES",
+];
+/// The variables of other programs that a daemon reads, in capitals.
+const SHARED: [&str; 5] =
+    ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+/// Beginnings of the variables that no settings file may hold: keys and passwords.
+const SECRETS: [&str; 2] = ["NARTHEX_MASTER_KEY", "NARTHEX_OIDC_SECRET_"];
+
+/// Variables of this process that a daemon reads, and that a service, or a client which starts the
+/// daemon, does not have.
+#[derive(Debug, Default)]
+pub struct Lost {
+    settings: Vec<String>,
+    secrets: Vec<String>,
+}
+
+impl Lost {
+    #[must_use]
+    pub fn of_this_process() -> Self {
+        Self::of(names().filter(|name| variable(name).is_some_and(|value| !value.is_empty())))
+    }
+
+    fn of(names: impl Iterator<Item = String>) -> Self {
+        let is_read = |name: &String| {
+            let is_ours = name.starts_with("NARTHEX_");
+            let is_shared = SHARED.contains(&name.to_ascii_uppercase().as_str());
+            is_shared || is_ours && !NOT_OF_A_DAEMON.contains(&name.as_str())
+        };
+        let mut all: Vec<_> = names.filter(is_read).collect();
+        all.sort_unstable();
+        let is_secret = |name: &String| SECRETS.iter().any(|secret| name.starts_with(secret));
+        let (secrets, settings) = all.into_iter().partition(is_secret);
+        Self { settings, secrets }
+    }
+
+    /// True if the variable is among them.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.settings.iter().chain(&self.secrets).any(|one| one == name)
+    }
+
+    /// Sentences for the user about what `which` does not have; none if it lacks nothing.
+    #[must_use]
+    pub fn sentences(&self, which: &str) -> Vec<String> {
+        let mut sentences = Vec::new();
+        if !self.settings.is_empty() {
+            sentences.push(format!(
+                "{which} has no variables of this shell. Put these into the settings file: {}",
+                self.settings.join(", ")
+            ));
+        }
+        if !self.secrets.is_empty() {
+            sentences.push(format!(
+                "{which} has no secrets of this shell, and the settings file holds none: {}. Set \
+                 them where it starts, or name their places in the settings file: a keychain for \
+                 the master key (`vault.keychain`), a file for a password (`client_secret_file`).",
+                self.secrets.join(", ")
+            ));
+        }
+        sentences
+    }
+}
+
 /// A user's folder by the rules of the XDG base directories; `env` looks up variables.
 pub fn user_folder(
     env: &dyn Fn(&str) -> Option<String>,
@@ -175,6 +250,30 @@ mod tests {
         std::os::unix::fs::symlink(path("cellar/1.1/narthex"), &link).unwrap();
         assert_eq!(called(&link), None);
         assert_eq!(called("narthex".as_ref()), Some(own.clone()));
+    }
+
+    #[test]
+    fn variables_that_a_daemon_reads_are_named_and_no_others() {
+        let names = [
+            "NARTHEX_TOOLS",
+            "HOME",
+            "NARTHEX_DATA",
+            "NARTHEX_DAEMON_URL",
+            "NARTHEX_MASTER_KEY",
+            "https_proxy",
+            "NARTHEX_OIDC_SECRET_CORP",
+        ];
+        let lost = Lost::of(names.into_iter().map(str::to_owned));
+        let sentences = lost.sentences("The service");
+        assert_eq!(
+            sentences[0],
+            "The service has no variables of this shell. Put these into the settings file: \
+             NARTHEX_TOOLS, https_proxy"
+        );
+        let secrets = "holds none: NARTHEX_MASTER_KEY, NARTHEX_OIDC_SECRET_CORP. Set them where";
+        assert!(sentences[1].contains(secrets), "{sentences:?}");
+        assert!(lost.has("NARTHEX_MASTER_KEY") && !lost.has("HOME"));
+        assert!(Lost::default().sentences("The service").is_empty());
     }
 
     #[test]

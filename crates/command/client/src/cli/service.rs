@@ -11,10 +11,10 @@ use super::RemoteArgs;
 pub enum ServiceCommand {
     /// Install the daemon as a service that starts with your session, and start it
     Install(ServiceInstallArgs),
-    /// Report the service and its daemon; exit code 1 unless it runs
+    /// Show whether the service is installed and runs; exit code 1 unless it runs
     #[command(after_help = "Example:\n  narthex service status --quiet && echo running")]
     Status(ServiceOfArgs),
-    /// Show the last lines of the daemon's log
+    /// Show the last lines of the daemon's log, also of a daemon in the background
     Logs(ServiceLogsArgs),
     /// Show the port of the daemon, or change it and restart the service
     Port(ServicePortArgs),
@@ -46,7 +46,7 @@ pub struct ServiceInstallArgs {
     pub port: Option<NonZeroU16>,
     #[command(flatten)]
     pub remote: RemoteArgs,
-    /// Print the files and commands, and change nothing
+    /// Make all checks, print the files and commands, and change nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -69,7 +69,7 @@ pub struct ServiceLogsArgs {
 pub struct ServicePortArgs {
     #[command(flatten)]
     pub of: ServiceOfArgs,
-    /// The new port
+    /// The new port; without one, the present port is shown
     pub port: Option<NonZeroU16>,
 }
 

@@ -6,7 +6,7 @@ use narthex_model::{ErrorKind, command::narthex};
 use serde_json::json;
 
 use super::{
-    place::{About, Place, run_all, would_run},
+    place::{About, Place, own_text, run_all, would_run},
     port,
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     commands::waiting::waiting,
     data_dir::DataDir,
     door::{self, DoorSettings, ListenSetting, local_url},
-    environment::{self, variable},
+    environment::{self, Lost, variable},
     output,
     service::{self, Manager, SYSUSERS, Spec, State, Words, absolute_entries, utf8},
     starting::listening,
@@ -140,24 +140,21 @@ impl Plan {
     }
 }
 
+/// Checks all that an installation needs, and changes nothing. A dry run ends after it, so that it
+/// promises only what the command does.
 async fn plan(
     args: &ServiceInstallArgs,
     context: &Context,
     door: DoorSettings,
 ) -> Result<Plan, Failure> {
-    if !args.dry_run {
-        environment::check_lasting()?;
-    }
+    environment::check_lasting()?;
     let place = Place::of(&args.of, context)?;
     let before = place.own_text()?;
-    let state = match place.manager.state().await {
-        Ok(state) => state,
-        // A look at the text needs no manager.
-        Err(_) if args.dry_run => State::default(),
-        Err(failure) => return Err(failure),
-    };
-    if !args.dry_run {
-        place.check_rights()?;
+    let state = place.manager.state().await?;
+    place.check_rights()?;
+    match place.is_system() {
+        true => drop(own_text(Path::new(SYSUSERS))?),
+        false => DataDir::check(place.data.path())?,
     }
     check_holder(&place, &state)?;
     let (mut notes, door) = notes(&place, context, door);
@@ -230,32 +227,12 @@ fn check_holder(place: &Place, state: &State) -> Result<(), Failure> {
 /// Variables of this process that the daemon of a service does not have, and the settings of the
 /// door that it has.
 fn notes(place: &Place, context: &Context, door: DoorSettings) -> (Vec<String>, DoorSettings) {
-    // These lead to the settings and the data, which the service names.
-    let is_passed_on = |name: &str| {
-        let known = ["NARTHEX_DATA", "NARTHEX_SETTINGS", "NARTHEX_TOKEN", "NARTHEX_CLIENT_TOKEN"];
-        known.contains(&name)
-    };
-    let is_lost = |name: &str| {
-        let upper = name.to_ascii_uppercase();
-        let is_proxy =
-            ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"].contains(&upper.as_str());
-        is_proxy || name.starts_with("NARTHEX_") && !is_passed_on(name)
-    };
-    let mut lost: Vec<_> = environment::names()
-        .filter(|name| is_lost(name) && variable(name).is_some_and(|value| !value.is_empty()))
-        .collect();
-    lost.sort_unstable();
-    let mut notes = Vec::new();
-    if !lost.is_empty() {
-        notes.push(format!(
-            "The service has no variables of this shell. Put these into the settings file: {}",
-            lost.join(", ")
-        ));
-    }
+    let lost = Lost::of_this_process();
     let is_its_file = !place.is_system() || context.daemon.settings.is_some();
-    let has_it = |source: &String| is_its_file && !lost.contains(source);
+    let has_it = |source: &String| is_its_file && !lost.has(source);
     let listen = door.listen.filter(|given| has_it(&given.source));
-    (notes, DoorSettings { listen, tls: door.tls.into_iter().filter(has_it).collect() })
+    let door = DoorSettings { listen, tls: door.tls.into_iter().filter(has_it).collect() };
+    (lost.sentences("The service"), door)
 }
 
 fn spec(

@@ -46,11 +46,7 @@ impl Place {
 
     /// The text of the present unit or property list; `None` if there is none.
     pub(super) fn text(&self) -> Result<Option<String>, Failure> {
-        match fs::read_to_string(&self.file) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        text_of(&self.file)
     }
 
     /// The text of the present file, which may be changed.
@@ -58,17 +54,8 @@ impl Place {
     /// # Errors
     /// When narthex did not write the file, or wrote it for another data directory.
     pub(super) fn own_text(&self) -> Result<Option<String>, Failure> {
-        let Some(text) = self.text()? else { return Ok(None) };
+        let Some(text) = own_text(&self.file)? else { return Ok(None) };
         let file = self.file.display();
-        if !service::is_ours(&text) {
-            let shown = file.to_string();
-            let text = format!(
-                "`narthex` did not write {file}, and does not change it; move it away with `mv {0} \
-                 {0}.old`",
-                quoted(&shown)
-            );
-            return Err(Failure::new(ErrorKind::Conflict, text));
-        }
         if !service::is_about(&text, self.manager, self.data.path()) {
             let text = format!(
                 "the service of {file} has another data directory than {}; name its own with \
@@ -113,6 +100,34 @@ impl Place {
         let text = "the service of the machine belongs to root; run the command with `sudo`, or \
                     without --system for a service of your own";
         Err(Failure::new(ErrorKind::Denied, text))
+    }
+}
+
+/// The text of a file; `None` if there is none.
+fn text_of(file: &Path) -> Result<Option<String>, Failure> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The text of a file that narthex has written; `None` if there is none.
+///
+/// # Errors
+/// When another author has written the file, with the command that moves it away.
+pub(super) fn own_text(file: &Path) -> Result<Option<String>, Failure> {
+    match text_of(file)? {
+        Some(text) if !service::is_ours(&text) => {
+            let text = format!(
+                "`narthex` did not write {}, and does not change it; move it away with `mv {1} \
+                 {1}.old`",
+                file.display(),
+                quoted(&file.to_string_lossy())
+            );
+            Err(Failure::new(ErrorKind::Conflict, text))
+        }
+        found => Ok(found),
     }
 }
 

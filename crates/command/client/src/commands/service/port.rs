@@ -217,7 +217,8 @@ fn show(
     }
     let sentence = match (listen, stored) {
         (Some(given), _) => {
-            format!("{} sets the address {}, which counts.", given.source, given.address)
+            let ListenSetting { address, source } = given;
+            format!("The address is {address}, from {source}; a stored port has no effect.")
         }
         (None, Some(port)) => format!("The port is {port}."),
         (None, None) => format!("No port is stored; the usual one is {port}."),

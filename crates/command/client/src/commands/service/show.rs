@@ -52,7 +52,11 @@ pub(super) async fn status(place: &Place, context: &Context) -> Result<ExitCode,
         )],
         (Some(_), true) => vec![format!("The service is installed: {file}")],
         (Some(_), false) => {
-            vec![format!("{file} is another's file, or is about another data directory.")]
+            vec![format!(
+                "{file} exists, and is not the service of this data directory, {}: narthex did \
+                 not write it, or wrote it for another one.",
+                place.data.path().display()
+            )]
         }
     };
     if let (Some(state), true) = (&state, is_own) {
@@ -78,14 +82,24 @@ pub(super) async fn logs(args: &ServiceLogsArgs, context: &Context) -> Result<Ex
     let place = Place::of(&args.of, context)?;
     let log = place.data.path().join(DAEMON_LOG);
     let command = match place.text()? {
+        Some(_) if log.exists() && runs_beside(&place).await? => {
+            let text = format!(
+                "the running daemon is not the service: these are lines of {}",
+                log.display()
+            );
+            output::notice(&text);
+            tail(&log, &args.lines.to_string(), args.follow)
+        }
         Some(_) => place.manager.logs(&log, args.lines, args.follow),
         // A daemon in the background has a log of its own.
         None if log.exists() => tail(&log, &args.lines.to_string(), args.follow),
         None => {
             let text = format!(
-                "there is no log: no service is installed, and {} is absent; a daemon in a \
-                 terminal logs there; install the service with `{}`",
+                "there is no log: no service is installed, and no daemon in the background has \
+                 written {}; a daemon in a terminal logs in that terminal; start one in the \
+                 background with `{}`, or as a service with `{}`",
                 log.display(),
+                narthex("up --detach", &[]),
                 narthex("service install", &[])
             );
             return Err(Failure::new(ErrorKind::NotFound, text));
@@ -96,6 +110,15 @@ pub(super) async fn logs(args: &ServiceLogsArgs, context: &Context) -> Result<Ex
         output::done(&json!({ "lines": lines }))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// True if a daemon of the data directory runs that is not the process of the installed service.
+async fn runs_beside(place: &Place) -> Result<bool, Failure> {
+    if place.is_system() {
+        return Ok(false);
+    }
+    let Some(daemon) = place.data.running()? else { return Ok(false) };
+    Ok(place.manager.reached().await.is_ok_and(|state| state.pid != Some(daemon.pid)))
 }
 
 /// Prints the lines of a command as they come. One document of JSON has them all, so they are

@@ -117,6 +117,7 @@ pub(super) async fn run(
             context.format,
         );
     }
+    place.check_rights()?;
     let removal = Removal::of(&place).await;
     let stays = match place.is_system() {
         true => {
@@ -139,7 +140,6 @@ pub(super) async fn run(
         lines.push(stays);
         return output::told_lines(&data(true), &lines, context.format);
     }
-    place.check_rights()?;
     removal.make(&place, context).await?;
     let lines = [format!("Stopped the service, and removed {file}"), stays];
     output::told_lines(&data(false), &lines, context.format)
