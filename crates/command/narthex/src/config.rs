@@ -24,7 +24,9 @@ use narthex_supervisor::BaseEnvironment;
 pub use connections::ConnectionOptions;
 pub(crate) use keys::KeyPlace;
 pub(crate) use programs::programs;
-pub(crate) use settings::{Flags, Settings, own_folder};
+#[cfg(test)]
+pub(crate) use settings::load as load_from;
+pub(crate) use settings::{Flags, SETTINGS_FILE, Settings, own_folder, usual_servers};
 pub(crate) use signin::SignIn;
 pub(crate) use tls::TlsPlace;
 pub(crate) use unknown::unknown_variables;

@@ -8,6 +8,7 @@ mod cli;
 mod commands;
 mod config;
 mod core_dumps;
+mod elsewhere;
 mod peer;
 mod run_sockets;
 mod secrets;

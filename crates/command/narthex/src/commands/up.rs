@@ -32,6 +32,7 @@ use crate::{
     cli::Context,
     config,
     data_dir::{DaemonState, DataDir},
+    elsewhere::Elsewhere,
     output::{self, harmless},
     rows::Row,
     server_rows,
@@ -258,10 +259,10 @@ impl Reporter<'_> {
                 fingerprint: state.fingerprints.first().copied(),
             });
         }
-        output::line(&self.welcome(state, door))
+        output::line(&self.welcome(state, door)?)
     }
 
-    fn welcome(&self, state: &DaemonState, door: &Door) -> String {
+    fn welcome(&self, state: &DaemonState, door: &Door) -> Result<String, Failure> {
         let token_file = self.data.client_token_file();
         // The certificate of files is for the public name.
         let public = self.context.settings.sign_in.public_url().filter(|_| door.is_tls());
@@ -271,20 +272,24 @@ impl Reporter<'_> {
             "url": format!("{url}/mcp"),
             "headers": { "Authorization": format!("Bearer <see {}>", token_file.display()) },
         } } });
+        let data = Some(self.data.path().to_owned());
+        let places = Elsewhere { data, ..Elsewhere::of(&self.context.settings) };
+        let mut arguments = places.arguments()?;
+        arguments.insert(0, "connect".to_owned());
         let stdio = json!({ "mcpServers": { "narthex": {
             "command": Path::new(&config::program()),
-            "args": ["connect", "--data", self.data.path()],
+            "args": arguments,
         } } });
         let socket = state.socket_dir.as_ref().map(|dir| dir.join("mcp.sock"));
         let socket = socket.map_or_else(|| "none".to_owned(), |path| path.display().to_string());
-        format!(
+        Ok(format!(
             "narthex listens on {url}\n\n  all servers  {url}/mcp\n  \
              one server   {url}/mcp/ALIAS\n  socket       {socket}\n  token        {}\n{}\n\
              For a client that speaks HTTP:\n\n{http:#}\n\n\
              For a client that starts programs:\n\n{stdio:#}\n",
             token_file.display(),
             door.certificate_lines(),
-        )
+        ))
     }
 
     /// Reports changes of servers and of their files, for as long as the future is polled.

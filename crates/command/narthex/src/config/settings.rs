@@ -327,7 +327,7 @@ pub(crate) fn settings_file(
     if let Some(named) = flags.settings.clone().or(named) {
         return Some((named, true));
     }
-    Some((own_folder(env)?.join(FILE), false))
+    Some((own_folder(env)?.join(SETTINGS_FILE), false))
 }
 
 /// The folder of this user's settings files.
@@ -360,7 +360,7 @@ fn read_file(
 }
 
 /// Below the user's folder for configurations.
-const FILE: &str = "narthex.toml";
+pub(crate) const SETTINGS_FILE: &str = "narthex.toml";
 /// Beside it, the user's servers.
 const SERVERS_FILE: &str = "settings.json";
 
@@ -603,7 +603,8 @@ fn usual_log_filter() -> String {
     level.to_owned()
 }
 
-fn usual_servers(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+/// The usual file of the user's servers; `env` looks up variables.
+pub(crate) fn usual_servers(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     Some(own_folder(env)?.join(SERVERS_FILE))
 }
 

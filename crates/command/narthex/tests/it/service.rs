@@ -20,8 +20,10 @@ if [ -e "$state/no-bus" ]; then
     echo "Failed to connect to bus: No medium found" >&2
     exit 1
 fi
-shift
+[ "$1" = --user ] && shift
+broken() { [ -e "$state/broken" ]; }
 start() {
+    broken && return
     running && return
     cd "$(sed -n 's/^WorkingDirectory=//p' "$unit")"
     eval "setsid $(sed -n 's/^ExecStart=//p' "$unit") > /dev/null 2>> $state/log < /dev/null &"
@@ -44,7 +46,9 @@ stop() {
 case "$1" in
     show)
         enabled=$(cat "$state/enabled" 2> /dev/null)
-        if running; then
+        if broken; then
+            printf 'ActiveState=failed\nUnitFileState=%s\nMainPID=0\n' "$enabled"
+        elif running; then
             printf 'ActiveState=active\nUnitFileState=%s\nMainPID=%s\n' \
                 "$enabled" "$(cat "$state/pid")"
         else
@@ -105,6 +109,14 @@ impl Home {
     fn listen_anywhere(&self) {
         fs::create_dir_all(self.place.path("config/narthex")).unwrap();
         self.place.write("config/narthex/narthex.toml", "listen = \"127.0.0.1:0\"\n");
+    }
+
+    /// The refusal of an installation, which a dry run words alike.
+    fn refused_alike(&self) -> Done {
+        let dry = self.run(&["service", "install", "--dry-run"]);
+        let done = self.run(&["service", "install"]);
+        assert_eq!((dry.code, &dry.stdout, &dry.stderr), (done.code, &done.stdout, &done.stderr));
+        done
     }
 
     fn install(&self, port: u16) -> Done {
@@ -178,7 +190,6 @@ fn a_service_is_installed_once_shown_and_removed_without_a_trace() {
 #[test]
 fn a_dry_run_shows_the_unit_and_the_commands_and_changes_nothing() {
     let home = Home::new();
-    home.place.write("bin/no-bus", "");
     let port = free_port().to_string();
     let words = ["service", "install", "--dry-run", "--port", &port, "--config", "mcp.json"];
     let done = home.run(&words).succeeded();
@@ -192,15 +203,19 @@ fn a_dry_run_shows_the_unit_and_the_commands_and_changes_nothing() {
         assert!(done.stdout.contains(&text), "no {text:?} in {done:?}");
     }
     let system = home.run(&["service", "install", "--system", "--dry-run", "--port", &port]);
-    assert!(system.succeeded().stdout.contains("User=narthex"));
+    match rustix::process::geteuid().is_root() {
+        true => assert!(system.succeeded().stdout.contains("User=narthex")),
+        false => drop(system.failed(1, &["belongs to root", "`sudo`"])),
+    }
     assert!(!home.unit().exists() && !data.exists());
+    assert!(!home.calls().contains("daemon-reload"), "{}", home.calls());
 }
 
 #[test]
 fn without_a_manager_the_error_names_the_ways_to_start_a_daemon() {
     let home = Home::new();
     home.place.write("bin/no-bus", "");
-    let done = home.run(&["service", "install"]);
+    let done = home.refused_alike();
     let up = home.place.printed("up --detach");
     let connect = home.place.printed("connect");
     done.failed(1, &["there is no service manager", "No medium found", &up, &connect]);
@@ -237,9 +252,12 @@ fn a_unit_of_another_author_or_another_data_folder_stays() {
     let home = Home::new();
     fs::create_dir_all(home.unit().parent().unwrap()).unwrap();
     fs::write(home.unit(), "[Service]\nExecStart=/bin/true\n").unwrap();
-    for words in [&["service", "install"][..], &["service", "uninstall"]] {
-        home.run(words).failed(1, &["conflict", "did not write", "`mv "]);
+    for done in [home.refused_alike(), home.run(&["service", "uninstall"])] {
+        done.failed(1, &["conflict", "did not write", "`mv "]);
     }
+    let status = home.run(&["service", "status"]);
+    assert_eq!(status.code, Some(1));
+    assert!(status.stdout.contains("is not the service of this data directory"), "{status:?}");
     assert_eq!(fs::read_to_string(home.unit()).unwrap(), "[Service]\nExecStart=/bin/true\n");
     fs::remove_file(home.unit()).unwrap();
     home.install(free_port()).succeeded();
@@ -254,7 +272,7 @@ fn a_daemon_beside_the_service_is_named() {
     let home = Home::new();
     let daemon = home.place.up();
     let pid = format!("process {} is the daemon", daemon.pid());
-    home.run(&["service", "install"]).failed(1, &[&pid, "`narthex daemon stop"]);
+    home.refused_alike().failed(1, &[&pid, "`narthex daemon stop"]);
     assert!(!home.unit().exists());
 }
 
@@ -306,6 +324,9 @@ fn the_port_is_kept_and_changed_by_hand_alone() {
     home.listen_anywhere();
     let refused = home.run(&["service", "port", "9"]);
     refused.failed(2, &["narthex.toml: `listen` sets the address 127.0.0.1:0"]);
+    let shown = home.run(&["service", "port"]).succeeded().stdout;
+    let (begin, end) = ("The address is 127.0.0.1:0, from ", "; a stored port has no effect.\n");
+    assert!(shown.starts_with(begin) && shown.ends_with(end), "{shown}");
 }
 
 /// A daemon without a service keeps its port: the files of clients keep the address, too.
@@ -493,6 +514,66 @@ fn connect_starts_the_installed_service() {
     assert_eq!(home.calls().matches("start --no-block narthex.service").count(), 1);
     let status = home.run(&["service", "status", "--json"]).succeeded().json();
     assert_eq!(status["data"]["daemon"]["pid"], status["data"]["pid"]);
+}
+
+/// A service that cannot start is reported at once, with the command that shows the reason.
+#[test]
+fn connect_reports_a_service_that_cannot_start() {
+    let home = Home::new();
+    home.install(free_port()).succeeded();
+    home.run(&["daemon", "stop"]).succeeded();
+    home.place.write("bin/broken", "");
+    let done = home.run(&["connect", "--wait", "3600s"]);
+    let log = home.place.printed("service logs");
+    assert!(done.stdout.is_empty(), "{done:?}");
+    done.failed(1, &["error: unavailable: the service cannot start", &log]);
+}
+
+#[test]
+fn the_log_of_a_daemon_beside_the_service_is_shown() {
+    let home = Home::new();
+    home.install(free_port()).succeeded();
+    home.run(&["daemon", "stop"]).succeeded();
+    home.run(&["up", "--config", "mcp.json", "--detach"]).succeeded();
+    fs::write(home.place.path("data/daemon.log"), "a line\n").unwrap();
+    let done = home.run(&["service", "logs"]).succeeded();
+    assert_eq!(done.stdout, "a line\n");
+    assert!(done.stderr.contains("the running daemon is not the service"), "{done:?}");
+}
+
+/// A client of a desktop session has none of the variables by which the shell of the set-up found
+/// data and settings.
+#[test]
+fn the_entry_of_a_set_up_leads_to_the_same_daemon_without_the_variables_of_the_shell() {
+    let home = Home::new();
+    home.listen_anywhere();
+    home.place.write("bin/no-bus", "");
+    let tools = json!({ "command": fixture(), "args": ["--stdio"] });
+    home.place.write("home/.claude.json", &json!({ "mcpServers": { "tools": tools } }).to_string());
+    let told = home.run(&["setup", "--yes"]).succeeded().stdout;
+    let lost = "A daemon that a client starts has no variables of this shell. Put these into the \
+                settings file: NARTHEX_TIMEOUTS_MOUNT";
+    assert!(told.contains(lost), "{told}");
+    let client = fs::read(home.place.path("home/.claude.json")).unwrap();
+    let client: Value = serde_json::from_slice(&client).unwrap();
+    let entry = &client["mcpServers"]["narthex"];
+    let path = |name: &str| home.place.path(name).display().to_string();
+    let (data, own, servers) =
+        (path("data"), path("config/narthex/narthex.toml"), path("config/narthex/settings.json"));
+    let flags = ["connect", "--data", &data, "--settings", &own, "--servers", &servers];
+    assert_eq!(entry["args"], json!(flags));
+
+    // The client starts the daemon of the same data, settings and servers.
+    home.run(&["daemon", "stop"]).succeeded();
+    let request = home.place.path("request");
+    fs::write(&request, format!("{}\n", modern(1, "tools/list", json!({})))).unwrap();
+    let mut command = Command::new(entry["command"].as_str().unwrap());
+    command.args(flags).args(["--wait", "60s"]).env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", home.place.path("home"));
+    command.stdin(fs::File::open(request).unwrap().into_parts().0);
+    let done = Done::from(command.output().unwrap()).succeeded();
+    assert!(done.lines()[0].to_string().contains("__echo"), "{done:?}");
+    home.run(&["daemon", "status"]).succeeded();
 }
 
 /// Runs `connect` with one request, and returns its output once that is answered.

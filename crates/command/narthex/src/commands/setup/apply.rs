@@ -2,11 +2,7 @@
 
 use std::path::Path;
 
-use narthex_client::{
-    DaemonOptions,
-    commands::service::Offer,
-    environment::{program, usual_data, variable},
-};
+use narthex_client::{commands::service::Offer, environment::program};
 use narthex_client_files::{
     clients::{Client, OwnEntry},
     edit::EditError,
@@ -31,6 +27,7 @@ use crate::{
     cli::Context,
     commands::{import::check::needs, source},
     config::Settings,
+    elsewhere::Elsewhere,
     output::harmless,
 };
 
@@ -218,16 +215,7 @@ struct Connection {
 
 impl Connection {
     fn of(settings: &Settings) -> Result<Self, Failure> {
-        let DaemonOptions { data, settings, .. } = &settings.daemon;
-        // A client has the home directory of its user, and not the variables of this shell.
-        let usual = usual_data(&|name| variable(name).filter(|_| name == "HOME")).ok();
-        let data = (usual.as_ref() != Some(data)).then_some(("--data", data));
-        let settings = settings.as_ref().map(|file| ("--settings", file));
-        let mut arguments = Vec::new();
-        for (flag, path) in data.into_iter().chain(settings) {
-            let path = std::path::absolute(path)?.to_string_lossy().into_owned();
-            arguments.extend([flag.to_owned(), path]);
-        }
+        let arguments = Elsewhere::of(settings).arguments()?;
         Ok(Self { program: program().to_string_lossy().into_owned(), arguments })
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use narthex_client::commands::service::Offer;
+use narthex_client::{commands::service::Offer, environment::Lost};
 use narthex_client_files::journal::{Journal, Step};
 use narthex_model::command::narthex;
 use serde_json::{Value, json};
@@ -79,15 +79,20 @@ impl Service {
                 let text = format!("The daemon starts with your session: `{status}` shows it.");
                 std::iter::once(text).chain(notes.iter().cloned()).collect()
             }
-            Self::None(reason) if is_started => vec![
-                format!("The daemon is no service: {reason}."),
-                format!(
-                    "It runs in the background, and a client starts it again with `{}`. `{}` stops \
-                     it.",
-                    narthex("connect", &[]),
-                    narthex("daemon stop", &[])
-                ),
-            ],
+            Self::None(reason) if is_started => {
+                let mut sentences = vec![
+                    format!("The daemon is no service: {reason}."),
+                    format!(
+                        "It runs in the background, and a client starts it again with `{}`. `{}` \
+                         stops it.",
+                        narthex("connect", &[]),
+                        narthex("daemon stop", &[])
+                    ),
+                ];
+                let lost = Lost::of_this_process();
+                sentences.extend(lost.sentences("A daemon that a client starts"));
+                sentences
+            }
             Self::None(reason) => {
                 vec![format!("The daemon ran before, and cannot become a service: {reason}.")]
             }
