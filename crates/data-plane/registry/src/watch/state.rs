@@ -50,7 +50,8 @@ pub struct FileState {
     pub error: Option<FollowError>,
     /// Time when the present content was first read, while it does not count.
     pub refused_since: Option<SystemTime>,
-    /// Time of the first reading that missed the file, if an earlier one had found it.
+    /// Time of the first reading that missed the file, if an earlier one had found a content that
+    /// declares something.
     pub gone_since: Option<SystemTime>,
     /// Time of the last reading.
     pub last_read: Option<SystemTime>,
@@ -96,6 +97,14 @@ struct Content {
     config: LoadedConfig,
     /// The hash of the present content, while that is refused.
     refused: Option<ContentHash>,
+}
+
+impl Content {
+    /// True if the content that counts declares nothing, and nothing in it is in doubt.
+    fn is_without_effect(&self) -> bool {
+        let LoadedConfig { entries, warnings, profiles } = &self.config;
+        entries.is_empty() && warnings.is_empty() && profiles.is_empty()
+    }
 }
 
 /// Outcome of reading a file.
@@ -233,7 +242,12 @@ impl Shared {
         let file = &mut state.files[index];
         // The first reading gives the initial state, and no event (E122).
         let is_first = file.reads == 0;
+        let is_lost = file.error.is_some() || !content.is_without_effect();
         file.note(&found, content.refused, now);
+        if matches!(found, Found::Missing) && !is_lost && content.hash.is_some() {
+            // Nothing that was declared is unavailable now.
+            file.gone_since = None;
+        }
         match found {
             Found::Same => content.refused = None,
             Found::Missing => {

@@ -118,6 +118,26 @@ async fn e124_a_deleted_broken_file_counts_as_deleted() {
     assert_eq!(changed(next(&mut events).await), ["a=1"]);
 }
 
+/// E124: the loss of a file that declared nothing makes no server unavailable, and is not reported.
+#[tokio::test]
+async fn e124_a_deleted_file_without_servers_is_not_reported() {
+    let world = World::new();
+    fs_err::write(world.settings(), settings("g", "1")).unwrap();
+    let (files, mut events) = world.follow().await;
+    fs_err::write(world.settings(), "{}\n").unwrap();
+    assert_eq!(changed(next(&mut events).await), [""; 0]);
+    fs_err::remove_file(world.settings()).unwrap();
+    let mut states = files.states();
+    let is_absent = |state: &std::sync::Arc<LayersState>| !state.files[0].is_present;
+    let state = in_time(states.wait_for(is_absent)).await.unwrap().clone();
+    assert_eq!(state.files[0].gone_since, None);
+    fs_err::write(world.settings(), settings("g", "2")).unwrap();
+    assert_eq!(changed(next(&mut events).await), ["g=2"]);
+    fs_err::remove_file(world.settings()).unwrap();
+    assert!(matches!(next(&mut events).await, LayersEvent::Gone { .. }));
+    assert!(files.current().files[0].gone_since.is_some());
+}
+
 /// E124: a save that removes the file before it writes it anew never empties the set.
 #[tokio::test]
 async fn e124_a_save_by_removing_and_writing_never_empties_the_set() {
