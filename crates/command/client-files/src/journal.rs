@@ -6,6 +6,7 @@
 //! The record and its backups have texts of clients' files in them, secrets included. They lie in
 //! a folder for their user alone.
 
+mod copies;
 mod error;
 mod step;
 mod undo;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
+pub use copies::Lacking;
 pub use error::JournalError;
 pub use step::{FileStep, Step};
 pub use undo::FileUndone;
@@ -46,7 +48,9 @@ impl Journal {
             Some(bytes) => serde_json::from_slice(&bytes)
                 .map_err(|source| JournalError::Damaged { path, source })?,
         };
-        Ok(Self { folder: folder.to_owned(), record })
+        let mut journal = Self { folder: folder.to_owned(), record };
+        journal.adopt_copies()?;
+        Ok(journal)
     }
 
     /// The recorded steps, in their order.
@@ -130,8 +134,7 @@ impl Journal {
         let path = &std::path::absolute(path)
             .map_err(|source| FileError::Io { path: path.to_owned(), source })?;
         let unfinished = file::unfinished(path)?;
-        self.record.count += 1;
-        let backups = self.backups().join(format!("{:04}", self.record.count));
+        let backups = self.next_backups();
         self.create_folder()?;
         let backup = match expected {
             Some(_) => file::backup(path, &backups)?,
@@ -156,11 +159,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes the record with all backups, once no step is left.
-    ///
-    /// # Errors
-    /// When the folder cannot be removed.
-    pub fn remove(self) -> Result<(), JournalError> {
+    /// Removes the record with all backups.
+    fn remove(self) -> Result<(), JournalError> {
         match fs_err::remove_dir_all(&self.folder) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(JournalError::Folder { path: self.folder, source: error })

@@ -58,6 +58,22 @@ pub struct TakenBack {
 }
 
 impl Made {
+    /// The format of the edited text; `None` without an edit.
+    pub(crate) fn format(&self) -> Option<Format> {
+        self.changes.first().map(Change::format)
+    }
+
+    /// The parents of the edited entries.
+    pub(crate) fn parents(&self) -> impl Iterator<Item = &Parent> {
+        self.changes.iter().map(Change::parent)
+    }
+
+    /// True if one of the edits added this entry.
+    pub(crate) fn has_inserted(&self, parent: &Parent, name: &str) -> bool {
+        let mut insertions = self.changes.iter().filter(|change| change.is_insertion());
+        insertions.any(|change| change.parent() == parent && change.name() == name)
+    }
+
     /// The content with the earlier lines in place of the new ones, if these are found, and if
     /// nothing is left to undo then.
     fn lines_back(&self, document: &Document) -> Option<Vec<u8>> {
@@ -111,7 +127,7 @@ pub fn take_back(bytes: &[u8], made: &Made) -> Result<TakenBack, EditError> {
     let Some(last) = made.changes.last() else {
         return Ok(TakenBack { bytes: bytes.to_vec(), kept: Vec::new() });
     };
-    let mut document = Document::parse(last.format(), bytes)?;
+    let mut document = parse(last.format(), bytes)?;
     if let Some(bytes) = made.lines_back(&document) {
         return Ok(TakenBack { bytes, kept: Vec::new() });
     }

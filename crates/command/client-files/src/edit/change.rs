@@ -90,6 +90,12 @@ impl Change {
         &self.entry.name
     }
 
+    /// True if the edit added the entry.
+    #[must_use]
+    pub fn is_insertion(&self) -> bool {
+        matches!(self.what, What::Inserted { .. })
+    }
+
     /// True if a text stands in what the edit wrote or removed.
     pub(super) fn has_text(&self, text: &str) -> bool {
         let mut splices = self.back.iter();

@@ -57,6 +57,13 @@ impl Document {
         [bom.as_bytes(), self.text.as_bytes()].concat()
     }
 
+    /// True if the text has no entry and no comment.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        let is_empty = |root: &tree::Node| root.is_empty() || root.is_null();
+        self.parsed.comments.is_empty() && self.parsed.root.as_ref().is_none_or(is_empty)
+    }
+
     /// The value under keys from the root; `None` if a key does not exist. Dates of TOML are texts.
     ///
     /// # Errors

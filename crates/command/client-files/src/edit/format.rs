@@ -36,6 +36,11 @@ impl fmt::Display for Format {
 }
 
 impl Format {
+    /// True for JSON, with comments or without.
+    pub(crate) fn is_json(self) -> bool {
+        matches!(self, Self::Json | Self::Jsonc)
+    }
+
     pub(super) fn parse(self, text: &str) -> Result<Parsed, Fault> {
         match self {
             Self::Json => json::parse(text, false),

@@ -28,9 +28,12 @@ impl Document {
     ///
     /// # Errors
     /// [`EditError::Unsupported`] when the change is of a file in another format, and those of
-    /// [`Document::insert`] and [`Document::remove`]. The document is then unchanged.
+    /// [`Document::insert`] and [`Document::remove`]. The document is then unchanged. JSON with and
+    /// without comments is one format here: others may have added comments since.
     pub fn undo(&mut self, change: &Change) -> Result<Undone, EditError> {
-        if change.entry.format != self.format {
+        if change.entry.format != self.format
+            && !(change.entry.format.is_json() && self.format.is_json())
+        {
             let reason = format!("the change is of a {} file", change.entry.format);
             return Err(self.unsupported(Fault::new(0, reason)));
         }

@@ -14,6 +14,10 @@ pub(super) struct Record {
     /// The lock of the settings, if the set-up made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lock: Option<PathBuf>,
+    /// Copies that stay after an undo, since their files lack a part of them: the last two names of
+    /// each path. `None` in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) needed: Option<Vec<PathBuf>>,
     pub(super) steps: Vec<Step>,
 }
 

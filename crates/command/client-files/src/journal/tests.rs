@@ -101,10 +101,16 @@ fn undo(place: &Path) -> Vec<FileUndone> {
     let mut journal = journal(place);
     let mut outcomes = Vec::new();
     while let Some(Step::File(step)) = journal.steps().last().cloned() {
-        outcomes.push(journal.undo(&step).unwrap());
+        journal.empty(&step).unwrap();
+        let outcome = journal.undo(&step).unwrap();
+        let kept = matches!(&outcome, FileUndone::TakenOut { kept } if !kept.is_empty());
+        if kept || journal.lacking(&step) != Lacking::Nothing {
+            journal.keep_copy(&step);
+        }
+        outcomes.push(outcome);
         journal.forget_last().unwrap();
     }
-    journal.remove().unwrap();
+    journal.finish().unwrap();
     outcomes
 }
 
@@ -157,6 +163,132 @@ fn foreign_edits_stay_and_own_entries_go() {
     {
         assert_eq!(place.text(name), text.replace(from, to), "{name}");
     }
+}
+
+fn copies(place: &Path) -> Vec<String> {
+    let kept = journal(place).kept_copies();
+    kept.iter().map(|copy| fs::read_to_string(copy).unwrap()).collect()
+}
+
+/// A copy goes once its file has each entry of it, with the same values.
+#[test]
+fn only_copies_with_more_than_their_file_outlive_an_undo() {
+    let changed = |change: &dyn Fn(&str) -> String| {
+        let place = Place::new();
+        set_up(place.path());
+        fs::write(home(place.path()).join("a.json"), change(&place.text("a.json"))).unwrap();
+        undo(place.path());
+        place
+    };
+    let anew = r#"{"s":{"narthex":{"command":"narthex"}},"t":1}"#;
+    for text in [anew, "{}", "{ \"s\": {} } // mine"] {
+        let place = changed(&|_| text.to_owned());
+        assert_eq!(copies(place.path()), [""; 0], "{text}");
+        assert!(!place.path().join("setup").exists(), "{text}");
+        let left = parse(Format::Json, place.text("a.json").as_bytes()).unwrap();
+        assert_eq!(left.value(&["s", "x"]).unwrap(), Some(json!({ "k": 1 })), "{text}");
+    }
+    for text in [
+        r#"{"s":{"narthex":{"command":"mine"}}}"#,
+        r#"{"s":{"narthex":{"command":"narthex"},"x":{"k":2}}}"#,
+    ] {
+        let place = changed(&|_| text.to_owned());
+        assert_eq!(copies(place.path()), [FILES[0].3], "{text}");
+        let all = journal(place.path());
+        assert_eq!(all.copies().unwrap(), all.kept_copies());
+
+        // A later set-up takes no place of that copy, and its undo leaves it.
+        let before = all.kept_copies();
+        set_up_toml(place.path());
+        assert_eq!(undo(place.path()), [FileUndone::Restored]);
+        assert_eq!(journal(place.path()).kept_copies(), before);
+    }
+}
+
+/// Writes the file of TOML alone.
+fn set_up_toml(place: &Path) {
+    let (name, format, key, text) = FILES[1];
+    let path = home(place).join(name);
+    let new = new(format, key, text);
+    journal(place).write(name, &path, Some(text.as_bytes()), &new).unwrap();
+}
+
+/// Copies without a record, or beside one of an older narthex, are of an undo that was not whole.
+#[test]
+fn copies_that_an_older_narthex_left_stay() {
+    let place = Place::new();
+    set_up_toml(place.path());
+    let mut first = journal(place.path());
+    first.forget_last().unwrap();
+    for is_gone in [false, true] {
+        let record = place.path().join("setup").join(RECORD);
+        if is_gone {
+            fs::remove_file(record).unwrap();
+        } else {
+            let mut older: serde_json::Value =
+                serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+            older.as_object_mut().unwrap().remove("needed").unwrap();
+            fs::write(&record, older.to_string()).unwrap();
+        }
+        fs::write(home(place.path()).join("b.toml"), FILES[1].3).unwrap();
+        set_up_toml(place.path());
+        undo(place.path());
+        assert_eq!(copies(place.path()), [FILES[1].3]);
+    }
+}
+
+/// Two set-ups of one file: each copy is compared before the step before it is undone.
+#[test]
+fn copies_of_two_set_ups_of_a_file_go() {
+    let place = Place::new();
+    set_up_toml(place.path());
+    let path = home(place.path()).join("b.toml");
+    let text = format!("{}\n[s.z]\nk = 3\n", place.text("b.toml"));
+    fs::write(&path, &text).unwrap();
+    let document = parse(Format::Toml, text.as_bytes()).unwrap();
+    let edit = Edit::Remove { parent: Parent::map(["s"]), name: "z".to_owned() };
+    let new = rewrite(&document, &[edit]).unwrap();
+    journal(place.path()).write("b.toml", &path, Some(text.as_bytes()), &new).unwrap();
+    let now = place.text("b.toml").replace("m = 1", "m = 2");
+    fs::write(&path, now).unwrap();
+    let taken_out = FileUndone::TakenOut { kept: Vec::new() };
+    assert_eq!(undo(place.path()), vec![taken_out; 2]);
+    let left = parse(Format::Toml, place.text("b.toml").as_bytes()).unwrap();
+    let names = left.entries(&Parent::map(["s"])).unwrap().into_iter().map(|(name, _)| name);
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    assert_eq!(names, ["x", "y", "z"]);
+    assert!(!place.path().join("setup").exists());
+}
+
+/// A file that the set-up made goes, also if others have written it anew without adding anything.
+#[test]
+fn a_file_that_the_set_up_made_goes_once_nothing_else_is_in_it() {
+    for (text, is_left) in [("{}\n", false), ("{\"n\":1}", false), ("{\"n\":1,\"m\":2}", true)] {
+        let place = Place::new();
+        set_up(place.path());
+        let path = home(place.path()).join("d.json");
+        fs::write(&path, text).unwrap();
+        undo(place.path());
+        assert_eq!(path.exists(), is_left, "{text}");
+        if is_left {
+            assert_eq!(place.text("d.json"), "{\"m\":2}");
+        }
+    }
+}
+
+/// Clients that take comments have them in files that had none.
+#[test]
+fn an_undo_reads_comments_that_came_since() {
+    let place = Place::new();
+    let path = home(place.path()).join("a.json");
+    let text = "{\n  \"s\": {\n    \"x\": {\"k\": 1},\n    \"y\": {}\n  }\n}\n";
+    fs::write(&path, text).unwrap();
+    let new = new(Format::Json, "s", text);
+    journal(place.path()).write("a.json", &path, Some(text.as_bytes()), &new).unwrap();
+    fs::write(&path, place.text("a.json").replacen('{', "{ // mine", 1)).unwrap();
+    assert_eq!(undo(place.path()), [FileUndone::TakenOut { kept: Vec::new() }]);
+    assert_eq!(place.text("a.json"), text.replacen('{', "{ // mine", 1));
 }
 
 /// Some clients write their file whole from memory, without comments.

@@ -2,8 +2,12 @@
 
 use super::step::{FileStep, Step};
 use super::{Journal, JournalError, seal};
-use crate::rewrite::{TakenBack, take_back};
+use crate::edit::Format;
+use crate::rewrite::{TakenBack, parse, take_back};
 use crate::{file, moment};
+
+/// The content of a file of JSON that has no entry any more.
+const EMPTY: &[u8] = b"{}\n";
 
 /// The outcome of an undo of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +27,8 @@ pub enum FileUndone {
 }
 
 impl Journal {
-    /// Undoes a written file. The step stays recorded: call [`Journal::forget_last`] next.
+    /// Undoes a written file. The step stays recorded: call [`Journal::forget_last`] next. A file
+    /// that the step made is removed once it has nothing in it but the step's own entries.
     ///
     /// # Errors
     /// When the file cannot be read or written, or is no text of its format any more. It is then
@@ -43,13 +48,18 @@ impl Journal {
         }
         moment::passed();
         if hash == step.after
-            && let Some(outcome) = restore(step, &now)?
+            && let Some(outcome) = self.restore(step, &now)?
         {
             moment::passed();
             return Ok(outcome);
         }
         let fault = |source| JournalError::Edit { path: path.clone(), source };
         let TakenBack { bytes, kept } = take_back(&now, &step.made).map_err(fault)?;
+        if step.before.is_none() && kept.is_empty() && is_blank(step, &bytes) {
+            file::remove_if_unchanged(path, &now)?;
+            moment::passed();
+            return Ok(FileUndone::Restored);
+        }
         if bytes != now {
             file::write_over(path, Some(&now), &bytes, step.unfinished.as_deref())?;
         }
@@ -74,19 +84,48 @@ impl Journal {
             }
         }
     }
+
+    /// Takes the entries out of a JSON file that the undo of its step removes. So a program that
+    /// follows the file sees the entries go, and not a file with entries that is lost. Call
+    /// [`Journal::undo`] next. False, and nothing is changed, for any other file.
+    ///
+    /// # Errors
+    /// As [`Journal::undo`].
+    pub fn empty(&self, step: &FileStep) -> Result<bool, JournalError> {
+        let path = &step.path;
+        let is_json = step.made.format().is_some_and(Format::is_json);
+        if step.before.is_some() || !is_json {
+            return Ok(false);
+        }
+        let Some(now) = file::read(path)? else { return Ok(false) };
+        let fault = |source| JournalError::Edit { path: path.clone(), source };
+        let TakenBack { bytes, kept } = take_back(&now, &step.made).map_err(fault)?;
+        if !kept.is_empty() || !is_blank(step, &bytes) {
+            return Ok(false);
+        }
+        moment::passed();
+        file::write_over(path, Some(&now), EMPTY, step.unfinished.as_deref())?;
+        moment::passed();
+        Ok(true)
+    }
+
+    /// Puts the earlier content back, or removes a file that was not there; `None` if the copy of
+    /// the file is not the earlier content any more.
+    fn restore(&self, step: &FileStep, now: &[u8]) -> Result<Option<FileUndone>, JournalError> {
+        let Some(before) = &step.before else {
+            file::remove_if_unchanged(&step.path, now)?;
+            return Ok(Some(FileUndone::Restored));
+        };
+        let Some(copy) = self.copy_of(step) else { return Ok(None) };
+        let bytes = file::read(&copy)?.filter(|bytes| seal(bytes) == *before);
+        let Some(bytes) = bytes else { return Ok(None) };
+        file::write_over(&step.path, Some(now), &bytes, step.unfinished.as_deref())?;
+        Ok(Some(FileUndone::Restored))
+    }
 }
 
-/// Puts the earlier content back, or removes a file that was not there; `None` if the copy of the
-/// file is not the earlier content any more.
-fn restore(step: &FileStep, now: &[u8]) -> Result<Option<FileUndone>, JournalError> {
-    match (&step.before, &step.backup) {
-        (None, _) => file::remove_if_unchanged(&step.path, now)?,
-        (Some(before), Some(backup)) => {
-            let bytes = file::read(backup)?.filter(|bytes| seal(bytes) == *before);
-            let Some(bytes) = bytes else { return Ok(None) };
-            file::write_over(&step.path, Some(now), &bytes, step.unfinished.as_deref())?;
-        }
-        (Some(_), None) => return Ok(None),
-    }
-    Ok(Some(FileUndone::Restored))
+/// True if a content of a file has no entry and no comment.
+fn is_blank(step: &FileStep, bytes: &[u8]) -> bool {
+    let document = step.made.format().map(|format| parse(format, bytes));
+    document.is_some_and(|document| document.is_ok_and(|document| document.is_blank()))
 }

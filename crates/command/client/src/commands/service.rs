@@ -26,6 +26,14 @@ pub fn is_installed(context: &Context) -> Result<bool, Failure> {
     Ok(Place::of(&ServiceOfArgs::default(), context)?.is_installed())
 }
 
+/// The file that the service of this user has, or would have.
+///
+/// # Errors
+/// When this system has no place for a service.
+pub fn file(context: &Context) -> Result<std::path::PathBuf, Failure> {
+    Ok(Place::of(&ServiceOfArgs::default(), context)?.file)
+}
+
 /// Stops and removes the service of this data directory and user, and says nothing. Gives its
 /// file; `None` if there was no service.
 ///

@@ -4,6 +4,9 @@
 //! since its client still needs the daemon, and the data have the copy from before. Data are
 //! deleted only from a directory that narthex has made.
 
+mod keys;
+mod own_folder;
+
 use std::{
     io,
     path::{Path, PathBuf},
@@ -16,21 +19,20 @@ use narthex_client::{
     cli::UninstallArgs,
     commands::{
         daemon::{Stopped, stop_daemon},
-        service::{is_installed, remove_own},
+        service::{self, remove_own},
         typed::is_agreed,
     },
     data_dir::{Left, Removal},
     environment::usual_data,
 };
-use narthex_model::{
-    ErrorKind,
-    command::{narthex, quoted},
-};
-use narthex_registry::layers::remove_lock;
-use narthex_vault::Keychain;
+use narthex_client_files::journal::Step;
+use narthex_model::{ErrorKind, command::narthex};
 use serde_json::json;
 
-use super::setup::{place, undo::Undo};
+use super::setup::{
+    place,
+    undo::{Undo, client_names},
+};
 use crate::{
     Failure,
     cli::Context,
@@ -42,8 +44,8 @@ use crate::{
 /// The time in which the daemon has to end its calls and servers.
 const STOPPED: Duration = Duration::from_secs(60);
 
-/// The lock beside the user's file of servers.
-const LOCK: &str = "settings.json.lock";
+/// The command that deletes the data, too.
+const DELETING: &str = "uninstall --delete-data";
 
 /// The parts that can be removed.
 struct Present {
@@ -52,6 +54,10 @@ struct Present {
     real: PathBuf,
     /// True if clients were set up.
     has_setup: bool,
+    /// The names of the clients that were set up.
+    clients: Vec<&'static str>,
+    /// The file that a service has, or would have.
+    service_file: PathBuf,
     /// True if a service of this data directory is installed.
     has_service: bool,
     /// The process of the daemon.
@@ -83,6 +89,9 @@ struct Removed {
 
 pub(crate) async fn run(args: UninstallArgs, context: Context) -> Result<ExitCode, Failure> {
     let present = Present::find(&args, &context)?;
+    if !present.has_work() {
+        return present.told_idle(&args, &context);
+    }
     let is_text = context.format.is_text();
     if is_text && !args.yes {
         present.show(&args)?;
@@ -109,7 +118,7 @@ pub(crate) async fn run(args: UninstallArgs, context: Context) -> Result<ExitCod
         return Err(Failure::new(ErrorKind::Denied, text));
     }
     let removed = present.remove(args.delete_data, &context).await?;
-    present.told(&removed, &context)
+    output::told_lines(&removed.to_json(), &present.results(&removed), context.format)
 }
 
 impl Present {
@@ -117,9 +126,14 @@ impl Present {
         let settings = &context.settings;
         let data = DataDir::at(&settings.daemon.data);
         let real = fs::canonicalize(data.path()).unwrap_or_else(|_absent| data.path().to_owned());
-        let has_setup = !place::journal(&data)?.steps().is_empty();
+        let journal = place::journal(&data)?;
+        let has_setup = !journal.steps().is_empty();
+        let labels = journal.steps().iter().filter_map(|step| match step {
+            Step::File(file) => Some(file.label.as_str()),
+            Step::Secret { .. } | Step::Server { .. } | Step::Service { .. } => None,
+        });
         let files = [settings.servers.clone(), settings.variables.file().cloned()];
-        let is_own = |file: &PathBuf| is_in_own_folder(file) && file.exists();
+        let is_own = |file: &PathBuf| own_folder::has(file) && file.exists();
         let is_usual = |usual: PathBuf| fs::canonicalize(&usual).unwrap_or(usual) == real;
         Ok(Self {
             removal: args.delete_data.then(|| data.removal(!has_setup)).transpose()?,
@@ -127,7 +141,9 @@ impl Present {
             keys: settings.keys.clone(),
             real: real.clone(),
             has_setup,
-            has_service: is_installed(&context.client())?,
+            clients: client_names(labels),
+            service_file: service::file(&context.client())?,
+            has_service: service::is_installed(&context.client())?,
             daemon: data.holder()?,
             has_data: fs::symlink_metadata(data.path()).is_ok(),
             settings: files.into_iter().flatten().filter(is_own).collect(),
@@ -136,15 +152,67 @@ impl Present {
         })
     }
 
+    /// True if there is something that the command removes.
+    fn has_work(&self) -> bool {
+        let deletes = |removal: &Removal| {
+            !removal.deleted.is_empty() || self.owns_settings && !self.settings.is_empty()
+        };
+        self.has_setup
+            || self.has_service
+            || self.daemon.is_some()
+            || self.removal.as_ref().is_some_and(deletes)
+    }
+
+    /// The result where there is nothing to remove.
+    fn told_idle(&self, args: &UninstallArgs, context: &Context) -> Result<ExitCode, Failure> {
+        if self.removal.is_some() && self.owns_settings && !args.dry_run {
+            // The folder may still be there, empty.
+            own_folder::remove()?;
+        }
+        let left = self.removal.iter().flat_map(|removal| removal.left.iter().cloned()).collect();
+        let removed = Removed { left, ..Removed::default() };
+        let mut lines = vec![harmless(&self.idle_line())];
+        lines.extend(self.results(&removed));
+        let data = match args.dry_run {
+            true => json!({ "is_dry_run": true, "present": self.to_json() }),
+            false => removed.to_json(),
+        };
+        output::told_lines(&data, &lines, context.format)
+    }
+
+    /// The line about a machine with nothing to remove.
+    fn idle_line(&self) -> String {
+        let service = self.service_file.display();
+        if self.has_data || !self.settings.is_empty() {
+            return format!(
+                "Nothing is left to remove: there is no set-up of clients, no daemon, and no \
+                 service {service}."
+            );
+        }
+        let data = self.data.path().display();
+        let folder = config::own_folder(&config::variable);
+        let settings = folder.map(|folder| format!(", no settings in {}", folder.display()));
+        format!(
+            "Nothing of narthex is installed for you: there are no data in {data}{}, and no \
+             service {service}.",
+            settings.unwrap_or_default()
+        )
+    }
+
     fn show(&self, args: &UninstallArgs) -> Result<(), Failure> {
         let mut lines = Vec::new();
         if self.has_setup {
-            lines.push(
-                "The files of your clients come back as they were before the set-up.".to_owned(),
-            );
+            let whose = match &self.clients[..] {
+                [] => "your clients".to_owned(),
+                names => names.join(", "),
+            };
+            lines.push(format!(
+                "The files of {whose} come back as they were before the set-up; changes of others \
+                 since then stay."
+            ));
         }
         if self.has_service {
-            lines.push("The service is removed.".to_owned());
+            lines.push(format!("The service {} is removed.", self.service_file.display()));
         }
         if let Some(pid) = self.daemon {
             lines.push(format!("The daemon, process {pid}, is stopped."));
@@ -166,7 +234,10 @@ impl Present {
         let mut removed = Removed::default();
         let plain = context.client();
         if self.has_setup {
-            removed.undo = Some(Undo::made(self.data.path(), context).await?);
+            let undo = Undo::made(self.data.path(), context).await?;
+            let again = if deletes_data { DELETING } else { "uninstall" };
+            undo.check(&narthex(again, &[]), context)?;
+            removed.undo = Some(undo);
         }
         removed.service = remove_own(&plain).await?;
         removed.daemon = Some(stop_daemon(STOPPED, false, &plain).await?);
@@ -198,11 +269,14 @@ impl Present {
         if self.has_setup {
             let copies = self.data.setup_dir();
             lines.push(format!(
-                "{} stays if not all files of clients come back byte for byte.",
+                "{} stays if a file of a client does not get back all that it had.",
                 copies.display()
             ));
         }
         lines.extend(removal.left.iter().map(left_line));
+        if !removal.deleted.is_empty() {
+            lines.extend(self.outside_lines());
+        }
         lines
     }
 
@@ -216,7 +290,7 @@ impl Present {
                 Err(error) => return Err(error.into()),
             }
         }
-        remove_own_folder()
+        own_folder::remove()
     }
 
     /// Lines with what stays after the data are deleted.
@@ -230,22 +304,25 @@ impl Present {
                 )
             }));
         }
-        if removed.deleted.is_empty() {
-            return lines;
+        if !removed.deleted.is_empty() {
+            lines.extend(self.outside_lines());
         }
-        if self.has_database {
-            lines.push(
-                "The data in the database stay; your database's own tools remove them.".to_owned(),
-            );
-        }
-        lines.extend(keys_line(&self.keys, &self.real));
         lines
     }
 
-    fn told(&self, removed: &Removed, context: &Context) -> Result<ExitCode, Failure> {
+    /// Lines with what lies outside of the data directory, and stays.
+    fn outside_lines(&self) -> Vec<String> {
+        let database = self.has_database.then(|| {
+            "The data in the database stay; your database's own tools remove them.".to_owned()
+        });
+        database.into_iter().chain(keys::line(&self.keys, &self.real)).collect()
+    }
+
+    /// The results, for people.
+    fn results(&self, removed: &Removed) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(undo) = &removed.undo {
-            lines.extend(undo.sentences());
+            lines.extend(undo.sentences(true));
         }
         if let Some(file) = &removed.service {
             lines.push(format!("Removed the service {}.", file.display()));
@@ -256,22 +333,20 @@ impl Present {
         lines.extend(removed.deleted.iter().map(|path| format!("Deleted {}.", path.display())));
         lines.extend(self.stays(removed));
         if self.removal.is_none() && self.has_data {
-            let place = self.data.path().display();
-            lines.push(format!("The data in {place} stay, and a later installation uses them."));
+            let (place, delete) = (self.data.path().display(), narthex(DELETING, &[]));
+            lines.push(format!(
+                "The data in {place} stay, and a later installation uses them; `{delete}` deletes \
+                 them."
+            ));
+        }
+        if self.removal.is_none() {
+            let settings = self.settings.iter().filter(|file| file.exists());
+            lines.extend(settings.map(|file| format!("Your settings {} stay.", file.display())));
         }
         let program = config::program();
         let program = Path::new(&program).display();
         lines.push(format!("The program {program} stays; the tool that installed it removes it."));
-        let lines: Vec<_> = lines.iter().map(|line| harmless(line)).collect();
-        let data = json!({
-            "is_dry_run": false,
-            "undo": removed.undo.as_ref().map(Undo::to_json),
-            "removed_service": removed.service,
-            "stopped_daemon": removed.daemon.and_then(|stopped| stopped.pid),
-            "deleted": removed.deleted,
-            "left": removed.left.iter().map(|left| &left.path).collect::<Vec<_>>(),
-        });
-        output::told_lines(&data, &lines, context.format)
+        lines.iter().map(|line| harmless(line)).collect()
     }
 
     fn to_json(&self) -> serde_json::Value {
@@ -287,56 +362,19 @@ impl Present {
     }
 }
 
+impl Removed {
+    fn to_json(&self) -> serde_json::Value {
+        json!({
+            "is_dry_run": false,
+            "undo": self.undo.as_ref().map(Undo::to_json),
+            "removed_service": self.service,
+            "stopped_daemon": self.daemon.and_then(|stopped| stopped.pid),
+            "deleted": self.deleted,
+            "left": self.left.iter().map(|left| &left.path).collect::<Vec<_>>(),
+        })
+    }
+}
+
 fn left_line(left: &Left) -> String {
     format!("{} stays: {}.", left.path.display(), left.reason)
-}
-
-/// A line about master keys that are not in the data directory.
-fn keys_line(keys: &KeyPlace, data: &Path) -> Option<String> {
-    let data = data.to_string_lossy();
-    let data = quoted(&data);
-    let (place, command) = match keys {
-        KeyPlace::File => return None,
-        KeyPlace::Command { .. } => {
-            return Some(
-                "The master keys that `vault.key_command` has stored stay; remove them with the \
-                 tools of that store."
-                    .to_owned(),
-            );
-        }
-        KeyPlace::Keychain(Keychain::SecretService) => {
-            ("the Secret Service", format!("secret-tool clear application narthex data-dir {data}"))
-        }
-        KeyPlace::Keychain(Keychain::MacOs) => (
-            "the keychain of macOS",
-            format!("security delete-generic-password -s narthex -a {data}"),
-        ),
-    };
-    Some(format!("The master keys in {place} stay; remove them with `{command}`."))
-}
-
-/// True for a settings file at its usual place. A file that the command line names elsewhere is
-/// the user's own.
-fn is_in_own_folder(file: &Path) -> bool {
-    file.parent().is_some_and(|folder| {
-        config::own_folder(&config::variable).is_some_and(|own| own == folder)
-    })
-}
-
-/// Removes the lock of the user's file of servers, and the folder of settings files if nothing else
-/// is in it.
-fn remove_own_folder() -> Result<(), Failure> {
-    let Some(folder) = config::own_folder(&config::variable) else { return Ok(()) };
-    remove_lock(&folder.join(LOCK))?;
-    match fs::remove_dir(&folder) {
-        Err(error)
-            if !matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
-            ) =>
-        {
-            Err(error.into())
-        }
-        Ok(()) | Err(_) => Ok(()),
-    }
 }

@@ -63,6 +63,16 @@ impl Daemon {
         Ok(Self { client: DaemonClient::of_data(options)?, is_started: true })
     }
 
+    /// Has the daemon of the data directory read its files, if one runs. One that does not answer
+    /// finds the change by itself.
+    pub(super) async fn read_if_up(context: &Context) {
+        let client = DaemonClient::of_data_if_up(&context.settings.daemon);
+        let Ok(Some(client)) = client else { return };
+        if let Err(failure) = client.api_post("/api/reload").await {
+            tracing::debug!("the daemon did not read its files: {}", failure.message);
+        }
+    }
+
     /// Refuses a daemon that reads another settings file.
     pub(super) async fn check_follows(&self, settings: &Path) -> Result<(), Failure> {
         if follows(&self.client, settings).await? {

@@ -1,7 +1,13 @@
 //! `narthex setup --undo`: brings back the files, settings and secrets from before.
 //!
-//! The steps are undone from the last one backwards, and each is forgotten once it is undone. So a
-//! second undo continues after an end at any moment.
+//! The files of clients come first, each from its last step backwards: one that cannot be brought
+//! back keeps no other one from its servers. While there is such a file, narthex's own settings,
+//! secrets and service stay, since its client needs them. Each step is forgotten once it is undone,
+//! so a second undo continues after an end at any moment.
+
+mod told;
+
+pub(in crate::commands) use told::client_names;
 
 use std::{
     path::{Path, PathBuf},
@@ -9,10 +15,9 @@ use std::{
 };
 
 use narthex_client::commands::service::remove_own;
-use narthex_client_files::journal::{FileStep, FileUndone, Journal, Step};
-use narthex_model::{ErrorKind, command::narthex, with_causes};
+use narthex_client_files::journal::{FileStep, FileUndone, Journal, JournalError, Lacking, Step};
+use narthex_model::{command::narthex, with_causes};
 use narthex_registry::layers::remove_lock;
-use serde_json::{Value, json};
 
 use super::{
     daemon::Daemon,
@@ -21,12 +26,7 @@ use super::{
     secrets::{self, Cleared},
     settings,
 };
-use crate::{
-    Failure,
-    cli::Context,
-    data_dir::DataDir,
-    output::{self, harmless},
-};
+use crate::{Failure, cli::Context, data_dir::DataDir, output};
 
 /// The results of an undo.
 #[derive(Default)]
@@ -36,11 +36,17 @@ pub(in crate::commands) struct Undo {
     cleared: Vec<String>,
     /// Secrets that have another value since, which stay.
     kept: Vec<String>,
-    /// Files that cannot be brought back yet, each with the reason.
-    faults: Vec<(PathBuf, String)>,
+    /// Files that cannot be brought back yet.
+    faults: Vec<Fault>,
+    /// The failure that ended the undo before its last step.
+    ended_by: Option<Failure>,
+    /// Sentences about parts that the user has to see to.
+    notes: Vec<String>,
     daemon: Option<Daemon>,
     /// Copies of the files as they were before the set-up.
     backups: PathBuf,
+    /// True if copies stay, of this undo or an earlier one.
+    keeps_copies: bool,
     /// The file of the service that is removed.
     service: Option<PathBuf>,
 }
@@ -49,26 +55,39 @@ struct UndoneFile {
     label: String,
     path: PathBuf,
     outcome: FileUndone,
+    /// Names of entries that the file does not have as they were before.
+    lacking: Vec<String>,
+}
+
+/// A file that cannot be brought back yet.
+struct Fault {
+    label: String,
+    path: PathBuf,
+    reason: String,
+    /// The copy from before, if there was a file.
+    copy: Option<PathBuf>,
 }
 
 pub(super) async fn run(place: &Path, context: &Context) -> Result<ExitCode, Failure> {
-    let nothing = place::journal(&DataDir::at(place))?.steps().is_empty();
-    if nothing {
-        let sentence = "There is no set-up to undo, and nothing has changed.";
-        let data = json!({ "files": [], "cleared_secrets": [], "kept_secrets": [] });
-        return output::told(&data, sentence, context.format);
+    let journal = place::journal(&DataDir::at(place))?;
+    if journal.steps().is_empty() {
+        let keeps_copies = !journal.kept_copies().is_empty();
+        let none = Undo { backups: journal.backups(), keeps_copies, ..Undo::default() };
+        let mut lines = vec!["There is no set-up to undo, and nothing has changed.".to_owned()];
+        lines.extend(none.sentences(false));
+        return output::told_lines(&none.to_json(), &lines, context.format);
     }
     let undo = Undo::made(place, context).await?;
-    let (data, sentences) = (undo.to_json(), undo.sentences());
-    output::told_lines(&data, &sentences, context.format)
+    undo.check(&narthex("setup --undo", &[]), context)?;
+    output::told_lines(&undo.to_json(), &undo.sentences(false), context.format)
 }
 
 impl Undo {
-    /// Undoes all set-ups.
+    /// Undoes all set-ups, as far as that is possible: [`Undo::check`] fails if something is left
+    /// to do, which stays recorded.
     ///
     /// # Errors
-    /// When a file cannot be brought back yet. All that could be undone is, and the rest stays
-    /// recorded.
+    /// When the record cannot be used, or another set-up works.
     pub(in crate::commands) async fn made(
         place: &Path,
         context: &Context,
@@ -77,35 +96,58 @@ impl Undo {
         let _lock = place::lock(&data)?;
         let mut journal = place::journal(&data)?;
         let mut undo = Self { backups: journal.backups(), ..Self::default() };
-        undo.steps(&mut journal, context).await?;
-        let is_whole = undo.faults.is_empty()
-            && undo.files.iter().all(|file| file.outcome == FileUndone::Restored);
-        if is_whole {
+        undo.ended_by = undo.steps(&mut journal, context).await.err();
+        undo.keeps_copies = !journal.kept_copies().is_empty();
+        if journal.steps().is_empty() {
             if let Some(Err(error)) = journal.lock().map(remove_lock) {
                 tracing::warn!("the lock of the settings could not be removed: {error}");
             }
-            journal.remove().map_err(|error| failed(&error))?;
+            journal.finish().map_err(|error| failed(&error))?;
         }
-        undo.check()?;
         Ok(undo)
     }
 
     async fn steps(&mut self, journal: &mut Journal, context: &Context) -> Result<(), Failure> {
+        self.clients(journal, context).await?;
+        // A client that still reaches its servers through narthex needs them there.
+        match self.faults.is_empty() {
+            true => self.rest(journal, context).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Undoes the files of clients.
+    async fn clients(&mut self, journal: &mut Journal, context: &Context) -> Result<(), Failure> {
         for at in (0..journal.steps().len()).rev() {
-            let step = journal.steps()[at].clone();
-            let is_of_client = matches!(&step, Step::File(file) if file.label != settings::LABEL);
-            // A client that still reaches its servers through narthex needs them there.
-            if !self.faults.is_empty() && !is_of_client {
-                return Ok(());
+            let Step::File(file) = journal.steps()[at].clone() else { continue };
+            // The earlier steps of a file wait for the later ones.
+            let is_faulty = self.faults.iter().any(|fault| fault.path == file.path);
+            if file.label == settings::LABEL || is_faulty {
+                continue;
             }
-            match step {
+            let was_approved = projects::is_approved(&file, &context.settings).await;
+            if !self.file(&file, journal) {
+                continue;
+            }
+            if was_approved {
+                self.approve(&file, context).await;
+            }
+            journal.forget(at).map_err(|error| failed(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Undoes the settings, secrets and service of narthex, once no client needs them.
+    async fn rest(&mut self, journal: &mut Journal, context: &Context) -> Result<(), Failure> {
+        for at in (0..journal.steps().len()).rev() {
+            match journal.steps()[at].clone() {
                 Step::File(file) => {
-                    let was_approved = projects::is_approved(&file, &context.settings).await;
-                    if !self.file(&file, journal) {
-                        continue;
+                    // The undo itself reports a file that cannot be written.
+                    if journal.empty(&file).is_ok_and(|is_empty| is_empty) {
+                        Daemon::read_if_up(context).await;
                     }
-                    if was_approved {
-                        self.approve(&file, context).await?;
+                    if !self.file(&file, journal) {
+                        return Ok(());
                     }
                 }
                 Step::Secret { name, version } => self.secret(name, version, context).await?,
@@ -114,49 +156,95 @@ impl Undo {
             }
             journal.forget(at).map_err(|error| failed(&error))?;
         }
-        if let Some(daemon) = &self.daemon {
-            daemon.reload().await?;
-        }
+        self.reload().await;
         Ok(())
     }
 
+    /// Has the daemon read its files again, which are right without that.
+    async fn reload(&mut self) {
+        let Some(daemon) = &self.daemon else { return };
+        if let Err(failure) = daemon.reload().await {
+            let text = format!(
+                "The daemon has not read its files again: {}; correct that, then run `{}`.",
+                failure.message,
+                narthex("mcp reload", &[])
+            );
+            self.notes.push(text);
+        }
+    }
+
     /// Approves a file of the folder that is as it was when it was approved.
-    async fn approve(&self, step: &FileStep, context: &Context) -> Result<(), Failure> {
+    async fn approve(&mut self, step: &FileStep, context: &Context) {
         let is_restored = self
             .files
             .iter()
             .any(|file| file.path == step.path && file.outcome == FileUndone::Restored);
-        let Some(backup) = step.backup.as_ref().filter(|_| is_restored) else { return Ok(()) };
-        let text = fs_err::read(backup)?;
-        projects::approve(&step.label, &step.path, &text, &context.settings).await
+        let Some(backup) = step.backup.as_ref().filter(|_| is_restored) else { return };
+        let approved = match fs_err::read(backup) {
+            Ok(text) => projects::approve(&step.label, &step.path, &text, &context.settings).await,
+            Err(error) => Err(error.into()),
+        };
+        self.notes.extend(approved.err().map(|failure| told::not_approved(step, &failure)));
     }
 
     /// Removes the service, which ends the daemon. It is the first step of a set-up, so all that
     /// needs a daemon is undone.
     async fn service(&mut self, context: &Context) -> Result<(), Failure> {
-        if let Some(daemon) = self.daemon.take() {
-            daemon.reload().await?;
-        }
+        self.daemon = None;
         self.service = remove_own(&context.client()).await?;
         Ok(())
     }
 
-    /// Undoes a file; false if that is not possible yet.
-    fn file(&mut self, step: &FileStep, journal: &Journal) -> bool {
-        match journal.undo(step) {
-            Ok(FileUndone::NotMade) => true,
-            Ok(outcome) => {
-                let (label, path) = (step.label.clone(), step.path.clone());
-                // Of several steps of one file the last one that is undone counts.
-                self.files.retain(|file| file.path != path);
-                self.files.push(UndoneFile { label, path, outcome });
-                true
-            }
+    /// Undoes a file; false if that is not possible yet. A copy that has more than the file stays.
+    fn file(&mut self, step: &FileStep, journal: &mut Journal) -> bool {
+        let outcome = match journal.undo(step) {
+            Ok(FileUndone::NotMade) => return true,
+            Ok(outcome) => outcome,
             Err(error) => {
-                self.faults.push((step.path.clone(), with_causes(&error)));
-                false
+                self.faults.push(Fault {
+                    label: step.label.clone(),
+                    path: step.path.clone(),
+                    reason: reason(&error, &step.path),
+                    copy: step.backup.clone(),
+                });
+                return false;
+            }
+        };
+        let lacking = match &outcome {
+            FileUndone::Restored | FileUndone::NotMade => Lacking::Nothing,
+            FileUndone::TakenOut { .. } => journal.lacking(step),
+            FileUndone::Gone => Lacking::Unknown,
+        };
+        let has_kept = matches!(&outcome, FileUndone::TakenOut { kept } if !kept.is_empty());
+        if has_kept || lacking != Lacking::Nothing {
+            journal.keep_copy(step);
+        }
+        let lacking = match lacking {
+            Lacking::Entries(names) => names,
+            Lacking::Nothing | Lacking::Unknown => Vec::new(),
+        };
+        let (label, path) = (step.label.clone(), step.path.clone());
+        self.add(UndoneFile { label, path, outcome, lacking });
+        true
+    }
+
+    /// Adds an outcome. Of several steps of one file the last one that is undone counts, with the
+    /// entries that each of them could not bring back.
+    fn add(&mut self, mut new: UndoneFile) {
+        if let Some(at) = self.files.iter().position(|file| file.path == new.path) {
+            let old = self.files.remove(at);
+            if let (FileUndone::TakenOut { kept }, FileUndone::TakenOut { kept: before }) =
+                (&mut new.outcome, old.outcome)
+            {
+                kept.extend(before);
+                new.lacking.extend(old.lacking);
+                for names in [kept, &mut new.lacking] {
+                    names.sort_unstable();
+                    names.dedup();
+                }
             }
         }
+        self.files.push(new);
     }
 
     async fn secret(
@@ -176,84 +264,18 @@ impl Undo {
         }
         Ok(())
     }
-
-    /// Fails if a file could not be brought back.
-    fn check(&self) -> Result<(), Failure> {
-        if let [(path, reason), ..] = &self.faults[..] {
-            let text = format!(
-                "{} cannot be brought back: {reason}; correct that, then run `{}` again; the file \
-                 from before is in {}",
-                path.display(),
-                narthex("setup --undo", &[]),
-                self.backups.display()
-            );
-            return Err(Failure::new(ErrorKind::Conflict, text).with_details(Some(self.to_json())));
-        }
-        Ok(())
-    }
-
-    /// The results, for people.
-    pub(in crate::commands) fn sentences(&self) -> Vec<String> {
-        let mut lines: Vec<_> = self
-            .files
-            .iter()
-            .map(|file| format!("{} {}", file.path.display(), words(&file.outcome)))
-            .collect();
-        if self.files.iter().any(|file| file.outcome != FileUndone::Restored) {
-            lines.push(format!("The files from before are in {}.", self.backups.display()));
-        }
-        if !self.cleared.is_empty() {
-            lines.push(format!("Cleared the secrets {}.", self.cleared.join(", ")));
-        }
-        if !self.kept.is_empty() {
-            let kept = self.kept.join(", ");
-            lines.push(format!("Kept the secrets {kept}, which have other values since."));
-        }
-        if let Some(file) = &self.service {
-            lines.push(format!("Removed the service {}.", file.display()));
-        }
-        if self.daemon.as_ref().is_some_and(|daemon| daemon.is_started) {
-            let stop = narthex("daemon stop", &[]);
-            lines.push(format!("The daemon runs in the background; `{stop}` stops it."));
-        }
-        lines.iter().map(|line| harmless(line)).collect()
-    }
-
-    pub(in crate::commands) fn to_json(&self) -> Value {
-        let files = self.files.iter().map(|file| {
-            let (result, kept): (_, &[String]) = match &file.outcome {
-                FileUndone::Restored => ("restored", &[]),
-                FileUndone::TakenOut { kept } => ("taken_out", kept),
-                FileUndone::Gone => ("gone", &[]),
-                FileUndone::NotMade => ("unchanged", &[]),
-            };
-            let path = file.path.to_string_lossy();
-            json!({ "client": file.label, "file": path, "result": result, "kept": kept })
-        });
-        json!({
-            "files": files.collect::<Vec<_>>(),
-            "cleared_secrets": self.cleared,
-            "kept_secrets": self.kept,
-            "removed_service": self.service,
-            "backups": self.backups.to_string_lossy(),
-        })
-    }
 }
 
-/// The outcome in words, after the name of a file.
-fn words(outcome: &FileUndone) -> String {
-    match outcome {
-        FileUndone::Restored => "is as it was before".to_owned(),
-        FileUndone::NotMade => "was not changed".to_owned(),
-        FileUndone::Gone => "was removed meanwhile, and stays away".to_owned(),
-        FileUndone::TakenOut { kept } if kept.is_empty() => {
-            "was changed by others meanwhile: the own entries are taken out, and the rest stays"
-                .to_owned()
-        }
-        FileUndone::TakenOut { kept } => format!(
-            "was changed by others meanwhile: the entries {} are changed and stay, and the other \
-             own ones are taken out",
-            kept.join(", ")
-        ),
-    }
+/// The reason for which a file cannot be brought back, and its remedy, without the name of the
+/// file and the advice to try again: the sentence around it has both.
+fn reason(error: &JournalError, path: &Path) -> String {
+    let text = match error {
+        JournalError::Edit { source, .. } => source.to_string(),
+        other => with_causes(other),
+    };
+    let text = match text.strip_prefix(&format!("`{}` ", path.display())) {
+        Some(rest) => format!("it {rest}"),
+        None => text,
+    };
+    text.replace(", then try again", "").replace("; run the command again", "")
 }

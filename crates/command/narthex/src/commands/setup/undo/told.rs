@@ -1,0 +1,297 @@
+//! The results of an undo for people and for programs.
+
+use std::path::Path;
+
+use narthex_client_files::{
+    clients::{Client, clients},
+    journal::{FileStep, FileUndone},
+};
+use narthex_model::{
+    ErrorKind,
+    command::{CommandLine, narthex},
+};
+use serde_json::{Value, json};
+
+use super::{Fault, Undo, UndoneFile};
+use crate::{
+    Failure,
+    cli::Context,
+    commands::{setup::settings, source},
+    output::{self, counted, harmless},
+};
+
+/// The line after the one about copies.
+const COPIES_HINT: &str =
+    "They have the keys in them that the files had: delete the folder once you do not need it.";
+
+impl Undo {
+    /// Fails if something is left to do. People see first what is done. `again` is the command that
+    /// continues.
+    pub(in crate::commands) fn check(
+        &self,
+        again: &CommandLine,
+        context: &Context,
+    ) -> Result<(), Failure> {
+        let Some(failure) = self.failure(again) else { return Ok(()) };
+        if context.format.is_text() {
+            self.sentences(false).iter().try_for_each(|sentence| output::line(sentence))?;
+        }
+        Err(failure.with_details(Some(self.to_json())))
+    }
+
+    fn failure(&self, again: &CommandLine) -> Option<Failure> {
+        let [first, ..] = &self.faults[..] else {
+            let failure = self.ended_by.clone()?;
+            let message = format!(
+                "the undo is not complete: {}; mend that, then run `{again}`, which continues",
+                failure.message
+            );
+            return Some(Failure { message, ..failure });
+        };
+        let faults: Vec<_> = self.faults.iter().map(Fault::sentence).collect();
+        let rest = match first.label == settings::LABEL {
+            true => "narthex's secrets and service stay until then".to_owned(),
+            false => {
+                let names = client_names(self.faults.iter().map(|fault| fault.label.as_str()));
+                let verb = if names.len() == 1 { "needs" } else { "need" };
+                let names = names.join(", ");
+                format!(
+                    "narthex's settings, secrets and service stay until then, since {names} still \
+                     {verb} them"
+                )
+            }
+        };
+        let text =
+            format!("{}; then run `{again}`, which undoes the rest: {rest}", faults.join("; "));
+        Some(Failure::new(ErrorKind::Conflict, harmless(&text)))
+    }
+
+    /// The results, for people. `of_uninstall`: the command also stops the daemon, and says what
+    /// stays in the data directory.
+    pub(in crate::commands) fn sentences(&self, of_uninstall: bool) -> Vec<String> {
+        let mut lines: Vec<_> = self.files.iter().map(UndoneFile::sentence).collect();
+        // While the undo is not complete, all copies stay without a word.
+        if self.keeps_copies && self.faults.is_empty() && self.ended_by.is_none() {
+            lines.push(copies_line(&self.backups));
+            lines.extend((!of_uninstall).then(|| COPIES_HINT.to_owned()));
+        }
+        if !self.cleared.is_empty() {
+            let count = counted(self.cleared.len() as u64, "secret");
+            lines.push(format!("Cleared {count} in the vault: {}.", self.cleared.join(", ")));
+        }
+        lines.extend(self.kept.iter().map(|name| {
+            let clear = narthex("secrets clear {}", &[name]);
+            format!("Kept the secret {name}, which has another value since; `{clear}` clears it.")
+        }));
+        if let Some(file) = &self.service {
+            lines.push(format!("Removed the service {}.", file.display()));
+        }
+        lines.extend(self.notes.iter().cloned());
+        if !of_uninstall && self.daemon.as_ref().is_some_and(|daemon| daemon.is_started) {
+            let stop = narthex("daemon stop", &[]);
+            lines.push(format!("The daemon runs in the background; `{stop}` stops it."));
+        }
+        lines.iter().map(|line| harmless(line)).collect()
+    }
+
+    pub(in crate::commands) fn to_json(&self) -> Value {
+        let files = self.files.iter().map(|file| {
+            let (result, kept): (_, &[String]) = match &file.outcome {
+                FileUndone::Restored => ("restored", &[]),
+                FileUndone::TakenOut { kept } => ("taken_out", kept),
+                FileUndone::Gone => ("gone", &[]),
+                FileUndone::NotMade => ("unchanged", &[]),
+            };
+            json!({
+                "client": file.label,
+                "file": file.path.to_string_lossy(),
+                "result": result,
+                "kept": kept,
+                "lacking": file.lacking,
+            })
+        });
+        let faults = self.faults.iter().map(|fault| {
+            json!({
+                "client": fault.label,
+                "file": fault.path.to_string_lossy(),
+                "reason": fault.reason,
+                "copy": fault.copy.as_ref().map(|copy| copy.to_string_lossy()),
+            })
+        });
+        json!({
+            "files": files.collect::<Vec<_>>(),
+            "faults": faults.collect::<Vec<_>>(),
+            "cleared_secrets": self.cleared,
+            "kept_secrets": self.kept,
+            "removed_service": self.service,
+            "backups": self.backups.to_string_lossy(),
+            "keeps_copies": self.keeps_copies,
+        })
+    }
+}
+
+impl UndoneFile {
+    fn sentence(&self) -> String {
+        let row = row(&self.label);
+        let name = row.map_or("narthex", |row| row.name.as_str());
+        let is_back = matches!(self.outcome, FileUndone::Restored | FileUndone::TakenOut { .. });
+        let hint = row.and_then(|row| row.refresh_hint.as_deref()).filter(|_| is_back);
+        let hint = hint.map(|hint| format!(": {hint}")).unwrap_or_default();
+        format!("{name}: {} {}{hint}", self.path.display(), self.words())
+    }
+
+    /// The outcome in words, after the name of the file.
+    fn words(&self) -> String {
+        match &self.outcome {
+            FileUndone::Restored if self.path.symlink_metadata().is_err() => {
+                "is removed again, since it did not exist before".to_owned()
+            }
+            FileUndone::Restored => "is as it was before".to_owned(),
+            FileUndone::NotMade => "was not changed".to_owned(),
+            FileUndone::Gone => "was removed since the set-up, and stays away".to_owned(),
+            FileUndone::TakenOut { kept } => {
+                let kept = match &kept[..] {
+                    [] => "all that narthex did there is taken back, and the other changes stay"
+                        .to_owned(),
+                    [one] => format!(
+                        "its entry `{one}` is another one now and stays, and the rest that narthex \
+                         did there is taken back"
+                    ),
+                    more => format!(
+                        "its entries {} are other ones now and stay, and the rest that narthex did \
+                         there is taken back",
+                        quoted(more)
+                    ),
+                };
+                let lacking = match &self.lacking[..] {
+                    [] => String::new(),
+                    [one] => format!("; `{one}` is not there as it was before"),
+                    more => format!("; {} are not there as they were before", quoted(more)),
+                };
+                format!("was changed by others since the set-up: {kept}{lacking}")
+            }
+        }
+    }
+}
+
+impl Fault {
+    fn sentence(&self) -> String {
+        let copy =
+            self.copy.as_ref().map(|copy| format!(" (the file from before is {})", copy.display()));
+        let copy = copy.unwrap_or_default();
+        format!("{} cannot be brought back: {}{copy}", self.path.display(), self.reason)
+    }
+}
+
+/// The line about copies that stay.
+fn copies_line(backups: &Path) -> String {
+    format!("The files from before are in {}.", backups.display())
+}
+
+/// The line about a file of the folder whose approval did not come back.
+pub(super) fn not_approved(step: &FileStep, failure: &Failure) -> String {
+    let (path, message) = (step.path.display(), &failure.message);
+    match row(&step.label) {
+        Some(client) => format!(
+            "{path} is not trusted any more: {message}; approve it with `{}`.",
+            source::trusting_of(client, &step.path)
+        ),
+        None => format!("{path} is not trusted any more: {message}."),
+    }
+}
+
+/// The names of clients for people, each once.
+pub(in crate::commands) fn client_names<'l>(
+    labels: impl Iterator<Item = &'l str>,
+) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for name in labels.filter_map(row).map(|row| row.name.as_str()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn row(label: &str) -> Option<&'static Client> {
+    clients().iter().find(|row| row.label() == label)
+}
+
+fn quoted(names: &[String]) -> String {
+    let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(outcome: FileUndone, lacking: &[&str]) -> String {
+        let lacking = lacking.iter().map(|name| (*name).to_owned()).collect();
+        let (label, path) = ("codex/user".to_owned(), "/nowhere/config.toml".into());
+        UndoneFile { label, path, outcome, lacking }.sentence()
+    }
+
+    #[test]
+    fn sentences_name_the_client_the_entries_and_the_next_step() {
+        let kept = |names: &[&str]| FileUndone::TakenOut {
+            kept: names.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let changed = "Codex CLI: /nowhere/config.toml was changed by others since the set-up: ";
+        let taken_back = "that narthex did there is taken back";
+        let none: &[&str] = &[];
+        for (outcome, lacking, expected) in [
+            (
+                kept(&["narthex"]),
+                none,
+                format!(
+                    "{changed}its entry `narthex` is another one now and stays, and the rest \
+                     {taken_back}: start Codex again"
+                ),
+            ),
+            (
+                kept(&["a", "b"]),
+                &["a", "b"][..],
+                format!(
+                    "{changed}its entries `a`, `b` are other ones now and stay, and the rest \
+                     {taken_back}; `a`, `b` are not there as they were before: start Codex again"
+                ),
+            ),
+        ] {
+            assert_eq!(file(outcome, lacking), expected);
+        }
+        let gone = "Codex CLI: /nowhere/config.toml was removed since the set-up, and stays away";
+        assert_eq!(file(FileUndone::Gone, &[]), gone);
+    }
+
+    #[test]
+    fn a_failure_names_each_file_once_and_the_clients_that_wait() {
+        let fault = |label: &str, path: &str| Fault {
+            label: label.to_owned(),
+            path: path.into(),
+            reason: "line 1, column 2: odd; correct the JSON there".to_owned(),
+            copy: None,
+        };
+        let again = narthex("setup --undo", &[]);
+        let of = |faults| Undo { faults, ..Undo::default() }.failure(&again).unwrap().message;
+        let [one, two] = [("codex/user", "/a"), ("zed/user", "/b")].map(|(l, p)| fault(l, p));
+        assert_eq!(
+            of(vec![one, two]),
+            "/a cannot be brought back: line 1, column 2: odd; correct the JSON there; /b cannot \
+             be brought back: line 1, column 2: odd; correct the JSON there; then run `narthex \
+             setup --undo`, which undoes the rest: narthex's settings, secrets and service stay \
+             until then, since Codex CLI, Zed still need them"
+        );
+        let settings = of(vec![fault(settings::LABEL, "/s")]);
+        let end = "which undoes the rest: narthex's secrets and service stay until then";
+        assert!(settings.ends_with(end), "{settings}");
+        assert!(Undo::default().failure(&again).is_none());
+        let ended_by = Some(Failure::new(ErrorKind::Unavailable, "the store is locked"));
+        let failure = Undo { ended_by, ..Undo::default() }.failure(&again).unwrap();
+        assert_eq!(
+            failure.message,
+            "the undo is not complete: the store is locked; mend that, then run `narthex \
+             setup --undo`, which continues"
+        );
+    }
+}

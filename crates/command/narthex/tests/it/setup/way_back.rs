@@ -1,0 +1,210 @@
+//! The way back: an undo beside a file with a fault, copies that stay and copies that go, and an
+//! uninstallation where nothing is left.
+
+use super::*;
+
+fn edit(home: &Home, name: &str, from: &str, to: &str) {
+    let text = home.text(name);
+    assert!(text.contains(from), "{text}");
+    home.write(&format!("home/{name}"), &text.replacen(from, to, 1));
+}
+
+/// Has Claude Code write its file whole from memory, in another form.
+fn rewrite_claude(home: &Home) {
+    let mut all: Value = serde_json::from_str(&home.text(".claude.json")).unwrap();
+    all["numStartups"] = json!(215);
+    home.write("home/.claude.json", &all.to_string());
+}
+
+/// D42: a client that has written its own file since has its servers and keys back, so the copy
+/// from before is not needed, and an uninstallation leaves nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn d42_copies_go_once_every_server_is_back() {
+    let fixture = tracker().await;
+    let home = Home::new(&fixture.url);
+    home.set_up(&[]);
+    rewrite_claude(&home);
+    let done = home.run(&["uninstall", "--yes", "--delete-data", "--json"]).succeeded().json();
+    let done = &done["data"];
+    assert_eq!((&done["left"], &done["undo"]["keeps_copies"]), (&json!([]), &json!(false)));
+    assert!(!home.place.path("data").exists());
+    let now: Value = serde_json::from_str(&home.text(".claude.json")).unwrap();
+    let before: Value = serde_json::from_str(&home.filled(CLAUDE)).unwrap();
+    assert_eq!(now["mcpServers"], before["mcpServers"]);
+    assert_eq!(now["numStartups"], 215);
+}
+
+/// D42: a copy stays as long as its file lacks a server, a key, or has another entry in its place.
+/// The copies of all other files go.
+#[tokio::test(flavor = "multi_thread")]
+async fn d42_the_copy_of_a_file_that_lacks_something_stays() {
+    let fixture = tracker().await;
+    let home = Home::new(&fixture.url);
+    home.set_up(&[]);
+    // The disabled server stayed there, and its owner has changed its entry since.
+    edit(&home, ".gemini/settings.json", "https://old.example.com", "https://new.example.com");
+    rewrite_claude(&home);
+    let done = home.run(&["setup", "--undo"]).succeeded().stdout;
+    let backups = home.place.path("data/setup/backups");
+    for words in [
+        format!(
+            "Gemini CLI: {} was changed by others since the set-up: all that narthex did there is \
+             taken back, and the other changes stay; `old` is not there as it was before",
+            home.place.path("home/.gemini/settings.json").display()
+        ),
+        format!(
+            "Claude Code: {} was changed by others since the set-up: all that narthex did there \
+             is taken back, and the other changes stay: start a new session\n",
+            home.place.path("home/.claude.json").display()
+        ),
+        format!("The files from before are in {}.\n", backups.display()),
+    ] {
+        assert!(done.contains(&words), "{words}\n{done}");
+    }
+    let mut copies = Vec::new();
+    files_below(&backups, &mut copies);
+    let texts: Vec<_> = copies.iter().map(|copy| fs::read_to_string(copy).unwrap()).collect();
+    assert_eq!(texts, [home.filled(GEMINI)]);
+
+    // A later set-up and its undo, which is whole, take nothing of that.
+    home.set_up(&["--only", "codex"]);
+    home.run(&["setup", "--undo"]).succeeded();
+    assert_eq!(fs::read_to_string(&copies[0]).unwrap(), home.filled(GEMINI));
+    let nothing = home.run(&["setup", "--undo"]).succeeded().stdout;
+    assert!(nothing.contains(&format!("The files from before are in {}.", backups.display())));
+}
+
+/// D42: one file with a fault keeps no other one from its servers. It is named once, with the way
+/// to go on, which a later undo takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn d42_an_undo_passes_over_a_file_with_a_fault() {
+    let fixture = tracker().await;
+    let home = Home::new(&fixture.url);
+    home.set_up(&[]);
+    let connected = home.text(".codex/config.toml");
+    home.write("home/.codex/config.toml", "[broken");
+    edit(&home, ".gemini/settings.json", "https://old.example.com", "https://new.example.com");
+    let path = home.place.path("home/.codex/config.toml").display().to_string();
+    let done = home.run(&["setup", "--undo"]);
+    let done = done.failed(1, &[
+        &format!("{path} cannot be brought back: line 1, column "),
+        "; correct the TOML there (the file from before is ",
+        "; then run `narthex setup --undo",
+        "`, which undoes the rest: narthex's settings, secrets and service stay until then, since \
+         Codex CLI still needs them",
+    ]);
+    let words = format!("{path} cannot be brought back");
+    assert_eq!(done.stderr.matches(&words).count(), 1, "{done:?}");
+    for words in ["correct that", "try again", "cannot be edited"] {
+        assert!(!done.stderr.contains(words), "{words}: {done:?}");
+    }
+    let restored = home.place.path("home/.claude.json").display().to_string();
+    let restored = format!("Claude Code: {restored} is as it was before: start a new session\n");
+    assert!(done.stdout.contains(&restored), "{done:?}");
+    for (name, text) in FILES {
+        if !matches!(name, ".codex/config.toml" | ".gemini/settings.json") {
+            assert_eq!(home.text(name), home.filled(text), "{name}");
+        }
+    }
+    // Codex still reaches its server through narthex.
+    home.run(&["call", "docs", "echo", "message=still"]).succeeded();
+    assert!(home.run(&["secrets", "list", "--quiet"]).succeeded().stdout.contains("DOCS_KEY"));
+
+    let again = home.run(&["setup", "--undo", "--json"]);
+    assert_eq!(again.code, Some(1), "{again:?}");
+    let details = again.json()["error"]["details"].take();
+    assert_eq!(details["files"], json!([]), "{details}");
+    assert_eq!(details["faults"][0]["client"], "codex/user");
+    assert_eq!(details["faults"][0]["file"], json!(path));
+
+    home.write("home/.codex/config.toml", &connected);
+    let done = home.run(&["setup", "--undo", "--json"]).succeeded().json();
+    assert_eq!(done["data"]["faults"], json!([]), "{done}");
+    assert_eq!(home.text(".codex/config.toml"), home.filled(CODEX));
+    assert!(!home.settings().exists());
+    // The first undo has left a copy that Gemini's file lacks a part of.
+    assert_eq!(done["data"]["keeps_copies"], true, "{done}");
+    let mut copies = Vec::new();
+    files_below(&home.place.path("data/setup/backups"), &mut copies);
+    assert_eq!(copies.len(), 1, "{copies:?}");
+}
+
+/// E124: narthex does not warn of a file that it has removed itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn e124_settings_that_an_undo_removes_are_not_missing() {
+    let fixture = tracker().await;
+    let home = Home::new(&fixture.url);
+    home.set_up(&[]);
+    let done = home.run(&["setup", "--undo"]).succeeded().stdout;
+    let words = format!(
+        "narthex: {} is removed again, since it did not exist before\n",
+        home.settings().display()
+    );
+    assert!(done.contains(&words), "{done}");
+    assert!(done.contains(" in the vault: "), "{done}");
+    let reload = home.run(&["mcp", "reload"]).succeeded();
+    let status = home.run(&["status"]).succeeded();
+    for done in [&reload, &status] {
+        let all = format!("{}{}", done.stdout, done.stderr);
+        assert!(!all.contains("warning") && !all.contains("deleted or moved"), "{all}");
+    }
+}
+
+/// An uninstallation says where it looked if there is nothing, and asks nothing.
+#[test]
+fn an_uninstallation_of_nothing_says_so() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    fs::remove_file(home.place.path("share/narthex")).unwrap();
+    let unit = home.place.path("home/.config/systemd/user/narthex.service");
+    let settings = home.settings();
+    let expected = [
+        "Nothing of narthex is installed for you: there are no data in ".to_owned(),
+        home.place.path("data").display().to_string(),
+        format!(", no settings in {}", settings.parent().unwrap().display()),
+        format!(", and no service {}.\n", unit.display()),
+    ];
+    let none: &[&str] = &[];
+    for words in [none, &["--yes"], &["--dry-run"], &["--delete-data"]] {
+        let done = home.run(&[&["uninstall"], words].concat()).succeeded();
+        for text in &expected {
+            assert!(done.stdout.contains(text), "{text}\n{done:?}");
+        }
+        assert_eq!(done.stdout.lines().count(), 2, "{done:?}");
+        assert!(done.stdout.contains("stays; the tool that installed it removes it"), "{done:?}");
+        assert_eq!(done.stderr, "");
+    }
+    let data = home.run(&["uninstall", "--json"]).succeeded().json()["data"].take();
+    assert_eq!((&data["deleted"], &data["undo"]), (&json!([]), &Value::Null));
+
+    // Data that stay are no reason for a question.
+    drop(home.run(&["up", "--detach", "--config", "mcp.json"]).succeeded());
+    home.run(&["uninstall", "--yes"]).succeeded();
+    let done = home.run(&["uninstall"]).succeeded().stdout;
+    assert!(done.contains("Nothing is left to remove"), "{done}");
+    assert!(done.contains("a later installation uses them; `narthex uninstall --delete-data"));
+}
+
+/// The keys in a keychain outlive the data, and the note has the command for this data directory.
+#[test]
+fn an_uninstallation_names_the_keys_in_a_keychain() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    home.run(&["up", "--detach", "--config", "mcp.json"]).succeeded();
+    home.run(&["daemon", "stop"]).succeeded();
+    let run = |words: &[&str]| {
+        let mut command = home.command(words);
+        command.env("NARTHEX_VAULT_KEYCHAIN", "secret-service").stdin(Stdio::null());
+        Done::from(command.output().unwrap()).succeeded().stdout
+    };
+    let data = fs::canonicalize(home.place.path("data")).unwrap();
+    let note = format!(
+        "The master keys in the Secret Service stay; remove them with `secret-tool clear \
+         application narthex data-dir {}`.",
+        data.display()
+    );
+    assert!(!run(&["uninstall", "--dry-run"]).contains("master keys"));
+    for words in [&["--dry-run"], &["--yes"]] {
+        let told = run(&[&["uninstall", "--delete-data"], &words[..]].concat());
+        assert!(told.contains(&note), "{told}");
+    }
+    assert!(!data.exists());
+}
