@@ -223,17 +223,10 @@ impl Home {
     }
 
     fn is_left(&self) -> Result<()> {
-        let said = self.narthex(&["uninstall", "--yes", "--delete-data"])?;
-        let copies = self.path(".local/share/narthex/setup");
-        if copies.exists() {
-            // Claude Code has written its file since: the copy from before stays, and is named.
-            ensure!(said.to_string().contains("narthex/setup"), "{said}");
-            fs::remove_dir_all(copies)?;
-            self.narthex(&["uninstall", "--yes", "--delete-data"])?;
-        }
+        let done = self.narthex(&["uninstall", "--yes", "--delete-data"])?;
         // Clients keep logs of their own, which have the name of the entry.
         for own in [".local/share/narthex", ".config/narthex", ".config/systemd"] {
-            ensure!(!self.path(own).exists(), "{own} is left");
+            ensure!(!self.path(own).exists(), "{own} is left:\n{done}");
         }
         Ok(())
     }
