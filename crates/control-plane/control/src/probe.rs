@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use narthex_model::{CallErrorKind, ServerDefinition};
 use narthex_registry::{Registry, VerbError};
-use narthex_upstream::{Link, LinkError};
+use narthex_upstream::{Link, LinkError, LinkEvent};
 use narthex_wire::{Message, Raw, method, rpc};
 use serde::Serialize;
 use tokio::{
@@ -14,6 +14,9 @@ use tokio::{
 };
 
 use crate::{Control, ControlError};
+
+/// Number of the server's own messages that wait while the connection is made.
+const EVENT_QUEUE: usize = 256;
 
 /// The stages of a test, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -141,8 +144,7 @@ impl Probing {
             revision: None,
         };
         let since = Instant::now();
-        // The server's notifications are not needed; the queue is bounded and drops them.
-        let (events, _unheard) = mpsc::channel(1);
+        let (events, mut received) = mpsc::channel(EVENT_QUEUE);
         let opened = self.registry.open_apart(&self.definition, events).await;
         let outcome = match &opened {
             Ok(_) => StageOutcome::Ok { count: None },
@@ -155,8 +157,15 @@ impl Probing {
         let Ok(link) = opened else { return probe };
         probe.read_facts(&link);
         let within = self.registry.deadlines(&self.definition).list;
-        probe.read_lists(&link, within, &told).await;
-        link.stop().await;
+        let testing = async {
+            probe.read_lists(&link, within, &told).await;
+            link.stop().await;
+        };
+        tokio::select! {
+            biased;
+            () = testing => {}
+            () = read_past(&link, &mut received) => {}
+        }
         let is_fine = |stage: &Stage| {
             matches!(stage.outcome, StageOutcome::Ok { .. } | StageOutcome::NotSupported)
         };
@@ -216,6 +225,19 @@ impl Probe {
         self.server_version = text("version");
         self.revision = Some(facts.revision.as_str().to_owned());
     }
+}
+
+/// Reads the server's own messages, so that none is reported as dropped: no caller needs them, and
+/// no client can answer a question. Does not end by itself.
+async fn read_past(link: &Link, received: &mut mpsc::Receiver<LinkEvent>) {
+    while let Some(event) = received.recv().await {
+        match event {
+            LinkEvent::Request(question) => link.refuse_undeclared(&question).await,
+            LinkEvent::Notification(_) | LinkEvent::Closed(_) => {}
+        }
+    }
+    // The end of the connection fails the stage that uses it.
+    std::future::pending().await
 }
 
 async fn list(

@@ -7,7 +7,7 @@ use std::sync::{
 
 use narthex_model::Alias;
 use narthex_wire::{Message, Redactor};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Aside, Health, LinkError, LinkEvent};
@@ -139,11 +139,12 @@ impl Outlet {
     }
 
     /// Puts an event into the queue. If the queue has no room, a burst of dropped messages is
-    /// logged twice: at its start, and after its end with their number.
+    /// logged twice: at its start, and after its end with their number. An owner that reads no
+    /// longer needs no message, so those are not logged.
     fn offer(&self, event: LinkEvent) -> bool {
         let sent = self.events.try_send(event);
         match &sent {
-            Err(_) if self.dropped.fetch_add(1, Ordering::Relaxed) == 0 => {
+            Err(TrySendError::Full(_)) if self.dropped.fetch_add(1, Ordering::Relaxed) == 0 => {
                 tracing::warn!(
                     server.name = %self.server,
                     "dropping messages of the server: they are not read fast enough"

@@ -226,6 +226,53 @@ fn test_fails_with_the_reason() {
 fn r_m32_logs_show_the_output_of_a_server() {
     let place = three();
     let done = place.run(["mcp", "logs", "shell"]).succeeded();
+/// A server that sends messages of its own with its tools and at its end, and writes the answer to
+/// its question into a file.
+const TALKATIVE: &str = r#"
+tell() {
+    printf '{"jsonrpc":"2.0","method":"notifications/message",'
+    printf '"params":{"level":"info","data":"x"}}\n'
+}
+while read -r line; do
+    id=${line#*'"id":'}; id=${id%%[,\}]*}
+    case "$line" in
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":' "$id"
+        printf '{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}},'
+        printf '"serverInfo":{"name":"talk","version":"1"}}}\n';;
+    *'"tools/list"'*) tell; tell; tell
+        printf '{"jsonrpc":"2.0","id":"q","method":"roots/list"}\n'
+        read -r answer; printf '%s\n' "$answer" >> "$1"
+        printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}\n' "$id";;
+    *'"id"'*)
+        printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id";;
+    esac
+done
+tell; tell
+"#;
+
+/// §3.5 `mcp test`: the test reads the server's own messages and refuses its questions, so the
+/// daemon reports no dropped message.
+#[test]
+fn a_test_reads_the_messages_that_the_server_sends_by_itself() {
+    let place = Place::new();
+    place.write("talkative.sh", TALKATIVE);
+    let words = [place.path("talkative.sh"), place.path("answers")];
+    let entry = json!({ "transport": "stdio", "command": "sh", "args": words, "disabled": true });
+    place.write("mcp.json", &json!({ "servers": { "talkative": entry } }).to_string());
+    let log = fs_err::File::create(place.path("log")).unwrap();
+    let up = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let mut daemon = place.start_with(&up, |command| {
+        command.stderr(log.into_parts().0);
+    });
+    daemon.event("ready");
+    place.run(["mcp", "test", "talkative"]).succeeded();
+    let read = |name: &str| fs_err::read_to_string(place.path(name)).unwrap();
+    assert!(read("answers").contains("-32601"), "{}", read("answers"));
+    daemon.signal("TERM");
+    daemon.wait();
+    assert!(!read("log").contains("dropp"), "{}", read("log"));
+}
+
     assert!(done.stdout.contains("No daemon runs"), "{done:?}");
     let down = data(place.run(["mcp", "logs", "shell", "--json"]));
     assert_eq!(down["lines"], json!([]));
