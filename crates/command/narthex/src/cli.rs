@@ -1,5 +1,6 @@
 //! The command line: its commands, and the code that runs each of them.
 
+mod dashes;
 mod help;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
@@ -8,11 +9,11 @@ use clap::{Args, FromArgMatches, Parser, Subcommand};
 use narthex_client::cli::{
     AddServerArgs, AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand,
     ChannelsCommand, CheckCommand, ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand,
-    ExportArgs, GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand,
-    MountArgs, PolicyCommand, ProfilesCommand, RestoreArgs, RunCommand, SearchArgs, SecretsCommand,
-    ServersCommand, ServiceCommand, SessionsCommand, SetupArgs, SharesCommand, StraceArgs,
-    TokensCommand, ToolsArgs, TopArgs, TrustArgs, UninstallArgs, UpArgs, UsageArgs, UsersCommand,
-    VersionArgs, VfsCommand, WebhooksCommand, WorkspacesCommand,
+    ExportArgs, GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand, McpDaemonCommand,
+    MembersCommand, MountArgs, PolicyCommand, ProfilesCommand, RestoreArgs, RunCommand, SearchArgs,
+    SecretsCommand, ServersCommand, ServiceCommand, SessionsCommand, SetupArgs, SharesCommand,
+    StraceArgs, TokensCommand, ToolsArgs, TopArgs, TrustArgs, UninstallArgs, UpArgs, UsageArgs,
+    UsersCommand, VersionArgs, VfsCommand, WebhooksCommand, WorkspacesCommand,
 };
 use narthex_client::{commands as client, environment::is_utf8_locale};
 use narthex_model::{CatalogKind, ErrorKind, command};
@@ -268,14 +269,18 @@ fn begin() -> ExitCode {
 fn read(
     arguments: impl IntoIterator<Item = std::ffi::OsString>,
 ) -> Result<(Cli, Option<String>), clap::Error> {
-    let matches = help::command().try_get_matches_from(arguments)?;
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    let dashes::Read { matches, doubtful } = dashes::read(&help::command(), &arguments)?;
     let mut inner = &matches;
     while let Some((_, next)) = inner.subcommand() {
         inner = next;
     }
     let workspace = inner.try_get_one::<String>("workspace").ok().flatten().cloned();
-    let cli =
+    let mut cli =
         Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut help::command()))?;
+    if let Command::Mcp(McpCommand::Daemon(McpDaemonCommand::Add(args))) = &mut cli.command {
+        args.doubtful = doubtful;
+    }
     Ok((cli, workspace))
 }
 

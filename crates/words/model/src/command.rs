@@ -182,6 +182,14 @@ impl CommandLine {
         self
     }
 
+    /// Adds words for another program, behind `--`. Options are added before.
+    #[must_use]
+    pub fn passing_on<W: fmt::Display>(mut self, words: impl IntoIterator<Item = W>) -> Self {
+        self.words.push("--".to_owned());
+        self.words.extend(words.into_iter().map(|word| word.to_string()));
+        self
+    }
+
     /// About a workspace, in place of the process's own.
     #[must_use]
     pub fn in_workspace(mut self, workspace: impl fmt::Display) -> Self {

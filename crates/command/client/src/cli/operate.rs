@@ -34,7 +34,7 @@ pub enum McpDaemonCommand {
     /// Reload the configuration files now
     #[command(after_help = "Example:\n  narthex mcp reload")]
     Reload,
-    /// Add a server to your settings, for all projects
+    /// Add a server to your settings, by its command, address or entry, for all projects
     Add(AddArgs),
     /// Remove a server from your settings; its open calls finish
     #[command(after_help = "Example:\n  narthex mcp remove files")]
@@ -87,36 +87,41 @@ pub struct LogsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     narthex mcp add memory -- npx -y @modelcontextprotocol/server-memory\n  \
-    narthex mcp add docs --url https://docs.example/mcp\n  \
+    narthex mcp add docs https://docs.example/mcp\n  \
+    narthex mcp add docs --url https://docs.example/mcp --header 'Authorization=${secret:DOCS}'\n  \
     narthex mcp add docs - < entry.json\n\n\
-    Never type a secret on a command line: write ${secret:NAME} or ${env:NAME} in single quotes.")]
+    Never type a secret on a command line: store it with `narthex secrets set NAME`, and write\n\
+    '${secret:NAME}' or '${env:VARIABLE}' in single quotes.")]
 pub struct AddArgs {
     /// The server's name: 1 to 64 characters of a-z, 0-9, _ and -
     pub name: String,
-    /// The entry as a JSON object; - reads standard input
-    #[arg(value_name = "ENTRY", conflicts_with_all = ["url", "command", "env", "header", "cwd"])]
-    pub entry: Option<String>,
+    /// The server's address, or its entry as a JSON object; - reads it from standard input
+    #[arg(value_name = "URL|ENTRY", conflicts_with = "url")]
+    pub described: Option<String>,
     /// The address of a server over HTTP
     #[arg(long, conflicts_with = "command")]
     pub url: Option<String>,
-    /// Use the transport HTTP+SSE of 2024-11-05
-    #[arg(long, requires = "url", conflicts_with = "command")]
+    /// Use the transport HTTP+SSE of 2024-11-05, for an address
+    #[arg(long)]
     pub sse: bool,
-    /// A header of each request
-    #[arg(long, value_name = "NAME=VALUE", requires = "url", conflicts_with = "command")]
+    /// A header of each request to an address
+    #[arg(long, value_name = "NAME=VALUE")]
     pub header: Vec<String>,
     /// An environment variable of the program
-    #[arg(long, value_name = "NAME=VALUE", requires = "command", conflicts_with = "url")]
+    #[arg(short, long, value_name = "NAME=VALUE", conflicts_with = "url")]
     pub env: Vec<String>,
     /// The working folder of the program
-    #[arg(long, value_name = "DIR", requires = "command", conflicts_with = "url")]
+    #[arg(long, value_name = "DIR", conflicts_with = "url")]
     pub cwd: Option<String>,
     /// Replace an existing server of this name
     #[arg(long)]
     pub replace: bool,
-    /// The program of a local server, and its arguments
+    /// The program of a local server, and its arguments; flags of narthex come before --
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
+    /// The first word of a command without `--` that is a flag of narthex, too.
+    #[arg(skip)]
+    pub doubtful: Option<String>,
 }
 
 /// Reads the files of MCP clients of this user.

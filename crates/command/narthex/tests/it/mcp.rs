@@ -477,6 +477,7 @@ fn e142_servers_are_added_and_removed() {
     let entry = &stored["mcp"]["servers"]["mine"];
     assert_eq!(entry["args"], json!(["-c", "exit 3"]));
     assert_eq!((&entry["command"], &entry["env"]), (&json!("sh"), &json!({ "A": "b" })));
+    assert!(done.stderr.contains(&place.printed("mcp test mine")), "{done:?}");
     place.run(add).failed(1, &["conflict", "mine", "--replace"]);
     let entry = shell_entry().to_string();
     let replaced = data(place.run(["mcp", "add", "mine", &entry, "--replace", "--json"]));
@@ -489,7 +490,7 @@ fn e142_servers_are_added_and_removed() {
     let hidden = place.run(["mcp", "add", "shell", &entry]).succeeded();
     assert!(hidden.stderr.contains("is used instead"), "{hidden:?}");
     place.run(["mcp", "add", "bad", "{\"transport\": \"x\"}"]).failed(1, &["invalid", "transport"]);
-    place.run(["mcp", "add", "bad"]).failed(2, &["--url"]);
+    place.run(["mcp", "add", "bad"]).failed(2, &["-- COMMAND`", "mcp add bad --url URL"]);
     place.run(["mcp", "add", "bad", "--env", "secret", "--", "x"]).failed(2, &["NAME=VALUE"]);
     let of_both = ["mcp", "add", "bad", "--url", "http://127.0.0.1:1", "--env", "A=b"];
     place.run(of_both).failed(2, &["--env", "cannot be used with"]);
@@ -506,6 +507,33 @@ fn e142_servers_are_added_and_removed() {
 fn a9_mcp_commands_need_the_admin_token() {
     let place = three();
     let _daemon = place.up();
+/// E139: a program with flags needs no `--`, and an address no `--url`.
+#[test]
+fn e139_servers_are_added_as_people_write_them() {
+    let place = three();
+    let _daemon = place.up();
+    let stored = |name: &str| {
+        let text = fs_err::read_to_string(place.path("config/narthex/settings.json")).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["mcp"]["servers"][name].take()
+    };
+    place.run(["mcp", "add", "mine", "sh", "-c", "exit 3"]).succeeded();
+    let program = json!({ "transport": "stdio", "command": "sh", "args": ["-c", "exit 3"] });
+    assert_eq!(stored("mine"), program);
+    let quiet = ["mcp", "add", "web", "http://127.0.0.1:1/", "--header", "X-A: b", "--quiet"];
+    assert_eq!(place.run(quiet).succeeded().stdout, "");
+    let address =
+        json!({ "transport": "http", "url": "http://127.0.0.1:1/", "headers": { "X-A": "b" } });
+    assert_eq!(stored("web"), address);
+    let doubtful = ["mcp", "add", "other", "sh", "-c", "exit 3", "--env", "A=b"];
+    let data = place.path("data");
+    let taken =
+        format!("`narthex mcp add other --data {} -- sh -c 'exit 3' --env A=b`", data.display());
+    place.run(doubtful).failed(2, &["`--env` can be meant for", &taken]);
+    let refused = place.run(["mcp", "add", "--transport", "http", "x", "http://127.0.0.1:1"]);
+    let refused = refused.failed(2, &["unexpected argument '--transport'"]);
+    assert!(!refused.stderr.contains("tip:"), "{refused:?}");
+}
+
     let token = |name: &str| fs_err::read_to_string(place.path(name)).unwrap();
     let (client, admin) = (token("data/client.token"), token("data/admin.token"));
     fs_err::remove_file(place.path("data/admin.token")).unwrap();

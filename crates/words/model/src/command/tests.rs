@@ -42,6 +42,11 @@ fn d36_printed_commands_name_workspace_and_data_folder() {
         text(narthex("mcp add NAME -- COMMAND", &[])),
         "narthex mcp add NAME --data '/srv/a b' -- COMMAND"
     );
+    let passing_on = narthex("mcp add {}", &[&"a"]).passing_on(["npx", "-y", "it's one"]);
+    assert_eq!(
+        read(&text(passing_on)),
+        ["narthex", "mcp", "add", "a", "--data", "/srv/a b", "--", "npx", "-y", "it's one"]
+    );
     assert_eq!(narthex("runs list", &[]).to_string(), "narthex runs list");
 }
 

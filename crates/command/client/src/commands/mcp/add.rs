@@ -1,15 +1,15 @@
 //! `narthex mcp add`: adds a server to the user's settings.
 
-use std::{
-    io::{Read, stdin},
-    process::ExitCode,
-};
+mod described;
+
+use std::process::ExitCode;
 
 use crate::cli::AddArgs;
 use http::Method;
-use narthex_model::{ErrorKind, json::without_comments};
-use serde_json::{Map, Value, json};
+use narthex_model::{ErrorKind, command::narthex};
+use serde_json::Value;
 
+use self::described::entry;
 use super::text;
 use crate::{
     Context, Failure,
@@ -17,9 +17,6 @@ use crate::{
     daemon_client::{ApiRequest, DaemonClient, server_path},
     output::{self, harmless},
 };
-
-/// More than the daemon takes.
-const ENTRY_MAX: u64 = 2 * 1024 * 1024;
 
 pub(super) async fn run(args: AddArgs, context: &Context) -> Result<ExitCode, Failure> {
     let entry = entry(&args)?;
@@ -48,55 +45,7 @@ pub(super) async fn run(args: AddArgs, context: &Context) -> Result<ExitCode, Fa
         let verb = if saved["created"] == true { "added" } else { "replaced" };
         let name = harmless(text(&saved, "name"));
         output::line(&format!("{verb} {name}; it connects in the background"))?;
+        output::notice(&format!("see if it works with `{}`", narthex("mcp test {}", &[&name])));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The entry's text.
-fn entry(args: &AddArgs) -> Result<String, Failure> {
-    match (&args.entry, &args.url, args.command.split_first()) {
-        (Some(dash), _, _) if dash == "-" => {
-            let mut text = String::new();
-            stdin().take(ENTRY_MAX).read_to_string(&mut text)?;
-            // The daemon takes JSON alone.
-            Ok(String::from_utf8_lossy(&without_comments(text.as_bytes())).into_owned())
-        }
-        (Some(text), _, _) => Ok(text.clone()),
-        (None, Some(url), _) => {
-            let transport = if args.sse { "sse" } else { "http" };
-            let mut entry = json!({ "transport": transport, "url": url });
-            if !args.header.is_empty() {
-                entry["headers"] = pairs("--header", &args.header)?;
-            }
-            Ok(entry.to_string())
-        }
-        (None, None, Some((command, rest))) => {
-            let mut entry = json!({ "transport": "stdio", "command": command, "args": rest });
-            if !args.env.is_empty() {
-                entry["env"] = pairs("--env", &args.env)?;
-            }
-            if let Some(folder) = &args.cwd {
-                entry["cwd"] = json!(folder);
-            }
-            Ok(entry.to_string())
-        }
-        (None, None, None) => {
-            let text = "describe the server: an entry as JSON, --url URL, or -- COMMAND";
-            Err(Failure::usage(text))
-        }
-    }
-}
-
-fn pairs(flag: &str, words: &[String]) -> Result<Value, Failure> {
-    let mut members = Map::new();
-    for word in words {
-        // The value may be a secret, so it is not repeated.
-        let Some((name, value)) = word.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            return Err(Failure::usage(format!("{flag} needs NAME=VALUE")));
-        };
-        if members.insert(name.to_owned(), json!(value)).is_some() {
-            return Err(Failure::usage(format!("{flag} {name} is given twice")));
-        }
-    }
-    Ok(members.into())
 }
