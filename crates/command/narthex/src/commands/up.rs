@@ -20,6 +20,7 @@ use narthex_client::{cli::UpArgs, commands::service::choose_for_background, door
 use narthex_control::Control;
 use narthex_http::TokenHash;
 use narthex_http::listener::{Leaving, ServeOptions, Workers};
+use narthex_model::command::{narthex, quoted};
 use narthex_registry::watch::LayersEvent;
 use narthex_tls::Identity;
 use serde_json::json;
@@ -267,11 +268,6 @@ impl Reporter<'_> {
         // The certificate of files is for the public name.
         let public = self.context.settings.sign_in.public_url().filter(|_| door.is_tls());
         let url = public.unwrap_or(&state.url);
-        let http = json!({ "mcpServers": { "narthex": {
-            "type": "http",
-            "url": format!("{url}/mcp"),
-            "headers": { "Authorization": format!("Bearer <see {}>", token_file.display()) },
-        } } });
         let data = Some(self.data.path().to_owned());
         let places = Elsewhere { data, ..Elsewhere::of(&self.context.settings) };
         let mut arguments = places.arguments()?;
@@ -282,13 +278,18 @@ impl Reporter<'_> {
         } } });
         let socket = state.socket_dir.as_ref().map(|dir| dir.join("mcp.sock"));
         let socket = socket.map_or_else(|| "none".to_owned(), |path| path.display().to_string());
+        let token_file = token_file.display().to_string();
         Ok(format!(
             "narthex listens on {url}\n\n  all servers  {url}/mcp\n  \
-             one server   {url}/mcp/ALIAS\n  socket       {socket}\n  token        {}\n{}\n\
-             For a client that speaks HTTP:\n\n{http:#}\n\n\
-             For a client that starts programs:\n\n{stdio:#}\n",
-            token_file.display(),
+             one server   {url}/mcp/NAME\n  socket       {socket}\n  token        {token_file}\n\
+             {}\n\
+             Connect the MCP clients of this machine with `{}`; it asks first.\n\n\
+             By hand, a client that starts programs takes this:\n\n{stdio:#}\n\n\
+             A client that speaks HTTP takes the address {url}/mcp and a header, which this \
+             prints:\n\n  echo \"Authorization: Bearer $(cat {})\"\n",
             door.certificate_lines(),
+            narthex("setup", &[]),
+            quoted(&token_file),
         ))
     }
 

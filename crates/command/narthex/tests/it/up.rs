@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader},
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     time::{Duration, SystemTime},
 };
 
@@ -34,6 +34,39 @@ fn events_have_the_data_that_a_calling_program_needs() {
     assert_eq!(states[1]["status"], "disabled");
     assert_eq!(states[2]["status"], "error");
     assert_eq!(states[2]["error"]["kind"], "transport_error");
+}
+
+/// A person can paste all that the start prints: the entry reaches the daemon, and the command for
+/// a header prints the whole one.
+#[test]
+fn the_start_prints_what_can_be_pasted() {
+    let place = Place::new();
+    let mut command = place.command(["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut daemon = command.spawn().unwrap();
+    let mut output = BufReader::new(daemon.stdout.take().unwrap());
+    let mut text = String::new();
+    while !text.contains("echo ") {
+        assert!(output.read_line(&mut text).unwrap() > 0, "{text}");
+    }
+    assert!(text.contains(&place.printed("setup")), "{text}");
+    assert!(!text.contains('<'), "{text}");
+    let entry = &text[text.find("\n{").unwrap()..text.find("\n}").unwrap() + 2];
+    let entry: serde_json::Value = serde_json::from_str(entry).unwrap();
+    let entry = &entry["mcpServers"]["narthex"];
+    let words = entry["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
+    let mut connect = place.command(words);
+    connect.stdin(Stdio::null()).stdout(Stdio::null());
+    assert!(connect.status().unwrap().success(), "{entry}");
+    let echo = text.lines().find(|line| line.contains("echo ")).unwrap();
+    let header = Command::new("sh").args(["-c", echo]).output().unwrap().stdout;
+    let token = fs::read_to_string(place.path("data/client.token")).unwrap();
+    assert_eq!(
+        String::from_utf8(header).unwrap().trim(),
+        format!("Authorization: Bearer {}", token.trim())
+    );
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
 }
 
 #[test]

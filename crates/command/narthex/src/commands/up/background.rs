@@ -88,8 +88,8 @@ fn told(
             output::line(&format!("Its certificate has the SHA-256 fingerprint {fingerprint}."))?;
         }
         output::line(&format!("Log: {}", log.display()))?;
-        let (connect, stop) = (narthex("connect", &[]), narthex("daemon stop", &[]));
-        output::line(&format!("A client that starts programs reaches it with `{connect}`."))?;
+        let (setup, stop) = (narthex("setup", &[]), narthex("daemon stop", &[]));
+        output::line(&format!("Connect the MCP clients of this machine with `{setup}`."))?;
         output::line(&format!("Stop it with `{stop}`."))?;
     }
     Ok(ExitCode::SUCCESS)
