@@ -124,9 +124,12 @@ fn show(rows: &[Value], now: SystemTime, context: &Context) -> Result<(), Failur
 fn nothing(is_up: bool, configured: Configured) -> Result<(), Failure> {
     let sentence = match is_up {
         true => "Neither the daemon nor any active run that this token can see has servers.",
-        false => "No daemon runs, so no server is mounted.",
+        false => "No daemon runs, so no server is connected.",
     };
     output::line(sentence)?;
+    if configured.names.is_empty() {
+        output::notice(&first_step(is_up));
+    }
     if !configured.names.is_empty() {
         let names: Vec<_> = configured.names.iter().map(|name| harmless(name)).collect();
         let remedy = narthex(if is_up { "mcp reload" } else { "up" }, &[]);
@@ -140,6 +143,20 @@ fn nothing(is_up: bool, configured: Configured) -> Result<(), Failure> {
         output::line(&format!("Configured here: {}. {then}", names.join(", ")))?;
     }
     Ok(())
+}
+
+/// The commands of a user who has no server yet.
+fn first_step(is_up: bool) -> String {
+    if !is_up {
+        return format!("start the daemon with `{}`", narthex("up", &[]));
+    }
+    format!(
+        "take the servers of your MCP clients with `{}`, or add one with `{}` from a registry, or \
+         `{}`",
+        narthex("setup", &[]),
+        narthex("add NAME", &[]),
+        narthex("mcp add NAME -- COMMAND", &[])
+    )
 }
 
 /// Why a server failed that has no error, if it has not answered since then: it is being connected

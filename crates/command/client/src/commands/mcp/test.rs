@@ -162,7 +162,8 @@ fn result(probe: &Value, context: &Context) -> Result<ExitCode, Failure> {
         output::line(&word)?;
         return Ok(code);
     }
-    let rest = if is_ok { server(probe) } else { why() };
+    // The reasons are in the lines of the stages.
+    let rest = if is_ok { server(probe) } else { failed_stages(probe) };
     output::line(&format!("{word} {}", harmless(&rest)))?;
     Ok(code)
 }
@@ -182,7 +183,14 @@ fn server(probe: &Value) -> String {
     server
 }
 
-/// The stages that failed, in one line.
+/// The names of the stages that failed.
+fn failed_stages(probe: &Value) -> String {
+    let stages = probe["stages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_bad = |stage: &&Value| matches!(text(stage, "outcome"), "failed" | "timeout");
+    stages.iter().filter(is_bad).map(|stage| text(stage, "name")).collect::<Vec<_>>().join(", ")
+}
+
+/// The stages that failed, with their reasons, in one line.
 pub(in crate::commands) fn failed(probe: &Value) -> String {
     let stages = probe["stages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let bad = stages.iter().filter_map(|stage| match text(stage, "outcome") {
@@ -217,5 +225,6 @@ mod tests {
         ]});
         let expected = "tools/list: no answer in 5000 ms; prompts/list: error -32603: no";
         assert_eq!(failed(&probe), expected);
+        assert_eq!(failed_stages(&probe), "tools/list, prompts/list");
     }
 }
