@@ -22,4 +22,5 @@ mod runtime;
 mod slot;
 #[cfg(test)]
 mod testing;
+mod unreached;
 mod words;

@@ -3,6 +3,7 @@
 mod ask;
 mod bundle;
 pub(super) mod left;
+mod name;
 mod trial;
 
 use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::SystemTime};
@@ -10,7 +11,10 @@ use std::{collections::BTreeMap, process::ExitCode, sync::Arc, time::SystemTime}
 use narthex_model::{Alias, ErrorKind, SecretName, command::narthex};
 use serde_json::{Value, json};
 
-use self::trial::Trial;
+use self::{
+    name::{alias, check_name},
+    trial::Trial,
+};
 use super::{
     search::{RegistrySettings, not_stored, stored},
     waiting::waiting,
@@ -23,8 +27,8 @@ use crate::{
     public_registry::{
         address::RegistryAddress,
         bundle::Staged,
-        cache::RegistryCache,
-        client::{Listing, PublicRegistry, last_part},
+        cache::{Cached, RegistryCache},
+        client::{Listing, PublicRegistry},
         document::ServerStatus,
         entry::Draft,
         ways::{Way, ways},
@@ -37,6 +41,14 @@ struct Chosen {
     address: RegistryAddress,
     /// The time of the registry's answer, if it is a stored one.
     seen_at: Option<SystemTime>,
+}
+
+/// A server that was added.
+struct Kept {
+    entry: Value,
+    /// Secrets of an earlier server of this name.
+    left_secrets: Vec<String>,
+    tried: trial::Tried,
 }
 
 /// Runs the command.
@@ -67,8 +79,14 @@ pub async fn run(
             return bundle::dry_run(facts(&alias, &chosen), source, &context);
         }
         Some(source) => {
-            let wanted =
-                bundle::Wanted { alias: &alias, source, registry: &chosen.address, proxies };
+            let wanted = bundle::Wanted {
+                name: &args.name,
+                alias: &alias,
+                others: others(&chosen),
+                source,
+                registry: &chosen.address,
+                proxies,
+            };
             let (server, staged) = Box::pin(bundle::fetch(wanted, &context)).await?;
             (way.with_server(server), Some(staged))
         }
@@ -85,7 +103,8 @@ pub async fn run(
     ask::confirm(&args, &alias, &draft, &context).await?;
     let taken = left::taken(&client).await?;
     let names = secret_names(&alias, &draft, &taken);
-    told_of_left(&alias, &draft, &taken);
+    let left = left_by_earlier(&alias, &draft, &taken);
+    left::tell(&left, &context);
     let entry = draft.entry(&names);
     let secrets = draft.secrets().filter_map(|(of, value)| Some((names.get(of)?, value)));
     let trial = Trial {
@@ -102,37 +121,8 @@ pub async fn run(
     if let Some(placed) = placed {
         placed.keep();
     }
-    told(&alias, &chosen, entry, &tried, &context)
-}
-
-/// Checks that the name has the form of a registry's names.
-fn check_name(name: &str) -> Result<(), Failure> {
-    let is_part = |part: &str| {
-        let is_sign = |byte: u8| matches!(byte, b'.' | b'_' | b'-');
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || is_sign(byte))
-    };
-    match name.split_once('/') {
-        Some((publisher, server)) if is_part(publisher) && is_part(server) => Ok(()),
-        _ => {
-            let search = narthex("search WORDS", &[]);
-            Err(Failure::usage(format!(
-                "`{name}` is not a name of a registry, such as io.github.ada/weather; find the \
-                 name with `{search}`"
-            )))
-        }
-    }
-}
-
-/// The server's name here.
-fn alias(args: &AddServerArgs) -> Result<Alias, Failure> {
-    if let Some(given) = &args.alias {
-        return Alias::of_server(given).map_err(|error| Failure::usage(format!("--as: {error}")));
-    }
-    let derived = Alias::suggest(last_part(&args.name));
-    Alias::of_server(derived.as_str()).map_err(|error| {
-        let text = format!("`{}` gives no name for the server here: {error}", args.name);
-        Failure::usage(format!("{text}; choose one with --as"))
-    })
+    let kept = Kept { entry, left_secrets: left, tried };
+    told(&alias, &chosen, kept, &context)
 }
 
 /// The daemon, after a check that it has no server of this name.
@@ -173,7 +163,9 @@ async fn choose(
     } else {
         let registry = PublicRegistry::new(address.clone(), settings.proxies)?;
         let asked = registry.version(&args.name, version);
-        let listing = waiting(&format!("asking {address}"), context, asked).await?;
+        let listing = waiting(&format!("asking {address}"), context, asked).await;
+        let cached = cache.version(&address, &args.name, version);
+        let listing = listing.map_err(|failure| with_offline(failure, cached.as_ref()))?;
         stored(&mut cache, &address, std::slice::from_ref(&listing));
         Chosen { listing, address, seen_at: None }
     };
@@ -188,6 +180,15 @@ async fn choose(
         return Err(Failure::new(ErrorKind::NotFound, text));
     }
     Ok(chosen)
+}
+
+/// Adds the way to add without the registry, if it gives no answer and an earlier one is stored.
+fn with_offline(failure: Failure, cached: Option<&Cached>) -> Failure {
+    let is_answer = failure.kind.as_str() == ErrorKind::NotFound.as_str();
+    let Some(cached) = cached.filter(|_| !is_answer) else { return failure };
+    let age = age(cached.seen_at, SystemTime::now());
+    let message = format!("{}; --offline uses the answer stored {age}", failure.message);
+    Failure { message, ..failure }
 }
 
 /// The reason of a publisher, as the end of a sentence.
@@ -224,6 +225,18 @@ fn way(args: &AddServerArgs, chosen: &Chosen) -> Result<Way, Failure> {
     Err(Failure::new(ErrorKind::Invalid, harmless(&text)))
 }
 
+/// The ways to a server that are no bundles, as the end of a sentence.
+fn others(chosen: &Chosen) -> String {
+    let (usable, _) = ways(&chosen.listing.listed.server);
+    let others = usable.iter().filter(|way| way.bundle().is_none());
+    let mut kinds: Vec<_> = others.map(|way| way.kind.as_str()).collect();
+    kinds.dedup();
+    match kinds.is_empty() {
+        true => String::new(),
+        false => format!(", or choose another way with --via: {}", kinds.join(", ")),
+    }
+}
+
 /// Shows the publisher, the source and the version.
 fn describe(chosen: &Chosen, way: &Way) {
     let Chosen { listing, address, seen_at } = chosen;
@@ -252,14 +265,11 @@ fn describe(chosen: &Chosen, way: &Way) {
     }
 }
 
-/// Names the secrets that have the usual names of this draft's secrets: an earlier `add` that was
-/// killed leaves such.
-fn told_of_left(alias: &Alias, draft: &Draft, taken: &[String]) {
+/// The secrets that have the usual names of this draft's secrets: an earlier `add` that was killed
+/// leaves such.
+fn left_by_earlier(alias: &Alias, draft: &Draft, taken: &[String]) -> Vec<String> {
     let usual = secret_names(alias, draft, &[]).into_values().map(|name| name.to_string());
-    let left: Vec<_> = usual.filter(|name| taken.contains(name)).collect();
-    if let Some(text) = left::sentence(&left) {
-        output::notice(&text);
-    }
+    usual.filter(|name| taken.contains(name)).collect()
 }
 
 /// New names in the vault for the draft's secrets, by variable or header.
@@ -313,14 +323,15 @@ fn facts(alias: &Alias, chosen: &Chosen) -> Value {
 fn told(
     alias: &Alias,
     chosen: &Chosen,
-    entry: Value,
-    tried: &trial::Tried,
+    kept: Kept,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
+    let Kept { entry, left_secrets, tried } = kept;
     let mut data = facts(alias, chosen);
     data["entry"] = entry;
+    data["left_secrets"] = json!(left_secrets);
     data["secrets"] = json!(tried.secrets);
-    data["trial"] = tried.probe.clone();
+    data["trial"] = tried.probe;
     data["warnings"] = json!(tried.warnings);
     for warning in &tried.warnings {
         output::notice(&format!("warning: {}", harmless(warning)));
@@ -333,20 +344,4 @@ fn told(
     };
     let sentence = format!("added {alias}: {} {}{tools}", server.name, server.version);
     output::told(&data, &sentence, context.format)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_of_a_registry_has_a_publisher_and_a_server() {
-        for good in ["io.github.ada/weather", "a/b_c.d-e"] {
-            assert!(check_name(good).is_ok(), "{good}");
-        }
-        for bad in ["weather", "/a", "a/", "a/b/c", "a b/c", "a/../b", "-"] {
-            let message = check_name(bad).unwrap_err().message;
-            assert!(message.contains("narthex search WORDS"), "{message}");
-        }
-    }
 }

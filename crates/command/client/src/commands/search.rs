@@ -141,11 +141,9 @@ fn with_offline(
     let found = offline(cache, address, words);
     let Some(newest) = found.iter().filter_map(|hit| hit.seen_at).max() else { return failure };
     let age = age(newest, SystemTime::now());
-    let message = format!(
-        "{}; --offline searches the stored answers, {} of which match (the newest is of {age})",
-        failure.message,
-        found.len()
-    );
+    let servers = output::counted(found.len() as u64, "server");
+    let message =
+        format!("{}; --offline finds {servers} in the stored answers ({age})", failure.message);
     Failure { message, ..failure }
 }
 
@@ -163,6 +161,8 @@ fn show(hits: &[Hit], address: &RegistryAddress, args: &SearchArgs) -> Result<()
     output::line(&table::render(&header, &rows, &none))?;
     if !hits.is_empty() {
         output::notice(&format!("add one with `{}`", narthex("add NAME", &[])));
+    } else if !is_offline {
+        output::notice("a registry compares names: try another word of the server's name");
     }
     Ok(())
 }

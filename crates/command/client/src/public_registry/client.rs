@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use http::{HeaderValue, Method, Request, StatusCode, header};
-use narthex_http_client::{ClientSettings, HttpClient, Proxies};
-use narthex_model::{ErrorKind, command::narthex, json::with_whole_pairs, with_causes};
+use narthex_http_client::{ClientError, ClientSettings, HttpClient, Proxies};
+use narthex_model::{ErrorKind, command::narthex, json::with_whole_pairs};
 use narthex_wire::Payload;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::{
     address::RegistryAddress,
     document::{ListedServer, ServerPage, ServerStatus},
+    unreached,
 };
 use crate::{Failure, output::harmless};
 
@@ -201,8 +202,6 @@ impl PublicRegistry {
 
     /// One answer of JSON; null for another body of a refusal.
     async fn get(&self, path: &str) -> Result<(StatusCode, Value), Failure> {
-        let unreached =
-            |kind: ErrorKind, reason: &str| self.failed(kind, &format!("cannot be read: {reason}"));
         let mut request = Request::new(Payload::default());
         *request.method_mut() = Method::GET;
         *request.uri_mut() = path.parse().map_err(|error| {
@@ -216,12 +215,11 @@ impl PublicRegistry {
             Ok((status, response.body.collect(ANSWER_MAX).await?))
         });
         let answered = asked.await.map_err(|_late| {
-            let reason = format!("no whole answer within {} s", ANSWER_TIME.as_secs());
-            unreached(ErrorKind::Timeout, &reason)
+            let reason = format!("it sent no whole answer within {} s", ANSWER_TIME.as_secs());
+            unreached::late(&self.address, &reason)
         })?;
-        let (status, body) = answered.map_err(|error: narthex_http_client::ClientError| {
-            unreached(error.kind(), &with_causes(&error))
-        })?;
+        let (status, body) =
+            answered.map_err(|error: ClientError| unreached::failure(&self.address, &error))?;
         match serde_json::from_slice(&with_whole_pairs(&body)) {
             Ok(answer) => Ok((status, answer)),
             Err(_) if status != StatusCode::OK => Ok((status, Value::Null)),

@@ -161,7 +161,12 @@ fn e211_a_bundle_that_fails_is_not_kept() {
     let (url, token) = (state["url"].as_str().unwrap(), shop.place.path("data/admin.token"));
     let words = ["add", "com.example/pad", "--as", "far", "--daemon-url", url, "--token-file"];
     let far = shop.run(&[&words[..], &[token.to_str().unwrap()]].concat());
-    far.failed(2, &["unpacked on the machine of its daemon", "--daemon-url"]);
+    let remedy = "run the command on the daemon's own machine and without this address\n";
+    let told = [
+        "`com.example/pad` comes as a bundle",
+        &format!("--daemon-url names the daemon at {url}; {remedy}"),
+    ];
+    far.failed(2, &told);
     assert_eq!(shop.bundles().len(), 1);
 }
 

@@ -143,6 +143,7 @@ fn e201_servers_are_found_by_words() {
     assert_eq!(one.stdout, "com.example/broken\n");
     let none = shop.run(&["search", "absent"]).succeeded();
     assert!(none.stdout.contains("has no server with these words"), "{none:?}");
+    assert!(none.stderr.contains("try another word of the server's name"), "{none:?}");
     shop.place.run(["search"]).failed(2, &["WORDS"]);
     let plain = ["search", "x", "--registry", "http://registry.example"];
     shop.place.run(plain).failed(2, &["--registry `http://registry.example` is plain HTTP"]);
@@ -167,7 +168,15 @@ fn e203_answers_are_found_offline() {
     let place = shop.place;
     drop(shop.registry);
     let lost = place.run(["search", "weather", "--registry", &url]);
-    lost.failed(1, &["unavailable", &url, "--offline", "1 of which"]);
+    let remedies = ["check that it runs", "--registry URL", "--offline finds 1 server in the"];
+    let lost =
+        lost.failed(1, &[&[url.as_str(), "the connection was refused"][..], &remedies].concat());
+    assert_eq!(lost.stderr.matches("127.0.0.1").count(), 1, "{lost:?}");
+    let add = ["add", WEATHER, "--dry-run", "--registry", &url];
+    place.run(add).failed(1, &["unavailable", "--offline uses the answer stored"]);
+    let unseen = ["add", "com.example/plain", "--dry-run", "--registry", &url];
+    let unseen = place.run(unseen).failed(1, &["unavailable", "--registry URL"]);
+    assert!(!unseen.stderr.contains("--offline"), "{unseen:?}");
     assert_eq!(place.mode("data/registry-cache.json"), 0o600);
     let mut set = place.command(["search", "weather", "--offline", "--quiet"]);
     let done = Done::from(set.env("NARTHEX_REGISTRY", &url).output().unwrap()).succeeded();
@@ -262,6 +271,15 @@ fn e207_what_a_killed_command_leaves_is_named() {
     again.failed(1, &["conflict", &shop.place.printed("mcp remove slow"), &clear]);
     let removed = shop.place.run(["mcp", "remove", "slow"]).succeeded();
     assert!(removed.stderr.contains(&clear), "{removed:?}");
+    // Only people are told by sentences: programs get the names, and scripts nothing.
+    let again = ["mcp", "add", "slow", "--quiet", "--", "false"];
+    shop.place.run(again).succeeded();
+    let removed = shop.place.run(["mcp", "remove", "slow", "--json"]).succeeded();
+    assert_eq!(removed.json()["data"]["left_secrets"], json!(["SLOW_KEY"]));
+    assert!(!removed.stderr.contains("The vault still has"), "{removed:?}");
+    shop.place.run(again).succeeded();
+    let removed = shop.place.run(["mcp", "remove", "slow", "--quiet"]).succeeded();
+    assert_eq!((removed.stdout, removed.stderr), (String::new(), String::new()));
     shop.place.run(["secrets", "clear", "SLOW_KEY"]).succeeded();
     assert_eq!(shop.secrets(), "");
     // A secret without an entry.
@@ -269,6 +287,17 @@ fn e207_what_a_killed_command_leaves_is_named() {
     let added = shop.pipe(&["add", WEATHER, "--set-secret", "WEATHER_KEY"], KEY).succeeded();
     assert!(added.stderr.contains(&shop.place.printed("secrets clear WEATHER_KEY")), "{added:?}");
     assert_eq!(shop.entries()["weather"]["env"]["WEATHER_KEY"], "${secret:WEATHER_KEY_2}");
+    let add = ["add", WEATHER, "--as", "weather", "--set-secret", "WEATHER_KEY"];
+    let with = |format: &str| {
+        shop.place.run(["mcp", "remove", "weather"]).succeeded();
+        shop.pipe(&[&add[..], &[format]].concat(), KEY).succeeded()
+    };
+    let quiet = with("--quiet");
+    assert_eq!(quiet.stdout, "");
+    assert!(!quiet.stderr.contains("The vault still has"), "{quiet:?}");
+    let added = with("--json");
+    assert_eq!(added.json()["data"]["left_secrets"], json!(["WEATHER_KEY"]));
+    assert!(!added.stderr.contains("The vault still has"), "{added:?}");
 }
 
 /// E207: a server that fails its trial leaves nothing; `--keep-anyway` keeps it.

@@ -24,7 +24,11 @@ const MIB: u64 = 1024 * 1024;
 
 /// A bundle to install.
 pub(super) struct Wanted<'w> {
+    /// The server's name in the registry.
+    pub(super) name: &'w str,
     pub(super) alias: &'w Alias,
+    /// Other ways to the server, as the end of a sentence.
+    pub(super) others: String,
     pub(super) source: &'w BundleSource,
     pub(super) registry: &'w RegistryAddress,
     pub(super) proxies: Arc<Proxies>,
@@ -39,13 +43,14 @@ pub(super) async fn fetch(
     wanted: Wanted<'_>,
     context: &Context,
 ) -> Result<(BundleServer, Staged), Failure> {
-    if context.daemon.daemon_url.is_some() {
+    if let Some(url) = &context.daemon.daemon_url {
         let text = format!(
-            "a bundle is unpacked on the machine of its daemon, but {} names a daemon by its \
-             address; run the command on that machine, without the address",
-            context.daemon.daemon_url_source
+            "`{}` comes as a bundle (mcpb), which is unpacked on the machine of its daemon, but {} \
+             names the daemon at {url}; run the command on the daemon's own machine and without \
+             this address{}",
+            wanted.name, context.daemon.daemon_url_source, wanted.others
         );
-        return Err(Failure::usage(text));
+        return Err(Failure::usage(harmless(&text)));
     }
     let data = DataDir::open(&context.daemon.data)?;
     let staged = Bundles::of(&data).stage(wanted.alias, wanted.source)?;

@@ -3,8 +3,9 @@
 use narthex_model::command::narthex;
 
 use crate::{
-    Failure,
+    Context, Failure,
     daemon_client::{DaemonClient, workspace_path},
+    output,
 };
 
 /// The workspace whose secrets local files name (D38).
@@ -29,6 +30,13 @@ pub(in crate::commands) async fn secrets(client: &DaemonClient, server: &str) ->
 fn is_of(name: &str, server: &str) -> bool {
     let word = server.to_ascii_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     name.strip_prefix(&word).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+}
+
+/// Names these secrets to a person. Programs read them in the command's result.
+pub(in crate::commands) fn tell(names: &[String], context: &Context) {
+    if let Some(text) = sentence(names).filter(|_| context.format.is_text()) {
+        output::notice(&text);
+    }
 }
 
 /// The sentence that names these secrets and the commands that clear them.

@@ -51,11 +51,9 @@ pub(super) async fn remove(name: &str, context: &Context) -> Result<ExitCode, Fa
             let secrets = left::secrets(&client, name).await;
             let had_bundle = without_bundle(name, context);
             let end = if had_bundle { " and its bundle" } else { "" };
-            let data = json!({ "name": name, "had_bundle": had_bundle });
+            let data = json!({ "name": name, "had_bundle": had_bundle, "left_secrets": secrets });
             let done = told(&data, &format!("removed {name}{end}"), context);
-            if let Some(text) = left::sentence(&secrets).filter(|_| !context.format.is_quiet()) {
-                output::notice(&text);
-            }
+            left::tell(&secrets, context);
             done
         }
         Err(failure) => Err(with_names(name, Whose::Settings, failure, &client).await),

@@ -8,7 +8,7 @@ use std::{io::Write, path::Path, time::Duration};
 use fs_err as fs;
 use http::{HeaderValue, StatusCode, header};
 use narthex_http_client::{ClientError, ClientSettings, HttpClient, HttpResponse};
-use narthex_model::{ErrorKind, with_causes};
+use narthex_model::ErrorKind;
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 use url::Url;
@@ -16,6 +16,7 @@ use url::Url;
 use super::source::{BundleRequest, stopped};
 use crate::{
     Failure,
+    public_registry::unreached::reason,
     web::{get, is_reachable, without_query},
 };
 
@@ -67,7 +68,8 @@ async fn hashed(
     to: &Path,
     progress: &mut Progress<'_>,
 ) -> Result<String, Failure> {
-    let failed = |error: ClientError| unread(request, error.kind(), &with_causes(&error));
+    let failed =
+        |error: ClientError| unread(request, error.kind(), &reason(&request.source.url, &error));
     let mut response = answer(request).await?;
     let length = response.headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|text| text.to_str().ok()?.parse::<u64>().ok());
@@ -124,7 +126,8 @@ async fn answer(request: &BundleRequest<'_>) -> Result<HttpResponse, Failure> {
 }
 
 async fn asked(request: &BundleRequest<'_>, url: &Url) -> Result<HttpResponse, Failure> {
-    let failed = |error: ClientError| unread(request, error.kind(), &with_causes(&error));
+    let failed =
+        |error: ClientError| unread(request, error.kind(), &reason(&request.source.url, &error));
     let settings = ClientSettings {
         proxies: request.proxies.clone(),
         returns_redirects: true,
