@@ -128,7 +128,7 @@ async fn e124_a_deleted_file_without_servers_is_not_reported() {
     assert_eq!(changed(next(&mut events).await), [""; 0]);
     fs_err::remove_file(world.settings()).unwrap();
     let mut states = files.states();
-    let is_absent = |state: &std::sync::Arc<LayersState>| !state.files[0].is_present;
+    let is_absent = |state: &Arc<LayersState>| !state.files[0].is_present;
     let state = in_time(states.wait_for(is_absent)).await.unwrap().clone();
     assert_eq!(state.files[0].gone_since, None);
     fs_err::write(world.settings(), settings("g", "2")).unwrap();
