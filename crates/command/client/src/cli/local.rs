@@ -90,7 +90,7 @@ pub struct CallArgs {
 /// Lists tools: of a file's servers in process with --config, else of the daemon's.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex tools --config examples/mcp.json memory\n  \
-    narthex tools --json | jq '.servers[].tools[].name'")]
+    narthex tools --json | jq '.data.servers[].tools[].name'")]
 pub struct ToolsArgs {
     /// Start the servers of this file in this process, instead of asking the daemon
     #[arg(long, value_name = "FILE")]

@@ -31,7 +31,7 @@ pub async fn run(context: Context) -> Result<ExitCode, Failure> {
     }
     let state = &client.state;
     if context.format.is_json() {
-        output::json(&json!({
+        output::done(&json!({
             "url": state.url,
             "pid": state.pid,
             "fingerprint": state.fingerprints.first(),

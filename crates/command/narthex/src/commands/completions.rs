@@ -18,7 +18,7 @@ pub(crate) fn run(args: &CompletionsArgs, context: &Context) -> Result<ExitCode,
     clap_complete::generate(args.shell, &mut Cli::command(), "narthex", &mut text);
     let script = String::from_utf8_lossy(&text);
     match context.format.is_json() {
-        true => output::json(&json!({ "shell": args.shell.to_string(), "script": script }))?,
+        true => output::done(&json!({ "shell": args.shell.to_string(), "script": script }))?,
         false => output::line(&script)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -35,7 +35,7 @@ pub(crate) fn write_manual(
     fs::create_dir_all(folder)?;
     clap_mangen::generate_to(command, folder)?;
     match context.format.is_json() {
-        true => output::json(&json!({ "folder": folder.display().to_string() }))?,
+        true => output::done(&json!({ "folder": folder.display().to_string() }))?,
         false => output::line(&format!("The manual pages are in {}", folder.display()))?,
     }
     Ok(ExitCode::SUCCESS)

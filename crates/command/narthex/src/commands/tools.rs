@@ -72,7 +72,7 @@ async fn list(peer: Peer<'_>, rows: Vec<Row>) -> Vec<Listed> {
 fn show(all: &[Listed], context: &Context) -> Result<ExitCode, Failure> {
     if context.format.is_json() {
         let servers: Vec<_> = all.iter().map(listed_json).collect();
-        output::json(&json!({ "servers": servers }))?;
+        output::done(&json!({ "servers": servers }))?;
         return Ok(ExitCode::SUCCESS);
     }
     if context.format.is_quiet() {

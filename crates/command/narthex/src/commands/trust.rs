@@ -81,7 +81,7 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
         place.note_approval(&folder.hash())?;
     }
     if context.format.is_json() {
-        output::json(&data)?;
+        output::done(&data)?;
     } else if is_text {
         let then = harmless(&review.taking_effect(&data_dir));
         output::line(&format!("\ntrusted {name} as it is now; {then}"))?;
@@ -92,7 +92,7 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
 /// A content that is approved needs no second answer: nothing changes.
 fn already(name: &str, data: &Value, context: &Context) -> Result<ExitCode, Failure> {
     if context.format.is_json() {
-        output::json(data)?;
+        output::done(data)?;
     } else if !context.format.is_quiet() {
         output::line(&format!(
             "\nthe present content of {name} is trusted already; nothing has changed"

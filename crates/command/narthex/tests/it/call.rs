@@ -132,7 +132,7 @@ fn a_missing_npx_is_an_error_row_with_its_remedy() {
     }));
     let mut command = place.command(["tools", "--config", "mcp.json", "--json"]);
     let done = crate::support::Done::from(command.env("PATH", place.path("")).output().unwrap());
-    let servers = done.succeeded().json()["servers"].clone();
+    let servers = done.succeeded().json()["data"]["servers"].clone();
     assert_eq!(servers[0]["status"], "ready");
     assert_eq!(servers[1]["status"], "error");
     assert_eq!(servers[1]["error"]["kind"], "transport_error");
@@ -154,7 +154,7 @@ fn tools_are_a_table_with_error_rows() {
     assert!(has(&["fixture", "echo", "Returns the message"]), "{done:?}");
     assert!(has(&["broken", "error", "command"]), "{done:?}");
     let done = place.run(["tools", "--config", "mcp.json", "fixture", "--json"]).succeeded();
-    assert_eq!(done.json()["servers"].as_array().unwrap().len(), 1);
+    assert_eq!(done.json()["data"]["servers"].as_array().unwrap().len(), 1);
 }
 
 /// The answer of a call goes to standard output, its progress to standard error.
@@ -174,8 +174,8 @@ fn help_and_completions_work_without_any_file() {
     }
     assert!(place.run(["completions", "bash"]).succeeded().stdout.contains("narthex"));
     let completions = place.run(["completions", "zsh", "--json"]).succeeded().json();
-    assert_eq!(completions["shell"], "zsh");
-    assert!(completions["script"].as_str().unwrap().contains("narthex"));
+    assert_eq!((&completions["ok"], &completions["data"]["shell"]), (&json!(true), &json!("zsh")));
+    assert!(completions["data"]["script"].as_str().unwrap().contains("narthex"));
     let wrong = place.run(["call", "--no-such-flag", "--json"]);
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
     assert!(wrong.json()["error"].to_string().contains("--no-such-flag"), "{wrong:?}");

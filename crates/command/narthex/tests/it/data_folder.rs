@@ -155,7 +155,7 @@ fn d4_settings_of_another_user_are_not_used() {
     let plant = format!("printf %s '{entry}' > config/narthex/settings.json");
     as_other(&place, &plant).succeeded();
     let daemon = place.up();
-    let rows = place.run(["status", "--json"]).succeeded().json();
+    let rows = place.run(["status", "--json"]).succeeded().json()["data"].take();
     let names: Vec<_> =
         rows["servers"].as_array().unwrap().iter().map(|row| &row["alias"]).collect();
     assert_eq!(names, ["fixture"], "{rows}");

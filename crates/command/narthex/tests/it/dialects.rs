@@ -114,11 +114,11 @@ fn d27_the_project_file_of_a_client_is_shown_before_its_approval() {
     assert!(done.stdout.ends_with(&then), "{done:?}");
     let again = place.run(["trust", path]).succeeded();
     assert!(again.stdout.contains("is trusted already"), "{again:?}");
-    let shown = place.run(["trust", path, "--json"]).succeeded().json();
+    let shown = place.run(["trust", path, "--json"]).succeeded().json()["data"].take();
     assert_eq!(shown["format"], "vscode");
     assert_eq!(server(&shown, "tests")["left_out"][0]["field"], "envFile");
     assert_eq!(server(&shown, "tests")["folder"], root);
-    let shown = place.run(["trust", "--yes", "--json"]).succeeded().json();
+    let shown = place.run(["trust", "--yes", "--json"]).succeeded().json()["data"].take();
     assert_eq!(shown["format"], "narthex");
 
     // Another content needs another approval.

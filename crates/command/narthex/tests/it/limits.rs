@@ -256,7 +256,7 @@ fn o34_commands_read_every_page() {
         list.map(|one| one[member].as_str().unwrap().to_owned()).collect()
     };
     let json = |words: &[&str]| place.run(words).succeeded().json();
-    assert_eq!(named(&json(&["status", "--json"])["servers"], "alias"), names);
+    assert_eq!(named(&json(&["status", "--json"])["data"]["servers"], "alias"), names);
     assert_eq!(named(&json(&["mcp", "list", "--json"])["data"]["mounts"], "name"), names);
     let usage = json(&["usage", "--json"])["data"].clone();
     let expected = names.iter().map(String::as_str).chain(["default"]);

@@ -232,7 +232,7 @@ async fn d27_a_changed_file_sends_no_secret_before_it_is_approved() {
     let shown = place.run(["trust", "--yes"]).succeeded();
     assert!(shown.stdout.contains("gets your stored secrets PAY_KEY"), "{shown:?}");
     let json = place.run(["trust", "--json"]).succeeded().json();
-    assert_eq!(json["servers"][0]["secrets"], json!(["PAY_KEY"]));
+    assert_eq!(json["data"]["servers"][0]["secrets"], json!(["PAY_KEY"]));
     let daemon = place.start(&UP);
     daemon.event("ready");
     set(&place, "PAY_KEY", FIRST);

@@ -48,7 +48,7 @@ fn results_with_half_a_pair_of_surrogates_are_shown() {
     assert!(shown(&["call", "halves", "cut", "a=1"]).contains("broken \u{fffd}"));
     assert!(shown(&["tools", "halves"]).contains("ends \u{fffd}"));
     let tools = place.run(["tools", "--json"]).succeeded().json();
-    assert_eq!(tools["servers"][0]["tools"][0]["name"], "cut");
+    assert_eq!(tools["data"]["servers"][0]["tools"][0]["name"], "cut");
     assert!(shown(&["vfs", "call", "0-halves/tools/cut"]).contains("cut"));
     let written = place.run(["vfs", "call", "0-halves/tools/cut", "--json"]).succeeded();
     assert!(written.json()["data"].is_object(), "{written:?}");
@@ -73,7 +73,7 @@ fn status_shows_runs_and_servers_of_all_workspaces() {
     let line = |name: &str| with_run.lines().find(|line| line.contains(name)).unwrap().to_owned();
     assert!(line("-mine").contains("team") && line("-mine").contains("ready"), "{with_run}");
     assert!(line(run).contains("team") && line(run).contains("running"), "{with_run}");
-    let told = place.run(["status", "--json"]).succeeded().json();
+    let told = place.run(["status", "--json"]).succeeded().json()["data"].take();
     assert_eq!(told["workspaces"], json!(["default", "team"]));
     assert_eq!(
         (&told["runs"][0]["run_id"], &told["runs"][0]["workspace"]),

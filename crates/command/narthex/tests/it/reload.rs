@@ -94,7 +94,7 @@ fn e118_tables_report_a_refused_content_of_a_file() {
     told(&["line 1"]);
     let status = place.run(["status", "--json"]).succeeded().json();
     let list = place.run(["mcp", "list", "--json"]).succeeded().json();
-    for files in [&status["files"], &list["data"]["files"]] {
+    for files in [&status["data"]["files"], &list["data"]["files"]] {
         let of_project = |one: &&serde_json::Value| one["file"] == file.display().to_string();
         let entry = files.as_array().unwrap().iter().find(of_project).unwrap();
         assert!(entry["error"].as_str().unwrap().contains("line 1"), "{entry}");
@@ -213,7 +213,7 @@ async fn s23_a_changed_definition_of_a_live_server_is_reported() {
     let _daemon = place.up();
     let changed = || {
         let status = place.run(["status", "--json"]).succeeded().json();
-        status["servers"][0]["definitions_changed"].as_u64().unwrap()
+        status["data"]["servers"][0]["definitions_changed"].as_u64().unwrap()
     };
     assert_eq!(changed(), 0);
     let other = json!({ "name": "echo", "description": "Something else",

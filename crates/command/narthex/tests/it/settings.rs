@@ -170,7 +170,7 @@ fn e21_up_gives_every_server_unless_some_are_named() {
         });
         daemon.event("ready");
         let listed = place.run(["tools", "--json"]).succeeded().json();
-        let servers = listed["servers"].as_array().unwrap().iter();
+        let servers = listed["data"]["servers"].as_array().unwrap().iter();
         let servers: Vec<_> = servers.map(|server| server["alias"].as_str().unwrap()).collect();
         assert_eq!(servers, expected, "{flag:?} {variable:?}");
         let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": {

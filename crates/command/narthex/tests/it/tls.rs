@@ -135,7 +135,7 @@ fn a_self_signed_daemon_is_reached_by_its_own_and_by_trusting_commands() {
     let status = place.run(["status"]).succeeded().stdout;
     assert!(status.contains(&format!("SHA-256 fingerprint {fingerprint}.")), "{status}");
     let status = place.run(["status", "--json"]).succeeded().json();
-    assert_eq!(status["fingerprint"], fingerprint.as_str());
+    assert_eq!(status["data"]["fingerprint"], fingerprint.as_str());
 
     let run = place.run(["runs", "create", "--tools", "fixture"]).succeeded().stdout;
     assert!(run.contains("\"url\": \"https://") && !run.contains("http://"), "{run}");

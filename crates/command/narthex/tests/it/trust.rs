@@ -67,7 +67,7 @@ fn s5_trust_names_packages_without_a_version() {
     let warnings = done.stdout.lines().filter(|line| line.contains("warning:"));
     let warnings: Vec<_> = warnings.collect();
     assert!(matches!(warnings[..], [one] if one.contains("write `server==VERSION`")), "{done:?}");
-    let shown = place.run(["trust", "--yes", "--json"]).succeeded().json();
+    let shown = place.run(["trust", "--yes", "--json"]).succeeded().json()["data"].take();
     assert_eq!(shown["servers"][0]["unpinned"], json!([]));
     assert!(shown["servers"][1]["unpinned"][0].as_str().unwrap().contains("`server` has no fixed"));
 }
@@ -88,7 +88,7 @@ fn d27_no_content_is_approved_without_an_answer() {
     assert!(starts.contains("narthex-fixture --stdio"), "{outcome}");
     assert!(!place.path("data").exists(), "nothing was made");
     let approved = place.run(["trust", "--yes", "--json"]).succeeded().json();
-    assert_eq!(approved, outcome["error"]["details"]);
+    assert_eq!(approved, json!({ "ok": true, "data": outcome["error"]["details"] }));
     // An approved content is not asked for again.
     let again = place.run(["trust"]).succeeded();
     assert!(again.stdout.contains("mcp.json is trusted already"), "{again:?}");
@@ -294,13 +294,14 @@ fn d27_trust_resolves_folders_from_the_file_and_not_from_the_caller() {
     }));
     let file = place.path("mcp.json").display().to_string();
     let mut command = place.command(["trust", &file, "--yes", "--json"]);
-    let shown = Done::from(command.current_dir("/").output().unwrap()).succeeded().json();
+    let shown =
+        Done::from(command.current_dir("/").output().unwrap()).succeeded().json()["data"].take();
     let root = fs_err::canonicalize(place.path("")).unwrap().display().to_string();
     let one = &shown["servers"][0];
     assert_eq!(one["starts"], format!("{root}/run {root}"));
     assert_eq!(one["folder"], format!("{root}/below"));
     assert_eq!(one["environment"]["MEMORY_FILE_PATH"], format!("{root}/memory.jsonl"));
-    assert_eq!(shown, place.run(["trust", "--yes", "--json"]).succeeded().json());
+    assert_eq!(shown, place.run(["trust", "--yes", "--json"]).succeeded().json()["data"]);
     let mut nowhere = place.command(["trust"]);
     let nowhere = Done::from(nowhere.current_dir("/").output().unwrap());
     nowhere.failed(1, &["not_found", "no file mcp.json here", "give the path of the file"]);
@@ -329,7 +330,8 @@ fn d27_trust_shows_each_value_that_decides_what_runs() {
     ] {
         assert!(done.stdout.contains(shown), "no {shown}: {done:?}");
     }
-    let shown = place.run(["trust", "--yes", "--json"]).succeeded().json()["servers"].take();
+    let shown =
+        place.run(["trust", "--yes", "--json"]).succeeded().json()["data"]["servers"].take();
     let one = shown.as_array().unwrap().iter().find(|one| one["alias"] == "one").unwrap();
     assert_eq!(one["environment"]["NODE_OPTIONS"], "--require ./evil.js");
 }

@@ -85,11 +85,11 @@ fn commands_work_through_the_daemon() {
     let mut foreign = place.command(["call", "fixture", "echo", "message=x"]);
     let foreign = foreign.env("NARTHEX_TOKEN", "nrt_nosuch").output().unwrap();
     crate::support::Done::from(foreign).failed(1, &["unauthenticated"]);
-    let status = place.run(["status", "--json"]).succeeded().json();
+    let status = place.run(["status", "--json"]).succeeded().json()["data"].take();
     assert_eq!(status["servers"][0]["status"], "ready");
     assert!(place.run(["status"]).succeeded().stdout.contains("ready"));
     let tools = place.run(["tools", "--json"]).succeeded().json();
-    let tools = tools["servers"][0]["tools"].as_array().unwrap();
+    let tools = tools["data"]["servers"][0]["tools"].as_array().unwrap();
     assert_eq!(Some(tools.len() as u64), status["servers"][0]["tools"].as_u64());
     place.run(["tools", "nosuch"]).failed(1, &["nosuch", "it has fixture"]);
 }
