@@ -194,7 +194,7 @@ mod tests {
     use narthex_model::{Provenance, SecretVersion, VersionSummary};
     use narthex_registry::{
         Layer,
-        config::{LoadContext, parse},
+        config::{Env, LoadContext, parse},
         layers::compose,
     };
 
@@ -202,7 +202,8 @@ mod tests {
 
     fn layer(provenance: Provenance, file: &str, servers: &serde_json::Value) -> Layer {
         let file = Path::new(file);
-        let context = LoadContext { file, workspace_root: Path::new("/w"), env: &|_| None };
+        let context =
+            LoadContext { file, workspace_root: Path::new("/w"), env: Env::Values(&|_| None) };
         let text = json!({ "servers": servers }).to_string();
         let entries = parse(text.as_bytes(), &context).unwrap().entries;
         Layer { provenance, file: Some(file.into()), entries }

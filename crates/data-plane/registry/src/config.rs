@@ -37,7 +37,6 @@ use narthex_model::{ConfigFault, ServerDefinition};
 use rustix::fs::OFlags;
 
 pub use error::{ConfigFileError, FileProblem};
-pub use placeholder::as_written;
 pub use profiles::{ProfileEntry, ProfileFault};
 
 /// The contents of a configuration file.
@@ -109,6 +108,17 @@ impl fmt::Display for ConfigWarning {
 /// Looks up one environment variable, for callers that read files again and again.
 pub type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
+/// The text that takes the place of `${env:NAME}`.
+#[derive(Clone, Copy)]
+pub enum Env<'a> {
+    /// The value that a function has for the variable.
+    Values(&'a dyn Fn(&str) -> Option<String>),
+    /// The placeholder itself with its default, which may decide what is started: a person who
+    /// approves the file has to see it (D27). A text with a placeholder is not checked, since its
+    /// value is not known.
+    AsWritten,
+}
+
 /// Inputs of reading a file, besides its text.
 #[derive(Clone, Copy)]
 pub struct LoadContext<'a> {
@@ -116,8 +126,8 @@ pub struct LoadContext<'a> {
     pub file: &'a Path,
     /// Value of `${workspaceRoot}`; relative folders start here.
     pub workspace_root: &'a Path,
-    /// Looks up one environment variable, for `${env:NAME}`.
-    pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// The text for `${env:NAME}`.
+    pub env: Env<'a>,
 }
 
 impl fmt::Debug for LoadContext<'_> {
@@ -166,7 +176,7 @@ pub fn load_file(
     workspace_root: &Path,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<LoadedConfig, ConfigFileError> {
-    parse(&read(path)?, &LoadContext { file: path, workspace_root, env })
+    parse(&read(path)?, &LoadContext { file: path, workspace_root, env: Env::Values(env) })
 }
 
 /// Reads at most one byte more than a configuration may have. Reads only a regular file: a pipe or

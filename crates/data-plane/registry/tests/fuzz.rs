@@ -9,7 +9,7 @@
 
 use std::path::Path;
 
-use narthex_registry::config::{Entry, LoadContext, parse, parse_settings};
+use narthex_registry::config::{Entry, Env, LoadContext, parse, parse_settings};
 use narthex_testkit::rounds;
 
 use narthex_testkit::shapes::{Grammar, JSON, survives};
@@ -53,7 +53,7 @@ fn e117_s27_any_text_is_read_and_no_variable_value_is_shown() {
         let context = LoadContext {
             file: Path::new("/r/mcp.json"),
             workspace_root: Path::new("/r"),
-            env: &env,
+            env: Env::Values(&env),
         };
         for read in [parse(&text, &context), parse_settings(&text, &context)] {
             let mut told = match &read {
@@ -84,7 +84,7 @@ fn e15_files_of_any_shape_leave_the_process_alive() {
     survives(test, &[JSON, entry], Vec::new, 200_000, |text| {
         let env = |_: &str| Some("x".to_owned());
         let (file, root) = (Path::new("mcp.json"), Path::new("/w"));
-        let context = LoadContext { file, workspace_root: root, env: &env };
+        let context = LoadContext { file, workspace_root: root, env: Env::Values(&env) };
         drop(parse(text.as_bytes(), &context));
         drop(parse_settings(text.as_bytes(), &context));
     });

@@ -160,7 +160,8 @@ fn named_part(text: &str) -> Option<(&str, &str)> {
 /// An address with its host alone.
 pub(super) fn without_secrets(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return HIDDEN.to_owned() };
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // A `\` ends the host as a `/` does.
+    let host = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();
     format!("{scheme}://{host}/{HIDDEN}")
 }

@@ -223,6 +223,9 @@ fn a_start_is_shown_word_by_word_without_secrets() {
     assert_eq!(starts, r#"sh -c "a  b" "" --key [hidden] "c\nd""#);
     let entry = json!({ "url": "https://a.example/mcp?token=k1" });
     assert_eq!(server(Shape::Cursor, &entry).starts(), "https://a.example/[hidden]");
+    // A `\` ends the host, so the text after it is a path.
+    let entry = json!({ "url": r"https://evil.example\@a.example/mcp?token=k1" });
+    assert_eq!(server(Shape::Cursor, &entry).starts(), "https://evil.example/[hidden]");
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn guidance(done: &Done, args: &InitArgs) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use narthex_registry::config::{Entry, LoadContext, parse};
+    use narthex_registry::config::{Entry, Env, LoadContext, parse};
 
     use super::*;
 
@@ -172,7 +172,8 @@ mod tests {
         for (templates, count) in [(&MINIMAL[..], 0), (&EXAMPLES[..], 2)] {
             let template = templates.iter().find(|one| one.path == MCP_JSON).unwrap();
             let file = Path::new(template.path);
-            let context = LoadContext { file, workspace_root: Path::new("/"), env: &env };
+            let context =
+                LoadContext { file, workspace_root: Path::new("/"), env: Env::Values(&env) };
             let loaded = parse(template.text.as_bytes(), &context).unwrap();
             assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
             assert_eq!(loaded.entries.len(), count);

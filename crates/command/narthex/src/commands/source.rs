@@ -17,8 +17,7 @@ use narthex_model::{
 };
 use narthex_registry::{
     config::{
-        ConfigFileError, Entry, LoadContext, LoadedConfig, as_written, load_file, parse,
-        parse_settings,
+        ConfigFileError, Entry, Env, LoadContext, LoadedConfig, load_file, parse, parse_settings,
     },
     layers::DefaultServer,
     watch::{Approve, LayerOptions, ProjectFile, Refused},
@@ -210,7 +209,7 @@ async fn load_trusted(place: &StorePlace) -> Result<LoadedConfig, Failure> {
     let standing = folder.standing(store.trusted_files()).await;
     store.close().await;
     let Some(why) = untrusted(standing?) else {
-        let env = &config::placeholder;
+        let env = Env::Values(&config::placeholder);
         let context = LoadContext { file: &path, workspace_root: folder.root(), env };
         return parse(&folder.text, &context).map_err(faulty);
     };
@@ -276,7 +275,7 @@ pub(crate) async fn standing_of(folder: &Folder, settings: &Settings) -> Result<
 /// A folder's file with its variables left as they are written, so that no value is in it, and for
 /// the rest as a daemon in the folder of the file has it, wherever this process works (D27).
 pub(crate) fn unfilled_text(folder: &Folder, file: &Path) -> Result<LoadedConfig, Failure> {
-    let context = LoadContext { file, workspace_root: folder.root(), env: &as_written };
+    let context = LoadContext { file, workspace_root: folder.root(), env: Env::AsWritten };
     parse(&folder.text, &context).map_err(faulty)
 }
 
@@ -302,18 +301,14 @@ pub(crate) fn unfilled(settings: &Settings) -> Vec<Unfilled> {
 
 /// Reads the file again with its placeholders filled in, as the daemon would.
 pub(crate) fn filled(file: &Unfilled) -> Result<LoadedConfig, Failure> {
-    read_with(&file.path, file.is_project, &config::placeholder)
+    read_with(&file.path, file.is_project, Env::Values(&config::placeholder))
 }
 
 fn read_unfilled(path: &Path, is_project: bool) -> Result<LoadedConfig, Failure> {
-    read_with(path, is_project, &as_written)
+    read_with(path, is_project, Env::AsWritten)
 }
 
-fn read_with(
-    path: &Path,
-    is_project: bool,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Result<LoadedConfig, Failure> {
+fn read_with(path: &Path, is_project: bool, env: Env<'_>) -> Result<LoadedConfig, Failure> {
     let root = config::workspace_root()?;
     let context = LoadContext { file: path, workspace_root: &root, env };
     let folder = Folder::read(path)?;

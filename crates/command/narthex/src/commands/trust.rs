@@ -164,7 +164,11 @@ pub(super) fn show(servers: &[Value]) -> Result<(), Failure> {
             let pair = format!("{}={}", harmless(name), quoted(value));
             output::line(&format!("{:<16} with environment {pair}", ""))?;
         }
-        for (note, key) in [("with headers", "headers"), ("gets your stored secrets", "secrets")] {
+        for (note, key) in [
+            ("with headers", "headers"),
+            ("gets your variables", "variables"),
+            ("gets your stored secrets", "secrets"),
+        ] {
             let names = server[key].as_array().into_iter().flatten().filter_map(Value::as_str);
             let names: Vec<_> = names.map(harmless).collect();
             if !names.is_empty() {

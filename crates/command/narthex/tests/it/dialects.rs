@@ -126,6 +126,38 @@ fn d27_the_project_file_of_a_client_is_shown_before_its_approval() {
     place.run(["trust", path]).failed(1, &["is not approved"]);
 }
 
+/// D27: addresses and programs with a client's placeholders are shown as narthex would write them.
+#[test]
+fn d27_the_placeholders_of_a_client_are_shown_with_what_they_complete() {
+    let place = place();
+    place.write(
+        ".vscode/mcp.json",
+        r#"{
+      "inputs": [{ "type": "promptString", "id": "team-host" }],
+      "servers": {
+        "host": { "type": "http", "url": "https://${env:DOCS_HOST}/mcp?key=hidden-1-0123456789",
+                  "headers": { "X-Key": "Bearer ${env:DOCS_KEY}" } },
+        "asked": { "type": "http", "url": "https://${input:team-host}/mcp" },
+        "home": { "command": "${userHome}/bin/run", "args": ["${workspaceFolder}/a"],
+                  "cwd": "${userHome}" }
+      }
+    }"#,
+    );
+    let shown = place.run(["trust", ".vscode/mcp.json"]).failed(1, &["is not approved"]).stdout;
+    let root = root(&place);
+    for words in [
+        "https://${env:DOCS_HOST}/mcp?key=…",
+        "with headers X-Key\n",
+        "gets your variables DOCS_KEY\n",
+        "https://${env:TEAM_HOST}/mcp",
+        &format!("${{env:HOME}}/bin/run {root}/a\n"),
+        "in ${env:HOME}\n",
+    ] {
+        assert!(shown.contains(words), "no {words}: {shown}");
+    }
+    assert!(!shown.contains("hidden-1"), "{shown}");
+}
+
 /// D27: a daemon in the folder of the file reads its own notation, and asks for its own approval.
 #[test]
 fn d27_an_approval_for_a_client_starts_no_daemon() {

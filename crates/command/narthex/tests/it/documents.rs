@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::Path};
 use fs_err as fs;
 use narthex_audit::kind;
 use narthex_model::{CallErrorKind, ErrorKind};
-use narthex_registry::config::{self, Entry, LoadContext};
+use narthex_registry::config::{self, Entry, Env, LoadContext};
 use narthex_wire::rpc;
 use serde_json::Value;
 
@@ -164,7 +164,7 @@ fn shown_configurations_load() {
         }
         let env = |_: &str| Some("filled-in".to_owned());
         let file = Path::new(&place);
-        let context = LoadContext { file, workspace_root: Path::new("/"), env: &env };
+        let context = LoadContext { file, workspace_root: Path::new("/"), env: Env::Values(&env) };
         for entry in config::parse(text.as_bytes(), &context).unwrap().entries {
             servers += 1;
             assert!(matches!(entry, Entry::Server(_)), "{entry:?}");

@@ -307,6 +307,40 @@ fn d27_trust_resolves_folders_from_the_file_and_not_from_the_caller() {
     nowhere.failed(1, &["not_found", "no file mcp.json here", "give the path of the file"]);
 }
 
+/// D27: an address is shown as it is written wherever its placeholders stand, for the daemon fills
+/// them in; so are the variables that go to the server.
+#[test]
+fn d27_trust_shows_addresses_with_placeholders() {
+    let place = Place::with(&json!({
+        "host": { "transport": "http", "url": "https://${env:TRUST_HOST:-evil.test}/?k=hidden-3#x",
+                  "headers": { "X-Key": "Bearer ${env:TRUST_KEY}" } },
+        "whole": { "transport": "sse", "url": "${env:TRUST_URL}" },
+        "path": { "transport": "http", "url": "https://me:hidden-4@a.example/${env:TRUST_TEAM}",
+                  "auth": { "mode": "apiKey", "headerName": "${env:TRUST_NAME:-X-Key}",
+                            "key": "${env:TRUST_KEY}" } },
+        "far": { "transport": "stdio", "command": "${env:TRUST_BIN:-./bin}/run",
+                 "cwd": "${env:TRUST_DIR}/work" },
+    }));
+    let mut command = place.command(["trust", "--yes"]);
+    let command =
+        command.env("TRUST_HOST", "hidden-1").env("TRUST_URL", "https://hidden-2.example");
+    let done = Done::from(command.output().unwrap()).succeeded();
+    for shown in [
+        "https://${env:TRUST_HOST:-evil.test}/?k=…",
+        "gets your variables TRUST_KEY\n",
+        "whole            ${env:TRUST_URL}\n",
+        "path             https://a.example/${env:TRUST_TEAM}\n",
+        "a key in the header ${env:TRUST_NAME:-X-Key}\n",
+        "far              ${env:TRUST_BIN:-./bin}/run\n",
+        "in ${env:TRUST_DIR}/work\n",
+    ] {
+        assert!(done.stdout.contains(shown), "no {shown}: {done:?}");
+    }
+    for hidden in ["hidden-", "nothing"] {
+        assert!(!done.stdout.contains(hidden), "{hidden}: {done:?}");
+    }
+}
+
 /// D27: each value that decides what runs is shown before the approval: variables that load code
 /// into a program, code that looks like a key, and the receiver of a credential.
 #[test]

@@ -6,7 +6,7 @@ use narthex_model::{ErrorKind, UnknownKey};
 use narthex_policy::RunPolicy;
 use narthex_registry::{
     Mountable, Sharing, Snapshot,
-    config::{self, Entry, LoadContext},
+    config::{self, Entry, Env, LoadContext},
 };
 use serde::{
     Deserialize, Deserializer,
@@ -101,7 +101,7 @@ pub(crate) fn read(
     let context = LoadContext {
         file: Path::new(PLACE),
         workspace_root: &options.workspace_root,
-        env: &*options.env,
+        env: Env::Values(&*options.env),
     };
     let loaded = config::parse(text.as_bytes(), &context)
         .map_err(|error| RunError::Malformed(error.to_string()))?;

@@ -8,7 +8,7 @@ use narthex_model::{Gates, ToolScope};
 use narthex_policy::RunPolicy;
 use narthex_registry::{
     Declared,
-    config::{Entry, LoadContext, parse_settings},
+    config::{Entry, Env, LoadContext, parse_settings},
 };
 use narthex_testkit::fixture::{Eras, Options, Running};
 use serde_json::{Value, json};
@@ -55,7 +55,8 @@ impl Profiled {
     fn set(&self, profiles: Value) {
         let text = json!({"mcp": {"profiles": profiles}}).to_string();
         let here = Path::new("settings.json");
-        let context = LoadContext { file: here, workspace_root: here, env: &|_name| None };
+        let context =
+            LoadContext { file: here, workspace_root: here, env: Env::Values(&|_name| None) };
         let read = parse_settings(text.as_bytes(), &context).unwrap().profiles;
         let declared: Vec<_> = self.entries.iter().cloned().map(Declared::from).collect();
         self.world.gateway.registry().set_profiles(&read, &declared);

@@ -35,13 +35,20 @@ pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields, entry: &Place) -> O
         return Some(ServerAuth::None);
     }
     references(reader, auth, &at);
-    let Some(mode) = reader.filled(auth, &at, "mode") else {
-        if !reader.has_fault_at(&at.key("mode")) {
+    // The mode decides who gets which credential. It is the word itself, as the transport is, so
+    // that it is known before the file is approved (D27).
+    let mode = match field(auth, "mode") {
+        Some(Node::Text(mode)) if !mode.is_empty() => mode.as_str(),
+        Some(Node::Text(_)) | None => {
             reader.fault(&at, EntryProblem::NoAuthMode);
+            return None;
         }
-        return None;
+        Some(node) => {
+            reader.wrong_type(&at.key("mode"), node, "a string");
+            return None;
+        }
     };
-    match mode.value.as_str() {
+    match mode {
         "none" => {
             reader.unknown_keys(auth, &at, &["mode"]);
             Some(ServerAuth::None)
@@ -49,8 +56,8 @@ pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields, entry: &Place) -> O
         "apiKey" => api_key(reader, auth, &at),
         CLIENT_CREDENTIALS => client_credentials(reader, auth, &at).map(not_yet),
         AUTHORIZATION_CODE => Some(not_yet(authorization_code(reader, auth, &at))),
-        _ => {
-            let found = as_written(auth, "mode");
+        other => {
+            let found = shortened(other);
             reader.fault(&at.key("mode"), EntryProblem::UnknownAuthMode { found });
             None
         }
@@ -81,7 +88,7 @@ fn api_key(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<ServerA
     reader.unknown_keys(auth, at, &["mode", "key", "headerName", "valuePrefix"]);
     let header_name = reader.filled(auth, at, "headerName");
     let header_name = header_name.map_or_else(|| "Authorization".to_owned(), |name| name.value);
-    if !header::is_name(&header_name) {
+    if !header::is_name(&header_name) && !reader.is_open(&header_name) {
         let name = as_written(auth, "headerName");
         reader.fault(&at.key("headerName"), EntryProblem::BadHeaderName { name });
     }

@@ -26,7 +26,7 @@ impl Reader<'_> {
         let mut paths = Vec::new();
         for (at, path) in read.paths(&place) {
             let path = self.expand(&at, path);
-            paths.push(path.map_or_else(PathBuf::new, |path| root.join(path.value)));
+            paths.push(path.map_or_else(PathBuf::new, |path| self.below(root, &path.value)));
         }
         let strict_read = working_dir.map_or(root.to_owned(), PathBuf::clone);
         Some(read.clone().with_paths(paths).confinement(Some(strict_read)))

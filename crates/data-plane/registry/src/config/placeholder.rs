@@ -8,7 +8,7 @@
 
 use narthex_model::{Secret, SecretName, SecretNameError, is_secret_variable};
 
-use super::LoadContext;
+use super::{Env, LoadContext};
 
 /// The kind of document that a string comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,10 @@ pub(super) fn expand(
         let (before, from) = rest.split_at(start);
         if let Some(before) = before.strip_suffix('$') {
             out.value.push_str(before);
-            out.value.push_str("${");
+            out.value.push_str(match context.env {
+                Env::Values(_) => "${",
+                Env::AsWritten => "$${",
+            });
             rest = &from[2..];
             continue;
         }
@@ -164,15 +167,6 @@ fn rewrite(
     }
 }
 
-/// The placeholder of a variable as its value, for readers of a file as it is written.
-///
-/// A default stays with it, since it may decide what is started: a person who approves the file has
-/// to see it (D27).
-#[must_use]
-pub fn as_written(name: &str) -> Option<String> {
-    Some(format!("${{env:{name}}}"))
-}
-
 fn push_root(context: &LoadContext<'_>, out: &mut Expanded) -> Result<(), PlaceholderError> {
     out.value.push_str(context.workspace_root.to_str().ok_or(PlaceholderError::WorkspaceRoot)?);
     Ok(())
@@ -191,11 +185,12 @@ fn push_env(
     if default.is_some_and(|default| default.contains("${")) {
         return Err(PlaceholderError::NestedDefault { name: name.to_owned() });
     }
-    match ((context.env)(name), default) {
+    let Env::Values(value_of) = context.env else {
+        out.push_from_env(name, &format!("${{env:{variable}}}"));
+        return Ok(());
+    };
+    match (value_of(name), default) {
         (Some(value), None) => out.push_from_env(name, &value),
-        (Some(value), Some(default)) if Some(&value) == as_written(name).as_ref() => {
-            out.push_from_env(name, &format!("${{env:{name}:-{default}}}"));
-        }
         (Some(value), Some(_)) if !value.is_empty() => out.push_from_env(name, &value),
         (_, Some(default)) => out.value.push_str(default),
         (None, None) => return Err(PlaceholderError::Missing { name: name.to_owned() }),

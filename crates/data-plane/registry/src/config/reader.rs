@@ -1,6 +1,9 @@
 //! Helpers for every part of an entry: filled-in strings, and places for faults and warnings.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use narthex_model::{
     CallError, CallErrorKind, ConfigFault, ConfinementProblem, HeaderSource, NamedSecret, Secret,
@@ -10,7 +13,7 @@ use serde_json::json;
 use url::Url;
 
 use super::{
-    ConfigWarning, Entry, LoadContext,
+    ConfigWarning, Entry, Env, LoadContext,
     node::{Node, Place, field, shortened},
     placeholder::{Dialect, Expanded, expand, named_secret},
     problem::EntryProblem,
@@ -167,7 +170,7 @@ impl<'a> Reader<'a> {
                 self.fault(place, error);
                 None
             }
-            Ok(expanded) if expanded.value.contains('\0') => {
+            Ok(expanded) if expanded.value.contains('\0') && !self.is_open(&expanded.value) => {
                 self.fault(place, EntryProblem::Nul);
                 None
             }
@@ -178,6 +181,24 @@ impl<'a> Reader<'a> {
                 }
                 Some(expanded)
             }
+        }
+    }
+
+    /// True for a text that has another value once its placeholders are filled in.
+    pub(super) fn is_open(&self, text: &str) -> bool {
+        matches!(self.context.env, Env::AsWritten) && text.contains("${")
+    }
+
+    /// True for a path that begins with an open placeholder, so that it may be a whole one.
+    pub(super) fn begins_open(&self, path: &Path) -> bool {
+        path.to_str().is_some_and(|path| self.is_open(path) && path.starts_with("${"))
+    }
+
+    /// A path from a folder on, or else a path as it is written that may be a whole one.
+    pub(super) fn below(&self, folder: &Path, path: &str) -> PathBuf {
+        match self.begins_open(Path::new(path)) {
+            true => PathBuf::from(path),
+            false => folder.join(path),
         }
     }
 
@@ -243,6 +264,9 @@ impl<'a> Reader<'a> {
 
     /// An absolute URL of scheme http or https.
     pub(super) fn url(&mut self, place: &Place, text: &str) -> Option<String> {
+        if self.is_open(text) {
+            return Some(text.to_owned());
+        }
         let reason = match Url::parse(text) {
             _ if text.contains(|c: char| c.is_whitespace() || c.is_control()) => {
                 "there is white space in it"

@@ -102,7 +102,7 @@ impl Reader<'_> {
         let args = self.args(fields, at);
         let env = self.env(fields, at);
         let cwd = self.filled(fields, at, "cwd").map(|cwd| cwd.value);
-        let working_dir = cwd.map(|cwd| self.context.workspace_root.join(cwd));
+        let working_dir = cwd.map(|cwd| self.below(self.context.workspace_root, &cwd));
         let confinement = self.confinement(fields, at, working_dir.as_ref()).map(Box::new);
         let command = command?.value;
         if args.is_empty() && command.contains(char::is_whitespace) {
@@ -119,10 +119,15 @@ impl Reader<'_> {
     /// Completes a relative path of a program: it begins at the working folder of the entry, not at
     /// that of the daemon.
     fn program(&self, command: String, working_dir: Option<&PathBuf>) -> String {
-        if !command.contains('/') {
+        // A placeholder may have the beginning of a whole path, and a `/` that it may be without.
+        let known = match self.is_open(&command) {
+            true => command.split("${").next().unwrap_or_default(),
+            false => &command,
+        };
+        let folder = working_dir.map_or(self.context.workspace_root, PathBuf::as_path);
+        if !known.contains('/') || self.begins_open(folder) {
             return command;
         }
-        let folder = working_dir.map_or(self.context.workspace_root, PathBuf::as_path);
         folder.join(&command).to_str().map_or(command, str::to_owned)
     }
 
@@ -214,7 +219,7 @@ impl Reader<'_> {
 
     /// A text that HTTP can carry in a header.
     pub(super) fn header_value(&mut self, place: &Place, value: String) -> Option<String> {
-        if header::is_value(&value) {
+        if header::is_value(&value) || self.is_open(&value) {
             return Some(value);
         }
         self.fault(place, EntryProblem::BadHeaderValue);

@@ -23,7 +23,7 @@ pub use store::{EditLock, remove_lock};
 
 use super::text::{self, TextError};
 use crate::config::{
-    self, ConfigWarning, Entry, LoadContext, Variables, as_written, parse_settings_with_faults,
+    self, ConfigWarning, Entry, Env, LoadContext, Variables, parse_settings_with_faults,
 };
 
 /// The place of the entries.
@@ -294,7 +294,7 @@ impl SettingsFile {
 
     /// The packages of an entry whose version is not fixed, as it is written, without values.
     fn unpinned(&self, text: &str, name: &Alias) -> Result<Vec<ConfigWarning>, EditError> {
-        let context = LoadContext { env: &as_written, ..self.context() };
+        let context = LoadContext { env: Env::AsWritten, ..self.context() };
         let loaded = parse_settings_with_faults(text.as_bytes(), &context)?;
         let packages = loaded.entries.iter().filter_map(|entry| match entry {
             Entry::Server(server) if server.alias == *name => Some(server.unpinned_packages()),
@@ -309,7 +309,11 @@ impl SettingsFile {
     }
 
     fn context(&self) -> LoadContext<'_> {
-        LoadContext { file: &self.file, workspace_root: &self.workspace_root, env: &*self.env }
+        LoadContext {
+            file: &self.file,
+            workspace_root: &self.workspace_root,
+            env: Env::Values(&*self.env),
+        }
     }
 
     fn shape(&self, error: &TextError) -> EditError {

@@ -11,7 +11,7 @@ use narthex_model::{ErrorKind, Provenance};
 use sha2::{Digest, Sha256};
 
 use super::{Approve, LayerOptions};
-use crate::config::{self, ConfigFileError, LoadContext, LoadedConfig};
+use crate::config::{self, ConfigFileError, Env, LoadContext, LoadedConfig};
 
 /// Distinguishes contents without storing them: they may hold secrets.
 pub(super) type ContentHash = [u8; 32];
@@ -149,7 +149,7 @@ impl Source {
         let context = LoadContext {
             file: &self.file,
             workspace_root: &options.workspace_root,
-            env: &*options.env,
+            env: Env::Values(&*options.env),
         };
         let parsed = match &self.origin {
             Origin::Settings => config::parse_settings(&text, &context),
@@ -157,7 +157,7 @@ impl Source {
                 if let Err(refused) = approve(&self.file, &text) {
                     // A text that is no configuration starts nothing, and needs no approval first.
                     let refused = FollowError::Refused { file: self.file.clone(), refused };
-                    let unfilled = LoadContext { env: &config::as_written, ..context };
+                    let unfilled = LoadContext { env: Env::AsWritten, ..context };
                     let read = config::parse(&text, &unfilled);
                     return bad(read.map_or_else(fault, |_config| refused));
                 }

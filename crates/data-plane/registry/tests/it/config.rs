@@ -17,7 +17,7 @@ use narthex_model::{
     CallErrorKind, ConfigFault, HttpTarget, ServerDefinition, StdioTarget, Target,
 };
 use narthex_registry::config::{
-    ConfigFileError, Entry, LoadContext, LoadedConfig, parse, parse_list, parse_settings,
+    ConfigFileError, Entry, Env, LoadContext, LoadedConfig, parse, parse_list, parse_settings,
 };
 
 /// The environment of every test here.
@@ -35,7 +35,11 @@ fn env(name: &str) -> Option<String> {
 }
 
 fn context() -> LoadContext<'static> {
-    LoadContext { file: Path::new("/repo/mcp.json"), workspace_root: Path::new("/repo"), env: &env }
+    LoadContext {
+        file: Path::new("/repo/mcp.json"),
+        workspace_root: Path::new("/repo"),
+        env: Env::Values(&env),
+    }
 }
 
 fn load(text: &str) -> Result<LoadedConfig, ConfigFileError> {

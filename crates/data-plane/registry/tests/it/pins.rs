@@ -13,7 +13,7 @@ use std::{
 use narthex_model::{Alias, ServerDefinition, ServerState};
 use narthex_registry::{
     Declared, DefinitionPins, Held, LookError, Looking, Registry, RegistryOptions, Said, Snapshot,
-    config::{self, Entry, LoadContext},
+    config::{self, Entry, Env, LoadContext},
 };
 use narthex_supervisor::BaseEnvironment;
 use narthex_testkit::fixture::{Options, Running};
@@ -186,7 +186,8 @@ fn entry(member: &str, keys: &str) -> (Entry, Vec<String>) {
     let entry = format!(r#"{{"transport":"http","url":"http://a.example/mcp",{keys}}}"#);
     let text = format!(r#"{{"{member}":{{"docs":{entry}}}}}"#);
     let place = Path::new("/a/mcp.json");
-    let context = LoadContext { file: place, workspace_root: place, env: &|_name| None };
+    let context =
+        LoadContext { file: place, workspace_root: place, env: Env::Values(&|_name| None) };
     let mut read = config::parse(text.as_bytes(), &context).unwrap();
     let told = read.warnings.iter().map(|warning| format!("{}: {}", warning.path, warning.message));
     (read.entries.remove(0), told.collect())

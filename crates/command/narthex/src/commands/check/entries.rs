@@ -18,7 +18,10 @@ use crate::commands::{
 pub(super) fn all(files: &[Unfilled], served: &Served, failed: &FailedStarts) -> Vec<Check> {
     let mut checks: Vec<_> = targets(files)
         // A placeholder's value is reported where it cannot be filled in.
-        .filter(|(_, target)| !target.command.contains("${"))
+        .filter(|(_, target)| {
+            let folder = target.working_dir.as_deref().map(Path::to_string_lossy);
+            !target.command.contains("${") && !folder.is_some_and(|folder| folder.contains("${"))
+        })
         .map(|(name, target)| {
             let folder = target.working_dir.as_deref().unwrap_or(Path::new(""));
             command(name, &target.command, folder)

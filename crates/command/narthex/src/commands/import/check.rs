@@ -11,7 +11,7 @@ use narthex_client_files::{
     servers::{FoundServer, Placeholder, Target},
 };
 use narthex_model::ConfigFault;
-use narthex_registry::config::{Entry, LoadContext, Variables, parse};
+use narthex_registry::config::{Entry, Env, LoadContext, Variables, parse};
 use serde_json::{Value, json};
 
 use crate::config;
@@ -27,7 +27,7 @@ pub(in crate::commands) fn refused(
     root: &Path,
 ) -> BTreeMap<usize, String> {
     let variables = assumed(plan);
-    let context = LoadContext { file, workspace_root: root, env: &*variables };
+    let context = LoadContext { file, workspace_root: root, env: Env::Values(&*variables) };
     let servers = plan.servers.iter().enumerate();
     let refused = servers.filter(|(_, one)| one.outcome == Outcome::Add).filter_map(|(at, one)| {
         let entry: Value = serde_json::from_str(one.server.entry().expose()).ok()?;

@@ -8,7 +8,7 @@ use std::{
 
 use fs_err as fs;
 use narthex_model::command::quoted;
-use narthex_registry::config::{LoadContext, as_written, parse_settings};
+use narthex_registry::config::{Env, LoadContext, parse_settings};
 use serde_json::{Value, json};
 
 use crate::{
@@ -225,7 +225,7 @@ fn put(from: &Path, place: &Path) -> Result<(), Failure> {
 /// The servers of a settings file, as `narthex trust` shows those of an `mcp.json`.
 fn servers(text: &[u8], file: &Path) -> Result<Vec<Value>, Failure> {
     let root = config::workspace_root()?;
-    let context = LoadContext { file, workspace_root: &root, env: &as_written };
+    let context = LoadContext { file, workspace_root: &root, env: Env::AsWritten };
     let loaded =
         parse_settings(text, &context).map_err(|error| Failure::caused(error.kind(), &error))?;
     let failed = FailedStarts::default();

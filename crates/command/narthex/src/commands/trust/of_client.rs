@@ -18,10 +18,10 @@ use narthex_model::{
     ErrorKind, ServerDefinition,
     command::{CommandLine, narthex},
 };
-use narthex_registry::config::{self, Entry, LoadContext};
+use narthex_registry::config::{self, Entry, Env, LoadContext};
 use serde_json::{Value, json};
 
-use super::shown::{address, quoted, variable, word};
+use super::shown::{address, has_plain_host, variable, variables, word};
 use crate::{
     Failure,
     commands::{
@@ -118,7 +118,7 @@ impl ProjectFile {
     /// The server as the daemon would read it, with its variables as they are written.
     fn definition(&self, one: &Planned) -> Option<ServerDefinition> {
         let (file, root) = (&self.path, &self.project);
-        let context = LoadContext { file, workspace_root: root, env: &config::as_written };
+        let context = LoadContext { file, workspace_root: root, env: Env::AsWritten };
         let entry: Value = serde_json::from_str(one.server.entry().expose()).ok()?;
         let document = json!({ "servers": { one.alias.as_str(): entry } }).to_string();
         let loaded = config::parse(document.as_bytes(), &context).ok()?;
@@ -147,12 +147,12 @@ fn shown(one: &Planned) -> Value {
         Target::Remote { url, headers, .. } => {
             let names: Vec<_> = headers.keys().collect();
             let starts = match url {
-                Text::Secret(_) => server.starts(),
-                // An address with a variable is none yet.
-                Text::Plain(url) if url.contains("${") => quoted(url),
-                Text::Plain(url) => address(url),
+                Text::Secret(secret) if has_plain_host(secret.expose()) => server.starts(),
+                Text::Secret(_) | Text::Plain(_) => address(url.expose()),
             };
-            json!({ "starts": starts, "headers": names })
+            let hidden = url.is_secret().then_some(url).into_iter().chain(headers.values());
+            let variables = variables(hidden.map(Text::expose));
+            json!({ "starts": starts, "headers": names, "variables": variables })
         }
     };
     let left_out = server.left_out.iter();

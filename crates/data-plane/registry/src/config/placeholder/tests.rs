@@ -14,8 +14,11 @@ fn env(name: &str) -> Option<String> {
 }
 
 fn run(text: &str, dialect: Dialect) -> Result<Expanded, PlaceholderError> {
-    let context =
-        LoadContext { file: Path::new("mcp.json"), workspace_root: Path::new("/w"), env: &env };
+    let context = LoadContext {
+        file: Path::new("mcp.json"),
+        workspace_root: Path::new("/w"),
+        env: Env::Values(&env),
+    };
     expand(text, dialect, &context)
 }
 

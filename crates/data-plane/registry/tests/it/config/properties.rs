@@ -95,7 +95,7 @@ proptest! {
     ) {
         prop_assume!(!value.contains('\0'));
         let env = |name: &str| (name == "V").then(|| value.clone());
-        let context = LoadContext { env: &env, ..context() };
+        let context = LoadContext { env: Env::Values(&env), ..context() };
         for (key, text) in [("servers", "<${env:V}|${env:V}>"), ("mcpServers", "<${V}|${V}>")] {
             let file = serde_json::json!({
                 key: { "x": { "transport": "stdio", "command": "true", "args": [text] } },

@@ -2,7 +2,7 @@
 
 use narthex_model::{CallError, CallErrorKind, ConfigFault, Provenance};
 use narthex_registry::{
-    config::{Entry, LoadContext, parse},
+    config::{Entry, Env, LoadContext, parse},
     layers::{Layer, compose},
 };
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn entries(text: &str) -> Vec<Entry> {
     let context = LoadContext {
         file: Path::new("mcp.json"),
         workspace_root: Path::new("/repo"),
-        env: &|_| None,
+        env: Env::Values(&|_| None),
     };
     parse(text.as_bytes(), &context).unwrap().entries
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use narthex_model::ErrorKind;
 use narthex_registry::{
-    config::{LoadContext, parse_settings},
+    config::{Env, LoadContext, parse_settings},
     layers::{EditError, SettingsFile, remove_lock},
 };
 use tokio::task::JoinSet;
@@ -25,7 +25,7 @@ fn read(world: &World) -> String {
 fn declared(world: &World) -> Vec<String> {
     let env = variables();
     let file = world.settings();
-    let context = LoadContext { file: &file, workspace_root: &world.root, env: &*env };
+    let context = LoadContext { file: &file, workspace_root: &world.root, env: Env::Values(&*env) };
     let loaded = parse_settings(read(world).as_bytes(), &context).unwrap();
     loaded.entries.iter().map(|entry| entry.name().to_owned()).collect()
 }

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use narthex_registry::{
-    config::{Entry, LoadContext, parse_list},
+    config::{Entry, Env, LoadContext, parse_list},
     watch::LayersState,
 };
 
@@ -297,8 +297,11 @@ async fn e124_an_extra_reading_waits_for_the_end_of_a_save() {
 }
 
 fn list(text: &str) -> Vec<Entry> {
-    let context =
-        LoadContext { file: Path::new("code"), workspace_root: Path::new("/repo"), env: &|_| None };
+    let context = LoadContext {
+        file: Path::new("code"),
+        workspace_root: Path::new("/repo"),
+        env: Env::Values(&|_| None),
+    };
     parse_list(text.as_bytes(), &context).unwrap().entries
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use fs_err as fs;
 use http::StatusCode;
 use narthex_http::openapi;
-use narthex_registry::config::{LoadContext, parse_settings};
+use narthex_registry::config::{Env, LoadContext, parse_settings};
 use serde_json::Value;
 
 use super::{members::described, world::Api};
@@ -286,7 +286,7 @@ impl Asked {
 fn has_profile(api: &Api) {
     let text = r#"{ "mcp": { "profiles": { "work": { "servers": [] } } } }"#;
     let here = Path::new("settings.json");
-    let context = LoadContext { file: here, workspace_root: here, env: &|_name| None };
+    let context = LoadContext { file: here, workspace_root: here, env: Env::Values(&|_name| None) };
     let read = parse_settings(text.as_bytes(), &context).unwrap().profiles;
     api.world.gateway.registry().set_profiles(&read, &[]);
 }
