@@ -11,7 +11,7 @@ mod shown;
 use std::{path::Path, process::ExitCode};
 
 use narthex_client::{cli::TrustArgs, commands::typed::is_agreed, dialect};
-use narthex_client_files::clients::{Dialect, OWN};
+use narthex_client_files::clients::{Dialect, OWN, clients};
 use narthex_model::{ErrorKind, command::narthex};
 use serde_json::{Value, json};
 
@@ -38,11 +38,9 @@ struct Review {
 }
 
 pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, Failure> {
-    let path = args.file.unwrap_or_else(source::usual);
+    let path = args.file.clone().unwrap_or_else(source::usual);
     if !path.exists() {
-        let file = path.display();
-        let text = format!("there is no file {file} here; give the path of the file to approve");
-        return Err(Failure::new(ErrorKind::NotFound, text));
+        return Err(absent(args.file.as_deref())?);
     }
     let failed = FailedStarts::of(&context.settings).await;
     let review = Review::of(&path, args.format.as_deref(), &failed)?;
@@ -87,6 +85,40 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
         output::line(&format!("\ntrusted {name} as it is now; {then}"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The failure for a file that is not there: the named one, or else that of this folder.
+fn absent(named: Option<&Path>) -> Result<Failure, Failure> {
+    let text = match named {
+        Some(file) => format!(
+            "there is no file {}; correct its path, or leave it out to approve the mcp.json of \
+             this folder",
+            file.display()
+        ),
+        None => {
+            let (root, init) = (config::workspace_root()?, narthex("init", &[]));
+            let folder = root.display();
+            let found = clients().iter().filter(|client| client.is_of_project());
+            let found = found.filter_map(|client| {
+                let file = dialect::project_file(&client.id).filter(|file| file.exists())?;
+                let trust = source::trusting_of(client, &file);
+                Some(format!("`{trust}` approves that of {}", client.name))
+            });
+            let found: Vec<_> = found.collect();
+            match &found[..] {
+                [] => format!(
+                    "{folder} has neither an mcp.json, which `{init}` writes, nor a project file \
+                     of a client, such as .vscode/mcp.json"
+                ),
+                found => format!(
+                    "{folder} has no mcp.json, which `{init}` writes, but project files of \
+                     clients: {}",
+                    found.join(", ")
+                ),
+            }
+        }
+    };
+    Ok(Failure::new(ErrorKind::NotFound, text))
 }
 
 /// A content that is approved needs no second answer: nothing changes.

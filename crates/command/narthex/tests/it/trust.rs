@@ -302,9 +302,25 @@ fn d27_trust_resolves_folders_from_the_file_and_not_from_the_caller() {
     assert_eq!(one["folder"], format!("{root}/below"));
     assert_eq!(one["environment"]["MEMORY_FILE_PATH"], format!("{root}/memory.jsonl"));
     assert_eq!(shown, place.run(["trust", "--yes", "--json"]).succeeded().json()["data"]);
-    let mut nowhere = place.command(["trust"]);
-    let nowhere = Done::from(nowhere.current_dir("/").output().unwrap());
-    nowhere.failed(1, &["not_found", "no file mcp.json here", "give the path of the file"]);
+}
+
+/// A folder without a file is answered with the files that were looked for, and the commands that
+/// make or approve one.
+#[test]
+fn a_folder_without_a_file_is_told_what_was_looked_for() {
+    let place = Place::new();
+    fs_err::remove_file(place.path("mcp.json")).unwrap();
+    let root = fs_err::canonicalize(place.path("")).unwrap().display().to_string();
+    let init = place.printed("init");
+    let neither =
+        format!("{root} has neither an mcp.json, which {init} writes, nor a project file");
+    place.run(["trust"]).failed(1, &["not_found", &neither, "such as .vscode/mcp.json"]);
+    place.run(["trust", "no.json"]).failed(1, &["there is no file no.json", "correct its path"]);
+    fs_err::create_dir(place.path(".vscode")).unwrap();
+    place.write(".vscode/mcp.json", r#"{"servers": {}}"#);
+    let trust = place.printed(&format!("trust {root}/.vscode/mcp.json"));
+    let other = format!("but project files of clients: {trust} approves that of VS Code");
+    place.run(["trust"]).failed(1, &[&format!("no mcp.json, which {init} writes"), &other]);
 }
 
 /// D27: an address is shown as it is written wherever its placeholders stand, for the daemon fills
