@@ -100,7 +100,7 @@ impl Awaited {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VerbError {
     /// No server has this name (E58).
-    #[error("unknown server `{0}`")]
+    #[error("there is no server `{0}`")]
     Unknown(String),
     /// The server's configuration disables it, which only the owner of the configuration can
     /// change.

@@ -106,9 +106,7 @@ fn known(rows: &[Value], whose: Whose) -> String {
     };
     let names: Vec<_> = rows.iter().filter(is_taken).map(|row| text(row, "name")).collect();
     match (whose, names.as_slice()) {
-        (Whose::Daemon, []) => {
-            "there is no such server in the configuration or in any active run".to_owned()
-        }
+        (Whose::Daemon, []) => "neither the configuration nor an active run has one".to_owned(),
         (Whose::Daemon, names) => format!("available: {}", names.join(", ")),
         (Whose::Settings, []) => {
             let list = narthex("mcp list", &[]);
@@ -141,6 +139,6 @@ mod tests {
         assert_eq!(known(&rows, Whose::Settings), "your settings have: mine, git");
         let none = known(&rows[..1], Whose::Settings);
         assert!(none.contains("no servers; `narthex mcp list`"), "{none}");
-        assert!(known(&[], Whose::Daemon).starts_with("there is no such server"));
+        assert!(known(&[], Whose::Daemon).starts_with("neither the configuration"));
     }
 }

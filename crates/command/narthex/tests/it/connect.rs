@@ -69,7 +69,7 @@ fn failures_leave_standard_output_to_the_protocol() {
     assert!(done.stdout.is_empty(), "{done:?}");
     let _daemon = place.up();
     for (server, hint) in [("fixtur", "did you mean `fixture`?"), ("nosuch", "narthex status")] {
-        let told = format!("not_found: the daemon has no server `{server}`; ");
+        let told = format!("not_found: there is no server `{server}`; ");
         let done = place.run(["connect", "--server", server]).failed(1, &[&told, hint]);
         assert!(done.stdout.is_empty(), "{done:?}");
     }

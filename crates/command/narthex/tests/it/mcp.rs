@@ -424,7 +424,7 @@ fn e57_servers_are_disabled_enabled_and_reconnected() {
     place.run(["mcp", "reconnect", "missing"]).failed(1, &["transport_error", "no-such-program"]);
     for verb in ["enable", "disable", "reconnect", "reauthorize"] {
         let done = place.run(["mcp", verb, "nosuch"]);
-        done.failed(1, &["not_found", "nosuch", "available: fixture, missing, shell"]);
+        done.failed(1, &["there is no server `nosuch`; available: fixture, missing, shell"]);
     }
     // E59: these servers have no sign-in, so a request for one is no success.
     let reconnect = place.printed("mcp reconnect shell");

@@ -346,7 +346,7 @@ fn no_profile(profile: &str, folder: &Path) -> Failure {
     let names = sockets.iter().filter_map(|name| name.strip_prefix("p."));
     let hint = did_you_mean(profile, names)
         .unwrap_or_else(|| format!("`{}` lists its profiles", narthex("profiles list", &[])));
-    let text = format!("the daemon has no usable profile `{profile}`; {hint}");
+    let text = format!("there is no usable profile `{profile}`; {hint}");
     Failure::new(ErrorKind::NotFound, text)
 }
 
@@ -356,6 +356,6 @@ fn no_server(alias: &str, folder: &Path) -> Failure {
     names.retain(|name| name != "mcp" && !name.contains('.'));
     let hint = did_you_mean(alias, names.iter().map(String::as_str))
         .unwrap_or_else(|| format!("`{}` lists its servers", narthex("status", &[])));
-    let text = format!("the daemon has no server `{alias}`; {hint}");
+    let text = format!("there is no server `{alias}`; {hint}");
     Failure::new(ErrorKind::NotFound, text)
 }

@@ -14,9 +14,13 @@ pub(super) fn tell_unknown(policy: &RunPolicy, snapshot: &Snapshot) {
     let is_unknown = |alias: &&Alias| snapshot.get(alias.as_str()).is_none();
     let known = || snapshot.servers.iter().map(|row| row.name.as_str());
     for name in named.iter().filter(is_unknown).map(Alias::as_str) {
-        let meant = meant_hint(name, known());
-        output::notice(&format!("warning: `tools` names an unknown server: `{name}`{meant}"));
+        output::notice(&absent(name, known()));
     }
+}
+
+fn absent<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+    let meant = meant_hint(name, known);
+    format!("warning: there is no server `{name}`, which `tools` names{meant}")
 }
 
 /// Tells about grants that prove no human (D15).
@@ -58,4 +62,15 @@ async fn unproved(
              have an effect"
         )),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absent_server_is_named_with_the_likely_one() {
+        let text = "warning: there is no server `onee`, which `tools` names; did you mean `one`?";
+        assert_eq!(absent("onee", ["one", "other"]), text);
+    }
 }

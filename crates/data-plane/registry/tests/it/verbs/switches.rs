@@ -26,7 +26,7 @@ fn kind(result: &ServerResult) -> Option<CallErrorKind> {
 async fn e58_verbs_refuse_unknown_names() {
     let registry = start([]);
     let unknown = VerbError::Unknown("x".to_owned());
-    assert_eq!(unknown.to_string(), "unknown server `x`");
+    assert_eq!(unknown.to_string(), "there is no server `x`");
     assert_eq!(registry.disable("x"), Err(unknown.clone()));
     assert_eq!(registry.enable("x").map(drop), Err(unknown.clone()));
     assert_eq!(in_time(registry.reconnect("x")).await, Err(unknown));
