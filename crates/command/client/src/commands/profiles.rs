@@ -23,16 +23,25 @@ pub async fn run(command: ProfilesCommand, context: Context) -> Result<ExitCode,
     match command {
         ProfilesCommand::List => {
             let asked = client.api_all("/api/profiles");
-            let items = waiting("asking the daemon", &context, asked).await?;
+            let mut items = waiting("asking the daemon", &context, asked).await?;
+            items.iter_mut().for_each(|profile| add_url(profile, &client));
             let header = ["profile", "tools", "servers", "sessions", "fault"];
             table::list(&items, &header, row, NONE, &context)
         }
         ProfilesCommand::Show { name } => {
             let path = format!("/api/profiles/{}", segment(&name));
             let asked = client.api(ApiRequest::new(Method::GET, path));
-            let shown = waiting("asking the daemon", &context, asked).await?;
+            let mut shown = waiting("asking the daemon", &context, asked).await?;
+            add_url(&mut shown, &client);
             show(&shown, &context)
         }
+    }
+}
+
+/// Adds the whole URL of the endpoint, as a client needs it, if the profile can be used.
+fn add_url(profile: &mut Value, client: &DaemonClient) {
+    if let Some(path) = profile["path"].as_str() {
+        profile["url"] = format!("{}{path}", client.state.url.trim_end_matches('/')).into();
     }
 }
 
@@ -75,13 +84,13 @@ fn show(profile: &Value, context: &Context) -> Result<ExitCode, Failure> {
     for fault in faults(profile) {
         output::notice(&format!("refused: {fault}"));
     }
-    let Some(path) = profile["path"].as_str() else { return Ok(ExitCode::SUCCESS) };
+    let Some(url) = profile["url"].as_str() else { return Ok(ExitCode::SUCCESS) };
     let connect = narthex("connect --profile {}", &[&name]);
     output::line(&format!(
-        "The profile {name} has these tools:\n\n{}\n\n  HTTP   {}, below the daemon's address\n  \
+        "The profile {name} has these tools:\n\n{}\n\n  HTTP   {}\n  \
          stdio  {connect}\n  audit  the calls of its clients are those of {}",
         tools(profile),
-        harmless(path),
+        harmless(url),
         table::text(profile, "run_id"),
     ))?;
     Ok(ExitCode::SUCCESS)

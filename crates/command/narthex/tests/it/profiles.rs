@@ -169,6 +169,10 @@ async fn p7_a_changed_file_changes_open_sessions_of_a_profile() {
     assert_eq!(fault["path"], "mcp.profiles.work.servers[0]");
     assert!(fault["message"].as_str().unwrap().contains("did you mean `github`?"), "{work}");
     assert_eq!(work["path"], "/mcp/p/work");
+    let url = format!("http://{}/mcp/p/work", profiled.address);
+    assert_eq!(work["url"], url.as_str());
+    let told = profiled.place.run(["profiles", "show", "work"]).succeeded().stdout;
+    assert!(told.contains(&format!("HTTP   {url}\n")), "{told}");
     let home = profiled.shown("home");
     assert!(home.get("path").is_none() && !home["faults"].as_array().unwrap().is_empty());
     let table = profiled.place.run(["profiles", "list"]).succeeded().stdout;
