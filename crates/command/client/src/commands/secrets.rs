@@ -82,7 +82,9 @@ fn surely_named(args: &SetArgs) -> Option<SecretName> {
 async fn list(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.daemon)?;
     let path = secrets_path(place);
-    let secrets = waiting("asking the daemon", context, client.api_all(&path)).await?;
+    let mut secrets = waiting("asking the daemon", context, client.api_all(&path)).await?;
+    // The daemon remembers cleared names for the numbers of later versions.
+    secrets.retain(|secret| secret["is_set"] == true || users(secret).is_some());
     if context.format.is_json() {
         output::done(&json!({ "items": secrets }))?;
         return Ok(ExitCode::SUCCESS);
@@ -96,8 +98,18 @@ async fn list(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Fail
         let header = ["name", "set", "version", "kept", "updated", "by", "key", "used by"];
         let rows: Vec<_> = secrets.iter().map(row).collect();
         output::line(&table::render(&header, &rows, &none))?;
+        for secret in secrets.iter().filter(|secret| secret["is_set"] != true) {
+            output::notice(&unset(secret, place));
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A secret without a value that something needs, with the command that sets it.
+fn unset(secret: &Value, place: &WorkspaceArgs) -> String {
+    let (name, users) = (harmless(text(secret, "name")), users(secret).unwrap_or_default());
+    let set = narthex("secrets set {}", &[&name]).in_workspace(&place.workspace);
+    format!("{name} is not set, but needed by {users}; set it with `{set}`")
 }
 
 fn row(secret: &Value) -> Vec<String> {

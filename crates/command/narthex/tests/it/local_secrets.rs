@@ -124,6 +124,11 @@ fn d38_a_program_gets_the_secret_that_its_entry_names() {
     assert!(cleared.stdout.contains("mcp.json:servers.gh.env.PLAIN"), "{cleared:?}");
     until(|| variables(&daemon).is_empty());
     assert_eq!(row(&place, "gh")["error"]["kind"], "auth_unavailable");
+    let unset = place.run(["secrets", "list"]).succeeded().stderr;
+    let remedy = place.printed("secrets set GITHUB_TOKEN");
+    let told =
+        format!("GITHUB_TOKEN is not set, but needed by mcp.json:servers.gh; set it with {remedy}");
+    assert!(unset.contains(&told), "{unset}");
     echo(&place, "gh").failed(1, &[]);
     set(&place, "GITHUB_TOKEN", FIRST);
     until(|| row(&place, "gh")["status"] == "ready");

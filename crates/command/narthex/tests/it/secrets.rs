@@ -82,7 +82,7 @@ fn x_m23_secrets_are_set_listed_and_cleared() {
     place.run(["secrets", "clear", "OTHER"]).failed(1, &["not_found", "nothing to clear"]);
     assert_eq!(place.run(["secrets", "list", "--quiet"]).succeeded().stdout, "LINEAR_API_KEY\n");
     let listed = data(place.run(["secrets", "list", "--json"]));
-    assert_eq!(listed["items"][1]["is_set"], false);
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1, "a cleared secret has gone: {listed}");
     let elsewhere = place.run(["secrets", "list", "--workspace", "a/b"]);
     elsewhere.failed(1, &["not_found", "workspace"]);
     daemon.signal("TERM");
