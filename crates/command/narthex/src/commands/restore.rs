@@ -15,14 +15,14 @@ use narthex_client::{
     commands::typed::{is_agreed, is_seen},
 };
 use narthex_model::{ErrorKind, command::narthex};
-use narthex_store::Store;
-use serde_json::json;
+use narthex_store::{StatementError, Store};
+use serde_json::{Value, json};
 
 use self::settings::FoundSettings;
 use super::waiting::waiting;
 use crate::{
     Failure,
-    archive::{self, Contents, MASTER_KEY, STORE},
+    archive::{self, Contents, MASTER_KEY, SHARES, STORE},
     cli::Context,
     output::{self, harmless},
 };
@@ -53,18 +53,71 @@ pub(crate) async fn run(args: RestoreArgs, context: Context) -> Result<ExitCode,
     let copy = staging.0.join(STORE);
     let opening = Store::open(&copy);
     let store = waiting("checking the store", &context.client(), opening).await;
-    store.map_err(|error| Failure::caused(error.kind(), &error))?.close().await;
+    let store = store.map_err(|error| Failure::caused(error.kind(), &error))?;
+    let counts = Counts::of(&store, &contents).await;
+    store.close().await;
+    let counts = counts.map_err(|error| Failure::caused(error.kind(), &error))?;
     // An empty folder is replaced; one that is filled by now is not.
     fs::rename(&staging.0, &data)?;
     // The data are whole from here on, so no fault of the settings ends the command.
     let mut settings = FoundSettings::look(&data, &context);
+    let counts = Counts { of_settings: settings.counts(), ..counts };
     if settings.is_any_new()
         && may_place(&settings, args.yes, &data, &context).await.unwrap_or(false)
     {
         settings.place();
     }
     settings.tidy(&data);
-    told(&data, &contents, &settings, &context)
+    told(&data, &contents, &counts, &settings, &context)
+}
+
+/// The numbers of restored objects.
+struct Counts {
+    workspaces: usize,
+    /// Secrets that have a value.
+    secrets: usize,
+    shared_files: usize,
+    /// Servers and profiles of the settings; `None` without readable settings.
+    of_settings: Option<(usize, usize)>,
+}
+
+impl Counts {
+    async fn of(store: &Store, contents: &Contents) -> Result<Self, StatementError> {
+        let workspaces = store.workspaces().all().await?;
+        let mut secrets = 0;
+        for workspace in &workspaces {
+            let all = store.secrets().all(&workspace.id).await?;
+            secrets += all.iter().filter(|secret| secret.is_set()).count();
+        }
+        let shared_files = contents.files.iter().filter(|file| file.name.starts_with(SHARES));
+        let (workspaces, shared_files) = (workspaces.len(), shared_files.count());
+        Ok(Self { workspaces, secrets, shared_files, of_settings: None })
+    }
+
+    fn sentence(&self) -> String {
+        let counted = |count: usize, what: &str| output::counted(count as u64, what);
+        let settings = self.of_settings.map(|(servers, profiles)| {
+            let (servers, profiles) = (counted(servers, "server"), counted(profiles, "profile"));
+            format!("; its settings have {servers} and {profiles}")
+        });
+        format!(
+            "{}, {} and {}{}",
+            counted(self.workspaces, "workspace"),
+            counted(self.secrets, "secret"),
+            counted(self.shared_files, "shared file"),
+            settings.unwrap_or_default()
+        )
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "workspaces": self.workspaces,
+            "secrets": self.secrets,
+            "shared_files": self.shared_files,
+            "servers": self.of_settings.map(|(servers, _)| servers),
+            "profiles": self.of_settings.map(|(_, profiles)| profiles),
+        })
+    }
 }
 
 /// Shows the settings of the backup with their programs, and asks for them on a terminal.
@@ -149,21 +202,22 @@ impl Drop for Staging {
 fn told(
     data: &Path,
     contents: &Contents,
+    counts: &Counts,
     settings: &FoundSettings,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
     let has_key = contents.has(MASTER_KEY);
     let place = data.display().to_string();
     let sentence = format!(
-        "restored {} files of {} into {}; start the daemon with `{}`",
-        contents.files.len(),
+        "restored the backup of {} into {}: {}; start the daemon with `{}`",
         contents.created_at,
         harmless(&place),
+        counts.sentence(),
         narthex("up", &[])
     );
     let told = json!({
         "data": place, "files": contents.files.len(), "created_at": contents.created_at,
-        "has_master_key": has_key, "settings": settings.to_json(),
+        "has_master_key": has_key, "counts": counts.to_json(), "settings": settings.to_json(),
     });
     let done = output::told(&told, &sentence, context.format)?;
     if context.format.is_json() {

@@ -48,6 +48,9 @@ fn a_backup_with_the_master_key_moves_to_another_machine() {
     let done = place.run(["restore", "copy.tar", "--yes"]).succeeded();
     let file = place.path("config/narthex/settings.json");
     assert!(done.stdout.contains(&file.display().to_string()), "{done:?}");
+    let counts =
+        "2 workspaces, 1 secret and 1 shared file; its settings have 1 server and 0 profiles";
+    assert!(done.stdout.contains(counts), "{done:?}");
     assert!(done.stdout.contains("narthex-fixture --stdio"), "its programs are shown: {done:?}");
     assert!(!place.path("data/restored").exists());
     assert!(done.stdout.contains(&place.printed("up")), "{done:?}");
@@ -119,6 +122,7 @@ fn settings_are_put_in_place_only_if_they_are_wanted() {
     }
     let place = elsewhere(&from);
     let done = place.run(["restore", "copy.tar", "--json"]).succeeded().json();
+    assert_eq!(done["data"]["counts"]["secrets"], 1, "{done}");
     let settings = done["data"]["settings"].as_array().unwrap();
     assert!(settings.iter().all(|one| one["reason"] == "not_approved"), "{done}");
     assert!(!place.path("config/narthex").exists());

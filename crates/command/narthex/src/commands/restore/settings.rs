@@ -8,7 +8,7 @@ use std::{
 
 use fs_err as fs;
 use narthex_model::command::quoted;
-use narthex_registry::config::{Env, LoadContext, parse_settings};
+use narthex_registry::config::{Env, LoadContext, LoadedConfig, parse_settings};
 use serde_json::{Value, json};
 
 use crate::{
@@ -102,6 +102,13 @@ impl FoundSettings {
             }
         }
         Ok(())
+    }
+
+    /// The numbers of servers and of profiles; `None` without a readable file of servers.
+    pub(super) fn counts(&self) -> Option<(usize, usize)> {
+        let found = self.0.iter().find(|found| found.from.ends_with(SERVERS_FILE))?;
+        let loaded = loaded(&fs::read(&found.from).ok()?, &found.from).ok()?;
+        Some((loaded.entries.len(), loaded.profiles.len()))
     }
 
     /// Puts the new files in place.
@@ -224,10 +231,13 @@ fn put(from: &Path, place: &Path) -> Result<(), Failure> {
 
 /// The servers of a settings file, as `narthex trust` shows those of an `mcp.json`.
 fn servers(text: &[u8], file: &Path) -> Result<Vec<Value>, Failure> {
-    let root = config::workspace_root()?;
-    let context = LoadContext { file, workspace_root: &root, env: Env::AsWritten };
-    let loaded =
-        parse_settings(text, &context).map_err(|error| Failure::caused(error.kind(), &error))?;
+    let loaded = loaded(text, file)?;
     let failed = FailedStarts::default();
     Ok(loaded.entries.iter().map(|entry| shown(entry, &loaded.warnings, &failed)).collect())
+}
+
+fn loaded(text: &[u8], file: &Path) -> Result<LoadedConfig, Failure> {
+    let root = config::workspace_root()?;
+    let context = LoadContext { file, workspace_root: &root, env: Env::AsWritten };
+    parse_settings(text, &context).map_err(|error| Failure::caused(error.kind(), &error))
 }
