@@ -92,6 +92,7 @@ impl Journal {
     /// # Errors
     /// As [`Journal::undo`].
     pub fn empty(&self, step: &FileStep) -> Result<bool, JournalError> {
+        self.remove_unfinished();
         let path = &step.path;
         let is_json = step.made.format().is_some_and(Format::is_json);
         if step.before.is_some() || !is_json {

@@ -4,8 +4,8 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex version\n  narthex version --check\n\n\
-    Without --check no other machine is asked. The setting `releases` (NARTHEX_RELEASES) names the\n\
-    address to ask, such as https://api.github.com/repos/OWNER/NAME/releases/latest.")]
+    Without --check no other machine is asked. The setting `releases` (NARTHEX_RELEASES) names\n\
+    the address to ask, such as https://api.github.com/repos/OWNER/NAME/releases/latest.")]
 pub struct VersionArgs {
     /// Ask for the newest version, and say how to get it
     #[arg(long)]

@@ -88,7 +88,7 @@ fn d36_a_member_sees_only_the_workspace_of_their_token() {
             status.stderr.contains("Only operators see the daemon's own servers"),
             "{status:?}"
         );
-        let json = place.run([&words[..], &["--json"]].concat()).succeeded().json();
+        let json = place.run([&words[..], &["--json"]].concat()).succeeded().json()["data"].take();
         assert_eq!((&json["servers"], &json["workspaces"]), (&json!([]), &json!(["team"])));
         assert_eq!(json["runs"].as_array().unwrap().len(), 1, "{json}");
         let listed = place.run(["mcp", "list", "--token-file", "member.token"]).succeeded();

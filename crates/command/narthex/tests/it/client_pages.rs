@@ -128,33 +128,34 @@ fn each_page_of_a_client_is_known_and_linked() {
 
 /// The page has the snippets of `narthex up`, with the usual address, program and folder.
 #[test]
-fn the_page_for_all_clients_shows_the_snippets_of_up() {
+fn the_page_for_all_clients_shows_the_ways_that_up_prints() {
     let place = Place::new();
     let mut command = place.command(["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut daemon = command.spawn().unwrap();
     let mut printed = String::new();
     for line in BufReader::new(daemon.stdout.take().unwrap()).lines().map_while(Result::ok) {
-        printed += &(line + "\n");
-        if printed.matches("\n}\n").count() == 2 {
+        printed += &(line.clone() + "\n");
+        if line.contains("echo ") {
             break;
         }
     }
     daemon.kill().unwrap();
     daemon.wait().unwrap();
-    let snippets = printed.split("\n\n").filter(|part| part.starts_with('{'));
-    let mut snippets: Vec<Value> =
-        snippets.map(|part| serde_json::from_str(part).unwrap()).collect();
-    assert_eq!(snippets.len(), 2, "{printed}");
-    let http = &mut snippets[0]["mcpServers"]["narthex"];
-    assert!(http["url"].as_str().unwrap().ends_with("/mcp"), "{http}");
-    http["url"] = json!(format!("{ADDRESS}/mcp"));
-    let header = http["headers"]["Authorization"].as_str().unwrap();
-    assert!(header.starts_with("Bearer ") && header.contains("client.token"), "{http}");
-    http["headers"]["Authorization"] = json!("Bearer nxt_…");
-    let stdio = &mut snippets[1]["mcpServers"]["narthex"];
-    assert!(stdio["command"].as_str().unwrap().ends_with("/narthex"), "{stdio}");
-    assert_eq!(stdio["args"], json!(["connect", "--data", place.path("data")]));
-    (stdio["command"], stdio["args"]) = (json!("narthex"), json!(["connect"]));
-    assert_eq!(blocks("connect-a-client.md"), snippets);
+    let header = printed.lines().next_back().unwrap();
+    let told = std::process::Command::new("sh").args(["-c", header]).output().unwrap();
+    let token = fs::read_to_string(place.path("data/client.token")).unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert_eq!(told, format!("Authorization: Bearer {}\n", token.trim()), "{printed}");
+    let snippets: Vec<_> = printed.split("\n\n").filter(|part| part.starts_with('{')).collect();
+    let [stdio] = snippets[..] else { panic!("{printed}") };
+    let mut stdio: Value = serde_json::from_str(stdio).unwrap();
+    let entry = &mut stdio["mcpServers"]["narthex"];
+    assert!(entry["command"].as_str().unwrap().ends_with("/narthex"), "{entry}");
+    let usual = ["connect", "--data", place.path("data").to_str().unwrap()];
+    assert_eq!(words(&entry["args"])[..3], usual, "{entry}");
+    (entry["command"], entry["args"]) = (json!("narthex"), json!(["connect"]));
+    let blocks = blocks("connect-a-client.md");
+    assert_eq!(blocks[1], stdio);
+    assert_eq!(remote(&blocks[0]), (&*format!("{ADDRESS}/mcp"), "Bearer nxt_…"));
 }

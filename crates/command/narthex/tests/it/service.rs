@@ -467,14 +467,15 @@ fn a_set_up_without_a_manager_chooses_a_free_port_and_keeps_it() {
     assert!(done.contains("These servers moved to narthex, and work there:\n  tools"), "{done}");
 
     // The choice is made once: a running daemon and a later one keep it.
-    home.run(&["up", "--detach"]).succeeded();
+    let up = ["up", "--config", "mcp.json", "--detach"];
+    home.run(&up).succeeded();
     home.run(&["daemon", "stop", "--timeout", "10s"]).succeeded();
-    let again = home.run(&["up", "--detach"]).succeeded();
+    let again = home.run(&up).succeeded();
     assert!(again.stdout.contains(&address) && !again.stderr.contains("is taken"), "{again:?}");
     assert_eq!(port(), chosen);
     home.run(&["daemon", "stop", "--timeout", "10s"]).succeeded();
     fs::remove_file(home.place.path("data/service.json")).unwrap();
-    let anew = home.run(&["up", "--detach"]).succeeded();
+    let anew = home.run(&up).succeeded();
     for words in ["the port 7717 is taken", "so the daemon has the port ", "`narthex service port"]
     {
         assert!(anew.stderr.contains(words), "{anew:?}");
@@ -662,7 +663,7 @@ fn a_daemon_in_the_background_is_reported_and_started_once() {
     let log = place.path("data/daemon.log");
     fs::File::options().write(true).open(&log).unwrap().set_len(11 << 20).unwrap();
     let told = place.run([&words[..6], &["--tls-self-signed"]].concat()).succeeded().stdout;
-    for text in ["at https://127.0.0.1:", "fingerprint ", "daemon.log\n", &place.printed("connect")]
+    for text in ["at https://127.0.0.1:", "fingerprint ", "daemon.log\n", &place.printed("setup")]
     {
         assert!(told.contains(text), "no {text:?} in {told}");
     }

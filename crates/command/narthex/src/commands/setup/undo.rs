@@ -7,7 +7,8 @@
 
 mod told;
 
-pub(in crate::commands) use told::client_names;
+use told::{Fault, UndoneFile};
+pub(in crate::commands) use told::{Undo, client_names};
 
 use std::{
     path::{Path, PathBuf},
@@ -27,46 +28,6 @@ use super::{
     settings,
 };
 use crate::{Failure, cli::Context, data_dir::DataDir, output};
-
-/// The results of an undo.
-#[derive(Default)]
-pub(in crate::commands) struct Undo {
-    files: Vec<UndoneFile>,
-    /// Secrets that are cleared.
-    cleared: Vec<String>,
-    /// Secrets that have another value since, which stay.
-    kept: Vec<String>,
-    /// Files that cannot be brought back yet.
-    faults: Vec<Fault>,
-    /// The failure that ended the undo before its last step.
-    ended_by: Option<Failure>,
-    /// Sentences about parts that the user has to see to.
-    notes: Vec<String>,
-    daemon: Option<Daemon>,
-    /// Copies of the files as they were before the set-up.
-    backups: PathBuf,
-    /// True if copies stay, of this undo or an earlier one.
-    keeps_copies: bool,
-    /// The file of the service that is removed.
-    service: Option<PathBuf>,
-}
-
-struct UndoneFile {
-    label: String,
-    path: PathBuf,
-    outcome: FileUndone,
-    /// Names of entries that the file does not have as they were before.
-    lacking: Vec<String>,
-}
-
-/// A file that cannot be brought back yet.
-struct Fault {
-    label: String,
-    path: PathBuf,
-    reason: String,
-    /// The copy from before, if there was a file.
-    copy: Option<PathBuf>,
-}
 
 pub(super) async fn run(place: &Path, context: &Context) -> Result<ExitCode, Failure> {
     let journal = place::journal(&DataDir::at(place))?;

@@ -69,8 +69,8 @@ fn a_stopped_set_up_says_what_has_changed_and_can_be_undone() {
     let before = home.text(".codex/config.toml");
     // The shell outlives Ctrl-C, which is for all on the terminal.
     let line = format!(
-        "trap : INT; HOME={home} XDG_CONFIG_HOME={home}/.config NARTHEX_LISTEN=127.0.0.1:0 \
-         {PROGRAM} setup --only codex; echo code $?",
+        "trap : INT; stty cols 200; TERM=xterm HOME={home} XDG_CONFIG_HOME={home}/.config \
+         NARTHEX_LISTEN=127.0.0.1:0 {PROGRAM} setup --only codex; echo code $?",
         home = home.place.path("home").display()
     );
     let shown = home.place.on_terminal(&line, "[y/N] ", "\x03");

@@ -1,6 +1,6 @@
 //! The results of an undo for people and for programs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use narthex_client_files::{
     clients::{Client, clients},
@@ -12,17 +12,59 @@ use narthex_model::{
 };
 use serde_json::{Value, json};
 
-use super::{Fault, Undo, UndoneFile};
 use crate::{
     Failure,
     cli::Context,
-    commands::{setup::settings, source},
+    commands::{
+        setup::{daemon::Daemon, settings},
+        source,
+    },
     output::{self, counted, harmless},
 };
 
 /// The line after the one about copies.
 const COPIES_HINT: &str =
     "They have the keys in them that the files had: delete the folder once you do not need it.";
+
+/// The results of an undo.
+#[derive(Default)]
+pub(in crate::commands) struct Undo {
+    pub(super) files: Vec<UndoneFile>,
+    /// Secrets that are cleared.
+    pub(super) cleared: Vec<String>,
+    /// Secrets that have another value since, which stay.
+    pub(super) kept: Vec<String>,
+    /// Files that cannot be brought back yet.
+    pub(super) faults: Vec<Fault>,
+    /// The failure that ended the undo before its last step.
+    pub(super) ended_by: Option<Failure>,
+    /// Sentences about parts that the user has to see to.
+    pub(super) notes: Vec<String>,
+    pub(super) daemon: Option<Daemon>,
+    /// Copies of the files as they were before the set-up.
+    pub(super) backups: PathBuf,
+    /// True if copies stay, of this undo or an earlier one.
+    pub(super) keeps_copies: bool,
+    /// The file of the service that is removed.
+    pub(super) service: Option<PathBuf>,
+}
+
+pub(super) struct UndoneFile {
+    pub(super) label: String,
+    pub(super) path: PathBuf,
+    pub(super) outcome: FileUndone,
+    /// Names of entries that the file does not have as they were before.
+    pub(super) lacking: Vec<String>,
+}
+
+/// A file that cannot be brought back yet.
+pub(super) struct Fault {
+    pub(super) label: String,
+    pub(super) path: PathBuf,
+    pub(super) reason: String,
+    /// The copy from before, if there was a file.
+    pub(super) copy: Option<PathBuf>,
+}
 
 impl Undo {
     /// Fails if something is left to do. People see first what is done. `again` is the command that
