@@ -152,7 +152,8 @@ fn the_page_for_all_clients_shows_the_ways_that_up_prints() {
     let mut stdio: Value = serde_json::from_str(stdio).unwrap();
     let entry = &mut stdio["mcpServers"]["narthex"];
     assert!(entry["command"].as_str().unwrap().ends_with("/narthex"), "{entry}");
-    let usual = ["connect", "--data", place.path("data").to_str().unwrap()];
+    let data = place.path("data");
+    let usual = ["connect", "--data", data.to_str().unwrap()];
     assert_eq!(words(&entry["args"])[..3], usual, "{entry}");
     (entry["command"], entry["args"]) = (json!("narthex"), json!(["connect"]));
     let blocks = blocks("connect-a-client.md");

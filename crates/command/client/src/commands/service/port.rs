@@ -275,7 +275,7 @@ pub fn choose_for_background(
         "the port {USUAL_PORT} is taken{}, so the daemon has the port {port} from now on; `{}` \
          chooses another",
         holder.unwrap_or_default(),
-        narthex("service port {}", &["PORT"])
+        narthex("service port {}", &[&"PORT"])
     ));
     Ok(())
 }
