@@ -11,7 +11,7 @@ use told::{Fault, UndoneFile};
 pub(in crate::commands) use told::{Undo, client_names};
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     process::ExitCode,
 };
 
