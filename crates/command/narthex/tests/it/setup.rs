@@ -448,9 +448,9 @@ fn a_dry_run_shows_all_and_writes_nothing() {
     );
     let left_alone = shown["data"]["left_alone"].as_array().unwrap().iter();
     let left_alone: Vec<_> = left_alone.map(|file| file["client"].as_str().unwrap()).collect();
-    assert_eq!(left_alone, ["cursor/user", "windsurf/user"]);
+    assert_eq!(left_alone, ["windsurf/user"]);
     let names = names(&shown["data"]["servers"]);
-    assert!(names.contains(&"tracker") && !names.contains(&"tracker-cursor"), "{names:?}");
+    assert!(names.contains(&"tracker") && names.contains(&"tracker-cursor"), "{names:?}");
 }
 
 #[test]

@@ -138,11 +138,11 @@ fn d27_an_approved_file_of_the_folder_is_included() {
 #[test]
 fn d27_an_approved_file_of_a_client_that_is_not_confirmed_waits_for_its_name() {
     let home = home();
-    home.write(".cursor/mcp.json", r#"{ "mcpServers": { "c": { "command": "x" } } }"#);
-    let done = home.run(&["trust", ".cursor/mcp.json", "--yes"]).succeeded().stdout;
-    assert!(done.contains(&home.place.printed("setup --only cursor")), "{done}");
+    home.write(".junie/mcp/mcp.json", r#"{ "mcpServers": { "c": { "command": "x" } } }"#);
+    let done = home.run(&["trust", ".junie/mcp/mcp.json", "--yes"]).succeeded().stdout;
+    assert!(done.contains(&home.place.printed("setup --only junie")), "{done}");
     let shown = home.run(&["setup", "--dry-run", "--json"]).succeeded().json();
     let left_alone = shown["data"]["left_alone"].as_array().unwrap().iter();
     let left_alone: Vec<_> = left_alone.map(|file| file["client"].as_str().unwrap()).collect();
-    assert!(left_alone.contains(&"cursor/project"), "{left_alone:?}");
+    assert!(left_alone.contains(&"junie/project"), "{left_alone:?}");
 }
