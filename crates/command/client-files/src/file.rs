@@ -6,15 +6,15 @@
 
 use std::ffi::OsString;
 use std::fs::{Metadata, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use narthex_model::command::quoted;
-use rustix::fs::{Access, Gid, Uid};
+use rustix::fs::{Access, Gid, OFlags, Uid};
 use tempfile::NamedTempFile;
 
-use crate::moment;
+use crate::moment::{self, Change};
 
 /// The mode of new files, which may have secrets in them.
 const PRIVATE: u32 = 0o600;
@@ -34,10 +34,10 @@ pub enum FileError {
         /// The file, with links followed.
         path: PathBuf,
     },
-    /// The path is a folder or a device.
+    /// The path is a folder, a pipe, a socket or a device.
     #[error("`{}` is not a regular file; move it away", path.display())]
     NoFile {
-        /// The path, with links followed.
+        /// The path.
         path: PathBuf,
     },
     /// The mode of the file does not allow this user to write it.
@@ -91,18 +91,42 @@ pub enum FileError {
         /// The answer of the system.
         source: io::Error,
     },
+    /// The system reports that the new file has not got the name of the old one. On a file system
+    /// of the network it may have the name all the same.
+    #[error("`{}` cannot be written; check its folder, then try again", path.display())]
+    Rename {
+        /// The file, with links followed.
+        path: PathBuf,
+        /// The answer of the system.
+        source: io::Error,
+    },
 }
 
-/// Reads a file; `None` if it does not exist.
+/// Reads a regular file; `None` if it does not exist. A link is followed. Never waits for a pipe.
 ///
 /// # Errors
-/// [`FileError::Io`] when it cannot be read.
+/// [`FileError::NoFile`] for anything else, and [`FileError::Io`] when the file cannot be read.
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
-    match fs_err::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(FileError::Io { path: path.to_owned(), source }),
+    let io = |source| FileError::Io { path: path.to_owned(), source };
+    let no_file = || FileError::NoFile { path: path.to_owned() };
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mut options = fs_err::OpenOptions::new();
+    options.read(true).options_mut().custom_flags(flags.bits().cast_signed());
+    let mut file = match options.open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => {
+            // A socket cannot be opened at all.
+            let is_other = fs_err::metadata(path).is_ok_and(|found| !found.is_file());
+            return Err(if is_other { no_file() } else { io(source) });
+        }
+    };
+    if !file.metadata().map_err(io)?.is_file() {
+        return Err(no_file());
     }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(io)?;
+    Ok(Some(bytes))
 }
 
 /// Replaces the content of a file if it is still `expected`; `None`: if the file does not exist.
@@ -113,7 +137,7 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
 ///
 /// # Errors
 /// [`FileError::Changed`] when the content is another one, and the other kinds when the file cannot
-/// be written. The file is then as it was.
+/// be written. The file is then as it was; only after [`FileError::Rename`] it may be written.
 pub fn write_if_unchanged(
     path: &Path,
     expected: Option<&[u8]>,
@@ -160,15 +184,19 @@ pub(crate) fn write_over(
     let file = prepare(path, old.as_ref(), new, unfinished)?;
     // Time has passed since the first look.
     check(path, expected)?;
-    if expected.is_some() {
-        file.persist(path).map_err(|error| io(error.error))?;
-    } else {
-        file.persist_noclobber(path).map_err(|error| match error.error.kind() {
-            io::ErrorKind::AlreadyExists => FileError::Changed { path: path.clone() },
-            _ => io(error.error),
-        })?;
-    }
-    sync_folder(path).map_err(io)
+    let renamed = match expected {
+        Some(_) => file.persist(path),
+        None => file.persist_noclobber(path),
+    };
+    let renamed = renamed.map(drop).map_err(|error| error.error);
+    moment::outcome(Change::Rename, renamed).map_err(|source| match source.kind() {
+        io::ErrorKind::AlreadyExists if expected.is_none() => {
+            FileError::Changed { path: path.clone() }
+        }
+        _ => FileError::Rename { path: path.clone(), source },
+    })?;
+    sync_folder(path);
+    Ok(())
 }
 
 /// Removes a file if its content is still `expected`, as after an undo of the edit that created it.
@@ -182,7 +210,8 @@ pub fn remove_if_unchanged(path: &Path, expected: &[u8]) -> Result<(), FileError
     check(path, Some(expected))?;
     let io = |source| FileError::Io { path: path.clone(), source };
     fs_err::remove_file(path).map_err(io)?;
-    sync_folder(path).map_err(io)
+    sync_folder(path);
+    Ok(())
 }
 
 /// Copies a file into a folder, once: an existing copy is left as it is. The name of the copy is
@@ -202,7 +231,7 @@ pub fn backup(path: &Path, folder: &Path) -> Result<Option<PathBuf>, FileError> 
     }
     let file = prepare(&copy, None, &bytes, None)?;
     match file.persist_noclobber(&copy) {
-        Ok(_) => sync_folder(&copy).map_err(io)?,
+        Ok(_) => sync_folder(&copy),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(io(error.error)),
     }
@@ -213,7 +242,8 @@ pub fn backup(path: &Path, folder: &Path) -> Result<Option<PathBuf>, FileError> 
 pub(crate) fn replace_private(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let io = |source| FileError::Io { path: path.to_owned(), source };
     prepare(path, None, bytes, None)?.persist(path).map_err(|error| io(error.error))?;
-    sync_folder(path).map_err(io)
+    sync_folder(path);
+    Ok(())
 }
 
 /// The file that a path leads to, which need not exist.
@@ -277,9 +307,12 @@ fn keep_owner(path: &Path, old: &Metadata, file: &NamedTempFile) -> Result<(), F
         .map_err(|errno| error(errno.into()))
 }
 
-/// Makes a rename in the folder of a file last, also when the machine stops.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    fs_err::File::open(folder_of(path))?.sync_all()
+/// Makes a change in the folder of a file last, also when the machine stops. A failure takes
+/// nothing back, so it is no failure of the change: some file systems cannot do this, and a folder
+/// that may be written need not be readable.
+fn sync_folder(path: &Path) {
+    let synced = fs_err::File::open(folder_of(path)).and_then(|folder| folder.sync_all());
+    moment::outcome(Change::Sync, synced).ok();
 }
 
 /// The path from the root of the file system.

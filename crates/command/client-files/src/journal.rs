@@ -122,7 +122,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the file has changed or cannot be written. It is then as it was, and nothing is
-    /// recorded.
+    /// recorded; or the system does not say if the file is written, and the step stays recorded.
     pub fn write(
         &mut self,
         label: &str,
@@ -141,7 +141,7 @@ impl Journal {
             None => None,
         };
         moment::passed();
-        self.note(Step::File(Box::new(FileStep {
+        let step = FileStep {
             label: label.to_owned(),
             path: path.to_owned(),
             backup,
@@ -149,14 +149,41 @@ impl Journal {
             after: seal(&new.bytes),
             made: new.made.clone(),
             unfinished: Some(unfinished.clone()),
-        })))?;
+        };
+        self.note(Step::File(Box::new(step.clone())))?;
         moment::passed();
         if let Err(error) = file::write_over(path, expected, &new.bytes, Some(&unfinished)) {
-            self.forget_last()?;
-            return Err(error.into());
+            return self.end_failed(&step, error);
         }
         moment::passed();
         Ok(())
+    }
+
+    /// Ends a write with an error, after which the file may be written all the same. The step, the
+    /// last one, is forgotten only if it was not made, and its copy goes only if nothing in it is
+    /// lost with it.
+    fn end_failed(&mut self, step: &FileStep, error: FileError) -> Result<(), JournalError> {
+        let now = file::read(&step.path);
+        if let Ok(now) = &now {
+            let hash = now.as_deref().map(seal);
+            if hash == step.before {
+                self.forget_last()?;
+                return Err(error.into());
+            }
+            if hash.as_ref() == Some(&step.after) {
+                return Ok(());
+            }
+        }
+        if matches!(error, FileError::Rename { .. }) {
+            return Err(error.into());
+        }
+        // Others have written the file, before the copy or after it.
+        let copy = self.copy_of(step).and_then(|copy| file::read(&copy).ok().flatten());
+        if copy.is_none() || copy != now.ok().flatten() {
+            self.keep_copy(step);
+        }
+        self.forget_last()?;
+        Err(error.into())
     }
 
     /// Removes the record with all backups.

@@ -1,8 +1,10 @@
 //! Tests of writing: links, modes, changes of others, and folders that refuse.
 
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 
 use super::*;
+use crate::moment::tests::report_as_failed;
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
@@ -125,6 +127,71 @@ fn folders_and_missing_folders_are_refused() {
     let error = write_if_unchanged(&folder.path().join("none/file"), None, b"x").unwrap_err();
     assert!(matches!(error, FileError::Io { .. }), "{error}");
     assert!(error.to_string().contains("none/file"), "{error}");
+}
+
+/// A pipe without a writer would be waited for, and a device has no end.
+#[test]
+fn only_regular_files_are_read() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    let (fifo, link, socket) = (path("fifo"), path("link"), path("socket"));
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    symlink("fifo", &link).unwrap();
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let zero = PathBuf::from("/dev/zero");
+    for other in [&fifo, &link, &socket, &zero, &folder.path().to_owned()] {
+        let error = read(other).unwrap_err();
+        assert!(matches!(&error, FileError::NoFile { path } if path == other), "{error}");
+        assert!(error.to_string().ends_with("is not a regular file; move it away"), "{error}");
+    }
+    let error = remove_if_unchanged(&link, b"").unwrap_err();
+    assert!(matches!(error, FileError::NoFile { .. }), "{error}");
+    assert_eq!(names(folder.path()), ["fifo", "link", "socket"]);
+    fs_err::write(path("mcp.json"), "old").unwrap();
+    symlink("mcp.json", path("other")).unwrap();
+    assert_eq!(read(&path("other")).unwrap().unwrap(), b"old");
+    assert_eq!(read(&path("none")).unwrap(), None);
+}
+
+/// A file has its new content, also if its folder cannot be made to last.
+#[test]
+fn a_folder_that_cannot_be_synced_is_written() {
+    let folder = folder();
+    let (path, copies) = (folder.path().join("mcp.json"), folder.path().join("copies"));
+    report_as_failed(Some(Change::Sync));
+    write_if_unchanged(&path, None, b"one").unwrap();
+    write_if_unchanged(&path, Some(b"one"), b"two").unwrap();
+    let copy = backup(&path, &copies).unwrap().unwrap();
+    assert_eq!(fs_err::read(&copy).unwrap(), b"two");
+    replace_private(&path, b"three").unwrap();
+    assert_eq!(fs_err::read(&path).unwrap(), b"three");
+    remove_if_unchanged(&path, b"three").unwrap();
+    assert_eq!(names(folder.path()), ["copies"]);
+}
+
+/// A folder that may be written and not be read, except by root.
+#[test]
+fn a_folder_that_cannot_be_listed_is_written() {
+    let folder = folder();
+    let path = folder.path().join("mcp.json");
+    fs_err::write(&path, "old").unwrap();
+    set_mode(folder.path(), 0o300);
+    let result = write_if_unchanged(&path, Some(b"old"), b"new");
+    set_mode(folder.path(), 0o700);
+    result.unwrap();
+    assert_eq!(fs_err::read(&path).unwrap(), b"new");
+    assert_eq!(names(folder.path()), ["mcp.json"]);
+}
+
+/// A rename that is reported as failed may be made.
+#[test]
+fn a_failed_rename_has_a_kind_of_its_own() {
+    let folder = folder();
+    let path = folder.path().join("mcp.json");
+    report_as_failed(Some(Change::Rename));
+    let error = write_if_unchanged(&path, None, b"new").unwrap_err();
+    assert!(matches!(error, FileError::Rename { .. }), "{error}");
+    assert_eq!(names(folder.path()), ["mcp.json"]);
 }
 
 /// Root may write everywhere, so the test has a part for each kind of user.

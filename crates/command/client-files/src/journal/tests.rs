@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::*;
 use crate::edit::{Format, Parent};
-use crate::moment::tests::{end_at, passed_so_far};
+use crate::moment::Change;
+use crate::moment::tests::{end_at, passed_so_far, report_as_failed};
 use crate::rewrite::{Edit, parse, rewrite};
 
 /// Variables of a process that is killed: its place, the moment, and the word for an undo.
@@ -343,6 +344,52 @@ fn a_file_that_changed_is_not_written_and_no_step_is_left() {
     assert_eq!(place.text(name), "{ \"s\": { \"x\": 2 } }");
     assert_eq!(journal.steps(), []);
     assert_eq!(Journal::open(&place.path().join("setup")).unwrap().steps(), []);
+}
+
+/// A network's file system reports failures of changes that are made.
+#[test]
+fn a_change_that_is_reported_as_failed_is_undone() {
+    for change in [Change::Sync, Change::Rename] {
+        let place = Place::new();
+        report_as_failed(Some(change));
+        set_up(place.path());
+        report_as_failed(None);
+        assert_eq!(journal(place.path()).steps().len(), 4, "{change:?}");
+        assert_eq!(undo(place.path()), vec![FileUndone::Restored; 4], "{change:?}");
+        place.is_untouched();
+        assert!(!place.path().join("setup").exists());
+    }
+}
+
+/// A step stays while it may be made, and a copy while its file may lack something of it.
+#[test]
+fn a_failed_write_loses_no_copy() {
+    let place = Place::new();
+    set_up_toml(place.path());
+    let mut journal = journal(place.path());
+    let Step::File(step) = journal.steps()[0].clone() else { panic!() };
+    let unknown = || FileError::Rename {
+        path: step.path.clone(),
+        source: std::io::ErrorKind::TimedOut.into(),
+    };
+    fs::write(&step.path, "m = 3\n").unwrap();
+    journal.end_failed(&step, unknown()).unwrap_err();
+    assert_eq!(journal.steps().len(), 1);
+    journal.end_failed(&step, FileError::Changed { path: step.path.clone() }).unwrap_err();
+    assert_eq!(journal.steps(), []);
+    journal.finish().unwrap();
+    assert_eq!(copies(place.path()), [FILES[1].3]);
+
+    // A file that is as it was needs no copy, and no undo.
+    let place = Place::new();
+    set_up_toml(place.path());
+    let mut journal = Journal::open(&place.path().join("setup")).unwrap();
+    let Step::File(step) = journal.steps()[0].clone() else { panic!() };
+    fs::write(&step.path, FILES[1].3).unwrap();
+    journal.end_failed(&step, unknown()).unwrap_err();
+    assert_eq!(journal.steps(), []);
+    journal.finish().unwrap();
+    assert!(!place.path().join("setup").exists());
 }
 
 /// A file of a user may have a name as unfinished files have.

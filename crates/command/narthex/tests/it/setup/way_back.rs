@@ -129,6 +129,47 @@ async fn d42_an_undo_passes_over_a_file_with_a_fault() {
     assert_eq!(copies.len(), 1, "{copies:?}");
 }
 
+/// D42: a pipe in the place of a file is named and not waited for, and all other files come back.
+#[tokio::test(flavor = "multi_thread")]
+async fn d42_an_undo_waits_for_no_pipe() {
+    let fixture = tracker().await;
+    let home = Home::new(&fixture.url);
+    home.set_up(&[]);
+    let path = home.place.path("home/.codex/config.toml");
+    let connected = home.text(".codex/config.toml");
+    fs::remove_file(&path).unwrap();
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let words = format!(
+        "{} cannot be brought back: it is not a regular file; move it away (the file from before ",
+        path.display()
+    );
+    home.run(&["setup", "--undo"]).failed(1, &[&words, "; then run `narthex setup --undo"]);
+    for (name, text) in FILES {
+        if name != ".codex/config.toml" {
+            assert_eq!(home.text(name), home.filled(text), "{name}");
+        }
+    }
+    fs::remove_file(&path).unwrap();
+    home.write("home/.codex/config.toml", &connected);
+    home.run(&["setup", "--undo"]).succeeded();
+    home.is_untouched();
+}
+
+/// D42: a set-up waits for no pipe either, which stays.
+#[test]
+fn d42_a_set_up_waits_for_no_pipe() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    let path = home.place.path("home/.cursor/mcp.json");
+    fs::remove_file(&path).unwrap();
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let shown = home.run(&["setup", "--dry-run", "--json", "--only", "cursor"]).succeeded().json();
+    let problem = &shown["data"]["problems"][0];
+    assert_eq!(
+        (&problem["file"], &problem["reason"]),
+        (&json!(path), &json!("it is not a regular file"))
+    );
+}
+
 /// E124: narthex does not warn of a file that it has removed itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn e124_settings_that_an_undo_removes_are_not_missing() {

@@ -115,7 +115,11 @@ fn replace_target(file: &Path, text: &str) -> io::Result<()> {
     new.as_file().set_permissions(Permissions::from_mode(mode))?;
     new.as_file().sync_all()?;
     new.persist(&target).map_err(|error| error.error)?;
-    fs_err::File::open(folder)?.sync_all()
+    // The file is replaced, also where a folder cannot be read or made to last.
+    if let Err(error) = fs_err::File::open(folder).and_then(|folder| folder.sync_all()) {
+        tracing::debug!("the folder of the settings could not be synced: {error}");
+    }
+    Ok(())
 }
 
 /// The file itself where the path is a link to it: the link is a person's and stays.

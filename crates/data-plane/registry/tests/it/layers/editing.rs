@@ -50,6 +50,21 @@ async fn e141_the_first_server_makes_the_file() {
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
 }
 
+/// E141: a file is replaced in a folder that its user may write and not list.
+#[tokio::test]
+async fn e141_a_folder_that_cannot_be_read_is_written() {
+    let world = World::new();
+    let path = world.path("config/settings.json");
+    let file = SettingsFile::new(&path, &world.root, variables());
+    file.add("a", HTTP).await.unwrap();
+    let folder = path.parent().unwrap();
+    fs_err::set_permissions(folder, PermissionsExt::from_mode(0o300)).unwrap();
+    let added = file.add("b", HTTP).await;
+    fs_err::set_permissions(folder, PermissionsExt::from_mode(0o700)).unwrap();
+    added.unwrap();
+    assert!(fs_err::read_to_string(&path).unwrap().contains("\"b\": {"));
+}
+
 /// E141: all other content stays byte for byte, and so do mode and links.
 #[tokio::test]
 async fn e141_an_edit_changes_no_other_byte_of_the_file() {
