@@ -499,7 +499,8 @@ async fn variables_of_the_shell_lead_to_no_other_daemon() {
     home.is_untouched();
 }
 
-/// A file with a second name is named and left, and an undo removes no file of the user.
+/// A file with a second name is named and left with its servers, which fails the set-up at its end,
+/// and an undo removes no file of the user.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_beside_those_of_clients_stay() {
     let fixture = tracker().await;
@@ -507,10 +508,33 @@ async fn files_beside_those_of_clients_stay() {
     let linked = home.place.path("dotfiles.json");
     fs::hard_link(home.place.path("home/.cursor/mcp.json"), &linked).unwrap();
     home.write("home/.narthex-config", "mine");
-    let data = home.set_up(&[]);
+    let done = home.run(&["setup", "--yes", "--json", "--only", ALL]);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let error = done.json()["error"].take();
+    let message = error["message"].as_str().unwrap();
+    let path = home.place.path("home/.cursor/mcp.json").display().to_string();
+    let expected = format!("the set-up is not complete, since it could not write {path}; mend");
+    assert!(message.starts_with(&expected), "{message}");
+    let data = &error["details"];
     let problem = data["problems"][0].to_string();
     assert!(problem.contains("cursor/user") && problem.contains("2 names"), "{data}");
     assert_eq!(fs::read_to_string(&linked).unwrap(), home.filled(CURSOR));
+    assert!(names(&data["moved"]).contains(&"docs"), "{data}");
+    assert!(!names(&data["moved"]).contains(&"files"), "{data}");
+    let mut stayed = data["stayed"].as_array().unwrap().iter();
+    let files = stayed.find(|one| one["name"] == "files").unwrap();
+    assert_eq!(files["from"][0]["client"], "cursor/user", "{data}");
+    let reason = files["reason"].as_str().unwrap();
+    assert!(reason.contains("this file could not be written"), "{data}");
+
+    let words = ["setup", "--yes", "--only", ALL];
+    let again = home.run(&words).failed(1, &[&expected]).stdout;
+    let line = format!("  files in Cursor ({path}): it works through narthex, but this file could");
+    assert!(again.contains(&line), "{again}");
+    assert!(again.contains("No server has moved to narthex."), "{again}");
+    fs::remove_file(&linked).unwrap();
+    let mended = home.set_up(&[]);
+    assert_eq!(names(&mended["moved"]), ["files"], "{mended}");
     home.run(&["setup", "--undo"]).succeeded();
     assert_eq!(home.text(".narthex-config"), "mine");
     fs::remove_file(home.place.path("home/.narthex-config")).unwrap();

@@ -40,6 +40,8 @@ pub(super) struct Applied<'s> {
     pub(super) failed: Vec<Failed<'s>>,
     pub(super) connected: Vec<Connected<'s>>,
     pub(super) problems: Vec<Problem<'s>>,
+    /// The files among these that were not written at all.
+    pub(super) unwritten: Vec<(&'static Client, &'s Path)>,
     /// New contents of approved files of the folder.
     rewritten: Vec<(&'static Client, &'s Path, Vec<u8>)>,
     /// Names of the secrets that the vault has now.
@@ -100,6 +102,7 @@ pub(super) async fn run<'s>(
         failed: Vec::new(),
         connected: Vec::new(),
         problems: Vec::new(),
+        unwritten: Vec::new(),
         rewritten: Vec::new(),
         secrets: Vec::new(),
         is_daemon_started: daemon.is_started || service.is_new(),
@@ -255,7 +258,10 @@ fn rewrite_file<'s>(
             });
             applied.problems.extend(changed);
         }
-        Err(reason) => applied.problems.push(Problem { client, path, reason }),
+        Err(reason) => {
+            applied.unwritten.push((client, path));
+            applied.problems.push(Problem { client, path, reason });
+        }
     }
 }
 
@@ -354,6 +360,9 @@ fn create_file<'s>(
     };
     match create() {
         Ok(()) => applied.connected.push(Connected { client, path }),
-        Err(reason) => applied.problems.push(Problem { client, path, reason: harmless(&reason) }),
+        Err(reason) => {
+            applied.unwritten.push((client, path));
+            applied.problems.push(Problem { client, path, reason: harmless(&reason) });
+        }
     }
 }

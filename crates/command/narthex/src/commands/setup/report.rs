@@ -1,10 +1,13 @@
 //! The end of a set-up: servers that work, servers that need a person, and the way back.
 
 use narthex_client_files::plan::{Origin, Planned};
-use narthex_model::command::narthex;
+use narthex_model::{ErrorKind, command::narthex};
 use serde_json::{Value, json};
 
-use super::{apply::Applied, find::Survey};
+use super::{
+    apply::{Applied, Moved},
+    find::Survey,
+};
 use crate::{
     Failure,
     cli::Context,
@@ -16,17 +19,24 @@ use crate::{
 };
 
 /// Prints the result in the requested format.
+///
+/// # Errors
+/// When a file was not written, after the result.
 pub(super) fn tell(
     survey: &Survey,
     applied: &Applied<'_>,
     context: &Context,
 ) -> Result<(), Failure> {
     if context.format.is_json() {
-        return output::done(&to_json(survey, applied));
+        let document = to_json(survey, applied);
+        return match incomplete(applied) {
+            Some(failure) => Err(failure.with_details(Some(document))),
+            None => output::done(&document),
+        };
     }
     if context.format.is_quiet() {
-        let mut moved = applied.moved.iter();
-        return moved.try_for_each(|moved| output::line(moved.one.alias.as_str()));
+        moved_servers(applied).try_for_each(|moved| output::line(moved.one.alias.as_str()))?;
+        return incomplete(applied).map_or(Ok(()), Err);
     }
     moved(applied)?;
     stayed(survey, applied)?;
@@ -38,7 +48,53 @@ pub(super) fn tell(
         output::line(&format!("\nTo see the tools, run `{}`.", narthex("tools", &[])))?;
     }
     let undo = narthex("setup --undo", &[]);
-    output::line(&format!("\nTo bring everything back as it was, run `{undo}`."))
+    output::line(&format!("\nTo bring everything back as it was, run `{undo}`."))?;
+    incomplete(applied).map_or(Ok(()), Err)
+}
+
+/// The failure of a set-up that could not write a file.
+fn incomplete(applied: &Applied<'_>) -> Option<Failure> {
+    if applied.unwritten.is_empty() {
+        return None;
+    }
+    let files = applied.unwritten.iter().map(|(_, path)| path.display().to_string());
+    let text = format!(
+        "the set-up is not complete, since it could not write {}; mend what keeps it from that, \
+         then run `{}` again",
+        files.collect::<Vec<_>>().join(", "),
+        narthex("setup", &[])
+    );
+    Some(Failure::new(ErrorKind::Conflict, harmless(&text)))
+}
+
+/// True if the file of an entry was written, so that the entry is not there any more.
+fn has_left(applied: &Applied<'_>, origin: &Origin) -> bool {
+    let mut unwritten = applied.unwritten.iter();
+    !unwritten.any(|(client, path)| *path == origin.path && client.label() == origin.client.label())
+}
+
+/// The servers that have left at least one file.
+fn moved_servers<'a>(applied: &'a Applied<'a>) -> impl Iterator<Item = &'a Moved<'a>> {
+    let moved = applied.moved.iter();
+    moved.filter(move |moved| moved.one.origins.iter().any(|origin| has_left(applied, origin)))
+}
+
+/// The servers that work through narthex and are in files as well, which could not be written.
+fn unmoved<'a>(applied: &'a Applied<'a>) -> impl Iterator<Item = (&'a Planned, Vec<&'a Origin>)> {
+    applied.moved.iter().filter_map(move |moved| {
+        let origins = moved.one.origins.iter();
+        let there: Vec<_> = origins.filter(|origin| !has_left(applied, origin)).collect();
+        (!there.is_empty()).then_some((moved.one, there))
+    })
+}
+
+/// The reason for which such a server is there.
+fn reason_of_unmoved() -> String {
+    let setup = narthex("setup", &[]);
+    format!(
+        "it works through narthex, but this file could not be written; mend what keeps it from \
+         that, then run `{setup}` again"
+    )
 }
 
 /// The files that were not written, or not in whole.
@@ -56,11 +112,12 @@ fn problems(survey: &Survey, applied: &Applied<'_>) -> Result<(), Failure> {
 }
 
 fn moved(applied: &Applied<'_>) -> Result<(), Failure> {
-    if applied.moved.is_empty() {
+    let moved: Vec<_> = moved_servers(applied).collect();
+    if moved.is_empty() {
         return output::line("\nNo server has moved to narthex.");
     }
     output::line("\nThese servers moved to narthex, and work there:")?;
-    for moved in &applied.moved {
+    for moved in moved {
         let tools = output::counted(moved.tools as u64, "tool");
         output::line(&format!("  {:<20} {tools}", moved.one.alias.as_str()))?;
     }
@@ -149,6 +206,12 @@ fn stayed_servers<'s>(survey: &'s Survey, applied: &'s Applied<'_>) -> Vec<Staye
         reason: failed.reason.clone(),
         needs_sign_in: failed.needs_sign_in,
     });
+    let unmoved = unmoved(applied).map(|(one, origins)| Stayed {
+        name: one.alias.as_str(),
+        places: origins.into_iter().map(place).collect(),
+        reason: reason_of_unmoved(),
+        needs_sign_in: false,
+    });
     let staying = survey.staying.iter().filter_map(|(at, reason)| {
         let one = survey.plan.servers.get(*at)?;
         let name = one.alias.as_str();
@@ -167,14 +230,31 @@ fn stayed_servers<'s>(survey: &'s Survey, applied: &'s Applied<'_>) -> Vec<Staye
         reason: one.reason(),
         needs_sign_in: false,
     });
-    failed.chain(staying).chain(skipped).chain(by_folder).collect()
+    failed.chain(unmoved).chain(staying).chain(skipped).chain(by_folder).collect()
+}
+
+/// The servers that moved, with the files that they have left.
+fn moved_json(applied: &Applied<'_>) -> Vec<Value> {
+    let moved = moved_servers(applied).map(|moved| {
+        let from = moved.one.origins.iter().filter(|one| has_left(applied, one));
+        let from: Vec<_> = from.map(origin).collect();
+        json!({ "name": moved.one.alias, "tools": moved.tools, "from": from })
+    });
+    moved.collect()
+}
+
+/// The servers that are still in files that could not be written.
+fn unmoved_json(applied: &Applied<'_>) -> Vec<Value> {
+    let unmoved = unmoved(applied).map(|(one, origins)| {
+        let from: Vec<_> = origins.into_iter().map(origin).collect();
+        let reason = reason_of_unmoved();
+        json!({ "name": one.alias, "reason": reason, "needs_sign_in": false, "from": from })
+    });
+    unmoved.collect()
 }
 
 fn to_json(survey: &Survey, applied: &Applied<'_>) -> Value {
     let from = |one: &Planned| one.origins.iter().map(origin).collect::<Vec<_>>();
-    let moved = applied.moved.iter().map(
-        |moved| json!({ "name": moved.one.alias, "tools": moved.tools, "from": from(moved.one) }),
-    );
     let failed = applied.failed.iter().map(|failed| {
         json!({
             "name": failed.one.alias,
@@ -202,8 +282,8 @@ fn to_json(survey: &Survey, applied: &Applied<'_>) -> Value {
         })
     });
     json!({
-        "moved": moved.collect::<Vec<_>>(),
-        "stayed": failed.chain(staying).collect::<Vec<_>>(),
+        "moved": moved_json(applied),
+        "stayed": failed.chain(unmoved_json(applied)).chain(staying).collect::<Vec<_>>(),
         "left_alone": survey.left_alone_json(),
         "skipped": skipped_json(&survey.plan),
         "by_folder": survey.by_folder_json(),
