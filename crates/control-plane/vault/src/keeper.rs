@@ -55,7 +55,7 @@ pub enum KeeperError {
     },
     /// The path is a link, a folder, a device or the like.
     #[error(
-        "the key file {} is not a regular file; move it away with `mv '{}' '{}.old'`",
+        "the key file {} is not a regular file; move it away with `mv -n '{}' '{}.old'`",
         .0.display(), .0.display(), .0.display()
     )]
     NoFile(PathBuf),

@@ -255,7 +255,7 @@ fn not_ours(folder: &Path, owner: Option<u32>) -> String {
             .and_then(|outer| fs_err::metadata(outer).ok())
             .is_some_and(|outer| outer.uid() == own);
     let remedy = match is_movable {
-        true => format!("move it away with `mv '{place}' '{place}.old'`"),
+        true => format!("move it away with `mv -n '{place}' '{place}.old'`"),
         false => "set `XDG_RUNTIME_DIR` to a folder of yours, or choose a shorter folder with \
                   --data"
             .to_owned(),
@@ -344,7 +344,7 @@ mod tests {
             assert!(error.contains("65534") && !error.contains("chmod"), "{error}");
         }
         let error = refused(&link);
-        let remedy = format!("`mv '{0}' '{0}.old'`", link.display());
+        let remedy = format!("`mv -n '{0}' '{0}.old'`", link.display());
         assert!(error.contains(&remedy) && !error.contains("chmod"), "{error}");
         fs_err::rename(&link, home.path().join("link.old")).unwrap();
         drop(Folder::open(&link).unwrap());

@@ -62,7 +62,7 @@ pub enum PrivateError {
     /// The name is a symbolic link, or no regular file.
     #[error(
         "`{}` is not a regular file; move it away with `mv {} {}`",
-        path.display(), pasted(path), pasted(format!("{}.old", path.display()).as_ref())
+        path.display(), pasted(path), pasted(&aside(path))
     )]
     NoFile {
         /// The path.
@@ -95,6 +95,23 @@ impl PrivateError {
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }
+}
+
+/// A free name to move a file or folder to, beside it: a file that has the name would be lost.
+#[must_use]
+pub fn aside(path: &Path) -> PathBuf {
+    let named = |end: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    };
+    let mut free = named(".old");
+    let mut number = 2_u32;
+    while free.symlink_metadata().is_ok() {
+        free = named(&format!(".old{number}"));
+        number += 1;
+    }
+    free
 }
 
 /// The path in quotes, for a command that is pasted into a shell in any folder.
@@ -290,6 +307,15 @@ mod tests {
 
     fn set(path: &Path, mode: u32) {
         fs_err::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_no_place_to_move_a_file_to() {
+        let (folder, file) = place();
+        for name in ["file.old", "file.old2", "file.old3"] {
+            assert_eq!(aside(&file), folder.path().join(name));
+            symlink("nowhere", folder.path().join(name)).unwrap();
+        }
     }
 
     #[test]

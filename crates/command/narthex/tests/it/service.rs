@@ -253,8 +253,13 @@ fn a_unit_of_another_author_or_another_data_folder_stays() {
     fs::create_dir_all(home.unit().parent().unwrap()).unwrap();
     fs::write(home.unit(), "[Service]\nExecStart=/bin/true\n").unwrap();
     for done in [home.refused_alike(), home.run(&["service", "uninstall"])] {
-        done.failed(1, &["conflict", "did not write", "`mv "]);
+        done.failed(1, &["conflict", "did not write", "`mv ", "narthex.service.old`"]);
     }
+    // A file of the other name would be lost.
+    let kept = home.unit().with_extension("service.old");
+    fs::write(&kept, "").unwrap();
+    home.run(&["service", "uninstall"]).failed(1, &["narthex.service.old2`"]);
+    fs::remove_file(kept).unwrap();
     let status = home.run(&["service", "status"]);
     assert_eq!(status.code, Some(1));
     assert!(status.stdout.contains("is not the service of this data directory"), "{status:?}");
@@ -663,8 +668,7 @@ fn a_daemon_in_the_background_is_reported_and_started_once() {
     let log = place.path("data/daemon.log");
     fs::File::options().write(true).open(&log).unwrap().set_len(11 << 20).unwrap();
     let told = place.run([&words[..6], &["--tls-self-signed"]].concat()).succeeded().stdout;
-    for text in ["at https://127.0.0.1:", "fingerprint ", "daemon.log\n", &place.printed("setup")]
-    {
+    for text in ["at https://127.0.0.1:", "fingerprint ", "daemon.log\n", &place.printed("setup")] {
         assert!(told.contains(text), "no {text:?} in {told}");
     }
     assert!(fs::metadata(&log).unwrap().len() < 11 << 20);

@@ -120,10 +120,10 @@ pub(super) fn own_text(file: &Path) -> Result<Option<String>, Failure> {
     match text_of(file)? {
         Some(text) if !service::is_ours(&text) => {
             let text = format!(
-                "`narthex` did not write {}, and does not change it; move it away with `mv {1} \
-                 {1}.old`",
+                "`narthex` did not write {}, and does not change it; move it away with `mv {} {}`",
                 file.display(),
-                quoted(&file.to_string_lossy())
+                quoted(&file.to_string_lossy()),
+                quoted(&narthex_private::aside(file).to_string_lossy())
             );
             Err(Failure::new(ErrorKind::Conflict, text))
         }

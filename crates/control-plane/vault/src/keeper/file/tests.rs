@@ -147,7 +147,7 @@ fn links_are_refused() {
     symlink(&file.path, &link.path).unwrap();
     let error = link.load().unwrap_err();
     assert!(matches!(error, KeeperError::NoFile(_)), "{error}");
-    let remedy = format!("`mv '{0}' '{0}.old'`", link.path.display());
+    let remedy = format!("`mv -n '{0}' '{0}.old'`", link.path.display());
     assert!(error.to_string().contains(&remedy), "{error}");
     let error = link.create().unwrap_err();
     assert!(matches!(error, KeeperError::NoFile(_)), "{error}");
