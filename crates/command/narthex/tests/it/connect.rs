@@ -343,6 +343,20 @@ fn a_daemon_that_hangs_is_reported_within_the_wait() {
     daemon.signal("CONT");
 }
 
+/// I-M33: a daemon that hangs and cannot be asked gives no sign of life either.
+#[test]
+fn a_daemon_that_hangs_and_cannot_be_asked_is_reported_within_the_wait() {
+    let place = Place::new();
+    let daemon = place.up();
+    fs_err::remove_file(place.path("data/admin.token")).unwrap();
+    daemon.signal("STOP");
+    let mut client = Client::begin(&place, &["connect", "--wait", "1s"]);
+    client.say(&modern(1, "server/discover", json!({})));
+    client.told("has not answered within 1 s");
+    assert_eq!(client.child.wait().unwrap().code(), Some(1));
+    daemon.signal("CONT");
+}
+
 /// I-M33: a data folder in which no daemon can start is named on standard error.
 #[test]
 fn a_daemon_without_a_log_is_reported_on_standard_error() {

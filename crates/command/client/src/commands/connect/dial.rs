@@ -244,9 +244,14 @@ impl<'a> Dialer<'a> {
         std::future::pending().await
     }
 
-    /// Ends with any answer of the daemon's HTTP door, and with its end.
+    /// Ends with any answer of the daemon's HTTP door, and with its end. A daemon that cannot be
+    /// asked gives no sign of life.
     async fn is_asked(&self) {
-        let Ok(Some(client)) = DaemonClient::of_data_if_up(&self.context.daemon) else { return };
+        let client = match DaemonClient::of_data_if_up(&self.context.daemon) {
+            Ok(Some(client)) => client,
+            Ok(None) => return,
+            Err(_unasked) => std::future::pending().await,
+        };
         drop(client.api_get("/api/servers".to_owned()).await);
     }
 
