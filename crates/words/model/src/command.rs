@@ -182,6 +182,13 @@ impl CommandLine {
         self
     }
 
+    /// Adds words of this program's own, such as flags that a person has typed.
+    #[must_use]
+    pub fn words<W: fmt::Display>(mut self, words: impl IntoIterator<Item = W>) -> Self {
+        self.words.extend(words.into_iter().map(|word| word.to_string()));
+        self
+    }
+
     /// Adds words for another program, behind `--`. Options are added before.
     #[must_use]
     pub fn passing_on<W: fmt::Display>(mut self, words: impl IntoIterator<Item = W>) -> Self {

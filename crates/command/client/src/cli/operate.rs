@@ -119,9 +119,40 @@ pub struct AddArgs {
     /// The program of a local server, and its arguments; flags of narthex come before --
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
-    /// The first word of a command without `--` that is a flag of narthex, too.
+    /// Flags behind a program without `--` that narthex has, too.
     #[arg(skip)]
-    pub doubtful: Option<String>,
+    pub doubtful: Option<Doubtful>,
+}
+
+/// Flags behind a program without `--` that can be meant for narthex or for the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doubtful {
+    /// The first of them, without its value.
+    pub flag: String,
+    /// The flags and their values, if narthex takes them.
+    pub moved: Vec<String>,
+    /// The program and its arguments without these flags.
+    pub rest: Vec<String>,
+}
+
+/// True for the address of a server over HTTP.
+#[must_use]
+pub fn is_address(word: &str) -> bool {
+    let has = |scheme: &str| {
+        word.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    };
+    has("http://") || has("https://")
+}
+
+/// True for an entry as JSON, or for the word that reads one from standard input.
+fn is_entry(word: &str) -> bool {
+    word == "-" || word.trim_start().starts_with('{')
+}
+
+/// True for the description of a server that is a program.
+#[must_use]
+pub fn is_program(word: &str) -> bool {
+    !is_address(word) && !is_entry(word)
 }
 
 /// Reads the files of MCP clients of this user.

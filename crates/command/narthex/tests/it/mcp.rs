@@ -528,7 +528,19 @@ fn e139_servers_are_added_as_people_write_them() {
     let data = place.path("data");
     let taken =
         format!("`narthex mcp add other --data {} -- sh -c 'exit 3' --env A=b`", data.display());
-    place.run(doubtful).failed(2, &["`--env` can be meant for", &taken]);
+    let in_front =
+        format!("`narthex mcp add --env A=b other --data {} -- sh -c 'exit 3'`", data.display());
+    place.run(doubtful).failed(2, &["`--env` can be meant for", &taken, &in_front]);
+    for flag in [&["-e", "KEY=a"][..], &["--data", "/srv/x"], &["--cwd", "."], &["--replace"]] {
+        let words = [&["mcp", "add", "other", "my-server"][..], flag].concat();
+        place.run(&words).failed(2, &[&format!("`{}` can be meant for", flag[0])]);
+    }
+    assert_eq!(stored("other"), Value::Null);
+    place.run(["mcp", "add", "--cwd", ".", "other", "./srv"]).succeeded();
+    let here = std::fs::canonicalize(place.path(".")).unwrap();
+    let program = json!({ "transport": "stdio", "command": here.join("srv"), "args": [],
+        "cwd": here });
+    assert_eq!(stored("other"), program);
     let refused = place.run(["mcp", "add", "--transport", "http", "x", "http://127.0.0.1:1"]);
     let refused = refused.failed(2, &["unexpected argument '--transport'"]);
     assert!(!refused.stderr.contains("tip:"), "{refused:?}");
