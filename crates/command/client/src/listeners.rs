@@ -33,7 +33,7 @@ impl fmt::Display for Holder {
 
 /// The first free port, from the usual one on.
 #[must_use]
-pub fn first_free(is_free: impl Fn(NonZeroU16) -> bool) -> Option<NonZeroU16> {
+pub fn first_free(mut is_free: impl FnMut(NonZeroU16) -> bool) -> Option<NonZeroU16> {
     let all = (0..=TRIED).filter_map(|step| USUAL_PORT.checked_add(step));
     all.into_iter().find(|port| is_free(*port))
 }

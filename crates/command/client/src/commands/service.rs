@@ -7,7 +7,7 @@ mod show;
 mod uninstall;
 
 pub use install::{Offer, Plan};
-pub use port::{PortChange, Readdress, Readdressed, another_port, choose_for_background};
+pub use port::{PortChange, Readdress, Readdressed, another_port, tell_chosen};
 
 use std::process::ExitCode;
 

@@ -1,6 +1,7 @@
 //! The daemon's port as stored in the data directory: `service.json`.
 //!
 //! Clients and sign-in providers have the port in their settings, so it must not change by itself.
+//! The service stores it at its installation, and a daemon in the background at its first start.
 
 use std::num::NonZeroU16;
 

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use narthex_client::{cli::UpArgs, commands::service::choose_for_background, door::local_url};
+use narthex_client::{cli::UpArgs, door::local_url};
 use narthex_control::Control;
 use narthex_http::TokenHash;
 use narthex_http::listener::{Leaving, ServeOptions, Workers};
@@ -51,7 +51,6 @@ const WORKERS_END: Duration = Duration::from_secs(1);
 pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Failure> {
     let data = DataDir::open(&context.settings.daemon.data)?;
     if args.detach {
-        choose_for_background(context.settings.listen.as_ref(), &data)?;
         return background::start(&data, &context).await;
     }
     // A program that takes over leads the session of the one before it, which was the same process.
@@ -126,6 +125,7 @@ async fn daemon(args: UpArgs, data: DataDir, context: Context) -> Result<ExitCod
         version: Some(VERSION.to_owned()),
         refused: None,
     };
+    listen::keep(&args, settings, &data, address.port())?;
     let published = Published::begin(&data, state)?;
     notify::ready();
     let reporter = Reporter { data: &data, context: &context, shown: Vec::new() };

@@ -478,14 +478,44 @@ fn a_set_up_without_a_manager_chooses_a_free_port_and_keeps_it() {
     let again = home.run(&up).succeeded();
     assert!(again.stdout.contains(&address) && !again.stderr.contains("is taken"), "{again:?}");
     assert_eq!(port(), chosen);
-    home.run(&["daemon", "stop", "--timeout", "10s"]).succeeded();
-    fs::remove_file(home.place.path("data/service.json")).unwrap();
-    let anew = home.run(&up).succeeded();
+    home.run(&["setup", "--undo"]).succeeded();
+    // Here, since two tests at once would get the same port.
+    stores_its_port_at_its_first_start_alone();
+}
+
+/// A daemon in the background never moves to another port by itself: clients send their tokens to
+/// the address that they have.
+fn stores_its_port_at_its_first_start_alone() {
+    let up = ["up", "--config", "mcp.json", "--detach"];
+    let home = Home::new();
+    let first = home.run(&up).succeeded();
     for words in ["the port 7717 is taken", "so the daemon has the port ", "`narthex service port"]
     {
-        assert!(anew.stderr.contains(words), "{anew:?}");
+        assert!(first.stderr.contains(words), "{first:?}");
     }
-    home.run(&["setup", "--undo"]).succeeded();
+    let stored = || fs::read_to_string(home.place.path("data/service.json")).unwrap();
+    let kept = stored();
+    let port = serde_json::from_str::<Value>(&kept).unwrap()["port"].as_u64().unwrap();
+    assert!(first.stdout.contains(&format!("at http://127.0.0.1:{port}.")), "{first:?}");
+    home.run(&["daemon", "stop", "--timeout", "10s"]).succeeded();
+    // The stored port is not left for another one.
+    let taken = TcpListener::bind(("127.0.0.1", u16::try_from(port).unwrap())).unwrap();
+    let told = format!("cannot listen on 127.0.0.1:{port}: ");
+    home.run(&up).failed(1, &[&told, "`narthex service port "]);
+    assert_eq!(stored(), kept);
+    drop(taken);
+
+    // A daemon was here before and stored no port, so a client may have its address.
+    fs::remove_file(home.place.path("data/service.json")).unwrap();
+    home.run(&up).failed(1, &["cannot listen on 127.0.0.1:7717: ", "`narthex service port "]);
+    assert!(!home.place.path("data/service.json").exists());
+
+    // A start that fails stores nothing.
+    let home = Home::new();
+    let broken = [&up[..], &["--tls-cert", "absent.crt", "--tls-key", "absent.key"]].concat();
+    let failed = home.run(&broken);
+    assert_ne!(failed.code, Some(0), "{failed:?}");
+    assert!(!home.place.path("data/service.json").exists());
 }
 
 /// Beside a running daemon, a set-up names the commands that make it a service, and only where

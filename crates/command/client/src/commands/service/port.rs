@@ -253,22 +253,9 @@ pub(super) fn choose(
     }
 }
 
-/// Chooses and stores the first free port for a daemon in the background, if another program has
-/// the usual one, and neither a setting nor an earlier choice names one.
-///
-/// # Errors
-/// When the data directory cannot be used.
-pub fn choose_for_background(
-    listen: Option<&ListenSetting>,
-    data: &DataDir,
-) -> Result<(), Failure> {
-    // Last, since a daemon of this directory has the lock before it has the port.
-    let is_chosen = listen.is_some() || data.port()?.is_some();
-    if is_chosen || is_free(USUAL_PORT) || data.is_locked()? {
-        return Ok(());
-    }
-    let Some(port) = first_free(is_free) else { return Ok(()) };
-    data.store_port(port)?;
+/// Tells of the port that a daemon in the background has chosen, since another program has the
+/// usual one.
+pub fn tell_chosen(port: NonZeroU16) {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, USUAL_PORT.get()));
     let holder = listeners::holder(address).map(|holder| format!(" by {holder}"));
     output::notice(&format!(
@@ -277,7 +264,6 @@ pub fn choose_for_background(
         holder.unwrap_or_default(),
         narthex("service port {}", &[&"PORT"])
     ));
-    Ok(())
 }
 
 /// Fails if a setting names the address and a port is wanted as well.

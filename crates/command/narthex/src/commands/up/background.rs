@@ -12,8 +12,9 @@ use std::{
 
 use fs_err as fs;
 use narthex_client::{
-    commands::waiting::waiting,
+    commands::{service::tell_chosen, waiting::waiting},
     data_dir::DAEMON_LOG,
+    listeners::USUAL_PORT,
     starting::{LISTENING, listening},
 };
 use narthex_model::{ErrorKind, command::narthex};
@@ -41,6 +42,7 @@ pub(super) async fn start(data: &DataDir, context: &Context) -> Result<ExitCode,
     if let Some(state) = data.running()? {
         return told(&state, false, &log, context);
     }
+    let is_named = context.settings.listen.is_some() || data.port()?.is_some();
     let file = open_log(data, &log)?;
     let earlier = file.metadata()?.len();
     let mut command = Command::new(config::program());
@@ -60,7 +62,14 @@ pub(super) async fn start(data: &DataDir, context: &Context) -> Result<ExitCode,
     };
     let started = listening(data, LISTENING, check);
     let state = waiting("starting the daemon", &plain, started).await?;
-    told(&state, state.pid == pid, &log, context)
+    let is_started = state.pid == pid;
+    if is_started
+        && !is_named
+        && let Some(port) = data.port()?.filter(|port| *port != USUAL_PORT)
+    {
+        tell_chosen(port);
+    }
+    told(&state, is_started, &log, context)
 }
 
 fn told(

@@ -15,7 +15,11 @@ use tokio::{
     sync::Notify,
 };
 
-use super::{event::Event, listen::listen, published::Published};
+use super::{
+    event::Event,
+    listen::{self, listen},
+    published::Published,
+};
 use crate::{Failure, config::Settings, data_dir::DataDir, output, stop::Hangup};
 
 /// The certificate of the listener, while it is followed.
@@ -27,7 +31,8 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Binds the listener, or takes the one that was handed over, and loads its certificate.
+    /// Binds the listener, or takes the one that was handed over, and loads its certificate. If it
+    /// may choose, it binds the first free port where no other is named.
     ///
     /// # Errors
     /// When the address is not allowed or taken, or the certificate cannot be used.
@@ -36,8 +41,16 @@ impl Door {
         args: &UpArgs,
         data: &DataDir,
         handed: Option<std::net::TcpListener>,
+        may_choose: bool,
     ) -> Result<(TcpListener, Self), Failure> {
-        let listener = listen(settings, data, args.remote, handed).await?;
+        let listener = match may_choose {
+            true => listen::choose(settings, data)?,
+            false => None,
+        };
+        let listener = match listener {
+            Some(chosen) => chosen,
+            None => listen(settings, data, args.remote, handed).await?,
+        };
         let hosts =
             settings.allowed_hosts.iter().map(String::as_str).chain(settings.sign_in.host());
         let source = settings.tls.source(data.path(), listener.local_addr()?, hosts);

@@ -1,12 +1,15 @@
 //! The address of the daemon, and the process that has it already.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    num::NonZeroU16,
+};
 
 use narthex_client::{
-    cli::RemoteArgs,
-    commands::service::another_port,
+    cli::{RemoteArgs, UpArgs},
+    commands::service::{another_port, tell_chosen},
     door::{self, ListenSetting},
-    listeners::{self, USUAL_PORT},
+    listeners::{self, USUAL_PORT, first_free},
 };
 use narthex_model::ErrorKind;
 use tokio::net::TcpListener;
@@ -19,6 +22,47 @@ use crate::{
 
 /// The flag of the address.
 const LISTEN: &str = "--listen";
+
+/// Listens at the first free port, from the usual one on. `None` if a setting or an earlier start
+/// names one, or if none is free.
+///
+/// # Errors
+/// When the stored port cannot be read.
+pub(super) fn choose(settings: &Settings, data: &DataDir) -> Result<Option<TcpListener>, Failure> {
+    if settings.listen.is_some() || data.port()?.is_some() {
+        return Ok(None);
+    }
+    let mut bound = None;
+    let port = first_free(|port| {
+        bound = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port.get())).ok();
+        bound.is_some()
+    });
+    let Some(listener) = port.and(bound) else { return Ok(None) };
+    listener.set_nonblocking(true)?;
+    Ok(Some(TcpListener::from_std(listener)?))
+}
+
+/// Stores the port of a daemon in the background that listens, if none is stored yet: clients get
+/// its address, so later daemons have the same.
+///
+/// # Errors
+/// When the port cannot be stored.
+pub(super) fn keep(
+    args: &UpArgs,
+    settings: &Settings,
+    data: &DataDir,
+    port: u16,
+) -> Result<(), Failure> {
+    let Some(port) = NonZeroU16::new(port).filter(|_| args.background) else { return Ok(()) };
+    if settings.listen.is_some() || data.port()?.is_some() {
+        return Ok(());
+    }
+    data.store_port(port)?;
+    if port != USUAL_PORT {
+        tell_chosen(port);
+    }
+    Ok(())
+}
 
 /// Listens at the address of the settings, or else at the stored port, or at the usual one. A
 /// listener that was handed over is used if it is there.

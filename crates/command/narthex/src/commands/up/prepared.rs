@@ -45,13 +45,16 @@ impl Prepared {
         settings: &Settings,
     ) -> Result<Self, Failure> {
         let Taken { lock, listener } = take(args, data)?;
+        // Without a token no client has an address of a daemon of this folder.
+        let is_first = !data.client_token_file().try_exists()?;
+        let may_choose = is_first && args.background && !args.handed_over;
         let token = data.client_token()?;
         let admin = data.admin_token()?;
         let opened = place.open().await?;
         let store = opened.place().to_owned();
         let vault = secrets::open(data, &settings.keys, &opened).await?;
         let mut followed = source::followed(settings, place, opened, vault).await?;
-        let (listener, door) = Door::open(settings, args, data, listener).await?;
+        let (listener, door) = Door::open(settings, args, data, listener, may_choose).await?;
         let port = listener.local_addr()?.port();
         followed.login = Some(settings.sign_in.options(port, door.is_tls()));
         let shares = ShareOptions::open(&data.shares_dir(), settings.shares_bytes)
