@@ -11,8 +11,9 @@ use super::{Found, FoundServer, Placeholder, Target, Text};
 
 /// The folder of the project, in narthex's notation.
 const ROOT: &str = "${workspaceRoot}";
-/// Beginnings of paths that do not depend on a folder.
-const WHOLE: [char; 3] = ['/', '~', '$'];
+/// Beginnings of paths that do not depend on a folder: that of a whole path, and that of a
+/// placeholder, which may have one.
+const WHOLE: [&str; 2] = ["/", "${"];
 
 impl Found {
     /// The entry with the paths that it has in the folder of its project. A server that cannot
@@ -44,6 +45,7 @@ impl FoundServer {
             "the path of its folder is not UTF-8 or has a `$`, which narthex cannot write; \
              rename the folder",
         )?;
+        self.check_begins()?;
         let mut server = self.clone();
         server.placeholders.remove(&Placeholder::Folder);
         match &mut server.target {
@@ -67,6 +69,40 @@ impl FoundServer {
         }
         Ok(server)
     }
+
+    /// Refuses paths that begin at a `~` or a `$NAME`, which only a shell fills in: a program would
+    /// start below the folder of the project, and not in the home folder that a reader sees (D27).
+    fn check_begins(&self) -> Result<(), String> {
+        let Target::Stdio { command, args, cwd, .. } = &self.target else { return Ok(()) };
+        let args = args.iter().enumerate();
+        let args = args.map(|(index, text)| (format!("args[{index}]"), text.expose()));
+        let all = std::iter::once(("command".to_owned(), command.expose())).chain(args);
+        let cwd = cwd.as_deref().map(|cwd| ("cwd".to_owned(), cwd));
+        for (place, text) in all.chain(cwd) {
+            if begins_for_shell(text) {
+                return Err(format!(
+                    "`{place}` begins with a `~` or a `$NAME`, which only a shell fills in; write \
+                     the whole path, or the client's placeholder for the home folder, such as \
+                     `${{userHome}}` or `${{HOME}}`"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// True for `~`, `~/x`, `~ada/x`, `$HOME/x` and a literal `${HOME}/x`, also behind a flag such as
+/// `--file=`.
+fn begins_for_shell(text: &str) -> bool {
+    let value = text.split_once('=').filter(|(flag, _)| flag.starts_with('-'));
+    [Some(text), value.map(|(_, value)| value)].into_iter().flatten().any(|path| {
+        let first = path.strip_prefix("./").unwrap_or(path).split('/').next().unwrap_or_default();
+        let name = first.strip_prefix('$').unwrap_or_default();
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        first.starts_with('~') && (first.len() == 1 || path.contains('/'))
+            || path.contains('/') && !name.is_empty() && name.chars().all(is_name)
+            || path.contains('/') && path.starts_with("$${")
+    })
 }
 
 /// Changes a text, which stays a secret if it is one.
@@ -81,7 +117,7 @@ fn change(text: &mut Text, new: impl Fn(&str) -> String) {
 fn below(folder: &str, path: &str) -> String {
     match path.strip_prefix("./").unwrap_or(path) {
         "" | "." => folder.to_owned(),
-        whole if whole.starts_with(WHOLE) => whole.to_owned(),
+        whole if WHOLE.iter().any(|begin| whole.starts_with(begin)) => whole.to_owned(),
         rest => format!("{}/{rest}", folder.trim_end_matches('/')),
     }
 }
@@ -149,6 +185,30 @@ mod tests {
         let url = "https://a.example/mcp";
         let found = entry(&json!({ "url": url, "headers": { "x": "${workspaceFolder}" } }));
         assert_eq!(found["headers"]["x"], "/home/ada/shop");
+    }
+
+    /// D27: a path that looks like one of the home folder would begin at the project.
+    #[test]
+    fn d27_paths_for_a_shell_leave_the_server_out() {
+        for (refused, place) in [
+            (json!({ "command": "~/bin/tool" }), "`command`"),
+            (json!({ "command": "$HOME/bin/tool" }), "`command`"),
+            (json!({ "command": "./~/bin/tool" }), "`command`"),
+            (json!({ "command": "${HOME}/bin/tool" }), "`command`"),
+            (json!({ "command": "node", "args": ["-x", "~/server.js"] }), "`args[1]`"),
+            (json!({ "command": "node", "args": ["--import=$HOME/x.js"] }), "`args[0]`"),
+            (json!({ "command": "tool", "cwd": "~" }), "`cwd`"),
+        ] {
+            let reason = server(&refused).in_folder(Path::new("/f")).unwrap_err();
+            assert!(reason.starts_with(place) && reason.contains("`${userHome}`"), "{reason}");
+        }
+        for usable in [
+            json!({ "command": "tool", "args": ["~1.2", "$1", "a~/b", "x=~", "$"] }),
+            json!({ "command": "${userHome}/bin/tool", "args": ["${env:PLACE}/x"] }),
+            json!({ "url": "https://a.example/~/x" }),
+        ] {
+            server(&usable).in_folder(Path::new("/f")).unwrap();
+        }
     }
 
     #[test]

@@ -211,7 +211,7 @@ impl FoundServer {
     /// True if the server starts at a path below a folder that the client chooses.
     #[must_use]
     pub fn has_relative_path(&self) -> bool {
-        let is_relative = |path: &str| !path.starts_with(['/', '~', '$']);
+        let is_relative = |path: &str| !path.starts_with('/') && !path.starts_with("${");
         match &self.target {
             Target::Stdio { command, cwd, .. } => {
                 let command = command.expose();

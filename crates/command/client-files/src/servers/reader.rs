@@ -101,6 +101,13 @@ impl Reader {
         if command.expose().is_empty() {
             return Err("it has no program".to_owned());
         }
+        // The name of a program is no secret, also where it looks like one.
+        let command = match command {
+            Text::Secret(secret) if !secret.expose().contains(char::is_whitespace) => {
+                Text::Plain(secret.expose().to_owned())
+            }
+            other => other,
+        };
         let args = self.args(command.expose())?;
         let mut env = self.texts(self.dialect.env)?;
         self.passed_on(&mut env)?;

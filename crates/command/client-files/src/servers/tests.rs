@@ -221,6 +221,8 @@ fn a_start_is_shown_word_by_word_without_secrets() {
     let entry = json!({ "command": "sh", "args": ["-c", "a  b", "", "--key", "k1", "c\nd"] });
     let starts = server(Shape::Cursor, &entry).starts();
     assert_eq!(starts, r#"sh -c "a  b" "" --key [hidden] "c\nd""#);
+    let entry = json!({ "command": "tool0123456789abcdef" });
+    assert_eq!(server(Shape::Cursor, &entry).starts(), "tool0123456789abcdef");
     let entry = json!({ "url": "https://a.example/mcp?token=k1" });
     assert_eq!(server(Shape::Cursor, &entry).starts(), "https://a.example/[hidden]");
     // A `\` ends the host, so the text after it is a path.
@@ -234,6 +236,10 @@ fn relative_paths_are_noticed() {
         (json!({ "command": "./tool" }), true),
         (json!({ "command": "bin/tool" }), true),
         (json!({ "command": "tool", "cwd": "sub" }), true),
+        (json!({ "command": "~/bin/tool" }), true),
+        (json!({ "command": "$HOME/bin/tool" }), true),
+        (json!({ "command": "tool", "cwd": "~" }), true),
+        (json!({ "command": "${userHome}/bin/tool" }), false),
         (json!({ "command": "tool", "args": ["./a"] }), false),
         (json!({ "command": "/bin/tool", "cwd": "${workspaceFolder}" }), false),
         (json!({ "url": "https://a.example/mcp" }), false),
