@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use narthex_model::Alias;
+use narthex_model::{Alias, variable::OWN_PREFIX};
 use serde_json::Value;
 
 use crate::clients::Client;
@@ -128,7 +128,7 @@ impl Plan {
                 let (client, path) = (file.client, file.path.clone());
                 let origin = Origin { client, path, name: found.name().to_owned() };
                 match found {
-                    Found::Server(server) if is_narthex(server) => self.own.push(origin),
+                    Found::Server(server) if is_narthex(client, server) => self.own.push(origin),
                     Found::Server(server) => usable.push((&**server, origin)),
                     Found::Unusable { reason, .. } => {
                         self.skipped.push(Skipped { origin, reason: reason.clone() });
@@ -218,21 +218,45 @@ fn is_entry(server: &FoundServer, entry: &Value) -> bool {
 /// True for the entry by which a client would start a narthex whose program no longer exists, such
 /// as an earlier version in a folder of its own.
 #[must_use]
-pub fn is_gone_narthex(server: &FoundServer) -> bool {
+pub fn is_gone_narthex(client: &Client, server: &FoundServer) -> bool {
     let Target::Stdio { command, .. } = &server.target else { return false };
     let program = Path::new(command.expose());
-    is_narthex(server) && program.is_absolute() && !program.exists()
+    is_narthex(client, server) && program.is_absolute() && !program.exists()
 }
 
 /// True for an entry by which a client reaches narthex.
 #[must_use]
-pub fn is_own(found: &Found) -> bool {
-    found.server().is_some_and(is_narthex)
+pub fn is_own(client: &Client, found: &Found) -> bool {
+    found.server().is_some_and(|server| is_narthex(client, server))
 }
 
-/// True for the server by which a client reaches narthex.
+/// True for the server by which a client reaches narthex. The files of a project are by others, so
+/// in them no name and no path but that of this program counts (D27).
 #[must_use]
-pub fn is_narthex(server: &FoundServer) -> bool {
+pub fn is_narthex(client: &Client, server: &FoundServer) -> bool {
+    match client.is_of_project() {
+        true => is_this_narthex(server),
+        false => is_some_narthex(server),
+    }
+}
+
+/// True for an entry as a set-up writes it: this program, by its whole path or by its name.
+fn is_this_narthex(server: &FoundServer) -> bool {
+    let Target::Stdio { command, args, env, .. } = &server.target else { return false };
+    let command = command.expose();
+    let is_connect = args.first().is_some_and(|first| first.expose() == "connect");
+    let is_plain = env.keys().all(|name| name.starts_with(OWN_PREFIX));
+    is_connect && is_plain && (command == "narthex" || is_this_program(Path::new(command)))
+}
+
+fn is_this_program(path: &Path) -> bool {
+    let real = |path: &Path| fs_err::canonicalize(path).ok();
+    let own = std::env::current_exe().ok().and_then(|own| real(&own));
+    path.is_absolute() && own.is_some_and(|own| real(path) == Some(own))
+}
+
+/// True for a narthex in a file of the user, which may be another one than this.
+fn is_some_narthex(server: &FoundServer) -> bool {
     let is_program = match &server.target {
         Target::Stdio { command, args, .. } => {
             let program = command.expose().rsplit(['/', '\\']).next().unwrap_or_default();

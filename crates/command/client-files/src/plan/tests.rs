@@ -7,8 +7,12 @@ use crate::clients::{Scope, Shape, clients};
 use crate::servers::read_entry;
 
 fn file(id: &str, servers: &Value) -> FoundFile {
+    file_of(Scope::User, id, servers)
+}
+
+fn file_of(scope: Scope, id: &str, servers: &Value) -> FoundFile {
     let rows = clients().iter();
-    let mut rows = rows.filter(|row| row.id == id && row.scope == Scope::User);
+    let mut rows = rows.filter(|row| row.id == id && row.scope == scope);
     let client = rows.next().unwrap();
     let entries = servers.as_object().unwrap().iter();
     let found = entries.filter_map(|(name, value)| read_entry(client.shape, name, value, false));
@@ -156,6 +160,34 @@ fn narthex_is_not_imported_into_itself() {
     let names: Vec<_> = plan.own.iter().map(|origin| origin.name.as_str()).collect();
     assert_eq!(names, ["narthex", "gateway", "bridge"]);
     assert_eq!(plan.skipped.len(), 0, "an own entry is no server that stays");
+}
+
+/// D27: others write the files of a project, so neither a name nor a program of the same name
+/// counts there.
+#[test]
+fn d27_in_a_project_only_this_program_is_narthex() {
+    let own = std::env::current_exe().unwrap();
+    let file = file_of(
+        Scope::Project,
+        "cursor",
+        &json!({
+            "narthex": { "command": "evil" },
+            "near": { "command": "./evil/narthex", "args": ["connect"] },
+            "far": { "command": "/no/such/narthex", "args": ["connect"] },
+            "bridge": { "command": "npx", "args": ["narthex", "connect"] },
+            "path": { "command": "narthex", "args": ["connect"], "env": { "PATH": "evil" } },
+            "other": { "command": "narthex", "args": ["up", "connect"] },
+            "own": { "command": own, "args": ["connect", "--data", "d"] },
+            "bare": { "command": "narthex", "args": ["connect"] },
+        }),
+    );
+    let Content::Servers(found) = &file.content else { panic!() };
+    let servers: Vec<_> = found.iter().filter_map(Found::server).collect();
+    assert!(servers.iter().all(|server| !is_gone_narthex(file.client, server)));
+    let plan = plan(std::slice::from_ref(&file), &json!({}));
+    let names: Vec<_> = plan.own.iter().map(|origin| origin.name.as_str()).collect();
+    assert_eq!(names, ["own", "bare"]);
+    assert_eq!(plan.servers.len(), 6);
 }
 
 #[test]

@@ -57,7 +57,7 @@ impl File<'_> {
     fn add(&mut self, placed: &Placed) {
         let at = &placed.place;
         let server = match &placed.found {
-            Found::Server(server) if is_narthex(server) => {
+            Found::Server(server) if is_narthex(self.file.client, server) => {
                 let notice = format!("{at}: left out: it is narthex itself");
                 return self.pasted.notices.push(notice);
             }

@@ -23,7 +23,7 @@ pub(in crate::commands) struct Stays<'f> {
 /// All servers that stay in their folders.
 pub(in crate::commands) fn stays(all: &[InOneFolder]) -> impl Iterator<Item = Stays<'_>> {
     all.iter().flat_map(|of| {
-        let servers = of.servers.iter().filter(|found| !is_own(found));
+        let servers = of.servers.iter().filter(move |found| !is_own(of.client, found));
         servers.map(move |found| Stays { of, name: found.name(), add: adding(found) })
     })
 }

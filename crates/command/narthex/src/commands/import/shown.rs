@@ -4,6 +4,7 @@ use std::path::Path;
 
 use narthex_client::{DaemonOptions, daemon_client::DaemonClient, terminal::render};
 use narthex_client_files::{
+    clients::Client,
     inventory::{Content, FoundFile, InOneFolder},
     plan::{Origin, Outcome, Plan, Planned, is_own},
     servers::{Found, FoundServer, Placeholder},
@@ -49,11 +50,17 @@ impl Import {
         let rows = self.files.iter().map(|file| {
             let content = match &file.content {
                 Content::Servers(found) => {
-                    let end = if found.iter().any(is_own) { ", and narthex itself" } else { "" };
-                    format!("{}{end}", output::counted(others(found).len() as u64, "server"))
+                    let is_own = found.iter().any(|one| is_own(file.client, one));
+                    let end = if is_own { ", and narthex itself" } else { "" };
+                    let count = others(file.client, found).len() as u64;
+                    format!("{}{end}", output::counted(count, "server"))
                 }
                 Content::OfFolder(of) => {
-                    format!("of this folder, not imported: {}", others(&of.servers).join(", "))
+                    // A line break in a name would end the cell.
+                    format!(
+                        "of this folder, not imported: {}",
+                        harmless(&others(file.client, &of.servers).join(", "))
+                    )
                 }
                 Content::Broken { .. } | Content::Unreadable(_) => "skipped".to_owned(),
             };
@@ -157,7 +164,7 @@ impl Import {
         let files: Vec<_> = self
             .files
             .iter()
-            .map(|file| file_json(&file.client.label(), &file.path, &file.content))
+            .map(|file| file_json(file.client, &file.path, &file.content))
             .collect();
         json!({
             "settings": self.file.to_string_lossy(),
@@ -211,8 +218,8 @@ pub(in crate::commands) fn told(name: &str, facts: &[String]) -> Result<(), Fail
 }
 
 /// The names of servers, without the entry of narthex itself.
-pub(in crate::commands) fn others(found: &[Found]) -> Vec<&str> {
-    found.iter().filter(|one| !is_own(one)).map(Found::name).collect()
+pub(in crate::commands) fn others<'f>(client: &Client, found: &'f [Found]) -> Vec<&'f str> {
+    found.iter().filter(|one| !is_own(client, one)).map(Found::name).collect()
 }
 
 pub(in crate::commands) fn origin(origin: &Origin) -> Value {
@@ -220,17 +227,17 @@ pub(in crate::commands) fn origin(origin: &Origin) -> Value {
     json!({ "client": origin.client.label(), "file": file, "name": origin.name })
 }
 
-pub(in crate::commands) fn file_json(client: &str, path: &Path, content: &Content) -> Value {
-    let mut file = json!({ "client": client, "file": path.to_string_lossy() });
+pub(in crate::commands) fn file_json(client: &Client, path: &Path, content: &Content) -> Value {
+    let mut file = json!({ "client": client.label(), "file": path.to_string_lossy() });
     match content {
         Content::Servers(found) => {
             file["status"] = "read".into();
-            file["servers"] = others(found).into();
-            file["is_connected"] = found.iter().any(is_own).into();
+            file["servers"] = others(client, found).into();
+            file["is_connected"] = found.iter().any(|one| is_own(client, one)).into();
         }
         Content::OfFolder(of) => {
             file["status"] = "of_folder".into();
-            file["servers"] = others(&of.servers).into();
+            file["servers"] = others(client, &of.servers).into();
         }
         Content::Broken { line, column, message } => {
             file["status"] = "broken".into();

@@ -339,7 +339,7 @@ fn gone_entries(found: &FoundFile) -> impl Iterator<Item = &FoundServer> {
         Content::Servers(all) => all.as_slice(),
         Content::OfFolder(_) | Content::Broken { .. } | Content::Unreadable(_) => &[],
     };
-    all.iter().filter_map(Found::server).filter(|server| is_gone_narthex(server))
+    all.iter().filter_map(Found::server).filter(move |server| is_gone_narthex(found.client, server))
 }
 
 /// Makes the first file of a client.

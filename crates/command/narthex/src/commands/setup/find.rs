@@ -121,7 +121,9 @@ impl Survey {
     /// True for a file of this survey that does not have narthex yet.
     pub(super) fn needs_narthex(&self, file: &FoundFile) -> bool {
         match &file.content {
-            Content::Servers(found) => !has_narthex(found) && !self.is_connected_by_user(file),
+            Content::Servers(found) => {
+                !has_narthex(file.client, found) && !self.is_connected_by_user(file)
+            }
             Content::OfFolder(_) | Content::Broken { .. } | Content::Unreadable(_) => false,
         }
     }
@@ -200,9 +202,9 @@ fn moved(journal: &Journal) -> BTreeMap<String, Alias> {
     servers.collect()
 }
 
-pub(super) fn has_narthex(found: &[Found]) -> bool {
+pub(super) fn has_narthex(client: &Client, found: &[Found]) -> bool {
     let mut servers = found.iter().filter_map(Found::server);
-    servers.any(|server| is_narthex(server) && !is_gone_narthex(server))
+    servers.any(|server| is_narthex(client, server) && !is_gone_narthex(client, server))
 }
 
 /// The reasons for which servers stay where they are, by their place in the plan.

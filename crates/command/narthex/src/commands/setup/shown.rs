@@ -20,7 +20,7 @@ use crate::{
             tell_by_folder, told, variables,
         },
     },
-    output,
+    output::{self, harmless},
 };
 
 impl Survey {
@@ -82,19 +82,22 @@ impl Survey {
     fn file_row(&self, file: &FoundFile) -> Vec<String> {
         let content = match &file.content {
             Content::Servers(found) => {
-                let servers = others(found).len() as u64;
+                let servers = others(file.client, found).len() as u64;
                 let of_folder = if file.client.is_of_project() { " of this folder" } else { "" };
                 let servers = format!("{}{of_folder}", output::counted(servers, "server"));
-                match has_narthex(found) {
+                match has_narthex(file.client, found) {
                     true => format!("{servers}, connected already"),
-                    false if found.iter().any(is_own) => {
+                    false if found.iter().any(|one| is_own(file.client, one)) => {
                         format!("{servers}, connected to a narthex that is gone")
                     }
                     false => servers,
                 }
             }
             Content::OfFolder(of) => {
-                format!("of this folder, stays as it is: {}", others(&of.servers).join(", "))
+                format!(
+                    "of this folder, stays as it is: {}",
+                    harmless(&others(file.client, &of.servers).join(", "))
+                )
             }
             Content::Broken { .. } | Content::Unreadable(_) => "stays as it is".to_owned(),
         };
@@ -111,7 +114,8 @@ impl Survey {
             one.alias.as_str().to_owned(),
             found_in(one),
             result.to_owned(),
-            one.server.secrets().join(", "),
+            // A line break in a name would end the cell.
+            harmless(&one.server.secrets().join(", ")),
             one.server.starts(),
         ]
     }
@@ -119,7 +123,7 @@ impl Survey {
     /// The files of clients that are written only if they are named, for programs.
     pub(super) fn left_alone_json(&self) -> Vec<Value> {
         let files = self.left_alone.iter();
-        files.map(|file| file_json(&file.client.label(), &file.path, &file.content)).collect()
+        files.map(|file| file_json(file.client, &file.path, &file.content)).collect()
     }
 
     /// The servers that stay in their folders, for programs.
@@ -141,7 +145,7 @@ impl Survey {
         let servers = self.plan.servers.iter().enumerate();
         let servers: Vec<_> = servers.map(|(at, one)| server(one, self.staying.get(&at))).collect();
         let shown = |file: &FoundFile| {
-            let mut shown = file_json(&file.client.label(), &file.path, &file.content);
+            let mut shown = file_json(file.client, &file.path, &file.content);
             if let Some(untrusted) = self.projects.untrusted(file) {
                 shown["reason"] = json!(untrusted.reason);
                 shown["trust"] = json!(untrusted.command.to_string());
