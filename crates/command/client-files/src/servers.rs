@@ -9,6 +9,7 @@ mod entry;
 mod fields;
 mod folder;
 mod found;
+mod hidden;
 mod left_out;
 mod placeholder;
 mod reader;
@@ -22,6 +23,7 @@ use serde_json::Value;
 
 pub use entry::NameableSecret;
 pub use found::{Found, FoundServer, LeftOut, Target, Text, ToolLists};
+pub use hidden::{hidden_args, hides_variable};
 pub use placeholder::Placeholder;
 pub use spelling::{is_by_env, spelling};
 

@@ -94,7 +94,7 @@ pub(super) fn secret_args(command: &str, args: &[Vec<String>]) -> Vec<bool> {
     for (at, literals) in args.iter().enumerate() {
         let first = literals.first().map_or("", String::as_str);
         let before = std::mem::take(&mut flag);
-        let inner = named_part(first);
+        let inner = pair(first);
         let is_inside = inner.is_some_and(|(name, value)| {
             let rest = std::iter::once(value.to_owned()).chain(literals.iter().skip(1).cloned());
             is_secret(name, &rest.collect::<Vec<_>>())
@@ -112,7 +112,7 @@ pub(super) fn secret_args(command: &str, args: &[Vec<String>]) -> Vec<bool> {
 }
 
 /// The index of the first argument of the server itself, after those of its launcher.
-fn own_args(command: &str, args: &[Vec<String>]) -> usize {
+pub(super) fn own_args(command: &str, args: &[Vec<String>]) -> usize {
     let program = command.rsplit(['/', '\\']).next().unwrap_or_default();
     if !LAUNCHERS.contains(&program.trim_end_matches(".exe").trim_end_matches(".cmd")) {
         return 0;
@@ -152,7 +152,7 @@ fn has_secret_pair(text: &str) -> bool {
 }
 
 /// The name and the value of `--name=value`, `NAME=value` and `Name: value`.
-fn named_part(text: &str) -> Option<(&str, &str)> {
+pub(super) fn pair(text: &str) -> Option<(&str, &str)> {
     let found = text.split_once('=').filter(|(name, _)| is_name(name));
     found.or_else(|| text.split_once(": ").filter(|(name, _)| is_name(name)))
 }
@@ -160,13 +160,26 @@ fn named_part(text: &str) -> Option<(&str, &str)> {
 /// An address with its host alone.
 pub(super) fn without_secrets(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return HIDDEN.to_owned() };
+    // Clients connect to a host behind any number of slashes, and leave out breaks of lines.
+    let rest = rest.replace(['\t', '\n', '\r'], "");
+    let rest = rest.trim_start_matches(['/', '\\']);
     // A `\` ends the host as a `/` does.
     let host = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
     let host = host.rsplit('@').next().unwrap_or_default();
+    let host = host.replace(|c: char| !c.is_ascii(), "\u{fffd}");
     format!("{scheme}://{host}/{HIDDEN}")
 }
 
 fn has_secret_word(name: &str) -> bool {
+    // Names such as `GITHUBTOKEN` have no sign between their words.
+    let ends = ["token", "secret", "password", "apikey"];
+    names_in(name)
+        .iter()
+        .any(|word| NAMES.contains(&word.as_str()) || ends.iter().any(|end| word.ends_with(end)))
+}
+
+/// The words of a name, in small letters.
+pub(super) fn names_in(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
     let mut was_lower = false;
@@ -181,15 +194,11 @@ fn has_secret_word(name: &str) -> bool {
         was_lower = c.is_lowercase();
     }
     words.push(word);
-    // Names such as `GITHUBTOKEN` have no sign between their words.
-    let ends = ["token", "secret", "password", "apikey"];
     words
-        .iter()
-        .any(|word| NAMES.contains(&word.as_str()) || ends.iter().any(|end| word.ends_with(end)))
 }
 
 /// True if a value under the name of a secret is one.
-fn counts(text: &str) -> bool {
+pub(super) fn counts(text: &str) -> bool {
     let text = without_scheme(text.trim());
     let is_number = text.len() <= NUMBER_MAX && is_digits(text);
     let is_flag = FLAGS.iter().any(|flag| text.eq_ignore_ascii_case(flag));
@@ -200,7 +209,7 @@ fn counts(text: &str) -> bool {
 }
 
 /// The credential after the name of its scheme.
-fn without_scheme(text: &str) -> &str {
+pub(super) fn without_scheme(text: &str) -> &str {
     let first = text.split_whitespace().next().unwrap_or_default();
     match SCHEMES.iter().any(|scheme| first.eq_ignore_ascii_case(scheme)) {
         true => text[first.len()..].trim_start(),
@@ -383,5 +392,7 @@ mod tests {
     fn an_address_is_shown_by_its_host() {
         assert_eq!(without_secrets("https://me:pw@a.example/x?k=1"), "https://a.example/[hidden]");
         assert_eq!(without_secrets("x"), "[hidden]");
+        assert_eq!(without_secrets("http:///evil.example/x"), "http://evil.example/[hidden]");
+        assert_eq!(without_secrets("http://\u{435}.example"), "http://\u{fffd}.example/[hidden]");
     }
 }

@@ -141,7 +141,7 @@ impl Review {
             Dialect::Own => {
                 let loaded = source::unfilled_text(&folder, path)?;
                 let entries = loaded.entries.iter();
-                let servers = entries.map(|entry| shown(entry, &loaded.warnings, failed));
+                let servers = entries.map(|entry| shown(entry, failed));
                 Ok(Self { servers: servers.collect(), folder, client: None })
             }
             Dialect::Of(file) => {

@@ -95,7 +95,7 @@ fn d27_the_project_file_of_a_client_is_shown_before_its_approval() {
     let refused = place.run(["trust", path]).failed(1, &["mcp.json is not approved", "--yes"]);
     let root = root(&place);
     for shown in [
-        format!("{root}/bin/tests {root}/all [hidden] \"sk-1; steal\""),
+        format!("{root}/bin/tests {root}/all ghp_0123456789abcdefghij \"sk-1; steal\""),
         format!("in {root}"),
         "with environment MODE=${env:MODE}".to_owned(),
         "with environment API_KEY=\"[hidden]\"".to_owned(),
@@ -158,6 +158,39 @@ fn d27_the_placeholders_of_a_client_are_shown_with_what_they_complete() {
     assert!(!shown.contains("hidden-1"), "{shown}");
 }
 
+/// D27: neither letters that look like a secret, nor a host that a parser finds elsewhere, nor a
+/// path or name that is not what it seems, hides what runs.
+#[test]
+fn d27_a_clients_file_hides_nothing_that_runs() {
+    let place = place();
+    let servers = json!({
+        "package": { "command": "npx", "args": ["-y", "weather2mcpserverx@1.0.0"],
+                     "env": { "NODE_OPTIONS": "--require=a0123456789abcdef" } },
+        "long": { "command": "tool0123456789abcdef", "args": ["gist0123456789abcdef"] },
+        "slashes": { "url": "http:///127.0.0.1:18765/a1b2c3d4e5f6a7b8c9" },
+        "letters": { "url": "https://\u{435}.example/a1b2c3d4e5f6a7b8c9" },
+        "home": { "command": "~/bin/tool" },
+        "narthex": { "command": "./evil/run" },
+        "gate": { "command": "./evil/narthex", "args": ["connect"] },
+    });
+    place.write(".vscode/mcp.json", &json!({ "servers": servers }).to_string());
+    let shown = place.run(["trust", ".vscode/mcp.json"]).failed(1, &["is not approved"]).stdout;
+    let root = root(&place);
+    for words in [
+        "npx -y weather2mcpserverx@1.0.0\n",
+        "NODE_OPTIONS=--require=a0123456789abcdef\n",
+        "tool0123456789abcdef gist0123456789abcdef\n",
+        "http://127.0.0.1:18765/[hidden]\n",
+        "https://xn--",
+        "nothing: `command` begins with a `~` or a `$NAME`",
+        &format!("{root}/evil/run\n"),
+        &format!("{root}/evil/narthex connect\n"),
+    ] {
+        assert!(shown.contains(words), "no {words}: {shown}");
+    }
+    assert!(!shown.contains("narthex itself"), "{shown}");
+}
+
 /// D27: a daemon in the folder of the file reads its own notation, and asks for its own approval.
 #[test]
 fn d27_an_approval_for_a_client_starts_no_daemon() {
@@ -197,6 +230,18 @@ fn d27_control_characters_in_a_clients_file_are_inert() {
         assert!(is_plain(&done.stdout) && is_plain(&done.stderr), "{words:?}: {done:?}");
         assert!(done.stdout.contains("one"), "{done:?}");
     }
+}
+
+/// A line break in the name of a server hides no other name in the table of files.
+#[test]
+fn a_line_break_in_a_name_cuts_no_table() {
+    let place = place();
+    let servers = json!({ "first\nline": { "command": "a" }, "zz-last": { "command": "b" } });
+    place.write(".vscode/mcp.json", &json!({ "servers": servers }).to_string());
+    let done = place.run(["setup", "--dry-run", "--only", "vscode"]);
+    let mut lines = done.stdout.lines();
+    let row = lines.find(|line| line.contains("stays as it is: first")).unwrap();
+    assert!(row.contains("line, zz-last") && row.contains(".vscode/mcp.json"), "{done:?}");
 }
 
 #[test]

@@ -233,7 +233,7 @@ fn put(from: &Path, place: &Path) -> Result<(), Failure> {
 fn servers(text: &[u8], file: &Path) -> Result<Vec<Value>, Failure> {
     let loaded = loaded(text, file)?;
     let failed = FailedStarts::default();
-    Ok(loaded.entries.iter().map(|entry| shown(entry, &loaded.warnings, &failed)).collect())
+    Ok(loaded.entries.iter().map(|entry| shown(entry, &failed)).collect())
 }
 
 fn loaded(text: &[u8], file: &Path) -> Result<LoadedConfig, Failure> {

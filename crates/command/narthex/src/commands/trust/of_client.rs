@@ -21,7 +21,7 @@ use narthex_model::{
 use narthex_registry::config::{self, Entry, Env, LoadContext};
 use serde_json::{Value, json};
 
-use super::shown::{address, has_plain_host, variable, variables, word};
+use super::shown::{address, host_alone, started, variable, variables};
 use crate::{
     Failure,
     commands::{
@@ -133,13 +133,12 @@ fn shown(one: &Planned) -> Value {
     let server = &one.server;
     let mut value = match &server.target {
         Target::Stdio { command, args, env, cwd } => {
-            let words = std::iter::once(command).chain(args);
-            let words: Vec<_> = words.map(|text| word(text.expose(), text.is_secret())).collect();
-            let env = env.iter().map(|(name, text)| {
-                (name.clone(), variable(text.expose(), text.is_secret()).into())
-            });
+            let args: Vec<_> = args.iter().map(Text::expose).collect();
+            let env = env
+                .iter()
+                .map(|(name, text)| (name.clone(), Value::from(variable(name, text.expose()))));
             json!({
-                "starts": words.join(" "),
+                "starts": started(command.expose(), &args),
                 "folder": cwd,
                 "environment": Value::Object(env.collect()),
             })
@@ -147,8 +146,8 @@ fn shown(one: &Planned) -> Value {
         Target::Remote { url, headers, .. } => {
             let names: Vec<_> = headers.keys().collect();
             let starts = match url {
-                Text::Secret(secret) if has_plain_host(secret.expose()) => server.starts(),
-                Text::Secret(_) | Text::Plain(_) => address(url.expose()),
+                Text::Secret(secret) => host_alone(secret.expose()),
+                Text::Plain(url) => address(url),
             };
             let hidden = url.is_secret().then_some(url).into_iter().chain(headers.values());
             let variables = variables(hidden.map(Text::expose));

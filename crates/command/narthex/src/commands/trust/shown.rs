@@ -1,12 +1,13 @@
 //! The servers of a file as a person reads them before the approval. Values of secrets are not
 //! shown; each text that decides what runs is (D27).
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{borrow::Cow, collections::BTreeSet, path::PathBuf};
 
+use narthex_client_files::servers::{hidden_args, hides_variable};
 use narthex_model::{
     Confinement, HttpTarget, NetworkAccess, OAuth, Secret, ServerAuth, ServerDefinition, Target,
 };
-use narthex_registry::config::{ConfigWarning, Entry};
+use narthex_registry::config::Entry;
 use serde_json::{Value, json};
 use url::Url;
 
@@ -16,49 +17,32 @@ const HIDDEN: &str = "[hidden]";
 /// The beginning of a placeholder.
 const OPEN: &str = "${";
 
-pub(in crate::commands) fn shown(
-    entry: &Entry,
-    warnings: &[ConfigWarning],
-    failed: &FailedStarts,
-) -> Value {
+pub(in crate::commands) fn shown(entry: &Entry, failed: &FailedStarts) -> Value {
     match entry {
         Entry::Fault(fault) => json!({
             "alias": fault.name,
             "starts": format!("nothing: {}", fault.error.message),
         }),
-        Entry::Server(definition) => definition_shown(definition, warnings, failed),
+        Entry::Server(definition) => definition_shown(definition, failed),
     }
 }
 
-fn definition_shown(
-    definition: &ServerDefinition,
-    warnings: &[ConfigWarning],
-    failed: &FailedStarts,
-) -> Value {
+fn definition_shown(definition: &ServerDefinition, failed: &FailedStarts) -> Value {
     let alias = definition.alias.as_str();
-    // The reader of the file has warned about values that look like secrets, by their places.
-    let is_warned = |place: &str| warnings.iter().any(|warning| warning.path.ends_with(place));
     if definition.is_disabled {
         return json!({ "alias": alias, "starts": "nothing: it is disabled" });
     }
     match &definition.target {
         Target::Stdio(target) => {
-            let mut words = vec![quoted(&target.command)];
-            words.extend(
-                target
-                    .args
-                    .iter()
-                    .enumerate()
-                    .map(|(index, arg)| word(arg, is_warned(&format!("{alias}.args[{index}]")))),
-            );
-            let env = target.env.iter().map(|(name, value)| {
-                let is_secret = is_warned(&format!("{alias}.env.{name}"));
-                (name.clone(), Value::from(variable(value.expose(), is_secret)))
-            });
+            let args: Vec<_> = target.args.iter().map(String::as_str).collect();
+            let env = target
+                .env
+                .iter()
+                .map(|(name, value)| (name.clone(), Value::from(variable(name, value.expose()))));
             let confinement = target.confinement.as_ref().filter(|all| !all.is_none());
             json!({
                 "alias": alias,
-                "starts": words.join(" "),
+                "starts": started(&target.command, &args),
                 // The folder from which a relative command is looked up.
                 "folder": target.working_dir.as_ref().map(|folder| folder.display().to_string()),
                 "confinement": confinement.map(|all| confined(all)),
@@ -105,26 +89,22 @@ pub(super) fn variables<'t>(texts: impl IntoIterator<Item = &'t str>) -> BTreeSe
     after.map(|rest| rest.split([':', '}']).next().unwrap_or_default()).collect()
 }
 
-/// A word of a start. A program may take any argument for code, but not one word: only such a
-/// secret is hidden.
-pub(super) fn word(text: &str, is_secret: bool) -> String {
-    match is_secret && is_one_word(text) {
+/// The words of a start, without those that are certainly secrets of the server.
+pub(super) fn started(command: &str, args: &[&str]) -> String {
+    let hidden = hidden_args(command, args).into_iter();
+    let args = args.iter().zip(hidden).map(|(arg, is_hidden)| match is_hidden {
         true => HIDDEN.to_owned(),
-        false => quoted(text),
-    }
+        false => quoted(arg),
+    });
+    std::iter::once(quoted(command)).chain(args).collect::<Vec<_>>().join(" ")
 }
 
-/// The value of a variable, hidden as [`word`] hides one; `Bearer` and a token count as one word.
-pub(super) fn variable(text: &str, is_secret: bool) -> &str {
-    match is_secret && is_one_word(&text.replace(' ', "")) {
+/// The value of a variable, unless it certainly is a secret.
+pub(super) fn variable<'v>(name: &str, value: &'v str) -> &'v str {
+    match hides_variable(name, value) {
         true => HIDDEN,
-        false => text,
+        false => value,
     }
-}
-
-/// True if a text is one word as keys are, which no shell takes for more.
-fn is_one_word(text: &str) -> bool {
-    text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.+=~:@!#%*,".contains(c))
 }
 
 /// The files, network and limits of a program's confinement, in words.
@@ -180,10 +160,11 @@ fn auth(auth: &ServerAuth) -> Option<String> {
     }
 }
 
-/// An address without parts that may be secret: it shows only the names of parameters.
+/// An address without parts that may be secret: it shows only the names of parameters. The host is
+/// the one that narthex connects to, in ASCII.
 pub(super) fn address(text: &str) -> String {
     if text.contains(OPEN) {
-        return quoted(&open_address(text));
+        return quoted_ascii(&open_address(text));
     }
     let Ok(mut url) = Url::parse(text) else { return HIDDEN.to_owned() };
     let names: Vec<_> = url.query_pairs().map(|(name, _)| format!("{name}=…")).collect();
@@ -197,15 +178,33 @@ pub(super) fn address(text: &str) -> String {
     }
 }
 
+/// The host of an address whose other parts may be secret. It is the address as of [`address`] if a
+/// placeholder decides the host.
+pub(super) fn host_alone(text: &str) -> String {
+    let known = match written_host(text) {
+        Some((scheme, rest, end)) => Cow::Owned(format!("{scheme}://{}", &rest[..end])),
+        None if text.contains(OPEN) => return address(text),
+        None => Cow::Borrowed(text),
+    };
+    let Ok(url) = Url::parse(&known) else { return address(text) };
+    let Some(host) = url.host_str() else { return address(text) };
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{host}{port}/{HIDDEN}", url.scheme())
+}
+
 /// An address with placeholders, as it is written, since the daemon fills them in. Only text that
 /// cannot name the host is hidden: values of parameters, and a user behind whom a host is written
 /// out.
 fn open_address(text: &str) -> String {
     let (mut out, text) = match written_host(text) {
-        Some((scheme, rest, end)) => {
-            let begin = rest[..end].rfind('@').map_or(0, |at| at + 1);
-            (format!("{scheme}://"), &rest[begin..])
-        }
+        Some((scheme, rest, end)) => match Url::parse(&format!("{scheme}://{}", &rest[..end])) {
+            Ok(url) if url.has_host() => {
+                let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+                let host = url.host_str().unwrap_or_default();
+                (format!("{}://{host}{port}", url.scheme()), &rest[end..])
+            }
+            Ok(_) | Err(_) => (String::new(), text),
+        },
         None => (String::new(), text),
     };
     let mut part = Part::Place;
@@ -244,18 +243,15 @@ enum Part {
     Fragment,
 }
 
-/// True if an address has its host before all placeholders, so that none changes it.
-pub(super) fn has_plain_host(text: &str) -> bool {
-    !text.contains(OPEN) || written_host(text).is_some()
-}
-
 /// The scheme of an address, the rest, and the end of the host in it; `None` if a placeholder can
-/// change the host.
+/// change the host. A placeholder changes none behind a host that is written out: with no host
+/// between the slashes, the next step of the path is the host.
 fn written_host(text: &str) -> Option<(&str, &str, usize)> {
     let (scheme, rest) = text.split_once("://")?;
     let end = rest.find(['/', '?', '#', '\\'])?;
     let is_written = !scheme.contains(OPEN) && !rest[..end].contains(OPEN);
-    is_written.then_some((scheme, rest, end))
+    let is_host = |host: &str| !host.trim_matches(|c: char| c.is_control() || c == ' ').is_empty();
+    (is_written && is_host(&rest[..end])).then_some((scheme, rest, end))
 }
 
 /// The pieces of a text, each with `true` for a placeholder.
@@ -280,6 +276,15 @@ pub(super) fn quoted(word: &str) -> String {
     } else {
         format!("{word:?}")
     }
+}
+
+/// A text as of [`quoted`], with escapes for letters that look like those of other hosts.
+fn quoted_ascii(text: &str) -> String {
+    let escaped = |c: char| match c.is_ascii() || c == '…' {
+        true => c.to_string(),
+        false => c.escape_unicode().to_string(),
+    };
+    quoted(text).chars().map(escaped).collect()
 }
 
 #[cfg(test)]

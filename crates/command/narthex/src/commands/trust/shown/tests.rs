@@ -8,17 +8,6 @@ use super::*;
 
 const ROOT: &str = "/repo";
 
-/// D27: code in an argument is shown, also where it begins as a key does.
-#[test]
-fn d27_code_for_a_shell_is_never_hidden() {
-    for one in ["ghp_0123456789abcdefghij", "sk-abc_DEF.1", "hidden-two"] {
-        assert!(is_one_word(one), "{one}");
-    }
-    for code in ["Basic 1; curl x", "sk-a|sh", "ghp_$(id)", "eyJ\n", "sk-`id`", "sk-a&b", "a/b"] {
-        assert!(!is_one_word(code), "{code}");
-    }
-}
-
 #[test]
 fn secrets_and_control_characters_are_not_shown() {
     assert_eq!(address("https://me:pw@a.example/x?key=1#f"), "https://a.example/x?key=…");
@@ -41,10 +30,53 @@ fn an_address_with_placeholders_hides_values_and_no_host() {
     ] {
         assert_eq!(address(written), shown);
     }
-    assert!(has_plain_host("https://a.example") && has_plain_host("https://a.example/${env:P}"));
-    assert!(!has_plain_host("https://a${env:H}/") && !has_plain_host("${env:S}://a.example/"));
     let texts = ["a${env:A:-b}${env:B}", "$x", "${env:A}"];
     assert_eq!(variables(texts), BTreeSet::from(["A", "B"]));
+}
+
+/// D27: the host is the one that the parser of addresses finds, whatever the spelling is.
+#[test]
+fn d27_the_host_of_an_address_is_shown() {
+    for (written, shown, alone) in [
+        ("http:///127.0.0.1:18765/a1", "http://127.0.0.1:18765/a1", "http://127.0.0.1:18765"),
+        ("https:\\\\evil.example\\a", "https://evil.example/a", "https://evil.example"),
+        ("https://me:pw@a.example:8443", "https://a.example:8443/", "https://a.example:8443"),
+        ("https://me@a.example/${env:P}", "https://a.example/${env:P}", "https://a.example"),
+    ] {
+        assert_eq!(address(written), shown);
+        assert_eq!(host_alone(written), format!("{alone}/[hidden]"));
+    }
+    for odd in ["https://\u{435}.example/a", "https://\u{435}.example/${env:P}"] {
+        assert!(address(odd).starts_with("https://xn--"), "{}", address(odd));
+        assert!(host_alone(odd).starts_with("https://xn--"), "{}", host_alone(odd));
+    }
+    for open in ["http:///${env:H}/x", "https://a${env:H}/x", "${env:S}://a.example/x"] {
+        assert_eq!((address(open), host_alone(open)), (open.to_owned(), open.to_owned()));
+    }
+    assert_eq!(address("https://\u{435}${env:H}/x"), "\"https://\\u{435}${env:H}/x\"");
+}
+
+/// D27: neither a word that begins as keys do nor another entry hides what a program runs.
+#[test]
+fn d27_no_entry_hides_a_word_of_another_one() {
+    let run = |args: &[&str]| {
+        json!({ "transport": "stdio", "command": "npx", "args": args,
+        "env": { "MODE": "plain0123456789abc" } })
+    };
+    let servers = json!({
+        "evil": run(&["-y", "package0123456789x@1.0.0"]),
+        "not-evil": run(&["-y", "sk-0123456789@1.0.0", "--token", "hidden-1"]),
+    });
+    let text = json!({ "servers": servers }).to_string();
+    let (file, workspace_root) = (Path::new("mcp.json"), Path::new(ROOT));
+    let context = LoadContext { file, workspace_root, env: Env::AsWritten };
+    let read = parse(text.as_bytes(), &context).unwrap();
+    let all = read.entries.iter().map(|entry| shown(entry, &FailedStarts::default()));
+    let all: Vec<_> = all.collect();
+    let starts: BTreeSet<_> = all.iter().map(|one| one["starts"].as_str().unwrap()).collect();
+    let wanted = ["npx -y package0123456789x@1.0.0", "npx -y sk-0123456789@1.0.0 --token [hidden]"];
+    assert_eq!(starts, BTreeSet::from(wanted));
+    assert!(all.iter().all(|one| one["environment"]["MODE"] == "plain0123456789abc"), "{all:?}");
 }
 
 /// D27: for each server that a daemon would start or connect to from a file, the shown text is that
@@ -61,6 +93,8 @@ fn d27_what_a_daemon_uses_is_shown() {
         "${env:A:-./evil}",
         "x${env:A:-/../evil}",
         "$${env:A}/run",
+        "~/run",
+        "ghp_0123456789aBcDeFgHiJ",
         "${env:A}${env:B}",
     ];
     let folders = ["", "below", "${env:A}", "${env:A:-/tmp}/x", "x/${env:B:-y}"];
@@ -77,13 +111,19 @@ fn d27_what_a_daemon_uses_is_shown() {
         "https://a.example${env:A:-.evil.example}/",
         "https://x${env:A:-/}@a.example/",
         "https://a.example/${env:B:-x y}",
+        "http:///a.example/mcp",
+        "http:///${env:A:-evil.example}/mcp",
+        "https://\u{435}.example/mcp",
+        "https://\u{435}.example/${env:A}",
     ];
     let mut entries = Vec::new();
+    let args = ["${env:B:-first}", "package0123456789x@1.0.0", "ghp_0123456789aBcDeFgHiJ"];
+    let variables =
+        json!({ "LD_PRELOAD": "${env:A:-./evil.so}", "NODE_OPTIONS": "evil0123456789abcdef" });
     for command in commands {
-        entries.extend(folders.map(|folder| {
-            json!({ "command": command, "args": ["${env:B:-first}"], "cwd": folder,
-                    "env": { "LD_PRELOAD": "${env:A:-./evil.so}" } })
-        }));
+        entries.extend(folders.map(
+            |folder| json!({ "command": command, "args": args, "cwd": folder, "env": variables }),
+        ));
     }
     entries
         .extend(addresses.map(|url| json!({ "url": url, "headers": { "X": "${env:B:-\u{e4}}" } })));
@@ -122,10 +162,14 @@ fn is_shown(entry: &Value, a: Option<&str>, b: Option<&str>) -> bool {
         };
         let Entry::Server(used) = read(Env::Values(&env)).entries.remove(0) else { return false };
         let written = read(Env::AsWritten);
-        let shown = shown(&written.entries[0], &written.warnings, &FailedStarts::default());
+        let shown = shown(&written.entries[0], &FailedStarts::default());
         let fill = |text: &Value| fill(&text.as_str().unwrap().replace('"', ""), &env);
         match &used.target {
-            Target::Http(http) => assert_eq!(fill(&shown["starts"]), http.url, "{shown}"),
+            Target::Http(http) => {
+                let [shown, used] = [fill(&shown["starts"]), http.url.clone()]
+                    .map(|url| Url::parse(&url).unwrap().to_string());
+                assert_eq!(shown, used);
+            }
             Target::Stdio(stdio) => {
                 let folder = shown["folder"].as_str().map(|_| fill(&shown["folder"]));
                 let folder = folder.map(|folder| Path::new(ROOT).join(folder));
@@ -133,15 +177,16 @@ fn is_shown(entry: &Value, a: Option<&str>, b: Option<&str>) -> bool {
                 let wanted = stdio.working_dir.clone();
                 assert_eq!(folder, wanted.filter(|wanted| wanted != Path::new(ROOT)), "{shown}");
                 let starts = fill(&shown["starts"]);
-                let (command, arg) = starts.split_once(' ').unwrap();
-                assert_eq!(arg, stdio.args[0], "{shown}");
+                let (command, args) = starts.split_once(' ').unwrap();
+                assert_eq!(args, stdio.args.join(" "), "{shown}");
                 let from = |folder: &Path| folder.join(command) == Path::new(&stdio.command);
                 let folder = folder.unwrap_or_else(|| ROOT.into());
                 let is_it = command == stdio.command
                     || command.contains('/') && (from(&folder) || from(Path::new(ROOT)));
                 assert!(is_it, "{} for {shown}", stdio.command);
-                let preload = fill(&shown["environment"]["LD_PRELOAD"]);
-                assert_eq!(preload, stdio.env["LD_PRELOAD"].expose(), "{shown}");
+                for (name, value) in &stdio.env {
+                    assert_eq!(fill(&shown["environment"][name]), value.expose(), "{shown}");
+                }
             }
         }
         true
