@@ -102,11 +102,9 @@ impl Reader {
             return Err("it has no program".to_owned());
         }
         // The name of a program is no secret, also where it looks like one.
-        let command = match command {
-            Text::Secret(secret) if !secret.expose().contains(char::is_whitespace) => {
-                Text::Plain(secret.expose().to_owned())
-            }
-            other => other,
+        let command = match command.expose().contains(char::is_whitespace) {
+            true => command,
+            false => Text::Plain(command.expose().to_owned()),
         };
         let args = self.args(command.expose())?;
         let mut env = self.texts(self.dialect.env)?;

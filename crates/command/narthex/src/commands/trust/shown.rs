@@ -244,8 +244,10 @@ enum Part {
 }
 
 /// The scheme of an address, the rest, and the end of the host in it; `None` if a placeholder can
-/// change the host. A placeholder changes none behind a host that is written out: with no host
-/// between the slashes, the next step of the path is the host.
+/// change the host.
+///
+/// An address without a host between its slashes has none here: the next step of its path is the
+/// host.
 fn written_host(text: &str) -> Option<(&str, &str, usize)> {
     let (scheme, rest) = text.split_once("://")?;
     let end = rest.find(['/', '?', '#', '\\'])?;
