@@ -109,6 +109,30 @@ impl Journal {
         self.store()
     }
 
+    /// Forgets all steps that are undone.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub fn forget_all(&mut self, is_undone: impl Fn(&Step) -> bool) -> Result<(), JournalError> {
+        self.record.steps.retain(|step| !is_undone(step));
+        self.store()
+    }
+
+    /// Records that servers work, by their names.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub fn note_working(&mut self, works: impl Fn(&str) -> bool) -> Result<(), JournalError> {
+        for step in &mut self.record.steps {
+            if let Step::Server { alias, is_unproven, .. } = step
+                && works(alias)
+            {
+                *is_unproven = false;
+            }
+        }
+        self.store()
+    }
+
     /// Forgets the last step: it is undone, or was not made.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use narthex_model::{Alias, variable::OWN_PREFIX};
+use narthex_model::{Alias, SecretName, variable::OWN_PREFIX};
 use serde_json::Value;
 
 use crate::clients::Client;
@@ -155,7 +155,10 @@ impl Plan {
         let Some(origin) = self.merge(found, origin) else { return };
         let wanted = Alias::suggest(&found.name);
         let moved = existing.moved.get(&found.seal());
-        let moved = moved.filter(|alias| existing.entries.contains_key(alias.as_str()));
+        let moved = moved.filter(|alias| {
+            let entry = existing.entries.get(alias.as_str());
+            entry.is_some_and(|entry| is_entry_naming(found, entry))
+        });
         let (alias, outcome) = match (moved, existing.entries.get(wanted.as_str())) {
             (Some(moved), _) => (moved.clone(), Outcome::Present),
             (None, Some(entry)) if is_entry(found, entry) => (wanted, Outcome::Present),
@@ -205,7 +208,27 @@ impl Plan {
 
 /// True if the configuration has this server; being disabled does not count.
 fn is_entry(server: &FoundServer, entry: &Value) -> bool {
-    let own: Option<Value> = serde_json::from_str(server.entry().expose()).ok();
+    is_written(server.entry().expose(), entry)
+}
+
+/// True if the configuration has this server, with names of secrets in place of their values.
+fn is_entry_naming(server: &FoundServer, entry: &Value) -> bool {
+    let texts = match &server.target {
+        Target::Stdio { .. } => &entry["env"],
+        Target::Remote { .. } => &entry["headers"],
+    };
+    let names = server.nameable_secrets().into_iter().filter_map(|secret| {
+        let text = texts[secret.key.as_str()].as_str()?;
+        let name = text.strip_prefix("${secret:")?.strip_suffix('}')?;
+        Some((secret.key, SecretName::new(name).ok()?))
+    });
+    is_written(server.entry_naming(&names.collect()).expose(), entry)
+}
+
+/// True if an entry of the configuration is as it was written; being disabled does not count.
+#[must_use]
+pub fn is_written(written: &str, entry: &Value) -> bool {
+    let own: Option<Value> = serde_json::from_str(written).ok();
     let without_switch = |mut entry: Value| {
         if let Some(fields) = entry.as_object_mut() {
             fields.remove("disabled");

@@ -45,6 +45,13 @@ pub enum Step {
         alias: String,
         /// Hash of the whole entry, by which an equal one is known again.
         seal: String,
+        /// The entry as it came into the settings; `None` in older records.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        entry: Option<String>,
+        /// True until a check has shown that the server works. Until then it leaves no file of a
+        /// client.
+        #[serde(default)]
+        is_unproven: bool,
     },
 }
 

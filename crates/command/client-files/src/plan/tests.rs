@@ -101,7 +101,9 @@ fn servers_that_move_get_names_of_their_own() {
     let existing = entries(&json!({
         "there": { "transport": "stdio", "command": "there" },
         "other": { "transport": "stdio", "command": "mine" },
-        "once-moved": { "transport": "stdio", "command": "moved" },
+        "once-moved": {
+            "transport": "stdio", "command": "moved", "env": { "KEY": "${secret:MOVED_KEY}" },
+        },
     }));
     let moved = [(moved.unwrap(), Alias::suggest("once-moved"))].into();
     let plan = Plan::of_moves(&files, Existing { entries: &existing, moved: &moved });
@@ -121,6 +123,12 @@ fn servers_that_move_get_names_of_their_own() {
     );
     assert_eq!(plan.skipped[0].origin.name, "off");
     assert_eq!(plan.skipped[0].reason, "it is disabled there");
+
+    // Another program under the name of a server that was moved is another server.
+    let other = entries(&json!({ "once-moved": { "transport": "stdio", "command": "python3" } }));
+    let plan = Plan::of_moves(&files, Existing { entries: &other, moved: &moved });
+    let last = plan.servers.last().unwrap();
+    assert_eq!((last.alias.as_str(), &last.outcome), ("moved", &Outcome::Add));
 }
 
 #[test]

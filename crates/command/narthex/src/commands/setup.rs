@@ -23,6 +23,7 @@ use std::{path::Path, process::ExitCode};
 use narthex_client::{
     cli::SetupArgs, commands::typed::is_agreed, environment::check_lasting, stop::stop_signal,
 };
+use narthex_client_files::journal::Step;
 use narthex_model::{ErrorKind, command::narthex};
 
 use self::{find::Survey, stopped::Stopped};
@@ -48,15 +49,15 @@ pub(crate) async fn run(args: SetupArgs, context: Context) -> Result<ExitCode, F
 
 /// The state before a set-up.
 struct Begin {
-    /// Number of recorded steps, those of earlier set-ups.
-    steps: usize,
+    /// The recorded steps, those of earlier set-ups.
+    steps: Vec<Step>,
     has_daemon: bool,
 }
 
 impl Begin {
     fn of(place: &Path) -> Result<Self, Failure> {
         let data = DataDir::at(place);
-        let steps = place::journal(&data)?.steps().len();
+        let steps = place::journal(&data)?.steps().to_vec();
         Ok(Self { steps, has_daemon: data.is_locked()? })
     }
 
@@ -64,9 +65,11 @@ impl Begin {
     fn stopped(&self, place: &Path) -> Result<Failure, Failure> {
         let data = DataDir::at(place);
         let journal = place::journal(&data)?;
-        let steps = journal.steps().get(self.steps..).unwrap_or_default();
+        // A set-up forgets servers of earlier ones that do not work.
+        let new = journal.steps().iter().filter(|step| !self.steps.contains(step));
+        let steps: Vec<_> = new.cloned().collect();
         let is_daemon_started = !self.has_daemon && data.is_locked()?;
-        Ok(Stopped { steps, settings: settings::LABEL, is_daemon_started }.failure())
+        Ok(Stopped { steps: &steps, settings: settings::LABEL, is_daemon_started }.failure())
     }
 }
 

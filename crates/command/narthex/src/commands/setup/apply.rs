@@ -13,14 +13,14 @@ use narthex_client_files::{
     rewrite::{Edit, parse, rewrite},
     servers::{Found, FoundServer, places},
 };
-use narthex_model::{Alias, command::narthex, with_causes};
+use narthex_model::{command::narthex, with_causes};
 
 use super::{
     daemon::{Checked, Daemon},
     find::Survey,
     projects, secrets,
     service::Service,
-    settings,
+    settings::{self, Unproven},
 };
 use crate::{
     Failure,
@@ -122,8 +122,8 @@ pub(super) async fn run<'s>(
             None => {}
         }
     }
-    take_failed_back(&mut applied, new, survey, journal, &daemon).await?;
-    if applied.moved.is_empty() && !survey.has_servers {
+    take_failed_back(&mut applied, &new, survey, journal, &daemon).await?;
+    if applied.moved.is_empty() && settings::entries(&survey.settings)?.is_empty() {
         // A client gains nothing by a narthex without servers.
         return Ok(applied);
     }
@@ -185,29 +185,39 @@ fn absent(one: &Planned, is_overridden: bool, service: &Service) -> String {
     )
 }
 
-/// Removes servers that do not work from the settings, with their secrets. They stay in the files
-/// of clients, and would be there twice.
+/// Removes servers that do not work from the settings, with their secrets, and forgets them: those
+/// of this set-up, and those that a stopped one has left there. They stay in the files of clients,
+/// and would be there twice.
 async fn take_failed_back(
     applied: &mut Applied<'_>,
-    new: Vec<(&Planned, secrets::Names)>,
+    new: &[(&Planned, secrets::Names)],
     survey: &Survey,
     journal: &mut Journal,
     daemon: &Daemon,
 ) -> Result<(), Failure> {
+    let moved: Vec<_> = applied.moved.iter().map(|moved| moved.one.alias.as_str()).collect();
+    settings::note_working(&moved, journal)?;
     let is_failed =
         |one: &Planned| applied.failed.iter().any(|failed| failed.one.alias == one.alias);
-    let (failed, kept): (Vec<_>, Vec<_>) = new.into_iter().partition(|(one, _)| is_failed(one));
-    let names = kept.iter().flat_map(|(_, names)| names.values());
-    applied.secrets = names.map(|name| name.as_str().to_owned()).collect();
-    let aliases: Vec<&Alias> = failed.iter().map(|(one, _)| &one.alias).collect();
-    settings::remove(&aliases, survey, journal).await?;
-    if !aliases.is_empty() {
+    let kept = new.iter().filter(|(one, _)| !is_failed(one));
+    let names = kept.flat_map(|(_, names)| names.values());
+    let stored: Vec<_> = names.map(|name| name.as_str().to_owned()).collect();
+    applied.secrets = stored;
+    let unproven = applied.failed.iter().filter_map(|one| Unproven::find(one.one, journal));
+    let unproven: Vec<_> = unproven.collect();
+    if unproven.is_empty() {
+        return Ok(());
+    }
+    if settings::remove(&unproven, survey, journal).await? {
         daemon.reload().await?;
     }
-    for name in failed.iter().flat_map(|(_, names)| names.values()) {
-        secrets::clear(name.as_str(), None, daemon).await?;
+    let needed = secrets::needed(settings::entries(&survey.settings)?);
+    for name in unproven.iter().flat_map(|one| secrets::named(&one.entry)) {
+        if !needed.contains_key(&name) {
+            secrets::take_back(&name, journal, daemon).await?;
+        }
     }
-    Ok(())
+    settings::forget(&unproven, journal)
 }
 
 /// The facts of narthex's own entry.

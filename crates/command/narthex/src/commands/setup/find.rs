@@ -10,10 +10,11 @@ use narthex_client_files::{
     clients::{Client, Machine, Scope, System, clients},
     inventory::{Content, FoundFile, InOneFolder, look, look_by_folder},
     journal::{Journal, Step},
-    plan::{Existing, Origin, Plan, Planned, is_gone_narthex, is_narthex},
+    plan::{Existing, Origin, Plan, Planned, is_gone_narthex, is_narthex, is_written},
     servers::{Found, Placeholder},
 };
 use narthex_model::Alias;
+use serde_json::Value;
 
 use super::projects::Projects;
 use crate::{
@@ -88,7 +89,7 @@ impl Survey {
         });
         let new_files = absent.filter_map(|client| new_file(&machine, client)).collect();
         let entries = import::existing(&file)?;
-        let moved = moved(journal);
+        let moved = moved(journal, &entries);
         let plan = Plan::of_moves(&files, Existing { entries: &entries, moved: &moved });
         let staying = staying(&plan, &file, &folder);
         let has_servers = !entries.is_empty();
@@ -192,11 +193,16 @@ fn new_file(machine: &Machine<'_>, client: &'static Client) -> Option<NewFile> {
     path.parent().is_some_and(Path::is_dir).then_some(NewFile { client, path })
 }
 
-/// The names of servers that an earlier set-up moved, by their seals.
-fn moved(journal: &Journal) -> BTreeMap<String, Alias> {
+/// The names of servers that an earlier set-up moved, by their seals. An entry that another has
+/// written since under such a name is another server.
+fn moved(journal: &Journal, entries: &BTreeMap<String, Value>) -> BTreeMap<String, Alias> {
     let steps = journal.steps().iter();
     let servers = steps.filter_map(|step| match step {
-        Step::Server { alias, seal } => Some((seal.clone(), Alias::new(alias).ok()?)),
+        Step::Server { alias, seal, entry, .. } => {
+            let now = entries.get(alias)?;
+            let is_own = entry.as_ref().is_none_or(|written| is_written(written, now));
+            is_own.then_some((seal.clone(), Alias::new(alias).ok()?))
+        }
         Step::File(_) | Step::Secret { .. } | Step::Service { .. } => None,
     });
     servers.collect()

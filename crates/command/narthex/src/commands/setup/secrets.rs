@@ -66,6 +66,43 @@ pub(super) async fn clear(
     Ok(Cleared::Done)
 }
 
+/// Clears a secret that set-ups stored, and forgets it. One with another value since stays, as does
+/// one of another.
+pub(super) async fn take_back(
+    name: &str,
+    journal: &mut Journal,
+    daemon: &Daemon,
+) -> Result<(), Failure> {
+    let is_it = |step: &Step| matches!(step, Step::Secret { name: own, .. } if own == name);
+    let version = journal.steps().iter().rev().find_map(|step| match step {
+        Step::Secret { version, .. } if is_it(step) => Some(*version),
+        Step::Secret { .. } | Step::Server { .. } | Step::File(_) | Step::Service { .. } => None,
+    });
+    let Some(version) = version else { return Ok(()) };
+    match clear(name, version, daemon).await? {
+        Cleared::Done | Cleared::Absent => {
+            journal.forget_all(is_it).map_err(|error| failed(&error))
+        }
+        Cleared::Changed => Ok(()),
+    }
+}
+
+/// The secrets that servers of the settings name, each with the name of such a server.
+pub(super) fn needed(entries: BTreeMap<String, Value>) -> BTreeMap<String, String> {
+    let mut needed = BTreeMap::new();
+    for (alias, entry) in entries {
+        needed.extend(named(&entry).into_iter().map(|name| (name, alias.clone())));
+    }
+    needed
+}
+
+/// The names of the secrets in an entry of the settings.
+pub(super) fn named(entry: &Value) -> BTreeSet<String> {
+    let text = entry.to_string();
+    let names = text.split("${secret:").skip(1).filter_map(|rest| rest.split_once('}'));
+    names.map(|(name, _)| name.to_owned()).collect()
+}
+
 /// The outcome of a clearing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cleared {

@@ -1,13 +1,15 @@
 //! The user's settings file of narthex: servers put in and taken out, as one edit each.
 
+use std::{collections::BTreeMap, path::Path};
+
 use narthex_client_files::{
-    edit::{Format, Parent},
+    edit::{Document, Format, Parent},
     file,
     journal::{Journal, Step},
     plan::Planned,
     rewrite::{Edit, parse, rewrite},
 };
-use narthex_model::{Alias, ErrorKind};
+use narthex_model::ErrorKind;
 use narthex_registry::layers::{EditError, SettingsFile};
 use serde_json::Value;
 
@@ -23,35 +25,112 @@ pub(super) async fn add(
     survey: &Survey,
     journal: &mut Journal,
 ) -> Result<(), Failure> {
-    let edits = servers.iter().map(|(one, names)| {
-        let value: Value = serde_json::from_str(one.server.entry_naming(names).expose())
+    let mut edits = Vec::new();
+    for (one, names) in servers {
+        let (name, text) = (one.alias.as_str().to_owned(), one.server.entry_naming(names));
+        let value: Value = serde_json::from_str(text.expose())
             .map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
-        Ok(Edit::Insert { parent: parent(), name: one.alias.as_str().to_owned(), value })
-    });
-    let edits = edits.collect::<Result<Vec<_>, Failure>>()?;
-    // Before the edit, so that a later set-up knows each of them again.
-    for (one, _) in servers {
-        let step = Step::Server { alias: one.alias.as_str().to_owned(), seal: one.server.seal() };
+        // Before the edit, so that a later set-up knows each of them again.
+        let step = Step::Server {
+            alias: name.clone(),
+            seal: one.server.seal(),
+            entry: Some(text.expose().to_owned()),
+            is_unproven: true,
+        };
         journal.note(step).map_err(|error| failed(&error))?;
+        edits.push(Edit::Insert { parent: parent(), name, value });
     }
     change(edits, survey, journal).await
 }
 
-/// Takes servers out of the settings.
+/// A server that set-ups put into the settings, and that has not worked yet.
+pub(super) struct Unproven {
+    alias: String,
+    seal: String,
+    pub(super) entry: Value,
+}
+
+impl Unproven {
+    /// The server in the record; `None` if it has worked once, or came from another place.
+    pub(super) fn find(one: &Planned, journal: &Journal) -> Option<Self> {
+        let wanted = one.server.seal();
+        journal.steps().iter().rev().find_map(|step| match step {
+            Step::Server { alias, seal, entry: Some(text), is_unproven: true }
+                if *alias == one.alias.as_str() && *seal == wanted =>
+            {
+                let entry = serde_json::from_str(text).ok()?;
+                Some(Self { alias: alias.clone(), seal: seal.clone(), entry })
+            }
+            Step::Server { .. } | Step::File(_) | Step::Secret { .. } | Step::Service { .. } => {
+                None
+            }
+        })
+    }
+
+    /// True for the step that put the server into the settings.
+    fn is_of(&self, step: &Step) -> bool {
+        matches!(step, Step::Server { alias, seal, .. }
+            if *alias == self.alias && *seal == self.seal)
+    }
+}
+
+/// Records that servers work, before a file of a client changes, which then needs them.
+pub(super) fn note_working(names: &[&str], journal: &mut Journal) -> Result<(), Failure> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    journal.note_working(|alias| names.contains(&alias)).map_err(|error| failed(&error))
+}
+
+/// Forgets servers that are taken back: one of the same name is another one then.
+pub(super) fn forget(servers: &[Unproven], journal: &mut Journal) -> Result<(), Failure> {
+    let forgotten = journal.forget_all(|step| servers.iter().any(|one| one.is_of(step)));
+    forgotten.map_err(|error| failed(&error))
+}
+
+/// Takes servers out of the settings; an entry that another has changed since stays. True if one
+/// was taken out.
 pub(super) async fn remove(
-    names: &[&Alias],
+    servers: &[Unproven],
     survey: &Survey,
     journal: &mut Journal,
-) -> Result<(), Failure> {
-    let edits = names.iter().map(|name| {
-        let name = name.as_str().to_owned();
-        Edit::Remove { parent: parent(), name }
-    });
-    change(edits.collect(), survey, journal).await
+) -> Result<bool, Failure> {
+    let now = entries(&survey.settings)?;
+    let own = servers.iter().filter(|one| now.get(&one.alias) == Some(&one.entry));
+    let edits = own.map(|one| Edit::Remove { parent: parent(), name: one.alias.clone() });
+    let edits: Vec<_> = edits.collect();
+    let has_edits = !edits.is_empty();
+    change(edits, survey, journal).await?;
+    Ok(has_edits)
+}
+
+/// The servers of a settings file by name.
+pub(super) fn entries(path: &Path) -> Result<BTreeMap<String, Value>, Failure> {
+    let entries = read(path)?.document.entries(&parent());
+    Ok(entries.map_err(|error| invalid(path, &error))?.into_iter().collect())
 }
 
 fn parent() -> Parent {
     Parent::map(["mcp", "servers"])
+}
+
+/// The present settings.
+struct Present {
+    /// The text; `None` if there is no file.
+    bytes: Option<Vec<u8>>,
+    document: Document,
+}
+
+fn read(path: &Path) -> Result<Present, Failure> {
+    let bytes =
+        file::read(path).map_err(|error| Failure::caused(ErrorKind::Unavailable, &error))?;
+    let document = parse(Format::Jsonc, bytes.as_deref().unwrap_or_default());
+    let document = document.map_err(|error| invalid(path, &error))?;
+    Ok(Present { bytes, document })
+}
+
+fn invalid(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(ErrorKind::Invalid, format!("{}: {error}", path.display()))
 }
 
 async fn change(edits: Vec<Edit>, survey: &Survey, journal: &mut Journal) -> Result<(), Failure> {
@@ -67,13 +146,7 @@ async fn change(edits: Vec<Edit>, survey: &Survey, journal: &mut Journal) -> Res
         journal.note_lock(lock).map_err(|error| failed(&error))?;
     }
     let _lock = settings.lock().await.map_err(refused)?;
-    let invalid = |error: &dyn std::fmt::Display| {
-        Failure::new(ErrorKind::Invalid, format!("{}: {error}", path.display()))
-    };
-    let bytes =
-        file::read(path).map_err(|error| Failure::caused(ErrorKind::Unavailable, &error))?;
-    let document = parse(Format::Jsonc, bytes.as_deref().unwrap_or_default());
-    let document = document.map_err(|error| invalid(&error))?;
-    let new = rewrite(&document, &edits).map_err(|error| invalid(&error))?;
+    let Present { bytes, document } = read(path)?;
+    let new = rewrite(&document, &edits).map_err(|error| invalid(path, &error))?;
     journal.write(LABEL, path, bytes.as_deref(), &new).map_err(|error| failed(&error))
 }

@@ -10,10 +10,7 @@ mod told;
 use told::{Fault, UndoneFile};
 pub(in crate::commands) use told::{Undo, client_names};
 
-use std::{
-    path::Path,
-    process::ExitCode,
-};
+use std::{path::Path, process::ExitCode};
 
 use narthex_client::commands::service::remove_own;
 use narthex_client_files::journal::{FileStep, FileUndone, Journal, JournalError, Lacking, Step};

@@ -6,20 +6,24 @@ use super::*;
 struct Gate {
     started: PathBuf,
     go: PathBuf,
+    /// The server ends at once while this file is there.
+    broken: PathBuf,
 }
 
 impl Gate {
     /// Puts the server into Codex's file, alone.
     fn new(home: &Home) -> Self {
-        let (started, go) = (home.place.path("started"), home.place.path("go"));
+        let [started, go, broken] = ["started", "go", "broken"].map(|name| home.place.path(name));
         for fifo in [&started, &go] {
             assert!(Command::new("mkfifo").arg(fifo).status().unwrap().success());
         }
         let script = format!(
-            "echo x > '{}'; cat '{}' > /dev/null; exec '{}' --stdio",
+            "[ -e '{broken}' ] && exit 1; echo x > '{}'; cat '{}' > /dev/null; \
+            [ -e '{broken}' ] && exit 1; exec '{}' --stdio",
             started.display(),
             go.display(),
-            fixture().display()
+            fixture().display(),
+            broken = broken.display(),
         );
         let text = format!(
             "# mine\n[mcp_servers.slow]\ncommand = \"sh\"\nargs = [\"-c\", {}]\n\
@@ -27,7 +31,7 @@ impl Gate {
             json!(script)
         );
         home.write("home/.codex/config.toml", &text);
-        Self { started, go }
+        Self { started, go, broken }
     }
 
     /// Waits until the server has started.
@@ -58,6 +62,32 @@ fn a_killed_set_up_can_be_undone() {
     let undone = home.run(&["setup", "--undo", "--json"]).succeeded().json();
     assert_eq!(undone["data"]["cleared_secrets"], json!(["SLOW_KEY"]));
     assert_eq!(home.text(".codex/config.toml"), before);
+    assert!(!home.settings().exists() && !home.place.path("data/setup").exists());
+}
+
+/// D42: a server that a killed set-up has left in the settings, and that does not work, is taken
+/// back with its secret by the set-up that continues.
+#[test]
+fn d42_a_set_up_takes_back_what_a_killed_one_has_left() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    let gate = Gate::new(&home);
+    let before = home.text(".codex/config.toml");
+    let words = ["setup", "--yes", "--json", "--only", "codex"];
+    let mut command = home.command(&words);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+    gate.wait();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(fs::read_to_string(home.settings()).unwrap().contains("slow"));
+    fs::write(&gate.broken, "").unwrap();
+    gate.open();
+    let data = home.run(&words).succeeded().json()["data"].take();
+    assert_eq!((names(&data["moved"]), names(&data["stayed"])), (vec![], vec!["slow"]), "{data}");
+    let settings = fs::read_to_string(home.settings()).unwrap();
+    assert!(!settings.contains("slow"), "{settings}");
+    assert_eq!(home.run(&["secrets", "list", "--quiet"]).succeeded().stdout, "");
+    assert_eq!(home.text(".codex/config.toml"), before);
+    home.run(&["setup", "--undo"]).succeeded();
     assert!(!home.settings().exists() && !home.place.path("data/setup").exists());
 }
 

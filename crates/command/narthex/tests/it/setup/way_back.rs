@@ -249,3 +249,29 @@ fn an_uninstallation_names_the_keys_in_a_keychain() {
     }
     assert!(!data.exists());
 }
+
+/// D42: a server that never worked is forgotten. Another program under its name does not stand for
+/// it, so its entry stays in the client's file.
+#[tokio::test(flavor = "multi_thread")]
+async fn d42_another_server_of_the_name_moves_nothing() {
+    let fixture_of_key = tracker().await;
+    let home = Home::new(&fixture_of_key.url);
+    let words = ["setup", "--yes", "--json", "--only", "cursor"];
+    let data = home.run(&words).succeeded().json()["data"].take();
+    assert_eq!(names(&data["stayed"]), ["tracker"], "{data}");
+    assert_eq!(home.run(&["secrets", "list", "--quiet"]).succeeded().stdout, "");
+    let mut settings: Value =
+        serde_json::from_str(&fs::read_to_string(home.settings()).unwrap()).unwrap();
+    settings["mcp"]["servers"]["tracker"] =
+        json!({ "transport": "stdio", "command": fixture(), "args": ["--stdio"] });
+    fs::write(home.settings(), settings.to_string()).unwrap();
+
+    let data = home.run(&words).succeeded().json()["data"].take();
+    assert_eq!(names(&data["moved"]), [""; 0], "{data}");
+    assert_eq!(names(&data["stayed"]), ["tracker-cursor"], "{data}");
+    assert!(home.text(".cursor/mcp.json").contains(OTHER_KEY));
+    home.run(&["setup", "--undo"]).succeeded();
+    assert_eq!(home.text(".cursor/mcp.json"), home.filled(CURSOR));
+    let now: Value = serde_json::from_str(&fs::read_to_string(home.settings()).unwrap()).unwrap();
+    assert_eq!(now["mcp"]["servers"]["tracker"], settings["mcp"]["servers"]["tracker"]);
+}
