@@ -119,7 +119,8 @@ impl Journal {
     }
 
     /// The copy of a step. The data directory may have moved since the step was recorded.
-    pub(super) fn copy_of(&self, step: &FileStep) -> Option<PathBuf> {
+    #[must_use]
+    pub fn copy_of(&self, step: &FileStep) -> Option<PathBuf> {
         let recorded = step.backup.as_ref()?;
         let own = self.backups().join(name_of(recorded));
         Some(if own.exists() { own } else { recorded.clone() })

@@ -7,7 +7,7 @@
 
 mod told;
 
-use told::{Fault, UndoneFile};
+use told::{Fault, NeededSecret, UndoneFile};
 pub(in crate::commands) use told::{Undo, client_names};
 
 use std::{path::Path, process::ExitCode};
@@ -88,7 +88,7 @@ impl Undo {
                 continue;
             }
             if was_approved {
-                self.approve(&file, context).await;
+                self.approve(&file, journal, context).await;
             }
             journal.forget(at).map_err(|error| failed(&error))?;
         }
@@ -132,13 +132,14 @@ impl Undo {
     }
 
     /// Approves a file of the folder that is as it was when it was approved.
-    async fn approve(&mut self, step: &FileStep, context: &Context) {
+    async fn approve(&mut self, step: &FileStep, journal: &Journal, context: &Context) {
         let is_restored = self
             .files
             .iter()
             .any(|file| file.path == step.path && file.outcome == FileUndone::Restored);
-        let Some(backup) = step.backup.as_ref().filter(|_| is_restored) else { return };
-        let approved = match fs_err::read(backup) {
+        let copy = if is_restored { journal.copy_of(step) } else { None };
+        let Some(copy) = copy else { return };
+        let approved = match fs_err::read(copy) {
             Ok(text) => projects::approve(&step.label, &step.path, &text, &context.settings).await,
             Err(error) => Err(error.into()),
         };
@@ -163,7 +164,7 @@ impl Undo {
                     label: step.label.clone(),
                     path: step.path.clone(),
                     reason: reason(&error, &step.path),
-                    copy: step.backup.clone(),
+                    copy: journal.copy_of(step),
                 });
                 return false;
             }
@@ -215,6 +216,12 @@ impl Undo {
             self.daemon = Some(Daemon::ensure(context).await?);
         }
         let Some(daemon) = &self.daemon else { return Ok(()) };
+        if let Some(file) = &context.settings.servers
+            && let Some(server) = secrets::needed(settings::entries(file)?).remove(&name)
+        {
+            self.needed.push(NeededSecret { name, server });
+            return Ok(());
+        }
         match secrets::clear(&name, version, daemon).await? {
             Cleared::Done => self.cleared.push(name),
             Cleared::Changed => self.kept.push(name),

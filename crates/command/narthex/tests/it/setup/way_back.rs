@@ -275,3 +275,23 @@ async fn d42_another_server_of_the_name_moves_nothing() {
     let now: Value = serde_json::from_str(&fs::read_to_string(home.settings()).unwrap()).unwrap();
     assert_eq!(now["mcp"]["servers"]["tracker"], settings["mcp"]["servers"]["tracker"]);
 }
+
+/// D42: an entry of the settings that its owner has changed stays, and so does the secret that it
+/// names.
+#[test]
+fn d42_a_changed_server_keeps_its_secret() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    let words = ["setup", "--yes", "--json", "--only", "codex"];
+    let data = home.run(&words).succeeded().json()["data"].take();
+    assert_eq!((names(&data["moved"]), &data["secrets"]), (vec!["docs"], &json!(["DOCS_KEY"])));
+    let mut settings: Value =
+        serde_json::from_str(&fs::read_to_string(home.settings()).unwrap()).unwrap();
+    settings["mcp"]["servers"]["docs"]["timeoutMs"] = json!(50_000);
+    fs::write(home.settings(), settings.to_string()).unwrap();
+    let done = home.run(&["setup", "--undo"]).succeeded().stdout;
+    let kept = "Kept the secret DOCS_KEY, which the server docs in your settings names; `narthex";
+    assert!(done.contains(kept) && !done.contains("Cleared"), "{done}");
+    assert_eq!(home.run(&["secrets", "list", "--quiet"]).succeeded().stdout, "DOCS_KEY\n");
+    assert_eq!(home.text(".codex/config.toml"), home.filled(CODEX));
+    home.run(&["call", "docs", "echo", "message=still"]).succeeded();
+}

@@ -34,6 +34,8 @@ pub(in crate::commands) struct Undo {
     pub(super) cleared: Vec<String>,
     /// Secrets that have another value since, which stay.
     pub(super) kept: Vec<String>,
+    /// Secrets that a server of the settings still names, which stay.
+    pub(super) needed: Vec<NeededSecret>,
     /// Files that cannot be brought back yet.
     pub(super) faults: Vec<Fault>,
     /// The failure that ended the undo before its last step.
@@ -47,6 +49,12 @@ pub(in crate::commands) struct Undo {
     pub(super) keeps_copies: bool,
     /// The file of the service that is removed.
     pub(super) service: Option<PathBuf>,
+}
+
+/// A secret that a remaining server of the settings names.
+pub(super) struct NeededSecret {
+    pub(super) name: String,
+    pub(super) server: String,
 }
 
 pub(super) struct UndoneFile {
@@ -125,6 +133,13 @@ impl Undo {
             let clear = narthex("secrets clear {}", &[name]);
             format!("Kept the secret {name}, which has another value since; `{clear}` clears it.")
         }));
+        lines.extend(self.needed.iter().map(|NeededSecret { name, server }| {
+            let clear = narthex("secrets clear {}", &[name]);
+            format!(
+                "Kept the secret {name}, which the server {server} in your settings names; \
+                 `{clear}` clears it."
+            )
+        }));
         if let Some(file) = &self.service {
             lines.push(format!("Removed the service {}.", file.display()));
         }
@@ -134,6 +149,11 @@ impl Undo {
             lines.push(format!("The daemon runs in the background; `{stop}` stops it."));
         }
         lines.iter().map(|line| harmless(line)).collect()
+    }
+
+    /// The names of the secrets that stay.
+    fn kept_secrets(&self) -> impl Iterator<Item = &String> {
+        self.kept.iter().chain(self.needed.iter().map(|one| &one.name))
     }
 
     pub(in crate::commands) fn to_json(&self) -> Value {
@@ -164,7 +184,7 @@ impl Undo {
             "files": files.collect::<Vec<_>>(),
             "faults": faults.collect::<Vec<_>>(),
             "cleared_secrets": self.cleared,
-            "kept_secrets": self.kept,
+            "kept_secrets": self.kept_secrets().collect::<Vec<_>>(),
             "removed_service": self.service,
             "backups": self.backups.to_string_lossy(),
             "keeps_copies": self.keeps_copies,
