@@ -104,6 +104,7 @@ async fn set_up(args: &SetupArgs, place: &Path, context: &Context) -> Result<Exi
     let data = DataDir::open(place)?;
     let _lock = place::lock(&data)?;
     let mut journal = place::journal(&data)?;
+    let survey = survey.again(&args.only, &context.settings, &journal).await?;
     let applied = apply::run(&survey, offer, &mut journal, context).await.map_err(half_way)?;
     report::tell(&survey, &applied, context)?;
     Ok(ExitCode::SUCCESS)

@@ -149,6 +149,16 @@ impl Place {
 
     /// As [`Self::on_terminal`], with several prompts, each answered when it is shown.
     pub(crate) fn at_terminal(&self, line: &str, steps: &[(&str, &str)]) -> String {
+        self.at_terminal_after(line, steps, || {})
+    }
+
+    /// As [`Self::at_terminal`], with an act before each answer.
+    pub(crate) fn at_terminal_after(
+        &self,
+        line: &str,
+        steps: &[(&str, &str)],
+        act: impl Fn(),
+    ) -> String {
         let alike = self.command([""; 0]);
         let mut script = Command::new("script");
         script.args(["-qec", line, "/dev/null"]).current_dir(self.path(""));
@@ -164,6 +174,7 @@ impl Place {
                 });
                 shown.push(byte[0]);
             }
+            act();
             input.write_all(typed.as_bytes()).unwrap();
         }
         output.read_to_end(&mut shown).unwrap();

@@ -13,7 +13,7 @@ use narthex_client_files::{
     plan::{Existing, Origin, Plan, Planned, is_gone_narthex, is_narthex, is_written},
     servers::{Found, Placeholder},
 };
-use narthex_model::Alias;
+use narthex_model::{Alias, ErrorKind, command::narthex};
 use serde_json::Value;
 
 use super::projects::Projects;
@@ -105,6 +105,51 @@ impl Survey {
             staying,
             has_servers,
         })
+    }
+
+    /// Makes the survey again, while no other set-up works.
+    ///
+    /// # Errors
+    /// When it differs from this one, which the user has agreed to.
+    pub(super) async fn again(
+        &self,
+        only: &[String],
+        settings: &Settings,
+        journal: &Journal,
+    ) -> Result<Self, Failure> {
+        let now = Self::find(only, settings, journal).await?;
+        let Some(path) = self.changed(&now) else { return Ok(now) };
+        let text = format!(
+            "nothing was set up: {} has changed meanwhile; run `{}` again",
+            path.display(),
+            narthex("setup", &[])
+        );
+        Err(Failure::new(ErrorKind::Conflict, text))
+    }
+
+    /// A file by which a later survey differs from this one.
+    fn changed<'s>(&'s self, now: &'s Self) -> Option<&'s Path> {
+        let is_same = |one: &FoundFile, other: &FoundFile| {
+            one.client.label() == other.client.label()
+                && one.path == other.path
+                && one.content == other.content
+        };
+        let is_in = |one: &FoundFile, files: &[FoundFile]| files.iter().any(|it| is_same(one, it));
+        let before = self.files.iter().find(|one| !is_in(one, &now.files));
+        let changed = before.or_else(|| now.files.iter().find(|one| !is_in(one, &self.files)));
+        if let Some(file) = changed {
+            return Some(&file.path);
+        }
+        let is_new = |new: &&NewFile| !self.new_files.iter().any(|it| it.path == new.path);
+        if let Some(new) = now.new_files.iter().find(is_new) {
+            return Some(&new.path);
+        }
+        // The settings decide the names and the fates.
+        let fates = |survey: &'s Self| {
+            survey.plan.servers.iter().map(|one| (&one.alias, &one.outcome)).collect::<Vec<_>>()
+        };
+        let is_changed = fates(self) != fates(now) || self.staying != now.staying;
+        is_changed.then_some(self.settings.as_path())
     }
 
     /// The servers that are to leave the files of clients, if they work.

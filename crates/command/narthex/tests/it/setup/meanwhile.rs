@@ -170,3 +170,24 @@ fn a_file_that_changes_meanwhile_keeps_the_change() {
         }
     }
 }
+
+/// A file that changes during the question stops the set-up, which would store the old key.
+#[test]
+fn a_file_that_changes_at_the_question_stops_the_set_up() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    let line = format!(
+        "stty cols 400; TERM=xterm HOME={home} XDG_CONFIG_HOME={home}/.config \
+         NARTHEX_LISTEN=127.0.0.1:0 {PROGRAM} setup --only codex; echo code $?",
+        home = home.place.path("home").display()
+    );
+    let new = home.text(".codex/config.toml").replace(DOCS_KEY, OTHER_KEY);
+    let change = || home.write("home/.codex/config.toml", &new);
+    let shown = home.place.at_terminal_after(&line, &[("[y/N] ", "y\n")], change);
+    let path = home.place.path("home/.codex/config.toml");
+    let words =
+        format!("nothing was set up: {} has changed meanwhile; run `narthex setup", path.display());
+    assert!(shown.contains(&words) && shown.contains("code 1"), "{shown}");
+    assert_eq!(home.text(".codex/config.toml"), new);
+    assert!(!home.settings().exists() && !home.place.path("data/setup").exists());
+    home.run(&["daemon", "status", "--quiet"]).failed(1, &[]);
+}
