@@ -6,6 +6,7 @@
 
 mod keys;
 mod own_folder;
+mod secrets;
 
 use std::{
     io,
@@ -47,6 +48,9 @@ const STOPPED: Duration = Duration::from_secs(60);
 /// The command that deletes the data, too.
 const DELETING: &str = "uninstall --delete-data";
 
+/// The reason for which the settings stay though the data go.
+const MORE: &str = "it has servers or settings that this uninstallation did not put there";
+
 /// The parts that can be removed.
 struct Present {
     data: DataDir,
@@ -67,6 +71,10 @@ struct Present {
     removal: Option<Removal>,
     /// The user's own settings files.
     settings: Vec<PathBuf>,
+    /// The one with servers, to which set-ups move those of clients.
+    servers: Option<PathBuf>,
+    /// Names of the secrets that go with the data, and that no file of a client gets back.
+    lost: Vec<String>,
     /// True if the settings go with the data: the directory is the user's usual one. A daemon of
     /// another directory shares them with that one.
     owns_settings: bool,
@@ -83,12 +91,17 @@ struct Removed {
     service: Option<PathBuf>,
     daemon: Option<Stopped>,
     deleted: Vec<PathBuf>,
-    /// Files and folders in the data directory that stay.
+    /// Names of the secrets that went with the data.
+    deleted_secrets: Vec<String>,
+    /// Files and folders that stay.
     left: Vec<Left>,
 }
 
 pub(crate) async fn run(args: UninstallArgs, context: Context) -> Result<ExitCode, Failure> {
-    let present = Present::find(&args, &context)?;
+    let mut present = Present::find(&args, &context)?;
+    if present.removal.is_some() {
+        present.lost = secrets::lost(&present.data, &context.settings).await;
+    }
     if !present.has_work() {
         return present.told_idle(&args, &context);
     }
@@ -148,19 +161,36 @@ impl Present {
             has_data: fs::symlink_metadata(data.path()).is_ok(),
             settings: files.into_iter().flatten().filter(is_own).collect(),
             has_database: settings.store_url.is_some(),
+            servers: settings.servers.clone(),
+            lost: Vec::new(),
             data,
         })
     }
 
     /// True if there is something that the command removes.
     fn has_work(&self) -> bool {
-        let deletes = |removal: &Removal| {
-            !removal.deleted.is_empty() || self.owns_settings && !self.settings.is_empty()
-        };
+        let deletes = |removal: &Removal| !removal.deleted.is_empty() || self.deletes_settings();
         self.has_setup
             || self.has_service
             || self.daemon.is_some()
             || self.removal.as_ref().is_some_and(deletes)
+    }
+
+    /// True if a settings file goes with the data.
+    fn deletes_settings(&self) -> bool {
+        let goes = |file: &PathBuf| !self.has_more(file) || self.has_setup;
+        self.removal.is_some() && self.owns_settings && self.settings.iter().any(goes)
+    }
+
+    /// True for the file of servers with something in it: after an undo, others have put it there.
+    fn has_more(&self, file: &Path) -> bool {
+        self.servers.as_deref() == Some(file) && own_folder::has_entries(file)
+    }
+
+    /// The settings file that stays though the data go, since others use it.
+    fn left_settings(&self) -> impl Iterator<Item = Left> {
+        let left = self.settings.iter().filter(|file| self.owns_settings && self.has_more(file));
+        left.map(|file| Left { path: file.clone(), reason: MORE.to_owned() })
     }
 
     /// The result where there is nothing to remove.
@@ -169,7 +199,10 @@ impl Present {
             // The folder may still be there, empty.
             own_folder::remove()?;
         }
-        let left = self.removal.iter().flat_map(|removal| removal.left.iter().cloned()).collect();
+        let mut left = Vec::new();
+        if let Some(removal) = &self.removal {
+            left.extend(removal.left.iter().cloned().chain(self.left_settings()));
+        }
         let removed = Removed { left, ..Removed::default() };
         let mut lines = vec![harmless(&self.idle_line())];
         lines.extend(self.results(&removed));
@@ -222,12 +255,24 @@ impl Present {
             None if self.has_data => lines.push(format!("{} is kept.", self.data.path().display())),
             None => {}
         }
-        let verb = if args.delete_data && self.owns_settings { "deleted" } else { "kept" };
-        lines.extend(self.settings.iter().map(|path| format!("{} is {verb}.", path.display())));
+        lines.extend(self.settings.iter().map(|file| self.settings_line(file, args.delete_data)));
         if !lines.is_empty() {
             output::line("This command does the following:")?;
         }
         lines.iter().try_for_each(|line| output::line(&format!("  {}", harmless(line))))
+    }
+
+    /// The line with the fate of a settings file.
+    fn settings_line(&self, file: &Path, deletes_data: bool) -> String {
+        let path = file.display();
+        match (deletes_data && self.owns_settings, self.has_more(file)) {
+            (false, _) => format!("{path} is kept."),
+            (true, false) => format!("{path} is deleted."),
+            (true, true) if self.has_setup => {
+                format!("{path} is deleted, unless it has more than the set-up put there.")
+            }
+            (true, true) => format!("{path} is kept: {MORE}."),
+        }
     }
 
     async fn remove(&self, deletes_data: bool, context: &Context) -> Result<Removed, Failure> {
@@ -252,6 +297,14 @@ impl Present {
             if self.owns_settings {
                 self.remove_settings(&mut removed)?;
             }
+            let has_vault = !self.has_database && !removed.deleted.is_empty();
+            removed.deleted_secrets.clone_from(&self.lost);
+            if let Some(undo) = &mut removed.undo {
+                let kept = undo.leave_out_deleted(&removed.deleted, has_vault);
+                removed.deleted_secrets.extend(kept);
+            }
+            removed.deleted_secrets.sort_unstable();
+            removed.deleted_secrets.dedup();
         }
         Ok(removed)
     }
@@ -275,14 +328,20 @@ impl Present {
         }
         lines.extend(removal.left.iter().map(left_line));
         if !removal.deleted.is_empty() {
+            if !self.lost.is_empty() {
+                let names = self.lost.join(", ");
+                lines.push(format!("With the data go these secrets, kept only there: {names}."));
+            }
             lines.extend(self.outside_lines());
         }
         lines
     }
 
-    /// Removes the user's own settings files, and their folder if nothing else is in it.
+    /// Removes the user's own settings files, and their folder if nothing else is in it. A file
+    /// with servers or settings that the undo has left is another's.
     fn remove_settings(&self, removed: &mut Removed) -> Result<(), Failure> {
-        for file in &self.settings {
+        removed.left.extend(self.left_settings());
+        for file in self.settings.iter().filter(|file| !self.has_more(file)) {
             match fs::remove_file(file) {
                 Ok(()) => removed.deleted.push(file.clone()),
                 // The undo removes a file that the set-up made.
@@ -331,6 +390,10 @@ impl Present {
             lines.push(format!("Stopped the daemon, process {pid}."));
         }
         lines.extend(removed.deleted.iter().map(|path| format!("Deleted {}.", path.display())));
+        if !removed.deleted_secrets.is_empty() {
+            let names = removed.deleted_secrets.join(", ");
+            lines.push(format!("Deleted with the data: the secrets {names}."));
+        }
         lines.extend(self.stays(removed));
         if self.removal.is_none() && self.has_data {
             let (place, delete) = (self.data.path().display(), narthex(DELETING, &[]));
@@ -357,7 +420,8 @@ impl Present {
             "data": self.has_data.then(|| self.data.path()),
             "settings": self.settings,
             "deletes": self.removal.as_ref().map(|removal| &removal.deleted),
-            "deletes_settings": self.removal.is_some() && self.owns_settings,
+            "deletes_settings": self.deletes_settings(),
+            "deletes_secrets": self.lost,
         })
     }
 }
@@ -370,6 +434,7 @@ impl Removed {
             "removed_service": self.service,
             "stopped_daemon": self.daemon.and_then(|stopped| stopped.pid),
             "deleted": self.deleted,
+            "deleted_secrets": self.deleted_secrets,
             "left": self.left.iter().map(|left| &left.path).collect::<Vec<_>>(),
         })
     }

@@ -3,7 +3,12 @@
 use std::{io, path::Path};
 
 use fs_err as fs;
+use narthex_client_files::{
+    edit::{Document, Format},
+    file,
+};
 use narthex_registry::layers::remove_lock;
+use serde_json::Value;
 
 use crate::{Failure, config};
 
@@ -16,6 +21,27 @@ pub(super) fn has(file: &Path) -> bool {
     file.parent().is_some_and(|folder| {
         config::own_folder(&config::variable).is_some_and(|own| own == folder)
     })
+}
+
+/// True if a settings file has a value, or cannot be read.
+pub(super) fn has_entries(path: &Path) -> bool {
+    let bytes = match file::read(path) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return false,
+        Err(_) => return true,
+    };
+    let document = Document::parse(Format::Jsonc, &bytes);
+    let value = document.and_then(|document| document.value(&[]));
+    value.map_or(true, |value| value.is_some_and(|value| has_value(&value)))
+}
+
+/// True for a value that is no empty object.
+fn has_value(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Object(fields) => fields.values().any(has_value),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => true,
+    }
 }
 
 /// Removes the lock of the user's file of servers, and the folder of settings files if nothing else

@@ -295,3 +295,53 @@ fn d42_a_changed_server_keeps_its_secret() {
     assert_eq!(home.text(".codex/config.toml"), home.filled(CODEX));
     home.run(&["call", "docs", "echo", "message=still"]).succeeded();
 }
+
+/// Secrets that go with the data are named before the question and at the end, and none of them is
+/// said to be kept.
+#[test]
+fn an_uninstallation_names_the_secrets_that_go_with_the_data() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    home.run(&["setup", "--yes", "--only", "codex"]).succeeded();
+    for name in ["DOCS_KEY", "MINE"] {
+        home.place.pipe(&["secrets", "set", name], "changed-canary-5716").succeeded();
+    }
+    let dry = ["uninstall", "--delete-data", "--dry-run"];
+    let shown = home.run(&dry).succeeded().stdout;
+    let words = "With the data go these secrets, kept only there: DOCS_KEY, MINE.\n";
+    assert!(shown.contains(words), "{shown}");
+    let shown = home.run(&[&dry[..], &["--json"]].concat()).succeeded().json();
+    assert_eq!(shown["data"]["present"]["deletes_secrets"], json!(["DOCS_KEY", "MINE"]), "{shown}");
+    let done = home.run(&["uninstall", "--yes", "--delete-data"]).succeeded().stdout;
+    assert!(done.contains("Deleted with the data: the secrets DOCS_KEY, MINE.\n"), "{done}");
+    assert!(!done.contains("Kept the secret"), "{done}");
+    assert_eq!(home.text(".codex/config.toml"), home.filled(CODEX));
+    assert!(!home.place.path("data").exists());
+}
+
+/// Settings that others have put into the file stay, though the data go: a daemon with other data
+/// may use them.
+#[test]
+fn an_uninstallation_keeps_the_settings_of_others() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    home.run(&["setup", "--yes", "--only", "codex"]).succeeded();
+    let mut settings: Value =
+        serde_json::from_str(&fs::read_to_string(home.settings()).unwrap()).unwrap();
+    let other = json!({ "transport": "stdio", "command": fixture(), "args": ["--stdio"] });
+    settings["mcp"]["servers"]["other"] = other.clone();
+    fs::write(home.settings(), settings.to_string()).unwrap();
+    let path = home.settings().display().to_string();
+    let shown = home.run(&["uninstall", "--delete-data", "--dry-run"]).succeeded().stdout;
+    let words = format!("{path} is deleted, unless it has more than the set-up put there.\n");
+    assert!(shown.contains(&words), "{shown}");
+    let done = home.run(&["uninstall", "--yes", "--delete-data"]).succeeded().stdout;
+    let stays = format!(
+        "{path} stays: it has servers or settings that this uninstallation did not put there.\n"
+    );
+    assert!(done.contains(&stays), "{done}");
+    assert!(!home.place.path("data").exists());
+    let now: Value = serde_json::from_str(&fs::read_to_string(home.settings()).unwrap()).unwrap();
+    assert_eq!(now["mcp"]["servers"], json!({ "other": other }));
+    // Again, there is nothing to remove.
+    let again = home.run(&["uninstall", "--yes", "--delete-data"]).succeeded().stdout;
+    assert!(again.contains("Nothing is left to remove") && again.contains(&stays), "{again}");
+}

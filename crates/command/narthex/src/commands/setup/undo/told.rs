@@ -89,6 +89,21 @@ impl Undo {
         Err(failure.with_details(Some(self.to_json())))
     }
 
+    /// Leaves out what an uninstallation has deleted since. Gives the names of the secrets that the
+    /// undo had kept, if the vault is deleted.
+    pub(in crate::commands) fn leave_out_deleted(
+        &mut self,
+        files: &[PathBuf],
+        has_vault: bool,
+    ) -> Vec<String> {
+        self.files.retain(|file| !files.contains(&file.path));
+        if !has_vault {
+            return Vec::new();
+        }
+        let (kept, needed) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.needed));
+        kept.into_iter().chain(needed.into_iter().map(|one| one.name)).collect()
+    }
+
     fn failure(&self, again: &CommandLine) -> Option<Failure> {
         let [first, ..] = &self.faults[..] else {
             let failure = self.ended_by.clone()?;
