@@ -59,7 +59,7 @@ pub(super) async fn clear(
     daemon: &Daemon,
 ) -> Result<Cleared, Failure> {
     let Some(now) = set(daemon).await?.remove(name) else { return Ok(Cleared::Absent) };
-    if version.is_some_and(|version| version != now) {
+    if !now.is_of(version) {
         return Ok(Cleared::Changed);
     }
     daemon.client.api(ApiRequest::new(Method::DELETE, path(name))).await?;
@@ -113,16 +113,63 @@ pub(super) enum Cleared {
     Changed,
 }
 
-/// The secrets that are set, with their newest versions.
-async fn set(daemon: &Daemon) -> Result<BTreeMap<String, u64>, Failure> {
+/// The values of a secret that is set.
+struct Values {
+    /// The newest version.
+    newest: u64,
+    /// Number of stored values.
+    count: usize,
+}
+
+impl Values {
+    fn of(secret: &Value) -> Self {
+        let versions = secret["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let newest = versions.last().and_then(|last| last["version"].as_u64());
+        Self { newest: newest.unwrap_or_default(), count: versions.len() }
+    }
+
+    /// True if the newest value is the one of this version. A set-up that was killed does not know
+    /// the version: it stored the first value, so a second one is another's.
+    fn is_of(&self, version: Option<u64>) -> bool {
+        version.map_or(self.count <= 1, |version| version == self.newest)
+    }
+}
+
+/// The secrets that are set.
+async fn set(daemon: &Daemon) -> Result<BTreeMap<String, Values>, Failure> {
     let secrets = daemon.client.api_all(&workspace_path(WORKSPACE, "/secrets")).await?;
-    let version = |secret: &Value| secret["versions"].as_array()?.last()?["version"].as_u64();
-    let secrets = secrets.iter().filter(|secret| secret["is_set"] == true).filter_map(|secret| {
-        Some((secret["name"].as_str()?.to_owned(), version(secret).unwrap_or_default()))
-    });
+    let secrets = secrets.iter().filter(|secret| secret["is_set"] == true);
+    let secrets = secrets
+        .filter_map(|secret| Some((secret["name"].as_str()?.to_owned(), Values::of(secret))));
     Ok(secrets.collect())
 }
 
 fn path(name: &str) -> String {
     workspace_path(WORKSPACE, &format!("/secrets/{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_value_is_of_another() {
+        let of = |versions: &[u64]| {
+            let versions: Vec<_> = versions.iter().map(|one| json!({ "version": one })).collect();
+            Values::of(&json!({ "name": "A", "versions": versions }))
+        };
+        assert!(of(&[3]).is_of(Some(3)) && of(&[3]).is_of(None));
+        assert!(!of(&[3, 4]).is_of(Some(3)) && !of(&[3, 4]).is_of(None));
+    }
+
+    #[test]
+    fn secrets_that_an_entry_names_are_found() {
+        let entry = json!({
+            "command": "a", "args": ["${env:B}"],
+            "env": { "C": "${secret:C_KEY}", "D": "x ${secret:D_KEY} y" },
+        });
+        assert_eq!(named(&entry), BTreeSet::from(["C_KEY".to_owned(), "D_KEY".to_owned()]));
+        let needed = needed([("a".to_owned(), entry)].into());
+        assert_eq!(needed["D_KEY"], "a");
+    }
 }
