@@ -31,8 +31,8 @@ pub(super) fn has_entries(path: &Path) -> bool {
         Err(_) => return true,
     };
     let document = Document::parse(Format::Jsonc, &bytes);
-    let value = document.and_then(|document| document.value(&[]));
-    value.map_or(true, |value| value.is_some_and(|value| has_value(&value)))
+    let Ok(value) = document.and_then(|document| document.value(&[])) else { return true };
+    value.is_some_and(|value| has_value(&value))
 }
 
 /// True for a value that is no empty object.
