@@ -504,3 +504,29 @@ fn a_kill_at_any_moment_leaves_whole_files_and_can_be_undone() {
         assert!(moment > 30, "{moment} moments");
     }
 }
+
+/// Servers are unproven until they have worked, and those that are taken back are forgotten. A
+/// record of an older narthex has neither the entry nor the mark.
+#[test]
+fn servers_are_proven_and_forgotten() {
+    let place = Place::new();
+    let server = |alias: &str, is_unproven| Step::Server {
+        alias: alias.to_owned(),
+        seal: "s".to_owned(),
+        entry: Some("{}".to_owned()),
+        is_unproven,
+    };
+    let mut record = journal(place.path());
+    record.note(server("a", true)).unwrap();
+    record.note(server("b", true)).unwrap();
+    record.note_working(|alias| alias == "a").unwrap();
+    assert_eq!(journal(place.path()).steps(), [server("a", false), server("b", true)]);
+    record.forget_all(|step| *step == server("b", true)).unwrap();
+    assert_eq!(journal(place.path()).steps(), [server("a", false)]);
+
+    let old = json!({ "kind": "server", "alias": "a", "seal": "s" });
+    let old: Step = serde_json::from_value(old).unwrap();
+    let expected =
+        Step::Server { alias: "a".into(), seal: "s".into(), entry: None, is_unproven: false };
+    assert_eq!(old, expected);
+}
