@@ -35,7 +35,7 @@ pub enum McpDaemonCommand {
     #[command(after_help = "Example:\n  narthex mcp reload")]
     Reload,
     /// Add a server to your settings, by its command, address or entry, for all projects
-    Add(AddArgs),
+    Add(Box<AddArgs>),
     /// Remove a server from your settings; its open calls finish
     #[command(after_help = "Example:\n  narthex mcp remove files")]
     Remove {

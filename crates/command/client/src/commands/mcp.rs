@@ -49,7 +49,7 @@ pub async fn run(
         McpDaemonCommand::Test { name } => test::run(&name, &context).await,
         McpDaemonCommand::Logs(args) => logs::run(&args, &context).await,
         McpDaemonCommand::Reload => verbs::reload(&context).await,
-        McpDaemonCommand::Add(args) => add::run(args, &context).await,
+        McpDaemonCommand::Add(args) => add::run(*args, &context).await,
         McpDaemonCommand::Remove { name } => verbs::remove(&name, &context).await,
         McpDaemonCommand::Enable { name } => verbs::enable(&name, &context).await,
         McpDaemonCommand::Disable { name } => verbs::disable(&name, &context).await,

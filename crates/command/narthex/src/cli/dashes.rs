@@ -193,7 +193,7 @@ mod tests {
         let words = std::iter::once("narthex").chain(line.split_whitespace());
         let (line, _) = cli::read(words.map(OsString::from))?;
         match line.command {
-            cli::Command::Mcp(McpCommand::Daemon(McpDaemonCommand::Add(args))) => Ok(args),
+            cli::Command::Mcp(McpCommand::Daemon(McpDaemonCommand::Add(args))) => Ok(*args),
             other => panic!("{other:?}"),
         }
     }
