@@ -148,7 +148,7 @@ pub fn parse(text: &[u8], context: &LoadContext<'_>) -> Result<LoadedConfig, Con
 }
 
 /// Reads the text of a global settings file, whose `mcp.servers` holds entries of the same shape
-/// (E11). Other programs own its other keys. A bad entry is skipped with a warning (E120).
+/// (E11). Other programs own its other keys. A bad entry is an [`Entry::Fault`] (E117).
 ///
 /// # Errors
 /// When the file is no JSON object.
@@ -204,12 +204,4 @@ fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     file.take(node::TEXT_MAX as u64 + 1).read_to_end(&mut text)?;
     Ok(text)
-}
-
-/// Reads the text of a settings file as [`parse_settings`] does; faulty entries stay in the result.
-pub(crate) fn parse_settings_with_faults(
-    text: &[u8],
-    context: &LoadContext<'_>,
-) -> Result<LoadedConfig, ConfigFileError> {
-    document::read_settings_with_faults(text, context)
 }

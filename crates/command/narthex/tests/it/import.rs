@@ -270,6 +270,9 @@ fn the_table_names_what_becomes_of_each_server() {
         "has secrets: args[1]",
         "the client asks for `wiki-token`: set WIKI_TOKEN where the daemon starts",
         "reads the variable ISSUES_TOKEN, which is not set here: set it where the daemon starts",
+        "a daemon that a client or a service starts needs it, too. Better store the value with \
+         `narthex secrets set ISSUES_TOKEN",
+        "write `${secret:ISSUES_TOKEN}` as the whole value in your settings",
         "reads the variable FILES_LOG\n",
         "the folder of the client becomes the folder of the daemon",
         "without `envFile`: narthex reads no such file",

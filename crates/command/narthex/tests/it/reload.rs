@@ -204,6 +204,36 @@ fn e12_the_users_settings_are_a_layer_below() {
     assert!(!ready.to_string().contains("seeded"), "a default that was removed stays away");
 }
 
+/// E114, E117, E120: an entry of the settings whose variable is not set has a row with the reason
+/// in every command, and can be removed.
+#[test]
+fn e120_a_settings_entry_without_its_variable_is_a_row() {
+    let place = Place::with(&json!({ "fixture": fixture_entry() }));
+    fs_err::create_dir_all(place.path("config/narthex")).unwrap();
+    let mut envy = fixture_entry();
+    envy["env"] = json!({ "K": "${env:NARTHEX_TEST_UNSET}" });
+    let settings = json!({ "mcp": { "servers": { "envy": envy } } });
+    place.write("config/narthex/settings.json", &settings.to_string());
+    let _daemon = place.up();
+    let reason = "the environment variable `NARTHEX_TEST_UNSET` is not set; set it before";
+    let list = place.run(["mcp", "list"]).succeeded();
+    assert!(list.stdout.contains("envy") && list.stderr.contains(reason), "{list:?}");
+    let rows = place.run(["mcp", "list", "--json"]).succeeded().json()["data"]["mounts"].take();
+    let is_envy = |row: &&serde_json::Value| row["name"] == "envy";
+    let row = rows.as_array().unwrap().iter().find(is_envy).unwrap();
+    assert_eq!((&row["status"], &row["provenance"]), (&json!("error"), &json!("settings")));
+    let status = place.run(["status"]).succeeded().stdout;
+    assert!(status.contains(reason), "{status}");
+    let called = place.run(["call", "envy", "echo", "message=hello"]).failed(1, &["`envy`"]);
+    assert!(!called.stderr.contains("there is no server"), "{called:?}");
+    let logs = place.run(["mcp", "logs", "envy"]).succeeded();
+    assert_eq!(logs.stdout, "envy has written nothing to stderr.\n");
+    place.run(["mcp", "remove", "nosuch"]).failed(1, &["your settings have: envy"]);
+    assert_eq!(place.run(["mcp", "remove", "envy"]).succeeded().stdout, "removed envy\n");
+    let list = place.run(["mcp", "list", "--quiet"]).succeeded().stdout;
+    assert_eq!(list, "fixture\n");
+}
+
 /// S23: a server of the live configuration whose definitions change is followed, and people hear of
 /// it; a definition that returns to the pinned one is no change any more.
 #[tokio::test(flavor = "multi_thread")]

@@ -426,6 +426,9 @@ fn a_dry_run_shows_all_and_writes_nothing() {
         "stays: Claude Code uses it in the folder /srv/elsewhere alone; `narthex mcp add elsewhere",
         "`narthex mcp add here-only ",
         "reads the variable ISSUES_TOKEN, which is not set here: set it where the daemon starts",
+        "a daemon that a client or a service starts needs it, too. Better store the value with \
+         `narthex secrets set ISSUES_TOKEN",
+        "write `${secret:ISSUES_TOKEN}` as the whole value in your settings",
         "Nothing has changed: this was a dry run.",
     ] {
         assert!(shown.contains(words), "{words}\n{shown}");

@@ -3,7 +3,7 @@
 use narthex_model::UnknownKey;
 
 use super::{
-    ConfigFileError, ConfigWarning, Entry, FileProblem, LoadContext, LoadedConfig,
+    ConfigFileError, Entry, FileProblem, LoadContext, LoadedConfig,
     node::{Node, Place, field, parse, parse_written, shortened},
     placeholder::Dialect,
     profiles,
@@ -113,28 +113,6 @@ pub(super) fn read_list(
 
 /// Reads a settings file with a block `mcp.servers`.
 pub(super) fn read_settings(
-    text: &[u8],
-    context: &LoadContext<'_>,
-) -> Result<LoadedConfig, ConfigFileError> {
-    let LoadedConfig { entries, mut warnings, profiles } =
-        read_settings_with_faults(text, context)?;
-    let at = Place::root("mcp").key(STRICT);
-    let mut usable = Vec::with_capacity(entries.len());
-    for entry in entries {
-        match entry {
-            Entry::Server(_) => usable.push(entry),
-            Entry::Fault(fault) => warnings.push(ConfigWarning {
-                file: context.file.to_owned(),
-                path: at.key(&fault.name).to_string(),
-                message: format!("skipped: {}", fault.error.message),
-            }),
-        }
-    }
-    Ok(LoadedConfig { entries: usable, warnings, profiles })
-}
-
-/// Reads a settings file; faulty entries stay among the entries.
-pub(super) fn read_settings_with_faults(
     text: &[u8],
     context: &LoadContext<'_>,
 ) -> Result<LoadedConfig, ConfigFileError> {

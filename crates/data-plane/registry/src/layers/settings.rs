@@ -22,9 +22,7 @@ pub use error::EditError;
 pub use store::{EditLock, remove_lock};
 
 use super::text::{self, TextError};
-use crate::config::{
-    self, ConfigWarning, Entry, Env, LoadContext, Variables, parse_settings_with_faults,
-};
+use crate::config::{self, ConfigWarning, Entry, Env, LoadContext, Variables, parse_settings};
 
 /// The place of the entries.
 const SERVERS: [&str; 2] = ["mcp", "servers"];
@@ -218,7 +216,7 @@ impl SettingsFile {
             Err(error) if error.kind() == ErrorKind::NotFound => EMPTY.as_bytes().to_vec(),
             Err(error) => return Err(error.into()),
         };
-        parse_settings_with_faults(&bytes, &self.context())?;
+        parse_settings(&bytes, &self.context())?;
         let shape = |problem| EditError::Shape { file: self.file.to_path_buf(), problem };
         let text = String::from_utf8(bytes).map_err(|error| shape(error.to_string()))?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
@@ -270,7 +268,7 @@ impl SettingsFile {
 
     /// Reads the new text as it will be read, before it is stored.
     fn check(&self, text: &str, name: &Alias) -> Result<Edited, EditError> {
-        let loaded = parse_settings_with_faults(text.as_bytes(), &self.context())?;
+        let loaded = parse_settings(text.as_bytes(), &self.context())?;
         let entry = loaded.entries.into_iter().find(|entry| entry.name() == name.as_str());
         match entry {
             Some(Entry::Server(_)) => {
@@ -295,7 +293,7 @@ impl SettingsFile {
     /// The packages of an entry whose version is not fixed, as it is written, without values.
     fn unpinned(&self, text: &str, name: &Alias) -> Result<Vec<ConfigWarning>, EditError> {
         let context = LoadContext { env: Env::AsWritten, ..self.context() };
-        let loaded = parse_settings_with_faults(text.as_bytes(), &context)?;
+        let loaded = parse_settings(text.as_bytes(), &context)?;
         let packages = loaded.entries.iter().filter_map(|entry| match entry {
             Entry::Server(server) if server.alias == *name => Some(server.unpinned_packages()),
             Entry::Server(_) | Entry::Fault(_) => None,

@@ -321,20 +321,32 @@ pub(in crate::commands) fn variables(one: &Planned) -> Vec<String> {
     let mut notes = Vec::new();
     for placeholder in &one.server.placeholders {
         notes.extend(match placeholder {
-            Placeholder::Asked { id, variable } => {
-                Some(format!("the client asks for `{id}`: set {variable} where the daemon starts"))
+            Placeholder::Asked { id, variable } => Some(format!(
+                "the client asks for `{id}`: set {variable} where the daemon starts; {}",
+                in_each_daemon(variable)
+            )),
+            Placeholder::Variable { name, has_default: true } => {
+                Some(format!("reads the variable {name}"))
             }
-            Placeholder::Variable { name, has_default } => {
-                let is_missing = !has_default && config::placeholder(name).is_none();
-                let end = if is_missing {
-                    ", which is not set here: set it where the daemon starts"
-                } else {
-                    ""
+            Placeholder::Variable { name, has_default: false } => {
+                let missing = match config::placeholder(name) {
+                    None => ", which is not set here: set it where the daemon starts",
+                    Some(_) => "",
                 };
-                Some(format!("reads the variable {name}{end}"))
+                Some(format!("reads the variable {name}{missing}; {}", in_each_daemon(name)))
             }
             Placeholder::Folder | Placeholder::Home => None,
         });
     }
     notes
+}
+
+/// The consequence of reading a variable, and the way without one: a daemon that this shell does
+/// not start has no variables of this shell.
+fn in_each_daemon(variable: &str) -> String {
+    format!(
+        "a daemon that a client or a service starts needs it, too. Better store the value with \
+         `{}`, and write `${{secret:{variable}}}` as the whole value in your settings",
+        narthex("secrets set {}", &[&variable])
+    )
 }

@@ -63,9 +63,9 @@ fn e11_a_settings_file_holds_entries_of_the_same_shape() {
     assert_eq!(config.entries.len(), 1);
 }
 
-/// E120: in a settings file a fault never stops the rest.
+/// E117, E120: in a settings file a fault never stops the rest, and a bad entry is not lost.
 #[test]
-fn e120_a_settings_file_skips_faulty_parts_with_a_warning() {
+fn e120_faulty_parts_of_a_settings_file_are_warnings_or_rows() {
     for text in ["{\"mcp\": []}", "{\"mcp\": {\"servers\": 7}}"] {
         let config = parse_settings(text.as_bytes(), &context()).unwrap();
         assert!(config.entries.is_empty() && config.warnings.len() == 1, "{text}");
@@ -74,10 +74,25 @@ fn e120_a_settings_file_skips_faulty_parts_with_a_warning() {
         "good": { "transport": "stdio", "command": "true", "name": "other" } } } }"#;
     let config = parse_settings(text, &context()).unwrap();
     let warnings: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(server(config.entries[0].clone()).alias.as_str(), "good");
-    assert_warned(&warnings, &["mcp.servers.bad", "skipped"]);
+    let Entry::Fault(fault) = &config.entries[0] else { panic!("{:?}", config.entries) };
+    let message = &fault.error.message;
+    assert!(message.contains("`mcp.servers.bad`: expected an object"), "{message}");
+    assert_eq!(server(config.entries[1].clone()).alias.as_str(), "good");
     assert_warned(&warnings, &["mcp.servers.good.name", "its key, `good`"]);
     assert!(parse_settings(b"{}", &context()).unwrap().entries.is_empty());
+}
+
+/// E114, E120: an entry of the settings whose variable is not set is a fault that names it.
+#[test]
+fn e114_a_settings_entry_with_an_unset_variable_is_a_fault() {
+    let text = br#"{ "mcp": { "servers": { "envy": { "transport": "stdio", "command": "true",
+        "env": { "K": "${env:NOT_SET_HERE}" } } } } }"#;
+    let config = parse_settings(text, &context()).unwrap();
+    let [Entry::Fault(fault)] = &config.entries[..] else { panic!("{:?}", config.entries) };
+    assert_eq!((fault.name.as_str(), &config.warnings[..]), ("envy", &[][..]));
+    for part in ["mcp.servers.envy.env.K", "`NOT_SET_HERE` is not set; set it before"] {
+        assert!(fault.error.message.contains(part), "{part}: {fault:?}");
+    }
 }
 
 #[test]

@@ -267,20 +267,20 @@ async fn e118_pipes_and_endless_files_are_refused_at_once() {
     assert_eq!(short(&files.current().declared), ["a=1"]);
 }
 
-/// E16, E117, E120: a bad entry is a row of the project, and is skipped in the settings.
+/// E16, E117, E120: a bad entry is a row, in the settings as in the project.
 #[tokio::test]
-async fn e120_bad_entries_are_rows_or_warnings() {
+async fn e120_bad_entries_are_rows() {
     let world = World::new();
     let (_files, mut events) = world.follow().await;
     fs_err::write(world.settings(), r#"{ "mcp": { "servers": { "bad": 7 } }, "other": 1 }"#)
         .unwrap();
     let LayersEvent::Changed { declared, warnings } = next(&mut events).await else {
-        panic!("a warning is news")
+        panic!("a faulty entry is news")
     };
-    assert_eq!((declared.len(), warnings.len()), (0, 1), "{warnings:?}");
-    assert!(warnings[0].to_string().contains("settings.json: mcp.servers.bad: skipped"));
+    assert_eq!((short(&declared), warnings.len()), (vec!["bad?".to_owned()], 0), "{warnings:?}");
+    assert_eq!(declared[0].provenance, narthex_model::Provenance::Settings);
     fs_err::write(world.project(), r#"{ "servers": { "bad": 7 } }"#).unwrap();
-    assert_eq!(changed(next(&mut events).await), ["bad?"]);
+    assert_eq!(changed(next(&mut events).await), ["bad!", "bad?"]);
 }
 
 /// If the system reports no events, polling finds the same changes.
