@@ -83,7 +83,7 @@ impl ControlError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Verb(VerbError::Unknown(_)) => ErrorKind::NotFound,
-            Self::Verb(VerbError::DisabledByConfig(_)) | Self::NotOurs { .. } => {
+            Self::Verb(VerbError::DisabledByConfig { .. }) | Self::NotOurs { .. } => {
                 ErrorKind::Conflict
             }
             Self::Verb(VerbError::Faulty(_)) => ErrorKind::Invalid,

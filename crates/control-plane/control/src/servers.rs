@@ -5,10 +5,13 @@ use narthex_model::Provenance;
 use narthex_registry::{
     LogFollower, ServerResult, VerbError,
     config::ConfigWarning,
-    layers::{SettingsChange, SettingsFile},
+    layers::{SettingsChange, SettingsFile, place},
 };
 
 use crate::{By, Control, ControlError};
+
+/// The change of an entry of the settings that is disabled there.
+const ENABLED: &str = r#"{"disabled": null}"#;
 
 /// A stored change of the settings. The server connects in the background (E143).
 #[derive(Debug, Clone, PartialEq)]
@@ -127,21 +130,32 @@ impl Control {
         self.to_the_end(disable).await
     }
 
-    /// Enables a server and waits for the result.
+    /// Enables a server and waits for the result. An entry of the settings that is disabled there
+    /// is changed (E139).
     ///
     /// # Errors
-    /// When there is no such server, its configuration disables it, or the store fails.
+    /// When there is no such server, another file disables it, or the settings or the store fail.
     pub async fn enable(&self, name: &str, by: &By) -> Result<ServerResult, ControlError> {
         let (name, by) = (name.to_owned(), by.clone());
         let enable = async move |this: Self| {
             let _together = this.shared.changing.lock().await;
             let row = this.shared.registry.get(&name);
             let row = row.ok_or_else(|| VerbError::Unknown(name.clone()))?;
-            if row.definition.as_ref().is_some_and(|definition| definition.is_disabled) {
-                return Err(VerbError::DisabledByConfig(name).into());
+            let is_off = row.definition.as_ref().is_some_and(|definition| definition.is_disabled);
+            let is_ours = row.provenance == Provenance::Settings && row.file.is_some();
+            if is_off && !(is_ours && this.shared.settings.is_some()) {
+                let place = place(row.file.as_deref());
+                return Err(VerbError::DisabledByConfig { name, place }.into());
             }
-            let noted = this.note(this.server_event(kind::SERVER_ENABLED, &name, by)).await?;
+            let event = this.server_event(kind::SERVER_ENABLED, &name, by.clone());
+            let noted = this.note(event).await?;
+            if is_off {
+                this.edit(&name, SettingsChange::Update(ENABLED.to_owned()), by).await?;
+            }
             this.remember(&name, false).await?;
+            if is_off {
+                this.reload().await?;
+            }
             let enabling = this.shared.registry.enable(&name)?;
             noted.done().await;
             Ok(enabling)
@@ -265,8 +279,7 @@ impl Control {
         if settings.names().await?.contains(name) {
             return Ok(false);
         }
-        let place = row.file.as_ref().map(|file| file.display().to_string());
-        let place = place.unwrap_or_else(|| "the program that added it".to_owned());
+        let place = place(row.file.as_deref());
         Err(ControlError::NotOurs { name: name.to_owned(), place })
     }
 }

@@ -70,11 +70,26 @@ impl Declared {
         self.entry.name()
     }
 
+    /// The file of the entry, or the words for a source without one, for messages.
+    #[must_use]
+    pub fn place(&self) -> String {
+        place(self.file.as_deref())
+    }
+
     /// True if an operator can edit and remove the entry: only an entry of a settings file can be
     /// (E139, E144).
     #[must_use]
     pub fn is_editable(&self) -> bool {
         self.provenance == Provenance::Settings && self.file.is_some()
+    }
+}
+
+/// The file of an entry, or the words for a source without one, for messages.
+#[must_use]
+pub fn place(file: Option<&Path>) -> String {
+    match file {
+        Some(file) => file.display().to_string(),
+        None => "the program that added it".to_owned(),
     }
 }
 

@@ -104,8 +104,16 @@ pub enum VerbError {
     Unknown(String),
     /// The server's configuration disables it, which only the owner of the configuration can
     /// change.
-    #[error("server `{0}` is disabled by its configuration; change it there")]
-    DisabledByConfig(String),
+    #[error(
+        "server `{name}` is disabled in {place}; remove `disabled` or `enabled` from its entry \
+         there to enable it"
+    )]
+    DisabledByConfig {
+        /// The server.
+        name: String,
+        /// The file, or another source that configures it.
+        place: String,
+    },
     /// The entry is faulty, and cannot be used.
     #[error(
         "the entry `{0}` is faulty, so it cannot be connected; `{command}` shows the fault",

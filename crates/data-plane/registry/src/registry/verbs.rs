@@ -131,7 +131,8 @@ impl Registry {
         if let Entry::Server(definition) = &declared.entry
             && definition.is_disabled
         {
-            return Err(VerbError::DisabledByConfig(name.to_owned()));
+            let (name, place) = (name.to_owned(), declared.place());
+            return Err(VerbError::DisabledByConfig { name, place });
         }
         let awaited = match rows.disabled.remove(name) {
             true => {

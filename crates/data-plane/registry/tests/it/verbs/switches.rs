@@ -89,7 +89,8 @@ async fn e37_a_server_disabled_by_configuration_cannot_be_enabled() {
     off.is_disabled = true;
     let registry = start([off]);
     let refused = registry.enable("x").map(drop);
-    assert_eq!(refused, Err(VerbError::DisabledByConfig("x".to_owned())));
+    let (name, place) = ("x".to_owned(), "the program that added it".to_owned());
+    assert_eq!(refused, Err(VerbError::DisabledByConfig { name, place }));
     registry.close().await;
 }
 

@@ -192,7 +192,25 @@ async fn e57_servers_are_disabled_and_enabled() {
     assert!(error["message"].as_str().unwrap().contains("no-such-program"), "{failed}");
     assert!(error.keys().all(|key| ["kind", "message", "details"].contains(&&**key)), "{failed}");
     let refused = api.post("/api/servers/off/enable").await;
-    refused.problem(StatusCode::CONFLICT, "conflict");
+    let told = refused.problem(StatusCode::CONFLICT, "conflict");
+    assert!(told.contains("`off` is disabled in ") && told.contains("mcp.json; remove"), "{told}");
+}
+
+/// E37, E139, E141: an entry of the settings that is disabled there is enabled there.
+#[tokio::test]
+async fn e139_a_server_that_the_settings_disable_is_enabled_there() {
+    let api = Api::one().await;
+    let mut off = shell();
+    off["disabled"] = json!(true);
+    let put = api.send("PUT", "/api/servers/off", off.to_string()).await.succeeded();
+    assert_eq!(put["server"]["state"], "disabled", "{put}");
+    // Both ways of disabling end at once.
+    api.post("/api/servers/off/disable").await.succeeded();
+    let enabled = api.post("/api/servers/off/enable").await.succeeded();
+    assert_eq!(enabled["result"]["status"], "ready", "{enabled}");
+    assert_eq!(enabled["server"]["state"], "ready", "{enabled}");
+    let stored: Value = serde_json::from_str(&api.file("settings.json")).unwrap();
+    assert_eq!(stored["mcp"]["servers"]["off"], shell());
 }
 
 /// E47, E59: an operator's reconnect opens a new connection. Reauthorizing a server that needs no
