@@ -361,7 +361,7 @@ impl DataDir {
                 "no daemon runs with the data directory {}; start one with `{}`, name another \
                  directory with --data, or add --config FILE to work without a daemon",
                 self.path.display(),
-                narthex("up", &[])
+                narthex("up --detach", &[])
             ))
         })
     }

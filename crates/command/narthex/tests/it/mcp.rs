@@ -115,7 +115,7 @@ fn list_works_without_a_daemon() {
     let approved = three();
     approved.run(["trust", "--yes"]).succeeded();
     let done = approved.run(["mcp", "list"]).succeeded();
-    let then = format!("{} starts them.", approved.printed("up"));
+    let then = format!("{} starts them.", approved.printed("up --detach"));
     assert!(done.stdout.contains(&then), "{done:?}");
     let data = data(place.run(["mcp", "list", "--json"]));
     assert_eq!((&data["mounts"], &data["daemon"]), (&json!([]), &json!("down")));
@@ -123,7 +123,10 @@ fn list_works_without_a_daemon() {
     assert_eq!(place.run(["mcp", "list", "--quiet"]).succeeded().stdout, "");
     let empty = Place::with(&json!({}));
     let done = empty.run(["mcp", "list"]).succeeded();
-    assert!(done.stderr.contains(&empty.printed("up")), "{done:?}");
+    // The advice is that of each command that needs a daemon.
+    let advice = format!("start one with {}", empty.printed("up --detach"));
+    assert!(done.stderr.contains(&advice), "{done:?}");
+    empty.run(["status"]).failed(1, &[&advice]);
     let _daemon = empty.up();
     let none = "Neither the daemon nor any active run that this token can see has servers.\n";
     let done = empty.run(["mcp", "list"]).succeeded();

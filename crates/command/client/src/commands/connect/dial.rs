@@ -180,7 +180,7 @@ impl<'a> Dialer<'a> {
             Some(DOWN) => format!(
                 "no daemon runs with the data directory {data}: waiting for one, for up to {most} \
                  s. `{}` starts one.",
-                narthex("up", &[])
+                narthex("up --detach", &[])
             ),
             _ => format!("{}; trying again, for up to {most} s", failure.message),
         }
@@ -203,7 +203,7 @@ impl<'a> Dialer<'a> {
             }
             Some(DOWN) => format!(
                 "{why}, and no daemon runs; start one with `{}`, or let `{}` start it",
-                narthex("up", &[]),
+                narthex("up --detach", &[]),
                 narthex("connect", &[])
             ),
             _ if failure.message == *told => {
@@ -282,7 +282,7 @@ impl<'a> Dialer<'a> {
             false => format!(
                 "no daemon runs with the data directory {data}; start one with `{}`, or let `{}` \
                  start it",
-                narthex("up", &[]),
+                narthex("up --detach", &[]),
                 narthex("connect", &[])
             ),
         };

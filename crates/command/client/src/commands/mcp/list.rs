@@ -132,7 +132,7 @@ fn nothing(is_up: bool, configured: Configured) -> Result<(), Failure> {
     }
     if !configured.names.is_empty() {
         let names: Vec<_> = configured.names.iter().map(|name| harmless(name)).collect();
-        let remedy = narthex(if is_up { "mcp reload" } else { "up" }, &[]);
+        let remedy = narthex(if is_up { "mcp reload" } else { "up --detach" }, &[]);
         let then = match configured.unapproved {
             None => format!("`{remedy}` starts them."),
             Some(Unapproved { why, approve }) => format!(
@@ -148,7 +148,7 @@ fn nothing(is_up: bool, configured: Configured) -> Result<(), Failure> {
 /// The commands of a user who has no server yet.
 fn first_step(is_up: bool) -> String {
     if !is_up {
-        return format!("start the daemon with `{}`", narthex("up", &[]));
+        return format!("start one with `{}`", narthex("up --detach", &[]));
     }
     format!(
         "take the servers of your MCP clients with `{}`, or add one with `{}` from a registry, or \

@@ -40,7 +40,7 @@ pub(super) async fn all(settings: &Settings) -> Vec<Check> {
 
 /// Says that agents are not looked at, and how many there are, if that is known.
 fn unseen(stored: Result<usize, Failure>) -> Check {
-    let (up, again) = (narthex("up", &[]), narthex("check mcp", &[]));
+    let (up, again) = (narthex("up --detach", &[]), narthex("check mcp", &[]));
     let hint = format!("start a daemon with `{up}`, and run `{again}` again");
     match stored {
         Ok(0) => Check::info("AGENTS", "no daemon runs, and the data folder has no agents"),
