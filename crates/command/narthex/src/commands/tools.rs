@@ -1,12 +1,13 @@
 //! `narthex tools`: the tools that can be called.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use narthex_client::cli::ToolsArgs;
 use narthex_model::{Alias, ServerState};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
-use super::{in_process, source};
+use super::{in_process, source, waiting::waiting};
 use crate::{
     Failure,
     cli::Context,
@@ -17,6 +18,9 @@ use crate::{
     server_rows, table,
 };
 
+/// The pause between two looks at servers that are connecting.
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// A server with its tools; the row explains why there are none.
 struct Listed {
     row: Row,
@@ -26,8 +30,9 @@ struct Listed {
 pub(crate) async fn run(args: ToolsArgs, context: Context) -> Result<ExitCode, Failure> {
     let Some(file) = &args.config else {
         let client = DaemonClient::of_run_or_file(&context.settings.daemon)?;
-        let rows = client.rows::<Row>().await?;
-        let rows = chosen(rows, args.alias.as_ref(), &client.place())?;
+        let settling = settled(&client, args.alias.as_ref(), context.settings.call_timeout);
+        let what = "waiting for servers that are connecting";
+        let rows = waiting(what, &context.client(), settling).await?;
         return show(&list(Peer::Daemon(&client), rows).await, &context);
     };
     let mut loaded = source::read(file)?;
@@ -41,6 +46,24 @@ pub(crate) async fn run(args: ToolsArgs, context: Context) -> Result<ExitCode, F
         show(&list(Peer::Local(&app), rows).await, &context)
     })
     .await
+}
+
+/// The chosen rows, once none of the servers is connecting. A server that takes longer than a call
+/// may take is shown as it is then.
+async fn settled(
+    client: &DaemonClient,
+    alias: Option<&Alias>,
+    limit: Duration,
+) -> Result<Vec<Row>, Failure> {
+    let began = Instant::now();
+    loop {
+        let rows = chosen(client.rows::<Row>().await?, alias, &client.place())?;
+        let is_settled = rows.iter().all(|row| row.status.is_settled());
+        if is_settled || began.elapsed() >= limit {
+            return Ok(rows);
+        }
+        sleep(PAUSE).await;
+    }
 }
 
 fn chosen(rows: Vec<Row>, alias: Option<&Alias>, place: &str) -> Result<Vec<Row>, Failure> {

@@ -9,7 +9,7 @@ use std::{
 use fs_err as fs;
 use serde_json::json;
 
-use crate::support::{Place, descendants, fixture, fixture_entry};
+use crate::support::{Done, Place, descendants, fixture, fixture_entry};
 
 #[test]
 fn events_have_the_data_that_a_calling_program_needs() {
@@ -84,7 +84,7 @@ fn commands_work_through_the_daemon() {
     // As other commands for a run, this command is refused with the token of no run.
     let mut foreign = place.command(["call", "fixture", "echo", "message=x"]);
     let foreign = foreign.env("NARTHEX_TOKEN", "nrt_nosuch").output().unwrap();
-    crate::support::Done::from(foreign).failed(1, &["unauthenticated"]);
+    Done::from(foreign).failed(1, &["unauthenticated"]);
     let status = place.run(["status", "--json"]).succeeded().json()["data"].take();
     assert_eq!(status["servers"][0]["status"], "ready");
     assert!(place.run(["status"]).succeeded().stdout.contains("ready"));
@@ -92,6 +92,31 @@ fn commands_work_through_the_daemon() {
     let tools = tools["data"]["servers"][0]["tools"].as_array().unwrap();
     assert_eq!(Some(tools.len() as u64), status["servers"][0]["tools"].as_u64());
     place.run(["tools", "nosuch"]).failed(1, &["nosuch", "it has fixture"]);
+}
+
+/// `tools` waits for a server that is still connecting, as `call` does, and says so.
+#[test]
+fn tools_waits_for_a_server_that_is_connecting() {
+    let place = Place::with(&json!({}));
+    let script = "until [ -e \"$0\" ]; do sleep 0.05; done; exec \"$@\"";
+    let args = json!(["-c", script, place.path("gate"), fixture(), "--stdio"]);
+    let slow = json!({ "transport": "stdio", "command": "sh", "args": args });
+    place.write("mcp.json", &json!({ "servers": { "slow": slow } }).to_string());
+    let daemon = place.start(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
+    daemon.event("listening");
+    let mut command = place.command(["tools", "slow", "--json"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut tools = command.spawn().unwrap();
+    let mut notices = BufReader::new(tools.stderr.take().unwrap());
+    let mut told = String::new();
+    while !told.contains("waiting for servers that are connecting") {
+        assert!(notices.read_line(&mut told).unwrap() > 0, "{told}");
+    }
+    place.write("gate", "");
+    let done = Done::from(tools.wait_with_output().unwrap()).succeeded().json();
+    let slow = &done["data"]["servers"][0];
+    assert_eq!((&slow["alias"], &slow["status"]), (&json!("slow"), &json!("ready")));
+    assert!(slow["tools"].as_array().unwrap().len() > 10, "{slow}");
 }
 
 /// D4: tokens are created once, readable only by their owner.
