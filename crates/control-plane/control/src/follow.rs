@@ -3,7 +3,10 @@
 use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
 use narthex_model::Provenance;
-use narthex_registry::watch::{LayersEvent, LayersState, Subscription};
+use narthex_registry::{
+    config::Entry,
+    watch::{LayersEvent, LayersState, Subscription},
+};
 
 use crate::{
     Control, ControlError,
@@ -167,6 +170,12 @@ async fn apply_news(shared: &Shared) {
 async fn put(shared: &Shared, state: &LayersState, applied: &mut Option<Applied>) {
     for warning in state.warnings.iter() {
         tracing::warn!("{warning}");
+    }
+    // A daemon in the background has its rows nowhere but in its log.
+    for one in state.declared.iter().filter(|one| one.is_editable()) {
+        if let Entry::Fault(fault) = &one.entry {
+            tracing::warn!(server.name = %fault.name, "{}", fault.error.message);
+        }
     }
     let declared = state.declared.clone();
     let filled = Filled::of(&declared, shared.vault.as_ref(), &shared.workspace).await;
