@@ -119,7 +119,11 @@ fn unchanged(survey: &Survey, is_dry: bool, context: &Context) -> Result<ExitCod
     } else if is_dry {
         output::line("\nNothing has changed: this was a dry run.")?;
     } else {
-        output::line("\nThere is nothing to set up, and nothing has changed.")?;
+        output::line(&format!(
+            "\nThere is nothing to set up, and nothing has changed. `{}` shows the servers that \
+             narthex has, and why one fails.",
+            narthex("mcp list", &[])
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }

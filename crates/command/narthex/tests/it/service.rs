@@ -418,6 +418,7 @@ fn a_set_up_installs_the_service_and_its_undo_removes_it() {
     // The next set-up finds it.
     let again = home.run(&["setup", "--yes"]).succeeded().stdout;
     assert!(again.contains("nothing to set up"), "{again}");
+    assert!(again.contains("`narthex mcp list"), "{again}");
 
     let undone = home.run(&["setup", "--undo"]).succeeded().stdout;
     assert!(undone.contains("Removed the service "), "{undone}");
