@@ -25,7 +25,7 @@ pub use entry::NameableSecret;
 pub use found::{Found, FoundServer, LeftOut, Target, Text, ToolLists};
 pub use hidden::{hidden_args, hides_variable};
 pub use placeholder::Placeholder;
-pub use spelling::{is_by_env, spelling};
+pub use spelling::{is_by_env, spelling, variable_notation};
 
 use crate::clients::{Client, Container, Shape};
 use crate::edit::{Document, EditError, Parent};

@@ -26,6 +26,13 @@ pub enum Placeholder {
     Folder,
     /// The home folder.
     Home,
+    /// A placeholder of other clients, which this client takes as text.
+    Unfilled {
+        /// The place of the text, such as `env.API_KEY`.
+        place: String,
+        /// The placeholder.
+        text: String,
+    },
 }
 
 /// The notation of placeholders in a dialect.
@@ -54,6 +61,8 @@ pub(super) struct Rewritten {
     /// The parts of the text that stand in the file itself, defaults included.
     pub(super) literals: Vec<String>,
     pub(super) placeholders: Vec<Placeholder>,
+    /// Placeholders of other clients, which are text.
+    pub(super) unfilled: Vec<String>,
     /// The part since the last placeholder.
     open: String,
 }
@@ -80,9 +89,15 @@ pub(super) fn rewrite(text: &str, notation: Notation) -> Result<Rewritten, Strin
                 rest = &from[length..];
             }
             None => {
+                let before = &text[..text.len() - from.len()];
+                let other = notation.of_others(before, from).filter(|_| !before.ends_with('$'));
                 // Both signs are one byte.
-                out.open.push_str(&from[..1]);
-                rest = &from[1..];
+                let (other, from) = from.split_at(other.unwrap_or(1));
+                match other.len() {
+                    1 => out.open.push_str(other),
+                    _ => out.push_unfilled(other),
+                }
+                rest = from;
             }
         }
     }
@@ -126,6 +141,14 @@ impl Rewritten {
             self.text.push_str(&self.open.replace("${", "$${"));
             self.literals.push(std::mem::take(&mut self.open));
         }
+    }
+
+    /// Adds a placeholder of other clients. It is text, but no text that could be a secret.
+    fn push_unfilled(&mut self, written: &str) {
+        self.close();
+        self.text.push('$');
+        self.text.push_str(written);
+        self.unfilled.push(written.to_owned());
     }
 
     fn push(&mut self, token: Token) -> Result<(), String> {
@@ -183,6 +206,39 @@ impl Notation {
             Self::Editor => editor(text),
             Self::Opencode => opencode(text),
             Self::Continue => Ok(continue_secret(text)),
+        }
+    }
+
+    /// The length of a placeholder of other clients at the beginning of `text`, in a notation whose
+    /// clients fill in none of theirs. A text with more in it may be meant for a shell, so `${NAME}`
+    /// counts as the whole value alone, or behind `Bearer `.
+    fn of_others(self, before: &str, text: &str) -> Option<usize> {
+        match self {
+            Self::None | Self::Continue => {}
+            Self::Braced | Self::Shell | Self::Crush | Self::Editor | Self::Opencode => {
+                return None;
+            }
+        }
+        let (inside, length) = between(text, "${", "}")?;
+        let is_whole = length == text.len() && matches!(before, "" | "Bearer ");
+        let is_placeholder = match inside.split_once(':') {
+            Some(("env", name)) => is_variable_name(name.split(":-").next().unwrap_or(name)),
+            Some(("input", id)) => !id.is_empty() && !id.contains(['$', '{']),
+            Some((name, rest)) => {
+                is_whole && rest.starts_with('-') && !rest.contains('$') && is_variable_name(name)
+            }
+            None => is_whole && is_variable_name(inside),
+        };
+        is_placeholder.then_some(length)
+    }
+
+    /// A variable as the files of these clients write it; `None` if they have no notation for one.
+    pub(super) fn variable(self) -> Option<&'static str> {
+        match self {
+            Self::None | Self::Continue => None,
+            Self::Braced | Self::Shell | Self::Crush => Some("${NAME}"),
+            Self::Editor => Some("${env:NAME}"),
+            Self::Opencode => Some("{env:NAME}"),
         }
     }
 }
@@ -320,6 +376,34 @@ mod tests {
             let reason = rewrite(before, notation).unwrap_err();
             assert!(reason.contains(word), "{before}: {reason}");
         }
+    }
+
+    /// A client without placeholders gives a server the placeholder of another as its value.
+    #[test]
+    fn placeholders_of_other_clients_are_text_and_no_secrets() {
+        for notation in [Notation::None, Notation::Continue] {
+            for (before, unfilled, after) in [
+                ("${env:THK}", "${env:THK}", "$${env:THK}"),
+                ("${input:thk}", "${input:thk}", "$${input:thk}"),
+                ("${THK}", "${THK}", "$${THK}"),
+                ("${THK:-x}", "${THK:-x}", "$${THK:-x}"),
+                ("Bearer ${THK}", "${THK}", "Bearer $${THK}"),
+                ("--key=${env:THK}", "${env:THK}", "--key=$${env:THK}"),
+            ] {
+                let read = rewrite(before, notation).unwrap();
+                assert_eq!(
+                    (read.text.as_str(), &*read.unfilled),
+                    (after, &[unfilled.to_owned()][..])
+                );
+                assert!(!read.literals.iter().any(|text| text.contains("THK")), "{before}");
+            }
+            for text in ["echo ${THK}", "${THK}/bin", "$THK", "${}", "${env:}", "$${env:THK}"] {
+                let read = rewrite(text, notation).unwrap();
+                assert!(read.unfilled.is_empty(), "{text}");
+                assert_eq!(read.literals, [text]);
+            }
+        }
+        assert!(rewrite("${THK}", Notation::Editor).unwrap().unfilled.is_empty());
     }
 
     #[test]

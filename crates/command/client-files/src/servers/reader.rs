@@ -235,6 +235,11 @@ impl Reader {
         let rewritten = rewrite(text, self.dialect.notation);
         let rewritten = rewritten.map_err(|reason| format!("`{place}`: {reason}"))?;
         self.placeholders.extend(rewritten.placeholders.iter().cloned());
+        let unfilled = rewritten
+            .unfilled
+            .iter()
+            .map(|text| Placeholder::Unfilled { place: place.to_owned(), text: shown(text) });
+        self.placeholders.extend(unfilled);
         Ok(rewritten)
     }
 

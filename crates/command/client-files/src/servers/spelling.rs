@@ -28,6 +28,13 @@ pub fn spelling(shape: Shape, entry: &Value) -> Vec<(&'static str, String)> {
     fields.chain(std::iter::once(headers)).collect()
 }
 
+/// A variable as a dialect writes it, such as `${env:NAME}`; `None` if its clients take every such
+/// text as it is.
+#[must_use]
+pub fn variable_notation(shape: Shape) -> Option<&'static str> {
+    Dialect::of(shape).notation.variable()
+}
+
 /// True for a dialect that writes variables as `env:NAME`, so that its files cannot mean anything
 /// else by one.
 #[must_use]

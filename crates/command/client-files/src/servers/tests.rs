@@ -230,6 +230,28 @@ fn a_start_is_shown_word_by_word_without_secrets() {
     assert_eq!(server(Shape::Cursor, &entry).starts(), "https://evil.example/[hidden]");
 }
 
+/// A placeholder of another client is named with its place, in clients that fill in none.
+#[test]
+fn placeholders_of_other_clients_are_no_secrets() {
+    let goose = json!({ "type": "stdio", "cmd": "x", "envs": { "THK_API_KEY": "${env:THK}" } });
+    let found = server(Shape::Goose, &goose);
+    assert!(found.secrets().is_empty() && found.nameable_secrets().is_empty());
+    let (place, text) = ("envs.THK_API_KEY".to_owned(), "${env:THK}".to_owned());
+    assert!(found.placeholders.contains(&Placeholder::Unfilled { place, text }));
+    let url = "https://a.example/mcp";
+    let headers = json!({ "Authorization": "Bearer ${THK}" });
+    let remote = json!({ "url": url, "requestOptions": { "headers": headers } });
+    let found = server(Shape::Continue, &remote);
+    assert!(found.secrets().is_empty());
+    let (place, text) = ("headers.Authorization".to_owned(), "${THK}".to_owned());
+    assert!(found.placeholders.contains(&Placeholder::Unfilled { place, text }));
+    let notations = [Shape::Goose, Shape::Continue, Shape::Vscode, Shape::Opencode, Shape::Claude];
+    assert_eq!(
+        notations.map(variable_notation),
+        [None, None, Some("${env:NAME}"), Some("{env:NAME}"), Some("${NAME}")]
+    );
+}
+
 #[test]
 fn relative_paths_are_noticed() {
     for (entry, is_relative) in [

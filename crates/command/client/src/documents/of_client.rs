@@ -89,9 +89,16 @@ impl File<'_> {
         reader.notices.retain(|notice| !is_said(notice));
         let left_out = server.left_out.iter();
         let left_out = left_out.map(|one| format!("{at}: without `{}`: {}", one.field, one.words));
+        let unfilled = server.placeholders.iter().filter_map(|placeholder| match placeholder {
+            Placeholder::Unfilled { place, text } => Some(format!(
+                "{at}.{place}: the client does not fill in `{text}`, so it stays text; write the \
+                 value itself in its place"
+            )),
+            _ => None,
+        });
         let spelling = Spelling { at, fields: spelling(self.file.client.shape, &placed.value) };
         let notices = reader.notices.iter().map(|notice| spelling.respelled(notice));
-        self.pasted.notices.extend(notices.chain(left_out));
+        self.pasted.notices.extend(notices.chain(left_out).chain(unfilled));
         self.pasted.faults.extend(
             reader
                 .faults
@@ -339,7 +346,9 @@ impl Converter<'_> {
                 Placeholder::Folder if self.is_by_env => {
                     ("${workspaceRoot}".to_owned(), "${workspaceFolder}".to_owned())
                 }
-                Placeholder::Folder | Placeholder::Variable { .. } => continue,
+                Placeholder::Folder
+                | Placeholder::Variable { .. }
+                | Placeholder::Unfilled { .. } => continue,
             };
             text = text.replace(&own, &word);
         }

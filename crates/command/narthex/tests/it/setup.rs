@@ -409,6 +409,46 @@ fn through(home: &Home, args: &[&str]) -> String {
     Done::from(child.wait_with_output().unwrap()).succeeded().stdout
 }
 
+/// The remedy is one that the client understands: Goose and Continue have no variables, so the text
+/// `${env:NAME}` would be the value itself.
+#[test]
+fn the_remedy_for_a_value_of_the_client_is_in_its_own_notation() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    let goose = |line: &str| {
+        format!(
+            "extensions:\n  thk:\n    enabled: true\n    type: stdio\n    name: thk\n    \
+             description: ''\n    cmd: thk-server\n{line}\n"
+        )
+    };
+    for (only, path, text, words) in [
+        (
+            "goose",
+            "home/.config/goose/config.yaml",
+            goose("    env_keys:\n    - THK"),
+            "stays: only Goose has the value of `THK`; write the value itself in its place, then",
+        ),
+        (
+            "goose",
+            "home/.config/goose/config.yaml",
+            goose("    envs:\n      THK_API_KEY: ${env:THK}"),
+            "stays: `envs.THK_API_KEY` has `${env:THK}`, which Goose does not fill in; write the \
+             value itself in its place, then",
+        ),
+        (
+            "vscode",
+            "home/.config/Code/User/mcp.json",
+            CODE.replace("FIXTURE", "x"),
+            "stays: only VS Code has the value of `wiki-token`; write `${env:NAME}` or the value \
+             itself in its place, then",
+        ),
+    ] {
+        home.write(path, &text);
+        let shown = home.run(&["setup", "--dry-run", "--only", only]).succeeded().stdout;
+        assert!(shown.contains(words), "{words}\n{shown}");
+        assert!(!shown.contains("has secrets"), "{shown}");
+    }
+}
+
 #[test]
 fn a_dry_run_shows_all_and_writes_nothing() {
     let home = Home::new("https://tracker.example.com/mcp");

@@ -71,7 +71,9 @@ pub(in crate::commands) fn needs(server: &FoundServer) -> impl Iterator<Item = &
         Placeholder::Variable { name, has_default: false } => Some(name.as_str()),
         Placeholder::Asked { variable, .. } => Some(variable.as_str()),
         Placeholder::Home => Some("HOME"),
-        Placeholder::Variable { has_default: true, .. } | Placeholder::Folder => None,
+        Placeholder::Variable { has_default: true, .. }
+        | Placeholder::Folder
+        | Placeholder::Unfilled { .. } => None,
     })
 }
 

@@ -335,6 +335,10 @@ pub(in crate::commands) fn variables(one: &Planned) -> Vec<String> {
                 };
                 Some(format!("reads the variable {name}{missing}; {}", in_each_daemon(name)))
             }
+            Placeholder::Unfilled { place, text } => Some(format!(
+                "`{place}` has `{text}`, which the client does not fill in, so it stays text: \
+                 write the value itself"
+            )),
             Placeholder::Folder | Placeholder::Home => None,
         });
     }

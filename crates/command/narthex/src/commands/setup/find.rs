@@ -11,7 +11,7 @@ use narthex_client_files::{
     inventory::{Content, FoundFile, InOneFolder, look, look_by_folder},
     journal::{Journal, Step},
     plan::{Existing, Origin, Plan, Planned, is_gone_narthex, is_narthex, is_written},
-    servers::{Found, Placeholder},
+    servers::{Found, Placeholder, variable_notation},
 };
 use narthex_model::{Alias, ErrorKind, command::narthex};
 use serde_json::Value;
@@ -275,16 +275,22 @@ pub(in crate::commands) fn staying(
 
 /// The reason for which a server works in its client alone.
 fn needs_client(one: &Planned) -> Option<String> {
-    let client =
-        one.origins.first().map_or("the client", |Origin { client, .. }| client.name.as_str());
-    let asked = one.server.placeholders.iter().find_map(|placeholder| match placeholder {
-        Placeholder::Asked { id, .. } => Some(id),
+    let row = one.origins.first().map(|Origin { client, .. }| *client);
+    let client = row.map_or("the client", |row| row.name.as_str());
+    let variable = row.and_then(|row| variable_notation(row.shape));
+    let reason = one.server.placeholders.iter().find_map(|placeholder| match placeholder {
+        Placeholder::Asked { id, .. } => {
+            Some((format!("only {client} has the value of `{id}`"), variable))
+        }
+        Placeholder::Unfilled { place, text } => {
+            Some((format!("`{place}` has `{text}`, which {client} does not fill in"), None))
+        }
         Placeholder::Variable { .. } | Placeholder::Folder | Placeholder::Home => None,
     });
-    if let Some(id) = asked {
+    if let Some((reason, variable)) = reason {
+        let variable = variable.map(|written| format!("`{written}` or ")).unwrap_or_default();
         return Some(format!(
-            "only {client} has the value of `{id}`; write `${{env:NAME}}` or the value itself in \
-             its place, then run the command again"
+            "{reason}; write {variable}the value itself in its place, then run the command again"
         ));
     }
     let has_folder = one.server.placeholders.contains(&Placeholder::Folder);
