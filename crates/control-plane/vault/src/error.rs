@@ -93,6 +93,20 @@ pub enum VaultError {
         /// The place of the key ring.
         place: String,
     },
+    /// There is no key ring, and values need one.
+    #[error(
+        "{} sealed with the master key {}, and {absent}",
+        said(*.count, "value of a secret is", "values of secrets are"),
+        list(.keys)
+    )]
+    KeysAbsent {
+        /// The keys that are needed.
+        keys: Vec<KeyId>,
+        /// Number of values that need these keys.
+        count: u64,
+        /// The lack of a ring, and the remedy: see [`Keeper::absent`](crate::Keeper::absent).
+        absent: String,
+    },
     /// The key ring cannot be read or written.
     #[error(transparent)]
     Keeper(#[from] KeeperError),
@@ -157,6 +171,7 @@ impl VaultError {
             Self::Damaged { .. }
             | Self::DocumentDamaged { .. }
             | Self::KeysMissing { .. }
+            | Self::KeysAbsent { .. }
             | Self::Randomness(_) => ErrorKind::Unavailable,
             Self::Ring(_) => ErrorKind::Exhausted,
             Self::Keeper(error) => error.kind(),
@@ -188,6 +203,13 @@ mod tests {
             VaultError::KeysMissing { keys, count: 2, place }.to_string(),
             "2 values of secrets are sealed with the master key 34ee1ed132cdd22a, \
              0000000000000001, which the key file /x does not have; add that key again"
+        );
+        let (keys, absent) =
+            (vec![id("34ee1ed132cdd22a")], "the key file /x does not exist".into());
+        assert_eq!(
+            VaultError::KeysAbsent { keys, count: 1, absent }.to_string(),
+            "1 value of a secret is sealed with the master key 34ee1ed132cdd22a, and the key file \
+             /x does not exist"
         );
         let stuck = VaultError::Stuck { count: 1, first: "version 1 of `A` in `w`".to_owned() };
         let text = stuck.to_string();

@@ -20,6 +20,11 @@ pub trait Keeper: Send + Sync + std::fmt::Debug {
     /// The place of the ring, for messages.
     fn place(&self) -> String;
 
+    /// The end of a message for a ring that is not there although values need it, with the remedy.
+    fn absent(&self) -> String {
+        format!("{} has no key; add that key again", self.place())
+    }
+
     /// True if [`Keeper::create`] and [`Keeper::replace`] work.
     fn is_ours(&self) -> bool;
 

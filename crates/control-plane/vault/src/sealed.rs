@@ -64,8 +64,10 @@ impl SealedBackend {
                 }
                 Ok(Self { rows, keeper, ring: RwLock::new(ring), rotating: Mutex::default() })
             }
-            Some(_) | None => {
-                Err(VaultError::KeysMissing { keys, count: counts.iter().sum(), place })
+            Some(_) => Err(VaultError::KeysMissing { keys, count: counts.iter().sum(), place }),
+            None => {
+                let (count, absent) = (counts.iter().sum(), keeper.absent());
+                Err(VaultError::KeysAbsent { keys, count, absent })
             }
         }
     }

@@ -87,7 +87,7 @@ fn a_backup_without_the_master_key_needs_it_from_elsewhere() {
     let place = elsewhere(&from);
     let done = place.run(["restore", "copy.tar", "--yes"]).succeeded();
     assert!(done.stderr.contains("copy master.key into the data directory"), "{done:?}");
-    place.run(UP).failed(1, &["master key"]);
+    place.run(UP).failed(1, &["master key", "master.key does not exist; copy `master.key`"]);
     fs::copy(from.path("data/master.key"), place.path("data/master.key")).unwrap();
     let _daemon = place.up();
     place.run(["call", "gh", "echo", "message=hello"]).succeeded();

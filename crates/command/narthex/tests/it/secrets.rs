@@ -215,7 +215,8 @@ fn x_m28_the_daemon_does_not_start_without_its_master_key() {
     let key = fs::read_to_string(place.path("data/master.key")).unwrap();
     let id = keys(&place).current().id().to_string();
     fs::remove_file(place.path("data/master.key")).unwrap();
-    let lost = place.run(UP).failed(1, &["unavailable", &id, "master.key", "add that key again"]);
+    let remedy = "data/master.key does not exist; copy `master.key` of the data directory";
+    let lost = place.run(UP).failed(1, &["unavailable", &id, remedy, "to this path"]);
     assert!(!place.path("data/master.key").exists(), "{lost:?}");
     let other = KeyRing::new(MasterKey::generate().unwrap()).write();
     place.write("data/master.key", &other);

@@ -103,6 +103,14 @@ impl Keeper for KeyFile {
         format!("the key file {}", self.path.display())
     }
 
+    fn absent(&self) -> String {
+        format!(
+            "the key file {} does not exist; copy `master.key` of the data directory in which they \
+             were set to this path, or name the key in NARTHEX_MASTER_KEY",
+            self.path.display()
+        )
+    }
+
     fn is_ours(&self) -> bool {
         true
     }

@@ -34,6 +34,8 @@ fn x_m27_the_first_key_is_created_once() {
     assert_eq!(names(&dir), ["master.key"]);
     assert!(file.is_ours());
     assert_eq!(file.place(), format!("the key file {}", file.path.display()));
+    let absent = format!("the key file {} does not exist; copy `master.key` ", file.path.display());
+    assert!(file.absent().starts_with(&absent), "{}", file.absent());
 }
 
 /// The file is written beside itself, so that renaming moves no data.
