@@ -2,6 +2,7 @@
 
 mod dashes;
 mod help;
+mod tips;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -270,7 +271,9 @@ fn read(
     arguments: impl IntoIterator<Item = std::ffi::OsString>,
 ) -> Result<(Cli, Option<String>), clap::Error> {
     let arguments: Vec<_> = arguments.into_iter().collect();
-    let dashes::Read { matches, doubtful } = dashes::read(&help::command(), &arguments)?;
+    let read = dashes::read(&help::command(), &arguments);
+    let dashes::Read { matches, doubtful } =
+        read.map_err(|refusal| tips::with_tip(refusal, &arguments))?;
     let mut inner = &matches;
     while let Some((_, next)) = inner.subcommand() {
         inner = next;

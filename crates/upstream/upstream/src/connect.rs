@@ -174,6 +174,19 @@ pub enum ConnectError {
     },
 }
 
+/// True if no server was reached.
+fn is_on_the_way(error: &ClientError) -> bool {
+    matches!(
+        error,
+        ClientError::Dns { .. }
+            | ClientError::Refused { .. }
+            | ClientError::Connect { .. }
+            | ClientError::ConnectTimeout { .. }
+            | ClientError::Proxy { .. }
+            | ClientError::Tls { .. }
+    )
+}
+
 /// A limit as people write it.
 fn in_words(limit: Duration) -> String {
     match limit.subsec_millis() {
@@ -205,7 +218,11 @@ impl ConnectError {
 
     /// Returns a conversion of a failure to an error that names this message of the handshake.
     pub(crate) fn at(message: &'static str) -> impl FnOnce(LinkError) -> Self {
-        move |error| Self::Message { message, error }
+        move |error| {
+            // No message arrived then, so its name explains nothing.
+            let is_lost = matches!(&error, LinkError::Client(cause) if is_on_the_way(cause));
+            if is_lost { Self::Link(error) } else { Self::Message { message, error } }
+        }
     }
 
     /// The link's failure; `None` for an error of another kind.

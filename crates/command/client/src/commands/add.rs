@@ -136,7 +136,8 @@ async fn free(alias: &Alias, context: &Context) -> Result<DaemonClient, Failure>
                 "there is a server `{alias}` already; choose another name with --as, or remove it \
                  first with `{remove}`"
             );
-            let left = left::secrets(&client, alias.as_str()).await;
+            let named = left::named(&client, alias.as_str(), context).await;
+            let left = left::secrets(&client, alias.as_str(), &named).await;
             if let Some(left) = left::sentence(&left) {
                 text = format!("{text}. {left}");
             }

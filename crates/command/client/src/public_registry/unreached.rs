@@ -1,7 +1,7 @@
 //! Failures on the way to a registry or to a bundle: the cause once, and the remedies that exist.
 
 use narthex_http_client::ClientError;
-use narthex_model::{ErrorKind, with_causes};
+use narthex_model::{ErrorKind, command::narthex, with_causes};
 use url::Url;
 
 use super::address::RegistryAddress;
@@ -27,7 +27,13 @@ fn with_remedies(registry: &RegistryAddress, kind: ErrorKind, what: &str) -> Fai
              registry with --registry URL"
         }
     };
-    Failure::new(kind, harmless(&format!("the registry {registry} {what}; {remedy}")))
+    let add = narthex("mcp add NAME -- COMMAND", &[]);
+    Failure::new(
+        kind,
+        harmless(&format!(
+            "the registry {registry} {what}; {remedy}; `{add}` adds a server whose command you know"
+        )),
+    )
 }
 
 /// True if no server at the address has answered.
@@ -82,14 +88,16 @@ mod tests {
             failure(&official, &unknown).message,
             "the registry https://registry.example cannot be reached: its host name cannot be \
              resolved (Name or service not known); check the network, set HTTPS_PROXY if this \
-             machine needs a proxy, or name another registry with --registry URL"
+             machine needs a proxy, or name another registry with --registry URL; `narthex mcp add \
+             NAME -- COMMAND` adds a server whose command you know"
         );
         let local = RegistryAddress::new("http://127.0.0.1:9", "--registry").unwrap();
         let refused = ClientError::Refused { address: "127.0.0.1:9".to_owned() };
         assert_eq!(
             failure(&local, &refused).message,
             "the registry http://127.0.0.1:9 cannot be reached: the connection was refused; check \
-             that it runs, or name another with --registry URL"
+             that it runs, or name another with --registry URL; `narthex mcp add NAME -- COMMAND` \
+             adds a server whose command you know"
         );
         let cause = io::Error::other("no route");
         let other = ClientError::Dns { host: "proxy.example".to_owned(), cause };

@@ -10,7 +10,10 @@ use std::{
 use fs_err as fs;
 use serde_json::json;
 
-use super::{check::is_installed, source::trusting};
+use super::{
+    check::is_installed,
+    source::{files_of_clients, trusting},
+};
 use crate::{Failure, cli::Context, output};
 use narthex_client::cli::InitArgs;
 
@@ -139,6 +142,7 @@ fn guidance(done: &Done, args: &InitArgs) -> Vec<String> {
             "Put your servers into mcp.json, or add one for all projects with `{add}`."
         ));
     }
+    next.extend(files_of_clients());
     next.push(format!("Check the servers of this folder with `{}`.", narthex("check mcp", &[])));
     let (trust, up) = (trusting(Path::new(MCP_JSON)), narthex("up", &[]));
     next.push(format!("Approve the file with `{trust}`, and start the daemon with `{up}`."));

@@ -119,11 +119,22 @@ fn unchanged(survey: &Survey, is_dry: bool, context: &Context) -> Result<ExitCod
     } else if is_dry {
         output::line("\nNothing has changed: this was a dry run.")?;
     } else {
-        output::line(&format!(
-            "\nThere is nothing to set up, and nothing has changed. `{}` shows the servers that \
-             narthex has, and why one fails.",
-            narthex("mcp list", &[])
-        ))?;
+        output::line("\nThere is nothing to set up, and nothing has changed.")?;
+        let hint = match survey.plan.servers.is_empty() && !survey.has_servers {
+            true => format!(
+                "To begin without a client's servers, start the daemon with `{}`. Then `{}` and \
+                 `{}` find a server in a registry, and `{}` adds one whose command you know.",
+                narthex("up --detach", &[]),
+                narthex("search WORDS", &[]),
+                narthex("add NAME", &[]),
+                narthex("mcp add NAME -- COMMAND", &[]),
+            ),
+            false => format!(
+                "`{}` shows the servers that narthex has, and why one fails.",
+                narthex("mcp list", &[])
+            ),
+        };
+        output::line(&hint)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,7 +8,7 @@ use std::{
 
 use narthex_audit::Audit;
 use narthex_client::dialect;
-use narthex_client_files::clients::{Client, Dialect};
+use narthex_client_files::clients::{Client, Dialect, clients};
 use narthex_control::ControlOptions;
 use narthex_model::{
     Alias, ErrorKind,
@@ -83,6 +83,7 @@ pub(crate) async fn followed(
                     narthex("init", &[]),
                     narthex("trust", &[])
                 ));
+                files_of_clients().iter().for_each(|text| output::notice(text));
             }
             let approve = approval(store.clone(), Handle::current());
             let path = std::path::absolute(path)?;
@@ -255,6 +256,25 @@ pub(crate) fn trusting_of(client: &Client, path: &Path) -> CommandLine {
         return trusting(path);
     }
     narthex("trust {} --format {}", &[&whole(path).display(), &client.id])
+}
+
+/// The sentence on project files of clients in this folder, which only a set-up reads.
+pub(crate) fn files_of_clients() -> Option<String> {
+    let found = clients().iter().filter(|client| client.is_of_project());
+    let found = found.filter_map(|client| {
+        let file = dialect::project_file(&client.id).filter(|file| file.exists())?;
+        let trust = trusting_of(client, &file);
+        Some(format!("`{trust}` approves that of {}", client.name))
+    });
+    let found: Vec<_> = found.collect();
+    (!found.is_empty()).then(|| {
+        format!(
+            "This folder has project files of clients: {}. Then `{}` moves their servers to \
+             narthex.",
+            found.join(", "),
+            narthex("setup", &[])
+        )
+    })
 }
 
 /// The approval of a folder's file. Looks without making anything: where there is no store, nothing

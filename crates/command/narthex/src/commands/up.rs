@@ -268,9 +268,8 @@ impl Reporter<'_> {
         // The certificate of files is for the public name.
         let public = self.context.settings.sign_in.public_url().filter(|_| door.is_tls());
         let url = public.unwrap_or(&state.url);
-        let data = Some(self.data.path().to_owned());
-        let places = Elsewhere { data, ..Elsewhere::of(&self.context.settings) };
-        let mut arguments = places.arguments()?;
+        // The usual folder needs no flag.
+        let mut arguments = Elsewhere::of(&self.context.settings).arguments()?;
         arguments.insert(0, "connect".to_owned());
         let stdio = json!({ "mcpServers": { "narthex": {
             "command": Path::new(&config::program()),

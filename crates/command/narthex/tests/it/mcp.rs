@@ -510,6 +510,24 @@ fn e142_servers_are_added_and_removed() {
     place.run(["mcp", "remove", "fixture"]).failed(1, &["conflict", "mcp.json"]);
 }
 
+/// E207: the secrets of a removed entry are named, also those whose names do not begin with that of
+/// the server.
+#[test]
+fn e207_the_secrets_of_a_removed_entry_are_named() {
+    let place = three();
+    let _daemon = place.up();
+    place.pipe(&["secrets", "set", "MEMKEY"], "a-key-of-mem").succeeded();
+    place.pipe(&["secrets", "set", "OTHERKEY"], "another-key").succeeded();
+    let add = ["mcp", "add", "mem", "--env", "KEY=${secret:MEMKEY}", "--", "sh", "-c", "exit 3"];
+    place.run(add).succeeded();
+    let again = place.run(add).failed(1, &["conflict", "or replace it with --replace"]);
+    assert!(!again.stderr.contains("overwrites"), "{again:?}");
+    let removed = place.run(["mcp", "remove", "mem"]).succeeded();
+    assert_eq!(removed.stdout, "removed mem\n");
+    assert!(removed.stderr.contains(&place.printed("secrets clear MEMKEY")), "{removed:?}");
+    assert!(!removed.stderr.contains("OTHERKEY"), "{removed:?}");
+}
+
 /// E139: a program with flags needs no `--`, and an address no `--url`.
 #[test]
 fn e139_servers_are_added_as_people_write_them() {

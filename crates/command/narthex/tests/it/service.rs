@@ -221,7 +221,11 @@ fn without_a_manager_the_error_names_the_ways_to_start_a_daemon() {
     done.failed(1, &["there is no service manager", "No medium found", &up, &connect]);
     assert!(!home.unit().exists());
     assert!(!home.place.path("data/service.json").exists());
-    home.run(&["service", "status"]).failed(1, &[]);
+    let status = home.run(&["service", "status"]);
+    assert_eq!(status.code, Some(1));
+    let lines: Vec<_> = status.stdout.lines().collect();
+    assert!(lines[0].starts_with("there is no service manager: systemd of your user cannot be"));
+    assert_eq!(lines[1..], [format!("No daemon runs; start one with {up}")]);
 }
 
 /// In a session without the manager the service goes all the same.

@@ -449,6 +449,22 @@ fn the_remedy_for_a_value_of_the_client_is_in_its_own_notation() {
     }
 }
 
+/// A machine without servers is told how to get one.
+#[test]
+fn a_set_up_that_finds_no_server_names_the_ways_to_add_one() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    for (name, _) in FILES {
+        fs::remove_file(home.place.path("home").join(name)).unwrap();
+    }
+    fs::remove_file(home.place.path(".vscode/mcp.json")).unwrap();
+    let shown = home.run(&["setup", "--yes"]).succeeded().stdout;
+    assert!(shown.contains("There is nothing to set up"), "{shown}");
+    for words in ["narthex up --detach", "narthex search WORDS", "narthex add NAME"] {
+        assert!(shown.contains(words), "{words}\n{shown}");
+    }
+    assert!(shown.contains("narthex mcp add NAME"), "{shown}");
+}
+
 #[test]
 fn a_dry_run_shows_all_and_writes_nothing() {
     let home = Home::new("https://tracker.example.com/mcp");

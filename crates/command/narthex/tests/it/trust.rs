@@ -321,6 +321,11 @@ fn a_folder_without_a_file_is_told_what_was_looked_for() {
     let trust = place.printed(&format!("trust {root}/.vscode/mcp.json"));
     let other = format!("but project files of clients: {trust} approves that of VS Code");
     place.run(["trust"]).failed(1, &[&format!("no mcp.json, which {init} writes"), &other]);
+    // A file that is written now does not have the servers of the client.
+    let done = place.run(["init"]).succeeded();
+    let told =
+        format!("This folder has project files of clients: {trust} approves that of VS Code");
+    assert!(done.stdout.contains(&told), "{done:?}");
 }
 
 /// D27: an address is shown as it is written wherever its placeholders stand, for the daemon fills

@@ -1,6 +1,7 @@
 //! Secrets that remain in the vault after their server was removed.
 
-use narthex_model::command::narthex;
+use narthex_model::{Provenance, command::narthex, json::without_comments};
+use serde_json::Value;
 
 use crate::{
     Context, Failure,
@@ -19,11 +20,43 @@ pub(super) async fn taken(client: &DaemonClient) -> Result<Vec<String>, Failure>
     Ok(names.map(str::to_owned).collect())
 }
 
-/// The secrets with names as `narthex add` gives them to this server; none if the daemon does not
-/// list its secrets.
-pub(in crate::commands) async fn secrets(client: &DaemonClient, server: &str) -> Vec<String> {
+/// The names of secrets that the entry of this server names, in the user's settings on this
+/// machine. The API shows no entries.
+pub(in crate::commands) async fn named(
+    client: &DaemonClient,
+    server: &str,
+    context: &Context,
+) -> Vec<String> {
+    // The files of a daemon that is named by its address are elsewhere.
+    if context.daemon.daemon_url.is_some() {
+        return Vec::new();
+    }
+    let rows = client.api_all("/api/servers").await.unwrap_or_default();
+    let row = rows
+        .iter()
+        .find(|row| row["name"] == server && row["provenance"] == Provenance::Settings.as_str());
+    let file = row.and_then(|row| row["file"].as_str());
+    let text = file.and_then(|file| fs_err::read(file).ok()).unwrap_or_default();
+    let document: Value = serde_json::from_slice(&without_comments(&text)).unwrap_or_default();
+    references(&document["mcp"]["servers"][server])
+}
+
+/// The names in `${secret:NAME}` of an entry.
+fn references(entry: &Value) -> Vec<String> {
+    let text = entry.to_string();
+    let after = text.split("${secret:").skip(1);
+    after.filter_map(|rest| Some(rest.split_once('}')?.0.to_owned())).collect()
+}
+
+/// The secrets that the vault has of these, and those with names as `narthex add` gives them to
+/// this server; none if the daemon does not list its secrets.
+pub(in crate::commands) async fn secrets(
+    client: &DaemonClient,
+    server: &str,
+    named: &[String],
+) -> Vec<String> {
     let mut names = taken(client).await.unwrap_or_default();
-    names.retain(|name| is_of(name, server));
+    names.retain(|name| is_of(name, server) || named.contains(name));
     names
 }
 
@@ -54,7 +87,20 @@ pub(in crate::commands) fn sentence(names: &[String]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    /// E207: an entry can name secrets of any name.
+    #[test]
+    fn e207_secrets_of_an_entry_are_found_by_their_references() {
+        let entry = json!({
+            "command": "x", "env": { "A": "${secret:MEMKEY}", "B": "${env:B}" },
+            "headers": { "X-Key": "${secret:OTHER}" },
+        });
+        assert_eq!(references(&entry), ["MEMKEY", "OTHER"]);
+        assert!(references(&Value::Null).is_empty());
+    }
 
     /// E207: secrets are found by the names that `narthex add` gives.
     #[test]

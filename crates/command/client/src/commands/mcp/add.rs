@@ -28,7 +28,10 @@ pub(super) async fn run(args: AddArgs, context: &Context) -> Result<ExitCode, Fa
     let saved = waiting(&format!("storing {}", args.name), context, client.api(request)).await;
     let saved = saved.map_err(|failure| match failure.kind.as_str() {
         kind if kind == ErrorKind::Conflict.as_str() && !args.replace => {
-            let message = format!("{} (--replace overwrites it)", failure.message);
+            let message = match failure.message.ends_with("replace it") {
+                true => format!("{} with --replace", failure.message),
+                false => failure.message,
+            };
             Failure { message, ..failure }
         }
         _ => failure,

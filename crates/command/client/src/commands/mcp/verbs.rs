@@ -45,10 +45,12 @@ pub(super) async fn reload(context: &Context) -> Result<ExitCode, Failure> {
 
 pub(super) async fn remove(name: &str, context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.daemon)?;
+    // The entry is gone afterwards.
+    let named = left::named(&client, name, context).await;
     let request = ApiRequest::new(Method::DELETE, server_path(name, ""));
     match waiting(&format!("removing {name}"), context, client.api(request)).await {
         Ok(_) => {
-            let secrets = left::secrets(&client, name).await;
+            let secrets = left::secrets(&client, name, &named).await;
             let had_bundle = without_bundle(name, context);
             let end = if had_bundle { " and its bundle" } else { "" };
             let data = json!({ "name": name, "had_bundle": had_bundle, "left_secrets": secrets });

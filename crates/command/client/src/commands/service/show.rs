@@ -23,10 +23,9 @@ pub(super) async fn status(place: &Place, context: &Context) -> Result<ExitCode,
     let is_own = text.as_deref().is_some_and(|text| {
         is_ours(text) && service::is_about(text, place.manager, place.data.path())
     });
-    let state = place.manager.state().await;
-    let (state, unreachable) = match state {
+    let (state, unreachable) = match place.manager.reached().await {
         Ok(state) => (Some(state), None),
-        Err(failure) => (None, Some(failure.message)),
+        Err(why) => (None, Some(format!("there is no service manager: {why}"))),
     };
     // The directory of the machine's service can be read by its user alone.
     let daemon = if place.is_system() { None } else { place.data.running()? };
@@ -46,6 +45,8 @@ pub(super) async fn status(place: &Place, context: &Context) -> Result<ExitCode,
     });
     let file = place.file.display();
     let mut lines = match (&text, is_own) {
+        // Nothing can be installed without the manager.
+        (None, _) if unreachable.is_some() => Vec::new(),
         (None, _) => vec![format!(
             "No service is installed. Install it with `{}`",
             place.command(About::Install)
@@ -65,6 +66,7 @@ pub(super) async fn status(place: &Place, context: &Context) -> Result<ExitCode,
             if state.is_enabled { "starts by itself" } else { "does not start by itself" };
         lines.push(format!("State: {}{process}; {enabled}", state.word));
     }
+    let has_manager = unreachable.is_none();
     lines.extend(unreachable);
     match (&daemon, url) {
         (Some(daemon), Some(url)) if pid != Some(daemon.pid) => lines.push(format!(
@@ -72,7 +74,10 @@ pub(super) async fn status(place: &Place, context: &Context) -> Result<ExitCode,
             daemon.pid
         )),
         (_, Some(url)) => lines.push(format!("The daemon listens at {url}")),
-        (_, None) => {}
+        (_, None) if has_manager || place.is_system() => {}
+        (_, None) => {
+            lines.push(format!("No daemon runs; start one with `{}`", narthex("up --detach", &[])));
+        }
     }
     output::told_lines(&data, &lines, context.format)?;
     Ok(if is_active { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -30,7 +30,7 @@ pub enum EditError {
     },
     /// A server of this name exists (E142).
     #[error(
-        "{}: there is a server `{name}` already; replace it, or use another name",
+        "{}: there is a server `{name}` already; use another name, or replace it",
         file.display()
     )]
     Exists {

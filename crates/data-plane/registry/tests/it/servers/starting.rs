@@ -112,6 +112,8 @@ async fn e63_a_refused_connection_is_a_transport_error_with_its_cause() {
     let row = until_state(&registry, "x", ServerState::Error).await;
     assert_eq!(row.error.as_ref().unwrap().kind, CallErrorKind::TransportError);
     assert!(message(&row).contains("connection refused by 127.0.0.1:9"), "{}", message(&row));
+    // No message was sent, so none is named.
+    assert!(!message(&row).contains("` failed"), "{}", message(&row));
     registry.close().await;
 }
 

@@ -1,0 +1,65 @@
+//! Tips for words that people look for in another place of the command line.
+
+use std::ffi::OsString;
+
+use clap::{
+    builder::StyledStr,
+    error::{ContextKind, ContextValue},
+};
+use narthex_model::command::narthex;
+
+/// Adds the tip for the refused word, if there is one, in place of clap's guess.
+pub(super) fn with_tip(mut refusal: clap::Error, arguments: &[OsString]) -> clap::Error {
+    let Some(tip) = tip(&refusal, arguments) else { return refusal };
+    refusal.remove(ContextKind::SuggestedSubcommand);
+    refusal.remove(ContextKind::SuggestedArg);
+    let tips = vec![StyledStr::from(tip)];
+    refusal.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    refusal
+}
+
+fn tip(refusal: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    let word = |kind| match refusal.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        _ => None,
+    };
+    let is_of = |command: &str| arguments.get(1).is_some_and(|first| first == command);
+    if word(ContextKind::InvalidSubcommand) == Some("logs") && is_of("logs") {
+        let (daemon, server) = (narthex("service logs", &[]), narthex("mcp logs NAME", &[]));
+        return Some(format!(
+            "`{daemon}` shows the log of the daemon, and `{server}` that of a server"
+        ));
+    }
+    let is_from = word(ContextKind::InvalidArg).is_some_and(|word| word.starts_with("--from"));
+    (is_from && is_of("setup")).then(|| {
+        let only = narthex("setup --only CLIENT", &[]);
+        format!("`{only}` works with these clients alone")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use crate::cli;
+
+    fn refused(line: &str) -> String {
+        let words = std::iter::once("narthex").chain(line.split_whitespace());
+        cli::read(words.map(OsString::from)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn words_of_other_commands_are_led_to_these() {
+        for line in ["logs", "logs git"] {
+            let text = refused(line);
+            assert!(text.contains("tip: `narthex service logs` shows the log of the"), "{text}");
+            assert!(text.contains("`narthex mcp logs NAME` that of a server"), "{text}");
+        }
+        for line in ["setup --from cursor", "setup --from=cursor"] {
+            let text = refused(line);
+            assert!(text.contains("tip: `narthex setup --only CLIENT` works with these"), "{text}");
+        }
+        assert!(!refused("mcp nosuch").contains("narthex service logs"));
+        assert!(!refused("setup --nosuch").contains("--only CLIENT"));
+    }
+}
