@@ -41,11 +41,9 @@ fn tip(refusal: &clap::Error, arguments: &[OsString]) -> Option<String> {
 mod tests {
     use std::ffi::OsString;
 
-    use crate::cli;
-
     fn refused(line: &str) -> String {
         let words = std::iter::once("narthex").chain(line.split_whitespace());
-        cli::read(words.map(OsString::from)).unwrap_err().to_string()
+        crate::cli::read(words.map(OsString::from)).unwrap_err().to_string()
     }
 
     #[test]
