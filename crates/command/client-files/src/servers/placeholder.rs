@@ -210,8 +210,8 @@ impl Notation {
     }
 
     /// The length of a placeholder of other clients at the beginning of `text`, in a notation whose
-    /// clients fill in none of theirs. A text with more in it may be meant for a shell, so `${NAME}`
-    /// counts as the whole value alone, or behind `Bearer `.
+    /// clients fill in none of theirs. A text with more in it may be meant for a shell, so
+    /// `${NAME}` counts as the whole value alone, or behind `Bearer `.
     fn of_others(self, before: &str, text: &str) -> Option<usize> {
         match self {
             Self::None | Self::Continue => {}

@@ -113,10 +113,11 @@ pub(super) async fn run<'s>(
         match checked.remove(&one.alias) {
             Some(Checked::Ready { tools }) => applied.moved.push(Moved { one, tools }),
             Some(Checked::Failed { reason, needs_sign_in }) => {
+                let reason = unset(one, &reason, &applied.service).unwrap_or(reason);
                 applied.failed.push(Failed { one, reason, needs_sign_in });
             }
             Some(Checked::Absent { is_overridden }) => {
-                let reason = absent(one, is_overridden, &applied.service);
+                let reason = absent(is_overridden);
                 applied.failed.push(Failed { one, reason, needs_sign_in: false });
             }
             None => {}
@@ -157,20 +158,27 @@ impl Applied<'_> {
 }
 
 /// The reason why the daemon does not have a server.
-fn absent(one: &Planned, is_overridden: bool, service: &Service) -> String {
-    let again = narthex("setup", &[]);
+fn absent(is_overridden: bool) -> String {
     if is_overridden {
+        let again = narthex("setup", &[]);
         return format!(
             "another file of the daemon has a server of this name; give it another name in the \
              client's file, then run `{again}` again"
         );
     }
-    let needed: Vec<_> = needs(&one.server).collect();
+    let logs = narthex("service logs", &[]);
+    format!("the daemon does not accept its entry; `{logs}` shows the reason")
+}
+
+/// The reason of a server whose variables are not set where the daemon runs, with the remedy;
+/// `None` if the daemon names another reason.
+fn unset(one: &Planned, reason: &str, service: &Service) -> Option<String> {
+    let is_named = |name: &&str| reason.contains(&format!("`{name}` is not set"));
+    let needed: Vec<_> = needs(&one.server).filter(is_named).collect();
     if needed.is_empty() {
-        let logs = narthex("service logs", &[]);
-        return format!("the daemon does not accept its entry; `{logs}` shows the reason");
+        return None;
     }
-    let needed = needed.join(", ");
+    let (needed, again) = (needed.join(", "), narthex("setup", &[]));
     // A service has no variables of a shell.
     let in_shell = match service.is_one() {
         true => String::new(),
@@ -179,10 +187,10 @@ fn absent(one: &Planned, is_overridden: bool, service: &Service) -> String {
             format!(", or set it in this shell and run `{stop}`")
         }
     };
-    format!(
+    Some(format!(
         "a variable is not set where the daemon runs: {needed}; write the value itself in its \
          place{in_shell}, then run `{again}` again"
-    )
+    ))
 }
 
 /// Removes servers that do not work from the settings, with their secrets, and forgets them: those

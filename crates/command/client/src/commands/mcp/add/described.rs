@@ -137,7 +137,9 @@ fn described(args: &AddArgs) -> Result<Described<'_>, Failure> {
 
 /// The command with the flags that were typed for narthex, and before them `moved`.
 fn add(args: &AddArgs, moved: &[String]) -> CommandLine {
-    let mut add = narthex("mcp add", &[]).words(moved).words([&args.name]);
+    // The arguments follow, so the words here are no whole command.
+    let start = "mcp add";
+    let mut add = narthex(start, &[]).words(moved).words([&args.name]);
     let switches = [("--sse", args.sse), ("--replace", args.replace)];
     add = add.words(switches.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag));
     let headers = args.header.iter().map(|value| ("--header", value));
