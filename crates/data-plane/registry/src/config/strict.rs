@@ -72,11 +72,7 @@ fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Option<Wanted
         }
         None => {
             let is_stdio = field(fields, "command").is_some() || reader.is_misspelt(at, "command");
-            let meant = match field(fields, "type") {
-                _ if is_stdio => "stdio",
-                Some(Node::Text(text)) if text == "sse" => "sse",
-                Some(_) | None => "http",
-            };
+            let meant = if is_stdio { "stdio" } else { "http" };
             reader.fault(at, EntryProblem::NoTransport { meant });
             None
         }

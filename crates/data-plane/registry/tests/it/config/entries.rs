@@ -12,8 +12,6 @@ fn e110_each_fault_of_an_entry_has_its_own_message() {
     assert_refused(r#"{ "transport": "stdio" }"#, &["the command is missing"]);
     assert_refused(r#"{ "command": "true" }"#, &["add `\"transport\": \"stdio\"`"]);
     assert_refused(r#"{ "url": "https://x" }"#, &["add `\"transport\": \"http\"`"]);
-    // As editors write it, which name the transport by `type`.
-    assert_refused(r#"{ "type": "sse", "url": "https://x" }"#, &["add `\"transport\": \"sse\"`"]);
     assert_refused(
         r#"{ "transport": "ws", "url": "https://x" }"#,
         &["`servers.x.transport`: unknown transport `ws`", "use `stdio`, `http` or `sse`"],
