@@ -7,33 +7,7 @@
 
 use narthex_model::{is_known_key, variable::steers_programs};
 
-use super::secrets::{counts, names_in, own_args, pair, without_scheme};
-
-/// Words of names whose values are secrets.
-const NAMES: [&str; 20] = [
-    "apikey",
-    "authorization",
-    "bearer",
-    "cookie",
-    "credential",
-    "credentials",
-    "jwt",
-    "key",
-    "keys",
-    "pass",
-    "passphrase",
-    "passwd",
-    "password",
-    "pat",
-    "pw",
-    "pwd",
-    "secret",
-    "secrets",
-    "token",
-    "tokens",
-];
-/// Ends of words without a sign before them, as in `GITHUBTOKEN`.
-const ENDS: [&str; 4] = ["apikey", "password", "secret", "token"];
+use super::secrets::{counts, own_args, pair, says_secret, without_scheme};
 
 /// Beginnings of variables by which package managers, interpreters and git choose code, besides
 /// those of which narthex knows that they do.
@@ -222,12 +196,6 @@ fn chooses_code(name: &str) -> bool {
     let is_of_chooser = CHOOSING.iter().any(|begin| name.starts_with(begin));
     let is_credential = CREDENTIALS.iter().any(|end| name.ends_with(end));
     steers_programs(&name) || name == "PWD" || is_of_chooser && !is_credential
-}
-
-fn says_secret(name: &str) -> bool {
-    names_in(name)
-        .iter()
-        .any(|word| NAMES.contains(&word.as_str()) || ENDS.iter().any(|end| word.ends_with(end)))
 }
 
 /// True for a text with the form of a well-known service's keys. Names of packages can begin as

@@ -2,8 +2,9 @@
 //!
 //! Only plain parts of a text are looked at: the value of a placeholder is not in the file.
 //!
-//! 1. The name of a variable, header, flag or parameter has a word of [`NAMES`]. Its value counts
-//!    unless it is a flag, a short number, a path, or an address without a password.
+//! 1. The name of a variable, header, flag or parameter has a word of [`NAMES`] or [`DOUBTFUL`].
+//!    Its value counts unless it is a flag, a short number, a path, or an address without a
+//!    password.
 //! 2. The text begins as keys and tokens of well-known services do.
 //! 3. The text is an address with a password, or with a parameter or step that counts.
 //! 4. The text has [`RUN_MIN`] letters and digits in a row, of both kinds.
@@ -15,15 +16,13 @@ use narthex_model::{is_known_key, written::is_digits};
 pub(super) const HIDDEN: &str = "[hidden]";
 
 /// Words of names whose values are secrets. A name is split at signs and at capital letters.
-const NAMES: [&str; 27] = [
+const NAMES: [&str; 20] = [
     "apikey",
-    "auth",
     "authorization",
     "bearer",
     "cookie",
     "credential",
     "credentials",
-    "dsn",
     "jwt",
     "key",
     "keys",
@@ -32,18 +31,17 @@ const NAMES: [&str; 27] = [
     "passwd",
     "password",
     "pat",
-    "pin",
-    "private",
     "pw",
     "pwd",
     "secret",
     "secrets",
-    "session",
-    "signature",
     "token",
     "tokens",
-    "webhook",
 ];
+/// Words of names whose values may be secrets.
+const DOUBTFUL: [&str; 7] = ["auth", "dsn", "pin", "private", "session", "signature", "webhook"];
+/// Ends of words without a sign before them, as in `GITHUBTOKEN`.
+const ENDS: [&str; 4] = ["apikey", "password", "secret", "token"];
 
 /// Names of schemes before a credential.
 const SCHEMES: [&str; 4] = ["bearer", "basic", "token", "apikey"];
@@ -170,16 +168,20 @@ pub(super) fn without_secrets(url: &str) -> String {
     format!("{scheme}://{host}/{HIDDEN}")
 }
 
+/// True for a name whose value may be a secret.
 fn has_secret_word(name: &str) -> bool {
-    // Names such as `GITHUBTOKEN` have no sign between their words.
-    let ends = ["token", "secret", "password", "apikey"];
+    says_secret(name) || names_in(name).iter().any(|word| DOUBTFUL.contains(&word.as_str()))
+}
+
+/// True for a name whose value is a secret.
+pub(super) fn says_secret(name: &str) -> bool {
     names_in(name)
         .iter()
-        .any(|word| NAMES.contains(&word.as_str()) || ends.iter().any(|end| word.ends_with(end)))
+        .any(|word| NAMES.contains(&word.as_str()) || ENDS.iter().any(|end| word.ends_with(end)))
 }
 
 /// The words of a name, in small letters.
-pub(super) fn names_in(name: &str) -> Vec<String> {
+fn names_in(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
     let mut was_lower = false;

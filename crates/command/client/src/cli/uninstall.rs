@@ -9,7 +9,7 @@ use clap::Args;
     narthex uninstall --yes --delete-data\n\n\
     Without --delete-data the data and your settings stay, and a later installation uses them.")]
 pub struct UninstallArgs {
-    /// Delete the data directory with its secrets and audit, and your settings
+    /// Delete the data directory with its secrets and audit, and your settings; what stays is named
     #[arg(long)]
     pub delete_data: bool,
     /// Show what would happen, and change nothing

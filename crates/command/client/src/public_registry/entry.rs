@@ -55,7 +55,7 @@ impl Way {
         }
         if let Form::Unpacked(server) = &self.form {
             server.compose(answers, folders, &mut parts, &mut faults);
-            // Those of packages are checked where the way is made.
+            // Variables of packages are checked by the code that makes the way.
             faults.extend(parts.values.iter().filter_map(|(name, _)| {
                 words::variable(name).err().map(|rule| format!("the variable `{name}` {rule}"))
             }));

@@ -260,13 +260,7 @@ pub(crate) fn trusting_of(client: &Client, path: &Path) -> CommandLine {
 
 /// The sentence on project files of clients in this folder, which only a set-up reads.
 pub(crate) fn files_of_clients() -> Option<String> {
-    let found = clients().iter().filter(|client| client.is_of_project());
-    let found = found.filter_map(|client| {
-        let file = dialect::project_file(&client.id).filter(|file| file.exists())?;
-        let trust = trusting_of(client, &file);
-        Some(format!("`{trust}` approves that of {}", client.name))
-    });
-    let found: Vec<_> = found.collect();
+    let found = approvals_of_clients();
     (!found.is_empty()).then(|| {
         format!(
             "This folder has project files of clients: {}. Then `{}` moves their servers to \
@@ -275,6 +269,17 @@ pub(crate) fn files_of_clients() -> Option<String> {
             narthex("setup", &[])
         )
     })
+}
+
+/// For each project file of a client in this folder, the words on the command that approves it.
+pub(crate) fn approvals_of_clients() -> Vec<String> {
+    let found = clients().iter().filter(|client| client.is_of_project());
+    let found = found.filter_map(|client| {
+        let file = dialect::project_file(&client.id).filter(|file| file.exists())?;
+        let trust = trusting_of(client, &file);
+        Some(format!("`{trust}` approves that of {}", client.name))
+    });
+    found.collect()
 }
 
 /// The approval of a folder's file. Looks without making anything: where there is no store, nothing

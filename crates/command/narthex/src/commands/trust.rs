@@ -11,7 +11,7 @@ mod shown;
 use std::{path::Path, process::ExitCode};
 
 use narthex_client::{cli::TrustArgs, commands::typed::is_agreed, dialect};
-use narthex_client_files::clients::{Dialect, OWN, clients};
+use narthex_client_files::clients::{Dialect, OWN};
 use narthex_model::{ErrorKind, command::narthex};
 use serde_json::{Value, json};
 
@@ -98,14 +98,7 @@ fn absent(named: Option<&Path>) -> Result<Failure, Failure> {
         None => {
             let (root, init) = (config::workspace_root()?, narthex("init", &[]));
             let folder = root.display();
-            let found = clients().iter().filter(|client| client.is_of_project());
-            let found = found.filter_map(|client| {
-                let file = dialect::project_file(&client.id).filter(|file| file.exists())?;
-                let trust = source::trusting_of(client, &file);
-                Some(format!("`{trust}` approves that of {}", client.name))
-            });
-            let found: Vec<_> = found.collect();
-            match &found[..] {
+            match &source::approvals_of_clients()[..] {
                 [] => format!(
                     "{folder} has neither an mcp.json, which `{init}` writes, nor a project file \
                      of a client, such as .vscode/mcp.json"

@@ -271,7 +271,7 @@ fn e207_what_a_killed_command_leaves_is_named() {
     again.failed(1, &["conflict", &shop.place.printed("mcp remove slow"), &clear]);
     let removed = shop.place.run(["mcp", "remove", "slow"]).succeeded();
     assert!(removed.stderr.contains(&clear), "{removed:?}");
-    // Only people are told by sentences: programs get the names, and scripts nothing.
+    // Sentences are for people alone: programs get the names, and scripts nothing.
     let again = ["mcp", "add", "slow", "--quiet", "--", "false"];
     shop.place.run(again).succeeded();
     let removed = shop.place.run(["mcp", "remove", "slow", "--json"]).succeeded();

@@ -449,7 +449,7 @@ fn the_remedy_for_a_value_of_the_client_is_in_its_own_notation() {
     }
 }
 
-/// A machine without servers is told how to get one.
+/// On a machine without servers, the set-up names the commands that add one.
 #[test]
 fn a_set_up_that_finds_no_server_names_the_ways_to_add_one() {
     let home = Home::new("https://tracker.example.com/mcp");
