@@ -132,12 +132,12 @@ fn over_http(era: Era) {
             let headers = headers(era, exchange.request.method, exchange.request.name);
             let reply = client.post(&headers, fill(&exchange.request.template, &exchange.holes));
             let reply = reply.await;
-            check_arrived(&mut server, &exchange.request.template, str::to_owned).await;
             let is_exact =
                 !exchange.is_stream && reply.headers["content-type"] != "text/event-stream";
             let shown = |text: &String| if is_exact { text.clone() } else { one_line(text) };
             let got: Vec<_> = reply.messages.iter().map(shown).collect();
             assert_eq!(got, exchange.expected().iter().map(shown).collect::<Vec<_>>());
+            check_arrived(&mut server, &exchange.request.template, str::to_owned).await;
         });
     });
     setup.block_on(world.app.drain());
@@ -256,9 +256,10 @@ fn over_a_channel(era: Era, server: impl AsyncFnOnce() -> Recorder) {
                 // A body from a POST goes into a POST unchanged.
                 let is_exact = !server.url.is_empty() && matches!(door, Door::Http(_));
                 let shown = |text: &str| if is_exact { text.to_owned() } else { one_line(text) };
-                check_arrived(&mut server, &exchange.request.template, shown).await;
+                // The answer first: a refusal of the gateway says why nothing arrived.
                 let expected = exchange.expected();
                 assert_eq!(got, expected.iter().map(|text| one_line(text)).collect::<Vec<_>>());
+                check_arrived(&mut server, &exchange.request.template, shown).await;
             });
         });
     }
