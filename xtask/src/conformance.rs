@@ -9,7 +9,7 @@ mod servers;
 mod suites;
 mod target;
 
-use std::path::Path;
+use std::{path::Path, thread};
 
 use anyhow::{Result, ensure};
 use fs_err as fs;
@@ -63,10 +63,16 @@ impl Pair<'_> {
     /// alone, and no fewer than `floor`.
     fn compare(&self, floor: u64) -> Result<u64> {
         let Self { peers, target, logs, server, suite } = self;
-        let name = |how| format!("{}-{how}", server.name);
-        let behind = suite.run(peers, &name("gateway"), &target.gateway(server), logs)?;
-        if server.speaks(suite) {
-            let alone = suite.run(peers, &name("direct"), target.direct(server), logs)?;
+        let run = |how, url: &str| suite.run(peers, &format!("{}-{how}", server.name), url, logs);
+        // Both at once: a suite spends much of its time waiting.
+        let (behind, alone) = thread::scope(|scope| {
+            let url = target.direct(server);
+            let alone = server.speaks(suite).then(|| scope.spawn(move || run("direct", url)));
+            let behind = run("gateway", &target.gateway(server));
+            (behind, alone.map(|running| running.join().expect("a run does not panic")))
+        });
+        let behind = behind?;
+        if let Some(alone) = alone.transpose()? {
             println!("  {} alone: {}", server.name, alone.tally);
             behind.is_no_worse_than(&alone)?;
         }

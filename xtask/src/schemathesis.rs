@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -28,57 +29,77 @@ const OF_SERVICES: [&str; 2] = ["--include-path-regex", "^/api/(workspaces|me|op
 /// Roles that together read nearly everything, and change the things that a team changes.
 const ROLES: [&str; 3] = ["author", "runner", "auditor"];
 
-/// Has the document tried with the operator's token, and with that of a service.
+/// Has the document tried with the operator's token, and with that of a service, each at a daemon of
+/// its own and both at once.
 pub(crate) fn run(peers: &Peers) -> Result<Tally> {
     let dir = workspace::target().join("e2e/openapi");
     if dir.exists() {
         fs::remove_dir_all(&dir)?;
     }
-    fs::create_dir_all(&dir)?;
-    let (config, data) = (dir.join("mcp.json"), dir.join("data"));
-    let fixture = workspace::built("narthex-fixture");
-    let fixture = json!({ "transport": "stdio", "command": fixture, "args": ["--stdio"] });
-    fs::write(&config, json!({ "servers": { "fixture": fixture } }).to_string())?;
-    let mut command = Command::new(workspace::built("narthex"));
-    // Entries are stored there.
-    command.env("XDG_CONFIG_HOME", dir.join("settings"));
-    let daemon = Daemon::start_as(command, &config, &data, &dir.join("narthex.log"))?;
+    let (first, service) = Tried::start(peers, &dir.join("service"))?;
+    let (second, operator) = Tried::start(peers, &dir.join("operator"))?;
+    let service_token = service_token(&service.data())?;
+    let operator_token = fs::read_to_string(operator.data().join("admin.token"))?;
+    let (by_service, by_operator) = thread::scope(|scope| {
+        let by_service = scope.spawn(|| service.with(&service_token, &OF_SERVICES));
+        let by_operator = operator.with(operator_token.trim(), &[]);
+        (by_service.join().expect("a run does not panic"), by_operator)
+    });
     let mut tally = Tally::default();
-    tally.check("the server is ready", || daemon.wait_until_ready(&["fixture"], READY));
-    let tried = Tried { peers, daemon: &daemon, dir: &dir };
-    tally.check("schemathesis, with a service's token", || {
-        tried.with(&service_token(&data)?, "service", &OF_SERVICES)
+    tally.check("schemathesis, with a service's token", || by_service);
+    tally.check("schemathesis, with the operator's token", || by_operator);
+    tally.check("SIGTERM stops each daemon and every child", || {
+        first.stop(STOPPED)?;
+        second.stop(STOPPED)
     });
-    tally.check("schemathesis, with the operator's token", || {
-        tried.with(fs::read_to_string(data.join("admin.token"))?.trim(), "operator", &[])
-    });
-    tally.check("SIGTERM stops the daemon and every child", || daemon.stop(STOPPED));
     Ok(tally)
 }
 
+/// The address of a daemon with one server, and the folder of all that is written for it.
 struct Tried<'a> {
     peers: &'a Peers,
-    daemon: &'a Daemon,
-    dir: &'a Path,
+    url: String,
+    dir: PathBuf,
 }
 
-impl Tried<'_> {
+impl<'a> Tried<'a> {
+    /// Starts the daemon, and waits until its server is ready.
+    fn start(peers: &'a Peers, dir: &Path) -> Result<(Daemon, Self)> {
+        fs::create_dir_all(dir)?;
+        let config = dir.join("mcp.json");
+        let fixture = workspace::built("narthex-fixture");
+        let fixture = json!({ "transport": "stdio", "command": fixture, "args": ["--stdio"] });
+        fs::write(&config, json!({ "servers": { "fixture": fixture } }).to_string())?;
+        let mut command = Command::new(workspace::built("narthex"));
+        // Entries are stored there.
+        command.env("XDG_CONFIG_HOME", dir.join("settings"));
+        let (data, log) = (dir.join("data"), dir.join("narthex.log"));
+        let daemon = Daemon::start_as(command, &config, &data, &log)?;
+        daemon.wait_until_ready(&["fixture"], READY)?;
+        let url = daemon.endpoint_url("");
+        Ok((daemon, Self { peers, url, dir: dir.to_owned() }))
+    }
+
+    fn data(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
     /// Tries everything with one token; prints how much that was.
-    fn with(&self, token: &str, who: &str, further: &[&str]) -> Result<()> {
+    fn with(&self, token: &str, further: &[&str]) -> Result<()> {
         let settings = workspace::root().join("e2e/schemathesis.toml");
-        let report = self.dir.join(format!("{who}.json"));
+        let report = self.dir.join("report.json");
         let mut command = Command::new(self.program());
         command.arg("--config-file").arg(settings).arg("run");
         command.arg(workspace::root().join("docs/reference/openapi.json"));
-        command.args(["--url", &self.daemon.endpoint_url("")]);
+        command.args(["--url", &self.url]);
         command.args(["--header", &format!("Authorization: Bearer {token}")]);
         // `HEAD` is `GET` without a body.
         command.args(["--exclude-method", "HEAD"]).args(further);
         command.args(["--seed", SEED, "--max-examples", EXAMPLES, "--no-color"]);
         command.args(["--report", "json", "--report-json-path"]).arg(&report);
-        command.current_dir(self.dir);
+        command.current_dir(&self.dir);
         let done = process::capture(&mut command, DONE)?;
-        let log = self.dir.join(format!("{who}.log"));
+        let log = self.dir.join("schemathesis.log");
         fs::write(&log, &done.stdout)?;
         let summary = done.stdout.lines().filter(|line| is_count(line));
         summary.for_each(|line| println!("       {}", line.trim()));
