@@ -121,6 +121,14 @@ impl EntryProblem {
         }
     }
 
+    /// The environment variable that is not set.
+    pub(super) fn variable(&self) -> Option<&str> {
+        match self {
+            Self::Placeholder(PlaceholderError::Missing { name }) => Some(name),
+            _ => None,
+        }
+    }
+
     /// The keys whose absence is the fault.
     pub(super) fn missing(&self) -> &[&'static str] {
         match self {

@@ -153,11 +153,15 @@ impl<'a> Reader<'a> {
         let problems: Vec<serde_json::Value> = faults
             .iter()
             .map(|(place, problem)| {
-                json!({
+                let mut shown = json!({
                     "path": place.to_string(),
                     "code": problem.code(),
                     "message": problem.to_string(),
-                })
+                });
+                if let Some(variable) = problem.variable() {
+                    shown["variable"] = variable.into();
+                }
+                shown
             })
             .collect();
         CallError { kind, message, details: Some(json!({ "file": file, "problems": problems })) }

@@ -23,11 +23,7 @@ use super::{
     settings::{self, Unproven},
 };
 use crate::{
-    Failure,
-    cli::Context,
-    commands::{import::check::needs, source},
-    config::Settings,
-    elsewhere::Elsewhere,
+    Failure, cli::Context, commands::source, config::Settings, elsewhere::Elsewhere,
     output::harmless,
 };
 
@@ -112,8 +108,11 @@ pub(super) async fn run<'s>(
     for one in moving {
         match checked.remove(&one.alias) {
             Some(Checked::Ready { tools }) => applied.moved.push(Moved { one, tools }),
-            Some(Checked::Failed { reason, needs_sign_in }) => {
-                let reason = unset(one, &reason, &applied.service).unwrap_or(reason);
+            Some(Checked::Failed { reason, needs_sign_in, unset }) => {
+                let reason = match &unset[..] {
+                    [] => reason,
+                    names => needs_variables(names, &applied.service),
+                };
                 applied.failed.push(Failed { one, reason, needs_sign_in });
             }
             Some(Checked::Absent { is_overridden }) => {
@@ -170,15 +169,9 @@ fn absent(is_overridden: bool) -> String {
     format!("the daemon does not accept its entry; `{logs}` shows the reason")
 }
 
-/// The reason of a server whose variables are not set where the daemon runs, with the remedy;
-/// `None` if the daemon names another reason.
-fn unset(one: &Planned, reason: &str, service: &Service) -> Option<String> {
-    let is_named = |name: &&str| reason.contains(&format!("`{name}` is not set"));
-    let needed: Vec<_> = needs(&one.server).filter(is_named).collect();
-    if needed.is_empty() {
-        return None;
-    }
-    let (needed, again) = (needed.join(", "), narthex("setup", &[]));
+/// The reason of a server whose variables are not set where the daemon runs, with the remedy.
+fn needs_variables(names: &[String], service: &Service) -> String {
+    let (needed, again) = (names.join(", "), narthex("setup", &[]));
     // A service has no variables of a shell.
     let in_shell = match service.is_one() {
         true => String::new(),
@@ -187,10 +180,10 @@ fn unset(one: &Planned, reason: &str, service: &Service) -> Option<String> {
             format!(", or set it in this shell and run `{stop}`")
         }
     };
-    Some(format!(
+    format!(
         "a variable is not set where the daemon runs: {needed}; write the value itself in its \
          place{in_shell}, then run `{again}` again"
-    ))
+    )
 }
 
 /// Removes servers that do not work from the settings, with their secrets, and forgets them: those

@@ -6,7 +6,7 @@ use narthex_client::{
     commands::waiting::{spinner, waiting},
     starting::{Starting, Wanted},
 };
-use narthex_model::{Alias, CallErrorKind, ErrorKind, ServerState, command::narthex};
+use narthex_model::{Alias, CallError, CallErrorKind, ErrorKind, ServerState, command::narthex};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -40,6 +40,8 @@ pub(super) enum Checked {
         reason: String,
         /// True if a person must sign in to the server.
         needs_sign_in: bool,
+        /// The variables that its entry needs and that the daemon does not have.
+        unset: Vec<String>,
     },
     /// The daemon has no such server.
     Absent {
@@ -139,7 +141,7 @@ impl Daemon {
 fn checked(rows: &[&Row], passed: Duration) -> Option<Checked> {
     let failed = |reason: &str, needs_sign_in| {
         let reason = harmless(reason.trim_end_matches('.'));
-        Some(Checked::Failed { reason, needs_sign_in })
+        Some(Checked::Failed { reason, needs_sign_in, unset: Vec::new() })
     };
     // An entry of a project's file may hide the one of the settings.
     let Some(row) = rows.iter().find(|row| !row.is_overridden) else {
@@ -166,9 +168,22 @@ fn checked(rows: &[&Row], passed: Duration) -> Option<Checked> {
             let reason = reason.unwrap_or_else(|| row.summary());
             // The rest of the message has commands about a row that the set-up takes out again.
             let cause = reason.split("; ").next().filter(|_| needs_sign_in);
-            failed(cause.unwrap_or(&reason), needs_sign_in)
+            let reason = cause.unwrap_or(&reason).trim_end_matches('.');
+            let unset = row.error.as_ref().map(unset).unwrap_or_default();
+            Some(Checked::Failed { reason: harmless(reason), needs_sign_in, unset })
         }
     }
+}
+
+/// The variables without which an entry cannot be used, from the problems of its row.
+fn unset(error: &CallError) -> Vec<String> {
+    let details = error.details.as_ref();
+    let problems = details.and_then(|details| details["problems"].as_array());
+    let names = problems.into_iter().flatten().filter_map(|one| one["variable"].as_str());
+    let mut names: Vec<_> = names.map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 #[cfg(test)]
@@ -194,13 +209,24 @@ mod tests {
         let mut unlisted = ready;
         let message = "`tools/list` failed.".to_owned();
         unlisted.warnings = vec![crate::rows::Warning { kind: "list_failed".to_owned(), message }];
-        let reason = "`tools/list` failed".to_owned();
-        let failed = Checked::Failed { reason, needs_sign_in: false };
-        assert_eq!(checked(&[&unlisted], Duration::ZERO), Some(failed));
+        let failed = |reason: &str, needs_sign_in, unset: &[&str]| {
+            let unset = unset.iter().map(|name| (*name).to_owned()).collect();
+            Some(Checked::Failed { reason: reason.to_owned(), needs_sign_in, unset })
+        };
+        let listing = failed("`tools/list` failed", false, &[]);
+        assert_eq!(checked(&[&unlisted], Duration::ZERO), listing);
         let message = "401; for operators: `narthex mcp reconnect a`";
         let error = json!({ "kind": "auth_unavailable", "message": message });
-        let reason = "401".to_owned();
-        let failed = Checked::Failed { reason, needs_sign_in: true };
-        assert_eq!(checked(&[&row("error", &error)], Duration::ZERO), Some(failed));
+        assert_eq!(checked(&[&row("error", &error)], Duration::ZERO), failed("401", true, &[]));
+        let problems = json!([
+            { "code": "variable_missing", "variable": "B" },
+            { "code": "type_wrong" },
+            { "code": "variable_missing", "variable": "A" },
+            { "code": "variable_missing", "variable": "B" },
+        ]);
+        let details = json!({ "file": "/a", "problems": problems });
+        let error = json!({ "kind": "transport_error", "message": "no.", "details": details });
+        let unset = failed("no", false, &["A", "B"]);
+        assert_eq!(checked(&[&row("error", &error)], Duration::ZERO), unset);
     }
 }

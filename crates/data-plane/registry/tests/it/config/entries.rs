@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use serde_json::json;
+
 use super::*;
 
 #[test]
@@ -74,6 +76,25 @@ fn d9_all_faults_of_an_entry_are_reported_together() {
         ]
     );
     assert_eq!(details["file"], "/repo/mcp.json");
+}
+
+/// D9: a variable that is not set is named for programs, too.
+#[test]
+fn d9_a_variable_that_is_not_set_is_data_of_its_problem() {
+    let fault = fault(
+        entry(
+            r#"{ "transport": "stdio", "command": "true", "args": "-y",
+                 "env": { "A": "${env:NO_SUCH_A}", "B": "${env:NO_SUCH_B}" } }"#,
+        )
+        .0,
+    );
+    let details = fault.error.details.unwrap();
+    let problems = details["problems"].as_array().unwrap().iter();
+    let mut told: Vec<_> = problems.map(|one| (&one["code"], one.get("variable"))).collect();
+    told.sort_unstable_by_key(|(_, variable)| variable.map(ToString::to_string));
+    let missing = json!("variable_missing");
+    let (wrong, a, b) = (json!("type_wrong"), json!("NO_SUCH_A"), json!("NO_SUCH_B"));
+    assert_eq!(told, [(&wrong, None), (&missing, Some(&a)), (&missing, Some(&b))], "{details}");
 }
 
 #[test]
