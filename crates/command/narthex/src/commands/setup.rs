@@ -78,7 +78,8 @@ async fn set_up(args: &SetupArgs, place: &Path, context: &Context) -> Result<Exi
     let survey = Survey::find(&args.only, &context.settings, &journal).await?;
     let is_text = context.format.is_text();
     if is_text {
-        survey.show()?;
+        // The end of a set-up has the reasons once more.
+        survey.show(args.dry_run || survey.is_done())?;
     }
     if survey.is_done() {
         return unchanged(&survey, args.dry_run, context);

@@ -373,6 +373,8 @@ fn a_second_run_names_what_stays(home: &Home) {
     assert!(shown.contains("0 servers, connected already"), "{shown}");
     let (table, end) = shown.split_once("\nNo server has moved to narthex.").unwrap();
     assert!(table.contains("is tried") && !table.contains("moves"), "{table}");
+    // Each reason stands there once.
+    assert!(!table.contains("stays: ") && !table.contains("stays as it is: line"), "{table}");
     let file = |name: &str| home.place.path("home").join(name).display().to_string();
     let folder = "uses it in the folder /srv/elsewhere alone; `narthex mcp add elsewhere --url URL";
     for words in [

@@ -46,6 +46,8 @@ pub(super) struct Survey {
     pub(super) staying: BTreeMap<usize, String>,
     /// True if the settings have a server already.
     pub(super) has_servers: bool,
+    /// Ids of the clients that the user has named.
+    only: Vec<String>,
 }
 
 /// A file that a client does not have yet.
@@ -104,6 +106,7 @@ impl Survey {
             plan,
             staying,
             has_servers,
+            only: only.to_vec(),
         })
     }
 
@@ -168,10 +171,18 @@ impl Survey {
     pub(super) fn needs_narthex(&self, file: &FoundFile) -> bool {
         match &file.content {
             Content::Servers(found) => {
-                !has_narthex(file.client, found) && !self.is_connected_by_user(file)
+                !has_narthex(file.client, found)
+                    && !self.is_connected_by_user(file)
+                    && (self.is_free(file) || self.moving().any(|one| is_from(one, file)))
             }
             Content::OfFolder(_) | Content::Broken { .. } | Content::Unreadable(_) => false,
         }
+    }
+
+    /// True for a file that gets narthex also if no server leaves it: one of the user, and one of
+    /// the folder whose client was named.
+    pub(super) fn is_free(&self, file: &FoundFile) -> bool {
+        !file.client.is_of_project() || self.only.contains(&file.client.id)
     }
 
     /// True for a file of the folder whose client has narthex in a file of the user, or gets it
@@ -251,6 +262,12 @@ fn moved(journal: &Journal, entries: &BTreeMap<String, Value>) -> BTreeMap<Strin
         Step::File(_) | Step::Secret { .. } | Step::Service { .. } => None,
     });
     servers.collect()
+}
+
+/// True if an entry of the file describes the server.
+fn is_from(one: &Planned, file: &FoundFile) -> bool {
+    let mut origins = one.origins.iter();
+    origins.any(|one| one.path == file.path && one.client.label() == file.client.label())
 }
 
 pub(super) fn has_narthex(client: &Client, found: &[Found]) -> bool {

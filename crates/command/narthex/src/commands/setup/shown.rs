@@ -24,9 +24,10 @@ use crate::{
 };
 
 impl Survey {
-    /// Prints the files, the table of servers, and the facts of each.
-    pub(super) fn show(&self) -> Result<(), Failure> {
-        self.show_files()?;
+    /// Prints the files, the table of servers, and the facts of each. `is_all`: also the reasons
+    /// for which parts stay, which the end of a set-up names as well.
+    pub(super) fn show(&self, is_all: bool) -> Result<(), Failure> {
+        self.show_files(is_all)?;
         let servers = self.plan.servers.iter().enumerate();
         let mut rows: Vec<_> = servers.clone().map(|(at, one)| self.row(at, one)).collect();
         rows.extend(self.plan.skipped.iter().map(|one| {
@@ -38,16 +39,22 @@ impl Survey {
         output::line(&render(&header, &rows, none))?;
         for (at, one) in servers {
             match self.staying.get(&at) {
-                Some(reason) => told(one.alias.as_str(), &[format!("stays: {reason}")])?,
+                Some(reason) if is_all => {
+                    told(one.alias.as_str(), &[format!("stays: {reason}")])?;
+                }
+                Some(_) => {}
                 None => told(one.alias.as_str(), &notes(one))?,
             }
+        }
+        if !is_all {
+            return Ok(());
         }
         let mut skipped = self.plan.skipped.iter();
         skipped.try_for_each(|one| told(&one.origin.name, &[format!("stays: {}", one.reason)]))?;
         tell_by_folder(&self.by_folder, "stays")
     }
 
-    fn show_files(&self) -> Result<(), Failure> {
+    fn show_files(&self, is_all: bool) -> Result<(), Failure> {
         let found = self.files.iter().map(|file| self.file_row(file));
         let left_alone = self.left_alone.iter().map(|file| {
             let content = format!(
@@ -65,7 +72,8 @@ impl Survey {
             ]
         });
         let rows: Vec<_> = found.chain(left_alone).chain(new).collect();
-        file_table(&rows, &self.files, "stays as it is")?;
+        let faulty: &[FoundFile] = if is_all { &self.files } else { &[] };
+        file_table(&rows, faulty, "stays as it is")?;
         for Untrusted { path, reason, command, .. } in &self.projects.untrusted {
             let facts = [
                 format!("stays as it is: it {reason}"),

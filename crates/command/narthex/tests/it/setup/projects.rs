@@ -146,3 +146,25 @@ fn d27_an_approved_file_of_a_client_that_is_not_confirmed_waits_for_its_name() {
     let left_alone: Vec<_> = left_alone.map(|file| file["client"].as_str().unwrap()).collect();
     assert!(left_alone.contains(&"junie/project"), "{left_alone:?}");
 }
+
+/// D27: a file of the folder from which no server moves stays as it is, unless its client is named.
+#[test]
+fn d27_a_file_of_the_folder_that_keeps_its_servers_gets_no_narthex() {
+    let home = home();
+    // Their servers would be looked for in the network.
+    for name in [".claude.json", ".cursor/mcp.json", ".gemini/settings.json"] {
+        fs::remove_file(home.place.path("home").join(name)).unwrap();
+    }
+    let text = r#"{ "mcpServers": { "lost": { "command": "no-such-program-anywhere" } } }"#;
+    home.write(".roo/mcp.json", text);
+    home.run(&["trust", ".roo/mcp.json", "--yes"]).succeeded();
+    let done = home.run(&["setup", "--yes", "--json"]).succeeded().json();
+    assert!(names(&done["data"]["stayed"]).contains(&"lost"), "{done}");
+    assert!(!done["data"]["connected"].to_string().contains("roo/project"), "{done}");
+    assert_eq!(of_folder(&home, ".roo/mcp.json"), text);
+
+    let data = set_up(&home);
+    assert_eq!(data["connected"][0]["client"], "roo/project", "{data}");
+    let now = of_folder(&home, ".roo/mcp.json");
+    assert!(now.contains("\"narthex\"") && now.contains("\"lost\""), "{now}");
+}
