@@ -2,12 +2,13 @@
 //!
 //! Files of clients are read and never written. A server of the settings is never overwritten.
 
+mod adding;
 pub(super) mod by_folder;
 pub(super) mod check;
 pub(super) mod shown;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -22,13 +23,21 @@ use narthex_client_files::{
     clients::{Machine, System, ids},
     edit::{Document, Format, Parent},
     file,
-    inventory::{FoundFile, InOneFolder, look, look_by_folder},
+    inventory::{FoundFile, look, look_by_folder},
     plan::{Outcome, Plan, Planned},
 };
-use narthex_model::{ErrorKind, command::quoted, did_you_mean};
+use narthex_model::{
+    ErrorKind,
+    command::{narthex, quoted},
+    did_you_mean,
+};
 use narthex_registry::layers::SettingsFile;
 use serde_json::Value;
 
+use self::{
+    adding::{Adding, free_name},
+    by_folder::Stays,
+};
 use crate::{
     Failure,
     cli::Context,
@@ -47,10 +56,12 @@ struct Import {
     root: PathBuf,
     files: Vec<FoundFile>,
     /// Servers that a client uses in one folder alone, by a file of the user.
-    by_folder: Vec<InOneFolder>,
+    by_folder: Vec<Stays>,
     plan: Plan,
     /// Reasons for which narthex refuses a server, by its place in the plan.
     refused: BTreeMap<usize, String>,
+    /// Ways to add a server beside the one that has its name, by its place in the plan.
+    beside: BTreeMap<usize, String>,
 }
 
 pub(crate) async fn run(args: ImportServersArgs, context: Context) -> Result<ExitCode, Failure> {
@@ -98,9 +109,13 @@ impl Import {
         let is_wanted = |id: &str| from.is_empty() || from.iter().any(|one| one == id);
         let files = look(&machine, &|client| is_wanted(&client.id));
         let by_folder = look_by_folder(&machine, &|client| is_wanted(&client.id));
-        let plan = Plan::of_copies(&files, &existing(&file)?);
+        let entries = existing(&file)?;
+        let plan = Plan::of_copies(&files, &entries);
         let refused = check::refused(&plan, &file, &root);
-        Ok(Self { file, root, files, by_folder, plan, refused })
+        let mut taken = taken(&entries, &plan);
+        let beside = beside(&plan, &mut taken);
+        let by_folder = by_folder::stays(&by_folder, taken);
+        Ok(Self { file, root, files, by_folder, plan, refused, beside })
     }
 
     /// The servers that the command adds.
@@ -147,6 +162,32 @@ impl Import {
         }
         Ok(())
     }
+}
+
+/// The names of servers that are there, or may come.
+pub(super) fn taken(entries: &BTreeMap<String, Value>, plan: &Plan) -> BTreeSet<String> {
+    let planned = plan.servers.iter().map(|one| one.alias.as_str().to_owned());
+    entries.keys().cloned().chain(planned).collect()
+}
+
+/// The ways to add servers whose names other ones have, by their places in the plan.
+fn beside(plan: &Plan, taken: &mut BTreeSet<String>) -> BTreeMap<usize, String> {
+    let mut beside = BTreeMap::new();
+    for (at, one) in plan.servers.iter().enumerate() {
+        let is_second = matches!(one.outcome, Outcome::Taken | Outcome::Differs { .. });
+        let Some(origin) = one.origins.first().filter(|_| is_second) else { continue };
+        let id = &origin.client.id;
+        let alias = free_name(one.alias.as_str(), id, taken);
+        let way = match Adding::of(&one.server, &alias) {
+            Some(adding) => adding.told("adds this one as well"),
+            None => {
+                let set_up = narthex("setup --only {}", &[id]);
+                format!("`{set_up}` moves this one, under a name of its own")
+            }
+        };
+        beside.insert(at, way);
+    }
+    beside
 }
 
 /// Refuses a file for secrets that other users may read.

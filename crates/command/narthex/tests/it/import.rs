@@ -1,7 +1,11 @@
 //! `narthex mcp import`: a home folder with files of eight clients, as people and programs write
 //! them.
 
-use std::{path::Path, process::Command};
+use std::{
+    io::Write as _,
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use fs_err as fs;
 use narthex_testkit::planted;
@@ -185,7 +189,7 @@ impl Home {
     }
 
     fn run(&self, words: &[&str]) -> Done {
-        Done::from(self.command(words).stdin(std::process::Stdio::null()).output().unwrap())
+        Done::from(self.command(words).stdin(Stdio::null()).output().unwrap())
     }
 
     /// The entries of the settings.
@@ -264,7 +268,10 @@ fn the_table_names_what_becomes_of_each_server() {
         "2 servers, and narthex itself",
         "not imported: Claude Code uses it in the folder ",
         "`narthex mcp add here-only ",
-        "the one of Claude Code counts, and differs in `headers`; `narthex mcp import --from",
+        "has another server of this name, which counts, and Cursor (",
+        "has this one, which differs in `headers`; store its secret first with `narthex secrets \
+         set TRACKER_CURSOR_AUTHORIZATION",
+        "adds this one as well",
         "is called `My Files` in Claude Code",
         "has secrets: env.DOCS_KEY",
         "has secrets: args[1]",
@@ -411,4 +418,63 @@ fn faults_are_named_with_their_remedy() {
     home.run(&["--yes", "--from", "vscode"]).succeeded();
     home.write(SETTINGS, "{ \"mcp\": { \"servers\": [] } }");
     home.run(&["--dry-run"]).failed(1, &["invalid", "settings.json", "line 1, column "]);
+}
+
+/// The remedy for a second server of a name says which file has which, and its commands work as
+/// they are printed.
+#[test]
+fn the_commands_for_a_second_server_of_a_name_work_when_they_are_pasted() {
+    let home = Home::new();
+    let entry = |command: &str, key: &str| {
+        let entry = json!({ "command": command, "args": ["a b"], "env": { "NOTES_KEY": key } });
+        json!({ "mcpServers": { "notes": entry } }).to_string()
+    };
+    home.write("home/.claude.json", &entry("notes-a", "claude-canary-4711"));
+    home.write("home/.cursor/mcp.json", &entry("notes-b", "cursor-canary-4712"));
+    let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let daemon = home.place.start_with(&words, |command| home.at_home(command));
+    daemon.event("ready");
+    let shown = home.run(&["--yes", "--from", "claude-code,cursor"]).succeeded().stdout;
+    let file = |name: &str| home.place.path("home").join(name).display().to_string();
+    let expected = format!(
+        "Claude Code ({}) has another server of this name, which counts, and Cursor ({}) has this \
+         one, which differs in `command`, `env`; ",
+        file(".claude.json"),
+        file(".cursor/mcp.json")
+    );
+    assert!(shown.contains(&expected), "{expected}\n{shown}");
+    let taken = home.run(&["--dry-run", "--from", "cursor"]).succeeded().stdout;
+    let expected = format!(
+        "{} has another server of this name, and Cursor ({}) has this one; store its secret ",
+        home.place.path(SETTINGS).display(),
+        file(".cursor/mcp.json")
+    );
+    assert!(taken.contains(&expected), "{expected}\n{taken}");
+
+    let paste = |start: &str, input: &str| {
+        let mut commands = shown.split('`').filter(|text| text.starts_with(start));
+        let line = commands.next().unwrap().replacen("narthex", PROGRAM, 1);
+        let alike = home.command(&[]);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line]).current_dir("/").env_clear();
+        shell.envs(alike.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.env_remove("NARTHEX_DATA");
+        shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = shell.spawn().unwrap();
+        drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
+        Done::from(child.wait_with_output().unwrap()).succeeded()
+    };
+    paste("narthex secrets set NOTES_CURSOR_NOTES_KEY", "cursor-canary-4712");
+    paste("narthex mcp add notes-cursor", "");
+    let stored = home.stored();
+    assert_eq!(
+        stored["notes-cursor"],
+        json!({
+            "transport": "stdio",
+            "command": "notes-b",
+            "args": ["a b"],
+            "env": { "NOTES_KEY": "${secret:NOTES_CURSOR_NOTES_KEY}" },
+        })
+    );
+    assert_eq!(stored["notes"]["command"], "notes-a");
 }

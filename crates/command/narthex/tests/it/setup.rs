@@ -376,7 +376,8 @@ fn a_second_run_names_what_stays(home: &Home) {
     // Each reason stands there once.
     assert!(!table.contains("stays: ") && !table.contains("stays as it is: line"), "{table}");
     let file = |name: &str| home.place.path("home").join(name).display().to_string();
-    let folder = "uses it in the folder /srv/elsewhere alone; `narthex mcp add elsewhere --url URL";
+    let folder = "uses it in the folder /srv/elsewhere alone; `narthex mcp add elsewhere --url \
+                  https://elsewhere.example.com --data ";
     for words in [
         "\nThese servers stay where they were:\n".to_owned(),
         format!("memory in Goose ({}): it is disabled there", file(".config/goose/config.yaml")),
@@ -504,9 +505,14 @@ fn a_dry_run_shows_all_and_writes_nothing() {
     assert!(problem["reason"].as_str().unwrap().starts_with("line 3, column "), "{shown}");
     let of_folder = &shown["data"]["by_folder"][0];
     assert_eq!(
-        (&of_folder["name"], &of_folder["folder"]),
-        (&json!("elsewhere"), &json!("/srv/elsewhere"))
+        (&of_folder["name"], &of_folder["folder"], &of_folder["secrets"]),
+        (&json!("elsewhere"), &json!("/srv/elsewhere"), &json!([]))
     );
+    // The client starts a program in its folder.
+    let folder = fs::canonicalize(home.place.path("")).unwrap();
+    let here = home.place.printed(&format!("mcp add here-only --cwd {}", folder.display()));
+    let here = format!("{} -- here", here.trim_matches('`'));
+    assert_eq!(shown["data"]["by_folder"][1]["add"], here);
     let left_alone = shown["data"]["left_alone"].as_array().unwrap().iter();
     let left_alone: Vec<_> = left_alone.map(|file| file["client"].as_str().unwrap()).collect();
     assert_eq!(left_alone, ["windsurf/user"]);

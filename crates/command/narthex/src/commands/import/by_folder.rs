@@ -1,64 +1,116 @@
 //! Servers that a client uses in one folder alone, by entries in a file of the user. An import and
 //! a set-up name them, and leave them: they would come into all folders.
 
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
 use narthex_client_files::{
+    clients::{Client, Scope, clients},
     inventory::InOneFolder,
     plan::is_own,
-    servers::{Found, Target},
-};
-use narthex_model::{
-    Alias,
-    command::{CommandLine, narthex},
+    servers::Found,
 };
 use serde_json::{Value, json};
 
+use super::adding::{Adding, free_name};
+
 /// A server that stays in its folder.
-pub(in crate::commands) struct Stays<'f> {
-    of: &'f InOneFolder,
-    pub(in crate::commands) name: &'f str,
-    /// The command that adds a server for all clients.
-    add: CommandLine,
+pub(in crate::commands) struct Stays {
+    client: &'static Client,
+    path: PathBuf,
+    folder: String,
+    pub(in crate::commands) name: String,
+    way: Way,
 }
 
-/// All servers that stay in their folders.
-pub(in crate::commands) fn stays(all: &[InOneFolder]) -> impl Iterator<Item = Stays<'_>> {
-    all.iter().flat_map(|of| {
-        let servers = of.servers.iter().filter(move |found| !is_own(of.client, found));
-        servers.map(move |found| Stays { of, name: found.name(), add: adding(found) })
-    })
+/// The way to have a server in all folders.
+enum Way {
+    /// A command adds it.
+    Add(Adding),
+    /// A command would have a secret of it.
+    ByHand,
+    /// narthex cannot use its entry, for this reason.
+    None(String),
 }
 
-fn adding(found: &Found) -> CommandLine {
-    let alias = Alias::suggest(found.name());
-    match found.server().map(|server| &server.target) {
-        Some(Target::Remote { .. }) => narthex("mcp add {} --url URL", &[&alias]),
-        Some(Target::Stdio { .. }) | None => narthex("mcp add {} -- COMMAND", &[&alias]),
+/// All servers that stay in their folders. `taken` are names of other servers.
+pub(in crate::commands) fn stays(all: &[InOneFolder], mut taken: BTreeSet<String>) -> Vec<Stays> {
+    let mut stays = Vec::new();
+    for of in all {
+        for found in of.servers.iter().filter(|found| !is_own(of.client, found)) {
+            stays.push(Stays {
+                client: of.client,
+                path: of.path.clone(),
+                folder: of.folder.clone(),
+                name: found.name().to_owned(),
+                way: Way::of(found, Path::new(&of.folder), &mut taken),
+            });
+        }
+    }
+    stays
+}
+
+impl Way {
+    fn of(found: &Found, folder: &Path, taken: &mut BTreeSet<String>) -> Self {
+        // The client starts the server in the folder, and a daemon does not.
+        match found.in_folder(folder) {
+            Found::Unusable { reason, .. } => Self::None(reason),
+            Found::Server(server) => {
+                let end = folder.file_name().unwrap_or_default().to_string_lossy();
+                let alias = free_name(&server.name, &end, taken);
+                Adding::of(&server, &alias).map_or(Self::ByHand, Self::Add)
+            }
+        }
     }
 }
 
-impl Stays<'_> {
+impl Stays {
     /// The client and its file.
     pub(in crate::commands) fn place(&self) -> String {
-        format!("{} ({})", self.of.client.name, self.of.path.display())
+        format!("{} ({})", self.client.name, self.path.display())
     }
 
     /// The reason and the remedy, as a sentence without its end.
     pub(in crate::commands) fn reason(&self) -> String {
-        let (client, folder) = (&self.of.client.name, &self.of.folder);
-        format!(
-            "{client} uses it in the folder {folder} alone; `{}` adds it for all clients",
-            self.add
-        )
+        let remedy = match &self.way {
+            Way::Add(adding) => adding.told("adds it for all clients"),
+            Way::ByHand => format!(
+                "it has a secret that no command should have, so move its entry to {} of {} by \
+                 hand, then run the command again",
+                self.place_for_all(),
+                self.path.display()
+            ),
+            Way::None(reason) => format!("narthex cannot use it: {reason}"),
+        };
+        let (client, folder) = (&self.client.name, &self.folder);
+        format!("{client} uses it in the folder {folder} alone; {remedy}")
+    }
+
+    /// The place of the client's servers of all folders, for people.
+    fn place_for_all(&self) -> String {
+        let mut rows = clients().iter();
+        let row = rows.find(|row| row.id == self.client.id && row.scope == Scope::User);
+        let key = row.map(|row| format!("`{}`", row.key.join(".")));
+        key.unwrap_or_else(|| "the servers of all folders".to_owned())
     }
 
     /// The server for programs.
     pub(in crate::commands) fn to_json(&self) -> Value {
+        let adding = match &self.way {
+            Way::Add(adding) => Some(adding),
+            Way::ByHand | Way::None(_) => None,
+        };
+        let secrets = adding.into_iter().flat_map(|adding| &adding.secrets);
         json!({
-            "client": self.of.client.label(),
-            "file": self.of.path.to_string_lossy(),
-            "folder": self.of.folder,
+            "client": self.client.label(),
+            "file": self.path.to_string_lossy(),
+            "folder": self.folder,
             "name": self.name,
-            "add": self.add.to_string(),
+            "reason": self.reason(),
+            "add": adding.map(|adding| adding.command.to_string()),
+            "secrets": secrets.map(|name| name.as_str()).collect::<Vec<_>>(),
         })
     }
 }

@@ -5,14 +5,14 @@ use std::path::Path;
 use narthex_client::{DaemonOptions, daemon_client::DaemonClient, terminal::render};
 use narthex_client_files::{
     clients::Client,
-    inventory::{Content, FoundFile, InOneFolder},
+    inventory::{Content, FoundFile},
     plan::{Origin, Outcome, Plan, Planned, is_own},
     servers::{Found, FoundServer, Placeholder},
 };
 use narthex_model::command::narthex;
 use serde_json::{Value, json};
 
-use super::{Import, by_folder, check::needs};
+use super::{Import, by_folder::Stays, check::needs};
 use crate::{
     Failure,
     commands::followed::follows,
@@ -85,18 +85,19 @@ impl Import {
             Outcome::Add => self.refused.get(&at).cloned(),
             Outcome::Present => None,
             Outcome::Taken => {
-                let remove = narthex("mcp remove {}", &[&one.alias.as_str()]);
+                let (file, this, way) = (self.file.display(), place(one), self.beside.get(&at)?);
                 Some(format!(
-                    "your settings have another server of this name; `{remove}` makes room for \
-                     this one"
+                    "{file} has another server of this name, and {this} has this one; {way}"
                 ))
             }
-            Outcome::Differs { first, fields } => {
-                let id = one.origins.first().map_or("CLIENT", |one| one.client.id.as_str());
-                let again = narthex("mcp import --from {}", &[&id]);
-                let fields = fields.join("`, `");
+            Outcome::Differs { fields, .. } => {
+                let mut all = self.plan.servers.iter();
+                let first = all.find(|first| first.alias == one.alias).map(place)?;
+                let (this, fields) = (place(one), fields.join("`, `"));
+                let way = self.beside.get(&at)?;
                 Some(format!(
-                    "the one of {first} counts, and differs in `{fields}`; `{again}` takes this one"
+                    "{first} has another server of this name, which counts, and {this} has this \
+                     one, which differs in `{fields}`; {way}"
                 ))
             }
         }
@@ -172,8 +173,7 @@ impl Import {
             "files": files,
             "servers": servers,
             "skipped": skipped_json(&self.plan),
-            "by_folder": by_folder::stays(&self.by_folder).map(|one| one.to_json())
-                .collect::<Vec<_>>(),
+            "by_folder": self.by_folder.iter().map(Stays::to_json).collect::<Vec<_>>(),
         })
     }
 }
@@ -196,9 +196,16 @@ pub(in crate::commands) fn file_table(
 }
 
 /// Prints the servers that stay in their folders. `fate` says what becomes of them.
-pub(in crate::commands) fn tell_by_folder(all: &[InOneFolder], fate: &str) -> Result<(), Failure> {
-    let mut stays = by_folder::stays(all);
-    stays.try_for_each(|one| told(one.name, &[format!("{fate}: {}", one.reason())]))
+pub(in crate::commands) fn tell_by_folder(all: &[Stays], fate: &str) -> Result<(), Failure> {
+    let mut all = all.iter();
+    all.try_for_each(|one| told(&one.name, &[format!("{fate}: {}", one.reason())]))
+}
+
+/// The client and the file of a server's first entry.
+fn place(one: &Planned) -> String {
+    let origin = one.origins.first();
+    let place = |origin: &Origin| format!("{} ({})", origin.client.name, origin.path.display());
+    origin.map(place).unwrap_or_default()
 }
 
 /// The names of the clients that have a server.

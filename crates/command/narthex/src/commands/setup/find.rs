@@ -8,7 +8,7 @@ use std::{
 use narthex_client::environment::{home, variable};
 use narthex_client_files::{
     clients::{Client, Machine, Scope, System, clients},
-    inventory::{Content, FoundFile, InOneFolder, look, look_by_folder},
+    inventory::{Content, FoundFile, look, look_by_folder},
     journal::{Journal, Step},
     plan::{Existing, Origin, Plan, Planned, is_gone_narthex, is_narthex, is_written},
     servers::{Found, Placeholder, variable_notation},
@@ -19,7 +19,11 @@ use serde_json::Value;
 use super::projects::Projects;
 use crate::{
     Failure,
-    commands::import::{self, check},
+    commands::import::{
+        self,
+        by_folder::{self, Stays},
+        check,
+    },
     config::{self, Settings},
     output,
 };
@@ -38,7 +42,7 @@ pub(super) struct Survey {
     /// Files of clients whose row is not verified, and that were not named.
     pub(super) left_alone: Vec<FoundFile>,
     /// Servers that a client uses in one folder alone, by a file of the user.
-    pub(super) by_folder: Vec<InOneFolder>,
+    pub(super) by_folder: Vec<Stays>,
     /// Files to create for clients that have none.
     pub(super) new_files: Vec<NewFile>,
     pub(super) plan: Plan,
@@ -95,6 +99,7 @@ impl Survey {
         let plan = Plan::of_moves(&files, Existing { entries: &entries, moved: &moved });
         let staying = staying(&plan, &file, &folder);
         let has_servers = !entries.is_empty();
+        let by_folder = by_folder::stays(&by_folder, import::taken(&entries, &plan));
         Ok(Self {
             settings: file,
             folder,

@@ -11,10 +11,7 @@ use super::{
 use crate::{
     Failure,
     cli::Context,
-    commands::import::{
-        by_folder,
-        shown::{origin, skipped_json},
-    },
+    commands::import::shown::{origin, skipped_json},
     output::{self, harmless},
 };
 
@@ -224,8 +221,8 @@ fn stayed_servers<'s>(survey: &'s Survey, applied: &'s Applied<'_>) -> Vec<Staye
         reason: one.reason.clone(),
         needs_sign_in: false,
     });
-    let by_folder = by_folder::stays(&survey.by_folder).map(|one| Stayed {
-        name: one.name,
+    let by_folder = survey.by_folder.iter().map(|one| Stayed {
+        name: &one.name,
         places: vec![one.place()],
         reason: one.reason(),
         needs_sign_in: false,

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     Failure,
     commands::import::{
-        by_folder,
+        by_folder::Stays,
         shown::{
             called, file_json, file_table, found_in, losses, others, server_json, skipped_json,
             tell_by_folder, told, variables,
@@ -136,7 +136,7 @@ impl Survey {
 
     /// The servers that stay in their folders, for programs.
     pub(super) fn by_folder_json(&self) -> Vec<Value> {
-        by_folder::stays(&self.by_folder).map(|one| one.to_json()).collect()
+        self.by_folder.iter().map(Stays::to_json).collect()
     }
 
     /// The files that cannot be read, for programs.
