@@ -207,7 +207,7 @@ impl Home {
     /// Files that no client has written are as they were, byte for byte. Claude Code writes its own
     /// file all the time: it has its servers back.
     fn is_undone(&self) -> Result<()> {
-        let undone = self.narthex(&["setup", "--undo"])?;
+        let undone = self.narthex(&["setup", "--undo", "--yes"])?;
         for (name, before) in &self.files {
             let now = fs::read_to_string(self.path(name))?;
             if *name == ".claude.json" {

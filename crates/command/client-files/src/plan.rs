@@ -280,7 +280,13 @@ fn is_this_program(path: &Path) -> bool {
 
 /// True for a narthex in a file of the user, which may be another one than this.
 fn is_some_narthex(server: &FoundServer) -> bool {
-    let is_program = match &server.target {
+    starts_narthex(server) || Alias::suggest(&server.name).is_built_in()
+}
+
+/// True for an entry that starts `narthex connect`, at any path and with any other words.
+#[must_use]
+pub fn starts_narthex(server: &FoundServer) -> bool {
+    match &server.target {
         Target::Stdio { command, args, .. } => {
             let program = command.expose().rsplit(['/', '\\']).next().unwrap_or_default();
             let words = std::iter::once(program).chain(args.iter().map(|arg| arg.expose()));
@@ -288,8 +294,7 @@ fn is_some_narthex(server: &FoundServer) -> bool {
             words.next().is_some() && words.any(|word| word == "connect")
         }
         Target::Remote { .. } => false,
-    };
-    is_program || Alias::suggest(&server.name).is_built_in()
+    }
 }
 
 #[cfg(test)]

@@ -48,6 +48,10 @@ pub struct Made {
     window: Window,
 }
 
+/// A test of an added entry that others have changed, by its name and its value: true if it is
+/// taken out all the same.
+pub type IsOurs<'a> = &'a dyn Fn(&str, &Value) -> bool;
+
 /// A content without the edits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TakenBack {
@@ -55,6 +59,8 @@ pub struct TakenBack {
     pub bytes: Vec<u8>,
     /// Names of entries that others have changed since; they are left as they are.
     pub kept: Vec<String>,
+    /// Names of entries that others have changed since, and that are taken out all the same.
+    pub edited: Vec<String>,
 }
 
 impl Made {
@@ -66,6 +72,13 @@ impl Made {
     /// The parents of the edited entries.
     pub(crate) fn parents(&self) -> impl Iterator<Item = &Parent> {
         self.changes.iter().map(Change::parent)
+    }
+
+    /// True if an added entry is one of ours, as others have changed it.
+    fn is_ours(document: &Document, change: &Change, is_ours: IsOurs<'_>) -> bool {
+        let entries = document.entries(change.parent()).unwrap_or_default();
+        let now = entries.into_iter().find(|(name, _)| name == change.name());
+        change.is_insertion() && now.is_some_and(|(name, value)| is_ours(&name, &value))
     }
 
     /// True if one of the edits added this entry.
@@ -119,26 +132,30 @@ pub fn rewrite(document: &Document, edits: &[Edit]) -> Result<Rewritten, EditErr
     Ok(Rewritten { made: Made { changes, window }, bytes })
 }
 
-/// Takes edits back, the last one first. Entries that others have changed since stay.
+/// Takes edits back, the last one first. Entries that others have changed since stay, apart from
+/// added ones that are ours.
 ///
 /// # Errors
 /// When the text is not of its format, or an entry cannot be put back.
-pub fn take_back(bytes: &[u8], made: &Made) -> Result<TakenBack, EditError> {
+pub fn take_back(bytes: &[u8], made: &Made, is_ours: IsOurs<'_>) -> Result<TakenBack, EditError> {
+    let (mut kept, mut edited) = (Vec::new(), Vec::new());
     let Some(last) = made.changes.last() else {
-        return Ok(TakenBack { bytes: bytes.to_vec(), kept: Vec::new() });
+        return Ok(TakenBack { bytes: bytes.to_vec(), kept, edited });
     };
     let mut document = parse(last.format(), bytes)?;
     if let Some(bytes) = made.lines_back(&document) {
-        return Ok(TakenBack { bytes, kept: Vec::new() });
+        return Ok(TakenBack { bytes, kept, edited });
     }
-    let mut kept = Vec::new();
     for change in made.changes.iter().rev() {
-        match document.undo(change)? {
-            Undone::Done | Undone::Already => {}
-            Undone::Changed => kept.push(change.name().to_owned()),
+        if document.undo(change)? != Undone::Changed {
+            continue;
         }
+        let name = change.name().to_owned();
+        let is_out =
+            Made::is_ours(&document, change, is_ours) && document.take_out(change)? == Undone::Done;
+        if is_out { edited.push(name) } else { kept.push(name) }
     }
-    Ok(TakenBack { bytes: document.bytes(), kept })
+    Ok(TakenBack { bytes: document.bytes(), kept, edited })
 }
 
 #[cfg(test)]

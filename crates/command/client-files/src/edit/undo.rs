@@ -50,6 +50,21 @@ impl Document {
         Ok(outcome)
     }
 
+    /// Takes the entry of an insertion out, also if others have changed its value since. An entry
+    /// with comments of others stays.
+    ///
+    /// # Errors
+    /// Those of [`Document::remove`]. The document is then unchanged.
+    pub fn take_out(&mut self, change: &Change) -> Result<Undone, EditError> {
+        let What::Inserted { created, is_new_root, .. } = change.what else {
+            return Ok(Undone::Changed);
+        };
+        let mut new = self.clone();
+        let outcome = new.take_back(change, created, is_new_root)?;
+        *self = new;
+        Ok(outcome)
+    }
+
     fn undo_elsewhere(&mut self, change: &Change) -> Result<Undone, EditError> {
         let (Entry { parent, name, .. }, what) = (&change.entry, &change.what);
         let current = match self.find(parent, name) {

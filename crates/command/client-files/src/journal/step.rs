@@ -73,3 +73,11 @@ pub struct FileStep {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) unfinished: Option<PathBuf>,
 }
+
+impl FileStep {
+    /// True if there was no file before.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.before.is_none()
+    }
+}

@@ -104,8 +104,7 @@ fn undo(place: &Path) -> Vec<FileUndone> {
     while let Some(Step::File(step)) = journal.steps().last().cloned() {
         journal.empty(&step).unwrap();
         let outcome = journal.undo(&step).unwrap();
-        let kept = matches!(&outcome, FileUndone::TakenOut { kept } if !kept.is_empty());
-        if kept || journal.lacking(&step) != Lacking::Nothing {
+        if journal.lacking(&step) != Lacking::Nothing {
             journal.keep_copy(&step);
         }
         outcomes.push(outcome);
@@ -155,7 +154,7 @@ fn foreign_edits_stay_and_own_entries_go() {
     change("a.json", "// mine", "// yours");
     change("b.toml", "m = 1", "m = 2");
     change("c.yaml", "z: 1", "z: 2");
-    let taken_out = FileUndone::TakenOut { kept: Vec::new() };
+    let taken_out = FileUndone::TakenOut { kept: Vec::new(), edited: Vec::new() };
     let outcomes = undo(place.path());
     assert_eq!(outcomes[0], FileUndone::Restored);
     assert_eq!(outcomes[1..], vec![taken_out; 3]);
@@ -182,7 +181,9 @@ fn only_copies_with_more_than_their_file_outlive_an_undo() {
         place
     };
     let anew = r#"{"s":{"narthex":{"command":"narthex"}},"t":1}"#;
-    for text in [anew, "{}", "{ \"s\": {} } // mine"] {
+    // An entry of others in the place of narthex's own is no part of the copy.
+    let other = r#"{"s":{"narthex":{"command":"mine"}}}"#;
+    for text in [anew, other, "{}", "{ \"s\": {} } // mine"] {
         let place = changed(&|_| text.to_owned());
         assert_eq!(copies(place.path()), [""; 0], "{text}");
         assert!(!place.path().join("setup").exists(), "{text}");
@@ -190,7 +191,7 @@ fn only_copies_with_more_than_their_file_outlive_an_undo() {
         assert_eq!(left.value(&["s", "x"]).unwrap(), Some(json!({ "k": 1 })), "{text}");
     }
     for text in [
-        r#"{"s":{"narthex":{"command":"mine"}}}"#,
+        r#"{"s":{"narthex":{"command":"narthex"},"y":{"k":2}}}"#,
         r#"{"s":{"narthex":{"command":"narthex"},"x":{"k":2}}}"#,
     ] {
         let place = changed(&|_| text.to_owned());
@@ -252,7 +253,7 @@ fn copies_of_two_set_ups_of_a_file_go() {
     journal(place.path()).write("b.toml", &path, Some(text.as_bytes()), &new).unwrap();
     let now = place.text("b.toml").replace("m = 1", "m = 2");
     fs::write(&path, now).unwrap();
-    let taken_out = FileUndone::TakenOut { kept: Vec::new() };
+    let taken_out = FileUndone::TakenOut { kept: Vec::new(), edited: Vec::new() };
     assert_eq!(undo(place.path()), vec![taken_out; 2]);
     let left = parse(Format::Toml, place.text("b.toml").as_bytes()).unwrap();
     let names = left.entries(&Parent::map(["s"])).unwrap().into_iter().map(|(name, _)| name);
@@ -288,7 +289,7 @@ fn an_undo_reads_comments_that_came_since() {
     let new = new(Format::Json, "s", text);
     journal(place.path()).write("a.json", &path, Some(text.as_bytes()), &new).unwrap();
     fs::write(&path, place.text("a.json").replacen('{', "{ // mine", 1)).unwrap();
-    assert_eq!(undo(place.path()), [FileUndone::TakenOut { kept: Vec::new() }]);
+    assert_eq!(undo(place.path()), [FileUndone::TakenOut { kept: Vec::new(), edited: Vec::new() }]);
     assert_eq!(place.text("a.json"), text.replacen('{', "{ // mine", 1));
 }
 
@@ -300,7 +301,10 @@ fn a_file_that_its_client_wrote_anew_gets_its_entries_back() {
     let text = "{\"t\":1,\"s\":{\"narthex\":{\"command\":\"narthex\"},\"new\":{\"k\":9}}}";
     fs::write(home(place.path()).join("a.json"), text).unwrap();
     let outcomes = undo(place.path());
-    assert_eq!(outcomes.last(), Some(&FileUndone::TakenOut { kept: Vec::new() }));
+    assert_eq!(
+        outcomes.last(),
+        Some(&FileUndone::TakenOut { kept: Vec::new(), edited: Vec::new() })
+    );
     let left: serde_json::Value = serde_json::from_str(&place.text("a.json")).unwrap();
     assert_eq!(left, json!({ "t": 1, "s": { "new": { "k": 9 }, "x": { "k": 1 }, "y": {} } }));
 }
@@ -314,11 +318,80 @@ fn entries_that_others_changed_are_kept_and_named() {
     fs::write(&path, text.replace("\"command\": \"narthex\"", "\"command\": \"mine\"")).unwrap();
     let outcomes = undo(place.path());
     let kept = vec!["narthex".to_owned()];
-    assert_eq!(outcomes.last(), Some(&FileUndone::TakenOut { kept }));
+    assert_eq!(outcomes.last(), Some(&FileUndone::TakenOut { kept, edited: Vec::new() }));
     let left = place.text("a.json");
     for part in ["\"mine\"", "\"x\": {\"k\": 1}", "// one", "\"y\": {}"] {
         assert!(left.contains(part), "{part}: {left}");
     }
+}
+
+/// An entry of narthex that its owner has edited is taken out all the same, and named. Another
+/// program in its place stays. A preview says the same, and changes nothing.
+#[test]
+fn an_edited_entry_of_narthex_is_taken_out_and_named() {
+    let parent = Parent::map(["mcpServers"]);
+    let before = "{\n  \"mcpServers\": {\n    \"x\": {\"command\": \"k\"}\n  }\n}\n";
+    let narthex = || vec!["narthex".to_owned()];
+    for (now, kept, edited) in [
+        (json!({ "command": "/bin/narthex", "args": ["connect", "--v"] }), vec![], narthex()),
+        (json!({ "command": "other", "args": ["connect"] }), narthex(), vec![]),
+    ] {
+        let place = Place::new();
+        let path = home(place.path()).join("a.json");
+        fs::write(&path, before).unwrap();
+        let value = json!({ "command": "/opt/narthex", "args": ["connect"] });
+        let name = "narthex".to_owned();
+        let edits = [
+            Edit::Remove { parent: parent.clone(), name: "x".to_owned() },
+            Edit::Insert { parent: parent.clone(), name, value },
+        ];
+        let document = parse(Format::Json, before.as_bytes()).unwrap();
+        let new = rewrite(&document, &edits).unwrap();
+        let mut all = journal(place.path());
+        all.write("cursor/user", &path, Some(before.as_bytes()), &new).unwrap();
+        let text = json!({ "mcpServers": { "narthex": now } }).to_string();
+        fs::write(&path, &text).unwrap();
+        let expected = FileUndone::TakenOut { kept: kept.clone(), edited };
+        let preview = all.preview();
+        assert!(matches!(&preview[..], [(_, Ok(outcome))] if *outcome == expected), "{preview:?}");
+        assert_eq!(place.text("a.json"), text);
+        assert_eq!(undo(place.path()), [expected]);
+        let left = parse(Format::Json, place.text("a.json").as_bytes()).unwrap();
+        let names = left.entries(&parent).unwrap().into_iter().map(|(name, _)| name);
+        let mut names: Vec<_> = names.collect();
+        names.sort_unstable();
+        assert_eq!(names, [kept, vec!["x".to_owned()]].concat());
+        assert!(!place.path().join("setup").exists());
+    }
+}
+
+/// A preview of several steps of one file has the outcome of all, and that of a file with a fault.
+#[test]
+fn a_preview_has_the_outcome_of_each_file_and_changes_nothing() {
+    let place = Place::new();
+    set_up(place.path());
+    let path = home(place.path()).join("b.toml");
+    let text = format!("{}\n[s.z]\nk = 3\n", place.text("b.toml"));
+    fs::write(&path, &text).unwrap();
+    let document = parse(Format::Toml, text.as_bytes()).unwrap();
+    let edit = Edit::Remove { parent: Parent::map(["s"]), name: "z".to_owned() };
+    let new = rewrite(&document, &[edit]).unwrap();
+    journal(place.path()).write("b.toml", &path, Some(text.as_bytes()), &new).unwrap();
+    fs::write(home(place.path()).join("c.yaml"), "s: [").unwrap();
+    let texts = || ["a.json", "b.toml", "c.yaml", "d.json"].map(|name| place.text(name));
+    let before = texts();
+    let preview = journal(place.path()).preview();
+    let outcome = |label: &str| {
+        let mut all = preview.iter().filter(|(step, _)| step.label == label);
+        let outcome = all.next().map(|(_, outcome)| outcome);
+        assert!(all.next().is_none(), "{preview:?}");
+        outcome.unwrap()
+    };
+    assert!(matches!(outcome("a.json"), Ok(FileUndone::Restored)), "{preview:?}");
+    assert!(matches!(outcome("d"), Ok(FileUndone::Restored)), "{preview:?}");
+    assert!(matches!(outcome("b.toml"), Ok(FileUndone::TakenOut { .. })), "{preview:?}");
+    assert!(matches!(outcome("c.yaml"), Err(JournalError::Edit { .. })), "{preview:?}");
+    assert_eq!(texts(), before);
 }
 
 #[test]

@@ -1,9 +1,17 @@
 //! Undoing of written files.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+
 use super::step::{FileStep, Step};
 use super::{Journal, JournalError, seal};
+use crate::clients::clients;
 use crate::edit::Format;
+use crate::plan::starts_narthex;
 use crate::rewrite::{TakenBack, parse, take_back};
+use crate::servers::{Found, read_entry};
 use crate::{file, moment};
 
 /// The content of a file of JSON that has no entry any more.
@@ -17,10 +25,12 @@ pub enum FileUndone {
     /// The set-up did not write the file, or its step is undone already.
     NotMade,
     /// Others have written the file since. The entries of the set-up are taken out, and the rest
-    /// stays. `kept` are entries that others have changed, which stay as well.
+    /// stays.
     TakenOut {
-        /// Names of entries.
+        /// Names of entries that others have changed, which stay as well.
         kept: Vec<String>,
+        /// Names of entries of narthex that others have changed, which are taken out all the same.
+        edited: Vec<String>,
     },
     /// Others have removed the file since.
     Gone,
@@ -36,38 +46,97 @@ impl Journal {
     pub fn undo(&self, step: &FileStep) -> Result<FileUndone, JournalError> {
         self.remove_unfinished();
         let path = &step.path;
-        let Some(now) = file::read(path)? else {
-            return Ok(match step.before {
+        let now = file::read(path)?;
+        let Undoing { outcome, content } = self.undoing(step, now.as_deref())?;
+        moment::passed();
+        match (content, &now) {
+            (Content::Written(bytes), Some(now)) => {
+                file::write_over(path, Some(now), &bytes, step.unfinished.as_deref())?;
+            }
+            (Content::Removed, Some(now)) => file::remove_if_unchanged(path, now)?,
+            (Content::Same | Content::Written(_) | Content::Removed, _) => {}
+        }
+        moment::passed();
+        Ok(outcome)
+    }
+
+    /// The outcomes that an undo of all files would have, which changes nothing: for each path the
+    /// last step that would be undone. A step with a fault keeps the earlier ones of its file.
+    #[must_use]
+    pub fn preview(&self) -> Vec<(FileStep, Result<FileUndone, JournalError>)> {
+        let mut contents = BTreeMap::<&Path, Option<Vec<u8>>>::new();
+        let mut outcomes = Vec::<(FileStep, Result<FileUndone, JournalError>)>::new();
+        for step in self.steps().iter().rev() {
+            let Step::File(step) = step else { continue };
+            let before = outcomes.iter().position(|(other, _)| other.path == step.path);
+            if before.is_some_and(|at| outcomes[at].1.is_err()) {
+                continue;
+            }
+            let outcome = self.previewed(step, &mut contents);
+            if let Some(at) = before {
+                // A step that was not made leaves the outcome of the later one.
+                if matches!(outcome, Ok(FileUndone::NotMade)) {
+                    continue;
+                }
+                outcomes.remove(at);
+            }
+            outcomes.push((FileStep::clone(step), outcome));
+        }
+        outcomes
+    }
+
+    /// The outcome of one step after the later ones, whose contents are in `contents`.
+    fn previewed<'s>(
+        &self,
+        step: &'s FileStep,
+        contents: &mut BTreeMap<&'s Path, Option<Vec<u8>>>,
+    ) -> Result<FileUndone, JournalError> {
+        let path = step.path.as_path();
+        let now = match contents.remove(path) {
+            Some(now) => now,
+            None => file::read(path)?,
+        };
+        let Undoing { outcome, content } = self.undoing(step, now.as_deref())?;
+        let after = match content {
+            Content::Same => now,
+            Content::Written(bytes) => Some(bytes),
+            Content::Removed => None,
+        };
+        contents.insert(path, after);
+        Ok(outcome)
+    }
+
+    /// The undo of a step for this content of its file, before it is made.
+    fn undoing(&self, step: &FileStep, now: Option<&[u8]>) -> Result<Undoing, JournalError> {
+        let same = |outcome| Ok(Undoing { outcome, content: Content::Same });
+        let Some(now) = now else {
+            return same(match step.before {
                 None => FileUndone::NotMade,
                 Some(_) => FileUndone::Gone,
             });
         };
-        let hash = seal(&now);
+        let hash = seal(now);
         if step.before.as_ref() == Some(&hash) {
-            return Ok(FileUndone::NotMade);
+            return same(FileUndone::NotMade);
         }
-        moment::passed();
         if hash == step.after
-            && let Some(outcome) = self.restore(step, &now)?
+            && let Some(content) = self.earlier(step)?
         {
-            moment::passed();
-            return Ok(outcome);
+            return Ok(Undoing { outcome: FileUndone::Restored, content });
         }
-        let fault = |source| JournalError::Edit { path: path.clone(), source };
-        let TakenBack { bytes, kept } = take_back(&now, &step.made).map_err(fault)?;
+        let fault = |source| JournalError::Edit { path: step.path.clone(), source };
+        let is_ours = |name: &str, value: &Value| is_narthex(step, name, value);
+        let taken = take_back(now, &step.made, &is_ours).map_err(fault)?;
+        let TakenBack { bytes, kept, edited } = taken;
         if step.before.is_none() && kept.is_empty() && is_blank(step, &bytes) {
-            file::remove_if_unchanged(path, &now)?;
-            moment::passed();
-            return Ok(FileUndone::Restored);
+            return Ok(Undoing { outcome: FileUndone::Restored, content: Content::Removed });
         }
-        if bytes != now {
-            file::write_over(path, Some(&now), &bytes, step.unfinished.as_deref())?;
-        }
-        moment::passed();
-        Ok(match step.before == Some(seal(&bytes)) {
+        let outcome = match step.before == Some(seal(&bytes)) {
             true => FileUndone::Restored,
-            false => FileUndone::TakenOut { kept },
-        })
+            false => FileUndone::TakenOut { kept, edited },
+        };
+        let content = if bytes == now { Content::Same } else { Content::Written(bytes) };
+        Ok(Undoing { outcome, content })
     }
 
     /// Removes the files that a process left beside files of the set-up when it was killed, by
@@ -100,7 +169,9 @@ impl Journal {
         }
         let Some(now) = file::read(path)? else { return Ok(false) };
         let fault = |source| JournalError::Edit { path: path.clone(), source };
-        let TakenBack { bytes, kept } = take_back(&now, &step.made).map_err(fault)?;
+        let is_ours = |name: &str, value: &Value| is_narthex(step, name, value);
+        let taken = take_back(&now, &step.made, &is_ours).map_err(fault)?;
+        let TakenBack { bytes, kept, .. } = taken;
         if !kept.is_empty() || !is_blank(step, &bytes) {
             return Ok(false);
         }
@@ -110,19 +181,36 @@ impl Journal {
         Ok(true)
     }
 
-    /// Puts the earlier content back, or removes a file that was not there; `None` if the copy of
-    /// the file is not the earlier content any more.
-    fn restore(&self, step: &FileStep, now: &[u8]) -> Result<Option<FileUndone>, JournalError> {
-        let Some(before) = &step.before else {
-            file::remove_if_unchanged(&step.path, now)?;
-            return Ok(Some(FileUndone::Restored));
-        };
+    /// The content before a step; `None` if the copy of the file is not that content any more.
+    fn earlier(&self, step: &FileStep) -> Result<Option<Content>, JournalError> {
+        let Some(before) = &step.before else { return Ok(Some(Content::Removed)) };
         let Some(copy) = self.copy_of(step) else { return Ok(None) };
         let bytes = file::read(&copy)?.filter(|bytes| seal(bytes) == *before);
-        let Some(bytes) = bytes else { return Ok(None) };
-        file::write_over(&step.path, Some(now), &bytes, step.unfinished.as_deref())?;
-        Ok(Some(FileUndone::Restored))
+        Ok(bytes.map(Content::Written))
     }
+}
+
+/// The undo of a step, before it is made.
+struct Undoing {
+    outcome: FileUndone,
+    content: Content,
+}
+
+/// The content of a file after an undo.
+enum Content {
+    /// That of now.
+    Same,
+    /// Another one.
+    Written(Vec<u8>),
+    /// None: the file goes.
+    Removed,
+}
+
+/// True for an entry by which the client of a step starts narthex.
+fn is_narthex(step: &FileStep, name: &str, value: &Value) -> bool {
+    let row = clients().iter().find(|row| row.label() == step.label);
+    let found = row.and_then(|row| read_entry(row.shape, name, value, false));
+    found.as_ref().and_then(Found::server).is_some_and(starts_narthex)
 }
 
 /// True if a content of a file has no entry and no comment.

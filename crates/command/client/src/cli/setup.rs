@@ -18,10 +18,10 @@ pub struct SetupArgs {
     /// Show what would happen, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Set up without a question; required without a terminal
+    /// Set up, or undo, without a question; required without a terminal
     #[arg(long, conflicts_with = "dry_run")]
     pub yes: bool,
     /// Bring back the files, settings and secrets from before
-    #[arg(long, conflicts_with_all = ["only", "dry_run"])]
+    #[arg(long, conflicts_with = "only")]
     pub undo: bool,
 }

@@ -32,7 +32,7 @@ use crate::{Failure, cli::Context, data_dir::DataDir, output};
 pub(crate) async fn run(args: SetupArgs, context: Context) -> Result<ExitCode, Failure> {
     let place = context.settings.daemon.data.clone();
     if args.undo {
-        return undo::run(&place, &context).await;
+        return undo::run(&args, &place, &context).await;
     }
     let begin = Begin::of(&place)?;
     let stopped = stop_signal()?;

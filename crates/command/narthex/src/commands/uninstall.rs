@@ -26,13 +26,12 @@ use narthex_client::{
     data_dir::{Left, Removal},
     environment::usual_data,
 };
-use narthex_client_files::journal::Step;
 use narthex_model::{ErrorKind, command::narthex};
 use serde_json::json;
 
 use super::setup::{
     place,
-    undo::{Undo, client_names},
+    undo::{Preview, Undo, client_names},
 };
 use crate::{
     Failure,
@@ -58,7 +57,9 @@ struct Present {
     real: PathBuf,
     /// True if clients were set up.
     has_setup: bool,
-    /// The names of the clients that were set up.
+    /// The undo of the set-up, before it is made.
+    preview: Preview,
+    /// The names of the clients whose files come back.
     clients: Vec<&'static str>,
     /// The file that a service has, or would have.
     service_file: PathBuf,
@@ -117,9 +118,10 @@ pub(crate) async fn run(args: UninstallArgs, context: Context) -> Result<ExitCod
             context.format,
         );
     }
-    let question = match args.delete_data {
-        true => "Remove all of this, the data too?",
-        false => "Remove this, and keep the data?",
+    let question = match (present.preview.is_whole(), args.delete_data) {
+        (false, _) => "Bring back what can be, and remove nothing else?",
+        (true, true) => "Remove all of this, the data too?",
+        (true, false) => "Remove this, and keep the data?",
     };
     if !is_agreed(args.yes, context.format, question).await? {
         let flags =
@@ -141,10 +143,7 @@ impl Present {
         let real = fs::canonicalize(data.path()).unwrap_or_else(|_absent| data.path().to_owned());
         let journal = place::journal(&data)?;
         let has_setup = !journal.steps().is_empty();
-        let labels = journal.steps().iter().filter_map(|step| match step {
-            Step::File(file) => Some(file.label.as_str()),
-            Step::Secret { .. } | Step::Server { .. } | Step::Service { .. } => None,
-        });
+        let preview = Preview::of(&journal);
         let files = [settings.servers.clone(), settings.variables.file().cloned()];
         let is_own = |file: &PathBuf| own_folder::has(file) && file.exists();
         let is_usual = |usual: PathBuf| fs::canonicalize(&usual).unwrap_or(usual) == real;
@@ -154,7 +153,8 @@ impl Present {
             keys: settings.keys.clone(),
             real: real.clone(),
             has_setup,
-            clients: client_names(labels),
+            clients: client_names(preview.labels()),
+            preview,
             service_file: service::file(&context.client())?,
             has_service: service::is_installed(&context.client())?,
             daemon: data.holder()?,
@@ -233,8 +233,17 @@ impl Present {
     }
 
     fn show(&self, args: &UninstallArgs) -> Result<(), Failure> {
+        let lines = self.lines(args);
+        if !lines.is_empty() {
+            output::line("This command does the following:")?;
+        }
+        lines.iter().try_for_each(|line| output::line(&format!("  {}", harmless(line))))
+    }
+
+    /// Lines with all that the command would do.
+    fn lines(&self, args: &UninstallArgs) -> Vec<String> {
         let mut lines = Vec::new();
-        if self.has_setup {
+        if self.has_setup && (self.preview.is_whole() || !self.clients.is_empty()) {
             let whose = match &self.clients[..] {
                 [] => "your clients".to_owned(),
                 names => names.join(", "),
@@ -243,6 +252,15 @@ impl Present {
                 "The files of {whose} come back as they were before the set-up; changes of others \
                  since then stay."
             ));
+        }
+        if !self.preview.is_whole() {
+            lines.extend(self.preview.fault_lines());
+            let again = if args.delete_data { DELETING } else { "uninstall" };
+            lines.push(format!(
+                "Nothing else is removed until that is mended; then run `{}` again.",
+                narthex(again, &[])
+            ));
+            return lines;
         }
         if self.has_service {
             lines.push(format!("The service {} is removed.", self.service_file.display()));
@@ -256,10 +274,7 @@ impl Present {
             None => {}
         }
         lines.extend(self.settings.iter().map(|file| self.settings_line(file, args.delete_data)));
-        if !lines.is_empty() {
-            output::line("This command does the following:")?;
-        }
-        lines.iter().try_for_each(|line| output::line(&format!("  {}", harmless(line))))
+        lines
     }
 
     /// The line with the fate of a settings file.
@@ -352,6 +367,27 @@ impl Present {
         own_folder::remove()
     }
 
+    /// Lines with what was deleted: of a data directory in which something stays, one line for all.
+    fn deleted_lines(&self, removed: &Removed) -> Vec<String> {
+        let places = [self.data.path(), self.real.as_path()];
+        let is_within = |path: &&PathBuf| {
+            let path = path.as_path();
+            places.iter().any(|place| path.starts_with(place) && path != *place)
+        };
+        let (within, others): (Vec<_>, Vec<_>) = removed.deleted.iter().partition(is_within);
+        let mut lines: Vec<_> =
+            others.into_iter().map(|path| format!("Deleted {}.", path.display())).collect();
+        if !removed.deleted_secrets.is_empty() {
+            let names = removed.deleted_secrets.join(", ");
+            lines.push(format!("Deleted with the data: the secrets {names}."));
+        }
+        if !within.is_empty() {
+            let place = self.data.path().display();
+            lines.push(format!("Deleted all that narthex had in {place}, but for what stays:"));
+        }
+        lines
+    }
+
     /// Lines with what stays after the data are deleted.
     fn stays(&self, removed: &Removed) -> Vec<String> {
         let mut lines: Vec<_> = removed.left.iter().map(left_line).collect();
@@ -381,7 +417,8 @@ impl Present {
     fn results(&self, removed: &Removed) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(undo) = &removed.undo {
-            lines.extend(undo.sentences(true));
+            // The removal of data names the copies that stay.
+            lines.extend(undo.sentences(self.removal.is_none()));
         }
         if let Some(file) = &removed.service {
             lines.push(format!("Removed the service {}.", file.display()));
@@ -389,11 +426,7 @@ impl Present {
         if let Some(pid) = removed.daemon.and_then(|stopped| stopped.pid) {
             lines.push(format!("Stopped the daemon, process {pid}."));
         }
-        lines.extend(removed.deleted.iter().map(|path| format!("Deleted {}.", path.display())));
-        if !removed.deleted_secrets.is_empty() {
-            let names = removed.deleted_secrets.join(", ");
-            lines.push(format!("Deleted with the data: the secrets {names}."));
-        }
+        lines.extend(self.deleted_lines(removed));
         lines.extend(self.stays(removed));
         if self.removal.is_none() && self.has_data {
             let (place, delete) = (self.data.path().display(), narthex(DELETING, &[]));
@@ -413,15 +446,18 @@ impl Present {
     }
 
     fn to_json(&self) -> serde_json::Value {
+        // A file that cannot be brought back keeps all else.
+        let removal = self.removal.as_ref().filter(|_| self.preview.is_whole());
         json!({
             "has_setup": self.has_setup,
+            "faults": self.preview.faults_json(),
             "has_service": self.has_service,
             "daemon": self.daemon,
             "data": self.has_data.then(|| self.data.path()),
             "settings": self.settings,
-            "deletes": self.removal.as_ref().map(|removal| &removal.deleted),
-            "deletes_settings": self.deletes_settings(),
-            "deletes_secrets": self.lost,
+            "deletes": removal.map(|removal| &removal.deleted),
+            "deletes_settings": removal.is_some() && self.deletes_settings(),
+            "deletes_secrets": if removal.is_some() { &self.lost[..] } else { &[] },
         })
     }
 }

@@ -424,7 +424,7 @@ fn a_set_up_installs_the_service_and_its_undo_removes_it() {
     assert!(again.contains("nothing to set up"), "{again}");
     assert!(again.contains("`narthex mcp list"), "{again}");
 
-    let undone = home.run(&["setup", "--undo"]).succeeded().stdout;
+    let undone = home.run(&["setup", "--undo", "--yes"]).succeeded().stdout;
     assert!(undone.contains("Removed the service "), "{undone}");
     assert!(!home.unit().exists());
     home.run(&["daemon", "status", "--quiet"]).failed(1, &[]);
@@ -449,7 +449,7 @@ fn a_set_up_replaces_an_entry_whose_program_is_gone() {
     let now = fs::read(home.place.path("home/.claude.json")).unwrap();
     let now: Value = serde_json::from_slice(&now).unwrap();
     assert_eq!(now["mcpServers"]["narthex"]["command"], PROGRAM, "{now}");
-    home.run(&["setup", "--undo"]).succeeded();
+    home.run(&["setup", "--undo", "--yes"]).succeeded();
     let now = fs::read_to_string(home.place.path("home/.claude.json")).unwrap();
     assert_eq!(now, client.to_string());
 }
@@ -483,7 +483,7 @@ fn a_set_up_without_a_manager_chooses_a_free_port_and_keeps_it() {
     let again = home.run(&up).succeeded();
     assert!(again.stdout.contains(&address) && !again.stderr.contains("is taken"), "{again:?}");
     assert_eq!(port(), chosen);
-    home.run(&["setup", "--undo"]).succeeded();
+    home.run(&["setup", "--undo", "--yes"]).succeeded();
     // Here, since two tests at once would get the same port.
     stores_its_port_at_its_first_start_alone();
 }

@@ -336,7 +336,7 @@ async fn d42_servers_move_work_and_come_back() {
     assert_eq!(again["connected"], json!([]));
     a_second_run_names_what_stays(&home);
 
-    let undone = home.run(&["setup", "--undo", "--json"]).succeeded().json();
+    let undone = home.run(&["setup", "--undo", "--yes", "--json"]).succeeded().json();
     let files = undone["data"]["files"].as_array().unwrap();
     assert!(files.iter().all(|file| file["result"] == "restored"), "{undone}");
     assert_eq!(undone["data"]["kept_secrets"], json!([]));
@@ -345,7 +345,7 @@ async fn d42_servers_move_work_and_come_back() {
     assert!(!home.settings().with_extension("json.lock").exists());
     assert!(!home.place.path("data/setup").exists());
     assert_eq!(home.run(&["secrets", "list", "--quiet"]).succeeded().stdout, "");
-    let nothing = home.run(&["setup", "--undo"]).succeeded().stdout;
+    let nothing = home.run(&["setup", "--undo", "--yes"]).succeeded().stdout;
     assert!(nothing.contains("There is no set-up to undo"), "{nothing}");
 }
 
@@ -529,7 +529,7 @@ fn nothing_changes_without_an_answer() {
     assert_eq!(refused.code, Some(1));
     assert!(refused.json()["error"]["details"]["servers"].is_array(), "{refused:?}");
     home.run(&["setup", "--only", "cursr"]).failed(2, &["--only", "did you mean `cursor`?"]);
-    home.run(&["setup", "--undo", "--dry-run"]).failed(2, &["--dry-run"]);
+    home.run(&["setup", "--undo", "--only", "codex"]).failed(2, &["--only"]);
     let line = format!(
         "HOME={home} XDG_CONFIG_HOME={home}/.config {PROGRAM} setup --only codex",
         home = home.place.path("home").display()
@@ -562,7 +562,7 @@ async fn variables_of_the_shell_lead_to_no_other_daemon() {
     for (word, expected) in arguments.iter().filter(|word| *word != "connect").zip(expected) {
         assert!(word.as_str().unwrap().ends_with(expected), "{arguments:?}");
     }
-    run(&["setup", "--undo"]).succeeded();
+    run(&["setup", "--undo", "--yes"]).succeeded();
     home.is_untouched();
 }
 
@@ -602,7 +602,7 @@ async fn files_beside_those_of_clients_stay() {
     fs::remove_file(&linked).unwrap();
     let mended = home.set_up(&[]);
     assert_eq!(names(&mended["moved"]), ["files"], "{mended}");
-    home.run(&["setup", "--undo"]).succeeded();
+    home.run(&["setup", "--undo", "--yes"]).succeeded();
     assert_eq!(home.text(".narthex-config"), "mine");
     fs::remove_file(home.place.path("home/.narthex-config")).unwrap();
     home.is_untouched();
@@ -623,7 +623,7 @@ async fn foreign_edits_outlive_an_undo() {
     change(".codex/config.toml", "model = \"example-model\"", "model = \"other\" # mine");
     change(".config/goose/config.yaml", "GOOSE_PROVIDER: example", "GOOSE_PROVIDER: other");
     change(".config/narthex/settings.json", "{", "{ // mine\n");
-    let done = home.run(&["setup", "--undo", "--json"]).succeeded().json();
+    let done = home.run(&["setup", "--undo", "--yes", "--json"]).succeeded().json();
     let results: Vec<_> = done["data"]["files"].as_array().unwrap().iter().collect();
     let of = |client: &str| {
         let mut results = results.iter().filter(|file| file["client"] == client);
@@ -644,6 +644,84 @@ async fn foreign_edits_outlive_an_undo() {
     assert!(settings.contains("// mine") && !settings.contains("tracker"), "{settings}");
     // Each file has its servers and keys back, so no copy is needed.
     assert!(!home.place.path("data/setup").exists());
+}
+
+/// The entry of narthex that its owner has edited between two set-ups is taken out with all else,
+/// and its file is named once.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edited_entry_of_narthex_goes_with_the_undo() {
+    let fixture_of_key = tracker().await;
+    let home = Home::new(&fixture_of_key.url);
+    home.set_up(&[]);
+    let mut all: Value = serde_json::from_str(&home.text(".claude.json")).unwrap();
+    let servers = &mut all["mcpServers"];
+    servers["narthex"]["env"] = json!({ "NARTHEX_LOG": "debug" });
+    let args = ["--stdio", "--tools", "2"];
+    let late = json!({ "type": "stdio", "command": fixture(), "args": args });
+    servers["late"] = late.clone();
+    home.write("home/.claude.json", &all.to_string());
+    let data = home.set_up(&[]);
+    assert_eq!(names(&data["moved"]), ["late"], "{data}");
+
+    let done = home.run(&["setup", "--undo", "--yes"]).succeeded().stdout;
+    let path = home.place.path("home/.claude.json").display().to_string();
+    let words = format!(
+        "Claude Code: {path} was changed by others since the set-up: its entry `narthex`, which \
+         was edited, is taken out; the other changes stay: start a new session\n"
+    );
+    assert!(done.contains(&words), "{words}\n{done}");
+    assert_eq!(done.matches(&path).count(), 1, "{done}");
+    assert!(!done.contains("The files from before"), "{done}");
+    let now: Value = serde_json::from_str(&home.text(".claude.json")).unwrap();
+    let mut before: Value = serde_json::from_str(&home.filled(CLAUDE)).unwrap();
+    before["mcpServers"]["late"] = late;
+    assert_eq!(now["mcpServers"], before["mcpServers"]);
+    assert!(!home.place.path("data/setup").exists());
+}
+
+/// An undo shows what it would do, asks once, and says what still runs.
+#[test]
+fn an_undo_asks_once_and_says_what_still_runs() {
+    let home = Home::new("https://tracker.example.com/mcp");
+    home.run(&["setup", "--yes", "--only", "codex"]).succeeded();
+    let connected = home.text(".codex/config.toml");
+    let file = |name: &str| home.place.path("home").join(name).display().to_string();
+    let expected = [
+        format!("  Codex CLI: {} comes back as it was before.\n", file(".codex/config.toml")),
+        format!(
+            "  narthex: {} is removed, since it did not exist before.\n",
+            home.settings().display()
+        ),
+        "  1 secret in the vault is cleared, unless changed since or needed by your settings: \
+         DOCS_KEY.\n"
+            .to_owned(),
+    ];
+    let shown = home.run(&["setup", "--undo", "--dry-run"]).succeeded().stdout;
+    for words in &expected {
+        assert!(shown.contains(words), "{words}\n{shown}");
+    }
+    assert!(shown.contains("Nothing has changed: this was a dry run."), "{shown}");
+    let dry = home.run(&["setup", "--undo", "--dry-run", "--json"]).succeeded().json();
+    assert_eq!(dry["data"]["secrets"], json!(["DOCS_KEY"]), "{dry}");
+
+    let refused = ["nothing was undone, and nothing has changed", "narthex setup --undo --yes"];
+    home.run(&["setup", "--undo"]).failed(1, &refused);
+    home.run(&["setup", "--undo", "--yes", "--dry-run"]).failed(2, &["--dry-run"]);
+    let line = format!(
+        "HOME={home} XDG_CONFIG_HOME={home}/.config {PROGRAM} setup --undo",
+        home = home.place.path("home").display()
+    );
+    let shown = home.place.on_terminal(&line, "[y/N] ", "n\n");
+    assert!(shown.contains("Take all of this back?"), "{shown}");
+    assert_eq!(home.text(".codex/config.toml"), connected);
+    assert!(home.settings().exists());
+
+    let shown = home.place.on_terminal(&line, "[y/N] ", "y\n");
+    let running = home.place.printed("daemon stop");
+    let running = format!("The daemon still runs in the background; {running} stops it.");
+    assert!(shown.contains(&running), "{running}\n{shown}");
+    home.is_untouched();
+    home.run(&["daemon", "status", "--quiet"]).succeeded();
 }
 
 /// An uninstallation undoes the set-up and stops the daemon; nothing is left if the data go.
@@ -682,6 +760,22 @@ async fn an_uninstallation_stops_at_a_file_that_cannot_be_brought_back() {
     home.set_up(&[]);
     let connected = home.text(".codex/config.toml");
     home.write("home/.codex/config.toml", "[broken");
+    let dry = ["uninstall", "--dry-run", "--delete-data"];
+    let shown = home.run(&dry).succeeded().stdout;
+    let path = home.place.path("home/.codex/config.toml").display().to_string();
+    for words in [
+        "The files of Claude Code, ".to_owned(),
+        format!("{path} cannot be brought back: line 1, column "),
+        "Nothing else is removed until that is mended; then run `narthex uninstall --delete-data"
+            .to_owned(),
+    ] {
+        assert!(shown.contains(&words), "{words}\n{shown}");
+    }
+    assert!(!shown.contains("Codex CLI") && !shown.contains("deleted"), "{shown}");
+    let shown = home.run(&[&dry[..], &["--json"]].concat()).succeeded().json();
+    let present = &shown["data"]["present"];
+    assert_eq!(present["faults"][0]["client"], "codex/user", "{shown}");
+    assert_eq!((&present["deletes"], &present["deletes_settings"]), (&Value::Null, &json!(false)));
     let done = home.run(&["uninstall", "--yes", "--delete-data"]);
     done.failed(1, &[".codex/config.toml cannot be brought back"]);
     home.run(&["daemon", "status", "--quiet"]).succeeded();
@@ -703,13 +797,14 @@ async fn an_uninstallation_keeps_the_only_copies_of_files() {
     fs::remove_file(home.place.path("home/.codex/config.toml")).unwrap();
     let setup = home.place.path("data/setup");
     let done = home.run(&["uninstall", "--yes", "--delete-data"]).succeeded().stdout;
-    for words in [
-        format!("The files from before are in {}/backups.", setup.display()),
-        format!("{} stays: it has the only copies of files", setup.display()),
-        format!("`rm -r {}`", setup.display()),
-    ] {
-        assert!(done.contains(&words), "{words}\n{done}");
-    }
+    let words = format!(
+        "Deleted all that narthex had in {}, but for what stays:\n{setup} stays: it has the only \
+         copies of files from before the set-up; delete it with `rm -r {setup}`.\n",
+        home.place.path("data").display(),
+        setup = setup.display()
+    );
+    assert!(done.contains(&words), "{words}\n{done}");
+    assert!(!done.contains("The files from before") && !done.contains("store.db"), "{done}");
     assert!(!home.place.path("data/store.db").exists());
     let done = home.run(&["uninstall", "--yes", "--delete-data", "--json"]).succeeded().json();
     assert_eq!(done["data"]["left"], json!([setup]), "{done}");
@@ -740,7 +835,7 @@ async fn an_uninstallation_of_a_second_daemon_keeps_the_settings_of_the_first() 
     assert!(!Path::new(&second).exists());
     assert_eq!(fs::read_to_string(home.settings()).unwrap(), settings);
     home.run(&["daemon", "status", "--quiet"]).succeeded();
-    home.run(&["setup", "--undo"]).succeeded();
+    home.run(&["setup", "--undo", "--yes"]).succeeded();
 }
 
 /// Nothing is deleted from a folder that narthex has not made, also if a daemon ran with it.

@@ -5,16 +5,23 @@
 //! secrets and service stay, since its client needs them. Each step is forgotten once it is undone,
 //! so a second undo continues after an end at any moment.
 
+mod preview;
+mod running;
 mod told;
 
+pub(in crate::commands) use preview::Preview;
+use running::Running;
 use told::{Fault, NeededSecret, UndoneFile};
 pub(in crate::commands) use told::{Undo, client_names};
 
 use std::{path::Path, process::ExitCode};
 
-use narthex_client::commands::service::remove_own;
+use narthex_client::{
+    cli::SetupArgs,
+    commands::{service::remove_own, typed::is_agreed},
+};
 use narthex_client_files::journal::{FileStep, FileUndone, Journal, JournalError, Lacking, Step};
-use narthex_model::{command::narthex, with_causes};
+use narthex_model::{ErrorKind, command::narthex, with_causes};
 use narthex_registry::layers::remove_lock;
 
 use super::{
@@ -26,18 +33,39 @@ use super::{
 };
 use crate::{Failure, cli::Context, data_dir::DataDir, output};
 
-pub(super) async fn run(place: &Path, context: &Context) -> Result<ExitCode, Failure> {
-    let journal = place::journal(&DataDir::at(place))?;
+pub(super) async fn run(
+    args: &SetupArgs,
+    place: &Path,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let data = DataDir::at(place);
+    let journal = place::journal(&data)?;
     if journal.steps().is_empty() {
         let keeps_copies = !journal.kept_copies().is_empty();
         let none = Undo { backups: journal.backups(), keeps_copies, ..Undo::default() };
         let mut lines = vec!["There is no set-up to undo, and nothing has changed.".to_owned()];
-        lines.extend(none.sentences(false));
+        lines.extend(none.sentences(true));
         return output::told_lines(&none.to_json(), &lines, context.format);
     }
-    let undo = Undo::made(place, context).await?;
+    let preview = Preview::of(&journal);
+    if context.format.is_text() && !args.yes {
+        preview.show()?;
+    }
+    if args.dry_run {
+        let line = "Nothing has changed: this was a dry run.".to_owned();
+        return output::told_lines(&preview.to_json(), &[line], context.format);
+    }
+    if !is_agreed(args.yes, context.format, preview.question()).await? {
+        let text = format!(
+            "nothing was undone, and nothing has changed; answer `y` on a terminal, or run `{}`",
+            narthex("setup --undo --yes", &[])
+        );
+        return Err(Failure::new(ErrorKind::Denied, text).with_details(Some(preview.to_json())));
+    }
+    let mut undo = Undo::made(place, context).await?;
     undo.check(&narthex("setup --undo", &[]), context)?;
-    output::told_lines(&undo.to_json(), &undo.sentences(false), context.format)
+    undo.running = Running::find(&data, context);
+    output::told_lines(&undo.to_json(), &undo.sentences(true), context.format)
 }
 
 impl Undo {
@@ -160,12 +188,7 @@ impl Undo {
             Ok(FileUndone::NotMade) => return true,
             Ok(outcome) => outcome,
             Err(error) => {
-                self.faults.push(Fault {
-                    label: step.label.clone(),
-                    path: step.path.clone(),
-                    reason: reason(&error, &step.path),
-                    copy: journal.copy_of(step),
-                });
+                self.faults.push(Fault::of(step, &error, journal));
                 return false;
             }
         };
@@ -174,8 +197,7 @@ impl Undo {
             FileUndone::TakenOut { .. } => journal.lacking(step),
             FileUndone::Gone => Lacking::Unknown,
         };
-        let has_kept = matches!(&outcome, FileUndone::TakenOut { kept } if !kept.is_empty());
-        if has_kept || lacking != Lacking::Nothing {
+        if lacking != Lacking::Nothing {
             journal.keep_copy(step);
         }
         let lacking = match lacking {
@@ -192,12 +214,15 @@ impl Undo {
     fn add(&mut self, mut new: UndoneFile) {
         if let Some(at) = self.files.iter().position(|file| file.path == new.path) {
             let old = self.files.remove(at);
-            if let (FileUndone::TakenOut { kept }, FileUndone::TakenOut { kept: before }) =
-                (&mut new.outcome, old.outcome)
+            if let (
+                FileUndone::TakenOut { kept, edited },
+                FileUndone::TakenOut { kept: kept_before, edited: edited_before },
+            ) = (&mut new.outcome, old.outcome)
             {
-                kept.extend(before);
+                kept.extend(kept_before);
+                edited.extend(edited_before);
                 new.lacking.extend(old.lacking);
-                for names in [kept, &mut new.lacking] {
+                for names in [kept, edited, &mut new.lacking] {
                     names.sort_unstable();
                     names.dedup();
                 }
@@ -228,6 +253,17 @@ impl Undo {
             Cleared::Absent => {}
         }
         Ok(())
+    }
+}
+
+impl Fault {
+    fn of(step: &FileStep, error: &JournalError, journal: &Journal) -> Self {
+        Self {
+            label: step.label.clone(),
+            path: step.path.clone(),
+            reason: reason(error, &step.path),
+            copy: journal.copy_of(step),
+        }
     }
 }
 

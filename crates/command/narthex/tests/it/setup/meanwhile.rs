@@ -59,7 +59,7 @@ fn a_killed_set_up_can_be_undone() {
     child.wait().unwrap();
     assert_eq!(home.text(".codex/config.toml"), before);
     assert!(home.settings().exists());
-    let undone = home.run(&["setup", "--undo", "--json"]).succeeded().json();
+    let undone = home.run(&["setup", "--undo", "--yes", "--json"]).succeeded().json();
     assert_eq!(undone["data"]["cleared_secrets"], json!(["SLOW_KEY"]));
     assert_eq!(home.text(".codex/config.toml"), before);
     assert!(!home.settings().exists() && !home.place.path("data/setup").exists());
@@ -87,7 +87,7 @@ fn d42_a_set_up_takes_back_what_a_killed_one_has_left() {
     assert!(!settings.contains("slow"), "{settings}");
     assert_eq!(home.run(&["secrets", "list", "--quiet"]).succeeded().stdout, "");
     assert_eq!(home.text(".codex/config.toml"), before);
-    home.run(&["setup", "--undo"]).succeeded();
+    home.run(&["setup", "--undo", "--yes"]).succeeded();
     assert!(!home.settings().exists() && !home.place.path("data/setup").exists());
 }
 
@@ -121,7 +121,7 @@ fn a_stopped_set_up_says_what_has_changed_and_can_be_undone() {
         assert!(shown.contains(words), "{words}\n{shown}");
     }
     assert_eq!(home.text(".codex/config.toml"), before);
-    home.run(&["setup", "--undo"]).succeeded();
+    home.run(&["setup", "--undo", "--yes"]).succeeded();
     assert!(!home.settings().exists() && !home.place.path("data/setup").exists());
 
     // Without a terminal, with `--yes`.
@@ -137,7 +137,7 @@ fn a_stopped_set_up_says_what_has_changed_and_can_be_undone() {
     assert_eq!(error["code"], "interrupted", "{done:?}");
     assert_eq!(error["details"]["changed_files"], json!([]), "{done:?}");
     assert_eq!(error["details"]["secrets"], json!(["SLOW_KEY"]), "{done:?}");
-    home.run(&["setup", "--undo"]).succeeded();
+    home.run(&["setup", "--undo", "--yes"]).succeeded();
     assert_eq!(home.text(".codex/config.toml"), before);
     assert!(!home.settings().exists() && !home.place.path("data/setup").exists());
 }
@@ -163,7 +163,7 @@ fn a_file_that_changes_meanwhile_keeps_the_change() {
         assert_eq!(now.contains("[mcp_servers.slow]"), is_entry, "{now}");
         let problems = done.json()["data"]["problems"].to_string();
         assert_eq!(problems.contains("`slow` was changed meanwhile"), is_entry, "{problems}");
-        home.run(&["setup", "--undo"]).succeeded();
+        home.run(&["setup", "--undo", "--yes"]).succeeded();
         assert_eq!(home.text(".codex/config.toml"), text);
         for fifo in [&gate.started, &gate.go] {
             fs::remove_file(fifo).unwrap();

@@ -124,7 +124,7 @@ fn d27_an_approved_file_of_the_folder_is_included() {
     assert_eq!(changed["reason"], "has changed since it was trusted");
     home.write(".vscode/mcp.json", &now);
 
-    let undone = home.run(&["setup", "--undo", "--json"]).succeeded().json();
+    let undone = home.run(&["setup", "--undo", "--yes", "--json"]).succeeded().json();
     let files = undone["data"]["files"].as_array().unwrap();
     assert!(files.iter().all(|file| file["result"] == "restored"), "{undone}");
     assert_eq!(of_folder(&home, ".vscode/mcp.json"), SHOP);

@@ -44,7 +44,7 @@ async fn d42_the_copy_of_a_file_that_lacks_something_stays() {
     // The disabled server stayed there, and its owner has changed its entry since.
     edit(&home, ".gemini/settings.json", "https://old.example.com", "https://new.example.com");
     rewrite_claude(&home);
-    let done = home.run(&["setup", "--undo"]).succeeded().stdout;
+    let done = home.run(&["setup", "--undo", "--yes"]).succeeded().stdout;
     let backups = home.place.path("data/setup/backups");
     for words in [
         format!(
@@ -58,6 +58,7 @@ async fn d42_the_copy_of_a_file_that_lacks_something_stays() {
             home.place.path("home/.claude.json").display()
         ),
         format!("The files from before are in {}.\n", backups.display()),
+        format!("delete them with `rm -r {}`.\n", home.place.path("data/setup").display()),
     ] {
         assert!(done.contains(&words), "{words}\n{done}");
     }
@@ -68,9 +69,9 @@ async fn d42_the_copy_of_a_file_that_lacks_something_stays() {
 
     // A later set-up and its undo, which is whole, take nothing of that.
     home.set_up(&["--only", "codex"]);
-    home.run(&["setup", "--undo"]).succeeded();
+    home.run(&["setup", "--undo", "--yes"]).succeeded();
     assert_eq!(fs::read_to_string(&copies[0]).unwrap(), home.filled(GEMINI));
-    let nothing = home.run(&["setup", "--undo"]).succeeded().stdout;
+    let nothing = home.run(&["setup", "--undo", "--yes"]).succeeded().stdout;
     assert!(nothing.contains(&format!("The files from before are in {}.", backups.display())));
 }
 
@@ -85,7 +86,7 @@ async fn d42_an_undo_passes_over_a_file_with_a_fault() {
     home.write("home/.codex/config.toml", "[broken");
     edit(&home, ".gemini/settings.json", "https://old.example.com", "https://new.example.com");
     let path = home.place.path("home/.codex/config.toml").display().to_string();
-    let done = home.run(&["setup", "--undo"]);
+    let done = home.run(&["setup", "--undo", "--yes"]);
     let done = done.failed(1, &[
         &format!("{path} cannot be brought back: line 1, column "),
         "; correct the TOML there (the file from before is ",
@@ -110,7 +111,7 @@ async fn d42_an_undo_passes_over_a_file_with_a_fault() {
     home.run(&["call", "docs", "echo", "message=still"]).succeeded();
     assert!(home.run(&["secrets", "list", "--quiet"]).succeeded().stdout.contains("DOCS_KEY"));
 
-    let again = home.run(&["setup", "--undo", "--json"]);
+    let again = home.run(&["setup", "--undo", "--yes", "--json"]);
     assert_eq!(again.code, Some(1), "{again:?}");
     let details = again.json()["error"]["details"].take();
     assert_eq!(details["files"], json!([]), "{details}");
@@ -118,7 +119,7 @@ async fn d42_an_undo_passes_over_a_file_with_a_fault() {
     assert_eq!(details["faults"][0]["file"], json!(path));
 
     home.write("home/.codex/config.toml", &connected);
-    let done = home.run(&["setup", "--undo", "--json"]).succeeded().json();
+    let done = home.run(&["setup", "--undo", "--yes", "--json"]).succeeded().json();
     assert_eq!(done["data"]["faults"], json!([]), "{done}");
     assert_eq!(home.text(".codex/config.toml"), home.filled(CODEX));
     assert!(!home.settings().exists());
@@ -143,7 +144,8 @@ async fn d42_an_undo_waits_for_no_pipe() {
         "{} cannot be brought back: it is not a regular file; move it away (the file from before ",
         path.display()
     );
-    home.run(&["setup", "--undo"]).failed(1, &[&words, "; then run `narthex setup --undo"]);
+    home.run(&["setup", "--undo", "--yes"])
+        .failed(1, &[&words, "; then run `narthex setup --undo"]);
     for (name, text) in FILES {
         if name != ".codex/config.toml" {
             assert_eq!(home.text(name), home.filled(text), "{name}");
@@ -151,7 +153,7 @@ async fn d42_an_undo_waits_for_no_pipe() {
     }
     fs::remove_file(&path).unwrap();
     home.write("home/.codex/config.toml", &connected);
-    home.run(&["setup", "--undo"]).succeeded();
+    home.run(&["setup", "--undo", "--yes"]).succeeded();
     home.is_untouched();
 }
 
@@ -176,7 +178,7 @@ async fn e124_settings_that_an_undo_removes_are_not_missing() {
     let fixture = tracker().await;
     let home = Home::new(&fixture.url);
     home.set_up(&[]);
-    let done = home.run(&["setup", "--undo"]).succeeded().stdout;
+    let done = home.run(&["setup", "--undo", "--yes"]).succeeded().stdout;
     let words = format!(
         "narthex: {} is removed again, since it did not exist before\n",
         home.settings().display()
@@ -270,7 +272,7 @@ async fn d42_another_server_of_the_name_moves_nothing() {
     assert_eq!(names(&data["moved"]), [""; 0], "{data}");
     assert_eq!(names(&data["stayed"]), ["tracker-cursor"], "{data}");
     assert!(home.text(".cursor/mcp.json").contains(OTHER_KEY));
-    home.run(&["setup", "--undo"]).succeeded();
+    home.run(&["setup", "--undo", "--yes"]).succeeded();
     assert_eq!(home.text(".cursor/mcp.json"), home.filled(CURSOR));
     let now: Value = serde_json::from_str(&fs::read_to_string(home.settings()).unwrap()).unwrap();
     assert_eq!(now["mcp"]["servers"]["tracker"], settings["mcp"]["servers"]["tracker"]);
@@ -288,7 +290,7 @@ fn d42_a_changed_server_keeps_its_secret() {
         serde_json::from_str(&fs::read_to_string(home.settings()).unwrap()).unwrap();
     settings["mcp"]["servers"]["docs"]["timeoutMs"] = json!(50_000);
     fs::write(home.settings(), settings.to_string()).unwrap();
-    let done = home.run(&["setup", "--undo"]).succeeded().stdout;
+    let done = home.run(&["setup", "--undo", "--yes"]).succeeded().stdout;
     let kept = "Kept the secret DOCS_KEY, which the server docs in your settings names; `narthex";
     assert!(done.contains(kept) && !done.contains("Cleared"), "{done}");
     assert_eq!(home.run(&["secrets", "list", "--quiet"]).succeeded().stdout, "DOCS_KEY\n");

@@ -8,10 +8,11 @@ use narthex_client_files::{
 };
 use narthex_model::{
     ErrorKind,
-    command::{CommandLine, narthex},
+    command::{self, CommandLine, narthex},
 };
 use serde_json::{Value, json};
 
+use super::running::Running;
 use crate::{
     Failure,
     cli::Context,
@@ -21,10 +22,6 @@ use crate::{
     },
     output::{self, counted, harmless},
 };
-
-/// The line after the one about copies.
-const COPIES_HINT: &str =
-    "They have the keys in them that the files had: delete the folder once you do not need it.";
 
 /// The results of an undo.
 #[derive(Default)]
@@ -49,6 +46,8 @@ pub(in crate::commands) struct Undo {
     pub(super) keeps_copies: bool,
     /// The file of the service that is removed.
     pub(super) service: Option<PathBuf>,
+    /// The part of narthex that runs on.
+    pub(super) running: Option<Running>,
 }
 
 /// A secret that a remaining server of the settings names.
@@ -84,7 +83,7 @@ impl Undo {
     ) -> Result<(), Failure> {
         let Some(failure) = self.failure(again) else { return Ok(()) };
         if context.format.is_text() {
-            self.sentences(false).iter().try_for_each(|sentence| output::line(sentence))?;
+            self.sentences(true).iter().try_for_each(|sentence| output::line(sentence))?;
         }
         Err(failure.with_details(Some(self.to_json())))
     }
@@ -131,14 +130,13 @@ impl Undo {
         Some(Failure::new(ErrorKind::Conflict, harmless(&text)))
     }
 
-    /// The results, for people. `of_uninstall`: the command also stops the daemon, and says what
-    /// stays in the data directory.
-    pub(in crate::commands) fn sentences(&self, of_uninstall: bool) -> Vec<String> {
+    /// The results, for people. `names_copies`: false if the caller names the copies that stay.
+    pub(in crate::commands) fn sentences(&self, names_copies: bool) -> Vec<String> {
         let mut lines: Vec<_> = self.files.iter().map(UndoneFile::sentence).collect();
         // While the undo is not complete, all copies stay without a word.
-        if self.keeps_copies && self.faults.is_empty() && self.ended_by.is_none() {
-            lines.push(copies_line(&self.backups));
-            lines.extend((!of_uninstall).then(|| COPIES_HINT.to_owned()));
+        let is_complete = self.faults.is_empty() && self.ended_by.is_none();
+        if names_copies && self.keeps_copies && is_complete {
+            lines.extend(copies_lines(&self.backups));
         }
         if !self.cleared.is_empty() {
             let count = counted(self.cleared.len() as u64, "secret");
@@ -159,10 +157,7 @@ impl Undo {
             lines.push(format!("Removed the service {}.", file.display()));
         }
         lines.extend(self.notes.iter().cloned());
-        if !of_uninstall && self.daemon.as_ref().is_some_and(|daemon| daemon.is_started) {
-            let stop = narthex("daemon stop", &[]);
-            lines.push(format!("The daemon runs in the background; `{stop}` stops it."));
-        }
+        lines.extend(self.running.as_ref().map(Running::sentence));
         lines.iter().map(|line| harmless(line)).collect()
     }
 
@@ -173,34 +168,19 @@ impl Undo {
 
     pub(in crate::commands) fn to_json(&self) -> Value {
         let files = self.files.iter().map(|file| {
-            let (result, kept): (_, &[String]) = match &file.outcome {
-                FileUndone::Restored => ("restored", &[]),
-                FileUndone::TakenOut { kept } => ("taken_out", kept),
-                FileUndone::Gone => ("gone", &[]),
-                FileUndone::NotMade => ("unchanged", &[]),
-            };
-            json!({
-                "client": file.label,
-                "file": file.path.to_string_lossy(),
-                "result": result,
-                "kept": kept,
-                "lacking": file.lacking,
-            })
+            let mut shown = file.to_json();
+            shown["lacking"] = json!(file.lacking);
+            shown
         });
-        let faults = self.faults.iter().map(|fault| {
-            json!({
-                "client": fault.label,
-                "file": fault.path.to_string_lossy(),
-                "reason": fault.reason,
-                "copy": fault.copy.as_ref().map(|copy| copy.to_string_lossy()),
-            })
-        });
+        let faults = self.faults.iter().map(Fault::to_json);
         json!({
             "files": files.collect::<Vec<_>>(),
             "faults": faults.collect::<Vec<_>>(),
             "cleared_secrets": self.cleared,
             "kept_secrets": self.kept_secrets().collect::<Vec<_>>(),
             "removed_service": self.service,
+            "running_service": self.running.as_ref().and_then(Running::service),
+            "is_daemon_running": self.running.as_ref().is_some_and(Running::has_daemon),
             "backups": self.backups.to_string_lossy(),
             "keeps_copies": self.keeps_copies,
         })
@@ -208,9 +188,31 @@ impl Undo {
 }
 
 impl UndoneFile {
+    /// The outcome for programs.
+    pub(super) fn to_json(&self) -> Value {
+        let none: (&[String], &[String]) = (&[], &[]);
+        let (result, (kept, edited)) = match &self.outcome {
+            FileUndone::Restored => ("restored", none),
+            FileUndone::TakenOut { kept, edited } => ("taken_out", (&kept[..], &edited[..])),
+            FileUndone::Gone => ("gone", none),
+            FileUndone::NotMade => ("unchanged", none),
+        };
+        json!({
+            "client": self.label,
+            "file": self.path.to_string_lossy(),
+            "result": result,
+            "kept": kept,
+            "edited": edited,
+        })
+    }
+
+    /// The name of the client, for people.
+    pub(super) fn client(&self) -> &'static str {
+        row(&self.label).map_or("narthex", |row| row.name.as_str())
+    }
+
     fn sentence(&self) -> String {
-        let row = row(&self.label);
-        let name = row.map_or("narthex", |row| row.name.as_str());
+        let (row, name) = (row(&self.label), self.client());
         let is_back = matches!(self.outcome, FileUndone::Restored | FileUndone::TakenOut { .. });
         let hint = row.and_then(|row| row.refresh_hint.as_deref()).filter(|_| is_back);
         let hint = hint.map(|hint| format!(": {hint}")).unwrap_or_default();
@@ -226,20 +228,8 @@ impl UndoneFile {
             FileUndone::Restored => "is as it was before".to_owned(),
             FileUndone::NotMade => "was not changed".to_owned(),
             FileUndone::Gone => "was removed since the set-up, and stays away".to_owned(),
-            FileUndone::TakenOut { kept } => {
-                let kept = match &kept[..] {
-                    [] => "all that narthex did there is taken back, and the other changes stay"
-                        .to_owned(),
-                    [one] => format!(
-                        "its entry `{one}` is another one now and stays, and the rest that narthex \
-                         did there is taken back"
-                    ),
-                    more => format!(
-                        "its entries {} are other ones now and stay, and the rest that narthex did \
-                         there is taken back",
-                        quoted(more)
-                    ),
-                };
+            FileUndone::TakenOut { kept, edited } => {
+                let kept = kept_words(kept, edited);
                 let lacking = match &self.lacking[..] {
                     [] => String::new(),
                     [one] => format!("; `{one}` is not there as it was before"),
@@ -251,8 +241,43 @@ impl UndoneFile {
     }
 }
 
+/// The fates of entries in a file that others have changed.
+fn kept_words(kept: &[String], edited: &[String]) -> String {
+    let edited = match edited {
+        [] => None,
+        [one] => Some(format!("its entry `{one}`, which was edited, is taken out")),
+        more => Some(format!("its entries {}, which were edited, are taken out", quoted(more))),
+    };
+    let kept = match (kept, &edited) {
+        ([], None) => {
+            "all that narthex did there is taken back, and the other changes stay".to_owned()
+        }
+        ([], Some(_)) => "the other changes stay".to_owned(),
+        ([one], _) => format!(
+            "its entry `{one}` is another one now and stays, and the rest that narthex did there \
+             is taken back"
+        ),
+        (more, _) => format!(
+            "its entries {} are other ones now and stay, and the rest that narthex did there is \
+             taken back",
+            quoted(more)
+        ),
+    };
+    edited.into_iter().chain([kept]).collect::<Vec<_>>().join("; ")
+}
+
 impl Fault {
-    fn sentence(&self) -> String {
+    /// The fault for programs.
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "client": self.label,
+            "file": self.path.to_string_lossy(),
+            "reason": self.reason,
+            "copy": self.copy.as_ref().map(|copy| copy.to_string_lossy()),
+        })
+    }
+
+    pub(super) fn sentence(&self) -> String {
         let copy =
             self.copy.as_ref().map(|copy| format!(" (the file from before is {})", copy.display()));
         let copy = copy.unwrap_or_default();
@@ -260,9 +285,18 @@ impl Fault {
     }
 }
 
-/// The line about copies that stay.
-fn copies_line(backups: &Path) -> String {
-    format!("The files from before are in {}.", backups.display())
+/// The lines about copies that stay.
+fn copies_lines(backups: &Path) -> [String; 2] {
+    // The record of an undo that is complete has nothing but the names of copies.
+    let folder = backups.parent().unwrap_or(backups).to_string_lossy();
+    [
+        format!("The files from before are in {}.", backups.display()),
+        format!(
+            "They have the keys in them that the files had; once you do not need them, delete them \
+             with `rm -r {}`.",
+            command::quoted(&folder)
+        ),
+    ]
 }
 
 /// The line about a file of the folder whose approval did not come back.
@@ -311,9 +345,12 @@ mod tests {
 
     #[test]
     fn sentences_name_the_client_the_entries_and_the_next_step() {
-        let kept = |names: &[&str]| FileUndone::TakenOut {
-            kept: names.iter().map(|name| (*name).to_owned()).collect(),
+        let names = |names: &[&str]| -> Vec<String> {
+            names.iter().map(|name| (*name).to_owned()).collect()
         };
+        let kept = |kept: &[&str]| FileUndone::TakenOut { kept: names(kept), edited: Vec::new() };
+        let edited =
+            |kept: &[&str]| FileUndone::TakenOut { kept: names(kept), edited: names(&["narthex"]) };
         let changed = "Codex CLI: /nowhere/config.toml was changed by others since the set-up: ";
         let taken_back = "that narthex did there is taken back";
         let none: &[&str] = &[];
@@ -332,6 +369,22 @@ mod tests {
                 format!(
                     "{changed}its entries `a`, `b` are other ones now and stay, and the rest \
                      {taken_back}; `a`, `b` are not there as they were before: start Codex again"
+                ),
+            ),
+            (
+                edited(&[]),
+                none,
+                format!(
+                    "{changed}its entry `narthex`, which was edited, is taken out; the other \
+                     changes stay: start Codex again"
+                ),
+            ),
+            (
+                edited(&["a"]),
+                none,
+                format!(
+                    "{changed}its entry `narthex`, which was edited, is taken out; its entry `a` \
+                     is another one now and stays, and the rest {taken_back}: start Codex again"
                 ),
             ),
         ] {

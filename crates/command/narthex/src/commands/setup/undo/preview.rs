@@ -1,0 +1,150 @@
+//! An undo before it is made, for dry runs and questions.
+
+use std::path::PathBuf;
+
+use narthex_client_files::journal::{FileUndone, Journal, Step};
+use serde_json::{Value, json};
+
+use super::told::{Fault, UndoneFile};
+use crate::{
+    Failure,
+    commands::setup::settings,
+    output::{self, counted, harmless},
+};
+
+/// The results that an undo would have.
+pub(in crate::commands) struct Preview {
+    /// Files that change, each with true if it is removed.
+    files: Vec<(UndoneFile, bool)>,
+    /// Files that cannot be brought back yet.
+    faults: Vec<Fault>,
+    /// Secrets that set-ups have stored.
+    secrets: Vec<String>,
+    /// The service that a set-up has installed.
+    service: Option<PathBuf>,
+}
+
+impl Preview {
+    pub(in crate::commands) fn of(journal: &Journal) -> Self {
+        let (mut files, mut faults) = (Vec::new(), Vec::new());
+        for (step, outcome) in journal.preview() {
+            match outcome {
+                Ok(FileUndone::NotMade) => {}
+                Ok(outcome) => {
+                    let is_removed = step.is_new() && outcome == FileUndone::Restored;
+                    let (label, path) = (step.label, step.path);
+                    let file = UndoneFile { label, path, outcome, lacking: Vec::new() };
+                    files.push((file, is_removed));
+                }
+                Err(error) => faults.push(Fault::of(&step, &error, journal)),
+            }
+        }
+        let mut preview = Self { files, faults, secrets: Vec::new(), service: None };
+        if !preview.faults.is_empty() {
+            // The clients of these files still need narthex's own parts.
+            preview.files.retain(|(file, _)| file.label != settings::LABEL);
+            return preview;
+        }
+        for step in journal.steps() {
+            match step {
+                Step::Secret { name, .. } => preview.secrets.push(name.clone()),
+                Step::Service { file } => preview.service = Some(file.clone()),
+                Step::File(_) | Step::Server { .. } => {}
+            }
+        }
+        preview
+    }
+
+    /// The labels of the files that come back.
+    pub(in crate::commands) fn labels(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|(file, _)| file.label.as_str())
+    }
+
+    /// True if the undo would be whole.
+    pub(in crate::commands) fn is_whole(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// Lines about the files that cannot be brought back yet.
+    pub(in crate::commands) fn fault_lines(&self) -> impl Iterator<Item = String> {
+        self.faults.iter().map(|fault| format!("{}.", fault.sentence()))
+    }
+
+    /// The question before the undo.
+    pub(super) fn question(&self) -> &'static str {
+        match self.is_whole() {
+            true => "Take all of this back?",
+            false => "Bring back what can be, and leave the rest until then?",
+        }
+    }
+
+    /// Prints the results.
+    pub(super) fn show(&self) -> Result<(), Failure> {
+        output::line("This command does the following:")?;
+        let mut lines: Vec<_> = self.files.iter().map(|(file, gone)| would(file, *gone)).collect();
+        lines.extend(self.fault_lines());
+        if !self.is_whole() {
+            lines.push("Until then, narthex's settings, secrets and service stay.".to_owned());
+        }
+        if !self.secrets.is_empty() {
+            let count = counted(self.secrets.len() as u64, "secret");
+            let verb = if self.secrets.len() == 1 { "is" } else { "are" };
+            lines.push(format!(
+                "{count} in the vault {verb} cleared, unless changed since or needed by your \
+                 settings: {}.",
+                self.secrets.join(", ")
+            ));
+        }
+        if let Some(file) = &self.service {
+            lines.push(format!(
+                "The service {} is removed, which stops the daemon.",
+                file.display()
+            ));
+        }
+        lines.iter().try_for_each(|line| output::line(&format!("  {}", harmless(line))))
+    }
+
+    /// The results for programs.
+    pub(super) fn to_json(&self) -> Value {
+        let files = self.files.iter().map(|(file, is_removed)| {
+            let mut shown = file.to_json();
+            shown["is_removed"] = (*is_removed).into();
+            shown
+        });
+        json!({
+            "is_dry_run": true,
+            "files": files.collect::<Vec<_>>(),
+            "faults": self.faults_json(),
+            "secrets": self.secrets,
+            "service": self.service,
+        })
+    }
+
+    /// The files that cannot be brought back yet, for programs.
+    pub(in crate::commands) fn faults_json(&self) -> Vec<Value> {
+        self.faults.iter().map(Fault::to_json).collect()
+    }
+}
+
+/// The line about a file.
+fn would(file: &UndoneFile, is_removed: bool) -> String {
+    let (client, path) = (file.client(), file.path.display());
+    let words = match &file.outcome {
+        _ if is_removed => "is removed, since it did not exist before".to_owned(),
+        FileUndone::Restored | FileUndone::NotMade => "comes back as it was before".to_owned(),
+        FileUndone::Gone => "was removed since the set-up, and stays away".to_owned(),
+        FileUndone::TakenOut { kept, edited } => {
+            let fate = |names: &[String], words: &str| match names {
+                [] => String::new(),
+                names => format!("; {words}: {}", names.join(", ")),
+            };
+            format!(
+                "loses the parts of narthex and gets its servers back, and changes of others \
+                 stay{}{}",
+                fate(edited, "taken out, though edited since"),
+                fate(kept, "not taken out, since others changed it")
+            )
+        }
+    };
+    format!("{client}: {path} {words}.")
+}
